@@ -1,0 +1,205 @@
+"""The store: every file state once, every edit a record, every decision reversible.
+
+Surfaces use the names listed here and nothing else. Each is imported when it is first asked for, because the start-up
+of a command that shows a status counts, and most of what is here it never needs.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from objstore.diff import (
+        diff_lines as diff_lines,
+    )
+    from objstore.errors import (
+        AmbiguousName as AmbiguousName,
+        BlobDamaged as BlobDamaged,
+        BlobMissing as BlobMissing,
+        CallAborted as CallAborted,
+        CasError as CasError,
+        DiskFailed as DiskFailed,
+        DiskFull as DiskFull,
+        FileChanged as FileChanged,
+        FileExists as FileExists,
+        FileMissing as FileMissing,
+        FileTooLarge as FileTooLarge,
+        FormatTooNew as FormatTooNew,
+        HistoryBroken as HistoryBroken,
+        NoSuchName as NoSuchName,
+        NotAWorkspace as NotAWorkspace,
+        PathError as PathError,
+        PathInvalid as PathInvalid,
+        PathIsDirectory as PathIsDirectory,
+        PathIsSymlink as PathIsSymlink,
+        PathNotRegular as PathNotRegular,
+        PathOutside as PathOutside,
+        PathReserved as PathReserved,
+        PermissionRefused as PermissionRefused,
+        RecordInvalid as RecordInvalid,
+        StoreDamaged as StoreDamaged,
+        StoreError as StoreError,
+        StoreLocked as StoreLocked,
+        StoreRefuses as StoreRefuses,
+    )
+    from objstore.hunks import (
+        Hunk as Hunk,
+        hunks_fit as hunks_fit,
+        hunks_from_spans as hunks_from_spans,
+    )
+    from objstore.ids import (
+        BlobId as BlobId,
+        RecordId as RecordId,
+        blob_id as blob_id,
+    )
+    from objstore.lines import (
+        is_closed as is_closed,
+        split_lines as split_lines,
+    )
+    from objstore.paths import (
+        DirectoryEntry as DirectoryEntry,
+    )
+    from objstore.records import (
+        Action as Action,
+        Decision as Decision,
+        DocumentId as DocumentId,
+        Edit as Edit,
+        FileState as FileState,
+        Operation as Operation,
+        Origin as Origin,
+        Seq as Seq,
+        Status as Status,
+        Unit as Unit,
+    )
+    from objstore.unified import (
+        is_binary as is_binary,
+        quoted_name as quoted_name,
+        unified_diff as unified_diff,
+    )
+    from objstore.views import (
+        CallInfo as CallInfo,
+        CallOutcome as CallOutcome,
+        Conflict as Conflict,
+        Conflicted as Conflicted,
+        Content as Content,
+        Decided as Decided,
+        DecisionOutcome as DecisionOutcome,
+        DecisionView as DecisionView,
+        EditFilter as EditFilter,
+        EditView as EditView,
+        ExternalChange as ExternalChange,
+        ExternalChanges as ExternalChanges,
+        FileEffect as FileEffect,
+        NothingToDo as NothingToDo,
+        OnExternal as OnExternal,
+        PendingGroup as PendingGroup,
+        State as State,
+        StatusReport as StatusReport,
+    )
+    from objstore.workspace import (
+        Call as Call,
+        Workspace as Workspace,
+    )
+
+_HOMES: Final = {
+    "diff": ("diff_lines",),
+    "errors": (
+        "AmbiguousName",
+        "BlobDamaged",
+        "BlobMissing",
+        "CallAborted",
+        "CasError",
+        "DiskFailed",
+        "DiskFull",
+        "FileChanged",
+        "FileExists",
+        "FileMissing",
+        "FileTooLarge",
+        "FormatTooNew",
+        "HistoryBroken",
+        "NoSuchName",
+        "NotAWorkspace",
+        "PathError",
+        "PathInvalid",
+        "PathIsDirectory",
+        "PathIsSymlink",
+        "PathNotRegular",
+        "PathOutside",
+        "PathReserved",
+        "PermissionRefused",
+        "RecordInvalid",
+        "StoreDamaged",
+        "StoreError",
+        "StoreLocked",
+        "StoreRefuses",
+    ),
+    "hunks": (
+        "Hunk",
+        "hunks_fit",
+        "hunks_from_spans",
+    ),
+    "ids": (
+        "BlobId",
+        "RecordId",
+        "blob_id",
+    ),
+    "lines": (
+        "is_closed",
+        "split_lines",
+    ),
+    "paths": ("DirectoryEntry",),
+    "records": (
+        "Action",
+        "Decision",
+        "DocumentId",
+        "Edit",
+        "FileState",
+        "Operation",
+        "Origin",
+        "Seq",
+        "Status",
+        "Unit",
+    ),
+    "unified": (
+        "is_binary",
+        "quoted_name",
+        "unified_diff",
+    ),
+    "views": (
+        "CallInfo",
+        "CallOutcome",
+        "Conflict",
+        "Conflicted",
+        "Content",
+        "Decided",
+        "DecisionOutcome",
+        "DecisionView",
+        "EditFilter",
+        "EditView",
+        "ExternalChange",
+        "ExternalChanges",
+        "FileEffect",
+        "NothingToDo",
+        "OnExternal",
+        "PendingGroup",
+        "State",
+        "StatusReport",
+    ),
+    "workspace": (
+        "Call",
+        "Workspace",
+    ),
+}
+_HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(_HOME_OF)

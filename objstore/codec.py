@@ -1,0 +1,241 @@
+"""How a blob's bytes are spelt in a frame: raw, compressed, or as what differs from another blob (a delta).
+
+A delta names how many bytes at the start and at the end it shares with its base, and holds only the middle,
+compressed with the base's neighbourhood of that middle as dictionary. So a one-line edit of a large file costs its
+own size to write and a copy to read, whatever the file's size. The base is known from the edit: nothing is searched.
+Sources: zstd's raw-content dictionaries (RFC 8878, section 5); trimming by prefix and suffix is xdelta's and diff's.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from struct import Struct
+from typing import Final, TypeAlias
+
+import zstandard
+
+from objstore.errors import BlobDamaged
+from objstore.ids import HASH_SIZE, BlobId, blob_id
+
+__all__ = [
+    "MAX_BLOB",
+    "MAX_DEPTH",
+    "Base",
+    "BlobHeader",
+    "Encoding",
+    "common_affixes",
+    "decode_blob",
+    "encode_blob",
+    "parse_blob_header",
+]
+
+MAX_BLOB: Final = 1 << 31
+"""Longest blob that is held in memory, in bytes: a frame that declares more is refused before memory is taken."""
+
+MAX_DEPTH: Final = 32
+"""Deltas in a row before a keyframe (a blob that needs no other) is written."""
+
+_LEVEL: Final = 3
+_NEIGHBOURHOOD: Final = 2048
+"""Bytes of the base on each side of the middle that go into the dictionary."""
+
+_MAX_DICTIONARY: Final = 8 << 20
+_WORTH_COMPRESSING: Final = 48
+"""Below so many bytes, zstd's own header eats what it saves."""
+
+_HEADER: Final = Struct(f"<{HASH_SIZE}sQBB6x")
+_DELTA: Final = Struct(f"<{HASH_SIZE}sQQ")
+_RESERVED: Final = b"\0" * 6
+
+Buffer: TypeAlias = bytes | memoryview
+
+
+class Encoding(IntEnum):
+    """How the data of a blob frame are to be read."""
+
+    RAW = 0
+    ZSTD = 1
+    DELTA_RAW = 2
+    DELTA_ZSTD = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Base:
+    """A stored blob that a new one may be spelt against."""
+
+    id: BlobId
+    content: bytes
+    depth: int  # deltas between it and its keyframe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlobHeader:
+    """What a blob frame says before its data."""
+
+    id: BlobId
+    size: int  # bytes of the blob itself
+    encoding: Encoding
+    depth: int  # 0: a keyframe
+    base: BlobId | None  # None: not a delta
+    prefix: int  # bytes shared with the base's start
+    suffix: int  # bytes shared with the base's end
+    data: int  # offset of the data in the payload
+
+
+def encode_blob(
+    content: bytes, base: Base | None = None, *, name: BlobId | None = None
+) -> tuple[BlobHeader, bytes]:
+    """Return the payload of a blob frame for `content`, and its parsed header.
+
+    It is a delta where `base` is given, is not at the end of its chain, and that is the shorter spelling.
+    `name` is the blob's id where the caller has it already. Raises ValueError over MAX_BLOB.
+    """
+    if len(content) > MAX_BLOB:
+        raise ValueError(f"blob of {len(content)} bytes is over {MAX_BLOB}")
+    name = blob_id(content) if name is None else name
+    if base is not None and base.depth < MAX_DEPTH:
+        prefix, suffix = common_affixes(base.content, content)
+        middle = content[prefix : len(content) - suffix]
+        dictionary = _dictionary(base.content, prefix, suffix)
+        if len(dictionary) <= _MAX_DICTIONARY:
+            data = _compressed(middle, dictionary)
+            encoding = Encoding.DELTA_ZSTD if len(data) < len(middle) else Encoding.DELTA_RAW
+            data = data if encoding is Encoding.DELTA_ZSTD else middle
+            # A middle that is most of the file may compress better on its own; then the chain is cut too.
+            alone = _compressed(content, b"") if len(data) * 2 > len(content) else None
+            if alone is None or len(data) + _DELTA.size <= len(alone):
+                fields = _HEADER.pack(name, len(content), encoding, base.depth + 1)
+                payload = b"".join((fields, _DELTA.pack(base.id, prefix, suffix), data))
+                return parse_blob_header(payload), payload
+    data = _compressed(content, b"")
+    encoding = Encoding.ZSTD if len(data) < len(content) else Encoding.RAW
+    payload = _HEADER.pack(name, len(content), encoding, 0) + (data if encoding is Encoding.ZSTD else content)
+    return parse_blob_header(payload), payload
+
+
+def parse_blob_header(payload: Buffer) -> BlobHeader:
+    """Return what a blob frame's payload says of itself, without touching its data.
+
+    Raises BlobDamaged when it can't be right, whatever the data are.
+    """
+    if len(payload) < _HEADER.size:
+        raise BlobDamaged(bytes(payload[:HASH_SIZE]), "the frame is too short")
+    name, size, encoding, depth = _HEADER.unpack(payload[: _HEADER.size])
+    if (
+        encoding not in set(Encoding)
+        or size > MAX_BLOB
+        or bytes(payload[_HEADER.size - 6 : _HEADER.size]) != _RESERVED
+    ):
+        raise BlobDamaged(name, "the frame's fields are out of range")
+    delta = encoding in {Encoding.DELTA_RAW, Encoding.DELTA_ZSTD}
+    if delta is not (1 <= depth <= MAX_DEPTH):
+        raise BlobDamaged(name, f"a depth of {depth} does not fit its encoding")
+    if not delta:
+        return BlobHeader(
+            id=name,
+            size=size,
+            encoding=Encoding(encoding),
+            depth=0,
+            base=None,
+            prefix=0,
+            suffix=0,
+            data=_HEADER.size,
+        )
+    start = _HEADER.size + _DELTA.size
+    if len(payload) < start:
+        raise BlobDamaged(name, "the frame is too short for a delta")
+    base, prefix, suffix = _DELTA.unpack(payload[_HEADER.size : start])
+    if prefix + suffix > size:
+        raise BlobDamaged(name, "it shares more with its base than it holds")
+    return BlobHeader(
+        id=name,
+        size=size,
+        encoding=Encoding(encoding),
+        depth=depth,
+        base=base,
+        prefix=prefix,
+        suffix=suffix,
+        data=start,
+    )
+
+
+def decode_blob(header: BlobHeader, payload: Buffer, base: bytes | None) -> bytes:
+    """Return the blob's bytes, given its frame's payload and, of a delta, its base's bytes.
+
+    Raises BlobDamaged unless they hash to the blob's id. Takes no more memory than the header's size declares.
+    """
+    data = payload[header.data :]
+    if header.base is None:
+        content = (
+            _expanded(header, data, header.size, b"") if header.encoding is Encoding.ZSTD else bytes(data)
+        )
+    else:
+        if base is None or header.prefix + header.suffix > len(base):
+            raise BlobDamaged(header.id, "its base does not fit")
+        middle_size = header.size - header.prefix - header.suffix
+        if header.encoding is Encoding.DELTA_ZSTD:
+            dictionary = _dictionary(base, header.prefix, header.suffix)
+            middle = _expanded(header, data, middle_size, dictionary)
+        else:
+            middle = bytes(data)
+        content = b"".join((base[: header.prefix], middle, base[len(base) - header.suffix :]))
+    if len(content) != header.size or blob_id(content) != header.id:
+        raise BlobDamaged(header.id, "its bytes do not hash to its name")
+    return content
+
+
+def common_affixes(a: bytes, b: bytes) -> tuple[int, int]:
+    """Return how many bytes `a` and `b` share at the start and, beyond those, at the end."""
+    limit = min(len(a), len(b))
+    prefix = _common(limit, lambda i, j: a[i:j] == b[i:j])
+    tail_a, tail_b = len(a), len(b)
+    suffix = _common(limit - prefix, lambda i, j: a[tail_a - j : tail_a - i] == b[tail_b - j : tail_b - i])
+    return prefix, suffix
+
+
+def _common(limit: int, same: Callable[[int, int], bool]) -> int:
+    """Return the largest n <= limit such that the first n positions are the same, by comparing whole slices."""
+    low, step = 0, 64
+    while low < limit and same(low, min(low + step, limit)):
+        low = min(low + step, limit)
+        step *= 4
+    high = min(low + step, limit)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if same(low, middle):
+            low = middle
+        else:
+            high = middle
+    return high if low < high and same(low, high) else low
+
+
+def _dictionary(base: bytes, prefix: int, suffix: int) -> bytes:
+    return base[max(0, prefix - _NEIGHBOURHOOD) : len(base) - suffix + _NEIGHBOURHOOD]
+
+
+def _parameters(size: int, dictionary: int) -> zstandard.ZstdCompressionParameters:
+    return zstandard.ZstdCompressionParameters.from_level(
+        _LEVEL, source_size=size, dict_size=dictionary, write_content_size=True, write_dict_id=False
+    )
+
+
+def _compressed(content: bytes, dictionary: bytes) -> bytes:
+    if len(content) < _WORTH_COMPRESSING:
+        return content
+    parameters = _parameters(len(content), len(dictionary))
+    if not dictionary:
+        return zstandard.ZstdCompressor(compression_params=parameters).compress(content)
+    prepared = zstandard.ZstdCompressionDict(dictionary, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
+    return zstandard.ZstdCompressor(compression_params=parameters, dict_data=prepared).compress(content)
+
+
+def _expanded(header: BlobHeader, data: Buffer, size: int, dictionary: bytes) -> bytes:
+    try:
+        if zstandard.frame_content_size(data) != size:
+            raise BlobDamaged(header.id, "it declares two different sizes")
+        prepared = None
+        if dictionary:
+            prepared = zstandard.ZstdCompressionDict(dictionary, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
+        return zstandard.ZstdDecompressor(dict_data=prepared).decompress(data, allow_extra_data=False)
+    except zstandard.ZstdError as error:
+        raise BlobDamaged(header.id, f"it can't be decompressed: {error}") from error

@@ -1,0 +1,266 @@
+"""Everything that can go wrong, as one tree: each error carries its facts and one sentence that a person can act on."""
+
+from collections.abc import Sequence
+
+__all__ = [
+    "AmbiguousName",
+    "BlobDamaged",
+    "BlobMissing",
+    "CallAborted",
+    "CasError",
+    "DiskFailed",
+    "DiskFull",
+    "FileChanged",
+    "FileExists",
+    "FileMissing",
+    "FileTooLarge",
+    "FormatTooNew",
+    "HistoryBroken",
+    "NoSuchName",
+    "NotAWorkspace",
+    "PathError",
+    "PathInvalid",
+    "PathIsDirectory",
+    "PathIsSymlink",
+    "PathNotRegular",
+    "PathOutside",
+    "PathReserved",
+    "PermissionRefused",
+    "RecordInvalid",
+    "StoreDamaged",
+    "StoreError",
+    "StoreLocked",
+    "StoreRefuses",
+]
+
+
+class CasError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+# ---- names
+
+
+class NotAWorkspace(CasError):
+    """No store was found at or above a folder."""
+
+    def __init__(self, start: str) -> None:
+        self.start = start
+        super().__init__(f"No workspace at {start} or above it. Run `cas init` in the folder to record.")
+
+
+class NoSuchName(CasError):
+    """A spelling names no edit, hunk, conversation, state or blob of this workspace."""
+
+    def __init__(self, spelling: str, kind: str) -> None:
+        self.spelling = spelling
+        self.kind = kind
+        super().__init__(f"No {kind} is named {spelling!r} here.")
+
+
+class AmbiguousName(CasError):
+    """A prefix names more than one thing."""
+
+    def __init__(self, spelling: str, kind: str, candidates: Sequence[str]) -> None:
+        self.spelling = spelling
+        self.kind = kind
+        self.candidates = tuple(candidates)
+        shown = ", ".join(self.candidates[:5])
+        super().__init__(f"{spelling!r} is the beginning of more than one {kind}: {shown}.")
+
+
+# ---- the user's files
+
+
+class PathError(CasError):
+    """Base of refusals that concern one path."""
+
+    def __init__(self, path: str, sentence: str) -> None:
+        self.path = path
+        super().__init__(sentence)
+
+
+class PathInvalid(PathError):
+    """The spelling can't be a path: empty, with a NUL byte, or too long."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.reason = reason
+        super().__init__(path, f"Not a usable path ({reason}): {path!r}")
+
+
+class PathOutside(PathError):
+    """The path, or what it links to, lies outside the workspace."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, f"Path is outside the workspace: {path}")
+
+
+class PathReserved(PathError):
+    """The path belongs to the store or to a version-control system."""
+
+    def __init__(self, path: str, owner: str) -> None:
+        self.owner = owner
+        super().__init__(path, f"Path is reserved for {owner}: {path}")
+
+
+class PathIsSymlink(PathError):
+    """A file that is to be changed is a symbolic link."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, f"Symlinks are not allowed (security policy): {path}")
+
+
+class PathIsDirectory(PathError):
+    """A directory stands where a file is meant."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, f"Is a directory, not a file: {path}")
+
+
+class PathNotRegular(PathError):
+    """A device, socket or FIFO stands where a file is meant."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, f"Not a regular file: {path}")
+
+
+class FileMissing(PathError):
+    """The file does not exist."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, f"File not found: {path}")
+
+
+class FileExists(PathError):
+    """Something exists where nothing may."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, f"Already exists: {path}")
+
+
+class FileTooLarge(PathError):
+    """The file is over the limit on what is held in memory."""
+
+    def __init__(self, path: str, size: int, limit: int) -> None:
+        self.size = size
+        self.limit = limit
+        super().__init__(path, f"File too large: {size} bytes (max: {limit}): {path}")
+
+
+class PermissionRefused(PathError):
+    """The operating system does not let us read or write the path."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, f"Permission denied: {path}")
+
+
+class FileChanged(PathError):
+    """The file is no longer what it was a moment ago; nothing was written over it."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, f"File changed on disk meanwhile; look at it again: {path}")
+
+
+# ---- the store
+
+
+class StoreError(CasError):
+    """Base of faults of the store itself."""
+
+
+class StoreLocked(StoreError):
+    """Another process held the writer lock for too long."""
+
+    def __init__(self, path: str, seconds: float) -> None:
+        self.path = path
+        self.seconds = seconds
+        super().__init__(f"Another process has been writing for {seconds:g} s: {path}. Try again.")
+
+
+class StoreRefuses(StoreError):
+    """A write failed earlier, so the store takes no more until it is opened again."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"The store refuses to write until it is opened again: {reason}")
+
+
+class StoreDamaged(StoreError):
+    """Bytes of the store are not what was written."""
+
+    def __init__(self, segment: int, offset: int, reason: str) -> None:
+        self.segment = segment
+        self.offset = offset
+        self.reason = reason
+        super().__init__(f"Store damaged in segment {segment} at byte {offset}: {reason}")
+
+
+class FormatTooNew(StoreError):
+    """The store was written by a newer version."""
+
+    def __init__(self, version: int, known: int) -> None:
+        self.version = version
+        self.known = known
+        super().__init__(
+            f"The store has format {version}; this version reads up to {known}. Upgrade editledger."
+        )
+
+
+class RecordInvalid(StoreError):
+    """Bytes are not the one canonical spelling of a record."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"Not a record: {reason}")
+
+
+class HistoryBroken(StoreError):
+    """Replaying records does not give the state that they say."""
+
+    def __init__(self, path: str, seq: int, reason: str) -> None:
+        self.path = path
+        self.seq = seq
+        self.reason = reason
+        super().__init__(f"History of {path} does not add up at edit {seq}: {reason}")
+
+
+class BlobMissing(StoreError):
+    """No blob has this id here."""
+
+    def __init__(self, blob: bytes) -> None:
+        self.blob = blob
+        super().__init__(f"No blob {blob.hex()} in this store.")
+
+
+class BlobDamaged(StoreError):
+    """A stored blob doesn't hash to its id, or can't be decoded."""
+
+    def __init__(self, blob: bytes, reason: str) -> None:
+        self.blob = blob
+        self.reason = reason
+        super().__init__(f"Blob {blob.hex()} is damaged: {reason}")
+
+
+class DiskFailed(StoreError):
+    """An operation on the disk failed."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(f"{reason}: {path}")
+
+
+class DiskFull(DiskFailed):
+    """There is no room (or quota) for a write; nothing was changed."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "No space left on the disk; nothing was changed")
+
+
+class CallAborted(CasError):
+    """A call was recorded, could not be carried out on the user's files, and was taken back whole."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(f"Could not replace {path} ({reason}); every file of the call is as it was before.")

@@ -1,0 +1,211 @@
+"""Frames: how blobs and records lie in a segment, one after another, so that damage shows and the rest can be found.
+
+FORMAT.md gives the offsets. A frame carries its length and a keyed BLAKE3 checksum over everything else in it. The key
+comes from the store's id, so a user's file that happens to hold a copy of a segment can't be taken for one.
+The idea of a marker to find frames again after damage is from Ogg and zstd's skippable frames; that the last frame
+commits the group is how SQLite's WAL does it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from struct import Struct
+from typing import Final, NewType, TypeAlias
+
+from blake3 import blake3
+
+from objstore.errors import FormatTooNew, StoreDamaged
+
+__all__ = [
+    "FORMAT_VERSION",
+    "FRAME_HEADER_SIZE",
+    "MARKER",
+    "MAX_PAYLOAD",
+    "SEGMENT_HEADER_SIZE",
+    "Frame",
+    "FrameKey",
+    "FrameKind",
+    "Gap",
+    "SegmentHeader",
+    "StoreId",
+    "committed",
+    "encode_frame",
+    "frame_key",
+    "read_frame",
+    "scan",
+]
+
+FORMAT_VERSION: Final = 1
+MARKER: Final = b"\xf5\xca\x5e\xfa"
+"""Begins every frame. 0xf5 and 0xfa occur in no UTF-8 text."""
+
+MAX_PAYLOAD: Final = 1 << 32
+"""A longer payload is damage: checked before memory is taken."""
+
+_MAGIC: Final = b"\x89CASLOG\n"
+_SEGMENT_HEADER: Final = Struct("<8sH6x16sQQ")
+_FRAME_HEADER: Final = Struct("<4sBBHQ")
+_CHECKSUM_SIZE: Final = 16
+
+SEGMENT_HEADER_SIZE: Final = _SEGMENT_HEADER.size + _CHECKSUM_SIZE
+FRAME_HEADER_SIZE: Final = _FRAME_HEADER.size + _CHECKSUM_SIZE
+
+StoreId = NewType("StoreId", bytes)
+"""16 random bytes, chosen when a store is made and repeated in each of its segments."""
+
+FrameKey = NewType("FrameKey", bytes)
+"""The checksum key of one store's frames."""
+
+Buffer: TypeAlias = bytes | memoryview
+
+
+class FrameKind(IntEnum):
+    """What a frame's payload is."""
+
+    BLOB = 1
+    RECORD = 2
+
+
+_KINDS: Final = frozenset(FrameKind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentHeader:
+    """The first bytes of every segment."""
+
+    store: StoreId
+    number: int
+    created: int  # microseconds since 1970-01-01 UTC
+
+    def encode(self) -> bytes:
+        """Return the 64 bytes that begin the segment."""
+        fields = _SEGMENT_HEADER.pack(_MAGIC, FORMAT_VERSION, self.store, self.number, self.created)
+        return fields + blake3(fields).digest(_CHECKSUM_SIZE)
+
+    @classmethod
+    def decode(cls, content: Buffer, *, segment: int) -> "SegmentHeader":
+        """Return the header that `content` begins with; `segment` is the number the file's name gives it.
+
+        Raises StoreDamaged, or FormatTooNew.
+        """
+        fields = bytes(content[: _SEGMENT_HEADER.size])
+        checksum = bytes(content[_SEGMENT_HEADER.size : SEGMENT_HEADER_SIZE])
+        if len(checksum) != _CHECKSUM_SIZE or blake3(fields).digest(_CHECKSUM_SIZE) != checksum:
+            raise StoreDamaged(segment, 0, "the segment's header is damaged")
+        magic, version, store, number, created = _SEGMENT_HEADER.unpack(fields)
+        if magic != _MAGIC:
+            raise StoreDamaged(segment, 0, "this is no segment")
+        if version > FORMAT_VERSION:
+            raise FormatTooNew(version, FORMAT_VERSION)
+        if number != segment:
+            raise StoreDamaged(segment, 0, f"the segment says that its number is {number}")
+        return cls(store=StoreId(store), number=number, created=created)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """One valid frame, and where it lies."""
+
+    offset: int  # of the frame's first byte in its segment
+    kind: FrameKind
+    commits: bool  # the last of its group
+    payload: Buffer
+
+    @property
+    def end(self) -> int:
+        """Return the offset just behind the frame."""
+        return self.offset + FRAME_HEADER_SIZE + len(self.payload)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """Bytes of a segment in which no valid frame begins."""
+
+    offset: int
+    end: int
+    reason: str
+
+
+def frame_key(store: StoreId) -> FrameKey:
+    """Return the checksum key of the store's frames (32 bytes)."""
+    return FrameKey(blake3(store, derive_key_context="editledger 2026-11 segment frame checksum").digest())
+
+
+def encode_frame(key: FrameKey, kind: FrameKind, payload: bytes, *, commits: bool) -> bytes:
+    """Return the frame's bytes. Raises ValueError when the payload is over the limit."""
+    if len(payload) > MAX_PAYLOAD:
+        raise ValueError(f"payload of {len(payload)} bytes is over {MAX_PAYLOAD}")
+    fields = _FRAME_HEADER.pack(MARKER, kind, int(commits), 0, len(payload))
+    return b"".join((fields, _checksum(key, fields, payload), payload))
+
+
+def read_frame(content: Buffer, key: FrameKey, offset: int, *, base: int = 0) -> Frame | Gap:
+    """Return the frame at `offset` of `content`, or a Gap that says what is wrong with it.
+
+    `base` is where `content` itself begins in the segment; offsets of the result count from the segment's start.
+    """
+    at = base + offset
+    start = offset + FRAME_HEADER_SIZE
+    if start > len(content):
+        return Gap(offset=at, end=base + len(content), reason="cut off in a frame's header")
+    fields = bytes(content[offset : offset + _FRAME_HEADER.size])
+    marker, kind, flags, reserved, length = _FRAME_HEADER.unpack(fields)
+    if marker != MARKER:
+        return Gap(offset=at, end=at + 1, reason="no frame begins here")
+    if kind not in _KINDS or flags > 1 or reserved or length > MAX_PAYLOAD:
+        return Gap(offset=at, end=at + 1, reason="a frame's header is damaged")
+    if start + length > len(content):
+        return Gap(offset=at, end=base + len(content), reason="cut off in a frame")
+    payload = content[start : start + length]
+    if _checksum(key, fields, payload) != content[start - _CHECKSUM_SIZE : start]:
+        return Gap(offset=at, end=at + 1, reason="a frame's checksum does not match")
+    return Frame(offset=at, kind=FrameKind(kind), commits=bool(flags), payload=payload)
+
+
+def scan(content: Buffer, key: FrameKey, start: int, *, base: int = 0) -> Iterator[Frame | Gap]:
+    """Yield every valid frame of `content` from `start` on, and the gaps between them, in order and without overlap.
+
+    After damage the scan goes on at the next marker with a valid frame behind it, so one bad byte costs one frame.
+    `base` is where `content` begins in the segment.
+    """
+    offset = start
+    whole = None
+    while offset < len(content):
+        found = read_frame(content, key, offset, base=base)
+        if isinstance(found, Gap):
+            # A bytes object is needed to search; it is made only once there is damage.
+            whole = bytes(content) if whole is None else whole
+            resumed = whole.find(MARKER, offset + 1)
+            while resumed >= 0 and isinstance(read_frame(content, key, resumed, base=base), Gap):
+                resumed = whole.find(MARKER, resumed + 1)
+            stop = len(content) if resumed < 0 else resumed
+            yield Gap(offset=base + offset, end=base + stop, reason=found.reason)
+            offset = stop
+        else:
+            yield found
+            offset = found.end - base
+
+
+def committed(found: Iterator[Frame | Gap]) -> Iterator[list[Frame] | Gap]:
+    """Group the frames of a scan: yield each group whose last frame commits it, and a Gap for anything else.
+
+    A group is whole or not there: frames before a gap, or at the end, that no frame commits become part of a gap.
+    """
+    group: list[Frame] = []
+    for item in found:
+        if isinstance(item, Gap):
+            yield Gap(offset=group[0].offset if group else item.offset, end=item.end, reason=item.reason)
+            group = []
+            continue
+        group.append(item)
+        if item.commits:
+            yield group
+            group = []
+    if group:
+        yield Gap(offset=group[0].offset, end=group[-1].end, reason="a group without its last frame")
+
+
+def _checksum(key: FrameKey, fields: bytes, payload: Buffer) -> bytes:
+    hasher = blake3(fields, key=key)
+    hasher.update(payload)
+    return hasher.digest(_CHECKSUM_SIZE)

@@ -1,0 +1,163 @@
+"""Unified diffs for people and for patch tools: text made from two states and the hunks between them.
+
+Source: POSIX diff -u, with GNU's `\\ No newline at end of file` and git's quoting of unusual names.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from objstore.diff import diff_lines
+from objstore.hunks import Hunk
+from objstore.lines import split_lines
+
+__all__ = ["is_binary", "quoted_name", "unified_diff"]
+
+_CHECKED: Final = 8192
+_TEXT: Final = bytes(range(0x20, 0x7F)) + b"\n\r\t\b\f"
+_NOT_TEXT_SHARE: Final = 0.3
+_NO_NEWLINE: Final = b"\n\\ No newline at end of file\n"
+_ESCAPES: Final = {
+    0x07: "a",
+    0x08: "b",
+    0x09: "t",
+    0x0A: "n",
+    0x0B: "v",
+    0x0C: "f",
+    0x0D: "r",
+    0x22: '"',
+    0x5C: "\\",
+}
+
+
+def is_binary(content: bytes) -> bool:
+    """Return whether `content` is no text: a NUL in its first 8192 bytes, or 30% of them no text in UTF-8 or ASCII."""
+    head = content[:_CHECKED]
+    if b"\0" in head:
+        return True
+    try:
+        # A character may be cut at the end of what is looked at.
+        shown = len(head.decode("utf-8", "strict" if len(content) <= _CHECKED else "ignore").encode())
+    except UnicodeDecodeError:
+        shown = 0
+    if len(head) - shown <= 3 and shown:
+        return len(head.translate(None, _TEXT + bytes(range(0x80, 0x100)))) > len(head) * _NOT_TEXT_SHARE
+    return len(head.translate(None, _TEXT)) > len(head) * _NOT_TEXT_SHARE
+
+
+def unified_diff(
+    before: bytes | None,
+    after: bytes | None,
+    *,
+    path_before: str,
+    path_after: str,
+    hunks: Sequence[Hunk] | None = None,
+    context: int = 3,
+) -> bytes:
+    r"""Return the diff from one state to another (None: no file), b"" where no byte changes.
+
+    Names stand after `---` and `+++` as given (`/dev/null` for no file), quoted as git does where they hold quotes,
+    backslashes, control characters or bytes that are not UTF-8. `hunks`: where the change really was, if known.
+    """
+    old, new = before or b"", after or b""
+    if old == new:
+        return b""
+    names = (
+        b"/dev/null" if before is None else quoted_name(path_before),
+        b"/dev/null" if after is None else quoted_name(path_after),
+    )
+    if is_binary(old) or is_binary(new):
+        return b"Binary files %b and %b differ\n" % names
+    old_lines, new_lines = split_lines(old), split_lines(new)
+    found = diff_lines(old, new) if hunks is None else hunks
+    shown = _with_newlines(old_lines, new_lines, found)
+    parts = [b"--- %b\n+++ %b\n" % names]
+    for group in _grouped(shown, context):
+        parts += _rendered(old_lines, new_lines, group, context)
+    return b"".join(parts)
+
+
+def quoted_name(name: str) -> bytes:
+    """Return a file's name as it stands in a diff: as it is, or in quotes with escapes."""
+    raw = name.encode("utf-8", "surrogateescape")
+    try:
+        plain = raw.decode("utf-8").isprintable()
+    except UnicodeDecodeError:
+        plain = False
+    if plain and b'"' not in raw and b"\\" not in raw:
+        return raw
+    return b'"' + b"".join(map(_quoted_byte, raw)) + b'"'
+
+
+def _quoted_byte(byte: int) -> bytes:
+    if byte in _ESCAPES:
+        return b"\\" + _ESCAPES[byte].encode()
+    return bytes([byte]) if 0x20 <= byte < 0x7F else b"\\%03o" % byte
+
+
+def _with_newlines(old: list[bytes], new: list[bytes], hunks: Sequence[Hunk]) -> list[Hunk]:
+    """Return the hunks, with the last line of a text in one where only its newline differs."""
+    found: list[Hunk] = []
+    old_at = new_at = 0
+    for hunk in [*hunks, Hunk(len(old), 0, len(new), 0)]:
+        # Of the lines that stand still here, only the last can be the last of one text and not of the other.
+        if hunk.old_start > old_at and old[hunk.old_start - 1] != new[hunk.new_start - 1]:
+            _join(found, Hunk(hunk.old_start - 1, 1, hunk.new_start - 1, 1))
+        if hunk.old_count or hunk.new_count:
+            _join(found, hunk)
+        old_at, new_at = hunk.old_end, hunk.new_end
+    assert (old_at, new_at) == (len(old), len(new))  # noqa: S101 - the last hunk above ends both
+    return found
+
+
+def _join(hunks: list[Hunk], hunk: Hunk) -> None:
+    if hunks and hunks[-1].old_end == hunk.old_start and hunks[-1].new_end == hunk.new_start:
+        last = hunks.pop()
+        hunk = Hunk(
+            last.old_start, hunk.old_end - last.old_start, last.new_start, hunk.new_end - last.new_start
+        )
+    hunks.append(hunk)
+
+
+def _grouped(hunks: Sequence[Hunk], context: int) -> Iterator[list[Hunk]]:
+    group: list[Hunk] = []
+    for hunk in hunks:
+        if group and hunk.old_start - group[-1].old_end > 2 * context:
+            yield group
+            group = []
+        group.append(hunk)
+    if group:
+        yield group
+
+
+def _rendered(old: list[bytes], new: list[bytes], group: list[Hunk], context: int) -> Iterator[bytes]:
+    first, last = group[0], group[-1]
+    lead = min(context, first.old_start)
+    tail = min(context, len(old) - last.old_end)
+    old_start, old_end = first.old_start - lead, last.old_end + tail
+    new_start, new_end = first.new_start - lead, last.new_end + tail
+    yield b"@@ -%b +%b @@\n" % (
+        _range(old_start, old_end - old_start),
+        _range(new_start, new_end - new_start),
+    )
+    at = old_start
+    for hunk in group:
+        yield from map(_kept, old[at : hunk.old_start])
+        yield from (_line(b"-", line) for line in old[hunk.old_start : hunk.old_end])
+        yield from (_line(b"+", line) for line in new[hunk.new_start : hunk.new_end])
+        at = hunk.old_end
+    yield from map(_kept, old[at:old_end])
+
+
+def _kept(line: bytes) -> bytes:
+    return _line(b" ", line)
+
+
+def _line(sign: bytes, line: bytes) -> bytes:
+    return sign + line if line.endswith(b"\n") else sign + line + _NO_NEWLINE
+
+
+def _range(start: int, count: int) -> bytes:
+    # An empty range is named by the line before it.
+    if count == 1:
+        return b"%d" % (start + 1)
+    return b"%d,%d" % (start + 1 if count else start, count)

@@ -1,0 +1,249 @@
+"""The disk: every operation that changes a file, one method each, so that order and failure can be tested.
+
+Nothing else in the package writes. A subclass that fails at the n-th call shows what a crash there would leave.
+"""
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from typing import Final
+
+from objstore.errors import DiskFailed, DiskFull, PermissionRefused
+
+__all__ = ["Disk", "boot_id", "is_same_file", "new_file_mode", "read_all"]
+
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_NO_PERMISSION: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_CHUNK: Final = 1 << 20
+_TEMPORARY_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+class Disk:
+    """The operations of one process on the real file system.
+
+    Every method raises DiskFull, PermissionRefused or DiskFailed in place of OSError, except FileNotFoundError and
+    FileExistsError, which say what was found rather than that the disk failed.
+    """
+
+    # ---- the store's own files
+
+    def append(self, fd: int, content: bytes, name: str) -> None:
+        """Write all of `content` at the end of the file that `fd` has open for appending."""
+        with _translated(name):
+            _write_all(fd, content)
+
+    def overwrite(self, fd: int, content: bytes, offset: int, name: str) -> None:
+        """Write all of `content` at `offset`."""
+        with _translated(name):
+            written = 0
+            while written < len(content):
+                written += os.pwrite(fd, content[written:], offset + written)
+
+    def sync(self, fd: int, name: str) -> None:
+        """Make what was written to `fd` survive a power cut."""
+        with _translated(name):
+            _sync_data(fd)
+
+    def truncate(self, fd: int, size: int, name: str) -> None:
+        """Cut the file to `size` bytes."""
+        with _translated(name):
+            os.ftruncate(fd, size)
+
+    def create(self, path: str, content: bytes, mode: int = 0o600) -> None:
+        """Make a new file with `content`, whole and durable with its name, or not at all.
+
+        FileExistsError where something has the name.
+        """
+        temporary = f"{path}.{secrets.token_hex(8)}"
+        with _translated(path):
+            fd = os.open(temporary, _TEMPORARY_FLAGS, mode)
+            try:
+                _write_all(fd, content)
+                _sync_data(fd)
+                os.link(temporary, path)
+            finally:
+                os.close(fd)
+                os.unlink(temporary)
+            self.sync_directory(os.path.dirname(path))
+
+    def sync_directory(self, path: str) -> None:
+        """Make the names in the directory survive a power cut."""
+        with _translated(path):
+            fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+
+    # ---- the user's files; `directory` is an open folder, so that no link on the way can lead elsewhere
+
+    def stage(self, directory: int, content: bytes, like: os.stat_result | None, mode: int, name: str) -> str:
+        """Write `content` to a new file in `directory` and return its name there.
+
+        It gets `mode`, and where we may, the owner and the extended attributes of the file it will replace (`like`).
+        """
+        temporary = f".cas-{secrets.token_hex(8)}"
+        with _translated(name):
+            fd = os.open(temporary, _TEMPORARY_FLAGS, 0o600, dir_fd=directory)
+            try:
+                _write_all(fd, content)
+                if like is not None:
+                    own = os.fstat(fd)
+                    if (own.st_uid, own.st_gid) != (like.st_uid, like.st_gid):
+                        # Only root may give a file away; the bytes matter more than the owner.
+                        with suppress(PermissionError):
+                            os.fchown(fd, like.st_uid, like.st_gid)
+                os.fchmod(fd, mode)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(temporary, dir_fd=directory)
+                raise
+            finally:
+                os.close(fd)
+        return temporary
+
+    def replace(self, source_directory: int, source: str, directory: int, name: str) -> None:
+        """Give the file `source` the name `name`, in place of what has it."""
+        with _translated(name):
+            os.rename(source, name, src_dir_fd=source_directory, dst_dir_fd=directory)
+
+    def exchange(self, source_directory: int, source: str, directory: int, name: str) -> bool:
+        """Let two files trade names in one step; return False where the system can't.
+
+        What had the name is kept, so it can still be looked at. And on ext4 this takes 0.02 ms where renaming over a
+        file takes over 1 ms, because the new file's bytes, already durable in the log, need not be written out first.
+        """
+        from objstore.exchange import rename_exchange  # noqa: PLC0415 - readers never need ctypes
+
+        with _translated(name):
+            return rename_exchange(source_directory, source, directory, name)
+
+    def rename_new(self, source_directory: int, source: str, directory: int, name: str) -> None:
+        """Give the file `source` the name `name`. FileExistsError where something has it already."""
+        with _translated(name):
+            try:
+                os.link(
+                    source, name, src_dir_fd=source_directory, dst_dir_fd=directory, follow_symlinks=False
+                )
+            except OSError as error:
+                if error.errno not in {errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS}:
+                    raise
+                # No hard links here: look, then rename, which is as near as such a file system allows.
+                with suppress(FileNotFoundError):
+                    os.lstat(name, dir_fd=directory)
+                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name) from error
+                os.rename(source, name, src_dir_fd=source_directory, dst_dir_fd=directory)
+                return
+            os.unlink(source, dir_fd=source_directory)
+
+    def rewrite(self, directory: int, name: str, content: bytes) -> None:
+        """Write `content` into the existing file itself, for files that have more than one name."""
+        with _translated(name):
+            fd = os.open(name, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=directory)
+            try:
+                _write_all(fd, content)
+                os.ftruncate(fd, len(content))
+            finally:
+                os.close(fd)
+
+    def chmod(self, directory: int, name: str, mode: int) -> None:
+        """Set the permission bits of a regular file."""
+        with _translated(name):
+            fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=directory)
+            try:
+                os.fchmod(fd, mode)
+            finally:
+                os.close(fd)
+
+    def unlink(self, directory: int, name: str) -> None:
+        """Remove a name. FileNotFoundError where it is gone already."""
+        with _translated(name):
+            os.unlink(name, dir_fd=directory)
+
+    def make_directory(self, directory: int, name: str) -> None:
+        """Make a folder with the process's default permissions. FileExistsError where something is there."""
+        with _translated(name):
+            os.mkdir(name, dir_fd=directory)
+
+    def remove_directory(self, directory: int, name: str) -> bool:
+        """Remove a folder if it is empty; return whether it is gone."""
+        try:
+            os.rmdir(name, dir_fd=directory)
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+        return True
+
+
+def read_all(fd: int, size_hint: int) -> bytes:
+    """Return the bytes of an open file from its current position to its end."""
+    first = os.read(fd, size_hint + 1)
+    if len(first) == size_hint:
+        rest = os.read(fd, _CHUNK)
+        if not rest:
+            return first
+        parts = [first, rest]
+    else:
+        parts = [first]
+    while parts[-1]:
+        parts.append(os.read(fd, _CHUNK))
+    return b"".join(parts)
+
+
+def boot_id() -> bytes:
+    """Return 16 bytes that change when the machine starts anew; all zero where the system doesn't tell."""
+    with suppress(OSError, ValueError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return bytes.fromhex(file.read().strip().replace("-", ""))
+    return bytes(16)
+
+
+@cache
+def new_file_mode() -> int:
+    """Return the permission bits that this process gives to new files."""
+    # The mask can only be read by setting it, so it is read once, before there are other threads to see that.
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def is_same_file(a: os.stat_result, b: os.stat_result) -> bool:
+    """Return whether nothing was written to a regular file between two looks at it."""
+    return (a.st_ino, a.st_dev, a.st_size, a.st_mtime_ns, a.st_ctime_ns) == (
+        b.st_ino,
+        b.st_dev,
+        b.st_size,
+        b.st_mtime_ns,
+        b.st_ctime_ns,
+    ) and stat.S_IFMT(a.st_mode) == stat.S_IFMT(b.st_mode)
+
+
+def _write_all(fd: int, content: bytes) -> None:
+    written = os.write(fd, content)
+    while written < len(content):
+        written += os.write(fd, memoryview(content)[written:])
+
+
+def _sync_data(fd: int) -> None:
+    if hasattr(os, "fdatasync"):
+        os.fdatasync(fd)
+    else:
+        os.fsync(fd)
+
+
+@contextmanager
+def _translated(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (FileNotFoundError, FileExistsError):
+        raise
+    except OSError as error:
+        if error.errno in _NO_ROOM:
+            raise DiskFull(name) from error
+        if error.errno in _NO_PERMISSION:
+            raise PermissionRefused(name) from error
+        raise DiskFailed(name, error.strerror or str(error)) from error

@@ -1,0 +1,577 @@
+"""The index: what the log says, in SQLite, to be asked quickly. Derived; it can be deleted at any moment.
+
+It remembers how far it has read and the record it read last. When it is opened it reads on from there, and when what
+it remembers is not what the log holds, it starts anew. Nothing here is ever the only copy of anything.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Final, NamedTuple, TypeAlias, assert_never
+
+from msgpack import packb, unpackb
+
+from objstore.codec import parse_blob_header
+from objstore.errors import RecordInvalid, StoreDamaged
+from objstore.frames import Frame, FrameKind
+from objstore.ids import BlobId, RecordId, record_id
+from objstore.records import (
+    Decision,
+    DocumentId,
+    Edit,
+    FileState,
+    Record,
+    Seq,
+    Status,
+    Unit,
+    Void,
+    decode_record,
+)
+from objstore.segments import Group, Log, Place
+
+__all__ = ["BlobPlace", "Index", "Tip"]
+
+_SCHEMA_VERSION: Final = 1
+_BUSY_MS: Final = 10_000
+_LETTERS: Final = {Status.PENDING: "p", Status.ACCEPTED: "a", Status.REJECTED: "r"}
+_STATUSES: Final = {letter: status for status, letter in _LETTERS.items()}
+
+_SCHEMA: Final = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE blobs (
+    id BLOB PRIMARY KEY, segment INTEGER, offset INTEGER, size INTEGER, depth INTEGER, refs INTEGER, sha256 BLOB
+) WITHOUT ROWID;
+CREATE TABLE edits (
+    seq INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, document INTEGER, conversation TEXT,
+    call INTEGER, path BLOB, source BLOB, status TEXT, units TEXT, whole INTEGER, reason TEXT,
+    added INTEGER, removed INTEGER, void INTEGER
+);
+CREATE INDEX edits_by_document ON edits (document, seq);
+CREATE INDEX edits_by_conversation ON edits (conversation, call);
+CREATE INDEX edits_by_status ON edits (status, seq);
+CREATE INDEX edits_by_path ON edits (path);
+CREATE INDEX edits_by_source ON edits (source) WHERE source IS NOT NULL;
+CREATE INDEX edits_by_id ON edits (id);
+CREATE TABLE documents (id INTEGER PRIMARY KEY, path BLOB, blob BLOB, mode INTEGER);
+CREATE INDEX documents_by_path ON documents (path);
+CREATE TABLE decisions (
+    number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, takes_back INTEGER, before BLOB, void INTEGER
+);
+CREATE TABLE decided (document INTEGER, number INTEGER, PRIMARY KEY (document, number)) WITHOUT ROWID;
+CREATE TABLE seen (
+    path BLOB PRIMARY KEY, inode INTEGER, size INTEGER, mtime INTEGER, ctime INTEGER, blob BLOB
+) WITHOUT ROWID;
+"""
+
+Row: TypeAlias = tuple[int | str | bytes | None, ...]
+
+
+class BlobPlace(NamedTuple):
+    """Where a blob's frame lies, and what must be known before it is read."""
+
+    place: Place
+    size: int
+    depth: int
+
+
+class Tip(NamedTuple):
+    """A document as the journal last says: where it stands and what it holds."""
+
+    document: DocumentId
+    path: bytes
+    state: FileState | None  # None: it does not exist
+
+
+class EditRow(NamedTuple):
+    """What the index knows of an edit."""
+
+    seq: Seq
+    id: RecordId
+    place: Place
+    status: Status
+    units: tuple[Status, ...]
+    whole: bool
+    reason: str
+
+
+class Index:
+    """The index of one log."""
+
+    def __init__(self, path: str, log: Log) -> None:
+        """Open the index, read on to the end of the log, or start anew where it doesn't fit the log."""
+        self._path = path
+        self._log = log
+        self._db = self._connect()
+        self.end: Place = log.first
+        self.last_record: RecordId | None = None
+        self._open()
+
+    def close(self) -> None:
+        """Close the database."""
+        self._db.close()
+
+    # ---- following the log
+
+    def catch_up(self) -> None:
+        """Read what has been appended to the log since. Raises StoreDamaged."""
+        self._load_position()
+        news = self._log.groups(self.end)
+        first = next(news, None)
+        if first is None:
+            return
+        with self._transaction():
+            # Another process may have read the same groups while this one waited for the database.
+            before = self.end
+            self._load_position()
+            if self.end != before:
+                news = self._log.groups(self.end)
+            else:
+                self._take(first)
+            for group in news:
+                self._take(group)
+            self._save_position()
+
+    def take(self, group: Group) -> None:
+        """Add a group that this process has just appended, at the end of what is known."""
+        with self._transaction():
+            self._take(group)
+            self._save_position()
+
+    def rebuild(self) -> None:
+        """Forget everything and read the whole log."""
+        self._db.close()
+        for suffix in ("", "-wal", "-shm"):
+            with suppress(FileNotFoundError):
+                os.unlink(self._path + suffix)
+        self._db = self._connect()
+        self._create()
+        self.catch_up()
+
+    # ---- asking: blobs
+
+    def blob_place(self, blob: BlobId) -> BlobPlace | None:
+        """Return where the blob lies (None: not in this store)."""
+        row = self._db.execute(
+            "SELECT segment, offset, size, depth FROM blobs WHERE id = ?", (blob,)
+        ).fetchone()
+        return None if row is None else BlobPlace(Place(row[0], row[1]), row[2], row[3])
+
+    def blobs_between(self, low: bytes, high: bytes, limit: int) -> list[BlobId]:
+        """Return up to `limit` blob ids in the closed interval."""
+        rows = self._db.execute("SELECT id FROM blobs WHERE id BETWEEN ? AND ? LIMIT ?", (low, high, limit))
+        return [BlobId(row[0]) for row in rows]
+
+    def blob_count(self) -> int:
+        """Return the number of blobs."""
+        return self._number("SELECT count(*) FROM blobs")
+
+    def refs(self, blob: BlobId) -> int:
+        """Return how often records name the blob."""
+        return self._number("SELECT refs FROM blobs WHERE id = ?", blob)
+
+    def sha256(self, blob: BlobId) -> bytes | None:
+        """Return the blob's SHA-256 if it was worked out before."""
+        row = self._db.execute("SELECT sha256 FROM blobs WHERE id = ?", (blob,)).fetchone()
+        return None if row is None else row[0]
+
+    def remember_sha256(self, found: Iterable[tuple[BlobId, bytes]]) -> None:
+        """Keep SHA-256 sums that were worked out."""
+        with self._transaction():
+            self._db.executemany("UPDATE blobs SET sha256 = ?2 WHERE id = ?1", found)
+
+    # ---- asking: documents
+
+    def tip_at(self, path: bytes) -> Tip | None:
+        """Return the document that stands at `path`, or else the one that was last deleted there (None: neither)."""
+        row = self._db.execute(
+            "SELECT id, path, blob, mode FROM documents WHERE path = ? ORDER BY blob IS NULL, id DESC LIMIT 1",
+            (path,),
+        ).fetchone()
+        return None if row is None else _tip(row)
+
+    def tip(self, document: DocumentId) -> Tip:
+        """Return the document's tip."""
+        row = self._db.execute(
+            "SELECT id, path, blob, mode FROM documents WHERE id = ?", (document,)
+        ).fetchone()
+        return _tip(row)
+
+    def tips(self) -> list[Tip]:
+        """Return every document's tip, by path."""
+        return [
+            _tip(row)
+            for row in self._db.execute("SELECT id, path, blob, mode FROM documents ORDER BY path, id")
+        ]
+
+    def tips_at(self, path: bytes) -> list[Tip]:
+        """Return every existing document at `path` (more than one is a fault)."""
+        rows = self._db.execute(
+            "SELECT id, path, blob, mode FROM documents WHERE path = ? AND blob IS NOT NULL", (path,)
+        )
+        return [_tip(row) for row in rows]
+
+    def history(self, document: DocumentId) -> list[Place]:
+        """Return where the document's edits and the decisions on them lie, in order."""
+        rows = self._db.execute(
+            "SELECT segment, offset FROM edits WHERE document = ?1 AND NOT void UNION "
+            "SELECT segment, offset FROM decisions JOIN decided USING (number) WHERE document = ?1 AND NOT void "
+            "ORDER BY segment, offset",
+            (document,),
+        )
+        return [Place(*row) for row in rows]
+
+    # ---- asking: edits and decisions
+
+    def edit(self, seq: int) -> EditRow | None:
+        """Return what is known of the edit (None: there is none of this number)."""
+        rows = self._edits("seq = ? AND NOT void", (seq,), "")
+        return rows[0] if rows else None
+
+    def edits(
+        self,
+        *,
+        conversation: str = "",
+        path: bytes = b"",
+        status: Status | None = None,
+        newest_first: bool = False,
+        limit: int = 0,
+    ) -> list[EditRow]:
+        """Return the edits that fit every given condition. `path`: of a file whose lineage ever stood there."""
+        conditions, values = ["NOT void"], list[int | str | bytes]()
+        if conversation:
+            conditions.append("conversation = ?")
+            values.append(conversation)
+        if path:
+            conditions.append(
+                "document IN (SELECT document FROM edits WHERE path = ? UNION SELECT document FROM edits"
+                " WHERE source = ? UNION SELECT id FROM documents WHERE path = ?)"
+            )
+            values += [path, path, path]
+        if status is not None:
+            conditions.append("status = ?")
+            values.append(_LETTERS[status])
+        order = f"ORDER BY seq {'DESC' if newest_first else 'ASC'}" + (" LIMIT ?" if limit else "")
+        return self._edits(" AND ".join(conditions), (*values, limit) if limit else tuple(values), order)
+
+    def edits_between(self, low: bytes, high: bytes, limit: int) -> list[EditRow]:
+        """Return up to `limit` edits whose ids are in the closed interval."""
+        return self._edits("id BETWEEN ? AND ? AND NOT void", (low, high, limit), "LIMIT ?")
+
+    def edits_of(self, document: DocumentId) -> list[EditRow]:
+        """Return the document's edits in order."""
+        return self._edits("document = ? AND NOT void", (document,), "ORDER BY seq")
+
+    def conversations(self, prefix: str, limit: int) -> list[str]:
+        """Return up to `limit` conversations whose names begin with `prefix`."""
+        rows = self._db.execute(
+            "SELECT DISTINCT conversation FROM edits WHERE conversation >= ?1 AND substr(conversation, 1, ?2) = ?1 "
+            "AND NOT void ORDER BY conversation LIMIT ?3",
+            (prefix, len(prefix), limit),
+        )
+        return [row[0] for row in rows]
+
+    def next_call(self, conversation: str) -> int:
+        """Return the position that the conversation's next call has."""
+        return self._number("SELECT ifnull(max(call) + 1, 0) FROM edits WHERE conversation = ?", conversation)
+
+    def next_seq(self) -> Seq:
+        """Return the number of the next edit."""
+        return Seq(self._number("SELECT ifnull(max(seq), 0) + 1 FROM edits"))
+
+    def next_decision(self) -> int:
+        """Return the number of the next decision."""
+        return self._number("SELECT ifnull(max(number), 0) + 1 FROM decisions")
+
+    def decision_places(self) -> list[tuple[RecordId, Place]]:
+        """Return every decision's id and place, oldest first."""
+        rows = self._db.execute("SELECT id, segment, offset FROM decisions WHERE NOT void ORDER BY number")
+        return [(RecordId(row[0]), Place(row[1], row[2])) for row in rows]
+
+    def counts(self) -> dict[Status, int]:
+        """Return the number of edits of each status."""
+        rows = self._db.execute("SELECT status, count(*) FROM edits WHERE NOT void GROUP BY status")
+        found = {_STATUSES[row[0]]: row[1] for row in rows}
+        return {status: found.get(status, 0) for status in Status}
+
+    def conversation_count(self) -> int:
+        """Return the number of conversations."""
+        return self._number("SELECT count(DISTINCT conversation) FROM edits WHERE NOT void")
+
+    def pending_groups(self) -> list[tuple[str, bytes, list[Seq], int, int]]:
+        """Return (conversation, path now, edits, lines added, lines removed) of what is pending."""
+        rows = self._db.execute(
+            "SELECT conversation, documents.path, group_concat(seq), sum(added), sum(removed) FROM edits "
+            "JOIN documents ON documents.id = document WHERE status = 'p' AND NOT void "
+            "GROUP BY conversation, document ORDER BY min(seq)"
+        )
+        return [
+            (row[0], row[1], sorted(Seq(int(n)) for n in row[2].split(",")), row[3], row[4]) for row in rows
+        ]
+
+    # ---- the stat cache: which bytes a file had when it last looked like this
+
+    def seen(self) -> dict[bytes, tuple[int, int, int, int, BlobId]]:
+        """Return inode, size, mtime, ctime (ns) and blob of each file that was read, by path."""
+        rows = self._db.execute("SELECT path, inode, size, mtime, ctime, blob FROM seen")
+        return {row[0]: (row[1], row[2], row[3], row[4], row[5]) for row in rows}
+
+    def remember_seen(self, found: Iterable[tuple[bytes, int, int, int, int, BlobId]]) -> None:
+        """Keep what was found of files that were read."""
+        with self._transaction():
+            self._db.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?, ?)", found)
+
+    # ---- inside: the database
+
+    def _connect(self) -> sqlite3.Connection:
+        db = sqlite3.connect(
+            self._path, timeout=_BUSY_MS / 1000, isolation_level=None, check_same_thread=False
+        )
+        db.execute("PRAGMA journal_mode = WAL")
+        # A power cut may then lose the newest rows, never mix them up; they are read from the log again.
+        db.execute("PRAGMA synchronous = NORMAL")
+        return db
+
+    def _open(self) -> None:
+        try:
+            if not self._fits():
+                self.rebuild()
+            else:
+                self.catch_up()
+        except sqlite3.DatabaseError:
+            self.rebuild()
+
+    def _fits(self) -> bool:
+        """Return whether the database is of this version and store, and the log still holds the frame it read last."""
+        if self._number("PRAGMA user_version") != _SCHEMA_VERSION:
+            return False
+        meta = dict(self._db.execute("SELECT name, value FROM meta"))
+        if meta.get("store") != self._log.store:
+            return False
+        last = meta.get("last_record")
+        if last is None:
+            return True
+        try:
+            frame = self._log.read(Place(meta["last_segment"], meta["last_offset"]))
+        except StoreDamaged:
+            return False
+        end = Place(meta["segment"], meta["offset"])
+        inside = self._log.exists(end.segment) and end.offset <= self._log.size(end.segment)
+        return inside and frame.kind is FrameKind.RECORD and record_id(bytes(frame.payload)) == last
+
+    def _create(self) -> None:
+        with self._transaction():
+            if self._number("PRAGMA user_version") == _SCHEMA_VERSION:
+                return
+            for statement in _SCHEMA.split(";"):
+                self._db.execute(statement)
+            meta = {
+                "store": self._log.store,
+                "segment": self._log.first.segment,
+                "offset": self._log.first.offset,
+            }
+            self._db.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
+            self._db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            self._load_position()
+            raise
+        self._db.execute("COMMIT")
+
+    def _number(self, query: str, *values: int | str | bytes) -> int:
+        row = self._db.execute(query, values).fetchone()
+        return int(row[0]) if row is not None and row[0] is not None else 0
+
+    def _load_position(self) -> None:
+        meta = dict(self._db.execute("SELECT name, value FROM meta"))
+        self.end = Place(meta["segment"], meta["offset"])
+        last = meta.get("last_record")
+        self.last_record = None if last is None else RecordId(last)
+
+    def _save_position(self) -> None:
+        meta = [("segment", self.end.segment), ("offset", self.end.offset), ("last_record", self.last_record)]
+        meta += [("last_segment", self._last_place.segment), ("last_offset", self._last_place.offset)]
+        self._db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", meta)
+
+    def _edits(self, condition: str, values: tuple[int | str | bytes, ...], order: str) -> list[EditRow]:
+        # The condition and the order are this module's own text; every value is bound.
+        rows = self._db.execute(
+            f"SELECT seq, id, segment, offset, status, units, whole, reason FROM edits WHERE {condition} {order}",  # noqa: S608
+            values,
+        )
+        return [
+            EditRow(
+                Seq(row[0]),
+                RecordId(row[1]),
+                Place(row[2], row[3]),
+                _STATUSES[row[4]],
+                tuple(_STATUSES[letter] for letter in row[5]),
+                bool(row[6]),
+                row[7],
+            )
+            for row in rows
+        ]
+
+    # ---- inside: taking in what the log says
+
+    def _take(self, group: Group) -> None:
+        for frame in group.frames:
+            place = Place(group.segment, frame.offset)
+            if frame.kind is FrameKind.BLOB:
+                header = parse_blob_header(frame.payload)
+                self._db.execute(
+                    "INSERT INTO blobs VALUES (?, ?, ?, ?, ?, 0, NULL) ON CONFLICT DO NOTHING",
+                    (header.id, place.segment, place.offset, header.size, header.depth),
+                )
+            else:
+                self._take_record(bytes(frame.payload), place)
+        self.end = group.end
+
+    def _take_record(self, encoded: bytes, place: Place) -> None:
+        try:
+            record, previous = decode_record(encoded)
+        except RecordInvalid as error:
+            raise StoreDamaged(place.segment, place.offset, str(error)) from error
+        if previous != self.last_record:
+            raise StoreDamaged(place.segment, place.offset, "the record does not follow the one before it")
+        name = record_id(encoded)
+        match record:
+            case Edit():
+                self._take_edit(record, name, place)
+            case Decision():
+                self._take_decision(record, name, place)
+            case Void():
+                self._take_void(record)
+        self._count_refs(record)
+        self.last_record = name
+        self._last_place = place
+
+    def _take_edit(self, edit: Edit, name: RecordId, place: Place) -> None:
+        units = _LETTERS[edit.status] * (1 + len(edit.hunks))
+        self._db.execute(
+            "INSERT INTO edits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?, ?, 0)",
+            (
+                edit.seq,
+                name,
+                place.segment,
+                place.offset,
+                edit.document,
+                edit.conversation,
+                edit.call,
+                edit.path,
+                edit.source,
+                _LETTERS[edit.status],
+                units,
+                edit.changes_whole,
+                edit.added,
+                edit.removed,
+            ),
+        )
+        self._set_tip(edit.document, edit.path, edit.after)
+
+    def _take_decision(self, decision: Decision, name: RecordId, place: Place) -> None:
+        before = self._set_verdicts(decision.verdicts, decision.reason)
+        self._db.execute(
+            "INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, 0)",
+            (decision.number, name, place.segment, place.offset, decision.takes_back, before),
+        )
+        documents = {
+            row[0]
+            for seq in {unit.seq for unit, _ in decision.verdicts}
+            for row in self._db.execute("SELECT document FROM edits WHERE seq = ?", (seq,))
+        }
+        self._db.executemany(
+            "INSERT INTO decided VALUES (?, ?)",
+            [(document, decision.number) for document in sorted(documents)],
+        )
+        for written in decision.written:
+            path = written.path_after if written.path_after is not None else written.path_before
+            self._set_tip(written.document, path, written.after)
+
+    def _set_verdicts(self, verdicts: Iterable[tuple[Unit, Status]], reason: str) -> bytes:
+        """Give units their statuses; return what their edits had before, for a void of the decision."""
+        by_edit: dict[Seq, dict[int, str]] = {}
+        for unit, status in verdicts:
+            by_edit.setdefault(unit.seq, {})[unit.hunk] = _LETTERS[status]
+        before = []
+        for seq, letters in by_edit.items():
+            row = self._db.execute("SELECT units, whole, reason FROM edits WHERE seq = ?", (seq,)).fetchone()
+            if row is None or max(letters) >= len(row[0]):
+                raise StoreDamaged(*self.end, f"a decision names edit {seq}, which has no such hunk")
+            before.append([seq, *row])
+            units = "".join(letters.get(i, letter) for i, letter in enumerate(row[0]))
+            self._set_units(seq, units, whole=bool(row[1]), reason=reason)
+        return bytes(packb(before))
+
+    def _set_units(self, seq: int, units: str, *, whole: bool, reason: str) -> None:
+        counted = units if whole or len(units) == 1 else units[1:]
+        status = "p" if "p" in counted else "a" if "a" in counted else "r"
+        self._db.execute(
+            "UPDATE edits SET units = ?, status = ?, reason = ? WHERE seq = ?", (units, status, reason, seq)
+        )
+
+    def _take_void(self, void: Void) -> None:
+        for seq in sorted(void.edits, reverse=True):
+            row = self._db.execute("SELECT segment, offset FROM edits WHERE seq = ?", (seq,)).fetchone()
+            edit, _ = decode_record(bytes(self._log.read(Place(*row)).payload))
+            assert isinstance(edit, Edit)  # noqa: S101 - the row came from this very record
+            self._db.execute("UPDATE edits SET void = 1 WHERE seq = ?", (seq,))
+            if int(edit.document) == int(edit.seq) and edit.before is None:
+                self._db.execute("DELETE FROM documents WHERE id = ?", (edit.document,))
+            else:
+                self._set_tip(edit.document, edit.source or edit.path, edit.before)
+        if void.decision:
+            self._void_decision(void.decision)
+
+    def _void_decision(self, number: int) -> None:
+        row = self._db.execute(
+            "SELECT segment, offset, before FROM decisions WHERE number = ?", (number,)
+        ).fetchone()
+        decision, _ = decode_record(bytes(self._log.read(Place(row[0], row[1])).payload))
+        assert isinstance(decision, Decision)  # noqa: S101 - the row came from this very record
+        self._db.execute("UPDATE decisions SET void = 1 WHERE number = ?", (number,))
+        for seq, units, whole, reason in unpackb(row[2]):
+            self._set_units(seq, units, whole=bool(whole), reason=reason)
+        for written in decision.written:
+            path = written.path_before if written.path_before is not None else written.path_after
+            self._set_tip(written.document, path, written.before)
+
+    def _set_tip(self, document: DocumentId, path: bytes | None, state: FileState | None) -> None:
+        blob, mode = (None, 0) if state is None else (state.blob, state.mode)
+        self._db.execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?)", (document, path, blob, mode))
+
+    def _count_refs(self, record: Record) -> None:
+        self._db.executemany(
+            "UPDATE blobs SET refs = refs + 1 WHERE id = ?", [(blob,) for blob in held_blobs(record)]
+        )
+
+    _last_place: Place = Place(0, 0)
+
+
+def held_blobs(record: Record) -> list[BlobId]:
+    """Return the blobs that a record keeps alive, one for each mention."""
+    match record:
+        case Edit():
+            states = [record.before, record.after]
+        case Decision():
+            states = [state for written in record.written for state in (written.before, written.after)]
+        case Void():
+            states = []
+        case _:
+            assert_never(record)
+    return [state.blob for state in states if state is not None]
+
+
+def _tip(row: Row) -> Tip:
+    document, path, blob, mode = row
+    assert isinstance(document, int)  # noqa: S101 - the schema's types, for the checker
+    assert isinstance(path, bytes)  # noqa: S101
+    assert isinstance(mode, int)  # noqa: S101
+    state = FileState(blob=BlobId(blob), mode=mode) if isinstance(blob, bytes) else None
+    return Tip(DocumentId(document), path, state)

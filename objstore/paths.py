@@ -1,0 +1,368 @@
+"""Where a path leads inside one folder: found component by component, so that no link, `..` or race leads out of it.
+
+Each folder on the way is opened relative to the one before without following links; links are read and followed by
+hand, and counted. What is returned is an open folder and a last name, so a swap made after the look can't redirect
+what is done next. Source: openat(2), and the RESOLVE_BENEATH rule of openat2(2), which Python does not offer.
+"""
+
+import os
+import stat
+import unicodedata
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from objstore.disk import is_same_file, read_all
+from objstore.errors import (
+    DiskFailed,
+    FileChanged,
+    FileExists,
+    FileMissing,
+    FileTooLarge,
+    PathInvalid,
+    PathIsDirectory,
+    PathIsSymlink,
+    PathNotRegular,
+    PathOutside,
+    PathReserved,
+    PermissionRefused,
+)
+
+__all__ = [
+    "MAX_FILE",
+    "STORE_NAME",
+    "DirectoryEntry",
+    "Found",
+    "Spot",
+    "Tree",
+    "is_store",
+    "look_at",
+    "open_folder",
+    "read_at",
+]
+
+STORE_NAME: Final = ".cas"
+MAX_FILE: Final = 256 << 20
+"""Largest file that is read whole, in bytes."""
+
+_MAX_LINKS: Final = 40
+_MAX_PATH: Final = 4096
+_TRIES: Final = 5
+_FOLDER_FLAGS: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
+_READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_VERSION_CONTROL: Final = frozenset({".git", ".hg", ".svn", ".jj"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spot:
+    """A place for a file: its open folder, its name in it, and its canonical path."""
+
+    folder: int  # an open descriptor; valid while the Tree's context manager is
+    name: str
+    path: str  # relative to the root, components joined by "/", no links in it
+    missing: tuple[
+        str, ...
+    ]  # folders that don't exist yet, from the one in `folder` down; then `name` is in the last
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A regular file as it stood at one moment."""
+
+    content: bytes
+    stat: os.stat_result
+
+    @property
+    def mode(self) -> int:
+        """Return the permission bits."""
+        return stat.S_IMODE(self.stat.st_mode)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectoryEntry:
+    """One name in a folder."""
+
+    name: str
+    kind: str  # file, directory, symlink, other
+    size: int  # bytes, of a file
+
+
+class Tree:
+    """One folder and everything below it; nothing else can be reached through it."""
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        """Open the folder. Raises FileMissing or PermissionRefused."""
+        self._given = os.path.abspath(os.fspath(root))
+        self.root: Final = os.path.realpath(self._given)
+        try:
+            self.fd: Final = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise FileMissing(self._given) from error
+        except PermissionError as error:
+            raise PermissionRefused(self._given) from error
+
+    def close(self) -> None:
+        """Close the folder."""
+        os.close(self.fd)
+
+    def within(self, path: str) -> str:
+        """Return the part of `path` below the root, unresolved. Raises PathInvalid or PathOutside."""
+        if not path or "\0" in path:
+            raise PathInvalid(path, "empty" if not path else "holds a NUL byte")
+        try:
+            length = len(os.fsencode(path))
+        except UnicodeEncodeError as error:
+            raise PathInvalid(path, "can't be spelt in the file system's encoding") from error
+        if length > _MAX_PATH:
+            raise PathInvalid(path, f"longer than {_MAX_PATH} bytes")
+        if not path.startswith("/"):
+            return path
+        for root in (self.root, self._given):
+            if path == root or path.startswith(root.rstrip("/") + "/"):
+                return path[len(root) :].strip("/") or "."
+        # The same place by another spelling: a link above the root, as /tmp is on some systems.
+        parent, name = os.path.split(path.rstrip("/"))
+        real = os.path.join(os.path.realpath(parent), name)
+        if real == self.root or real.startswith(self.root.rstrip("/") + "/"):
+            return real[len(self.root) :].strip("/") or "."
+        raise PathOutside(path)
+
+    @contextmanager
+    def locate(self, path: str, *, follow: bool = False, changing: bool = False) -> Iterator[Spot]:
+        """Find the folder and the last name that `path` leads to, and hold the folder open.
+
+        Links in its folders are followed as long as they stay inside; the last name only with `follow`.
+        With `changing`, missing folders are allowed, and places reserved for version control are not.
+        Raises PathInvalid, PathOutside, PathReserved, FileMissing, PermissionRefused.
+        """
+        walk = _Walk(self, path)
+        try:
+            yield walk.run(follow=follow, changing=changing)
+        finally:
+            walk.close()
+
+    def read(self, path: str, *, limit: int = MAX_FILE, follow: bool = True) -> tuple[str, Found]:
+        """Return the canonical path of a regular file, and the file.
+
+        Raises FileMissing, PathIsDirectory, PathNotRegular, PathIsSymlink (without `follow`), FileTooLarge,
+        FileChanged (it keeps changing while it is read), and what `locate` raises.
+        """
+        with self.locate(path, follow=follow) as spot:
+            return spot.path, read_at(spot, limit=limit)
+
+    def entries(self, path: str) -> list[DirectoryEntry]:
+        """Return what is in a folder, by name, without the store. Raises FileMissing, PathInvalid, PathOutside."""
+        with self.locate(path, follow=True) as spot:
+            try:
+                fd = os.open(
+                    spot.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=spot.folder
+                )
+            except FileNotFoundError as error:
+                raise FileMissing(path) from error
+            except NotADirectoryError as error:
+                raise PathInvalid(path, "not a directory") from error
+            except PermissionError as error:
+                raise PermissionRefused(path) from error
+        try:
+            with os.scandir(fd) as found:
+                return sorted(
+                    (_entry(item) for item in found if not is_store(item.name)), key=lambda entry: entry.name
+                )
+        finally:
+            os.close(fd)
+
+
+def read_at(spot: Spot, *, limit: int = MAX_FILE) -> Found:
+    """Return the regular file at `spot`, read whole while nobody wrote to it. Raises as Tree.read."""
+    if spot.missing:
+        raise FileMissing(spot.path)
+    for _ in range(_TRIES):
+        try:
+            fd = os.open(spot.name, _READ_FLAGS, dir_fd=spot.folder)
+        except FileNotFoundError as error:
+            raise FileMissing(spot.path) from error
+        except OSError as error:
+            raise _unreadable(spot, error) from error
+        try:
+            before = os.fstat(fd)
+            if stat.S_ISDIR(before.st_mode):
+                raise PathIsDirectory(spot.path)
+            if not stat.S_ISREG(before.st_mode):
+                raise PathNotRegular(spot.path)
+            if before.st_size > limit:
+                raise FileTooLarge(spot.path, before.st_size, limit)
+            content = read_all(fd, before.st_size)
+            after = os.fstat(fd)
+        except OSError as error:
+            raise DiskFailed(spot.path, error.strerror or str(error)) from error
+        finally:
+            os.close(fd)
+        if len(content) == after.st_size and is_same_file(before, after):
+            return Found(content=content, stat=after)
+    raise FileChanged(spot.path)
+
+
+def open_folder(parent: int, name: str, path: str) -> int:
+    """Return a descriptor of the folder `name` in the open folder `parent`. Raises FileExists for anything else."""
+    try:
+        return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    except (NotADirectoryError, FileNotFoundError) as error:
+        raise FileExists(path) from error
+    except OSError as error:
+        raise FileChanged(path) from error
+
+
+def look_at(spot: Spot) -> os.stat_result | None:
+    """Return what stands at `spot` without following a link (None: nothing)."""
+    if spot.missing:
+        return None
+    try:
+        return os.lstat(spot.name, dir_fd=spot.folder)
+    except FileNotFoundError:
+        return None
+
+
+def is_store(name: str) -> bool:
+    """Return whether a file system could take `name` for the store's folder."""
+    return _folded(name) == STORE_NAME
+
+
+def _folded(name: str) -> str:
+    if name.isascii():
+        return name.lower()
+    # Some file systems fold case, compose letters, or pass over characters that show nothing.
+    shown = "".join(c for c in name if unicodedata.category(c) != "Cf")
+    return unicodedata.normalize("NFKC", shown).casefold()
+
+
+def _unreadable(spot: Spot, error: OSError) -> Exception:
+    try:
+        found = os.lstat(spot.name, dir_fd=spot.folder)
+    except OSError:
+        return FileChanged(spot.path)
+    if stat.S_ISLNK(found.st_mode):
+        return PathIsSymlink(spot.path)
+    if isinstance(error, PermissionError):
+        return PermissionRefused(spot.path)
+    if not stat.S_ISREG(found.st_mode):
+        return PathNotRegular(spot.path)
+    return DiskFailed(spot.path, error.strerror or str(error))
+
+
+def _entry(item: "os.DirEntry[str]") -> DirectoryEntry:
+    if item.is_symlink():
+        return DirectoryEntry(name=item.name, kind="symlink", size=0)
+    if item.is_dir(follow_symlinks=False):
+        return DirectoryEntry(name=item.name, kind="directory", size=0)
+    if item.is_file(follow_symlinks=False):
+        return DirectoryEntry(name=item.name, kind="file", size=item.stat(follow_symlinks=False).st_size)
+    return DirectoryEntry(name=item.name, kind="other", size=0)
+
+
+class _Walk:
+    """One walk from the root to a last name. Holds every folder on the way open, so that `..` means what it says."""
+
+    def __init__(self, tree: Tree, path: str) -> None:
+        self.tree = tree
+        self.given = path
+        self.left = deque(part for part in tree.within(path).split("/") if part not in {"", "."})
+        self.folders: list[int] = []  # open folders below the root
+        self.names: list[str] = []  # their names
+        self.links = 0
+
+    def close(self) -> None:
+        for fd in self.folders:
+            os.close(fd)
+        self.folders.clear()
+
+    @property
+    def folder(self) -> int:
+        return self.folders[-1] if self.folders else self.tree.fd
+
+    def run(self, *, follow: bool, changing: bool) -> Spot:
+        while self.left:
+            part = self.left.popleft()
+            if part == "..":
+                if not self.folders:
+                    raise PathOutside(self.given)
+                os.close(self.folders.pop())
+                self.names.pop()
+                continue
+            self.check(part, changing=changing)
+            last = not any(rest != "." for rest in self.left)
+            if last and not (follow and self.is_link(part)):
+                return self.spot(part)
+            if last:
+                self.follow_link(part)
+            elif not self.enter(part):
+                if not changing:
+                    raise FileMissing(self.given)
+                return self.new_spot(part, changing=changing)
+        # The path ends in the root, or in a folder that ".." led back to.
+        if not self.folders:
+            return Spot(folder=self.tree.fd, name=".", path=".", missing=())
+        name = self.names.pop()
+        os.close(self.folders.pop())
+        return self.spot(name)
+
+    def spot(self, name: str) -> Spot:
+        return Spot(folder=self.folder, name=name, path="/".join([*self.names, name]), missing=())
+
+    def new_spot(self, part: str, *, changing: bool) -> Spot:
+        """Return the spot of a file whose folders, from `part` on, are still to be made."""
+        rest = [name for name in self.left if name != "."]
+        if ".." in rest:
+            raise FileMissing(self.given)
+        for name in rest:
+            self.check(name, changing=changing)
+        missing = (part, *rest[:-1])
+        return Spot(
+            folder=self.folder, name=rest[-1], path="/".join([*self.names, part, *rest]), missing=missing
+        )
+
+    def check(self, part: str, *, changing: bool) -> None:
+        folded = _folded(part)
+        if folded == STORE_NAME:
+            raise PathReserved(self.given, "the store")
+        if changing and folded in _VERSION_CONTROL:
+            raise PathReserved(self.given, "version control")
+
+    def is_link(self, part: str) -> bool:
+        try:
+            return stat.S_ISLNK(os.lstat(part, dir_fd=self.folder).st_mode)
+        except FileNotFoundError:
+            return False
+        except PermissionError as error:
+            raise PermissionRefused(self.given) from error
+
+    def enter(self, part: str) -> bool:
+        """Go into the folder `part`, or follow the link that it is; return False where there is nothing."""
+        try:
+            self.folders.append(os.open(part, _FOLDER_FLAGS, dir_fd=self.folder))
+        except FileNotFoundError:
+            return False
+        except PermissionError as error:
+            raise PermissionRefused(self.given) from error
+        except OSError as error:
+            if self.is_link(part):
+                self.follow_link(part)
+                return True
+            raise PathInvalid(self.given, f"{part!r} is not a directory") from error
+        self.names.append(part)
+        return True
+
+    def follow_link(self, part: str) -> None:
+        self.links += 1
+        if self.links > _MAX_LINKS:
+            raise PathInvalid(self.given, "too many links")
+        target = os.readlink(part, dir_fd=self.folder)
+        if target.startswith("/"):
+            try:
+                target = self.tree.within(target)
+            except PathOutside:
+                raise PathOutside(self.given) from None
+            self.close()
+            self.names.clear()
+        self.left.extendleft(name for name in reversed(target.split("/")) if name not in {"", "."})

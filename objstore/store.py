@@ -1,0 +1,177 @@
+"""The store: the log, its index, and blobs by name. It knows nothing of the user's files."""
+
+import hashlib
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+from objstore.codec import MAX_DEPTH, Base, BlobHeader, decode_blob, encode_blob, parse_blob_header
+from objstore.disk import Disk
+from objstore.errors import BlobMissing, NotAWorkspace, RecordInvalid, StoreDamaged
+from objstore.frames import FrameKind
+from objstore.ids import BlobId, RecordId, blob_id, record_id
+from objstore.index import Index
+from objstore.records import Record, decode_record, encode_record
+from objstore.segments import Group, Log, Place, create_log
+
+__all__ = ["Batch", "Store", "create_store"]
+
+_CACHE_BYTES: Final = 32 << 20
+_LOG: Final = "segments"
+_INDEX: Final = "index.sqlite"
+
+
+def now() -> int:
+    """Return the time in microseconds since 1970-01-01 UTC."""
+    return time.time_ns() // 1000
+
+
+def create_store(folder: str, disk: Disk) -> None:
+    """Make an empty store in the existing, empty `folder`."""
+    segments = os.path.join(folder, _LOG)
+    with suppress(FileExistsError):
+        os.mkdir(segments, 0o700)
+    create_log(segments, disk)
+    disk.sync_directory(folder)
+
+
+class Batch:
+    """Blobs and records that go into the log together, or not at all."""
+
+    def __init__(self, store: "Store") -> None:
+        self._store = store
+        self._payloads: list[tuple[FrameKind, bytes]] = []
+        self._blobs: dict[BlobId, Base] = {}
+        self._previous = store.index.last_record
+
+    def __bool__(self) -> bool:
+        """Return whether there is anything to append."""
+        return bool(self._payloads)
+
+    def blob(self, content: bytes, base: BlobId | None = None) -> BlobId:
+        """Add a blob, unless the store has it, and return its id. `base`: a blob that it may resemble."""
+        name = blob_id(content)
+        if name in self._blobs or self._store.has(name):
+            return name
+        header, payload = encode_blob(content, self._base(base), name=name)
+        self._payloads.append((FrameKind.BLOB, payload))
+        self._blobs[name] = Base(id=name, content=content, depth=header.depth)
+        return name
+
+    def record(self, record: Record) -> RecordId:
+        """Add a record behind the last one, and return its id."""
+        encoded = encode_record(record, self._previous)
+        self._payloads.append((FrameKind.RECORD, encoded))
+        self._previous = record_id(encoded)
+        return self._previous
+
+    def content(self, name: BlobId) -> bytes:
+        """Return the bytes of a blob, of this batch or of the store. Raises what Store.blob raises."""
+        base = self._blobs.get(name)
+        return self._store.blob(name) if base is None else base.content
+
+    def commit(self) -> Group:
+        """Append everything durably and return it as a group. Raises what Log.append raises."""
+        group = self._store.append(self._payloads)
+        for name, base in self._blobs.items():
+            self._store.remember(name, base.content)
+        return group
+
+    def _base(self, name: BlobId | None) -> Base | None:
+        if name is None:
+            return None
+        if name in self._blobs:
+            return self._blobs[name]
+        found = self._store.index.blob_place(name)
+        if found is None or found.depth >= MAX_DEPTH:
+            return None
+        return Base(id=name, content=self._store.blob(name), depth=found.depth)
+
+
+class Store:
+    """The log, its index, and what was read lately."""
+
+    def __init__(self, folder: str, disk: Disk) -> None:
+        """Open the store in `folder`. Raises NotAWorkspace, StoreDamaged or FormatTooNew."""
+        if not os.path.isdir(os.path.join(folder, _LOG)):
+            raise NotAWorkspace(os.path.dirname(folder))
+        self.log: Final = Log(os.path.join(folder, _LOG), disk)
+        self.index: Final = Index(os.path.join(folder, _INDEX), self.log)
+        self._cache: OrderedDict[BlobId, bytes] = OrderedDict()
+        self._cached = 0
+
+    def close(self) -> None:
+        """Close the index and the log."""
+        self.index.close()
+        self.log.close()
+
+    # ---- reading
+
+    def has(self, name: BlobId) -> bool:
+        """Return whether the blob is stored."""
+        return self.index.blob_place(name) is not None
+
+    def blob(self, name: BlobId) -> bytes:
+        """Return the blob's bytes, verified. Raises BlobMissing, BlobDamaged, StoreDamaged."""
+        cached = self._cache.get(name)
+        if cached is not None:
+            self._cache.move_to_end(name)
+            return cached
+        # From the blob down its chain of bases to the first one at hand, then up again.
+        chain: list[tuple[BlobHeader, bytes | memoryview]] = []
+        content: bytes | None = None
+        wanted: BlobId | None = name
+        while wanted is not None and content is None and len(chain) <= MAX_DEPTH:
+            found = self.index.blob_place(wanted)
+            if found is None:
+                raise BlobMissing(wanted)
+            payload = self.log.read(found.place).payload
+            header = parse_blob_header(payload)
+            if header.id != wanted:
+                raise StoreDamaged(*found.place, "another blob lies where the index says")
+            chain.append((header, payload))
+            wanted = header.base
+            content = None if wanted is None else self._cache.get(wanted)
+        for header, payload in reversed(chain):
+            content = decode_blob(header, payload, content)
+        if content is None:
+            raise BlobMissing(name)
+        self.remember(name, content)
+        return content
+
+    def sha256(self, name: BlobId) -> bytes:
+        """Return the SHA-256 of a blob (32 bytes), worked out once."""
+        known = self.index.sha256(name)
+        if known is None:
+            known = hashlib.sha256(self.blob(name)).digest()
+            self.index.remember_sha256([(name, known)])
+        return known
+
+    def record(self, place: Place) -> tuple[Record, RecordId]:
+        """Return the record at `place` and its id. Raises StoreDamaged."""
+        encoded = bytes(self.log.read(place).payload)
+        try:
+            return decode_record(encoded)[0], record_id(encoded)
+        except RecordInvalid as error:
+            raise StoreDamaged(place.segment, place.offset, str(error)) from error
+
+    # ---- writing, only under the writer lock
+
+    def append(self, payloads: Sequence[tuple[FrameKind, bytes]]) -> Group:
+        """Append a group at the end of the log, durably, and return it."""
+        group = self.log.append(self.index.end, payloads)
+        self.index.take(group)
+        return group
+
+    def remember(self, name: BlobId, content: bytes) -> None:
+        """Keep a blob's bytes at hand for a while."""
+        if name in self._cache or len(content) > _CACHE_BYTES // 4:
+            return
+        self._cache[name] = content
+        self._cached += len(content)
+        while self._cached > _CACHE_BYTES:
+            _, dropped = self._cache.popitem(last=False)
+            self._cached -= len(dropped)

@@ -1,0 +1,415 @@
+"""A tracked call: files are read under the lock, changed in memory, recorded, and only then changed on disk.
+
+What is found on disk and was never recorded becomes an external edit of its own, before the call's own edits, so that
+no byte is ever attributed to the wrong hand.
+"""
+
+import os
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from objstore.diff import diff_lines
+from objstore.disk import new_file_mode
+from objstore.errors import FileExists, FileMissing
+from objstore.hunks import Hunk
+from objstore.ids import BlobId, blob_id
+from objstore.index import Tip
+from objstore.journal import Journal
+from objstore.lines import is_closed
+from objstore.paths import Found
+from objstore.records import DocumentId, Edit, FileState, Operation, Origin, Seq, Status
+from objstore.store import Batch, now
+from objstore.transition import Step, disk_state
+from objstore.unified import is_binary
+from objstore.views import CallInfo, Content
+
+__all__ = [
+    "EXTERNAL_CONVERSATION",
+    "Call",
+    "Recorded",
+    "Recorder",
+    "Version",
+    "external_change",
+    "version_of",
+]
+
+EXTERNAL_CONVERSATION: Final = "external"
+"""The conversation of edits that nobody recorded when they were made."""
+
+_CONTENT_OPERATIONS: Final = frozenset({Operation.CREATE, Operation.REPLACE, Operation.EDIT})
+
+
+def new_conversation() -> str:
+    """Return a fresh conversation id: `conv_{epoch_ms}_{rand_hex}`."""
+    return f"conv_{time.time_ns() // 1_000_000}_{secrets.token_hex(4)}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Version:
+    """A file's bytes and permission bits, with the blob's name."""
+
+    content: bytes
+    state: FileState
+
+
+@dataclass(slots=True, kw_only=True)
+class Change:
+    """One edit that the call will record."""
+
+    document: DocumentId | None  # None: the document begins with this edit
+    operation: Operation
+    path: bytes
+    source: bytes | None
+    before: Version | None
+    after: Version | None
+    hunks: Sequence[Hunk] | None  # None: to be found by diff
+    origin: Origin
+
+
+@dataclass(slots=True, kw_only=True)
+class _File:
+    """What a path holds, on disk and in the call so far."""
+
+    found: Found | None  # on disk, when the call first looked
+    state_found: FileState | None
+    document: DocumentId | None
+    lineage: "Change | None" = None  # the change of this call that began the document, while it has no number
+    now: Version | None = None
+    moved_from: bytes | None = None
+
+
+class Recorder:
+    """Turns changes into edit records, and knows the numbers they get."""
+
+    def __init__(self, journal: Journal, batch: Batch) -> None:
+        self._index = journal.store.index
+        self._batch = batch
+        self._seq = self._index.next_seq()
+        self._time = now()
+        self.edits: list[Edit] = []
+
+    def record(
+        self,
+        change: Change,
+        *,
+        document: DocumentId | None,
+        conversation: str,
+        call: int,
+        ordinal: int,
+        tool: str,
+        notes: Mapping[str, str],
+    ) -> Edit:
+        """Add the change's blobs and its record to the batch, and return the record."""
+        before, after = change.before, change.after
+        if before is not None:
+            self._batch.blob(before.content)
+        if after is not None:
+            self._batch.blob(after.content, None if before is None else before.state.blob)
+        hunks, newline = _hunks(before, after, change.hunks)
+        edit = Edit(
+            seq=self._seq,
+            document=DocumentId(self._seq) if document is None else document,
+            time=self._time,
+            conversation=conversation,
+            call=call,
+            ordinal=ordinal,
+            operation=change.operation,
+            path=change.path,
+            source=change.source,
+            before=None if before is None else before.state,
+            after=None if after is None else after.state,
+            hunks=hunks,
+            newline=newline,
+            added=_line_count(after) if before is None else sum(hunk.new_count for hunk in hunks),
+            removed=_line_count(before) if after is None else sum(hunk.old_count for hunk in hunks),
+            origin=change.origin,
+            status=Status.ACCEPTED if change.origin is Origin.EXTERNAL else Status.PENDING,
+            tool=tool,
+            notes=notes,
+        )
+        self._batch.record(edit)
+        self._seq = Seq(self._seq + 1)
+        self.edits.append(edit)
+        return edit
+
+    def external(self, changes: Sequence[Change]) -> list[Edit]:
+        """Record changes that were found on disk."""
+        call = self._index.next_call(EXTERNAL_CONVERSATION)
+        return [
+            self.record(
+                change,
+                document=change.document,
+                conversation=EXTERNAL_CONVERSATION,
+                call=call,
+                ordinal=ordinal,
+                tool="",
+                notes={},
+            )
+            for ordinal, change in enumerate(changes)
+        ]
+
+
+@dataclass(slots=True, kw_only=True)
+class Recorded:
+    """What a call recorded."""
+
+    conversation: str
+    new_conversation: bool
+    call: int
+    edits: list[Edit] = field(default_factory=list)
+    external: list[Edit] = field(default_factory=list)
+
+
+class Call:
+    """One call in the making. Nothing is recorded or changed before `commit`."""
+
+    def __init__(self, journal: Journal, batch: Batch, info: CallInfo) -> None:
+        """Begin, with the writer lock held."""
+        self._journal = journal
+        self._batch = batch
+        self._info = info
+        self._files: dict[bytes, _File] = {}
+        self._changes: list[Change] = []
+        self._external: list[Change] = []
+        self._lineages: dict[int, Change] = {}  # by id() of a change: the change that began its document
+        self.recorded: Recorded | None = None
+
+    # ---- looking
+
+    def read(self, path: str) -> Content:
+        """Return the file as the call has made it so far. Raises FileMissing and what paths raise."""
+        spot, file = self._file(path)
+        if file.now is None:
+            raise FileMissing(path)
+        return Content(
+            path=os.fsdecode(spot), bytes=file.now.content, blob=file.now.state.blob, mode=file.now.state.mode
+        )
+
+    def exists(self, path: str) -> bool:
+        """Return whether a file stands there. Raises what paths raise."""
+        return self._file(path)[1].now is not None
+
+    # ---- changing
+
+    def write(
+        self,
+        path: str,
+        content: bytes,
+        *,
+        hunks: Sequence[Hunk] | None = None,
+        mode: int | None = None,
+        operation: Operation = Operation.REPLACE,
+    ) -> None:
+        """Give the file new bytes, or create it. `hunks`: the lines that were really changed, where that is known."""
+        spot, file = self._file(path)
+        before = file.now
+        if mode is None:
+            mode = new_file_mode() if before is None else before.state.mode
+        state = FileState(blob=blob_id(content), mode=mode)
+        if before is not None and before.state == state:
+            return
+        after = Version(content=content, state=state)
+        earlier = self._changes[-1] if self._changes else None
+        if earlier is not None and earlier.path == spot and earlier.operation in _CONTENT_OPERATIONS:
+            # The call has written this file just now: together that is one edit, or none.
+            earlier.after, earlier.hunks = after, None
+            if earlier.before is not None and earlier.before.state == state:
+                self._changes.pop()
+        else:
+            self._change(
+                file,
+                Change(
+                    document=file.document,
+                    operation=Operation.CREATE if before is None else operation,
+                    path=spot,
+                    source=None,
+                    before=before,
+                    after=after,
+                    hunks=hunks,
+                    origin=self._info.origin,
+                ),
+            )
+        file.now = after
+        file.moved_from = None
+
+    def delete(self, path: str) -> None:
+        """Delete the file. Raises FileMissing."""
+        spot, file = self._file(path)
+        if file.now is None:
+            raise FileMissing(path)
+        self._change(
+            file,
+            Change(
+                document=file.document,
+                operation=Operation.DELETE,
+                path=spot,
+                source=None,
+                before=file.now,
+                after=None,
+                hunks=None,
+                origin=self._info.origin,
+            ),
+        )
+        file.now = None
+        file.moved_from = None
+
+    def move(self, source: str, destination: str) -> None:
+        """Move the file to a path where nothing stands. Raises FileMissing, FileExists."""
+        from_spot, file = self._file(source)
+        if file.now is None:
+            raise FileMissing(source)
+        to_spot, target = self._file(destination)
+        if target.now is not None:
+            raise FileExists(destination)
+        change = Change(
+            document=file.document,
+            operation=Operation.MOVE,
+            path=to_spot,
+            source=from_spot,
+            before=file.now,
+            after=file.now,
+            hunks=(),
+            origin=self._info.origin,
+        )
+        self._change(file, change)
+        target.now, target.document, target.lineage = file.now, file.document, file.lineage
+        target.moved_from = file.moved_from or from_spot
+        # What stood at the source before goes with the file; a new file there begins a lineage of its own.
+        file.now, file.document, file.lineage, file.moved_from = None, None, None, None
+
+    # ---- the end
+
+    def commit(self) -> Recorded:
+        """Record the call and carry it out. Raises what Journal.commit raises."""
+        index = self._journal.store.index
+        given = self._info.conversation
+        conversation = given or new_conversation()
+        outcome = Recorded(
+            conversation=conversation, new_conversation=not given, call=index.next_call(conversation)
+        )
+        recorder = Recorder(self._journal, self._batch)
+        outcome.external = recorder.external(self._external)
+        # An external edit may have begun a document that the call's own changes go on with.
+        numbers: dict[int, DocumentId] = {
+            id(change): edit.document for change, edit in zip(self._external, outcome.external, strict=True)
+        }
+        for ordinal, change in enumerate(self._changes):
+            began = self._lineages.get(id(change))
+            document = change.document if began is None else numbers.get(id(began))
+            edit = recorder.record(
+                change,
+                document=document,
+                conversation=conversation,
+                call=outcome.call,
+                ordinal=ordinal,
+                tool=self._info.tool,
+                notes=self._info.notes,
+            )
+            numbers[id(change)] = edit.document
+            outcome.edits.append(edit)
+        if self._batch:
+            self._journal.commit(self._batch, self._steps(), self._looked())
+        self.recorded = outcome
+        return outcome
+
+    # ---- inside
+
+    def _change(self, file: _File, change: Change) -> None:
+        if file.document is None and file.lineage is not None:
+            self._lineages[id(change)] = file.lineage
+        elif file.document is None:
+            file.lineage = change
+        self._changes.append(change)
+
+    def _file(self, path: str) -> tuple[bytes, _File]:
+        with self._journal.tree.locate(path, changing=True) as spot:
+            name = os.fsencode(spot.path)
+        file = self._files.get(name)
+        if file is None:
+            file = self._files[name] = self._look(name)
+        return name, file
+
+    def _look(self, path: bytes) -> _File:
+        found = disk_state(self._journal.tree, path)
+        version = version_of(found)
+        file = _File(
+            found=None if found is None else found[1],
+            state_found=None if found is None else found[0],
+            document=None,
+            now=version,
+        )
+        tip = self._journal.store.index.tip_at(path)
+        if tip is not None:
+            file.document = tip.document
+            change = external_change(tip, version, self._journal.store.blob)
+            if change is not None:
+                self._external.append(change)
+        return file
+
+    def _steps(self) -> list[Step]:
+        return [
+            Step(
+                path=path,
+                before=file.state_found,
+                after=None if file.now is None else file.now.state,
+                moved_from=file.moved_from if self._moves_whole(file) else None,
+            )
+            for path, file in self._files.items()
+        ]
+
+    def _moves_whole(self, file: _File) -> bool:
+        """Return whether the very file that stood at the source, unchanged, is what comes here."""
+        if file.moved_from is None or file.state_found is not None or file.now is None:
+            return False
+        source = self._files[file.moved_from]
+        return source.state_found == file.now.state and source.now is None
+
+    def _looked(self) -> dict[bytes, os.stat_result]:
+        return {path: file.found.stat for path, file in self._files.items() if file.found is not None}
+
+
+def version_of(found: tuple[FileState, Found] | None) -> Version | None:
+    """Return what was found on disk as a version."""
+    return None if found is None else Version(content=found[1].content, state=found[0])
+
+
+def external_change(tip: Tip, now: Version | None, blob: Callable[[BlobId], bytes]) -> Change | None:
+    """Return the edit that leads from what the journal says of a file to what stands on disk (None: nothing does)."""
+    if (None if now is None else now.state) == tip.state:
+        return None
+    before = None if tip.state is None else Version(content=blob(tip.state.blob), state=tip.state)
+    operation = Operation.CREATE if before is None else Operation.DELETE if now is None else Operation.EDIT
+    return Change(
+        document=tip.document,
+        operation=operation,
+        path=tip.path,
+        source=None,
+        before=before,
+        after=now,
+        hunks=None,
+        origin=Origin.EXTERNAL,
+    )
+
+
+def _hunks(
+    before: Version | None, after: Version | None, known: Sequence[Hunk] | None
+) -> tuple[tuple[Hunk, ...], bool]:
+    """Return an edit's hunks, and whether only its last line's newline came or went beside them."""
+    if before is None or after is None or before.content == after.content:
+        return (), False
+    old, new = before.content, after.content
+    if known is None and (is_binary(old) or is_binary(new)):
+        # Lines mean nothing here: the state as a whole is what can be decided.
+        known = (Hunk(0, _line_count(before), 0, _line_count(after)),)
+    hunks = diff_lines(old, new) if known is None else tuple(known)
+    ends_inside = bool(hunks) and hunks[-1].new_count > 0 and hunks[-1].new_end == _line_count(after)
+    return hunks, not ends_inside and is_closed(old) is not is_closed(new)
+
+
+def _line_count(version: Version | None) -> int:
+    if version is None:
+        return 0
+    return version.content.count(b"\n") + (not is_closed(version.content))

@@ -1,0 +1,113 @@
+"""Spellings: how a person names an edit, a hunk, a conversation, a state or a blob, and what is meant."""
+
+import os
+from collections.abc import Sequence
+from typing import Final
+
+from objstore.errors import AmbiguousName, NoSuchName
+from objstore.ids import BlobId, hex_prefix_bounds
+from objstore.index import EditRow
+from objstore.journal import Journal
+from objstore.records import Edit, Seq, Unit
+from objstore.views import State
+
+__all__ = ["find_blob", "find_conversation", "find_state", "find_units"]
+
+_MIN_PREFIX: Final = 4
+_CANDIDATES: Final = 6
+
+
+def find_units(journal: Journal, spelling: str) -> tuple[Seq, tuple[Unit, ...]]:
+    """Return the edit that `12`, `12:2`, an id's prefix or `prefix:2` names, and the units meant.
+
+    Raises NoSuchName, AmbiguousName.
+    """
+    name, _, hunk = spelling.partition(":")
+    row = _find_edit(journal, name)
+    count = len(row.units)
+    if ":" not in spelling:
+        return row.seq, tuple(Unit(row.seq, i) for i in range(count))
+    if not (hunk.isascii() and hunk.isdigit()) or int(hunk) >= count or (int(hunk) == 0 and not row.whole):
+        raise NoSuchName(spelling, "hunk")
+    return row.seq, (Unit(row.seq, int(hunk)),)
+
+
+def find_conversation(journal: Journal, spelling: str) -> str:
+    """Return the conversation of this name, or the only one whose name begins so. Raises NoSuchName, AmbiguousName."""
+    found = journal.store.index.conversations(spelling, _CANDIDATES) if spelling else []
+    if spelling in found:
+        return spelling
+    return _only(found, spelling, "conversation")
+
+
+def find_blob(journal: Journal, spelling: str) -> BlobId:
+    """Return the blob whose hash begins so. Raises NoSuchName, AmbiguousName."""
+    if len(spelling) < _MIN_PREFIX or not _is_hex(spelling):
+        raise NoSuchName(spelling, "blob")
+    found = journal.store.index.blobs_between(*hex_prefix_bounds(spelling), _CANDIDATES)
+    chosen = _only([blob.hex() for blob in found], spelling, "blob")
+    return BlobId(bytes.fromhex(chosen))
+
+
+def find_state(journal: Journal, spelling: str) -> State:
+    """Return the state that `PATH@12` (after that edit), `PATH@12^` (before), `PATH` (now) or a blob's hash names.
+
+    Raises NoSuchName, AmbiguousName and what paths raise.
+    """
+    path, at, version = spelling.rpartition("@")
+    if at and path:
+        return _state_at(journal, path, version, spelling)
+    with journal.tree.locate(spelling) as spot:
+        tip = journal.store.index.tip_at(os.fsencode(spot.path))
+    if tip is not None:
+        blob, mode = (None, 0) if tip.state is None else (tip.state.blob, tip.state.mode)
+        return State(path=os.fsdecode(tip.path), blob=blob, mode=mode)
+    try:
+        return State(path="", blob=find_blob(journal, spelling), mode=0o644)
+    except NoSuchName as error:
+        raise NoSuchName(spelling, "state") from error
+
+
+def _state_at(journal: Journal, path: str, version: str, spelling: str) -> State:
+    before = version.endswith("^")
+    row = _find_edit(journal, version.removesuffix("^"))
+    edit, _ = journal.store.record(row.place)
+    if not isinstance(edit, Edit):
+        raise NoSuchName(spelling, "state")
+    with journal.tree.locate(path) as spot:
+        meant = os.fsencode(spot.path)
+    if meant not in {edit.path, edit.source}:
+        raise NoSuchName(spelling, "state")
+    state = edit.before if before else edit.after
+    where = edit.source if before and edit.source is not None else edit.path
+    blob, mode = (None, 0) if state is None else (state.blob, state.mode)
+    return State(path=os.fsdecode(where), blob=blob, mode=mode)
+
+
+def _find_edit(journal: Journal, name: str) -> EditRow:
+    index = journal.store.index
+    if name.isascii() and name.isdigit() and len(name) < 2 * _MIN_PREFIX * 2:
+        row = index.edit(int(name))
+        if row is not None:
+            return row
+    if len(name) < _MIN_PREFIX or not _is_hex(name):
+        raise NoSuchName(name, "edit")
+    found = index.edits_between(*hex_prefix_bounds(name), _CANDIDATES)
+    chosen = _only([row.id.hex() for row in found], name, "edit")
+    return next(row for row in found if row.id.hex() == chosen)
+
+
+def _is_hex(spelling: str) -> bool:
+    try:
+        hex_prefix_bounds(spelling)
+    except ValueError:
+        return False
+    return True
+
+
+def _only(found: Sequence[str], spelling: str, kind: str) -> str:
+    if not found:
+        raise NoSuchName(spelling, kind)
+    if len(found) > 1:
+        raise AmbiguousName(spelling, kind, found)
+    return found[0]

@@ -1,0 +1,334 @@
+"""Review: what a decision would do, worked out without touching anything, and then done as one tracked change.
+
+The text of a file is a function of the set of live edits. A decision names units and their new statuses; every
+document it concerns is replayed under them. If that leaves no conflict and no two files at one path, what the
+documents then are is written; otherwise the conflicts are returned, and nothing changes.
+"""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from objstore.capture import Recorder, external_change, version_of
+from objstore.document import Document, replayed
+from objstore.errors import FileChanged, HistoryBroken, NoSuchName
+from objstore.ids import blob_id
+from objstore.index import Tip
+from objstore.journal import Journal
+from objstore.paths import Found
+from objstore.records import (
+    Action,
+    Decision,
+    DocumentId,
+    Edit,
+    FileState,
+    Seq,
+    Status,
+    Unit,
+    Written,
+)
+from objstore.store import Batch, now
+from objstore.transition import Step, disk_state
+from objstore.views import (
+    Conflict,
+    Conflicted,
+    ExternalChange,
+    FileEffect,
+    OnExternal,
+)
+
+__all__ = ["Plan", "Planner", "found_changes"]
+
+
+@dataclass(slots=True, kw_only=True)
+class Plan:
+    """A decision worked out and not yet made."""
+
+    verdicts: dict[Unit, Status]  # what changes
+    cascaded: tuple[Unit, ...]
+    written: tuple[Written, ...]
+    external: list[Edit]
+    looked: dict[bytes, os.stat_result]
+
+    def effects(self) -> tuple[FileEffect, ...]:
+        """Return what the decision does to each file, as far as it does anything."""
+        return tuple(_effect(written) for written in self.written)
+
+    def steps(self) -> list[Step]:
+        """Return what is to be done on disk, path by path."""
+        before = {w.path_before: w.before for w in self.written if w.path_before is not None}
+        after = {w.path_after: w.after for w in self.written if w.path_after is not None}
+        moves = {
+            w.path_after: w.path_before
+            for w in self.written
+            if w.path_before != w.path_after and w.before == w.after and w.path_after not in before
+        }
+        return [
+            Step(
+                path=path,
+                before=before.get(path),
+                after=after.get(path),
+                moved_from=self._source(path, moves, after),
+            )
+            for path in sorted({*before, *after})
+        ]
+
+    @staticmethod
+    def _source(
+        path: bytes, moves: Mapping[bytes | None, bytes | None], after: Mapping[bytes, FileState | None]
+    ) -> bytes | None:
+        source = moves.get(path)
+        return None if source is None or source in after else source
+
+
+@dataclass(slots=True)
+class Planner:
+    """Works out one decision, with the writer lock held (or, for a dry run, as if)."""
+
+    journal: Journal
+    batch: Batch
+    _documents: dict[DocumentId, Document] = field(default_factory=dict)
+    _tips: dict[DocumentId, Tip] = field(default_factory=dict)  # what the files are, external edits included
+    _looked: dict[bytes, os.stat_result] = field(default_factory=dict)
+    _external: list[Edit] = field(default_factory=list)
+
+    def external_changes(self, units: Iterable[Unit]) -> tuple[ExternalChange, ...]:
+        """Return what stands on disk otherwise than recorded, among the files that the units concern."""
+        return found_changes(self.journal, [self._tip(document) for document in self._documents_of(units)])
+
+    def plan(
+        self,
+        verdicts: Mapping[Unit, Status],
+        *,
+        cascade: bool,
+        on_external: OnExternal,
+        expected: Sequence[ExternalChange],
+    ) -> Plan | Conflicted:
+        """Work out what the verdicts lead to. Changes found on disk are recorded first, and kept or discarded.
+
+        Raises FileChanged when the disk is not as `expected`, where that is given, and HistoryBroken.
+        """
+        documents = self._documents_of(verdicts)
+        before = {
+            document: self._document(document).statuses(self._all_units(document)) for document in documents
+        }
+        discarded = self._take_in_external(documents, on_external, expected)
+        for document in documents:
+            mine = {unit: status for unit, status in verdicts.items() if self._document(document).knows(unit)}
+            self._document(document).give(
+                mine | {unit: Status.REJECTED for unit in discarded if self._document(document).knows(unit)}
+            )
+        cascaded = self._cascade(documents) if cascade else ()
+        conflicts = [conflict for document in documents for conflict in self._document(document).conflicts()]
+        conflicts += self._taken_paths(documents)
+        if conflicts:
+            return Conflicted(conflicts=tuple(conflicts))
+        changed: dict[Unit, Status] = {}
+        for document in documents:
+            now_given = self._document(document).statuses(self._all_units(document))
+            earlier = before[document]
+            changed |= {
+                unit: status
+                for unit, status in now_given.items()
+                if earlier.get(unit, Status.ACCEPTED) != status
+            }
+        return Plan(
+            verdicts=changed,
+            cascaded=tuple(unit for unit in cascaded if unit in changed),
+            written=tuple(self._written(documents)),
+            external=self._external,
+            looked=self._looked,
+        )
+
+    def record(self, plan: Plan, action: Action, *, who: str, reason: str, takes_back: int) -> Decision:
+        """Add the decision to the batch and return it."""
+        decision = Decision(
+            number=self.journal.store.index.next_decision(),
+            time=now(),
+            action=action,
+            verdicts=tuple(sorted(plan.verdicts.items())),
+            written=plan.written,
+            who=who,
+            reason=reason,
+            takes_back=takes_back,
+        )
+        self.batch.record(decision)
+        return decision
+
+    # ---- inside
+
+    def _documents_of(self, units: Iterable[Unit]) -> list[DocumentId]:
+        found: dict[DocumentId, None] = {}
+        for seq in {unit.seq: None for unit in units}:
+            row = self.journal.store.index.edit(seq)
+            if row is None:
+                raise NoSuchName(str(seq), "edit")
+            record, _ = self.journal.store.record(row.place)
+            if isinstance(record, Edit):
+                found[record.document] = None
+        return list(found)
+
+    def _document(self, document: DocumentId) -> Document:
+        loaded = self._documents.get(document)
+        if loaded is None:
+            loaded = self._documents[document] = load_document(self.journal, document)
+        return loaded
+
+    def _tip(self, document: DocumentId) -> Tip:
+        tip = self._tips.get(document)
+        if tip is None:
+            tip = self._tips[document] = self.journal.store.index.tip(document)
+        return tip
+
+    def _all_units(self, document: DocumentId) -> list[Unit]:
+        loaded = self._document(document)
+        return [unit for seq in loaded.edits for unit in loaded.units(seq)]
+
+    def _take_in_external(
+        self, documents: Sequence[DocumentId], on_external: OnExternal, expected: Sequence[ExternalChange]
+    ) -> list[Unit]:
+        """Record what stands on disk otherwise than recorded; return the units to be rejected with the decision."""
+        changes = []
+        seen = []
+        for document in documents:
+            tip = self._tip(document)
+            if not concerns_disk(self.journal, tip):
+                continue
+            found = disk_state(self.journal.tree, tip.path)
+            if found is not None:
+                self._looked[tip.path] = found[1].stat
+            change = external_change(tip, version_of(found), self.batch.content)
+            if change is not None:
+                changes.append(change)
+                seen.append(_external_view(tip, found))
+        if expected and tuple(expected) != tuple(seen):
+            raise FileChanged(next(iter(seen or expected)).path)
+        if not changes:
+            return []
+        recorder = Recorder(self.journal, self.batch)
+        self._external = recorder.external(changes)
+        discarded: list[Unit] = []
+        for edit in self._external:
+            loaded = self._document(edit.document)
+            loaded.add(edit, None if edit.after is None else self.batch.content(edit.after.blob))
+            self._tips[edit.document] = Tip(edit.document, edit.path, edit.after)
+            if on_external is OnExternal.DISCARD:
+                discarded += loaded.units(edit.seq)
+        return discarded
+
+    def _cascade(self, documents: Sequence[DocumentId]) -> tuple[Unit, ...]:
+        """Reject what can't be live any more, the latest first, until nothing is in conflict."""
+        gone: list[Unit] = []
+        for document in map(self._document, documents):
+            while conflicts := document.conflicts():
+                latest = max(conflict.unit for conflict in conflicts)
+                document.give({latest: Status.REJECTED})
+                gone.append(latest)
+        return tuple(gone)
+
+    def _taken_paths(self, documents: Sequence[DocumentId]) -> list[Conflict]:
+        """Return a conflict for each document that now stands where another file does."""
+        standing: dict[bytes, DocumentId] = {}
+        found = []
+        for document in documents:
+            now_is = self._document(document).standing()
+            if now_is.content is None:
+                continue
+            others = [
+                tip.document
+                for tip in self.journal.store.index.tips_at(now_is.path)
+                if tip.document != document and tip.document not in documents
+            ]
+            if now_is.path in standing:
+                others.append(standing[now_is.path])
+            standing[now_is.path] = document
+            found += [self._taken(document, other, now_is.path) for other in others]
+        return found
+
+    def _taken(self, document: DocumentId, other: DocumentId, path: bytes) -> Conflict:
+        unit = self._document(document).path_writer() or Unit(Seq(document), 0)
+        needs = self._document(other).path_writer() or Unit(Seq(other), 0)
+        return Conflict(
+            kind="path-taken",
+            unit=unit,
+            needs=(needs,),
+            path=os.fsdecode(path),
+            line=0,
+            removed=b"",
+            inserted=b"",
+        )
+
+    def _written(self, documents: Iterable[DocumentId]) -> Iterable[Written]:
+        for document in documents:
+            tip = self._tip(document)
+            stands = self._document(document).standing()
+            after: FileState | None = None
+            if stands.content is not None:
+                base = None if tip.state is None else tip.state.blob
+                after = FileState(blob=self.batch.blob(stands.content, base), mode=stands.mode)
+            if after == tip.state and (after is None or stands.path == tip.path):
+                continue
+            yield Written(
+                document=document,
+                path_before=None if tip.state is None else tip.path,
+                before=tip.state,
+                path_after=None if after is None else stands.path,
+                after=after,
+            )
+
+
+def load_document(journal: Journal, document: DocumentId) -> Document:
+    """Return the document, replayed from the journal and checked against its tip. Raises HistoryBroken."""
+    store = journal.store
+    records = []
+    for place in store.index.history(document):
+        record, _ = store.record(place)
+        if isinstance(record, Edit | Decision):
+            records.append(record)
+    loaded = replayed(records, document, store.blob)
+    tip, stands = store.index.tip(document), loaded.standing()
+    state = None if stands.content is None else FileState(blob=blob_id(stands.content), mode=stands.mode)
+    if state != tip.state or (state is not None and stands.path != tip.path):
+        last = max(loaded.edits)
+        raise HistoryBroken(os.fsdecode(tip.path), last, "replaying it does not give the recorded state")
+    return loaded
+
+
+def found_changes(journal: Journal, tips: Iterable[Tip]) -> tuple[ExternalChange, ...]:
+    """Return what stands on disk otherwise than the tips say, in their order."""
+    found = []
+    for tip in tips:
+        if not concerns_disk(journal, tip):
+            continue
+        stands = disk_state(journal.tree, tip.path)
+        if (None if stands is None else stands[0]) != tip.state:
+            found.append(_external_view(tip, stands))
+    return tuple(found)
+
+
+def concerns_disk(journal: Journal, tip: Tip) -> bool:
+    """Return whether what stands at the tip's path is this document's: a deleted one's path may be another's by now."""
+    return tip.state is not None or not journal.store.index.tips_at(tip.path)
+
+
+def _external_view(tip: Tip, found: tuple[FileState, Found] | None) -> ExternalChange:
+    return ExternalChange(
+        document=tip.document,
+        path=os.fsdecode(tip.path),
+        recorded=None if tip.state is None else tip.state.blob,
+        recorded_mode=0 if tip.state is None else tip.state.mode,
+        found=None if found is None else found[0].blob,
+        found_mode=0 if found is None else found[0].mode,
+    )
+
+
+def _effect(written: Written) -> FileEffect:
+    return FileEffect(
+        document=written.document,
+        path_before=None if written.path_before is None else os.fsdecode(written.path_before),
+        before=None if written.before is None else written.before.blob,
+        mode_before=0 if written.before is None else written.before.mode,
+        path_after=None if written.path_after is None else os.fsdecode(written.path_after),
+        after=None if written.after is None else written.after.blob,
+        mode_after=0 if written.after is None else written.after.mode,
+    )

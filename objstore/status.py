@@ -1,0 +1,98 @@
+"""Status: what is pending, and which files are not what the journal says, found with as few reads as can be."""
+
+import os
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from objstore.errors import CasError
+from objstore.ids import BlobId
+from objstore.index import Tip
+from objstore.journal import Journal
+from objstore.records import Status
+from objstore.review import found_changes
+from objstore.transition import disk_state
+from objstore.views import ExternalChange, PendingGroup, StatusReport
+
+__all__ = ["external_changes", "report"]
+
+_GRACE_NS: Final = 2_000_000_000
+"""A file touched so lately may change again without its times showing it, on file systems with coarse clocks."""
+
+
+def report(journal: Journal) -> StatusReport:
+    """Return the workspace at a glance."""
+    index = journal.store.index
+    counts = index.counts()
+    return StatusReport(
+        root=journal.tree.root,
+        edits=sum(counts.values()),
+        pending=counts[Status.PENDING],
+        accepted=counts[Status.ACCEPTED],
+        rejected=counts[Status.REJECTED],
+        conversations=index.conversation_count(),
+        groups=tuple(
+            PendingGroup(
+                conversation=conversation,
+                path=os.fsdecode(path),
+                seqs=tuple(seqs),
+                added=added,
+                removed=removed,
+            )
+            for conversation, path, seqs, added, removed in index.pending_groups()
+        ),
+        external=external_changes(journal),
+        store_bytes=journal.store.log.total_bytes(),
+        blobs=index.blob_count(),
+    )
+
+
+def external_changes(journal: Journal) -> tuple[ExternalChange, ...]:
+    """Return every recorded file that is not what the journal says. Only files whose times changed are read."""
+    tips = journal.store.index.tips()
+    existing = {tip.path for tip in tips if tip.state is not None}
+    # What was deleted matters only where nothing else has the path since, and something stands there again.
+    gone = {tip.path: tip for tip in tips if tip.state is None and tip.path not in existing}
+    suspects = list(_changed(journal, [tip for tip in tips if tip.state is not None]))
+    suspects += [tip for tip in gone.values() if _stands(journal, tip.path)]
+    return found_changes(journal, suspects)
+
+
+def _stands(journal: Journal, path: bytes) -> bool:
+    try:
+        os.lstat(path, dir_fd=journal.tree.fd)
+    except OSError:
+        return False
+    return True
+
+
+def _changed(journal: Journal, tips: list[Tip]) -> Iterator[Tip]:
+    """Yield the tips whose files are, or may be, other than recorded."""
+    seen = journal.store.index.seen()
+    learnt: list[tuple[bytes, int, int, int, int, BlobId]] = []
+    young = time.time_ns() - _GRACE_NS
+    for tip in tips:
+        try:
+            found = os.lstat(tip.path, dir_fd=journal.tree.fd)
+        except OSError:
+            yield tip
+            continue
+        looks = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        known = seen.get(tip.path)
+        if known is not None and known[:4] == looks:
+            blob = known[4]
+        else:
+            try:
+                stands = disk_state(journal.tree, tip.path)
+            except CasError:
+                stands = None
+            if stands is None:
+                yield tip
+                continue
+            blob = stands[0].blob
+            if max(found.st_mtime_ns, found.st_ctime_ns) < young:
+                learnt.append((tip.path, *looks, blob))
+        if tip.state is not None and (blob, found.st_mode & 0o7777) != (tip.state.blob, tip.state.mode):
+            yield tip
+    if learnt:
+        journal.store.index.remember_seen(learnt)

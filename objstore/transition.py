@@ -1,0 +1,294 @@
+"""A transition: the user's files go from recorded states to recorded states, all of them or none.
+
+It works path by path, with bytes from the store, so that after a crash anywhere each path is either as it was or as
+it shall be, and what is left can be done by looking at the disk alone.
+
+Write order. The new bytes of every file lie beside the store (staged) before the log is written, so a full disk shows
+while nothing has changed. The log must be durable before the first file changes, or a crash could leave bytes that no
+record knows. The read-back comes last, and only then is success reported.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from typing import Final
+
+from objstore.disk import Disk, is_same_file
+from objstore.errors import (
+    CallAborted,
+    CasError,
+    DiskFailed,
+    FileChanged,
+    FileExists,
+    FileMissing,
+    PathError,
+    PathIsDirectory,
+    PathIsSymlink,
+    PathNotRegular,
+    PermissionRefused,
+)
+from objstore.ids import BlobId, blob_id
+from objstore.paths import Found, Spot, Tree, look_at, open_folder, read_at
+from objstore.records import FileState
+
+__all__ = ["Step", "Transition", "disk_state"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What becomes of one path."""
+
+    path: bytes
+    before: FileState | None  # None: nothing stands there
+    after: FileState | None  # None: nothing shall stand there
+    moved_from: bytes | None = None  # the file with these very bytes that comes here; None: none does
+
+
+def disk_state(tree: Tree, path: bytes) -> tuple[FileState, Found] | None:
+    """Return what stands at a recorded path, or None where nothing does or something that is no file.
+
+    Raises PathIsSymlink, PathIsDirectory and what else Tree.read raises, except FileMissing.
+    """
+    try:
+        _, found = tree.read(os.fsdecode(path), follow=False)
+    except FileMissing:
+        return None
+    return FileState(blob=blob_id(found.content), mode=found.mode), found
+
+
+class Transition:
+    """One transition, from its plan to its end. Use as a context manager: leaving it removes what was staged."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        disk: Disk,
+        steps: Iterable[Step],
+        blob: Callable[[BlobId], bytes],
+        *,
+        scratch: int,
+        looked: Mapping[bytes, os.stat_result] | None = None,
+    ) -> None:
+        """Plan it. `scratch`: an open folder for staging. `looked`: what was seen of files when they were read."""
+        self._tree = tree
+        self._disk = disk
+        self._blob = blob
+        self._scratch: Final = scratch
+        self._scratch_device: Final = os.fstat(scratch).st_dev
+        self._looked = dict(looked or {})
+        wanted = [step for step in steps if step.before != step.after]
+        # What goes away first, so that a folder may take a file's name and the other way round.
+        self._steps = sorted(wanted, key=lambda step: (step.after is not None, step.path))
+        self._staged: dict[bytes, tuple[int, str]] = {}
+        self._spots: dict[bytes, Spot] = {}
+        self._open = ExitStack()
+
+    def __enter__(self) -> "Transition":
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove what is still staged, and close folders."""
+        for folder, name in self._staged.values():
+            with suppress(FileNotFoundError, CasError):
+                self._disk.unlink(folder, name)
+        self._staged.clear()
+        self._open.close()
+
+    def __bool__(self) -> bool:
+        """Return whether any file changes."""
+        return bool(self._steps)
+
+    def prepare(self) -> None:
+        """Check every path and stage every new content; the user's files stay as they are.
+
+        Raises PermissionRefused, FileExists, FileChanged, DiskFull and what Tree.locate raises.
+        """
+        vacated = {step.path for step in self._steps if step.after is None}
+        for step in self._steps:
+            spot = self._open.enter_context(self._tree.locate(os.fsdecode(step.path), changing=True))
+            self._spots[step.path] = spot
+            if spot.path != os.fsdecode(step.path):
+                raise FileChanged(spot.path)  # a folder on the way has become a link
+            self._check(step, spot, vacated)
+            if step.after is not None and not self._keeps_bytes(step):
+                self._stage(step, step.after, spot)
+
+    def run(self) -> None:
+        """Change the files, read each back, and compare. On failure everything is as before, and CallAborted says why.
+
+        Raises DiskFailed when not even that was possible; then the next writer finishes the transition.
+        """
+        done: list[Step] = []
+        try:
+            for step in self._steps:
+                done.append(step)
+                self._carry_out(step)
+            self._read_back(self._steps)
+        except (CasError, FileNotFoundError, FileExistsError) as error:
+            self._take_back(done, error)
+            raise CallAborted(os.fsdecode(done[-1].path), str(error)) from error
+
+    # ---- before
+
+    def _keeps_bytes(self, step: Step) -> bool:
+        same = step.before is not None and step.after is not None and step.before.blob == step.after.blob
+        return same or step.moved_from is not None
+
+    def _check(self, step: Step, spot: Spot, vacated: set[bytes]) -> None:
+        found = look_at(spot)
+        if found is None:
+            if step.before is not None:
+                raise FileChanged(spot.path)
+        elif step.before is None:
+            # A folder in the way is no hindrance if this very transition empties it; the rename will tell.
+            if not any(path.startswith(step.path + b"/") for path in vacated):
+                raise FileExists(spot.path)
+        else:
+            _check_kind(found, spot.path)
+            self._check_unchanged(step, spot, found)
+            if not os.access(spot.name, os.W_OK, dir_fd=spot.folder):
+                raise PermissionRefused(spot.path)
+        if not os.access(".", os.W_OK | os.X_OK, dir_fd=spot.folder):
+            raise PermissionRefused(spot.path)
+
+    def _check_unchanged(self, step: Step, spot: Spot, found: os.stat_result) -> None:
+        looked = self._looked.get(step.path)
+        if looked is None:
+            content = read_at(spot)
+            if step.before is None or blob_id(content.content) != step.before.blob:
+                raise FileChanged(spot.path)
+            self._looked[step.path] = content.stat
+        elif not is_same_file(looked, found):
+            raise FileChanged(spot.path)
+
+    def _stage(self, step: Step, after: FileState, spot: Spot) -> None:
+        # A rename can't leave its file system, so staging happens on the one where the file will be.
+        folder = self._scratch if os.fstat(spot.folder).st_dev == self._scratch_device else spot.folder
+        like = self._looked.get(step.path)
+        name = self._disk.stage(folder, self._blob(after.blob), like, after.mode, spot.path)
+        self._staged[step.path] = (folder, name)
+
+    # ---- during
+
+    def _carry_out(self, step: Step) -> None:
+        spot = self._spots[step.path]
+        if step.after is None:
+            if not any(other.moved_from == step.path for other in self._steps):
+                self._still_as_seen(step, spot)
+                self._disk.unlink(spot.folder, spot.name)
+            return
+        spot = self._with_folders(step, spot)
+        if step.moved_from is not None:
+            source = self._spots[step.moved_from]
+            self._disk.rename_new(source.folder, source.name, spot.folder, spot.name)
+        elif step.before is None:
+            folder, name = self._staged[step.path]
+            self._disk.rename_new(folder, name, spot.folder, spot.name)
+            del self._staged[step.path]
+        elif step.before.blob != step.after.blob:
+            self._replace(step, spot)
+        if step.before is not None and step.before.mode != step.after.mode:
+            self._disk.chmod(spot.folder, spot.name, step.after.mode)
+        if step.moved_from is not None and self._mode_at(spot) != step.after.mode:
+            self._disk.chmod(spot.folder, spot.name, step.after.mode)
+
+    def _replace(self, step: Step, spot: Spot) -> None:
+        found = self._still_as_seen(step, spot)
+        folder, name = self._staged[step.path]
+        if found.st_nlink > 1 and step.after is not None:
+            # A rename would part this name from the file's others.
+            self._disk.rewrite(spot.folder, spot.name, self._blob(step.after.blob))
+            return
+        if self._disk.exchange(folder, name, spot.folder, spot.name):
+            # What had the name is still there. If somebody wrote to it since we looked, it goes back.
+            displaced = os.lstat(name, dir_fd=folder)
+            if (displaced.st_ino, displaced.st_size, displaced.st_mtime_ns) != (
+                found.st_ino,
+                found.st_size,
+                found.st_mtime_ns,
+            ):
+                self._disk.exchange(folder, name, spot.folder, spot.name)
+                raise FileChanged(spot.path)
+            self._disk.unlink(folder, name)
+        else:
+            self._disk.replace(folder, name, spot.folder, spot.name)
+        del self._staged[step.path]
+
+    def _still_as_seen(self, step: Step, spot: Spot) -> os.stat_result:
+        found = look_at(spot)
+        looked = self._looked.get(step.path)
+        if found is None or (looked is not None and not is_same_file(looked, found)):
+            raise FileChanged(spot.path)
+        return found
+
+    def _mode_at(self, spot: Spot) -> int:
+        found = look_at(spot)
+        return -1 if found is None else stat.S_IMODE(found.st_mode)
+
+    def _with_folders(self, step: Step, spot: Spot) -> Spot:
+        if not spot.missing:
+            return spot
+        folder = spot.folder
+        for name in spot.missing:
+            with suppress(FileExistsError):
+                self._disk.make_directory(folder, name)
+            folder = open_folder(folder, name, spot.path)
+            self._open.callback(os.close, folder)
+        made = Spot(folder=folder, name=spot.name, path=spot.path, missing=())
+        self._spots[step.path] = made
+        return made
+
+    def _read_back(self, steps: Iterable[Step]) -> None:
+        for step in steps:
+            spot = self._spots[step.path]
+            try:
+                found = read_at(spot)
+            except FileMissing:
+                if step.after is None:
+                    continue
+                raise
+            except PathIsDirectory:
+                if step.after is None:
+                    continue
+                raise
+            if step.after is None or (blob_id(found.content), found.mode) != (
+                step.after.blob,
+                step.after.mode,
+            ):
+                raise FileChanged(spot.path)
+
+    # ---- after a failure
+
+    def _take_back(self, done: list[Step], cause: Exception) -> None:
+        """Bring every path of `done` back to what it was, as far as it is now what we made of it."""
+        for step in reversed(done):
+            spot = self._spots[step.path]
+            try:
+                found = disk_state(self._tree, step.path)
+                now = None if found is None else found[0]
+                if now == step.before:
+                    continue
+                if now is not None and (step.after is None or now.blob != step.after.blob):
+                    continue  # somebody else's bytes: leave them; the next look records them
+                if step.before is None:
+                    self._disk.unlink(spot.folder, spot.name)
+                    continue
+                like = None if found is None else found[1].stat
+                name = self._disk.stage(
+                    spot.folder, self._blob(step.before.blob), like, step.before.mode, spot.path
+                )
+                self._disk.replace(spot.folder, name, spot.folder, spot.name)
+            except (PathError, FileNotFoundError) as error:
+                raise DiskFailed(spot.path, f"{cause}; and it could not be taken back ({error})") from error
+
+
+def _check_kind(found: os.stat_result, path: str) -> None:
+    if stat.S_ISLNK(found.st_mode):
+        raise PathIsSymlink(path)
+    if stat.S_ISDIR(found.st_mode):
+        raise PathIsDirectory(path)
+    if not stat.S_ISREG(found.st_mode):
+        raise PathNotRegular(path)

@@ -1,0 +1,402 @@
+"""The workspace: one folder with its store, and everything that surfaces may do with it."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from objstore import naming, status
+from objstore.capture import Call as Recording
+from objstore.disk import Disk, new_file_mode
+from objstore.errors import NoSuchName, StoreDamaged
+from objstore.hunks import Hunk
+from objstore.ids import BlobId, blob_id
+from objstore.index import EditRow
+from objstore.journal import Journal, create_workspace, find_root
+from objstore.paths import MAX_FILE, DirectoryEntry, Tree
+from objstore.records import Action, Decision, Edit, Operation, Seq, Status, Unit
+from objstore.review import Planner
+from objstore.store import Batch
+from objstore.views import (
+    CallInfo,
+    CallOutcome,
+    Conflicted,
+    Content,
+    Decided,
+    DecisionOutcome,
+    DecisionView,
+    EditFilter,
+    EditView,
+    ExternalChange,
+    ExternalChanges,
+    FileEffect,
+    NothingToDo,
+    OnExternal,
+    State,
+    StatusReport,
+)
+
+__all__ = ["Call", "Workspace"]
+
+_STATUS_OF: Final = {
+    Action.ACCEPT: Status.ACCEPTED,
+    Action.REJECT: Status.REJECTED,
+    Action.RESET: Status.PENDING,
+}
+_NO_FILTER: Final = EditFilter()
+
+
+class Call:
+    """A tracked call, open between `Workspace.call` and its commit."""
+
+    def __init__(self, workspace: "Workspace", recording: Recording) -> None:
+        """Wrap what records it."""
+        self._workspace = workspace
+        self._recording = recording
+
+    def read(self, path: str) -> Content:
+        """Return the file as the call has made it so far. Raises FileMissing and what paths raise."""
+        return self._recording.read(path)
+
+    def exists(self, path: str) -> bool:
+        """Return whether a file stands there, in the call so far. Raises what paths raise."""
+        return self._recording.exists(path)
+
+    def write(
+        self,
+        path: str,
+        content: bytes,
+        *,
+        hunks: Sequence[Hunk] | None = None,
+        mode: int | None = None,
+        operation: Operation = Operation.REPLACE,
+    ) -> None:
+        """Create the file (with its folders) or give it new bytes; the same bytes record nothing.
+
+        `hunks` says which lines were really changed, where a tool knows: a diff can't tell equal lines apart.
+        `operation` is what to call it if the file exists: replace or edit.
+        """
+        self._recording.write(path, content, hunks=hunks, mode=mode, operation=operation)
+
+    def delete(self, path: str) -> None:
+        """Delete the file. Raises FileMissing."""
+        self._recording.delete(path)
+
+    def move(self, source: str, destination: str) -> None:
+        """Move the file to a path where nothing stands. Raises FileMissing, FileExists."""
+        self._recording.move(source, destination)
+
+    def commit(self) -> CallOutcome:
+        """Record the call durably, then change the files, then read them back. Once, at the end.
+
+        Raises, with nothing changed: FileChanged, FileExists, PermissionRefused, DiskFull and other DiskFailed,
+        StoreRefuses, CallAborted.
+        """
+        recorded = self._recording.commit()
+        return CallOutcome(
+            conversation=recorded.conversation,
+            new_conversation=recorded.new_conversation,
+            call=recorded.call,
+            edits=tuple(self._workspace.edit(edit.seq) for edit in recorded.edits),
+            external=tuple(self._workspace.edit(edit.seq) for edit in recorded.external),
+        )
+
+
+class Workspace:
+    """One folder with its store. Safe to use from several threads; several processes may have it open."""
+
+    def __init__(self, journal: Journal) -> None:
+        """Wrap an open journal; use `open`, `init` or `find`."""
+        self._journal = journal
+        self._preview: Batch | None = None
+        self.root: Final = journal.tree.root
+        new_file_mode()
+
+    @classmethod
+    def init(cls, root: str | os.PathLike[str], disk: Disk | None = None) -> "Workspace":
+        """Make a store in `root` if there is none, and open it. Raises FileMissing, PermissionRefused."""
+        disk = disk or Disk()
+        tree = Tree(root)
+        tree.close()
+        create_workspace(tree.root, disk)
+        return cls.open(tree.root, disk)
+
+    @classmethod
+    def open(cls, root: str | os.PathLike[str], disk: Disk | None = None) -> "Workspace":
+        """Open the store in `root`, and finish what a crashed writer left. Raises NotAWorkspace, StoreDamaged."""
+        workspace = cls(Journal(os.fspath(root), disk or Disk()))
+        if workspace._journal.unfinished():  # noqa: SLF001 - its own
+            with workspace._journal.writing():  # noqa: SLF001
+                pass  # taking the lock is what finishes it
+        return workspace
+
+    @classmethod
+    def find(cls, start: str | os.PathLike[str]) -> "Workspace":
+        """Open the nearest workspace at or above `start`. Raises NotAWorkspace, StoreDamaged."""
+        return cls.open(find_root(os.fspath(start)))
+
+    def close(self) -> None:
+        """Close every file."""
+        self._journal.close()
+
+    def __enter__(self) -> "Workspace":
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    # ---- files as they stand
+
+    def relative(self, path: str) -> str:
+        """Return the canonical path below the root. Raises PathOutside, PathReserved, PathInvalid."""
+        with self._journal.tree.locate(path, follow=True, changing=False) as spot:
+            return spot.path
+
+    def read(self, path: str, *, limit: int = MAX_FILE) -> Content:
+        """Return the file as it stands on disk; links that stay inside are followed. Raises what paths raise."""
+        name, found = self._journal.tree.read(path, limit=limit)
+        return Content(path=name, bytes=found.content, blob=blob_id(found.content), mode=found.mode)
+
+    def list_directory(self, path: str) -> list[DirectoryEntry]:
+        """Return what is in a folder, by name; the store is not shown. Raises what paths raise."""
+        return self._journal.tree.entries(path)
+
+    def make_directory(self, path: str) -> bool:
+        """Make a folder and those above it; return False if it was there. Raises FileExists for a file in its place."""
+        with self._journal.mutex, self._journal.tree.locate(path, changing=True) as spot:
+            if spot.path == ".":
+                return False
+            return self._journal.make_folders(spot)
+
+    # ---- changing files
+
+    @contextmanager
+    def call(self, info: CallInfo) -> Iterator[Call]:
+        """Hold the writer lock for one tracked call. Leaving without `commit` changes nothing. Raises StoreLocked."""
+        with self._journal.writing() as batch:
+            yield Call(self, Recording(self._journal, batch, info))
+
+    # ---- history
+
+    def edits(self, wanted: EditFilter = _NO_FILTER) -> list[EditView]:
+        """Return the edits that fit, in order."""
+        path = b""
+        if wanted.path:
+            with self._journal.tree.locate(wanted.path) as spot:
+                path = os.fsencode(spot.path)
+        with self._journal.reading() as store:
+            rows = store.index.edits(
+                conversation=wanted.conversation,
+                path=path,
+                status=wanted.status,
+                newest_first=wanted.newest_first,
+                limit=wanted.limit,
+            )
+            return [self._view(row) for row in rows]
+
+    def edit(self, seq: int) -> EditView:
+        """Return one edit. Raises NoSuchName."""
+        with self._journal.reading() as store:
+            row = store.index.edit(seq)
+            if row is None:
+                raise NoSuchName(str(seq), "edit")
+            return self._view(row)
+
+    def find_units(self, spelling: str) -> tuple[EditView, tuple[Unit, ...]]:
+        """Return the edit and the units that a spelling names. Raises NoSuchName, AmbiguousName."""
+        with self._journal.reading():
+            seq, units = naming.find_units(self._journal, spelling)
+            return self.edit(seq), units
+
+    def find_conversation(self, spelling: str) -> str:
+        """Return the conversation that a spelling names. Raises NoSuchName, AmbiguousName."""
+        with self._journal.reading():
+            return naming.find_conversation(self._journal, spelling)
+
+    def find_state(self, spelling: str) -> State:
+        """Return the recorded state that a spelling names. Raises NoSuchName, AmbiguousName."""
+        with self._journal.reading():
+            return naming.find_state(self._journal, spelling)
+
+    def blob(self, blob: BlobId) -> bytes:
+        """Return a blob's bytes, verified. Raises BlobMissing, BlobDamaged."""
+        with self._journal.reading() as store:
+            return store.blob(blob)
+
+    def sha256(self, blob: BlobId) -> str:
+        """Return the SHA-256 of a blob's bytes, in hex. Raises BlobMissing, BlobDamaged."""
+        with self._journal.reading() as store:
+            return store.sha256(blob).hex()
+
+    def decisions(self) -> list[DecisionView]:
+        """Return every decision, oldest first, those taken back included."""
+        with self._journal.reading() as store:
+            found = [(name, store.record(place)[0]) for name, place in store.index.decision_places()]
+        return [
+            DecisionView(id=name, decision=record) for name, record in found if isinstance(record, Decision)
+        ]
+
+    def status(self) -> StatusReport:
+        """Return the workspace at a glance."""
+        with self._journal.reading():
+            return status.report(self._journal)
+
+    def external_changes(self) -> tuple[ExternalChange, ...]:
+        """Return every recorded file that is not what the journal says."""
+        with self._journal.reading():
+            return status.external_changes(self._journal)
+
+    # ---- review
+
+    def decide(
+        self,
+        action: Action,
+        units: Sequence[Unit],
+        *,
+        reason: str = "",
+        who: str = "",
+        cascade: bool = False,
+        on_external: OnExternal = OnExternal.ABORT,
+        expected: Sequence[ExternalChange] = (),
+        dry_run: bool = False,
+    ) -> DecisionOutcome:
+        """Accept, reject or reset units: on disk and in the journal, or, where that can't be, not at all.
+
+        `cascade`: reject also what can't be live without what is rejected. `expected`: the external changes that a
+        person was shown; if the disk has moved on, FileChanged is raised. `dry_run`: only say what would happen.
+        Raises NoSuchName, HistoryBroken and what Call.commit raises.
+        """
+        verdicts = dict.fromkeys(units, _STATUS_OF[action])
+        cascade = cascade and action is Action.REJECT
+        return self._decide(
+            action,
+            verdicts,
+            reason=reason,
+            who=who,
+            cascade=cascade,
+            on_external=on_external,
+            expected=expected,
+            dry_run=dry_run,
+        )
+
+    def undo(
+        self,
+        *,
+        who: str = "",
+        on_external: OnExternal = OnExternal.ABORT,
+        expected: Sequence[ExternalChange] = (),
+        dry_run: bool = False,
+    ) -> DecisionOutcome:
+        """Take back the newest decision that was not taken back yet: every unit gets the status it had before it."""
+        with self._journal.reading():
+            last = self._last_standing()
+            if last is None:
+                return NothingToDo()
+            verdicts = self._statuses_before(last)
+        return self._decide(
+            Action.UNDO,
+            verdicts,
+            who=who,
+            on_external=on_external,
+            expected=expected,
+            dry_run=dry_run,
+            takes_back=last.number,
+        )
+
+    def preview(self, effect: FileEffect) -> tuple[bytes | None, bytes | None]:
+        """Return a file's bytes before and after an effect (None: no file); also of the last dry run's effects."""
+        with self._journal.reading() as store:
+            content = store.blob if self._preview is None else self._preview.content
+            return (
+                None if effect.before is None else content(effect.before),
+                None if effect.after is None else content(effect.after),
+            )
+
+    # ---- inside
+
+    def _decide(
+        self,
+        action: Action,
+        verdicts: Mapping[Unit, Status],
+        *,
+        reason: str = "",
+        who: str,
+        cascade: bool = False,
+        on_external: OnExternal,
+        expected: Sequence[ExternalChange],
+        dry_run: bool,
+        takes_back: int = 0,
+    ) -> DecisionOutcome:
+        with self._session(dry_run=dry_run) as batch:
+            planner = Planner(self._journal, batch)
+            if not self._changes(verdicts):
+                return NothingToDo()
+            found = planner.external_changes(verdicts)
+            if found and on_external is OnExternal.ABORT:
+                return ExternalChanges(changes=found)
+            plan = planner.plan(verdicts, cascade=cascade, on_external=on_external, expected=expected)
+            if isinstance(plan, Conflicted):
+                return plan
+            number = 0
+            if dry_run:
+                self._preview = batch
+            else:
+                decision = planner.record(plan, action, who=who, reason=reason, takes_back=takes_back)
+                self._journal.commit(batch, plan.steps(), plan.looked)
+                number = decision.number
+            return Decided(
+                action=action,
+                number=number,
+                verdicts=tuple(sorted(plan.verdicts.items())),
+                cascaded=plan.cascaded,
+                files=plan.effects(),
+                external=() if dry_run else tuple(self.edit(edit.seq) for edit in plan.external),
+            )
+
+    @contextmanager
+    def _session(self, *, dry_run: bool) -> Iterator[Batch]:
+        if dry_run:
+            with self._journal.reading() as store:
+                yield Batch(store)
+        else:
+            with self._journal.writing() as batch:
+                yield batch
+
+    def _changes(self, verdicts: Mapping[Unit, Status]) -> bool:
+        """Return whether any unit would get another status than it has. Raises NoSuchName."""
+        found = False
+        for unit, wanted in verdicts.items():
+            row = self._journal.store.index.edit(unit.seq)
+            if row is None or unit.hunk >= len(row.units):
+                raise NoSuchName(str(unit), "hunk")
+            found = found or row.units[unit.hunk] is not wanted
+        return found
+
+    def _last_standing(self) -> Decision | None:
+        taken_back: set[int] = set()
+        for view in reversed(self.decisions()):
+            decision = view.decision
+            if decision.number in taken_back or decision.action is Action.UNDO:
+                taken_back.add(decision.takes_back)
+                continue
+            return decision
+        return None
+
+    def _statuses_before(self, decision: Decision) -> dict[Unit, Status]:
+        units = [unit for unit, _ in decision.verdicts]
+        before = {unit: self.edit(unit.seq).edit.status for unit in units}
+        for view in self.decisions():
+            if view.decision.number == decision.number:
+                break
+            before |= {unit: status for unit, status in view.decision.verdicts if unit in before}
+        return before
+
+    def _view(self, row: EditRow) -> EditView:
+        record, name = self._journal.store.record(row.place)
+        if not isinstance(record, Edit) or record.seq != row.seq:
+            raise StoreDamaged(*row.place, f"edit {row.seq} is not where the index says")
+        return EditView(
+            id=name, edit=record, status=row.status, units=row.units, whole=row.whole, reason=row.reason
+        )

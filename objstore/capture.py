@@ -287,9 +287,7 @@ class Call:
         index = self._journal.store.index
         given = self._info.conversation
         conversation = given or new_conversation()
-        outcome = Recorded(
-            conversation=conversation, new_conversation=not given, call=index.next_call(conversation)
-        )
+        outcome = Recorded(conversation=conversation, new_conversation=not given, call=index.next_call(conversation))
         recorder = Recorder(self._journal, self._batch)
         outcome.external = recorder.external(self._external)
         # An external edit may have begun a document that the call's own changes go on with.

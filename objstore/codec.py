@@ -82,9 +82,7 @@ class BlobHeader:
     data: int  # offset of the data in the payload
 
 
-def encode_blob(
-    content: bytes, base: Base | None = None, *, name: BlobId | None = None
-) -> tuple[BlobHeader, bytes]:
+def encode_blob(content: bytes, base: Base | None = None, *, name: BlobId | None = None) -> tuple[BlobHeader, bytes]:
     """Return the payload of a blob frame for `content`, and its parsed header.
 
     It is a delta where `base` is given, is not at the end of its chain, and that is the shorter spelling.
@@ -121,11 +119,7 @@ def parse_blob_header(payload: Buffer) -> BlobHeader:
     if len(payload) < _HEADER.size:
         raise BlobDamaged(bytes(payload[:HASH_SIZE]), "the frame is too short")
     name, size, encoding, depth = _HEADER.unpack(payload[: _HEADER.size])
-    if (
-        encoding not in set(Encoding)
-        or size > MAX_BLOB
-        or bytes(payload[_HEADER.size - 6 : _HEADER.size]) != _RESERVED
-    ):
+    if encoding not in set(Encoding) or size > MAX_BLOB or bytes(payload[_HEADER.size - 6 : _HEADER.size]) != _RESERVED:
         raise BlobDamaged(name, "the frame's fields are out of range")
     delta = encoding in {Encoding.DELTA_RAW, Encoding.DELTA_ZSTD}
     if delta is not (1 <= depth <= MAX_DEPTH):
@@ -166,9 +160,7 @@ def decode_blob(header: BlobHeader, payload: Buffer, base: bytes | None) -> byte
     """
     data = payload[header.data :]
     if header.base is None:
-        content = (
-            _expanded(header, data, header.size, b"") if header.encoding is Encoding.ZSTD else bytes(data)
-        )
+        content = _expanded(header, data, header.size, b"") if header.encoding is Encoding.ZSTD else bytes(data)
     else:
         if base is None or header.prefix + header.suffix > len(base):
             raise BlobDamaged(header.id, "its base does not fit")

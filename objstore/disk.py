@@ -126,9 +126,7 @@ class Disk:
         """Give the file `source` the name `name`. FileExistsError where something has it already."""
         with _translated(name):
             try:
-                os.link(
-                    source, name, src_dir_fd=source_directory, dst_dir_fd=directory, follow_symlinks=False
-                )
+                os.link(source, name, src_dir_fd=source_directory, dst_dir_fd=directory, follow_symlinks=False)
             except OSError as error:
                 if error.errno not in {errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS}:
                     raise

@@ -67,12 +67,8 @@ class Document:
         """Add the next edit, which led from the present state to `after`. Raises HistoryBroken."""
         now = self.standing()
         expected = edit.path if edit.source is None else edit.source
-        if (now.content is None) is not (edit.before is None) or (
-            now.content is not None and now.path != expected
-        ):
-            raise HistoryBroken(
-                self._name(), edit.seq, "it starts from another state than the edits before it lead to"
-            )
+        if (now.content is None) is not (edit.before is None) or (now.content is not None and now.path != expected):
+            raise HistoryBroken(self._name(), edit.seq, "it starts from another state than the edits before it lead to")
         try:
             indexes = self._weave.record(after, edit.hunks)
         except ValueError as error:
@@ -89,7 +85,7 @@ class Document:
         if edit.after is not None and (edit.before is None or edit.before.mode != edit.after.mode):
             self._modes.write(whole, edit.after.mode)
         if edit.status is Status.REJECTED:
-            self.give({unit: Status.REJECTED for unit in self.units(edit.seq)})
+            self.give(dict.fromkeys(self.units(edit.seq), Status.REJECTED))
 
     def replay(self, decision: Decision) -> None:
         """Give the verdicts of a decision, as far as they concern this document."""
@@ -163,9 +159,7 @@ class Document:
         return self._paths.read(self._live)[0].decode("utf-8", "surrogateescape")
 
 
-def replayed(
-    records: Iterable[Edit | Decision], document: DocumentId, blob: Callable[[BlobId], bytes]
-) -> Document:
+def replayed(records: Iterable[Edit | Decision], document: DocumentId, blob: Callable[[BlobId], bytes]) -> Document:
     """Return the document that `records`, in the order of the journal, make. Raises HistoryBroken."""
     built: Document | None = None
     for record in records:

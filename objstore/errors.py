@@ -201,9 +201,7 @@ class FormatTooNew(StoreError):
     def __init__(self, version: int, known: int) -> None:
         self.version = version
         self.known = known
-        super().__init__(
-            f"The store has format {version}; this version reads up to {known}. Upgrade editledger."
-        )
+        super().__init__(f"The store has format {version}; this version reads up to {known}. Upgrade editledger.")
 
 
 class RecordInvalid(StoreError):

@@ -31,9 +31,7 @@ def rename_exchange(source_directory: int, source: str, directory: int, name: st
 
 @cache
 def _function() -> Callable[[int, bytes, int, bytes], int] | None:
-    flag, symbol = (
-        (_MACOS_SWAP, "renameatx_np") if sys.platform == "darwin" else (_LINUX_EXCHANGE, "renameat2")
-    )
+    flag, symbol = (_MACOS_SWAP, "renameatx_np") if sys.platform == "darwin" else (_LINUX_EXCHANGE, "renameat2")
     try:
         function = getattr(ctypes.CDLL(None, use_errno=True), symbol)
     except (AttributeError, OSError):

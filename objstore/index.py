@@ -14,7 +14,7 @@ from msgpack import packb, unpackb
 
 from objstore.codec import parse_blob_header
 from objstore.errors import RecordInvalid, StoreDamaged
-from objstore.frames import Frame, FrameKind
+from objstore.frames import FrameKind
 from objstore.ids import BlobId, RecordId, record_id
 from objstore.records import (
     Decision,
@@ -152,9 +152,7 @@ class Index:
 
     def blob_place(self, blob: BlobId) -> BlobPlace | None:
         """Return where the blob lies (None: not in this store)."""
-        row = self._db.execute(
-            "SELECT segment, offset, size, depth FROM blobs WHERE id = ?", (blob,)
-        ).fetchone()
+        row = self._db.execute("SELECT segment, offset, size, depth FROM blobs WHERE id = ?", (blob,)).fetchone()
         return None if row is None else BlobPlace(Place(row[0], row[1]), row[2], row[3])
 
     def blobs_between(self, low: bytes, high: bytes, limit: int) -> list[BlobId]:
@@ -192,17 +190,12 @@ class Index:
 
     def tip(self, document: DocumentId) -> Tip:
         """Return the document's tip."""
-        row = self._db.execute(
-            "SELECT id, path, blob, mode FROM documents WHERE id = ?", (document,)
-        ).fetchone()
+        row = self._db.execute("SELECT id, path, blob, mode FROM documents WHERE id = ?", (document,)).fetchone()
         return _tip(row)
 
     def tips(self) -> list[Tip]:
         """Return every document's tip, by path."""
-        return [
-            _tip(row)
-            for row in self._db.execute("SELECT id, path, blob, mode FROM documents ORDER BY path, id")
-        ]
+        return [_tip(row) for row in self._db.execute("SELECT id, path, blob, mode FROM documents ORDER BY path, id")]
 
     def tips_at(self, path: bytes) -> list[Tip]:
         """Return every existing document at `path` (more than one is a fault)."""
@@ -305,9 +298,7 @@ class Index:
             "JOIN documents ON documents.id = document WHERE status = 'p' AND NOT void "
             "GROUP BY conversation, document ORDER BY min(seq)"
         )
-        return [
-            (row[0], row[1], sorted(Seq(int(n)) for n in row[2].split(",")), row[3], row[4]) for row in rows
-        ]
+        return [(row[0], row[1], sorted(Seq(int(n)) for n in row[2].split(",")), row[3], row[4]) for row in rows]
 
     # ---- the stat cache: which bytes a file had when it last looked like this
 
@@ -324,9 +315,7 @@ class Index:
     # ---- inside: the database
 
     def _connect(self) -> sqlite3.Connection:
-        db = sqlite3.connect(
-            self._path, timeout=_BUSY_MS / 1000, isolation_level=None, check_same_thread=False
-        )
+        db = sqlite3.connect(self._path, timeout=_BUSY_MS / 1000, isolation_level=None, check_same_thread=False)
         db.execute("PRAGMA journal_mode = WAL")
         # A power cut may then lose the newest rows, never mix them up; they are read from the log again.
         db.execute("PRAGMA synchronous = NORMAL")
@@ -530,9 +519,7 @@ class Index:
             self._void_decision(void.decision)
 
     def _void_decision(self, number: int) -> None:
-        row = self._db.execute(
-            "SELECT segment, offset, before FROM decisions WHERE number = ?", (number,)
-        ).fetchone()
+        row = self._db.execute("SELECT segment, offset, before FROM decisions WHERE number = ?", (number,)).fetchone()
         decision, _ = decode_record(bytes(self._log.read(Place(row[0], row[1])).payload))
         assert isinstance(decision, Decision)  # noqa: S101 - the row came from this very record
         self._db.execute("UPDATE decisions SET void = 1 WHERE number = ?", (number,))
@@ -547,9 +534,7 @@ class Index:
         self._db.execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?)", (document, path, blob, mode))
 
     def _count_refs(self, record: Record) -> None:
-        self._db.executemany(
-            "UPDATE blobs SET refs = refs + 1 WHERE id = ?", [(blob,) for blob in held_blobs(record)]
-        )
+        self._db.executemany("UPDATE blobs SET refs = refs + 1 WHERE id = ?", [(blob,) for blob in held_blobs(record)])
 
     _last_place: Place = Place(0, 0)
 

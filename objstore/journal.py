@@ -132,9 +132,7 @@ class Journal:
                 os.close(fd)
         return made
 
-    def commit(
-        self, batch: Batch, steps: Iterable[Step], looked: dict[bytes, os.stat_result] | None = None
-    ) -> None:
+    def commit(self, batch: Batch, steps: Iterable[Step], looked: dict[bytes, os.stat_result] | None = None) -> None:
         """Append the batch durably, then carry out the steps; both, or neither.
 
         Raises what Transition.prepare and Log.append raise, with nothing changed, or CallAborted with everything
@@ -184,9 +182,7 @@ class Journal:
     def _void(self, group: Group, reason: str) -> None:
         """Record that the group was taken back."""
         records = [record for record, _ in _records(group)]
-        edits = tuple(
-            edit.seq for edit in records if isinstance(edit, Edit) and edit.origin is not Origin.EXTERNAL
-        )
+        edits = tuple(edit.seq for edit in records if isinstance(edit, Edit) and edit.origin is not Origin.EXTERNAL)
         decision = next((record.number for record in records if isinstance(record, Decision)), 0)
         batch = Batch(self.store)
         batch.record(Void(time=now(), edits=edits, decision=decision, reason=reason))
@@ -204,19 +200,16 @@ class Journal:
         suspects = self._suspects(marked if same_boot else None)
         for steps, time in suspects:
             due = [step for step in steps if self._is_due(step, None if same_boot else time)]
-            with self._transition(due, self.store.blob) as transition:
-                # A path that can't be finished stays as it is, and shows as a change from outside.
-                with suppress(PathError, CallAborted):
-                    transition.prepare()
-                    transition.run()
+            # A path that can't be finished stays as it is, and shows as a change from outside.
+            with self._transition(due, self.store.blob) as transition, suppress(PathError, CallAborted):
+                transition.prepare()
+                transition.run()
         self._write_mark(end)
 
     def _suspects(self, marked: Place | None) -> list[tuple[list[Step], int]]:
         """Return the steps and the time of each group whose files may not have followed, oldest first."""
         groups = []
-        start = (
-            self.store.log.first if marked is None or not self.store.log.exists(marked.segment) else marked
-        )
+        start = self.store.log.first if marked is None or not self.store.log.exists(marked.segment) else marked
         for group in self.store.log.groups(start):
             records = [record for record, _ in _records(group)]
             if records:
@@ -224,9 +217,7 @@ class Journal:
         if marked is None and groups:
             last = groups[-1][1]
             groups = [(records, time) for records, time in groups if time >= last - _POWER_CUT_WINDOW]
-        voided_edits = {
-            seq for records, _ in groups for r in records if isinstance(r, Void) for seq in r.edits
-        }
+        voided_edits = {seq for records, _ in groups for r in records if isinstance(r, Void) for seq in r.edits}
         voided = {r.decision for records, _ in groups for r in records if isinstance(r, Void)}
         found = []
         for records, time in groups:
@@ -239,10 +230,7 @@ class Journal:
             found.append((steps_of(valid), time))
         # Only the newest word on a path counts: an older group's file was rightly overwritten since.
         newest: dict[bytes, int] = {step.path: i for i, (steps, _) in enumerate(found) for step in steps}
-        return [
-            ([step for step in steps if newest[step.path] == i], time)
-            for i, (steps, time) in enumerate(found)
-        ]
+        return [([step for step in steps if newest[step.path] == i], time) for i, (steps, time) in enumerate(found)]
 
     def _is_due(self, step: Step, since: int | None) -> bool:
         """Return whether the path is still as it was before the step (`since`: the step's time, after a power cut)."""
@@ -316,9 +304,7 @@ def steps_of(records: Iterable[Record]) -> list[Step]:
     return [Step(path=path, before=first[path], after=last[path]) for path in first]
 
 
-def _note_decision(
-    decision: Decision, note: Callable[[bytes, FileState | None, FileState | None], None]
-) -> None:
+def _note_decision(decision: Decision, note: Callable[[bytes, FileState | None, FileState | None], None]) -> None:
     # Files may trade places: each path's state before comes from the one that leaves it, after from the one that comes.
     before = {w.path_before: w.before for w in decision.written if w.path_before is not None}
     after = {w.path_after: w.after for w in decision.written if w.path_after is not None}

@@ -62,9 +62,7 @@ class Spot:
     folder: int  # an open descriptor; valid while the Tree's context manager is
     name: str
     path: str  # relative to the root, components joined by "/", no links in it
-    missing: tuple[
-        str, ...
-    ]  # folders that don't exist yet, from the one in `folder` down; then `name` is in the last
+    missing: tuple[str, ...]  # folders that don't exist yet, from the one in `folder` down; then `name` is in the last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,9 +154,7 @@ class Tree:
         """Return what is in a folder, by name, without the store. Raises FileMissing, PathInvalid, PathOutside."""
         with self.locate(path, follow=True) as spot:
             try:
-                fd = os.open(
-                    spot.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=spot.folder
-                )
+                fd = os.open(spot.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=spot.folder)
             except FileNotFoundError as error:
                 raise FileMissing(path) from error
             except NotADirectoryError as error:
@@ -167,9 +163,7 @@ class Tree:
                 raise PermissionRefused(path) from error
         try:
             with os.scandir(fd) as found:
-                return sorted(
-                    (_entry(item) for item in found if not is_store(item.name)), key=lambda entry: entry.name
-                )
+                return sorted((_entry(item) for item in found if not is_store(item.name)), key=lambda entry: entry.name)
         finally:
             os.close(fd)
 
@@ -318,9 +312,7 @@ class _Walk:
         for name in rest:
             self.check(name, changing=changing)
         missing = (part, *rest[:-1])
-        return Spot(
-            folder=self.folder, name=rest[-1], path="/".join([*self.names, part, *rest]), missing=missing
-        )
+        return Spot(folder=self.folder, name=rest[-1], path="/".join([*self.names, part, *rest]), missing=missing)
 
     def check(self, part: str, *, changing: bool) -> None:
         folded = _folded(part)

@@ -9,8 +9,8 @@ from enum import StrEnum
 from typing import Final, NewType, TypeAlias, TypeVar, assert_never
 
 from objstore.canonical import Value, decode, encode
-from objstore.hunks import Hunk
 from objstore.errors import RecordInvalid
+from objstore.hunks import Hunk
 from objstore.ids import HASH_SIZE, BlobId, RecordId
 
 __all__ = [
@@ -114,9 +114,7 @@ class Edit:
     source: bytes | None = None  # None: not a move
     before: FileState | None  # None: the file did not exist
     after: FileState | None  # None: the edit deleted it
-    hunks: tuple[
-        Hunk, ...
-    ] = ()  # () where no line changed, and for create and delete, which are all of the file
+    hunks: tuple[Hunk, ...] = ()  # () where no line changed, and for create and delete, which are all of the file
     newline: bool = False  # whether the last line, otherwise unchanged, lost or gained its newline
     added: int = 0  # lines, for display
     removed: int = 0
@@ -264,7 +262,7 @@ def _edit_fields(edit: Edit) -> dict[str, Value]:
 def _edit(fields: "_Fields") -> Edit:
     lines = fields.numbers("lines") or (0, 0)
     flat = fields.numbers("hunks")
-    if len(lines) != 2 or len(flat) % 4:
+    if len(lines) != len(("added", "removed")) or len(flat) % len(Hunk._fields):
         raise RecordInvalid("a list of numbers has the wrong length")
     edit = Edit(
         seq=Seq(fields.number("seq", least=1)),
@@ -293,9 +291,7 @@ def _edit(fields: "_Fields") -> Edit:
 
 def _check_shape(edit: Edit) -> None:
     exists = (edit.before is not None, edit.after is not None)
-    wanted = {Operation.CREATE: (False, True), Operation.DELETE: (True, False)}.get(
-        edit.operation, (True, True)
-    )
+    wanted = {Operation.CREATE: (False, True), Operation.DELETE: (True, False)}.get(edit.operation, (True, True))
     if exists != wanted:
         raise RecordInvalid(f"a {edit.operation.value} with the wrong states")
     if (edit.operation is Operation.MOVE) is (edit.source is None):
@@ -333,9 +329,7 @@ def _decision(fields: "_Fields") -> Decision:
     verdicts = []
     for item in fields.items("verdicts"):
         match item:
-            case [int(seq), int(hunk), str(status)] if (
-                _is_number(seq) and _is_number(hunk) and status in set(Status)
-            ):
+            case [int(seq), int(hunk), str(status)] if _is_number(seq) and _is_number(hunk) and status in set(Status):
                 verdicts.append((Unit(Seq(seq), hunk), Status(status)))
             case _:
                 raise RecordInvalid("a verdict is not [edit, hunk, status]")

@@ -109,9 +109,7 @@ class Planner:
         Raises FileChanged when the disk is not as `expected`, where that is given, and HistoryBroken.
         """
         documents = self._documents_of(verdicts)
-        before = {
-            document: self._document(document).statuses(self._all_units(document)) for document in documents
-        }
+        before = {document: self._document(document).statuses(self._all_units(document)) for document in documents}
         discarded = self._take_in_external(documents, on_external, expected)
         for document in documents:
             mine = {unit: status for unit, status in verdicts.items() if self._document(document).knows(unit)}
@@ -128,9 +126,7 @@ class Planner:
             now_given = self._document(document).statuses(self._all_units(document))
             earlier = before[document]
             changed |= {
-                unit: status
-                for unit, status in now_given.items()
-                if earlier.get(unit, Status.ACCEPTED) != status
+                unit: status for unit, status in now_given.items() if earlier.get(unit, Status.ACCEPTED) != status
             }
         return Plan(
             verdicts=changed,

@@ -162,8 +162,7 @@ class Log:
                 end = self._rotate(end.segment)
             last = len(payloads) - 1
             encoded = [
-                encode_frame(self.key, kind, payload, commits=i == last)
-                for i, (kind, payload) in enumerate(payloads)
+                encode_frame(self.key, kind, payload, commits=i == last) for i, (kind, payload) in enumerate(payloads)
             ]
             fd = self._append_fd(end.segment)
             name = self._path(end.segment)

@@ -3,16 +3,18 @@
 import os
 import time
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from objstore.errors import CasError
-from objstore.ids import BlobId
 from objstore.index import Tip
 from objstore.journal import Journal
 from objstore.records import Status
 from objstore.review import found_changes
 from objstore.transition import disk_state
 from objstore.views import ExternalChange, PendingGroup, StatusReport
+
+if TYPE_CHECKING:
+    from objstore.ids import BlobId
 
 __all__ = ["external_changes", "report"]
 

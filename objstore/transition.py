@@ -13,7 +13,7 @@ import stat
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 from objstore.disk import Disk, is_same_file
 from objstore.errors import (
@@ -85,7 +85,7 @@ class Transition:
         self._spots: dict[bytes, Spot] = {}
         self._open = ExitStack()
 
-    def __enter__(self) -> "Transition":
+    def __enter__(self) -> Self:
         """Return itself."""
         return self
 
@@ -277,9 +277,7 @@ class Transition:
                     self._disk.unlink(spot.folder, spot.name)
                     continue
                 like = None if found is None else found[1].stat
-                name = self._disk.stage(
-                    spot.folder, self._blob(step.before.blob), like, step.before.mode, spot.path
-                )
+                name = self._disk.stage(spot.folder, self._blob(step.before.blob), like, step.before.mode, spot.path)
                 self._disk.replace(spot.folder, name, spot.folder, spot.name)
             except (PathError, FileNotFoundError) as error:
                 raise DiskFailed(spot.path, f"{cause}; and it could not be taken back ({error})") from error

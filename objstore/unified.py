@@ -1,6 +1,6 @@
-"""Unified diffs for people and for patch tools: text made from two states and the hunks between them.
+r"""Unified diffs for people and for patch tools: text made from two states and the hunks between them.
 
-Source: POSIX diff -u, with GNU's `\\ No newline at end of file` and git's quoting of unusual names.
+Source: POSIX diff -u, with GNU's `\ No newline at end of file` and git's quoting of unusual names.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,6 +14,7 @@ __all__ = ["is_binary", "quoted_name", "unified_diff"]
 
 _CHECKED: Final = 8192
 _TEXT: Final = bytes(range(0x20, 0x7F)) + b"\n\r\t\b\f"
+_HIGH: Final = bytes(range(0x80, 0x100))
 _NOT_TEXT_SHARE: Final = 0.3
 _NO_NEWLINE: Final = b"\n\\ No newline at end of file\n"
 _ESCAPES: Final = {
@@ -34,14 +35,19 @@ def is_binary(content: bytes) -> bool:
     head = content[:_CHECKED]
     if b"\0" in head:
         return True
+    unprintable = head.translate(None, _TEXT)
+    if _is_utf8(head, cut=len(content) > _CHECKED):
+        unprintable = unprintable.translate(None, _HIGH)
+    return len(unprintable) > len(head) * _NOT_TEXT_SHARE
+
+
+def _is_utf8(head: bytes, *, cut: bool) -> bool:
     try:
-        # A character may be cut at the end of what is looked at.
-        shown = len(head.decode("utf-8", "strict" if len(content) <= _CHECKED else "ignore").encode())
-    except UnicodeDecodeError:
-        shown = 0
-    if len(head) - shown <= 3 and shown:
-        return len(head.translate(None, _TEXT + bytes(range(0x80, 0x100)))) > len(head) * _NOT_TEXT_SHARE
-    return len(head.translate(None, _TEXT)) > len(head) * _NOT_TEXT_SHARE
+        head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        # The last character may go on behind what is looked at.
+        return cut and error.end == len(head) and error.reason == "unexpected end of data"
+    return True
 
 
 def unified_diff(
@@ -91,7 +97,7 @@ def quoted_name(name: str) -> bytes:
 def _quoted_byte(byte: int) -> bytes:
     if byte in _ESCAPES:
         return b"\\" + _ESCAPES[byte].encode()
-    return bytes([byte]) if 0x20 <= byte < 0x7F else b"\\%03o" % byte
+    return bytes([byte]) if byte in _TEXT else b"\\%03o" % byte
 
 
 def _with_newlines(old: list[bytes], new: list[bytes], hunks: Sequence[Hunk]) -> list[Hunk]:
@@ -112,9 +118,7 @@ def _with_newlines(old: list[bytes], new: list[bytes], hunks: Sequence[Hunk]) ->
 def _join(hunks: list[Hunk], hunk: Hunk) -> None:
     if hunks and hunks[-1].old_end == hunk.old_start and hunks[-1].new_end == hunk.new_start:
         last = hunks.pop()
-        hunk = Hunk(
-            last.old_start, hunk.old_end - last.old_start, last.new_start, hunk.new_end - last.new_start
-        )
+        hunk = Hunk(last.old_start, hunk.old_end - last.old_start, last.new_start, hunk.new_end - last.new_start)
     hunks.append(hunk)
 
 

@@ -1,34 +1,28 @@
 """The workspace: one folder with its store, and everything that surfaces may do with it."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, Self
 
-from objstore import naming, status
+from objstore import history, naming, status
 from objstore.capture import Call as Recording
+from objstore.decisions import Request, decide, last_standing, statuses_before
 from objstore.disk import Disk, new_file_mode
-from objstore.errors import NoSuchName, StoreDamaged
 from objstore.hunks import Hunk
 from objstore.ids import BlobId, blob_id
-from objstore.index import EditRow
 from objstore.journal import Journal, create_workspace, find_root
 from objstore.paths import MAX_FILE, DirectoryEntry, Tree
-from objstore.records import Action, Decision, Edit, Operation, Seq, Status, Unit
-from objstore.review import Planner
-from objstore.store import Batch
+from objstore.records import Action, Operation, Status, Unit
 from objstore.views import (
     CallInfo,
     CallOutcome,
-    Conflicted,
     Content,
-    Decided,
     DecisionOutcome,
     DecisionView,
     EditFilter,
     EditView,
     ExternalChange,
-    ExternalChanges,
     FileEffect,
     NothingToDo,
     OnExternal,
@@ -108,7 +102,7 @@ class Workspace:
     def __init__(self, journal: Journal) -> None:
         """Wrap an open journal; use `open`, `init` or `find`."""
         self._journal = journal
-        self._preview: Batch | None = None
+        self._preview: Callable[[BlobId], bytes] | None = None  # None: nothing but what is stored was planned
         self.root: Final = journal.tree.root
         new_file_mode()
 
@@ -125,8 +119,8 @@ class Workspace:
     def open(cls, root: str | os.PathLike[str], disk: Disk | None = None) -> "Workspace":
         """Open the store in `root`, and finish what a crashed writer left. Raises NotAWorkspace, StoreDamaged."""
         workspace = cls(Journal(os.fspath(root), disk or Disk()))
-        if workspace._journal.unfinished():  # noqa: SLF001 - its own
-            with workspace._journal.writing():  # noqa: SLF001
+        if workspace._journal.unfinished():
+            with workspace._journal.writing():
                 pass  # taking the lock is what finishes it
         return workspace
 
@@ -139,7 +133,7 @@ class Workspace:
         """Close every file."""
         self._journal.close()
 
-    def __enter__(self) -> "Workspace":
+    def __enter__(self) -> Self:
         """Return itself."""
         return self
 
@@ -182,27 +176,13 @@ class Workspace:
 
     def edits(self, wanted: EditFilter = _NO_FILTER) -> list[EditView]:
         """Return the edits that fit, in order."""
-        path = b""
-        if wanted.path:
-            with self._journal.tree.locate(wanted.path) as spot:
-                path = os.fsencode(spot.path)
-        with self._journal.reading() as store:
-            rows = store.index.edits(
-                conversation=wanted.conversation,
-                path=path,
-                status=wanted.status,
-                newest_first=wanted.newest_first,
-                limit=wanted.limit,
-            )
-            return [self._view(row) for row in rows]
+        with self._journal.reading():
+            return history.edits(self._journal, wanted)
 
     def edit(self, seq: int) -> EditView:
         """Return one edit. Raises NoSuchName."""
-        with self._journal.reading() as store:
-            row = store.index.edit(seq)
-            if row is None:
-                raise NoSuchName(str(seq), "edit")
-            return self._view(row)
+        with self._journal.reading():
+            return history.edit(self._journal, seq)
 
     def find_units(self, spelling: str) -> tuple[EditView, tuple[Unit, ...]]:
         """Return the edit and the units that a spelling names. Raises NoSuchName, AmbiguousName."""
@@ -232,11 +212,8 @@ class Workspace:
 
     def decisions(self) -> list[DecisionView]:
         """Return every decision, oldest first, those taken back included."""
-        with self._journal.reading() as store:
-            found = [(name, store.record(place)[0]) for name, place in store.index.decision_places()]
-        return [
-            DecisionView(id=name, decision=record) for name, record in found if isinstance(record, Decision)
-        ]
+        with self._journal.reading():
+            return history.decisions(self._journal)
 
     def status(self) -> StatusReport:
         """Return the workspace at a glance."""
@@ -268,18 +245,17 @@ class Workspace:
         person was shown; if the disk has moved on, FileChanged is raised. `dry_run`: only say what would happen.
         Raises NoSuchName, HistoryBroken and what Call.commit raises.
         """
-        verdicts = dict.fromkeys(units, _STATUS_OF[action])
-        cascade = cascade and action is Action.REJECT
-        return self._decide(
-            action,
-            verdicts,
+        request = Request(
+            action=action,
+            verdicts=dict.fromkeys(units, _STATUS_OF[action]),
             reason=reason,
             who=who,
-            cascade=cascade,
+            cascade=cascade and action is Action.REJECT,
             on_external=on_external,
-            expected=expected,
+            expected=tuple(expected),
             dry_run=dry_run,
         )
+        return self._outcome(request)
 
     def undo(
         self,
@@ -291,24 +267,25 @@ class Workspace:
     ) -> DecisionOutcome:
         """Take back the newest decision that was not taken back yet: every unit gets the status it had before it."""
         with self._journal.reading():
-            last = self._last_standing()
+            last = last_standing(self._journal)
             if last is None:
                 return NothingToDo()
-            verdicts = self._statuses_before(last)
-        return self._decide(
-            Action.UNDO,
-            verdicts,
+            verdicts = statuses_before(self._journal, last)
+        request = Request(
+            action=Action.UNDO,
+            verdicts=verdicts,
             who=who,
             on_external=on_external,
-            expected=expected,
+            expected=tuple(expected),
             dry_run=dry_run,
             takes_back=last.number,
         )
+        return self._outcome(request)
 
     def preview(self, effect: FileEffect) -> tuple[bytes | None, bytes | None]:
         """Return a file's bytes before and after an effect (None: no file); also of the last dry run's effects."""
         with self._journal.reading() as store:
-            content = store.blob if self._preview is None else self._preview.content
+            content = store.blob if self._preview is None else self._preview
             return (
                 None if effect.before is None else content(effect.before),
                 None if effect.after is None else content(effect.after),
@@ -316,87 +293,6 @@ class Workspace:
 
     # ---- inside
 
-    def _decide(
-        self,
-        action: Action,
-        verdicts: Mapping[Unit, Status],
-        *,
-        reason: str = "",
-        who: str,
-        cascade: bool = False,
-        on_external: OnExternal,
-        expected: Sequence[ExternalChange],
-        dry_run: bool,
-        takes_back: int = 0,
-    ) -> DecisionOutcome:
-        with self._session(dry_run=dry_run) as batch:
-            planner = Planner(self._journal, batch)
-            if not self._changes(verdicts):
-                return NothingToDo()
-            found = planner.external_changes(verdicts)
-            if found and on_external is OnExternal.ABORT:
-                return ExternalChanges(changes=found)
-            plan = planner.plan(verdicts, cascade=cascade, on_external=on_external, expected=expected)
-            if isinstance(plan, Conflicted):
-                return plan
-            number = 0
-            if dry_run:
-                self._preview = batch
-            else:
-                decision = planner.record(plan, action, who=who, reason=reason, takes_back=takes_back)
-                self._journal.commit(batch, plan.steps(), plan.looked)
-                number = decision.number
-            return Decided(
-                action=action,
-                number=number,
-                verdicts=tuple(sorted(plan.verdicts.items())),
-                cascaded=plan.cascaded,
-                files=plan.effects(),
-                external=() if dry_run else tuple(self.edit(edit.seq) for edit in plan.external),
-            )
-
-    @contextmanager
-    def _session(self, *, dry_run: bool) -> Iterator[Batch]:
-        if dry_run:
-            with self._journal.reading() as store:
-                yield Batch(store)
-        else:
-            with self._journal.writing() as batch:
-                yield batch
-
-    def _changes(self, verdicts: Mapping[Unit, Status]) -> bool:
-        """Return whether any unit would get another status than it has. Raises NoSuchName."""
-        found = False
-        for unit, wanted in verdicts.items():
-            row = self._journal.store.index.edit(unit.seq)
-            if row is None or unit.hunk >= len(row.units):
-                raise NoSuchName(str(unit), "hunk")
-            found = found or row.units[unit.hunk] is not wanted
-        return found
-
-    def _last_standing(self) -> Decision | None:
-        taken_back: set[int] = set()
-        for view in reversed(self.decisions()):
-            decision = view.decision
-            if decision.number in taken_back or decision.action is Action.UNDO:
-                taken_back.add(decision.takes_back)
-                continue
-            return decision
-        return None
-
-    def _statuses_before(self, decision: Decision) -> dict[Unit, Status]:
-        units = [unit for unit, _ in decision.verdicts]
-        before = {unit: self.edit(unit.seq).edit.status for unit in units}
-        for view in self.decisions():
-            if view.decision.number == decision.number:
-                break
-            before |= {unit: status for unit, status in view.decision.verdicts if unit in before}
-        return before
-
-    def _view(self, row: EditRow) -> EditView:
-        record, name = self._journal.store.record(row.place)
-        if not isinstance(record, Edit) or record.seq != row.seq:
-            raise StoreDamaged(*row.place, f"edit {row.seq} is not where the index says")
-        return EditView(
-            id=name, edit=record, status=row.status, units=row.units, whole=row.whole, reason=row.reason
-        )
+    def _outcome(self, request: Request) -> DecisionOutcome:
+        outcome, self._preview = decide(self._journal, request)
+        return outcome

@@ -1,0 +1,118 @@
+"""Decisions as requests and as history: what is asked becomes a plan, and the plan a record and a change on disk."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from objstore.errors import NoSuchName
+from objstore.history import decisions, edit
+from objstore.ids import BlobId
+from objstore.journal import Journal
+from objstore.records import Action, Decision, Status, Unit
+from objstore.review import Planner
+from objstore.store import Batch
+from objstore.views import (
+    Conflicted,
+    Decided,
+    DecisionOutcome,
+    ExternalChange,
+    ExternalChanges,
+    NothingToDo,
+    OnExternal,
+)
+
+__all__ = ["Request", "decide", "last_standing", "statuses_before"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a reviewer asks for."""
+
+    action: Action
+    verdicts: Mapping[Unit, Status]
+    who: str
+    reason: str = ""
+    cascade: bool = False  # reject also what can't be live without what is rejected
+    on_external: OnExternal
+    expected: tuple[ExternalChange, ...]  # what the reviewer was shown; (): nothing
+    dry_run: bool
+    takes_back: int = 0  # number of the decision that an undo takes back; 0: none
+
+
+def decide(journal: Journal, request: Request) -> tuple[DecisionOutcome, Callable[[BlobId], bytes]]:
+    """Do what is asked, or say why not; also return a reader of blobs that knows what a dry run would write.
+
+    Raises NoSuchName, FileChanged, HistoryBroken and what Journal.commit raises.
+    """
+    with _session(journal, dry_run=request.dry_run) as batch:
+        return _outcome(journal, request, batch), batch.content if request.dry_run else journal.store.blob
+
+
+def last_standing(journal: Journal) -> Decision | None:
+    """Return the newest decision that is no undo and was not taken back (None: there is none)."""
+    taken_back: set[int] = set()
+    for view in reversed(decisions(journal)):
+        if view.decision.action is Action.UNDO:
+            taken_back.add(view.decision.takes_back)
+        elif view.decision.number not in taken_back:
+            return view.decision
+    return None
+
+
+def statuses_before(journal: Journal, decision: Decision) -> dict[Unit, Status]:
+    """Return the status that each unit of the decision had before it."""
+    before = {unit: edit(journal, unit.seq).edit.status for unit, _ in decision.verdicts}
+    for view in decisions(journal):
+        if view.decision.number == decision.number:
+            break
+        before |= {unit: status for unit, status in view.decision.verdicts if unit in before}
+    return before
+
+
+def _outcome(journal: Journal, request: Request, batch: Batch) -> DecisionOutcome:
+    if not _changes_anything(journal, request.verdicts):
+        return NothingToDo()
+    planner = Planner(journal, batch)
+    found = planner.external_changes(request.verdicts)
+    if found and request.on_external is OnExternal.ABORT:
+        return ExternalChanges(changes=found)
+    plan = planner.plan(
+        request.verdicts, cascade=request.cascade, on_external=request.on_external, expected=request.expected
+    )
+    if isinstance(plan, Conflicted):
+        return plan
+    number = 0
+    if not request.dry_run:
+        decision = planner.record(
+            plan, request.action, who=request.who, reason=request.reason, takes_back=request.takes_back
+        )
+        journal.commit(batch, plan.steps(), plan.looked)
+        number = decision.number
+    return Decided(
+        action=request.action,
+        number=number,
+        verdicts=tuple(sorted(plan.verdicts.items())),
+        cascaded=plan.cascaded,
+        files=plan.effects(),
+        external=() if request.dry_run else tuple(edit(journal, found.seq) for found in plan.external),
+    )
+
+
+@contextmanager
+def _session(journal: Journal, *, dry_run: bool) -> Iterator[Batch]:
+    if dry_run:
+        with journal.reading() as store:
+            yield Batch(store)
+    else:
+        with journal.writing() as batch:
+            yield batch
+
+
+def _changes_anything(journal: Journal, verdicts: Mapping[Unit, Status]) -> bool:
+    found = False
+    for unit, wanted in verdicts.items():
+        row = journal.store.index.edit(unit.seq)
+        if row is None or unit.hunk >= len(row.units):
+            raise NoSuchName(str(unit), "hunk")
+        found = found or row.units[unit.hunk] is not wanted
+    return found

@@ -1,0 +1,216 @@
+"""Diff: the hunks between two texts, found by patience.
+
+Lines that occur once on either side anchor the comparison (Bram Cohen's patience diff), gap by gap; a gap
+without such lines is matched by its longest common subsequence (Hunt and Szymanski) while that is cheap,
+and replaced as a whole when it is not. Time is O(n log n) for every input: the number of rounds and the
+number of candidate pairs are both limited.
+"""
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from objstore.hunks import Hunk, Span, hunks_fit, hunks_from_spans
+from objstore.lines import closed, shared_ends, split_lines
+
+__all__ = ["Hunk", "Span", "diff_lines", "hunks_fit", "hunks_from_spans", "split_lines"]
+
+_ROUNDS: Final = 24
+"""How often a gap may be cut again at its unique lines; real texts need fewer than six."""
+
+_PAIRS: Final = 100_000
+"""Pairs of equal lines that all gaps without unique lines may cost together, besides ten for each line."""
+
+_SLIDE: Final = 64
+"""How many lines an insertion or deletion may be moved up to a boundary that reads better."""
+
+
+def diff_lines(before: bytes, after: bytes) -> tuple[Hunk, ...]:
+    """Return the hunks that lead from the lines of `before` to the lines of `after`."""
+    old, new = closed(before), closed(after)
+    if old == new:
+        return ()
+    head, tail = shared_ends(old, new)
+    head = _back(old, head, _SLIDE)  # room to slide into
+    first = old.count(b"\n", 0, head)
+    old_lines = old[head : len(old) - tail].split(b"\n")[:-1]
+    new_lines = new[head : len(new) - tail].split(b"\n")[:-1]
+    hunks = _slid(old_lines, new_lines, _between(_matches(old_lines, new_lines), old_lines, new_lines))
+    return tuple(Hunk(h.old_start + first, h.old_count, h.new_start + first, h.new_count) for h in hunks)
+
+
+def _back(text: bytes, offset: int, lines: int) -> int:
+    for _ in range(lines):
+        if not offset:
+            break
+        offset = text.rfind(b"\n", 0, offset - 1) + 1
+    return offset
+
+
+class _Gap(NamedTuple):
+    """Stretches of lines yet to be compared: old[a:b] with new[c:d]."""
+
+    a: int
+    b: int
+    c: int
+    d: int
+    rounds: int
+
+
+class _Block(NamedTuple):
+    """`size` equal lines: old[a:] and new[c:]."""
+
+    a: int
+    c: int
+    size: int
+
+
+def _matches(old_lines: Sequence[bytes], new_lines: Sequence[bytes]) -> list[_Block]:
+    """Return the blocks of lines that stay, ascending."""
+    numbers: defaultdict[bytes, int] = defaultdict()
+    numbers.default_factory = numbers.__len__
+    old = [numbers[line] for line in old_lines]
+    new = [numbers[line] for line in new_lines]
+    budget = _PAIRS + 10 * (len(old) + len(new))
+    blocks: list[_Block] = []
+    gaps = [_Gap(0, len(old), 0, len(new), _ROUNDS)]
+    while gaps:
+        gap = _trim(old, new, gaps.pop(), blocks)
+        if gap.a == gap.b or gap.c == gap.d:
+            continue
+        if gap.rounds and (chain := _longest_chain(_unique_pairs(old, new, gap))):
+            gaps.extend(_cut(gap, chain))
+            blocks.extend(_Block(a, c, 1) for a, c in chain)
+            continue
+        cost = _pair_count(old, new, gap)
+        if cost <= budget:
+            budget -= cost
+            blocks.extend(_Block(a, c, 1) for a, c in _longest_chain(_all_pairs(old, new, gap)))
+    blocks.sort()
+    return blocks
+
+
+def _trim(old: list[int], new: list[int], gap: _Gap, blocks: list[_Block]) -> _Gap:
+    """Move equal lines at either end of `gap` into `blocks`; return what is left."""
+    a, b, c, d, rounds = gap
+    while a < b and c < d and old[a] == new[c]:
+        a += 1
+        c += 1
+    while a < b and c < d and old[b - 1] == new[d - 1]:
+        b -= 1
+        d -= 1
+    if a > gap.a:
+        blocks.append(_Block(gap.a, gap.c, a - gap.a))
+    if b < gap.b:
+        blocks.append(_Block(b, d, gap.b - b))
+    return _Gap(a, b, c, d, rounds)
+
+
+def _cut(gap: _Gap, chain: Iterable[tuple[int, int]]) -> Iterable[_Gap]:
+    a, c = gap.a, gap.c
+    for old_at, new_at in chain:
+        yield _Gap(a, old_at, c, new_at, gap.rounds - 1)
+        a, c = old_at + 1, new_at + 1
+    yield _Gap(a, gap.b, c, gap.d, gap.rounds - 1)
+
+
+def _unique_pairs(old: list[int], new: list[int], gap: _Gap) -> list[tuple[int, int]]:
+    """Return (old, new) places of the lines that occur once on either side, by old place."""
+    in_old, in_new = _places_of_unique(old, gap.a, gap.b), _places_of_unique(new, gap.c, gap.d)
+    return [(place, in_new[line]) for line, place in in_old.items() if line in in_new]
+
+
+def _places_of_unique(lines: list[int], start: int, end: int) -> dict[int, int]:
+    counts = Counter(lines[start:end])
+    return {line: place for place, line in enumerate(lines[start:end], start) if counts[line] == 1}
+
+
+def _pair_count(old: list[int], new: list[int], gap: _Gap) -> int:
+    in_new = Counter(new[gap.c : gap.d])
+    return sum(count * in_new[line] for line, count in Counter(old[gap.a : gap.b]).items())
+
+
+def _all_pairs(old: list[int], new: list[int], gap: _Gap) -> Iterable[tuple[int, int]]:
+    """Return (old, new) places of equal lines by old place; those of one old place descend."""
+    places: defaultdict[int, list[int]] = defaultdict(list)
+    for place in reversed(range(gap.c, gap.d)):
+        places[new[place]].append(place)
+    return ((place, other) for place in range(gap.a, gap.b) for other in places.get(old[place], ()))
+
+
+def _longest_chain(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return a longest run of pairs that ascends strictly on both sides."""
+    ends: list[int] = []  # ends[k]: the smallest new place that a chain of k + 1 pairs can end in
+    links: list[_Link] = []
+    for old_at, new_at in pairs:
+        length = bisect_left(ends, new_at)
+        link = _Link(old_at, new_at, links[length - 1] if length else None)
+        if length == len(ends):
+            ends.append(new_at)
+            links.append(link)
+        else:
+            ends[length] = new_at
+            links[length] = link
+    chain: list[tuple[int, int]] = []
+    last = links[-1] if links else None
+    while last is not None:
+        chain.append((last.old_at, last.new_at))
+        last = last.before
+    chain.reverse()
+    return chain
+
+
+class _Link(NamedTuple):
+    """A pair of a chain, and the chain before it."""
+
+    old_at: int
+    new_at: int
+    before: "_Link | None"
+
+
+def _between(blocks: Iterable[_Block], old: Sequence[bytes], new: Sequence[bytes]) -> list[Hunk]:
+    """Return the hunks that `blocks` leave between them."""
+    hunks: list[Hunk] = []
+    a = c = 0
+    for block in (*blocks, _Block(len(old), len(new), 0)):
+        if block.a > a or block.c > c:
+            hunks.append(Hunk(a, block.a - a, c, block.c - c))
+        a, c = block.a + block.size, block.c + block.size
+    return hunks
+
+
+def _slid(old: Sequence[bytes], new: Sequence[bytes], hunks: Iterable[Hunk]) -> list[Hunk]:
+    """Move pure insertions and deletions up to where a person would have cut.
+
+    A hunk of whole lines can often stand in several places with the same effect (`}` lines, comment
+    openers). The best place follows a blank line or the start of the text; then the one whose first line
+    is indented least; then the lowest.
+    """
+    slid: list[Hunk] = []
+    for hunk in hunks:
+        place = hunk
+        if not hunk.old_count or not hunk.new_count:
+            lines, start, count = (new, *hunk[2:]) if hunk.new_count else (old, *hunk[:2])
+            room = hunk.old_start - slid[-1].old_end - 1 if slid else hunk.old_start
+            up = _best_slide(lines, start, count, min(room, _SLIDE))
+            place = Hunk(hunk.old_start - up, hunk.old_count, hunk.new_start - up, hunk.new_count)
+        slid.append(place)
+    return slid
+
+
+def _best_slide(lines: Sequence[bytes], start: int, count: int, room: int) -> int:
+    """Return by how many lines lines[start:start + count] had best move up, at most `room`."""
+    best, best_cost = 0, _cost_of_cut(lines, start)
+    up = 0
+    while up < room and lines[start - up - 1] == lines[start + count - up - 1]:
+        up += 1
+        cost = _cost_of_cut(lines, start - up)
+        if cost < best_cost:
+            best, best_cost = up, cost
+    return best
+
+
+def _cost_of_cut(lines: Sequence[bytes], start: int) -> tuple[bool, int]:
+    follows_text = start > 0 and bool(lines[start - 1].strip())
+    return follows_text, len(lines[start]) - len(lines[start].lstrip())

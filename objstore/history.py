@@ -1,0 +1,48 @@
+"""History: the edits and decisions of a workspace as surfaces are shown them."""
+
+import os
+
+from objstore.errors import NoSuchName, StoreDamaged
+from objstore.index import EditRow
+from objstore.journal import Journal
+from objstore.records import Decision, Edit
+from objstore.views import DecisionView, EditFilter, EditView
+
+__all__ = ["decisions", "edit", "edits"]
+
+
+def edits(journal: Journal, wanted: EditFilter) -> list[EditView]:
+    """Return the edits that fit, in order. Raises what paths raise."""
+    path = b""
+    if wanted.path:
+        with journal.tree.locate(wanted.path) as spot:
+            path = os.fsencode(spot.path)
+    rows = journal.store.index.edits(
+        conversation=wanted.conversation,
+        path=path,
+        status=wanted.status,
+        newest_first=wanted.newest_first,
+        limit=wanted.limit,
+    )
+    return [_view(journal, row) for row in rows]
+
+
+def edit(journal: Journal, seq: int) -> EditView:
+    """Return one edit. Raises NoSuchName."""
+    row = journal.store.index.edit(seq)
+    if row is None:
+        raise NoSuchName(str(seq), "edit")
+    return _view(journal, row)
+
+
+def decisions(journal: Journal) -> list[DecisionView]:
+    """Return every decision, oldest first."""
+    found = [(name, journal.store.record(place)[0]) for name, place in journal.store.index.decision_places()]
+    return [DecisionView(id=name, decision=record) for name, record in found if isinstance(record, Decision)]
+
+
+def _view(journal: Journal, row: EditRow) -> EditView:
+    record, name = journal.store.record(row.place)
+    if not isinstance(record, Edit) or record.seq != row.seq:
+        raise StoreDamaged(*row.place, f"edit {row.seq} is not where the index says")
+    return EditView(id=name, edit=record, status=row.status, units=row.units, whole=row.whole, reason=row.reason)

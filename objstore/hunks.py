@@ -1,0 +1,182 @@
+"""Hunks: which lines of a text were replaced by which lines of its successor.
+
+Coordinates are zero-based lines of the closed texts (see `lines`): a missing final newline is not a
+difference of lines. Hunks of one change ascend, change something, and never touch: at least one line
+that both texts share stands between two of them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from objstore.lines import closed, lines_end, same_bytes, shared_ends, starts_line
+
+__all__ = ["Hunk", "Span", "hunks_fit", "hunks_from_spans", "inserted_texts"]
+
+
+class Hunk(NamedTuple):
+    """`old_count` lines from `old_start` gave way to `new_count` lines from `new_start`."""
+
+    old_start: int
+    old_count: int
+    new_start: int
+    new_count: int
+
+    @property
+    def old_end(self) -> int:
+        """The first old line after the hunk."""
+        return self.old_start + self.old_count
+
+    @property
+    def new_end(self) -> int:
+        """The first new line after the hunk."""
+        return self.new_start + self.new_count
+
+
+class Span(NamedTuple):
+    """Bytes `old_start` to `old_end` of one text gave way to bytes `new_start` to `new_end` of the next."""
+
+    old_start: int
+    old_end: int
+    new_start: int
+    new_end: int
+
+
+def inserted_texts(
+    before: bytes,
+    after: bytes,
+    hunks: Sequence[Hunk],
+    line_offset: Callable[[int], int] | None = None,
+) -> list[bytes]:
+    """Return the closed text that each hunk puts in.
+
+    `line_offset`, where the caller has something quicker than counting, tells at which byte a line of
+    closed `before` begins; it raises ValueError beyond the end. Raises ValueError unless the hunks ascend without touching, lie inside both texts, and turn the lines
+    of `before` into the lines of `after`: stored hunks are believed only after this.
+    """
+    old, new = closed(before), closed(after)
+    line_offset = line_offset or _ascending_offsets(old)
+    texts: list[bytes] = []
+    old_line = new_line = old_at = new_at = 0
+    for hunk in hunks:
+        kept = hunk.old_start - old_line
+        if min(hunk) < 0 or kept < (1 if texts else 0) or hunk.new_start - new_line != kept:
+            raise ValueError(f"{hunk} does not follow the hunk before it")
+        if not hunk.old_count and not hunk.new_count:
+            raise ValueError(f"{hunk} changes nothing")
+        old_from = line_offset(hunk.old_start)
+        new_from = new_at + old_from - old_at
+        if not same_bytes(old, old_at, new, new_at, old_from - old_at):
+            raise ValueError(f"the texts differ before {hunk}")
+        old_at = line_offset(hunk.old_end)
+        new_at = lines_end(new, new_from, hunk.new_count)
+        old_line, new_line = hunk.old_end, hunk.new_end
+        texts.append(new[new_from:new_at])
+    rest = len(old) - old_at
+    if rest != len(new) - new_at or not same_bytes(old, old_at, new, new_at, rest):
+        raise ValueError("the texts differ after the last hunk")
+    return texts
+
+
+def _ascending_offsets(text: bytes) -> Callable[[int], int]:
+    """Return a function from lines of `text`, asked for in ascending order, to their offsets."""
+    line = offset = 0
+
+    def offset_of(wanted: int) -> int:
+        nonlocal line, offset
+        offset, line = lines_end(text, offset, wanted - line), wanted
+        return offset
+
+    return offset_of
+
+
+def hunks_fit(before: bytes, after: bytes, hunks: Sequence[Hunk]) -> bool:
+    """Return whether `hunks` are well formed and turn the lines of `before` into the lines of `after`."""
+    try:
+        inserted_texts(before, after, hunks)
+    except ValueError:
+        return False
+    return True
+
+
+def hunks_from_spans(before: bytes, after: bytes, spans: Iterable[Span]) -> tuple[Hunk, ...]:
+    """Return the hunks of a change whose replaced bytes are known.
+
+    Spans say which of several equal lines was meant, where a diff can only guess. They ascend without
+    overlapping, and what stands between them is equal in both texts. Each is widened to whole lines, then
+    freed of equal lines at its start and at its end; those that touch become one hunk.
+    Raises ValueError when the spans do not lead from `before` to `after`.
+    """
+    spans = [Span(*span) for span in spans]
+    _check(before, after, spans)
+    old, new = closed(before), closed(after)
+    hunks: list[Hunk] = []
+    old_at = new_at = old_line = new_line = 0
+    for span in _joined(_trimmed(old, new, _widened(old, new, spans))):
+        if old[span.old_start : span.old_end] == new[span.new_start : span.new_end]:
+            continue  # two spans that together put back what was there
+        old_line += old.count(b"\n", old_at, span.old_start)
+        new_line += new.count(b"\n", new_at, span.new_start)
+        old_at, new_at = span.old_start, span.new_start
+        old_count = old.count(b"\n", old_at, span.old_end)
+        new_count = new.count(b"\n", new_at, span.new_end)
+        hunks.append(Hunk(old_line, old_count, new_line, new_count))
+    return tuple(hunks)
+
+
+def _check(before: bytes, after: bytes, spans: Sequence[Span]) -> None:
+    old_at = new_at = 0
+    for span in (*spans, Span(len(before), len(before), len(after), len(after))):
+        if not (old_at <= span.old_start <= span.old_end and new_at <= span.new_start <= span.new_end):
+            raise ValueError(f"{span} is out of order or out of range")
+        if before[old_at : span.old_start] != after[new_at : span.new_start]:
+            raise ValueError(f"the texts differ before {span}")
+        old_at, new_at = span.old_end, span.new_end
+
+
+def _widened(old: bytes, new: bytes, spans: Sequence[Span]) -> Iterator[Span]:
+    """Grow each span to the start and the end of its lines; spans that share a line become one."""
+    index = 0
+    while index < len(spans):
+        old_start, old_end, new_start, new_end = spans[index]
+        old_from = old.rfind(b"\n", 0, old_start) + 1
+        new_from = new_start - (old_start - old_from)
+        index += 1
+        while not (starts_line(old, old_end) and starts_line(new, new_end)):
+            if index == len(spans):
+                old_end, new_end = _line_end(old, old_end), _line_end(new, new_end)
+                break
+            line_end = old.find(b"\n", old_end, spans[index].old_start) + 1
+            if line_end:
+                new_end += line_end - old_end
+                old_end = line_end
+                break
+            _, old_end, _, new_end = spans[index]
+            index += 1
+        yield Span(old_from, old_end, new_from, new_end)
+
+
+def _line_end(text: bytes, at: int) -> int:
+    return text.find(b"\n", at) + 1 or len(text)
+
+
+def _trimmed(old: bytes, new: bytes, spans: Iterable[Span]) -> Iterator[Span]:
+    """Drop equal lines at the ends of each span, and spans that hold nothing else."""
+    for old_start, old_end, new_start, new_end in spans:
+        head, tail = shared_ends(old[old_start:old_end], new[new_start:new_end])
+        span = Span(old_start + head, old_end - tail, new_start + head, new_end - tail)
+        if span.old_start < span.old_end or span.new_start < span.new_end:
+            yield span
+
+
+def _joined(spans: Iterable[Span]) -> Iterator[Span]:
+    """Make one of spans with nothing between them."""
+    last: Span | None = None
+    for span in spans:
+        if last is not None and last.old_end == span.old_start:
+            last = Span(last.old_start, span.old_end, last.new_start, span.new_end)
+            continue
+        if last is not None:
+            yield last
+        last = span
+    if last is not None:
+        yield last

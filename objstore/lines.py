@@ -1,0 +1,105 @@
+r"""Lines of a file's bytes: cut on b"\n" alone; CR, NUL and every other byte are content.
+
+Two texts that differ only in whether their last line ends are the same lines here: the final newline
+is kept apart from the text. A text is *closed* when its last line ends (or it has none).
+"""
+
+from typing import Final
+
+__all__ = ["closed", "is_closed", "lines_end", "same_bytes", "shared_ends", "split_lines", "starts_line"]
+
+_STRIDE: Final = 1 << 16
+"""Bytes compared or counted in one step: large enough for C to do the work, small enough to stay in cache."""
+
+_FEW: Final = 16
+"""Up to so many lines, finding each newline is cheaper than counting ahead."""
+
+
+def split_lines(content: bytes) -> list[bytes]:
+    r"""Return the lines of `content` with their b"\n" kept; only the last may lack one."""
+    lines = [line + b"\n" for line in content.split(b"\n")]
+    last = lines.pop()[:-1]
+    return [*lines, last] if last else lines
+
+
+def is_closed(content: bytes) -> bool:
+    r"""Return whether the last line of `content` ends in b"\n"; no lines at all count as closed."""
+    return not content or content.endswith(b"\n")
+
+
+def closed(content: bytes) -> bytes:
+    """Return `content` with its last line ended."""
+    return content if is_closed(content) else content + b"\n"
+
+
+def lines_end(text: bytes, start: int, count: int) -> int:
+    """Return the offset just after `count` lines of closed `text`, the first of which begins at `start`.
+
+    Raises ValueError when there are fewer.
+    """
+    while count > _FEW:
+        stride_end = min(start + _STRIDE, len(text))
+        found = text.count(b"\n", start, stride_end)
+        while found > count:
+            stride_end = start + (stride_end - start) // 2
+            found = text.count(b"\n", start, stride_end)
+        if not found:
+            break
+        start = text.rfind(b"\n", start, stride_end) + 1
+        count -= found
+    for _ in range(count):
+        start = text.find(b"\n", start) + 1
+        if not start:
+            raise ValueError("the text has fewer lines")
+    return start
+
+
+def same_bytes(old: bytes, old_at: int, new: bytes, new_at: int, size: int) -> bool:
+    """Return whether two stretches of `size` bytes are equal, without a copy of either."""
+    for done in range(0, size, _STRIDE):
+        piece = new[new_at + done : new_at + min(done + _STRIDE, size)]
+        if len(piece) != min(_STRIDE, size - done) or not old.startswith(piece, old_at + done):
+            return False
+    return True
+
+
+def shared_ends(old: bytes, new: bytes) -> tuple[int, int]:
+    """Return how many bytes of whole lines two closed texts share at the start, and then at the end.
+
+    The two stretches never overlap in either text.
+    """
+    head = _shared_head(old, new)
+    head = old.rfind(b"\n", 0, head) + 1
+    tail = _shared_tail(old, new, min(len(old), len(new)) - head)
+    cut = len(old) - tail
+    if not (starts_line(old, cut) and starts_line(new, len(new) - tail)):
+        tail = len(old) - (old.find(b"\n", cut) + 1)
+    return head, tail
+
+
+def starts_line(text: bytes, offset: int) -> bool:
+    """Return whether a line of `text` begins, or could begin, at byte `offset`."""
+    return offset == 0 or text.startswith(b"\n", offset - 1)
+
+
+def _shared_head(old: bytes, new: bytes) -> int:
+    shared, limit = 0, min(len(old), len(new))
+    step = _STRIDE
+    while step and shared < limit:
+        if old.startswith(new[shared : min(shared + step, limit)], shared):
+            shared = min(shared + step, limit)
+        else:
+            step //= 2
+    return shared
+
+
+def _shared_tail(old: bytes, new: bytes, limit: int) -> int:
+    shared = 0
+    step = _STRIDE
+    while step and shared < limit:
+        piece = new[len(new) - min(shared + step, limit) : len(new) - shared]
+        if old.endswith(piece, 0, len(old) - shared):
+            shared = min(shared + step, limit)
+        else:
+            step //= 2
+    return shared

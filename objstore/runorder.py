@@ -1,0 +1,272 @@
+"""The order of runs: every run that ever was, from the top of the file to its end, in blocks.
+
+A block remembers its shown text and how many lines that has, so that one change renders one block, and a
+line is found by its number without a look at the runs of other blocks.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final
+
+from objstore.lines import lines_end
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from objstore.runs import Run, Unit
+
+__all__ = ["Block", "LineOffsets", "RunOrder"]
+
+_BLOCK_RUNS: Final = 64
+"""Runs in a fresh block; one that doubles is divided."""
+
+
+class Block:
+    """Consecutive runs, with what is shown of them."""
+
+    __slots__ = ("_rendered", "index", "lines", "runs", "shown", "watchers")
+
+    def __init__(self, index: int, runs: list[Run], watchers: Iterable[Unit]) -> None:
+        self.index = index
+        self.runs = runs
+        self.watchers = set(watchers)  # units with a watched region in this block
+        self.lines = 0  # lines of the shown runs
+        self.shown = 0  # shown runs
+        self._rendered: bytes | None = None
+        for run in runs:
+            run.block = self
+            if run.shown:
+                self.count(run, 1)
+
+    def count(self, run: Run, sign: int) -> None:
+        """Take account of a run that is shown from now on (`sign` 1) or no longer (-1)."""
+        self.lines += sign * run.lines
+        self.shown += sign
+        self._rendered = None
+
+    def rendered(self) -> bytes:
+        """Return the text of the shown runs."""
+        if self._rendered is None:
+            self._rendered = b"".join([run.text for run in self.runs if run.shown])
+        return self._rendered
+
+
+class RunOrder:
+    """All runs in text order."""
+
+    def __init__(self) -> None:
+        self._blocks = [Block(0, [], ())]
+
+    # -- putting runs in
+
+    def append(self, run: Run) -> None:
+        """Put `run` after all others."""
+        block = self._blocks[-1]
+        self._insert(run, block, len(block.runs))
+
+    def insert_after(self, place: Run, run: Run) -> None:
+        """Put `run` directly after `place`."""
+        self._insert(run, place.block, place.block.runs.index(place) + 1)
+
+    def insert_before(self, place: Run, run: Run) -> None:
+        """Put `run` directly before `place`."""
+        self._insert(run, place.block, place.block.runs.index(place))
+
+    def cut(self, run: Run, lines: int) -> Run:
+        """Cut `run` after its first `lines` lines; return the rest, which follows it."""
+        rest = run.cut(lines)
+        if rest.shown:  # counted again as a run of its own
+            run.block.lines -= rest.lines
+        self.insert_after(run, rest)
+        return rest
+
+    def _insert(self, run: Run, block: Block, at: int) -> None:
+        block.runs.insert(at, run)
+        run.block = block
+        if run.shown:
+            block.count(run, 1)
+        if len(block.runs) > 2 * _BLOCK_RUNS:
+            half = Block(block.index + 1, block.runs[_BLOCK_RUNS:], block.watchers)
+            self._blocks[block.index :] = [
+                Block(block.index, block.runs[:_BLOCK_RUNS], block.watchers),
+                half,
+                *self._blocks[block.index + 1 :],
+            ]
+            for index in range(half.index + 1, len(self._blocks)):
+                self._blocks[index].index = index
+
+    # -- showing and hiding
+
+    def show(self, run: Run, shown: bool) -> None:  # noqa: FBT001
+        """Show or hide `run`, which was hidden or shown."""
+        run.shown = shown
+        run.block.count(run, 1 if shown else -1)
+
+    def watch(self, unit: Unit) -> None:
+        """Let `unit` be a watcher of every block that its region touches."""
+        if unit.region is None:
+            return
+        unit.watches = True
+        first, last = unit.region
+        for block in self._blocks[first.block.index : last.block.index + 1]:
+            block.watchers.add(unit)
+
+    # -- where runs stand
+
+    def precedes(self, run: Run, other: Run) -> bool:
+        """Return whether `run` stands before `other`."""
+        if run.block is not other.block:
+            return run.block.index < other.block.index
+        for either in run.block.runs:
+            if either is run:
+                return run is not other
+            if either is other:
+                return False
+        raise AssertionError("a run is not in its block")
+
+    def distance(self, run: Run, other: Run) -> int:
+        """Return by how many places `other` stands after `run`; negative when before."""
+        steps = other.block.runs.index(other) - run.block.runs.index(run)
+        if run.block is other.block:
+            return steps
+        low, high = sorted((run.block.index, other.block.index))
+        between = sum(len(block.runs) for block in self._blocks[low:high])
+        return steps + (between if high == other.block.index else -between)
+
+    def previous(self, run: Run) -> Run | None:
+        """Return the run directly before `run`, shown or not."""
+        at = run.block.runs.index(run)
+        if at:
+            return run.block.runs[at - 1]
+        index = run.block.index - 1
+        return self._blocks[index].runs[-1] if index >= 0 else None
+
+    def next(self, run: Run) -> Run | None:
+        """Return the run directly after `run`, shown or not."""
+        runs = run.block.runs
+        at = runs.index(run) + 1
+        if at < len(runs):
+            return runs[at]
+        index = run.block.index + 1
+        return self._blocks[index].runs[0] if index < len(self._blocks) else None
+
+    def first(self) -> Run | None:
+        """Return the first run of all, shown or not."""
+        return next((block.runs[0] for block in self._blocks if block.runs), None)
+
+    def last(self) -> Run | None:
+        """Return the last run of all, shown or not."""
+        return next((block.runs[-1] for block in reversed(self._blocks) if block.runs), None)
+
+    def runs(self, first: Run, last: Run) -> Iterator[Run]:
+        """Yield all runs from `first` to `last`, shown or not, both included."""
+        run: Run | None = first
+        while run is not None:
+            yield run
+            run = None if run is last else self.next(run)
+
+    def shown(self, first: Run | None = None, last: Run | None = None) -> Iterator[Run]:
+        """Yield the shown runs from `first` to `last`, both included; None: from the top, to the end."""
+        low = first.block.index if first else 0
+        high = last.block.index if last else len(self._blocks) - 1
+        for index in range(low, high + 1):
+            block = self._blocks[index]
+            if not block.shown:
+                continue
+            runs: Sequence[Run] = block.runs
+            start = runs.index(first) if first and index == low else 0
+            end = runs.index(last) + 1 if last and index == high else len(runs)
+            for run in runs[start:end]:
+                if run.shown:
+                    yield run
+
+    def _shown_after(self, run: Run) -> Run | None:
+        following = self.shown(run)
+        next(following)
+        return next(following, None)
+
+    # -- lines by number
+
+    def gap_at(self, line: int) -> tuple[Run | None, Run | None]:
+        """Return the shown runs on either side of the place before line `line`, cutting one run in two if need be.
+
+        None stands for the end of all shown runs. Raises ValueError when the text has fewer lines.
+        """
+        if not line:
+            first = next(self.shown(), None)
+            return (None, first) if first is None or first.lines else (first, self._shown_after(first))
+        run, offset = self._find(line - 1)
+        if offset + 1 < run.lines:
+            return run, self.cut(run, offset + 1)
+        return run, self._shown_after(run)
+
+    def _find(self, line: int) -> tuple[Run, int]:
+        """Return the run that shows line `line`, and which of the run's lines it is; all from zero."""
+        for block in self._blocks:
+            if line < block.lines:
+                break
+            line -= block.lines
+        else:
+            raise ValueError("the text has fewer lines")
+        for run in block.runs:
+            if run.shown:
+                if line < run.lines:
+                    return run, line
+                line -= run.lines
+        raise AssertionError("a block has fewer lines than it counts")
+
+    def lines_above(self, run: Run) -> int:
+        """Return how many lines are shown before `run`."""
+        lines = sum(block.lines for block in self._blocks[: run.block.index])
+        for other in run.block.runs:
+            if other is run:
+                break
+            if other.shown:
+                lines += other.lines
+        return lines
+
+    def last_with_lines(self) -> Run | None:
+        """Return the run that shows the last line, or None when no line is shown."""
+        for block in reversed(self._blocks):
+            if block.lines:
+                return next(run for run in reversed(block.runs) if run.shown and run.lines)
+        return None
+
+    # -- text
+
+    def rendered(self) -> list[bytes]:
+        """Return the shown text of each block."""
+        return [block.rendered() for block in self._blocks]
+
+    def line_offsets(self) -> LineOffsets:
+        """Return where lines begin in the shown text as it now is."""
+        return LineOffsets(self._blocks)
+
+
+class LineOffsets:
+    """The byte at which each line of a shown text begins. It holds until the next change of the order."""
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self._blocks = blocks
+        self._lines = [0, *accumulate(block.lines for block in blocks)]
+        self._bytes = [0, *accumulate(len(block.rendered()) for block in blocks)]
+
+    def __call__(self, line: int) -> int:
+        """Return the offset of line `line`; of the end for the line after the last.
+
+        Raises ValueError for lines beyond that.
+        """
+        if line >= self._lines[-1]:
+            if line > self._lines[-1]:
+                raise ValueError("the text has fewer lines")
+            return self._bytes[-1]
+        index = bisect_right(self._lines, line) - 1
+        offset, line = self._bytes[index], line - self._lines[index]
+        for run in self._blocks[index].runs:
+            if run.shown:
+                if line < run.lines:
+                    return offset + lines_end(run.text, 0, line)
+                offset, line = offset + len(run.text), line - run.lines
+        raise AssertionError("a block has fewer lines than it counts")

@@ -1,0 +1,174 @@
+"""Units and runs: who wrote a text, and the stretches of lines that they wrote.
+
+A *unit* is the smallest thing that can be decided: one hunk of an edit, or the edit's whole-file part.
+A *run* is a stretch of lines that one unit inserted together and that the same units delete. A run is cut
+in two when a later hunk lands inside it; runs are never moved, joined or forgotten.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from operator import attrgetter
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NewType
+
+from objstore.lines import lines_end
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from objstore.runorder import Block
+
+__all__ = ["BASE", "Run", "Unit", "UnitIndex", "text_of"]
+
+UnitIndex = NewType("UnitIndex", int)
+"""A unit's position in the order of recording."""
+
+BASE: Final = UnitIndex(0)
+"""The unit that holds the text before the first edit. It is always live."""
+
+_NOTHING: Final[Mapping[Unit, set[Unit]]] = MappingProxyType({})
+
+
+class Unit:
+    """What one unit put in and took out, where it stood, and when it was live."""
+
+    __slots__ = (
+        "_flips",
+        "above",
+        "below",
+        "deleted",
+        "gap",
+        "index",
+        "inserted",
+        "live",
+        "moved",
+        "readers",
+        "since",
+        "undoes",
+        "undone_by",
+        "watches",
+    )
+
+    def __init__(self, index: UnitIndex, since: UnitIndex) -> None:
+        self.index = index
+        self.since = since  # the first unit of the same edit: the moment of recording
+        self.live = True
+        self._flips: tuple[int, ...] = ()  # how many units there were each time `live` changed
+        self.inserted: list[Run] = []  # in text order, as is `deleted`
+        self.deleted: list[Run] = []
+        self.above: Run | None = None  # for a pure insertion: the run whose last line stood above it, and
+        self.below: Run | None = None  # the run whose first line stood below it; None: the end of all text
+        self.gap: tuple[Run, Run] | None = None  # first and last of the hidden runs it was inserted among
+        self.watches = False  # whether any text could show in `region` that this unit never saw
+        self.undoes: Unit | None = None  # the unit whose deleted text this one puts back, byte for byte
+        self.undone_by: tuple[Unit, ...] = ()
+        self.moved: Mapping[Unit, set[Unit]] = _NOTHING  # author of deleted text -> units that put it back
+        self.readers: tuple[Unit, ...] = ()  # units whose conflicts depend on this one beyond shared runs
+
+    @property
+    def hidden(self) -> bool:
+        """Whether this unit's text stands back because the very same text is there again without it."""
+        return self.undoes is not None and not self.undoes.live
+
+    @property
+    def region(self) -> tuple[Run, Run] | None:
+        """First and last run of the stretch in which no text may show that the unit never saw."""
+        return (self.deleted[0], self.deleted[-1]) if self.deleted else self.gap
+
+    def flip(self, units: int) -> None:
+        """Turn live into dead or dead into live, at the moment when there are so many `units`."""
+        self.live = not self.live
+        if self._flips and self._flips[-1] == units:
+            self._flips = self._flips[:-1]
+        else:
+            self._flips += (units,)
+
+    def knew(self, other: Unit) -> bool:
+        """Return whether `other` was live when this unit was recorded; units of one edit know each other."""
+        return other.since <= self.since and bisect_right(other._flips, self.since) % 2 == 0
+
+    def saw(self, run: Run) -> bool:
+        """Return whether `run`, which is older, was shown when this unit was recorded."""
+        author = run.inserter
+        if not self.knew(author) or (author.undoes is not None and not self.knew(author.undoes)):
+            return False
+        return not any(other.since < self.since and self.knew(other) for other in run.deleters)
+
+    def put_in(self, content: bytes) -> Run:
+        """Add closed text to the end of what the unit inserts and return its run, not yet in order.
+
+        Empty content makes a *bound*: a run of no lines that stands for the start or the end of a file.
+        """
+        last = self.inserted[-1] if self.inserted else None
+        run = Run(self, last.end if last else 0, content, content.count(b"\n"))
+        self.inserted.append(run)
+        return run
+
+
+class Run:
+    """Consecutive lines that one unit inserted, all of them deleted by the same units."""
+
+    __slots__ = ("anchored", "block", "deleters", "endings", "inserter", "lines", "shown", "start", "text")
+
+    block: Block  # set when the run is put in order
+
+    def __init__(self, inserter: Unit, start: int, text: bytes, lines: int) -> None:
+        self.inserter = inserter
+        self.start = start  # lines that the inserter put in before this run
+        self.text = text
+        self.lines = lines  # 0: a bound of the file
+        self.deleters: tuple[Unit, ...] = ()
+        self.shown = True
+        self.anchored: tuple[Unit, ...] = ()  # pure insertions made directly above or below
+        self.endings: tuple[tuple[Unit, bool], ...] = ()  # who left the last line without a newline, or gave it one
+
+    @property
+    def end(self) -> int:
+        """Lines that the inserter put in up to the end of this run."""
+        return self.start + self.lines
+
+    @property
+    def wanted(self) -> bool:
+        """Whether the live units show this run: its inserter is live, and none of its deleters."""
+        author = self.inserter
+        if not author.live or author.hidden:
+            return False
+        return not any(unit.live for unit in self.deleters)
+
+    def hidden_only_by(self, unit: Unit) -> bool:
+        """Return whether the run would be shown if `unit` were dead."""
+        author = self.inserter
+        if not author.live or author.hidden:
+            return False
+        return all(other is unit or not other.live for other in self.deleters)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the last line lacks its newline when it ends the file: the last live writer decides."""
+        return next((missing for unit, missing in reversed(self.endings) if unit.live), False)
+
+    def cut(self, lines: int) -> Run:
+        """Keep the first `lines` lines; return the rest as a run of its own, not yet in order."""
+        at = lines_end(self.text, 0, lines)
+        rest = Run(self.inserter, self.start + lines, self.text[at:], self.lines - lines)
+        self.text, self.lines = self.text[:at], lines
+        rest.deleters, rest.shown = self.deleters, self.shown
+        rest.endings, self.endings = self.endings, ()
+        pieces = self.inserter.inserted
+        pieces.insert(bisect_left(pieces, rest.start, key=attrgetter("start")), rest)
+        for unit in self.deleters:
+            unit.deleted.insert(unit.deleted.index(self) + 1, rest)
+        rest.anchored = tuple(unit for unit in self.anchored if unit.above is self)
+        self.anchored = tuple(unit for unit in self.anchored if unit.above is not self)
+        for unit in rest.anchored:
+            unit.above = rest
+        for unit in self.block.watchers:
+            if unit.gap is not None and unit.gap[1] is self:
+                unit.gap = unit.gap[0], rest
+        return rest
+
+
+def text_of(runs: Iterable[Run]) -> bytes:
+    """Return the text of `runs`, shown or not."""
+    return b"".join([run.text for run in runs])

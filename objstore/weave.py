@@ -1,0 +1,378 @@
+"""The weave: every line that a file ever had, in one order, and which of them the live units show.
+
+A line is put in by one unit and taken out by any number; it never moves. It shows if and only if the unit
+that put it in is live and none that takes it out is. So the text is a function of the set of live units,
+whatever the order in which they were decided, and any unit can be dropped and taken back at the cost of
+its own lines. (Weaves: SCCS; showing a text as an image of everything that ever was: the xi editor.)
+
+The start and the end of the file are bounds, runs of no lines that creation puts in and deletion takes
+out: an empty file still has them. Whether the last line lacks its newline is no part of the lines; each
+line remembers who last said so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from objstore.conflicts import ConflictKind, WeaveConflict, described, findings
+from objstore.hunks import inserted_texts
+from objstore.lines import closed, is_closed
+from objstore.runorder import RunOrder
+from objstore.runs import BASE, Run, Unit, UnitIndex, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from objstore.conflicts import Finding
+    from objstore.hunks import Hunk
+
+__all__ = ["BASE", "ConflictKind", "UnitIndex", "Weave", "WeaveConflict"]
+
+_FEW_HUNKS: Final = 4
+"""Up to so many hunks, the order's own index finds their lines faster than one count of the text."""
+
+
+class Weave:
+    """One file's text under every set of live units."""
+
+    def __init__(self, base: bytes | None) -> None:
+        """Begin with the text before the first edit; None: the file did not exist."""
+        self._order = RunOrder()
+        self._findings: dict[Unit, list[Finding]] = {}  # of the units in conflict
+        self._has_endings = False  # whether any line was ever left without its newline
+        self._text: bytes | None = None
+        self._rendered = True  # whether `_text` is the text of the present state
+        first = Unit(BASE, BASE)
+        self._units = [first]
+        if base is not None:
+            self._create(first, base)
+            self._set_ending(first, missing=not is_closed(base))
+            self._text = base
+
+    # -- reading
+
+    def text(self) -> bytes | None:
+        """Return the bytes that the live units show, or None when they show no file."""
+        if not self._rendered:
+            self._text = self._render()
+            self._rendered = True
+        return self._text
+
+    def is_live(self, unit: UnitIndex) -> bool:
+        """Return whether `unit` is live."""
+        return self._units[unit].live
+
+    def blame(self) -> list[tuple[UnitIndex, int]]:
+        """Return who inserted the lines of the text: (unit, number of consecutive lines) from the top."""
+        blamed: list[tuple[UnitIndex, int]] = []
+        for run in self._order.shown():
+            unit, lines = run.inserter.index, run.lines
+            if blamed and blamed[-1][0] == unit:
+                lines += blamed.pop()[1]
+            if lines:
+                blamed.append((unit, lines))
+        return blamed
+
+    def unit_lines(self, unit: UnitIndex) -> tuple[int, int] | None:
+        """Return where the text shows `unit`: its first line, from 1, and the lines up to its last.
+
+        For a pure deletion the count is 0, and the line is the one before which text is missing.
+        None when the unit is dead, or none of what it inserted is shown.
+        """
+        of = self._units[unit]
+        if not of.live or of.hidden:
+            return None
+        shown = [run for run in of.inserted if run.shown and run.lines]
+        if shown:
+            first = self._order.lines_above(shown[0])
+            return first + 1, self._order.lines_above(shown[-1]) + shown[-1].lines - first
+        if of.inserted or not of.deleted:
+            return None
+        return self._order.lines_above(of.deleted[0]) + 1, 0
+
+    def conflicts(self) -> tuple[WeaveConflict, ...]:
+        """Return every conflict of the present state, by unit; none when it is clean."""
+        return tuple(
+            described(unit, finding, self._order)
+            for unit in sorted(self._findings, key=lambda unit: unit.index)
+            for finding in self._findings[unit]
+        )
+
+    def _render(self) -> bytes | None:
+        pieces = self._order.rendered()
+        last = self._order.last_with_lines()
+        if last is None:
+            return None if next(self._order.shown(), None) is None else b""
+        if self._has_endings and last.is_open:
+            pieces[last.block.index] = pieces[last.block.index][:-1]
+        return b"".join(pieces)
+
+    # -- deciding
+
+    def set_live(self, changes: Mapping[UnitIndex, bool]) -> tuple[WeaveConflict, ...]:
+        """Make units live or dead, and return every conflict of the new state; none when it is clean.
+
+        The state is changed in either case: to refuse, set it back. Raises ValueError for the base.
+        """
+        if not changes.get(BASE, True):
+            raise ValueError("the text before the first edit can't be rejected")
+        flipped = [self._units[index] for index, live in changes.items() if self._units[index].live is not live]
+        for unit in flipped:
+            unit.flip(len(self._units))
+        concerned: set[Unit] = set(flipped)
+        for unit in flipped:
+            self._refresh(unit, concerned)
+        self._recheck(concerned)
+        if flipped:
+            self._rendered = False
+        return self.conflicts()
+
+    def _refresh(self, unit: Unit, concerned: set[Unit]) -> None:
+        """Show and hide runs after `unit` was flipped; add to `concerned` whose conflicts that can change."""
+        concerned.update(unit.readers)
+        concerned.update(unit.undone_by)
+        runs = [*unit.inserted, *unit.deleted]
+        for other in unit.undone_by:
+            runs += other.inserted
+        for run in runs:
+            concerned.update(run.deleters)
+            concerned.update(run.anchored)
+            wanted = run.wanted
+            if run.shown is not wanted:
+                self._order.show(run, wanted)
+                concerned.update(run.block.watchers)
+                for other in run.deleters:
+                    concerned.update(other.readers)
+
+    def _recheck(self, units: Iterable[Unit]) -> None:
+        for unit in units:
+            found = findings(unit, self._order)
+            if found:
+                self._findings[unit] = found
+            else:
+                self._findings.pop(unit, None)
+
+    # -- recording
+
+    def record(self, after: bytes | None, hunks: Sequence[Hunk]) -> tuple[UnitIndex, ...]:
+        """Record the edit that led from the present text to `after`, and return its units, all live.
+
+        The first is the edit's whole-file part: creation or deletion with all lines (`hunks` is empty
+        then), and the final newline where no hunk wrote the last line. One unit for each hunk follows.
+        Raises ValueError, and changes nothing, when `hunks` don't lead from the present text to `after`.
+        """
+        before = self.text()
+        inserted = self._inserted(before, after, hunks)
+        since = UnitIndex(len(self._units))
+        units = [Unit(UnitIndex(since + number), since) for number in range(1 + len(hunks))]
+        self._units += units
+        whole, *parts = units
+        if before is None and after is not None:
+            self._create(whole, after)
+        elif before is not None and after is None:
+            self._delete(whole)
+        for line in _middle_first(sorted({line for hunk in hunks for line in (hunk.old_start, hunk.old_end)})):
+            self._order.gap_at(line)
+        for unit, hunk, text in reversed(list(zip(parts, hunks, inserted, strict=True))):
+            if hunk.old_count:  # from the last to the first, so that line numbers hold
+                self._replace(unit, hunk, text)
+            else:
+                self._insert(unit, hunk.old_start, text)
+        _note_moves(parts)
+        if after is not None:
+            self._set_ending(_ender(units, hunks, before, after), missing=not is_closed(after))
+        self._text, self._rendered = after, True
+        if self._findings:
+            self._recheck([*self._findings, *units])
+        return tuple(unit.index for unit in units)
+
+    def _inserted(self, before: bytes | None, after: bytes | None, hunks: Sequence[Hunk]) -> list[bytes]:
+        if before is None or after is None:
+            if hunks:
+                raise ValueError("a creation or deletion has no hunks")
+            return []
+        return inserted_texts(before, after, hunks, self._order.line_offsets() if len(hunks) <= _FEW_HUNKS else None)
+
+    def _create(self, unit: Unit, content: bytes) -> None:
+        first, last = self._order.first(), self._order.last()
+        if first is not None and last is not None:
+            unit.gap = first, last
+            self._order.watch(unit)
+        self._order.append(unit.put_in(b""))
+        if content:
+            self._order.append(unit.put_in(closed(content)))
+        self._order.append(unit.put_in(b""))
+        self._link_undone(unit)
+
+    def _delete(self, unit: Unit) -> None:
+        """Take out the file with everything between its bounds: what is hidden shall not come back either."""
+        *_, last = shown = list(self._order.shown())
+        self._take_out(unit, list(self._order.runs(shown[0], last)))
+
+    def _replace(self, unit: Unit, hunk: Hunk, text: bytes) -> None:
+        """Take out lines and put `text` right after the last of them."""
+        _, first = self._order.gap_at(hunk.old_start)
+        last, _ = self._order.gap_at(hunk.old_end)
+        if first is None or last is None:
+            raise AssertionError("a hunk that fits has lines to take out")
+        removed = list(self._order.shown(first, last))
+        if text:
+            self._order.insert_after(last, unit.put_in(text))
+        self._take_out(unit, removed)
+        if self._order.distance(first, last) >= len(removed):
+            self._order.watch(unit)
+        self._link_undone(unit)
+        self._alert_surrounding(unit)
+
+    def _insert(self, unit: Unit, line: int, text: bytes) -> None:
+        """Put `text` between two shown lines: beyond what stood in for the one, before the slot of the other."""
+        above, below = self._order.gap_at(line)
+        left, right = self._beyond(above, below), self._slot(below, above)
+        first = self._order.first() if left is None else self._order.next(left)
+        last = self._order.last() if right is None else self._order.previous(right)
+        if first is not None and last is not None and self._order.distance(first, last) >= 0:
+            unit.gap = first, last
+            self._order.watch(unit)
+        run = unit.put_in(text)
+        if right is None:
+            self._order.append(run)
+        else:
+            self._order.insert_before(right, run)
+        unit.above, unit.below = above, below
+        for neighbour in (above, below):
+            if neighbour is not None:
+                neighbour.anchored += (unit,)
+        self._link_undone(unit)
+        self._alert_surrounding(unit)
+
+    def _take_out(self, unit: Unit, runs: list[Run]) -> None:
+        unit.deleted = runs
+        for run in runs:
+            run.deleters += (unit,)
+            if run.shown:
+                self._order.show(run, False)
+            for author in (run.inserter, run.inserter.undoes):
+                if author is not None and author.deleted and not unit.inserted and author.readers[-1:] != (unit,):
+                    author.readers += (unit,)
+
+    def _beyond(self, above: Run | None, below: Run | None) -> Run | None:
+        """Return the last of the runs that stood in for `above`, each for the one before, in dead units."""
+        run = above
+        while run is not None:
+            stand_ins = (
+                unit.inserted[-1]
+                for unit in run.deleters
+                if unit.inserted and not unit.live and unit.deleted[-1] is run
+            )
+            further = next((r for r in stand_ins if below is None or self._order.precedes(r, below)), None)
+            if further is None:
+                break
+            run = further
+        return run
+
+    def _slot(self, below: Run | None, above: Run | None) -> Run | None:
+        """Return the first of the runs that `below` replaced, through all replacements down from `above`."""
+        run = below
+        while run is not None and run.inserter.deleted and run.inserter.inserted[0] is run:
+            first = run.inserter.deleted[0]
+            if above is not None and not self._order.precedes(above, first):
+                break
+            run = first
+        return run
+
+    def _link_undone(self, unit: Unit) -> None:
+        """Note whether `unit` puts back, byte for byte, what one live unit took out."""
+        if not unit.inserted:
+            return
+        other: Unit | None = None
+        if unit.deleted:
+            author = unit.deleted[0].inserter
+            other = author if author.inserted == unit.deleted else None
+        elif unit.gap is not None:
+            first, last = unit.gap
+            deletions = (deleter for deleter in last.deleters if deleter.live and not deleter.inserted)
+            other = next((d for d in deletions if self._order.distance(first, d.deleted[0]) >= 0), None)
+        if other is None:
+            return
+        restored = [run for run in other.deleted if run.hidden_only_by(other)]
+        if _same_lines(restored, unit.inserted):
+            unit.undoes = other
+            other.undone_by += (unit,)
+
+    def _alert_surrounding(self, unit: Unit) -> None:
+        """Let units watch their regions from now on if `unit` put text between lines that they take out."""
+        if not unit.inserted:
+            return
+        above, below = self._order.previous(unit.inserted[0]), self._order.next(unit.inserted[-1])
+        if above is not None and below is not None and above.deleters and below.deleters:
+            for other in set(above.deleters) & set(below.deleters):
+                if not other.watches:
+                    self._order.watch(other)
+        if unit.deleted:
+            removed = unit.deleted[-1]
+            for other in removed.block.watchers:
+                if other.gap is not None and other.gap[1] is removed:
+                    other.gap = other.gap[0], unit.inserted[-1]
+                    self._order.watch(other)
+
+    def _set_ending(self, unit: Unit, *, missing: bool) -> None:
+        """Let `unit` say whether the last line lacks its newline, where that is not so already."""
+        last = self._order.last_with_lines()
+        if last is None or not (missing or self._has_endings):
+            return
+        lines = [last]
+        if last.inserter.undoes is not None:  # the same text, if it comes back in this one's stead
+            lines += [run for run in last.inserter.undoes.deleted if run.lines][-1:]
+        for run in lines:
+            if run.is_open is not missing:
+                run.endings += ((unit, missing),)
+                self._has_endings = True
+
+
+def _same_lines(runs: Sequence[Run], others: Sequence[Run]) -> bool:
+    bounds = sum(not run.lines for run in runs)
+    return bounds == sum(not run.lines for run in others) and text_of(runs) == text_of(others)
+
+
+def _middle_first(lines: Sequence[int]) -> Iterator[int]:
+    """Yield `lines` so that cutting a run at each copies its text a logarithmic number of times."""
+    spans = [(0, len(lines))]
+    for low, high in spans:
+        if low < high:
+            middle = (low + high) // 2
+            yield lines[middle]
+            spans += [(low, middle), (middle + 1, high)]
+
+
+def _ender(units: Sequence[Unit], hunks: Sequence[Hunk], before: bytes | None, after: bytes) -> Unit:
+    """Return the unit of an edit that answers for the final newline.
+
+    That is the hunk that wrote the last line, or took out what followed it while the newline stayed as it
+    was; else the whole-file part.
+    """
+    if before is None or not hunks:
+        return units[0]
+    ends_file = hunks[-1].new_end == closed(after).count(b"\n")
+    same = is_closed(before) is is_closed(after)
+    return units[-1] if ends_file and (hunks[-1].new_count or same) else units[0]
+
+
+def _note_moves(units: Sequence[Unit]) -> None:
+    """Let each pure deletion among the hunks of one edit know which of the others put its text back."""
+    deletions = [unit for unit in units if not unit.inserted]
+    if not deletions or len(deletions) == len(units):
+        return
+    put_back: dict[bytes, set[Unit]] = {}
+    for unit in units:
+        for line in text_of(unit.inserted).split(b"\n"):
+            put_back.setdefault(line.strip(), set()).add(unit)
+    put_back.pop(b"", None)
+    for unit in deletions:
+        moved: dict[Unit, set[Unit]] = {}
+        for run in unit.deleted:
+            if run.inserter.index != BASE:
+                for line in run.text.split(b"\n"):
+                    moved.setdefault(run.inserter, set()).update(put_back.get(line.strip(), ()))
+        unit.moved = moved
+        for target in set().union(*moved.values()):
+            target.readers += (unit,)

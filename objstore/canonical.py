@@ -5,13 +5,15 @@ Only maps, arrays, strings, byte strings, booleans and 64-bit integers occur: no
 Source: the msgpack specification; refusing what does not re-encode to itself is DER's and dCBOR's idea.
 """
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgpack
 
 from objstore.errors import RecordInvalid
 
-__all__ = ["Value", "decode", "encode"]
+__all__ = ["Value", "decode", "encode", "unpack"]
+
+_PLAIN: Final = frozenset({bool, int, str, bytes})
 
 Value: TypeAlias = "bool | int | str | bytes | list[Value] | dict[str, Value]"
 
@@ -30,32 +32,39 @@ def decode(encoded: bytes) -> dict[str, Value]:
 
     Raises RecordInvalid when it is no map, or is not spelt canonically.
     """
+    value = unpack(encoded)
     try:
-        value = msgpack.unpackb(encoded, raw=False, strict_map_key=True)
-        if not isinstance(value, dict):
-            raise RecordInvalid("not a map")
         respelt = encode(value)
-    # The C decoder signals malformed input with several unrelated exception types, among them a bare ValueError.
-    except (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException) as error:
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise RecordInvalid(f"not canonical msgpack: {error}") from error
     if respelt != encoded:
         raise RecordInvalid("not the canonical spelling")
     return value
 
 
+def unpack(encoded: bytes) -> dict[str, Value]:
+    """Return the map that `encoded` spells, canonically or not: for callers that spell it again and compare.
+
+    Raises RecordInvalid when it is no map, or no msgpack.
+    """
+    try:
+        value = msgpack.unpackb(encoded, raw=False, strict_map_key=True)
+    # The C decoder signals malformed input with several unrelated exception types, among them a bare ValueError.
+    except (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException) as error:
+        raise RecordInvalid(f"not msgpack: {error}") from error
+    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+        raise RecordInvalid("not a map of named fields")
+    return value
+
+
 def _ordered(value: Value) -> Value:
-    match value:
-        case dict():
-            return {_key(key): _ordered(value[key]) for key in sorted(value)}
-        case list():
-            return [_ordered(item) for item in value]
-        case bool() | int() | str() | bytes():
-            return value
-        case _:
-            raise TypeError(f"a record can't hold {type(value).__name__}")
-
-
-def _key(key: object) -> str:
-    if not isinstance(key, str):
-        raise TypeError(f"a map key must be a string, not {type(key).__name__}")
-    return key
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, list):
+        # Most lists are of numbers, and need no look at each.
+        return value if _PLAIN.issuperset(map(type, value)) else [_ordered(item) for item in value]
+    if isinstance(value, dict):
+        if not all(isinstance(key, str) for key in value):
+            raise TypeError("a map key must be a string")
+        return {key: item if type(item := value[key]) in _PLAIN else _ordered(item) for key in sorted(value)}
+    raise TypeError(f"a record can't hold {type(value).__name__}")

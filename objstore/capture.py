@@ -8,28 +8,27 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from objstore.diff import diff_lines
 from objstore.disk import new_file_mode
 from objstore.errors import FileExists, FileMissing
-from objstore.hunks import Hunk
+from objstore.hunks import Hunk, hunks_fit
 from objstore.ids import BlobId, blob_id
 from objstore.index import Tip
 from objstore.journal import Journal
 from objstore.lines import is_closed
-from objstore.paths import Found
+from objstore.paths import Found, Spot
 from objstore.records import DocumentId, Edit, FileState, Operation, Origin, Seq, Status
 from objstore.store import Batch, now
-from objstore.transition import Step, disk_state
+from objstore.transition import Step, state_at
 from objstore.unified import is_binary
-from objstore.views import CallInfo, Content
+from objstore.views import CallInfo, CallOutcome, Content, EditView
 
 __all__ = [
     "EXTERNAL_CONVERSATION",
     "Call",
-    "Recorded",
     "Recorder",
     "Version",
     "external_change",
@@ -89,7 +88,6 @@ class Recorder:
         self._batch = batch
         self._seq = self._index.next_seq()
         self._time = now()
-        self.edits: list[Edit] = []
 
     def record(
         self,
@@ -101,8 +99,8 @@ class Recorder:
         ordinal: int,
         tool: str,
         notes: Mapping[str, str],
-    ) -> Edit:
-        """Add the change's blobs and its record to the batch, and return the record."""
+    ) -> EditView:
+        """Add the change's blobs and its record to the batch, and return the edit as it will be shown."""
         before, after = change.before, change.after
         if before is not None:
             self._batch.blob(before.content)
@@ -130,12 +128,17 @@ class Recorder:
             tool=tool,
             notes=notes,
         )
-        self._batch.record(edit)
         self._seq = Seq(self._seq + 1)
-        self.edits.append(edit)
-        return edit
+        return EditView(
+            id=self._batch.record(edit),
+            edit=edit,
+            status=edit.status,
+            units=(edit.status,) * (1 + len(edit.hunks)),
+            whole=edit.changes_whole,
+            reason="",
+        )
 
-    def external(self, changes: Sequence[Change]) -> list[Edit]:
+    def external(self, changes: Sequence[Change]) -> list[EditView]:
         """Record changes that were found on disk."""
         call = self._index.next_call(EXTERNAL_CONVERSATION)
         return [
@@ -152,17 +155,6 @@ class Recorder:
         ]
 
 
-@dataclass(slots=True, kw_only=True)
-class Recorded:
-    """What a call recorded."""
-
-    conversation: str
-    new_conversation: bool
-    call: int
-    edits: list[Edit] = field(default_factory=list)
-    external: list[Edit] = field(default_factory=list)
-
-
 class Call:
     """One call in the making. Nothing is recorded or changed before `commit`."""
 
@@ -175,7 +167,7 @@ class Call:
         self._changes: list[Change] = []
         self._external: list[Change] = []
         self._lineages: dict[int, Change] = {}  # by id() of a change: the change that began its document
-        self.recorded: Recorded | None = None
+        self._names: dict[str, bytes] = {}  # canonical paths of the spellings that were used
 
     # ---- looking
 
@@ -212,12 +204,14 @@ class Call:
         if before is not None and before.state == state:
             return
         after = Version(content=content, state=state)
-        earlier = self._changes[-1] if self._changes else None
-        if earlier is not None and earlier.path == spot and earlier.operation in _CONTENT_OPERATIONS:
-            # The call has written this file just now: together that is one edit, or none.
+        if hunks is not None and before is not None and not hunks_fit(before.content, content, hunks):
+            raise ValueError(f"the hunks do not lead from what {path!r} holds to what it shall hold")
+        earlier = self._last_write(spot)
+        if earlier is not None:
+            # The call has written this file before: together that is one edit, or none.
             earlier.after, earlier.hunks = after, None
             if earlier.before is not None and earlier.before.state == state:
-                self._changes.pop()
+                self._drop(file, earlier)
         else:
             self._change(
                 file,
@@ -282,36 +276,42 @@ class Call:
 
     # ---- the end
 
-    def commit(self) -> Recorded:
+    def commit(self) -> CallOutcome:
         """Record the call and carry it out. Raises what Journal.commit raises."""
         index = self._journal.store.index
         given = self._info.conversation
         conversation = given or new_conversation()
-        outcome = Recorded(conversation=conversation, new_conversation=not given, call=index.next_call(conversation))
+        call = index.next_call(conversation)
         recorder = Recorder(self._journal, self._batch)
-        outcome.external = recorder.external(self._external)
+        external = recorder.external(self._external)
+        edits: list[EditView] = []
         # An external edit may have begun a document that the call's own changes go on with.
         numbers: dict[int, DocumentId] = {
-            id(change): edit.document for change, edit in zip(self._external, outcome.external, strict=True)
+            id(change): view.edit.document for change, view in zip(self._external, external, strict=True)
         }
         for ordinal, change in enumerate(self._changes):
             began = self._lineages.get(id(change))
             document = change.document if began is None else numbers.get(id(began))
-            edit = recorder.record(
+            view = recorder.record(
                 change,
                 document=document,
                 conversation=conversation,
-                call=outcome.call,
+                call=call,
                 ordinal=ordinal,
                 tool=self._info.tool,
                 notes=self._info.notes,
             )
-            numbers[id(change)] = edit.document
-            outcome.edits.append(edit)
+            numbers[id(change)] = view.edit.document
+            edits.append(view)
         if self._batch:
             self._journal.commit(self._batch, self._steps(), self._looked())
-        self.recorded = outcome
-        return outcome
+        return CallOutcome(
+            conversation=conversation,
+            new_conversation=not given,
+            call=call,
+            edits=tuple(edits),
+            external=tuple(external),
+        )
 
     # ---- inside
 
@@ -322,16 +322,31 @@ class Call:
             file.lineage = change
         self._changes.append(change)
 
-    def _file(self, path: str) -> tuple[bytes, _File]:
-        with self._journal.tree.locate(path, changing=True) as spot:
-            name = os.fsencode(spot.path)
-        file = self._files.get(name)
-        if file is None:
-            file = self._files[name] = self._look(name)
-        return name, file
+    def _last_write(self, path: bytes) -> Change | None:
+        """Return the change of this call that last gave the file its bytes, if nothing happened to it since."""
+        for change in reversed(self._changes):
+            if path in {change.path, change.source}:
+                return change if change.path == path and change.operation in _CONTENT_OPERATIONS else None
+        return None
 
-    def _look(self, path: bytes) -> _File:
-        found = disk_state(self._journal.tree, path)
+    def _drop(self, file: _File, change: Change) -> None:
+        """Forget the last change of a file."""
+        self._changes = [other for other in self._changes if other is not change]
+        self._lineages.pop(id(change), None)
+        if file.lineage is change:
+            file.lineage = None
+
+    def _file(self, path: str) -> tuple[bytes, _File]:
+        name = self._names.get(path)
+        if name is None:
+            with self._journal.tree.locate(path, changing=True) as spot:
+                name = self._names[path] = os.fsencode(spot.path)
+                if name not in self._files:
+                    self._files[name] = self._look(name, spot)
+        return name, self._files[name]
+
+    def _look(self, path: bytes, spot: Spot) -> _File:
+        found = state_at(spot)
         version = version_of(found)
         file = _File(
             found=None if found is None else found[1],

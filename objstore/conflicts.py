@@ -131,7 +131,7 @@ def _reasons_gone(unit: Unit, neighbour: Run) -> Iterator[Unit]:
 
 
 def _returned(unit: Unit, order: RunOrder) -> set[Unit]:
-    if unit.region is None or not unit.watches:
+    if not unit.watches:
         return set()
     needs: set[Unit] = set()
     for run in order.shown(*unit.region):

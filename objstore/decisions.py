@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from objstore.errors import NoSuchName
 from objstore.history import decisions, edit
@@ -21,7 +21,7 @@ from objstore.views import (
     OnExternal,
 )
 
-__all__ = ["Request", "decide", "last_standing", "statuses_before"]
+__all__ = ["Request", "decide"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Request:
     """What a reviewer asks for."""
 
     action: Action
-    verdicts: Mapping[Unit, Status]
+    verdicts: Mapping[Unit, Status] = field(default_factory=dict)  # of an undo: worked out under the lock
     who: str
     reason: str = ""
     cascade: bool = False  # reject also what can't be live without what is rejected
@@ -45,10 +45,20 @@ def decide(journal: Journal, request: Request) -> tuple[DecisionOutcome, Callabl
     Raises NoSuchName, FileChanged, HistoryBroken and what Journal.commit raises.
     """
     with _session(journal, dry_run=request.dry_run) as batch:
+        if request.action is Action.UNDO:
+            request = _undo(journal, request)
         return _outcome(journal, request, batch), batch.content if request.dry_run else journal.store.blob
 
 
-def last_standing(journal: Journal) -> Decision | None:
+def _undo(journal: Journal, request: Request) -> Request:
+    """Return what has to be asked for to take back the newest standing decision; no verdicts where there is none."""
+    last = _last_standing(journal)
+    if last is None:
+        return request
+    return replace(request, verdicts=_statuses_before(journal, last), takes_back=last.number)
+
+
+def _last_standing(journal: Journal) -> Decision | None:
     """Return the newest decision that is no undo and was not taken back (None: there is none)."""
     taken_back: set[int] = set()
     for view in reversed(decisions(journal)):
@@ -59,7 +69,7 @@ def last_standing(journal: Journal) -> Decision | None:
     return None
 
 
-def statuses_before(journal: Journal, decision: Decision) -> dict[Unit, Status]:
+def _statuses_before(journal: Journal, decision: Decision) -> dict[Unit, Status]:
     """Return the status that each unit of the decision had before it."""
     before = {unit: edit(journal, unit.seq).edit.status for unit, _ in decision.verdicts}
     for view in decisions(journal):
@@ -112,7 +122,7 @@ def _changes_anything(journal: Journal, verdicts: Mapping[Unit, Status]) -> bool
     found = False
     for unit, wanted in verdicts.items():
         row = journal.store.index.edit(unit.seq)
-        if row is None or unit.hunk >= len(row.units):
+        if row is None or not 0 <= unit.hunk < len(row.units):
             raise NoSuchName(str(unit), "hunk")
         found = found or row.units[unit.hunk] is not wanted
     return found

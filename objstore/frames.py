@@ -3,11 +3,12 @@
 FORMAT.md gives the offsets. A frame carries its length and a keyed BLAKE3 checksum over everything else in it. The key
 comes from the store's id, so a user's file that happens to hold a copy of a segment can't be taken for one.
 The idea of a marker to find frames again after damage is from Ogg and zstd's skippable frames; that the last frame
-commits the group is how SQLite's WAL does it.
+commits the group is how SQLite's WAL does it. The first frame is marked too, because after a power cut the end of a
+group can be there without its beginning, and must then not be taken for a group.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from struct import Struct
 from typing import Final, NewType, TypeAlias
@@ -67,6 +68,8 @@ class FrameKind(IntEnum):
 
 
 _KINDS: Final = frozenset(FrameKind)
+_COMMITS: Final = 1
+_BEGINS: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +111,7 @@ class Frame:
 
     offset: int  # of the frame's first byte in its segment
     kind: FrameKind
+    begins: bool  # the first of its group
     commits: bool  # the last of its group
     payload: Buffer
 
@@ -131,11 +135,12 @@ def frame_key(store: StoreId) -> FrameKey:
     return FrameKey(blake3(store, derive_key_context="editledger 2026-11 segment frame checksum").digest())
 
 
-def encode_frame(key: FrameKey, kind: FrameKind, payload: bytes, *, commits: bool) -> bytes:
+def encode_frame(key: FrameKey, kind: FrameKind, payload: bytes, *, begins: bool, commits: bool) -> bytes:
     """Return the frame's bytes. Raises ValueError when the payload is over the limit."""
     if len(payload) > MAX_PAYLOAD:
         raise ValueError(f"payload of {len(payload)} bytes is over {MAX_PAYLOAD}")
-    fields = _FRAME_HEADER.pack(MARKER, kind, int(commits), 0, len(payload))
+    flags = begins * _BEGINS | commits * _COMMITS
+    fields = _FRAME_HEADER.pack(MARKER, kind, flags, 0, len(payload))
     return b"".join((fields, _checksum(key, fields, payload), payload))
 
 
@@ -152,14 +157,20 @@ def read_frame(content: Buffer, key: FrameKey, offset: int, *, base: int = 0) ->
     marker, kind, flags, reserved, length = _FRAME_HEADER.unpack(fields)
     if marker != MARKER:
         return Gap(offset=at, end=at + 1, reason="no frame begins here")
-    if kind not in _KINDS or flags > 1 or reserved or length > MAX_PAYLOAD:
+    if kind not in _KINDS or flags > _BEGINS | _COMMITS or reserved or length > MAX_PAYLOAD:
         return Gap(offset=at, end=at + 1, reason="a frame's header is damaged")
     if start + length > len(content):
         return Gap(offset=at, end=base + len(content), reason="cut off in a frame")
     payload = content[start : start + length]
     if _checksum(key, fields, payload) != content[start - _CHECKSUM_SIZE : start]:
         return Gap(offset=at, end=at + 1, reason="a frame's checksum does not match")
-    return Frame(offset=at, kind=FrameKind(kind), commits=bool(flags), payload=payload)
+    return Frame(
+        offset=at,
+        kind=FrameKind(kind),
+        begins=bool(flags & _BEGINS),
+        commits=bool(flags & _COMMITS),
+        payload=payload,
+    )
 
 
 def scan(content: Buffer, key: FrameKey, start: int, *, base: int = 0) -> Iterator[Frame | Gap]:
@@ -187,22 +198,34 @@ def scan(content: Buffer, key: FrameKey, start: int, *, base: int = 0) -> Iterat
 
 
 def committed(found: Iterator[Frame | Gap]) -> Iterator[list[Frame] | Gap]:
-    """Group the frames of a scan: yield each group whose last frame commits it, and a Gap for anything else.
+    """Group the frames of a scan: yield each group from its first frame to its last, and a Gap for anything else.
 
-    A group is whole or not there: frames before a gap, or at the end, that no frame commits become part of a gap.
+    A group is whole or not there: frames of one that has lost its first, its last or one between are part of a gap.
     """
     group: list[Frame] = []
+    gap: Gap | None = None
     for item in found:
+        broken = isinstance(item, Gap) or item.begins is bool(group)
+        if broken and group:
+            gap = Gap(offset=group[0].offset, end=group[-1].end, reason="a group without its last frame")
+            group = []
         if isinstance(item, Gap):
-            yield Gap(offset=group[0].offset if group else item.offset, end=item.end, reason=item.reason)
-            group = []
-            continue
-        group.append(item)
-        if item.commits:
-            yield group
-            group = []
+            gap = item if gap is None else replace(gap, end=item.end)
+        elif not item.begins and not group:
+            lost = Gap(offset=item.offset, end=item.end, reason="a group without its first frame")
+            gap = lost if gap is None else replace(gap, end=item.end)
+        else:
+            if gap is not None:
+                yield gap
+                gap = None
+            group.append(item)
+            if item.commits:
+                yield group
+                group = []
     if group:
-        yield Gap(offset=group[0].offset, end=group[-1].end, reason="a group without its last frame")
+        gap = Gap(offset=group[0].offset, end=group[-1].end, reason="a group without its last frame")
+    if gap is not None:
+        yield gap
 
 
 def _checksum(key: FrameKey, fields: bytes, payload: Buffer) -> bytes:

@@ -1,10 +1,9 @@
 """History: the edits and decisions of a workspace as surfaces are shown them."""
 
-import os
-
 from objstore.errors import NoSuchName, StoreDamaged
 from objstore.index import EditRow
 from objstore.journal import Journal
+from objstore.naming import recorded_path
 from objstore.records import Decision, Edit
 from objstore.views import DecisionView, EditFilter, EditView
 
@@ -13,10 +12,7 @@ __all__ = ["decisions", "edit", "edits"]
 
 def edits(journal: Journal, wanted: EditFilter) -> list[EditView]:
     """Return the edits that fit, in order. Raises what paths raise."""
-    path = b""
-    if wanted.path:
-        with journal.tree.locate(wanted.path) as spot:
-            path = os.fsencode(spot.path)
+    path = recorded_path(journal, wanted.path) if wanted.path else b""
     rows = journal.store.index.edits(
         conversation=wanted.conversation,
         path=path,

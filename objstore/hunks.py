@@ -50,8 +50,9 @@ def inserted_texts(
     """Return the closed text that each hunk puts in.
 
     `line_offset`, where the caller has something quicker than counting, tells at which byte a line of
-    closed `before` begins; it raises ValueError beyond the end. Raises ValueError unless the hunks ascend without touching, lie inside both texts, and turn the lines
-    of `before` into the lines of `after`: stored hunks are believed only after this.
+    closed `before` begins; it raises ValueError beyond the end.
+    Raises ValueError unless the hunks ascend without touching, lie inside both texts, and turn the lines of
+    `before` into the lines of `after`: stored hunks are believed only after this.
     """
     old, new = closed(before), closed(after)
     line_offset = line_offset or _ascending_offsets(old)

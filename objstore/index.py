@@ -8,6 +8,7 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain
 from typing import Final, NamedTuple, TypeAlias, assert_never
 
 from msgpack import packb, unpackb
@@ -30,7 +31,7 @@ from objstore.records import (
 )
 from objstore.segments import Group, Log, Place
 
-__all__ = ["BlobPlace", "Index", "Tip"]
+__all__ = ["BlobPlace", "Chained", "EditRow", "Index", "Tip"]
 
 _SCHEMA_VERSION: Final = 1
 _BUSY_MS: Final = 10_000
@@ -38,21 +39,21 @@ _LETTERS: Final = {Status.PENDING: "p", Status.ACCEPTED: "a", Status.REJECTED: "
 _STATUSES: Final = {letter: status for status, letter in _LETTERS.items()}
 
 _SCHEMA: Final = """
-CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE position (
+    store BLOB, segment INTEGER, offset INTEGER, last_record BLOB, last_segment INTEGER, last_offset INTEGER
+);
 CREATE TABLE blobs (
     id BLOB PRIMARY KEY, segment INTEGER, offset INTEGER, size INTEGER, depth INTEGER, refs INTEGER, sha256 BLOB
 ) WITHOUT ROWID;
 CREATE TABLE edits (
     seq INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, document INTEGER, conversation TEXT,
-    call INTEGER, path BLOB, source BLOB, status TEXT, units TEXT, whole INTEGER, reason TEXT,
+    call INTEGER, status TEXT, units TEXT, whole INTEGER, reason TEXT,
     added INTEGER, removed INTEGER, void INTEGER
 );
 CREATE INDEX edits_by_document ON edits (document, seq);
 CREATE INDEX edits_by_conversation ON edits (conversation, call);
 CREATE INDEX edits_by_status ON edits (status, seq);
-CREATE INDEX edits_by_path ON edits (path);
-CREATE INDEX edits_by_source ON edits (source) WHERE source IS NOT NULL;
-CREATE INDEX edits_by_id ON edits (id);
+CREATE TABLE paths (path BLOB, document INTEGER, PRIMARY KEY (path, document)) WITHOUT ROWID;
 CREATE TABLE documents (id INTEGER PRIMARY KEY, path BLOB, blob BLOB, mode INTEGER);
 CREATE INDEX documents_by_path ON documents (path);
 CREATE TABLE decisions (
@@ -83,6 +84,14 @@ class Tip(NamedTuple):
     state: FileState | None  # None: it does not exist
 
 
+class Chained(NamedTuple):
+    """A record with its name and the name of the one before it."""
+
+    record: Record
+    id: RecordId
+    previous: RecordId | None  # None: it is the first
+
+
 class EditRow(NamedTuple):
     """What the index knows of an edit."""
 
@@ -105,7 +114,12 @@ class Index:
         self._db = self._connect()
         self.end: Place = log.first
         self.last_record: RecordId | None = None
-        self._open()
+        self._last_place = Place(0, 0)
+        try:
+            self._open()
+        except BaseException:
+            self._db.close()
+            raise
 
     def close(self) -> None:
         """Close the database."""
@@ -115,6 +129,8 @@ class Index:
 
     def catch_up(self) -> None:
         """Read what has been appended to the log since. Raises StoreDamaged."""
+        if self._log.ends_at(self.end):
+            return
         self._load_position()
         news = self._log.groups(self.end)
         first = next(news, None)
@@ -124,19 +140,19 @@ class Index:
             # Another process may have read the same groups while this one waited for the database.
             before = self.end
             self._load_position()
-            if self.end != before:
-                news = self._log.groups(self.end)
-            else:
-                self._take(first)
-            for group in news:
-                self._take(group)
+            groups = self._log.groups(self.end) if self.end != before else chain([first], news)
+            for group in groups:
+                self._take(group, _decoded(group))
             self._save_position()
 
-    def take(self, group: Group) -> None:
-        """Add a group that this process has just appended, at the end of what is known."""
+    def take(self, group: Group, records: Iterable[Chained]) -> None:
+        """Add a group that this process has just appended, at the end of what is known, with its records."""
         with self._transaction():
-            self._take(group)
-            self._save_position()
+            # In the log it was there for all to see, so another process may have put it here already.
+            self._load_position()
+            if self.end < group.end:
+                self._take(group, records)
+                self._save_position()
 
     def rebuild(self) -> None:
         """Forget everything and read the whole log."""
@@ -236,11 +252,8 @@ class Index:
             conditions.append("conversation = ?")
             values.append(conversation)
         if path:
-            conditions.append(
-                "document IN (SELECT document FROM edits WHERE path = ? UNION SELECT document FROM edits"
-                " WHERE source = ? UNION SELECT id FROM documents WHERE path = ?)"
-            )
-            values += [path, path, path]
+            conditions.append("document IN (SELECT document FROM paths WHERE path = ?)")
+            values.append(path)
         if status is not None:
             conditions.append("status = ?")
             values.append(_LETTERS[status])
@@ -334,18 +347,17 @@ class Index:
         """Return whether the database is of this version and store, and the log still holds the frame it read last."""
         if self._number("PRAGMA user_version") != _SCHEMA_VERSION:
             return False
-        meta = dict(self._db.execute("SELECT name, value FROM meta"))
-        if meta.get("store") != self._log.store:
+        row = self._db.execute("SELECT * FROM position").fetchone()
+        if row is None or row[0] != self._log.store:
             return False
-        last = meta.get("last_record")
+        end, last, last_place = Place(row[1], row[2]), row[3], Place(row[4], row[5])
         if last is None:
             return True
         try:
-            frame = self._log.read(Place(meta["last_segment"], meta["last_offset"]))
+            frame = self._log.read(last_place)
+            inside = end.offset <= self._log.size(end.segment)
         except StoreDamaged:
             return False
-        end = Place(meta["segment"], meta["offset"])
-        inside = self._log.exists(end.segment) and end.offset <= self._log.size(end.segment)
         return inside and frame.kind is FrameKind.RECORD and record_id(bytes(frame.payload)) == last
 
     def _create(self) -> None:
@@ -354,22 +366,18 @@ class Index:
                 return
             for statement in _SCHEMA.split(";"):
                 self._db.execute(statement)
-            meta = {
-                "store": self._log.store,
-                "segment": self._log.first.segment,
-                "offset": self._log.first.offset,
-            }
-            self._db.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
+            self._db.execute("INSERT INTO position VALUES (?, ?, ?, NULL, 0, 0)", (self._log.store, *self._log.first))
             self._db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         self._db.execute("BEGIN IMMEDIATE")
+        known = self.end, self.last_record, self._last_place
         try:
             yield
         except BaseException:
             self._db.execute("ROLLBACK")
-            self._load_position()
+            self.end, self.last_record, self._last_place = known
             raise
         self._db.execute("COMMIT")
 
@@ -378,15 +386,18 @@ class Index:
         return int(row[0]) if row is not None and row[0] is not None else 0
 
     def _load_position(self) -> None:
-        meta = dict(self._db.execute("SELECT name, value FROM meta"))
-        self.end = Place(meta["segment"], meta["offset"])
-        last = meta.get("last_record")
-        self.last_record = None if last is None else RecordId(last)
+        row = self._db.execute(
+            "SELECT segment, offset, last_record, last_segment, last_offset FROM position"
+        ).fetchone()
+        self.end = Place(row[0], row[1])
+        self.last_record = None if row[2] is None else RecordId(row[2])
+        self._last_place = Place(row[3], row[4])
 
     def _save_position(self) -> None:
-        meta = [("segment", self.end.segment), ("offset", self.end.offset), ("last_record", self.last_record)]
-        meta += [("last_segment", self._last_place.segment), ("last_offset", self._last_place.offset)]
-        self._db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", meta)
+        self._db.execute(
+            "UPDATE position SET segment = ?, offset = ?, last_record = ?, last_segment = ?, last_offset = ?",
+            (*self.end, self.last_record, *self._last_place),
+        )
 
     def _edits(self, condition: str, values: tuple[int | str | bytes, ...], order: str) -> list[EditRow]:
         # The condition and the order are this module's own text; every value is bound.
@@ -409,7 +420,8 @@ class Index:
 
     # ---- inside: taking in what the log says
 
-    def _take(self, group: Group) -> None:
+    def _take(self, group: Group, records: Iterable[Chained]) -> None:
+        decoded = iter(records)
         for frame in group.frames:
             place = Place(group.segment, frame.offset)
             if frame.kind is FrameKind.BLOB:
@@ -419,32 +431,32 @@ class Index:
                     (header.id, place.segment, place.offset, header.size, header.depth),
                 )
             else:
-                self._take_record(bytes(frame.payload), place)
+                try:
+                    self._take_record(next(decoded), place)
+                except sqlite3.IntegrityError as error:
+                    raise StoreDamaged(*place, "the record has a number that another one has") from error
         self.end = group.end
 
-    def _take_record(self, encoded: bytes, place: Place) -> None:
-        try:
-            record, previous = decode_record(encoded)
-        except RecordInvalid as error:
-            raise StoreDamaged(place.segment, place.offset, str(error)) from error
-        if previous != self.last_record:
+    def _take_record(self, chained: Chained, place: Place) -> None:
+        if chained.previous != self.last_record:
             raise StoreDamaged(place.segment, place.offset, "the record does not follow the one before it")
-        name = record_id(encoded)
-        match record:
+        match chained.record:
             case Edit():
-                self._take_edit(record, name, place)
+                self._take_edit(chained.record, chained.id, place)
             case Decision():
-                self._take_decision(record, name, place)
+                self._take_decision(chained.record, chained.id, place)
             case Void():
-                self._take_void(record)
-        self._count_refs(record)
-        self.last_record = name
+                self._take_void(chained.record)
+            case _:
+                assert_never(chained.record)
+        self._count_refs(chained.record)
+        self.last_record = chained.id
         self._last_place = place
 
     def _take_edit(self, edit: Edit, name: RecordId, place: Place) -> None:
         units = _LETTERS[edit.status] * (1 + len(edit.hunks))
         self._db.execute(
-            "INSERT INTO edits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?, ?, 0)",
+            "INSERT INTO edits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?, ?, 0)",
             (
                 edit.seq,
                 name,
@@ -453,8 +465,6 @@ class Index:
                 edit.document,
                 edit.conversation,
                 edit.call,
-                edit.path,
-                edit.source,
                 _LETTERS[edit.status],
                 units,
                 edit.changes_whole,
@@ -462,6 +472,8 @@ class Index:
                 edit.removed,
             ),
         )
+        if edit.source is not None:
+            self._db.execute("INSERT OR IGNORE INTO paths VALUES (?, ?)", (edit.source, edit.document))
         self._set_tip(edit.document, edit.path, edit.after)
 
     def _take_decision(self, decision: Decision, name: RecordId, place: Place) -> None:
@@ -508,6 +520,8 @@ class Index:
     def _take_void(self, void: Void) -> None:
         for seq in sorted(void.edits, reverse=True):
             row = self._db.execute("SELECT segment, offset FROM edits WHERE seq = ?", (seq,)).fetchone()
+            if row is None:
+                raise StoreDamaged(*self.end, f"a void names edit {seq}, which there is not")
             edit, _ = decode_record(bytes(self._log.read(Place(*row)).payload))
             assert isinstance(edit, Edit)  # noqa: S101 - the row came from this very record
             self._db.execute("UPDATE edits SET void = 1 WHERE seq = ?", (seq,))
@@ -520,6 +534,8 @@ class Index:
 
     def _void_decision(self, number: int) -> None:
         row = self._db.execute("SELECT segment, offset, before FROM decisions WHERE number = ?", (number,)).fetchone()
+        if row is None:
+            raise StoreDamaged(*self.end, f"a void names decision {number}, which there is not")
         decision, _ = decode_record(bytes(self._log.read(Place(row[0], row[1])).payload))
         assert isinstance(decision, Decision)  # noqa: S101 - the row came from this very record
         self._db.execute("UPDATE decisions SET void = 1 WHERE number = ?", (number,))
@@ -532,11 +548,21 @@ class Index:
     def _set_tip(self, document: DocumentId, path: bytes | None, state: FileState | None) -> None:
         blob, mode = (None, 0) if state is None else (state.blob, state.mode)
         self._db.execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?)", (document, path, blob, mode))
+        self._db.execute("INSERT OR IGNORE INTO paths VALUES (?, ?)", (path, document))
 
     def _count_refs(self, record: Record) -> None:
         self._db.executemany("UPDATE blobs SET refs = refs + 1 WHERE id = ?", [(blob,) for blob in held_blobs(record)])
 
-    _last_place: Place = Place(0, 0)
+
+def _decoded(group: Group) -> Iterator[Chained]:
+    for frame in group.frames:
+        if frame.kind is FrameKind.RECORD:
+            encoded = bytes(frame.payload)
+            try:
+                record, previous = decode_record(encoded)
+            except RecordInvalid as error:
+                raise StoreDamaged(group.segment, frame.offset, str(error)) from error
+            yield Chained(record, record_id(encoded), previous)
 
 
 def held_blobs(record: Record) -> list[BlobId]:

@@ -10,24 +10,20 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from struct import Struct
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from objstore.disk import Disk, boot_id
-from objstore.errors import CallAborted, CasError, NotAWorkspace, PathError, StoreLocked
+from objstore.errors import CallAborted, CasError, NotAWorkspace, PathError
 from objstore.frames import FrameKind
 from objstore.paths import STORE_NAME, Spot, Tree, is_store, open_folder
 from objstore.records import Decision, Edit, FileState, Origin, Record, Void, decode_record
 from objstore.segments import Group, Place
 from objstore.store import Batch, Store, create_store, now
 from objstore.transition import Step, Transition, disk_state
-
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
+from objstore.writerlock import WriterLock
 
 __all__ = ["Journal", "create_workspace"]
 
-_LOCK_WAIT_SECONDS: Final = 30.0
-_LOCK_POLL_SECONDS: Final = 0.001
 _MARK: Final = Struct("<QQ16s")
 _POWER_CUT_WINDOW: Final = 600 * 1_000_000
 """Microseconds: what was written longer ago than this before the last record has long been written back."""
@@ -70,7 +66,7 @@ class Journal:
             raise NotAWorkspace(self.tree.root)
         self.store: Final = Store(self._folder, disk)
         self.mutex: Final = threading.RLock()
-        self._lock: BaseFileLock | None = None
+        self._lock: Final = WriterLock(os.path.join(self._folder, "lock"))
         self._scratch: int | None = None
         self._mark: int | None = None
         self._boot: Final = boot_id()
@@ -82,6 +78,7 @@ class Journal:
             if fd is not None:
                 os.close(fd)
         self._scratch = self._mark = None
+        self._lock.close()
         self.store.close()
         self.tree.close()
 
@@ -152,15 +149,7 @@ class Journal:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        from filelock import FileLock, Timeout  # noqa: PLC0415 - readers never need it, and their start-up counts
-
-        if self._lock is None:
-            path = os.path.join(self._folder, "lock")
-            self._lock = FileLock(path, timeout=_LOCK_WAIT_SECONDS, thread_local=False)
-        try:
-            self._lock.acquire(poll_interval=_LOCK_POLL_SECONDS)
-        except Timeout as error:
-            raise StoreLocked(self.tree.root, _LOCK_WAIT_SECONDS) from error
+        self._lock.acquire()
         try:
             yield
         finally:

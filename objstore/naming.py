@@ -2,16 +2,17 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
-from objstore.errors import AmbiguousName, NoSuchName
+from objstore.errors import AmbiguousName, FileMissing, NoSuchName, PathInvalid, PathOutside
 from objstore.ids import BlobId, hex_prefix_bounds
 from objstore.index import EditRow
 from objstore.journal import Journal
 from objstore.records import Edit, Seq, Unit
 from objstore.views import State
 
-__all__ = ["find_blob", "find_conversation", "find_state", "find_units"]
+__all__ = ["find_blob", "find_conversation", "find_state", "find_units", "recorded_path"]
 
 _MIN_PREFIX: Final = 4
 _CANDIDATES: Final = 6
@@ -56,9 +57,10 @@ def find_state(journal: Journal, spelling: str) -> State:
     """
     path, at, version = spelling.rpartition("@")
     if at and path:
-        return _state_at(journal, path, version, spelling)
-    with journal.tree.locate(spelling) as spot:
-        tip = journal.store.index.tip_at(os.fsencode(spot.path))
+        # A file's own name may hold an "@".
+        with suppress(NoSuchName):
+            return _state_at(journal, path, version, spelling)
+    tip = journal.store.index.tip_at(recorded_path(journal, spelling))
     if tip is not None:
         blob, mode = (None, 0) if tip.state is None else (tip.state.blob, tip.state.mode)
         return State(path=os.fsdecode(tip.path), blob=blob, mode=mode)
@@ -68,15 +70,29 @@ def find_state(journal: Journal, spelling: str) -> State:
         raise NoSuchName(spelling, "state") from error
 
 
+def recorded_path(journal: Journal, spelling: str) -> bytes:
+    """Return the path below the root that is meant, also where its folders are gone by now.
+
+    Raises PathInvalid, PathOutside, PathReserved, PermissionRefused.
+    """
+    try:
+        with journal.tree.locate(spelling, changing=True) as spot:
+            return os.fsencode(spot.path)
+    except (FileMissing, PathInvalid):
+        # Something else stands on the way: what was recorded there can be named by its spelling alone.
+        path = os.path.normpath(journal.tree.within(spelling))
+        if path.split("/", 1)[0] == "..":
+            raise PathOutside(spelling) from None
+        return os.fsencode(path)
+
+
 def _state_at(journal: Journal, path: str, version: str, spelling: str) -> State:
     before = version.endswith("^")
     row = _find_edit(journal, version.removesuffix("^"))
     edit, _ = journal.store.record(row.place)
     if not isinstance(edit, Edit):
         raise NoSuchName(spelling, "state")
-    with journal.tree.locate(path) as spot:
-        meant = os.fsencode(spot.path)
-    if meant not in {edit.path, edit.source}:
+    if recorded_path(journal, path) not in {edit.path, edit.source}:
         raise NoSuchName(spelling, "state")
     state = edit.before if before else edit.after
     where = edit.source if before and edit.source is not None else edit.path

@@ -49,6 +49,7 @@ MAX_FILE: Final = 256 << 20
 
 _MAX_LINKS: Final = 40
 _MAX_PATH: Final = 4096
+_MAX_NAME: Final = 255
 _TRIES: Final = 5
 _FOLDER_FLAGS: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 _READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -234,6 +235,8 @@ def _folded(name: str) -> str:
 def _unreadable(spot: Spot, error: OSError) -> Exception:
     try:
         found = os.lstat(spot.name, dir_fd=spot.folder)
+    except PermissionError:
+        return PermissionRefused(spot.path)
     except OSError:
         return FileChanged(spot.path)
     if stat.S_ISLNK(found.st_mode):
@@ -315,6 +318,8 @@ class _Walk:
         return Spot(folder=self.folder, name=rest[-1], path="/".join([*self.names, part, *rest]), missing=missing)
 
     def check(self, part: str, *, changing: bool) -> None:
+        if len(os.fsencode(part)) > _MAX_NAME:
+            raise PathInvalid(self.given, f"a name in it is longer than {_MAX_NAME} bytes")
         folded = _folded(part)
         if folded == STORE_NAME:
             raise PathReserved(self.given, "the store")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NewType, TypeAlias, TypeVar, assert_never
 
-from objstore.canonical import Value, decode, encode
+from objstore.canonical import Value, encode, unpack
 from objstore.errors import RecordInvalid
 from objstore.hunks import Hunk
 from objstore.ids import HASH_SIZE, BlobId, RecordId
@@ -170,7 +170,21 @@ Record: TypeAlias = Edit | Decision | Void
 
 
 def encode_record(record: Record, previous: RecordId | None) -> bytes:
-    """Return the canonical bytes of `record` as the successor of `previous` (None: it is the first)."""
+    """Return the canonical bytes of `record` as the successor of `previous` (None: it is the first).
+
+    Raises RecordInvalid for a record that `decode_record` would refuse, such as one with too long a text: once in the
+    log, it would close the whole store.
+    """
+    fields = _spelt(record, previous)
+    try:
+        encoded = encode(fields)
+    except (UnicodeEncodeError, OverflowError) as error:
+        raise RecordInvalid(f"a value can't be spelt: {error}") from error
+    _read(_Fields(fields))
+    return encoded
+
+
+def _spelt(record: Record, previous: RecordId | None) -> dict[str, Value]:
     fields: dict[str, Value]
     match record:
         case Edit():
@@ -189,7 +203,7 @@ def encode_record(record: Record, previous: RecordId | None) -> bytes:
             assert_never(record)
     if previous is not None:
         fields["previous"] = bytes(previous)
-    return encode(fields)
+    return fields
 
 
 def decode_record(encoded: bytes) -> tuple[Record, RecordId | None]:
@@ -197,7 +211,14 @@ def decode_record(encoded: bytes) -> tuple[Record, RecordId | None]:
 
     Raises RecordInvalid for anything but the one spelling of a well-formed record: stored bytes are not trusted.
     """
-    fields = _Fields(decode(encoded))
+    record, previous = _read(_Fields(unpack(encoded)))
+    # This one comparison refuses every other spelling: longer integers, keys in disorder, defaults that are stated.
+    if encode(_spelt(record, previous)) != encoded:
+        raise RecordInvalid("not the canonical spelling")
+    return record, previous
+
+
+def _read(fields: "_Fields") -> tuple[Record, RecordId | None]:
     previous = fields.hash_or_none("previous")
     kind = fields.text("kind")
     record: Record
@@ -216,9 +237,6 @@ def decode_record(encoded: bytes) -> tuple[Record, RecordId | None]:
         case _:
             raise RecordInvalid(f"unknown kind {kind!r}")
     fields.finish()
-    # Defaults are left out when a record is spelt, so a spelling that states one would be a second one.
-    if encode_record(record, None if previous is None else RecordId(previous)) != encoded:
-        raise RecordInvalid("a field states its default")
     return record, None if previous is None else RecordId(previous)
 
 
@@ -468,9 +486,10 @@ class _Fields:
         if default is not None and not self.has(name):
             return default
         spelling = self.text(name)
-        if spelling not in set(kind):
-            raise RecordInvalid(f"field {name!r} can't be {spelling!r}")
-        return kind(spelling)
+        try:
+            return kind(spelling)
+        except ValueError:
+            raise RecordInvalid(f"field {name!r} can't be {spelling!r}") from None
 
     def path(self, name: str) -> bytes:
         return _checked_path(self._take(name))

@@ -28,7 +28,7 @@ from objstore.records import (
     Written,
 )
 from objstore.store import Batch, now
-from objstore.transition import Step, disk_state
+from objstore.transition import Step, file_at
 from objstore.views import (
     Conflict,
     Conflicted,
@@ -190,19 +190,19 @@ class Planner:
             tip = self._tip(document)
             if not concerns_disk(self.journal, tip):
                 continue
-            found = disk_state(self.journal.tree, tip.path)
+            found = file_at(self.journal.tree, tip.path)
             if found is not None:
                 self._looked[tip.path] = found[1].stat
             change = external_change(tip, version_of(found), self.batch.content)
             if change is not None:
                 changes.append(change)
                 seen.append(_external_view(tip, found))
-        if expected and tuple(expected) != tuple(seen):
-            raise FileChanged(next(iter(seen or expected)).path)
+        if expected and set(expected) != set(seen):
+            raise FileChanged(min(change.path for change in set(expected) ^ set(seen)))
         if not changes:
             return []
         recorder = Recorder(self.journal, self.batch)
-        self._external = recorder.external(changes)
+        self._external = [view.edit for view in recorder.external(changes)]
         discarded: list[Unit] = []
         for edit in self._external:
             loaded = self._document(edit.document)
@@ -296,7 +296,7 @@ def found_changes(journal: Journal, tips: Iterable[Tip]) -> tuple[ExternalChange
     for tip in tips:
         if not concerns_disk(journal, tip):
             continue
-        stands = disk_state(journal.tree, tip.path)
+        stands = file_at(journal.tree, tip.path)
         if (None if stands is None else stands[0]) != tip.state:
             found.append(_external_view(tip, stands))
     return tuple(found)
@@ -304,7 +304,8 @@ def found_changes(journal: Journal, tips: Iterable[Tip]) -> tuple[ExternalChange
 
 def concerns_disk(journal: Journal, tip: Tip) -> bool:
     """Return whether what stands at the tip's path is this document's: a deleted one's path may be another's by now."""
-    return tip.state is not None or not journal.store.index.tips_at(tip.path)
+    at_path = journal.store.index.tip_at(tip.path)
+    return at_path is not None and at_path.document == tip.document
 
 
 def _external_view(tip: Tip, found: tuple[FileState, Found] | None) -> ExternalChange:

@@ -6,18 +6,16 @@ line is found by its number without a look at the runs of other blocks.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from objstore.lines import lines_end
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from objstore.runs import Run, Unit
 
-__all__ = ["Block", "LineOffsets", "RunOrder"]
+__all__ = ["Block", "RunOrder"]
 
 _BLOCK_RUNS: Final = 64
 """Runs in a fresh block; one that doubles is divided."""
@@ -26,13 +24,14 @@ _BLOCK_RUNS: Final = 64
 class Block:
     """Consecutive runs, with what is shown of them."""
 
-    __slots__ = ("_rendered", "index", "lines", "runs", "shown", "watchers")
+    __slots__ = ("_rendered", "index", "lines", "runs", "shown", "size", "watchers")
 
-    def __init__(self, index: int, runs: list[Run], watchers: Iterable[Unit]) -> None:
+    def __init__(self, index: int, runs: list[Run]) -> None:
         self.index = index
         self.runs = runs
-        self.watchers = set(watchers)  # units with a watched region in this block
+        self.watchers: set[Unit] = set()  # units with a watched region in this block
         self.lines = 0  # lines of the shown runs
+        self.size = 0  # their bytes
         self.shown = 0  # shown runs
         self._rendered: bytes | None = None
         for run in runs:
@@ -43,6 +42,7 @@ class Block:
     def count(self, run: Run, sign: int) -> None:
         """Take account of a run that is shown from now on (`sign` 1) or no longer (-1)."""
         self.lines += sign * run.lines
+        self.size += sign * len(run.text)
         self.shown += sign
         self._rendered = None
 
@@ -57,7 +57,7 @@ class RunOrder:
     """All runs in text order."""
 
     def __init__(self) -> None:
-        self._blocks = [Block(0, [], ())]
+        self._blocks = [Block(0, [])]
 
     # -- putting runs in
 
@@ -76,9 +76,12 @@ class RunOrder:
 
     def cut(self, run: Run, lines: int) -> Run:
         """Cut `run` after its first `lines` lines; return the rest, which follows it."""
+        block = run.block
+        if run.shown:
+            block.count(run, -1)
         rest = run.cut(lines)
-        if rest.shown:  # counted again as a run of its own
-            run.block.lines -= rest.lines
+        if run.shown:
+            block.count(run, 1)
         self.insert_after(run, rest)
         return rest
 
@@ -88,26 +91,25 @@ class RunOrder:
         if run.shown:
             block.count(run, 1)
         if len(block.runs) > 2 * _BLOCK_RUNS:
-            half = Block(block.index + 1, block.runs[_BLOCK_RUNS:], block.watchers)
-            self._blocks[block.index :] = [
-                Block(block.index, block.runs[:_BLOCK_RUNS], block.watchers),
-                half,
-                *self._blocks[block.index + 1 :],
-            ]
-            for index in range(half.index + 1, len(self._blocks)):
-                self._blocks[index].index = index
+            self._divide(block)
+
+    def _divide(self, block: Block) -> None:
+        halves = [Block(block.index, block.runs[:_BLOCK_RUNS]), Block(0, block.runs[_BLOCK_RUNS:])]
+        self._blocks[block.index : block.index + 1] = halves
+        for index in range(block.index + 1, len(self._blocks)):
+            self._blocks[index].index = index
+        for unit in block.watchers:
+            self.watch(unit)
 
     # -- showing and hiding
 
-    def show(self, run: Run, shown: bool) -> None:  # noqa: FBT001
+    def show(self, run: Run, *, shown: bool) -> None:
         """Show or hide `run`, which was hidden or shown."""
         run.shown = shown
         run.block.count(run, 1 if shown else -1)
 
     def watch(self, unit: Unit) -> None:
         """Let `unit` be a watcher of every block that its region touches."""
-        if unit.region is None:
-            return
         unit.watches = True
         first, last = unit.region
         for block in self._blocks[first.block.index : last.block.index + 1]:
@@ -190,7 +192,7 @@ class RunOrder:
     # -- lines by number
 
     def gap_at(self, line: int) -> tuple[Run | None, Run | None]:
-        """Return the shown runs on either side of the place before line `line`, cutting one run in two if need be.
+        """Return the shown runs on either side of the start of line `line`, cutting a run in two if need be.
 
         None stands for the end of all shown runs. Raises ValueError when the text has fewer lines.
         """
@@ -208,14 +210,33 @@ class RunOrder:
             if line < block.lines:
                 break
             line -= block.lines
-        else:
-            raise ValueError("the text has fewer lines")
         for run in block.runs:
             if run.shown:
                 if line < run.lines:
                     return run, line
                 line -= run.lines
-        raise AssertionError("a block has fewer lines than it counts")
+        raise ValueError("the text has fewer lines")
+
+    def offset(self, line: int) -> int:
+        """Return at which byte of the shown text line `line` begins; the end for the line after the last.
+
+        Raises ValueError for lines beyond that.
+        """
+        offset = 0
+        for block in self._blocks:
+            if line < block.lines:
+                break
+            line -= block.lines
+            offset += block.size
+        for run in block.runs:
+            if run.shown:
+                if line < run.lines:
+                    return offset + lines_end(run.text, 0, line)
+                line -= run.lines
+                offset += len(run.text)
+        if line:
+            raise ValueError("the text has fewer lines")
+        return offset
 
     def lines_above(self, run: Run) -> int:
         """Return how many lines are shown before `run`."""
@@ -226,6 +247,10 @@ class RunOrder:
             if other.shown:
                 lines += other.lines
         return lines
+
+    def line_count(self) -> int:
+        """Return how many lines are shown."""
+        return sum([block.lines for block in self._blocks])
 
     def last_with_lines(self) -> Run | None:
         """Return the run that shows the last line, or None when no line is shown."""
@@ -239,34 +264,3 @@ class RunOrder:
     def rendered(self) -> list[bytes]:
         """Return the shown text of each block."""
         return [block.rendered() for block in self._blocks]
-
-    def line_offsets(self) -> LineOffsets:
-        """Return where lines begin in the shown text as it now is."""
-        return LineOffsets(self._blocks)
-
-
-class LineOffsets:
-    """The byte at which each line of a shown text begins. It holds until the next change of the order."""
-
-    def __init__(self, blocks: Sequence[Block]) -> None:
-        self._blocks = blocks
-        self._lines = [0, *accumulate(block.lines for block in blocks)]
-        self._bytes = [0, *accumulate(len(block.rendered()) for block in blocks)]
-
-    def __call__(self, line: int) -> int:
-        """Return the offset of line `line`; of the end for the line after the last.
-
-        Raises ValueError for lines beyond that.
-        """
-        if line >= self._lines[-1]:
-            if line > self._lines[-1]:
-                raise ValueError("the text has fewer lines")
-            return self._bytes[-1]
-        index = bisect_right(self._lines, line) - 1
-        offset, line = self._bytes[index], line - self._lines[index]
-        for run in self._blocks[index].runs:
-            if run.shown:
-                if line < run.lines:
-                    return offset + lines_end(run.text, 0, line)
-                offset, line = offset + len(run.text), line - run.lines
-        raise AssertionError("a block has fewer lines than it counts")

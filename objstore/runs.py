@@ -72,9 +72,17 @@ class Unit:
         return self.undoes is not None and not self.undoes.live
 
     @property
-    def region(self) -> tuple[Run, Run] | None:
-        """First and last run of the stretch in which no text may show that the unit never saw."""
-        return (self.deleted[0], self.deleted[-1]) if self.deleted else self.gap
+    def region(self) -> tuple[Run, Run]:
+        """First and last run of the stretch in which no text may show that the unit never saw.
+
+        Raises ValueError when the unit has no region: it touched no line, or only inserted where nothing
+        was hidden.
+        """
+        if self.deleted:
+            return self.deleted[0], self.deleted[-1]
+        if self.gap is None:
+            raise ValueError("the unit has no region")
+        return self.gap
 
     def flip(self, units: int) -> None:
         """Turn live into dead or dead into live, at the moment when there are so many `units`."""

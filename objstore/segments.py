@@ -4,12 +4,12 @@ Readers take no lock: they read up to the last group that is whole. Only the hol
 before it does, it cuts off what a crashed writer left unfinished at the end.
 """
 
-import mmap
 import os
 import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from objstore.disk import Disk
@@ -36,7 +36,6 @@ ROTATE_AT: Final = 64 << 20
 """Bytes after which a segment is full and the next one begins."""
 
 _SUFFIX: Final = ".seg"
-_MAP_FROM: Final = 1 << 20
 
 
 class Place(NamedTuple):
@@ -67,6 +66,9 @@ class Log:
         numbers = self.numbers()
         if not numbers:
             raise NotAWorkspace(os.path.dirname(folder))
+        for number, following in pairwise(numbers):
+            if following != number + 1:
+                raise StoreDamaged(number + 1, 0, "the segment is missing")
         self.store: Final[StoreId] = self._header(numbers[0]).store
         self.key: Final[FrameKey] = frame_key(self.store)
         self.first: Final = Place(numbers[0], SEGMENT_HEADER_SIZE)
@@ -99,6 +101,10 @@ class Log:
         """Return the segment's size in bytes."""
         return os.fstat(self._fd(segment)).st_size
 
+    def ends_at(self, place: Place) -> bool:
+        """Return whether nothing follows `place`, not even something unfinished."""
+        return self.size(place.segment) == place.offset and not self.exists(place.segment + 1)
+
     def exists(self, segment: int) -> bool:
         """Return whether there is a segment of this number."""
         return segment in self._descriptors or os.path.exists(self._path(segment))
@@ -113,7 +119,7 @@ class Log:
             length = int.from_bytes(head[8:16], "little")
             size = self.size(place.segment) - place.offset
             if FRAME_HEADER_SIZE + length > len(head) and FRAME_HEADER_SIZE + length <= size:
-                whole = head + os.pread(fd, FRAME_HEADER_SIZE + length - len(head), place.offset + len(head))
+                whole = head + _read(fd, FRAME_HEADER_SIZE + length - len(head), place.offset + len(head))
                 found = read_frame(whole, self.key, 0, base=place.offset)
         if isinstance(found, Gap):
             raise StoreDamaged(place.segment, place.offset, found.reason)
@@ -130,11 +136,16 @@ class Log:
                 if isinstance(found, Gap):
                     if self._is_tail(segment, found):
                         return
-                    raise StoreDamaged(segment, found.offset, found.reason)
+                    # A writer may have finished since. It works in order, so what is behind the gap vouches for it.
+                    if isinstance(next(self._committed(segment, found.offset), found), Gap):
+                        raise StoreDamaged(segment, found.offset, found.reason)
+                    offset = found.offset
+                    break
                 yield Group(segment, found, Place(segment, found[-1].end))
-            if not self.exists(segment + 1):
-                return
-            segment, offset = segment + 1, SEGMENT_HEADER_SIZE
+            else:
+                if not self.exists(segment + 1):
+                    return
+                segment, offset = segment + 1, SEGMENT_HEADER_SIZE
 
     # ---- writing, only under the writer lock
 
@@ -144,11 +155,11 @@ class Log:
         What is cut was never acknowledged. Raises StoreRefuses after an earlier failure.
         """
         self._writable()
-        unfinished = self.size(end.segment) - end.offset
-        if unfinished > 0:
-            with self._breaking():
-                self._disk.truncate(self._append_fd(end.segment), end.offset, self._path(end.segment))
-        return max(0, unfinished)
+        cut = self._cut(end)
+        if self.exists(end.segment + 1):
+            # A writer died between beginning this segment and the end of its first group.
+            cut += self._cut(Place(end.segment + 1, SEGMENT_HEADER_SIZE))
+        return cut
 
     def append(self, end: Place, payloads: Sequence[tuple[FrameKind, bytes]]) -> Group:
         """Append one group behind `end`, durably, and return its frames with their places.
@@ -157,12 +168,13 @@ class Log:
         Raises StoreRefuses, DiskFull, DiskFailed.
         """
         self._writable()
+        if end.offset >= ROTATE_AT or self.exists(end.segment + 1):
+            end = self._rotate(end.segment)
         with self._breaking():
-            if end.offset >= ROTATE_AT:
-                end = self._rotate(end.segment)
             last = len(payloads) - 1
             encoded = [
-                encode_frame(self.key, kind, payload, commits=i == last) for i, (kind, payload) in enumerate(payloads)
+                encode_frame(self.key, kind, payload, begins=i == 0, commits=i == last)
+                for i, (kind, payload) in enumerate(payloads)
             ]
             fd = self._append_fd(end.segment)
             name = self._path(end.segment)
@@ -171,7 +183,10 @@ class Log:
         frames: list[Frame] = []
         offset = end.offset
         for (kind, payload), frame in zip(payloads, encoded, strict=True):
-            frames.append(Frame(offset=offset, kind=kind, commits=len(frames) == last, payload=payload))
+            position = len(frames)
+            frames.append(
+                Frame(offset=offset, kind=kind, begins=position == 0, commits=position == last, payload=payload)
+            )
             offset += len(frame)
         return Group(end.segment, frames, Place(end.segment, offset))
 
@@ -179,21 +194,27 @@ class Log:
 
     def _rotate(self, full: int) -> Place:
         header = SegmentHeader(store=self.store, number=full + 1, created=time.time_ns() // 1000)
-        self._disk.create(self._path(full + 1), header.encode())
+        try:
+            self._disk.create(self._path(full + 1), header.encode())
+        except FileExistsError:
+            # A writer that died here left it, and repair_tail has emptied it; but its name may not be durable.
+            self._disk.sync_directory(self._folder)
         return Place(full + 1, SEGMENT_HEADER_SIZE)
+
+    def _cut(self, end: Place) -> int:
+        unfinished = self.size(end.segment) - end.offset
+        if unfinished > 0:
+            with self._breaking():
+                self._disk.truncate(self._append_fd(end.segment), end.offset, self._path(end.segment))
+        return max(0, unfinished)
 
     def _committed(self, segment: int, offset: int) -> Iterator[list[Frame] | Gap]:
         size = self.size(segment)
         if size <= offset:
             return
-        fd = self._fd(segment)
-        if size - offset < _MAP_FROM:
-            content = os.pread(fd, size - offset, offset)
-            yield from committed(scan(content, self.key, 0, base=offset))
-            return
-        # The map is not closed by hand: frames that were yielded may still point into it.
-        mapped = memoryview(mmap.mmap(fd, size, access=mmap.ACCESS_READ))
-        yield from committed(scan(mapped[:size], self.key, offset))
+        # Read, not mapped: touching a map of bytes that a writer cuts off at that moment kills the process.
+        content = _read(self._fd(segment), size - offset, offset)
+        yield from committed(scan(memoryview(content), self.key, 0, base=offset))
 
     def _is_tail(self, segment: int, gap: Gap) -> bool:
         """Return whether nothing whole follows `gap`, so that it is what a crashed or a running writer leaves."""
@@ -245,6 +266,17 @@ class Log:
         except BaseException as error:
             self._broken = str(error) or type(error).__name__
             raise
+
+
+def _read(fd: int, size: int, offset: int) -> bytes:
+    """Return `size` bytes from `offset`, or what there is; one read may stop short of 2 GiB."""
+    content = os.pread(fd, size, offset)
+    while len(content) < size:
+        more = os.pread(fd, size - len(content), offset + len(content))
+        if not more:
+            break
+        content += more
+    return content
 
 
 def create_log(folder: str, disk: Disk) -> None:

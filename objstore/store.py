@@ -13,7 +13,7 @@ from objstore.disk import Disk
 from objstore.errors import BlobMissing, NotAWorkspace, RecordInvalid, StoreDamaged
 from objstore.frames import FrameKind
 from objstore.ids import BlobId, RecordId, blob_id, record_id
-from objstore.index import Index
+from objstore.index import Chained, Index
 from objstore.records import Record, decode_record, encode_record
 from objstore.segments import Group, Log, Place, create_log
 
@@ -45,6 +45,7 @@ class Batch:
         self._store = store
         self._payloads: list[tuple[FrameKind, bytes]] = []
         self._blobs: dict[BlobId, Base] = {}
+        self._records: list[Chained] = []
         self._previous = store.index.last_record
 
     def __bool__(self) -> bool:
@@ -64,9 +65,11 @@ class Batch:
     def record(self, record: Record) -> RecordId:
         """Add a record behind the last one, and return its id."""
         encoded = encode_record(record, self._previous)
+        name = record_id(encoded)
         self._payloads.append((FrameKind.RECORD, encoded))
-        self._previous = record_id(encoded)
-        return self._previous
+        self._records.append(Chained(record, name, self._previous))
+        self._previous = name
+        return name
 
     def content(self, name: BlobId) -> bytes:
         """Return the bytes of a blob, of this batch or of the store. Raises what Store.blob raises."""
@@ -75,7 +78,7 @@ class Batch:
 
     def commit(self) -> Group:
         """Append everything durably and return it as a group. Raises what Log.append raises."""
-        group = self._store.append(self._payloads)
+        group = self._store.append(self._payloads, self._records)
         for name, base in self._blobs.items():
             self._store.remember(name, base.content)
         return group
@@ -99,7 +102,11 @@ class Store:
         if not os.path.isdir(os.path.join(folder, _LOG)):
             raise NotAWorkspace(os.path.dirname(folder))
         self.log: Final = Log(os.path.join(folder, _LOG), disk)
-        self.index: Final = Index(os.path.join(folder, _INDEX), self.log)
+        try:
+            self.index: Final = Index(os.path.join(folder, _INDEX), self.log)
+        except BaseException:
+            self.log.close()
+            raise
         self._cache: OrderedDict[BlobId, bytes] = OrderedDict()
         self._cached = 0
 
@@ -160,10 +167,10 @@ class Store:
 
     # ---- writing, only under the writer lock
 
-    def append(self, payloads: Sequence[tuple[FrameKind, bytes]]) -> Group:
-        """Append a group at the end of the log, durably, and return it."""
+    def append(self, payloads: Sequence[tuple[FrameKind, bytes]], records: Sequence[Chained]) -> Group:
+        """Append a group at the end of the log, durably, and return it. `records`: those in it, in order."""
         group = self.log.append(self.index.end, payloads)
-        self.index.take(group)
+        self.index.take(group, records)
         return group
 
     def remember(self, name: BlobId, content: bytes) -> None:

@@ -114,6 +114,11 @@ class Weave:
 
         The state is changed in either case: to refuse, set it back. Raises ValueError for the base.
         """
+        self.flip(changes)
+        return self.conflicts()
+
+    def flip(self, changes: Mapping[UnitIndex, bool]) -> None:
+        """Make units live or dead without a word about conflicts. Raises ValueError for the base."""
         if not changes.get(BASE, True):
             raise ValueError("the text before the first edit can't be rejected")
         flipped = [self._units[index] for index, live in changes.items() if self._units[index].live is not live]
@@ -125,7 +130,13 @@ class Weave:
         self._recheck(concerned)
         if flipped:
             self._rendered = False
-        return self.conflicts()
+
+    def failing(self) -> dict[UnitIndex, set[UnitIndex]]:
+        """Return the units in conflict, each with those it needs live (where dead) or dead (where live)."""
+        return {
+            unit.index: {needed.index for _, needs in found for needed in needs}
+            for unit, found in self._findings.items()
+        }
 
     def _refresh(self, unit: Unit, concerned: set[Unit]) -> None:
         """Show and hide runs after `unit` was flipped; add to `concerned` whose conflicts that can change."""
@@ -139,7 +150,7 @@ class Weave:
             concerned.update(run.anchored)
             wanted = run.wanted
             if run.shown is not wanted:
-                self._order.show(run, wanted)
+                self._order.show(run, shown=wanted)
                 concerned.update(run.block.watchers)
                 for other in run.deleters:
                     concerned.update(other.readers)
@@ -163,16 +174,16 @@ class Weave:
         """
         before = self.text()
         inserted = self._inserted(before, after, hunks)
-        since = UnitIndex(len(self._units))
-        units = [Unit(UnitIndex(since + number), since) for number in range(1 + len(hunks))]
-        self._units += units
+        ender = self._ender(before, after, hunks)
+        units = self._new_units(1 + len(hunks))
         whole, *parts = units
         if before is None and after is not None:
             self._create(whole, after)
         elif before is not None and after is None:
             self._delete(whole)
-        for line in _middle_first(sorted({line for hunk in hunks for line in (hunk.old_start, hunk.old_end)})):
-            self._order.gap_at(line)
+        if len(hunks) > 1:
+            for line in _middle_first(_borders(hunks)):
+                self._order.gap_at(line)
         for unit, hunk, text in reversed(list(zip(parts, hunks, inserted, strict=True))):
             if hunk.old_count:  # from the last to the first, so that line numbers hold
                 self._replace(unit, hunk, text)
@@ -180,7 +191,7 @@ class Weave:
                 self._insert(unit, hunk.old_start, text)
         _note_moves(parts)
         if after is not None:
-            self._set_ending(_ender(units, hunks, before, after), missing=not is_closed(after))
+            self._set_ending(units[ender], missing=not is_closed(after))
         self._text, self._rendered = after, True
         if self._findings:
             self._recheck([*self._findings, *units])
@@ -191,7 +202,24 @@ class Weave:
             if hunks:
                 raise ValueError("a creation or deletion has no hunks")
             return []
-        return inserted_texts(before, after, hunks, self._order.line_offsets() if len(hunks) <= _FEW_HUNKS else None)
+        return inserted_texts(before, after, hunks, self._order.offset if len(hunks) <= _FEW_HUNKS else None)
+
+    def _ender(self, before: bytes | None, after: bytes | None, hunks: Sequence[Hunk]) -> int:
+        """Return which unit of an edit answers for the final newline.
+
+        That is the hunk that wrote the last line, or took out what followed it while the newline stayed as it
+        was; else the whole-file part.
+        """
+        if before is None or after is None or not hunks or hunks[-1].old_end < self._order.line_count():
+            return 0
+        kept = is_closed(before) is is_closed(after)
+        return len(hunks) if hunks[-1].new_count or kept else 0
+
+    def _new_units(self, count: int) -> list[Unit]:
+        since = UnitIndex(len(self._units))
+        units = [Unit(UnitIndex(since + number), since) for number in range(count)]
+        self._units += units
+        return units
 
     def _create(self, unit: Unit, content: bytes) -> None:
         first, last = self._order.first(), self._order.last()
@@ -206,8 +234,8 @@ class Weave:
 
     def _delete(self, unit: Unit) -> None:
         """Take out the file with everything between its bounds: what is hidden shall not come back either."""
-        *_, last = shown = list(self._order.shown())
-        self._take_out(unit, list(self._order.runs(shown[0], last)))
+        shown = list(self._order.shown())
+        self._take_out(unit, list(self._order.runs(shown[0], shown[-1])))
 
     def _replace(self, unit: Unit, hunk: Hunk, text: bytes) -> None:
         """Take out lines and put `text` right after the last of them."""
@@ -250,9 +278,10 @@ class Weave:
         for run in runs:
             run.deleters += (unit,)
             if run.shown:
-                self._order.show(run, False)
-            for author in (run.inserter, run.inserter.undoes):
-                if author is not None and author.deleted and not unit.inserted and author.readers[-1:] != (unit,):
+                self._order.show(run, shown=False)
+        if not unit.inserted:
+            for author in {author for run in runs for author in (run.inserter, run.inserter.undoes)}:
+                if author is not None and author.deleted:
                     author.readers += (unit,)
 
     def _beyond(self, above: Run | None, below: Run | None) -> Run | None:
@@ -334,6 +363,10 @@ def _same_lines(runs: Sequence[Run], others: Sequence[Run]) -> bool:
     return bounds == sum(not run.lines for run in others) and text_of(runs) == text_of(others)
 
 
+def _borders(hunks: Sequence[Hunk]) -> list[int]:
+    return sorted({line for hunk in hunks for line in (hunk.old_start, hunk.old_end)})
+
+
 def _middle_first(lines: Sequence[int]) -> Iterator[int]:
     """Yield `lines` so that cutting a run at each copies its text a logarithmic number of times."""
     spans = [(0, len(lines))]
@@ -342,19 +375,6 @@ def _middle_first(lines: Sequence[int]) -> Iterator[int]:
             middle = (low + high) // 2
             yield lines[middle]
             spans += [(low, middle), (middle + 1, high)]
-
-
-def _ender(units: Sequence[Unit], hunks: Sequence[Hunk], before: bytes | None, after: bytes) -> Unit:
-    """Return the unit of an edit that answers for the final newline.
-
-    That is the hunk that wrote the last line, or took out what followed it while the newline stayed as it
-    was; else the whole-file part.
-    """
-    if before is None or not hunks:
-        return units[0]
-    ends_file = hunks[-1].new_end == closed(after).count(b"\n")
-    same = is_closed(before) is is_closed(after)
-    return units[-1] if ends_file and (hunks[-1].new_count or same) else units[0]
 
 
 def _note_moves(units: Sequence[Unit]) -> None:

@@ -7,7 +7,7 @@ from typing import Final, Self
 
 from objstore import history, naming, status
 from objstore.capture import Call as Recording
-from objstore.decisions import Request, decide, last_standing, statuses_before
+from objstore.decisions import Request, decide
 from objstore.disk import Disk, new_file_mode
 from objstore.hunks import Hunk
 from objstore.ids import BlobId, blob_id
@@ -24,7 +24,6 @@ from objstore.views import (
     EditView,
     ExternalChange,
     FileEffect,
-    NothingToDo,
     OnExternal,
     State,
     StatusReport,
@@ -86,14 +85,7 @@ class Call:
         Raises, with nothing changed: FileChanged, FileExists, PermissionRefused, DiskFull and other DiskFailed,
         StoreRefuses, CallAborted.
         """
-        recorded = self._recording.commit()
-        return CallOutcome(
-            conversation=recorded.conversation,
-            new_conversation=recorded.new_conversation,
-            call=recorded.call,
-            edits=tuple(self._workspace.edit(edit.seq) for edit in recorded.edits),
-            external=tuple(self._workspace.edit(edit.seq) for edit in recorded.external),
-        )
+        return self._recording.commit()
 
 
 class Workspace:
@@ -266,19 +258,8 @@ class Workspace:
         dry_run: bool = False,
     ) -> DecisionOutcome:
         """Take back the newest decision that was not taken back yet: every unit gets the status it had before it."""
-        with self._journal.reading():
-            last = last_standing(self._journal)
-            if last is None:
-                return NothingToDo()
-            verdicts = statuses_before(self._journal, last)
         request = Request(
-            action=Action.UNDO,
-            verdicts=verdicts,
-            who=who,
-            on_external=on_external,
-            expected=tuple(expected),
-            dry_run=dry_run,
-            takes_back=last.number,
+            action=Action.UNDO, who=who, on_external=on_external, expected=tuple(expected), dry_run=dry_run
         )
         return self._outcome(request)
 

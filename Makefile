@@ -1,0 +1,88 @@
+# Everything a developer does here, from a machine with python3 (3.11 or newer) and make.
+# Once `make setup` has run, the other targets need no network.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PACKAGES := objstore mcptools cli
+UV ?= $(shell command -v uv 2>/dev/null)
+SECONDS ?= 10
+ARGS ?=
+
+# The first Python new enough, by its own path: a shim may point elsewhere tomorrow.
+PYTHONS := python3 python3.13 python3.12 python3.11
+OWN_PATH := import sys; sys.version_info >= (3, 11) and print(sys.executable)
+PYTHON ?= $(shell for name in $(PYTHONS); do \
+	path=$$($$name -c '$(OWN_PATH)' 2>/dev/null); \
+	if [ -n "$$path" ]; then echo "$$path"; break; fi; done)
+TOO_OLD := editledger needs Python 3.11 or newer, and none of $(PYTHONS) is: install one, or name it with PYTHON=PATH.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup test lint format demo bench fuzz lock clean
+
+help: ## print this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+	@echo 'ARGS="..." is passed on by test, demo, bench and lock; UV= does without uv.'
+
+setup: $(VENV)/.project ## install the locked dependencies and the project into .venv
+
+test: lint ## check the style, the types and the drawing, then run the tests
+	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+lint: setup ## ruff, mypy and the import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: setup ## let ruff mend what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+demo: setup ## watch an agent edit and a person review, on a copy of real source
+	$(BIN)/cas demo $(ARGS)
+
+bench: setup ## measure against git and plain writes, side by side
+	$(BIN)/python -m tests.bench $(ARGS)
+
+fuzz: setup ## feed hostile bytes to the decoders for SECONDS (10)
+	$(BIN)/python -m fuzz --seconds $(SECONDS) $(ARGS)
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find $(PACKAGES) tests fuzz -type d -name __pycache__ -prune -exec rm -rf {} +
+
+# One stamp a stage, written last, so that an interrupted stage runs again and a finished one doesn't:
+# the interpreter, then what the lock names, then the project itself.
+
+$(VENV)/.python:
+	@if [ -z '$(PYTHON)' ]; then echo '$(TOO_OLD)' >&2; exit 1; fi
+	@if [ -n '$(UV)' ]; then '$(UV)' venv --quiet --clear --python '$(PYTHON)' $(VENV); \
+	else '$(PYTHON)' -m venv --clear $(VENV); fi
+	@touch $@
+
+# uv where it is and gets through, else pip: a machine may have told only pip about its mirror.
+# Both trust the certificates of the machine.
+install = { [ -n '$(UV)' ] && UV_SYSTEM_CERTS=1 '$(UV)' pip install --quiet --python $(BIN)/python --compile-bytecode $(1); } || \
+	{ { [ -x $(BIN)/pip ] || $(BIN)/python -m ensurepip >/dev/null; } && \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --compile $(1); }
+
+$(VENV)/.locked: requirements/dev.txt | $(VENV)/.python
+	@echo 'Installing the locked dependencies into $(VENV) (once, about a minute)'
+	@$(call install,--require-hashes --requirement $<)
+	@touch $@
+
+$(VENV)/.project: pyproject.toml $(VENV)/.locked
+	@$(call install,--no-build-isolation --no-deps --editable .)
+	@$(BIN)/python -m compileall -q $(PACKAGES)
+	@touch $@
+
+# The locks name versions and hashes for every supported platform, and no host.
+# Pins stay as they are where they still fit; ARGS=--upgrade takes the newest.
+COMPILE = pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-header --constraint requirements/constraints.txt $(ARGS)
+
+lock: ## write requirements/ anew from pyproject.toml (needs uv and the network)
+	@if [ -z '$(UV)' ]; then echo 'make lock needs uv on PATH: python3 -m pip install uv' >&2; exit 1; fi
+	'$(UV)' $(COMPILE) --group dev -o requirements/dev.txt pyproject.toml
+	'$(UV)' $(COMPILE) --constraint requirements/dev.txt -o requirements/runtime.txt pyproject.toml

@@ -1,0 +1,1 @@
+"""The command `cas`: a person's view of the history, and the desk where edits are decided."""

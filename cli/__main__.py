@@ -1,0 +1,7 @@
+"""Runs the command as `python -m cli`, where no script is installed."""
+
+import sys
+
+from cli.main import main
+
+sys.exit(main())

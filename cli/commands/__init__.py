@@ -1,0 +1,1 @@
+"""The commands of `cas`: a module is imported when one of its commands is named."""

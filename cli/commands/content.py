@@ -1,0 +1,75 @@
+"""The commands `cas diff` and `cas cat`: what stands in files, now and at any recorded moment."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.external import external_diff
+from cli.invocation import Invocation, command, json_option
+from cli.naming import looks_like_state, path_named, state_named
+from cli.rendering import states_diff
+from cli.terminal import Screen, shown_name, write
+
+if TYPE_CHECKING:
+    from objstore import ExternalChange, Workspace
+
+__all__ = ["cat", "diff"]
+
+
+@command("diff")
+@click.argument("names", metavar="[PATH...] | A B", nargs=-1)
+@json_option
+def diff(*, names: tuple[str, ...], as_json: bool) -> None:
+    """Show what changed outside: the last recorded state of each PATH (or of all files) against the disk.
+
+    With two names of which one is a state (PATH@12 after edit 12, PATH@12^ before it, a blob's hash), show
+    the difference between the two; a path alone is then its last recorded state.
+    """
+    invocation = Invocation.current()
+    screen = invocation.screen()
+    with invocation.workspace() as workspace:
+        if any(looks_like_state(name) for name in names):
+            if len(names) != 2:  # noqa: PLR2004 -- from and to
+                raise click.UsageError("A state is compared with one other: cas diff A B.")
+            before, after = (state_named(workspace, name) for name in names)
+            if as_json:
+                from cli.jsonshapes import diff_shape, json_line
+
+                write([json_line(diff_shape(workspace, before, after))])
+            else:
+                write(states_diff(workspace, before, after, screen), paged=True)
+            return
+        changes = _changes(workspace, names)
+        if as_json:
+            from cli.jsonshapes import external_diff_shape, json_line
+
+            write(json_line(external_diff_shape(workspace, change)) for change in changes)
+        else:
+            write(_external_text(workspace, changes, screen), paged=True)
+
+
+@command("cat")
+@click.argument("name", metavar="STATE")
+def cat(*, name: str) -> None:
+    """Write the exact bytes of a state: PATH@12, PATH@12^, PATH (as last recorded) or a blob's hash."""
+    with Invocation.current().workspace() as workspace:
+        state = state_named(workspace, name)
+        if state.blob is None:
+            raise click.ClickException(f"There is no file {shown_name(state.path)} in this state.")
+        write([workspace.blob(state.blob)])
+
+
+def _changes(workspace: "Workspace", names: tuple[str, ...]) -> list["ExternalChange"]:
+    wanted = {path_named(workspace, name) for name in names}
+    below = tuple(f"{path}/" for path in wanted)
+    return [
+        change
+        for change in workspace.external_changes()
+        if not wanted or change.path in wanted or change.path.startswith(below)
+    ]
+
+
+def _external_text(workspace: "Workspace", changes: list["ExternalChange"], screen: Screen) -> Iterator[bytes]:
+    for change in changes:
+        yield from external_diff(workspace, change, screen)

@@ -1,0 +1,188 @@
+"""The commands `cas accept`, `reject`, `reset` and `undo`: a person's word on edits."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from itertools import chain
+from typing import TYPE_CHECKING, Final, TypeVar, assert_never, cast
+
+import click
+
+from cli.external import settled
+from cli.invocation import Invocation, command, json_option
+from cli.naming import Selection, units_named
+from cli.outcomes import conflict_text, decided_text, effect_text, external_refusal, ways_out
+from cli.terminal import FOR_STDERR, write
+from objstore import Action, Conflicted, Decided, ExternalChanges, NothingToDo, OnExternal
+
+if TYPE_CHECKING:
+    from objstore import DecisionOutcome, ExternalChange, Unit, Workspace
+
+__all__ = ["Desk", "accept", "reject", "reset", "undo"]
+
+STANDING: Final = {Action.ACCEPT: "accepted", Action.REJECT: "rejected", Action.RESET: "pending"}
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def _takes_selection(function: Function) -> Function:
+    """Give a command the parameters that name edits, as one argument `selection`."""
+
+    @click.argument("names", metavar="[EDIT|HUNK]...", nargs=-1)
+    @click.option("--conversation", metavar="ID", default="", help="The edits of this conversation.")
+    @click.option("--file", metavar="PATH", default="", help="The edits of this file.")
+    @click.option("--all", "everything", is_flag=True, help="The edits of all agents.")
+    @wraps(function)
+    def with_selection(
+        *, names: tuple[str, ...], conversation: str, file: str, everything: bool, **others: object
+    ) -> object:
+        selection = Selection(names=names, conversation=conversation, file=file, everything=everything)
+        return function(selection=selection, **others)
+
+    return cast("Function", with_selection)
+
+
+def _takes_desk(function: Function) -> Function:
+    """Give a command the parameters that say how to decide, as one argument `desk`."""
+
+    @click.option("--dry-run", is_flag=True, help="Show exactly what would change on disk; change nothing.")
+    @click.option(
+        "--on-external",
+        type=click.Choice([choice.value for choice in OnExternal]),
+        help="What to do about changes that nobody recorded; without it, ask (or abort, off a terminal).",
+    )
+    @json_option
+    @wraps(function)
+    def with_desk(*, dry_run: bool, on_external: str | None, as_json: bool, **others: object) -> object:
+        desk = Desk(
+            invocation=Invocation.current(),
+            dry_run=dry_run,
+            on_external=None if on_external is None else OnExternal(on_external),
+            as_json=as_json,
+        )
+        return function(desk=desk, **others)
+
+    return cast("Function", with_desk)
+
+
+@command("accept")
+@_takes_selection
+@_takes_desk
+def accept(*, desk: "Desk", selection: Selection) -> None:
+    """Accept edits (12) or hunks (12:2). What was rejected comes back.
+
+    --conversation, --file and --all stand for pending edits, or for all if none is pending.
+    """
+    desk.decide(Action.ACCEPT, selection)
+
+
+@command("reject")
+@_takes_selection
+@click.option("--reason", metavar="TEXT", default="", help="Why, for the record and for the agent.")
+@click.option("--cascade", is_flag=True, help="Reject what can't stand without them, too.")
+@_takes_desk
+def reject(*, desk: "Desk", selection: Selection, reason: str, cascade: bool) -> None:
+    """Reject edits (12) or hunks (12:2): their effect goes, every other edit stays.
+
+    --conversation, --file and --all stand for pending and accepted edits.
+    """
+    desk.decide(Action.REJECT, selection, reason=reason, cascade=cascade)
+
+
+@command("reset")
+@_takes_selection
+@_takes_desk
+def reset(*, desk: "Desk", selection: Selection) -> None:
+    """Make edits (12) or hunks (12:2) pending again. What was rejected comes back."""
+    desk.decide(Action.RESET, selection)
+
+
+@command("undo")
+@_takes_desk
+def undo(*, desk: "Desk") -> None:
+    """Take back the newest decision that stands."""
+    desk.undo()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """How a decision is to be taken and reported."""
+
+    invocation: Invocation
+    dry_run: bool
+    on_external: OnExternal | None  # None: ask
+    as_json: bool
+
+    def decide(self, action: Action, selection: Selection, *, reason: str = "", cascade: bool = False) -> None:
+        """Take a decision and report it; exits 1 when it is refused."""
+        selection.check()
+        with self.invocation.workspace() as workspace:
+            units = units_named(workspace, action, selection)
+
+            def decide(on_external: OnExternal, expected: tuple["ExternalChange", ...]) -> "DecisionOutcome":
+                return workspace.decide(
+                    action,
+                    units,
+                    reason=reason,
+                    who=_reviewer(),
+                    cascade=cascade,
+                    on_external=on_external,
+                    expected=expected,
+                    dry_run=self.dry_run,
+                )
+
+            outcome = settled(workspace, decide, self.on_external) if units else NothingToDo()
+            self._report(workspace, action, outcome, selection, units)
+
+    def undo(self) -> None:
+        """Take back the newest decision and report it; exits 1 when there is none, or it is refused."""
+        with self.invocation.workspace() as workspace:
+
+            def decide(on_external: OnExternal, expected: tuple["ExternalChange", ...]) -> "DecisionOutcome":
+                return workspace.undo(who=_reviewer(), on_external=on_external, expected=expected, dry_run=self.dry_run)
+
+            self._report(workspace, Action.UNDO, settled(workspace, decide, self.on_external))
+
+    def _report(
+        self,
+        workspace: "Workspace",
+        action: Action,
+        outcome: "DecisionOutcome",
+        selection: Selection | None = None,
+        named: tuple["Unit", ...] = (),
+    ) -> None:
+        if self.as_json:
+            from cli.jsonshapes import json_line, outcome_shape
+
+            shape = outcome_shape(workspace, action, outcome, dry_run=self.dry_run)
+            write([json_line(shape)])
+        match outcome:
+            case Decided():
+                if not self.as_json:
+                    self._say(workspace, outcome)
+            case Conflicted():
+                advice = ways_out(action, selection, named, outcome.conflicts, workspace.edit)
+                for line in conflict_text(outcome, advice, FOR_STDERR):
+                    click.echo(line, err=True, nl=False)
+                click.get_current_context().exit(1)
+            case ExternalChanges():
+                raise click.ClickException(external_refusal(outcome.changes))
+            case NothingToDo():
+                if selection is None:
+                    raise click.ClickException("No decision to take back.")
+                if not self.as_json:
+                    write([self.invocation.screen().line(f"Nothing to do: already {STANDING[action]}.")])
+            case _:
+                assert_never(outcome)
+
+    def _say(self, workspace: "Workspace", outcome: Decided) -> None:
+        screen = self.invocation.screen()
+        text = decided_text(outcome, screen, dry_run=self.dry_run)
+        if self.dry_run:
+            text = chain(text, effect_text(outcome.files, workspace.preview, screen))
+        write(text, paged=self.dry_run)
+
+
+def _reviewer() -> str:
+    return os.environ.get("LOGNAME") or os.environ.get("USER") or f"uid {os.getuid()}"

@@ -1,0 +1,37 @@
+"""Commands that begin something: a workspace, the server, the demonstration."""
+
+import os
+import sys
+from importlib import import_module
+
+import click
+
+from cli.invocation import Invocation, command
+from cli.terminal import shown_name, write
+
+__all__ = ["demo", "init", "mcp"]
+
+
+@command("init")
+@click.argument("directory", metavar="[DIR]", required=False, type=click.Path(exists=True, file_okay=False))
+def init(directory: str | None) -> None:
+    """Make DIR (or the current folder) a workspace: a folder whose edits are recorded, in its .cas/."""
+    from objstore import Workspace
+
+    invocation = Invocation.current()
+    with Workspace.init(directory or os.curdir) as workspace:
+        write([invocation.screen().line(f"Edits in {shown_name(workspace.root)} are recorded.")])
+
+
+@command("mcp")
+@click.argument("arguments", metavar="[DIR]...", nargs=-1, type=click.UNPROCESSED)
+def mcp(arguments: tuple[str, ...]) -> None:
+    """Start the MCP server for DIR... on stdin and stdout. Its own options follow `--`."""
+    # -P: Python must not import from the folder that the server starts in, where the agent writes.
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "mcptools", *arguments])  # noqa: S606 -- no shell
+
+
+@command("demo")
+def demo() -> None:
+    """Watch an agent edit a copy of real source files, and a person review the edits."""
+    click.get_current_context().exit(import_module("cli.demo").run() or 0)

@@ -1,0 +1,119 @@
+"""What a person asks of every command alike: where, in which colours, in which shape."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from cli.terminal import Screen, screen_for
+
+if TYPE_CHECKING:
+    from objstore import Workspace
+
+__all__ = ["Command", "Invocation", "command", "global_options", "json_option"]
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+META: Final = "cli.invocation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invocation:
+    """The options that every command takes, before its name or after it."""
+
+    placed: bool = False  # -C said where; the process stands there by now
+    color: str = "auto"  # auto, always, never
+    debug: bool = False
+
+    @classmethod
+    def of(cls, context: click.Context) -> "Invocation":
+        """Return what was asked for in `context` and the contexts around it."""
+        given: Mapping[str, object] = context.meta.get(META, {})
+        color = given.get("color", "auto")
+        return cls(
+            placed=bool(given.get("placed", False)),
+            color=color if isinstance(color, str) else "auto",
+            debug=bool(given.get("debug", False)),
+        )
+
+    @classmethod
+    def current(cls) -> "Invocation":
+        """Return what was asked for in the command that is running."""
+        return cls.of(click.get_current_context())
+
+    def screen(self) -> Screen:
+        """Return how to write to standard output."""
+        return screen_for(self.color)
+
+    def workspace(self) -> "Workspace":
+        """Open the workspace at or above `-C DIR`, else CAS_WORKSPACE, else the current folder.
+
+        Raises NotAWorkspace.
+        """
+        from objstore import Workspace
+
+        start = os.curdir if self.placed else os.environ.get("CAS_WORKSPACE") or os.curdir
+        # Absolute, so that the sentence about a missing workspace says where it looked.
+        return Workspace.find(os.path.abspath(start))  # noqa: PTH100 -- pathlib costs 4 ms of start-up
+
+
+def global_options() -> list[click.Parameter]:
+    """Return the options that every command takes."""
+    return [
+        click.Option(
+            ["-C", "place"],
+            metavar="DIR",
+            type=click.Path(exists=True, file_okay=False),
+            is_eager=True,
+            callback=_enter,
+            expose_value=False,
+            help="Work as if started in DIR.",
+        ),
+        click.Option(
+            ["--color"],
+            type=click.Choice(["auto", "always", "never"]),
+            callback=_remember,
+            expose_value=False,
+            help="Colour: on a terminal (auto), always or never.  [NO_COLOR is heard]",
+        ),
+        click.Option(
+            ["--debug"],
+            is_flag=True,
+            callback=_remember,
+            expose_value=False,
+            help="Show where an error came from.",
+        ),
+    ]
+
+
+def _enter(context: click.Context, _: click.Parameter, place: str | None) -> None:
+    if place is not None:
+        # Later options and arguments name files from there.
+        os.chdir(place)
+        context.meta.setdefault(META, {})["placed"] = True
+
+
+def _remember(context: click.Context, option: click.Parameter, value: object) -> None:
+    # The option may stand before the command and after it; the one nearer to the end wins.
+    if value and option.name is not None:
+        context.meta.setdefault(META, {})[option.name] = value
+
+
+class Command(click.Command):
+    """A command of `cas`: takes the options that every command takes."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:  # noqa: ANN401 -- click's signature, passed on
+        super().__init__(*arguments, **settings)
+        self.params.extend(global_options())
+
+
+def command(name: str) -> Callable[[Callable[..., None]], Command]:
+    """Return a decorator that makes a function the command `name`."""
+    return click.command(name, cls=Command)
+
+
+def json_option(function: Function) -> Function:
+    """Give a command the option --json."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)

@@ -1,0 +1,279 @@
+"""The shapes of --json: edits with the fields of the edit log, decisions, the workspace.
+
+docs/review.md describes them. Numbers of lines are zero-based; ids and hashes are hex; paths are absolute.
+Text that is not UTF-8 has U+FFFD where it is not: `cas cat` gives exact bytes.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypeAlias, assert_never
+
+from cli.external import external_diff
+from cli.outcomes import Preview, effect_text
+from cli.overview import shown_external
+from cli.rendering import edit_diff, states_diff
+from cli.terminal import EXACT
+from objstore import Action, Conflicted, Decided, ExternalChanges, NothingToDo, Unit
+
+if TYPE_CHECKING:
+    from objstore import (
+        BlobId,
+        Conflict,
+        DecisionOutcome,
+        EditView,
+        ExternalChange,
+        FileEffect,
+        State,
+        StatusReport,
+        Workspace,
+    )
+
+__all__ = [
+    "Json",
+    "diff_shape",
+    "edit_shape",
+    "external_diff_shape",
+    "external_shape",
+    "json_line",
+    "outcome_shape",
+    "shown_edit_shape",
+    "status_shape",
+]
+
+Json: TypeAlias = "bool | int | str | Sequence[Json] | dict[str, Json] | None"
+
+
+def json_line(shape: dict[str, Json]) -> bytes:
+    """Return one JSON object as a line of ASCII."""
+    return json.dumps(shape).encode() + b"\n"
+
+
+# ---- edits
+
+
+def edit_shape(workspace: "Workspace", view: "EditView") -> dict[str, Json]:
+    """Return one edit: the fields of the edit log, and the store's own beside them."""
+    edit = view.edit
+    before, after = edit.before, edit.after
+    return {
+        "edit_id": view.id.hex(),
+        "conversation_id": _text(edit.conversation),
+        "tool_call_index": edit.call,
+        "timestamp": _timestamp(edit.time),
+        "operation": edit.operation.value,
+        "file_path": _path(workspace, os.fsdecode(edit.path)),
+        "source_path": None if edit.source is None else _path(workspace, os.fsdecode(edit.source)),
+        "tool_name": _text(edit.tool),
+        "status": view.status.value,
+        # The store keeps states, not files of diffs: `cas show` and `cas cat` derive both.
+        "diff_file": None,
+        "checkpoint_file": None,
+        "hash_before": None if before is None else workspace.sha256(before.blob),
+        "hash_after": None if after is None else workspace.sha256(after.blob),
+        "seq": view.seq,
+        "blob_before": None if before is None else before.blob.hex(),
+        "blob_after": None if after is None else after.blob.hex(),
+        "mode_before": None if before is None else before.mode,
+        "mode_after": None if after is None else after.mode,
+        "origin": edit.origin.value,
+        "whole_file": view.units[0].value if view.whole or len(view.units) == 1 else None,
+        "hunks": [
+            {
+                "name": f"{view.seq}:{number}",
+                "status": view.units[number].value,
+                "old_start": hunk.old_start,
+                "old_count": hunk.old_count,
+                "new_start": hunk.new_start,
+                "new_count": hunk.new_count,
+            }
+            for number, hunk in enumerate(edit.hunks, 1)
+        ],
+        "lines_added": edit.added,
+        "lines_removed": edit.removed,
+        "reason": _text(view.reason),
+        "notes": {_text(key): _text(note) for key, note in edit.notes.items()},
+    }
+
+
+def shown_edit_shape(workspace: "Workspace", view: "EditView", units: Iterable[Unit]) -> dict[str, Json]:
+    """Return one edit with its diff, both of only those hunks that are meant."""
+    units = tuple(units)
+    shape = edit_shape(workspace, view)
+    meant = {unit.hunk for unit in units}
+    hunks = shape["hunks"]
+    if isinstance(hunks, list):
+        shape["hunks"] = [hunk for number, hunk in enumerate(hunks, 1) if number in meant]
+    shape["diff"] = _joined(edit_diff(view, workspace.blob, EXACT, units))
+    return shape
+
+
+# ---- the workspace
+
+
+def status_shape(report: "StatusReport") -> dict[str, Json]:
+    """Return the workspace at a glance."""
+    return {
+        "workspace": _text(report.root),
+        "edits": report.edits,
+        "pending": report.pending,
+        "accepted": report.accepted,
+        "rejected": report.rejected,
+        "conversations": report.conversations,
+        "pending_groups": [
+            {
+                "conversation_id": _text(group.conversation),
+                "file_path": _text(os.path.join(report.root, group.path)),  # noqa: PTH118 -- a name, not a place
+                "edits": list(group.seqs),
+                "lines_added": group.added,
+                "lines_removed": group.removed,
+            }
+            for group in report.groups
+        ],
+        "external_changes": [external_shape(report.root, change) for change in report.external],
+        "store": {"bytes": report.store_bytes, "blobs": report.blobs},
+    }
+
+
+def external_shape(root: str, change: "ExternalChange") -> dict[str, Json]:
+    """Return one file that is not what the journal says."""
+    return {
+        "file_path": _text(os.path.join(root, change.path)),  # noqa: PTH118 -- a name, not a place
+        "change": shown_external(change),
+        "blob_recorded": _hex(change.recorded),
+        "blob_found": _hex(change.found),
+        "mode_recorded": change.recorded_mode if change.recorded is not None else None,
+        "mode_found": change.found_mode if change.found is not None else None,
+    }
+
+
+# ---- decisions
+
+
+def outcome_shape(
+    workspace: "Workspace", action: Action, outcome: "DecisionOutcome", *, dry_run: bool
+) -> dict[str, Json]:
+    """Return what a decision did, would do, or why it was refused: `outcome` says which.
+
+    Every field is always there.
+    """
+    shape: dict[str, Json] = {
+        "outcome": "",
+        "action": action.value,
+        "dry_run": dry_run,
+        "decision": None,
+        "changed": [],
+        "files": [],
+        "recorded": [],
+        "conflicts": [],
+        "external_changes": [],
+    }
+    match outcome:
+        case Decided():
+            shape |= {
+                "outcome": "decided",
+                "decision": outcome.number or None,
+                "changed": [
+                    {"name": str(unit), "status": status.value, "cascaded": unit in outcome.cascaded}
+                    for unit, status in outcome.verdicts
+                    # The whole-file part of an edit that has none can't be named.
+                    if unit.hunk or workspace.edit(unit.seq).whole
+                ],
+                "files": [
+                    _effect_shape(workspace, effect, workspace.preview if dry_run else None) for effect in outcome.files
+                ],
+                "recorded": [view.seq for view in outcome.external],
+            }
+        case Conflicted():
+            shape |= {
+                "outcome": "conflict",
+                "conflicts": [_conflict_shape(workspace, conflict) for conflict in outcome.conflicts],
+            }
+        case ExternalChanges():
+            shape |= {
+                "outcome": "external-changes",
+                "external_changes": [external_shape(workspace.root, change) for change in outcome.changes],
+            }
+        case NothingToDo():
+            shape |= {"outcome": "nothing-to-do"}
+        case _:
+            assert_never(outcome)
+    return shape
+
+
+def _effect_shape(workspace: "Workspace", effect: "FileEffect", preview: Preview | None) -> dict[str, Json]:
+    """Return what happens to one file; with `preview` (a dry run) its diff too."""
+    shape: dict[str, Json] = {
+        "path_before": None if effect.path_before is None else _path(workspace, effect.path_before),
+        "path_after": None if effect.path_after is None else _path(workspace, effect.path_after),
+        "blob_before": _hex(effect.before),
+        "blob_after": _hex(effect.after),
+        "mode_before": None if effect.before is None else effect.mode_before,
+        "mode_after": None if effect.after is None else effect.mode_after,
+    }
+    if preview is not None:
+        shape["diff"] = _joined(effect_text([effect], preview, EXACT))
+    return shape
+
+
+def _conflict_shape(workspace: "Workspace", conflict: "Conflict") -> dict[str, Json]:
+    return {
+        "kind": conflict.kind,
+        "unit": str(conflict.unit),
+        "needs": [str(unit) for unit in conflict.needs],
+        "file_path": _path(workspace, conflict.path),
+        "line": conflict.line or None,
+        "removed": conflict.removed.decode(errors="replace"),
+        "inserted": conflict.inserted.decode(errors="replace"),
+        "message": _text(str(conflict)),
+    }
+
+
+# ---- states
+
+
+def external_diff_shape(workspace: "Workspace", change: "ExternalChange") -> dict[str, Json]:
+    """Return one file that is not what the journal says, with the difference."""
+    shape = external_shape(workspace.root, change)
+    shape["diff"] = _joined(external_diff(workspace, change, EXACT))
+    return shape
+
+
+def diff_shape(workspace: "Workspace", before: "State", after: "State") -> dict[str, Json]:
+    """Return the difference between two states."""
+    return {
+        "path_before": _path(workspace, before.path) if before.path else None,
+        "path_after": _path(workspace, after.path) if after.path else None,
+        "blob_before": _hex(before.blob),
+        "blob_after": _hex(after.blob),
+        "mode_before": None if before.blob is None else before.mode,
+        "mode_after": None if after.blob is None else after.mode,
+        "diff": _joined(states_diff(workspace, before, after, EXACT)),
+    }
+
+
+# ---- values
+
+
+def _timestamp(microseconds: int) -> str:
+    seconds, rest = divmod(microseconds, 1_000_000)
+    moment = datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest)
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _path(workspace: "Workspace", path: str) -> str:
+    return _text(os.path.join(workspace.root, path))  # noqa: PTH118 -- a name, not a place
+
+
+def _text(text: str) -> str:
+    # Python holds a byte that is not UTF-8 as a lone surrogate; many JSON readers refuse a document with one.
+    return text.encode(errors="surrogateescape").decode(errors="replace")
+
+
+def _hex(blob: "BlobId | None") -> str | None:
+    return None if blob is None else blob.hex()
+
+
+def _joined(lines: Iterable[bytes]) -> str:
+    return b"".join(lines).decode(errors="replace")

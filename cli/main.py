@@ -1,0 +1,200 @@
+"""The door of `cas`: finds the command that was named, and turns every ending into an exit status.
+
+| status | meaning |
+|---|---|
+| 0 | done |
+| 1 | refused, or a problem was found: a conflict, an unsettled change from outside, an unknown name, damage |
+| 2 | the command line makes no sense |
+| 10 | no workspace here |
+| 11 | another process held the lock |
+| 130 | interrupted |
+| 141 | whoever read the output went away (128 + SIGPIPE, what a shell reports of any tool) |
+"""
+
+import errno
+import os
+import sys
+from contextlib import suppress
+from importlib import import_module
+from typing import Final
+
+import click
+
+from cli.invocation import Command, Invocation, global_options
+from cli.terminal import OutputFailed, flush, visible
+
+__all__ = [
+    "EXIT_BROKEN_PIPE",
+    "EXIT_INTERRUPTED",
+    "EXIT_LOCKED",
+    "EXIT_NO_WORKSPACE",
+    "EXIT_REFUSED",
+    "EXIT_USAGE",
+    "cas",
+    "main",
+]
+
+EXIT_REFUSED: Final = 1
+EXIT_USAGE: Final = 2
+EXIT_NO_WORKSPACE: Final = 10
+EXIT_LOCKED: Final = 11
+EXIT_INTERRUPTED: Final = 130
+EXIT_BROKEN_PIPE: Final = 141
+
+LINE_FEED: Final = "\n"
+
+COMMANDS: Final = {
+    "init": "cli.commands.setup:init",
+    "status": "cli.commands.status:status",
+    "log": "cli.commands.history:log",
+    "show": "cli.commands.history:show",
+    "diff": "cli.commands.content:diff",
+    "cat": "cli.commands.content:cat",
+    "accept": "cli.commands.review:accept",
+    "reject": "cli.commands.review:reject",
+    "reset": "cli.commands.review:reset",
+    "undo": "cli.commands.review:undo",
+    "mcp": "cli.commands.setup:mcp",
+    "demo": "cli.commands.setup:demo",
+}
+"""Where each command lives, in the order in which help lists them."""
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command when it is named: the others cost no start-up time."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- click's signature
+        """Return the names of all commands, in the order of help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 -- click's
+        """Return the command of that name, or None."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        command = getattr(import_module(module), attribute)
+        if not isinstance(command, Command):
+            raise TypeError(f"{COMMANDS[cmd_name]} is no command")
+        return command
+
+
+def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 -- click's signature
+    if wanted and not ctx.resilient_parsing:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            said = version("editledger")
+        except PackageNotFoundError:
+            said = "(run from source, not installed)"
+        click.echo(f"cas {said}")
+        ctx.exit()
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, params=global_options())
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version.",
+)
+def cas() -> None:
+    """Review the edits that AI agents made to your files, one by one, and take back any of them."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run `cas` with `arguments` (None: those of the process) and return its exit status."""
+    context: click.Context | None = None
+    try:
+        with cas.make_context("cas", sys.argv[1:] if arguments is None else list(arguments)) as context:
+            cas.invoke(context)
+        flush()
+    except click.exceptions.Exit as ending:
+        return _flushed(ending.exit_code)
+    except Exception as error:  # noqa: BLE001 -- the outermost layer: every error gets its sentence and its status
+        return _ended(error, debug=context is not None and Invocation.of(context).debug)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    return 0
+
+
+def _flushed(status: int) -> int:
+    try:
+        flush()
+    except OutputFailed as error:
+        return _ended(error, debug=False)
+    return status
+
+
+def _ended(error: Exception, *, debug: bool) -> int:
+    """Say on stderr what went wrong and return the exit status."""
+    # A reader that went away has nobody to tell; stderr may be as full as stdout was.
+    with suppress(OSError):
+        if debug:
+            from traceback import print_exception
+
+            print_exception(error)
+        for line in _sentences(error):
+            click.echo(line, err=True)
+    if isinstance(error, OSError | OutputFailed):
+        _let_go_of_stdout()
+    return _status(error)
+
+
+def _status(error: Exception) -> int:
+    # Imported here: a mistake in the command line is answered without loading the store.
+    from objstore import NotAWorkspace, StoreLocked
+
+    match error:
+        case click.UsageError():
+            return EXIT_USAGE
+        case click.Abort():
+            return EXIT_INTERRUPTED
+        case NotAWorkspace():
+            return EXIT_NO_WORKSPACE
+        case StoreLocked():
+            return EXIT_LOCKED
+        case OutputFailed(errno=errno.EPIPE) | OSError(errno=errno.EPIPE):
+            return EXIT_BROKEN_PIPE
+        case _:
+            return EXIT_REFUSED
+
+
+def _sentences(error: Exception) -> list[str]:
+    from objstore import CasError
+
+    match error:
+        case click.exceptions.NoArgsIsHelpError():
+            return [error.format_message()]
+        case click.UsageError():
+            return [f"cas: {_one_line(error.format_message())}", *_hint(error)]
+        case click.ClickException():
+            return [f"cas: {visible(error.format_message(), keep=LINE_FEED)}"]
+        case OutputFailed(errno=errno.EPIPE) | OSError(errno=errno.EPIPE) | click.Abort():
+            return []
+        case CasError() | OutputFailed():
+            return [f"cas: {_one_line(str(error))}"]
+        case OSError():
+            named = f": {error.filename}" if error.filename is not None else ""
+            return [f"cas: {_one_line(f'{error.strerror or error}{named}')}"]
+        case _:
+            return [f"cas: internal error: {type(error).__name__}: {_one_line(str(error))} (--debug shows where)"]
+
+
+def _hint(error: click.UsageError) -> list[str]:
+    return [f"Try `{error.ctx.command_path} --help`."] if error.ctx is not None else []
+
+
+def _one_line(sentence: str) -> str:
+    # A sentence may quote a file's name, and a name may hold anything.
+    return visible(sentence)
+
+
+def _let_go_of_stdout() -> None:
+    # Python flushes stdout once more on its way out, and would complain there that it can't.
+    if sys.stdout is not None:
+        with suppress(OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)

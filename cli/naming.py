@@ -1,0 +1,158 @@
+"""What a person names on the command line, as the core knows it: files, edits, hunks, states."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from objstore import Action, EditFilter, NoSuchName, Origin, Status, Unit
+
+if TYPE_CHECKING:
+    from objstore import EditView, State, Workspace
+
+__all__ = [
+    "Selection",
+    "edit_filter",
+    "edits_named",
+    "looks_like_state",
+    "path_named",
+    "state_named",
+    "units_named",
+]
+
+STATE: Final = re.compile(r"(?P<path>.+)@(?P<edit>[0-9]+\^?)", re.DOTALL)
+BLOB: Final = re.compile(r"[0-9a-fA-F]{4,64}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which edits and hunks a decision names, as spelt by the person."""
+
+    names: tuple[str, ...] = ()
+    conversation: str = ""  # "": any
+    file: str = ""  # "": any
+    everything: bool = False
+
+    @property
+    def is_group(self) -> bool:
+        """Return whether edits are meant by what they have in common."""
+        return bool(self.conversation or self.file or self.everything)
+
+    def check(self) -> None:
+        """Raise click.UsageError when nothing is named, or `--all` is narrowed."""
+        if not self.names and not self.is_group:
+            raise click.UsageError("Name edits (12), hunks (12:2), --conversation ID, --file PATH or --all.")
+        if self.everything and (self.names or self.conversation or self.file):
+            raise click.UsageError("--all stands alone.")
+
+
+# ---- files
+
+
+def path_named(workspace: "Workspace", spelling: str) -> str:
+    """Return the path, relative to the workspace, of a file named from where the person stands.
+
+    From outside the workspace (CAS_WORKSPACE), a relative path begins at its root. Raises PathError.
+    """
+    here = Path.cwd()
+    if here.is_relative_to(workspace.root):
+        # Joined as text: `..` after a link means what the core says that it means.
+        return workspace.relative(str(here / spelling))
+    return workspace.relative(spelling)
+
+
+# ---- edits and hunks
+
+
+def edit_filter(workspace: "Workspace", *, conversation: str, file: str, status: Status | None) -> EditFilter:
+    """Return the filter for the conditions given ("" and None: not given).
+
+    Raises NoSuchName or AmbiguousName for the conversation, PathError for the file.
+    """
+    return EditFilter(
+        conversation=workspace.find_conversation(conversation) if conversation else "",
+        path=path_named(workspace, file) if file else "",
+        status=status,
+    )
+
+
+def units_named(workspace: "Workspace", action: Action, selection: Selection) -> tuple[Unit, ...]:
+    """Return the units that `selection` stands for when `action` is to be taken.
+
+    Edits and hunks that are named stand for themselves. A group stands for edits of agents: for `accept` the
+    pending ones, so that what was rejected stays rejected (or all, where none is pending); for `reject` the
+    pending and the accepted ones; for `reset` all.
+    Raises NoSuchName, AmbiguousName, PathError, or click.UsageError.
+    """
+    selection.check()
+    named = [unit for spelling in selection.names for unit in workspace.find_units(spelling)[1]]
+    if selection.is_group:
+        wanted = edit_filter(workspace, conversation=selection.conversation, file=selection.file, status=None)
+        # What a person typed is recorded too, but goes only when it is named itself.
+        views = [view for view in workspace.edits(wanted) if view.edit.origin is Origin.AGENT]
+        if not views and not selection.everything:
+            what = "file that an agent edited" if selection.file else "conversation of an agent"
+            raise NoSuchName(selection.file or selection.conversation, what)
+        named += _group(views, action)
+    return tuple(dict.fromkeys(named))
+
+
+def _group(views: list["EditView"], action: Action) -> list[Unit]:
+    match action:
+        case Action.ACCEPT:
+            return _units(views, {Status.PENDING}) or _units(views, set(Status))
+        case Action.REJECT:
+            return _units(views, {Status.PENDING, Status.ACCEPTED})
+        case _:
+            return _units(views, set(Status))
+
+
+def _units(views: list["EditView"], statuses: set[Status]) -> list[Unit]:
+    units: list[Unit] = []
+    for view in views:
+        real = [hunk for hunk in range(len(view.units)) if hunk or view.whole or len(view.units) == 1]
+        hunks = [hunk for hunk in real if view.units[hunk] in statuses]
+        # An edit that is meant with all its hunks is meant whole.
+        units += [Unit(view.seq, hunk) for hunk in (range(len(view.units)) if hunks == real else hunks)]
+    return units
+
+
+def edits_named(workspace: "Workspace", spelling: str) -> list[tuple["EditView", tuple[Unit, ...]]]:
+    """Return the edits that an edit, a hunk or a conversation names, each with the units that are meant.
+
+    Raises NoSuchName or AmbiguousName.
+    """
+    try:
+        return [workspace.find_units(spelling)]
+    except NoSuchName:
+        pass
+    try:
+        conversation = workspace.find_conversation(spelling)
+    except NoSuchName:
+        raise NoSuchName(spelling, "edit, hunk or conversation") from None
+    views = workspace.edits(EditFilter(conversation=conversation))
+    return [(view, tuple(Unit(view.seq, hunk) for hunk in range(len(view.units)))) for view in views]
+
+
+# ---- states
+
+
+def looks_like_state(spelling: str) -> bool:
+    """Return whether `spelling` names a state (`PATH@12`, `PATH@12^`, a blob's hash) and no file on disk."""
+    spelt = STATE.fullmatch(spelling) or BLOB.fullmatch(spelling)
+    return spelt is not None and not Path(spelling).is_symlink() and not Path(spelling).exists()
+
+
+def state_named(workspace: "Workspace", spelling: str) -> "State":
+    """Return the state that `spelling` names; a path alone is its last recorded state.
+
+    Raises NoSuchName, AmbiguousName or PathError.
+    """
+    spelt = STATE.fullmatch(spelling)
+    if spelt is not None:
+        return workspace.find_state(f"{path_named(workspace, spelt['path'])}@{spelt['edit']}")
+    if looks_like_state(spelling):
+        return workspace.find_state(spelling)
+    return workspace.find_state(path_named(workspace, spelling))

@@ -1,0 +1,195 @@
+"""What a decision did, would do, or why it was refused, as text for a person: lines, as bytes to write."""
+
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from cli.naming import Selection
+from cli.overview import shown_edits
+from cli.rendering import diff_text
+from cli.terminal import Screen, shown_name, visible
+from objstore import Action, Status, Unit
+
+if TYPE_CHECKING:
+    from objstore import Conflict, Conflicted, Decided, EditView, ExternalChange, FileEffect
+
+__all__ = [
+    "Preview",
+    "conflict_text",
+    "decided_text",
+    "effect_text",
+    "external_refusal",
+    "shown_units",
+    "ways_out",
+]
+
+LINES_SHOWN: Final = 8
+DONE: Final = {
+    Action.ACCEPT: "Accepted",
+    Action.REJECT: "Rejected",
+    Action.RESET: "Made pending again:",
+    Action.UNDO: "Took back the decision on",
+    Action.REDO: "Took again the decision on",
+}
+WANTED: Final = {
+    Action.ACCEPT: "accept",
+    Action.REJECT: "reject",
+    Action.RESET: "make pending again",
+    Action.UNDO: "take back the decision on",
+    Action.REDO: "take again the decision on",
+}
+
+Preview = Callable[["FileEffect"], tuple[bytes | None, bytes | None]]
+"""Gives the bytes of a file before and after a decision; None: no file."""
+
+
+# ---- done, or shown
+
+
+def decided_text(outcome: "Decided", screen: Screen, *, dry_run: bool) -> Iterator[bytes]:
+    """Yield what a decision changed: the units, the files, and what was recorded on the way."""
+    named = [unit for unit, _ in outcome.verdicts if unit not in set(outcome.cascaded)]
+    if dry_run:
+        yield screen.line("Dry run: nothing was changed.")
+    said = f"Would {WANTED[outcome.action]}" if dry_run else DONE[outcome.action]
+    yield screen.line(f"{said} {shown_units(named)}.")
+    if outcome.cascaded:
+        yield screen.line(f"Also {shown_units(outcome.cascaded)}, which can't stand without.")
+    for view in outcome.external:
+        name = shown_name(view.edit.path.decode("utf-8", "surrogateescape"))
+        yield screen.line(f"Recorded the change from outside to {name} as edit {view.seq}.")
+    for effect in outcome.files:
+        yield screen.line(_effect_line(effect, dry_run=dry_run))
+    if not outcome.files:
+        yield screen.line("No file changes." if dry_run else "No file changed.")
+
+
+def effect_text(files: Iterable["FileEffect"], preview: Preview, screen: Screen) -> Iterator[bytes]:
+    """Yield, as a diff, exactly what a decision changes on disk."""
+    for effect in files:
+        before, after = preview(effect)
+        yield from diff_text(
+            before,
+            after,
+            effect.path_before or effect.path_after or "",
+            effect.path_after or effect.path_before or "",
+            screen,
+            modes=(effect.mode_before, effect.mode_after),
+        )
+
+
+def shown_units(units: Sequence[Unit]) -> str:
+    """Return units as a person names them: whole edits by number, else hunk by hunk."""
+    by_edit: dict[int, list[int]] = {}
+    for unit in units:
+        by_edit.setdefault(unit.seq, []).append(unit.hunk)
+    whole = [seq for seq, hunks in by_edit.items() if 0 in hunks]
+    parts = [f"{seq}:{hunk}" for seq, hunks in by_edit.items() if 0 not in hunks for hunk in hunks]
+    said = []
+    if whole:
+        said.append(f"edit{'s' if len(whole) > 1 else ''} {shown_edits(whole)}")
+    if parts:
+        said.append(f"hunk{'s' if len(parts) > 1 else ''} {' '.join(parts)}")
+    return " and ".join(said) or "nothing"
+
+
+def _effect_line(effect: "FileEffect", *, dry_run: bool) -> str:
+    match effect.path_before, effect.path_after:
+        case str(gone), None:
+            done, wanted, rest = "Removed", "Would remove", shown_name(gone)
+        case None, str(made):
+            done, wanted, rest = "Restored", "Would restore", shown_name(made)
+        case str(old), str(new) if old != new:
+            done, wanted, rest = "Moved", "Would move", f"{shown_name(old)} -> {shown_name(new)}"
+            rest += " and rewrote it" if effect.before != effect.after else ""
+        case _:
+            done, wanted, rest = "Rewrote", "Would rewrite", shown_name(effect.path_after or "")
+            if effect.before == effect.after:
+                done, wanted = "Changed the mode of", "Would change the mode of"
+    modes = f" (mode {effect.mode_before:04o} -> {effect.mode_after:04o})"
+    both = effect.path_before is not None and effect.path_after is not None
+    return f"{wanted if dry_run else done} {rest}" + (modes if both and effect.mode_before != effect.mode_after else "")
+
+
+# ---- refused
+
+
+def conflict_text(outcome: "Conflicted", advice: Sequence[str], screen: Screen) -> Iterator[bytes]:
+    """Yield which edit needs which, on which lines, what the lines are, and what can be done."""
+    number = len(outcome.conflicts)
+    yield screen.line(f"cas: refused, nothing was changed: {number} conflict{'' if number == 1 else 's'}.")
+    for conflict in outcome.conflicts:
+        yield screen.line(f"  {visible(str(conflict))}")
+        yield from _quoted(b"-", conflict.removed, screen)
+        yield from _quoted(b"+", conflict.inserted, screen)
+    for line in advice:
+        yield screen.line(line)
+
+
+def ways_out(
+    action: Action,
+    selection: Selection | None,
+    named: Sequence[Unit],
+    conflicts: Sequence["Conflict"],
+    edit: Callable[[int], "EditView"],
+) -> list[str]:
+    """Return what a person can do about a refused decision, as commands to type.
+
+    `selection` is what was named, as spelt (None: nothing, it was an undo), `named` what it stands for; `edit`
+    looks up an edit by its number.
+    """
+    parties = dict.fromkeys(unit for conflict in conflicts for unit in (conflict.unit, *conflict.needs))
+    others = [unit for unit in parties if unit not in set(named)]
+    dead = _spelt_units((unit for unit in others if not _is_live(unit, edit)), edit)
+    live = _spelt_units((unit for unit in others if _is_live(unit, edit)), edit)
+    match action:
+        case Action.REJECT if selection is not None:
+            advice = [f"To reject what depends on it too:  cas reject --cascade {_spelt(selection)}"]
+            return [*advice, f"Or name them together:  cas reject {_spelt(selection)} {live}"] if live else advice
+        case Action.ACCEPT | Action.RESET if selection is not None:
+            together = f"To {action.value} them together:  cas {action.value} {_spelt(selection)} {dead}"
+            return [
+                *([together] if dead else []),
+                *([f"To make room first:  cas reject {live}"] if live else []),
+            ]
+        case _:
+            return [f"Decide on {' '.join(filter(None, (dead, live)))} one by one instead (`cas show EDIT`)."]
+
+
+def _spelt(selection: Selection) -> str:
+    words = list(selection.names)
+    if selection.conversation:
+        words += ["--conversation", selection.conversation]
+    if selection.file:
+        words += ["--file", selection.file]
+    if selection.everything:
+        words.append("--all")
+    return " ".join(visible(shlex.quote(word)) for word in words)
+
+
+def _spelt_units(units: Iterable[Unit], edit: Callable[[int], "EditView"]) -> str:
+    # A hunk that is all of its edit is named by the edit.
+    whole = {unit: len(edit(unit.seq).units) <= 2 or not unit.hunk for unit in units}  # noqa: PLR2004 -- 0 and one
+    return " ".join(dict.fromkeys(str(unit.seq) if whole[unit] else str(unit) for unit in whole))
+
+
+def _is_live(unit: Unit, edit: Callable[[int], "EditView"]) -> bool:
+    return edit(unit.seq).units[unit.hunk] is not Status.REJECTED
+
+
+def _quoted(sign: bytes, text: bytes, screen: Screen) -> Iterator[bytes]:
+    lines = text.removesuffix(b"\n").split(b"\n") if text else []
+    for line in lines[:LINES_SHOWN]:
+        yield b"    " + sign + b" " + screen.content(line) + b"\n"
+    if len(lines) > LINES_SHOWN:
+        yield screen.line(f"      and {len(lines) - LINES_SHOWN} more lines")
+
+
+def external_refusal(changes: Sequence["ExternalChange"]) -> str:
+    """Return why a decision was not taken while files differ from what was recorded."""
+    names = ", ".join(shown_name(change.path) for change in changes[:3])
+    more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""  # noqa: PLR2004 -- three names fit a line
+    return (
+        f"refused, nothing was changed: {names}{more} changed outside since the last recorded state.\n"
+        "See `cas diff`. Say --on-external keep to record it and carry it through, or discard to drop it."
+    )

@@ -1,0 +1,87 @@
+"""The workspace at a glance, as text for a person: lines, as bytes to write."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from cli.terminal import Screen, shown_name
+
+# Nothing of the store is imported here: the start of `cas status` is measured.
+if TYPE_CHECKING:
+    from objstore import ExternalChange, PendingGroup, StatusReport
+
+__all__ = ["shown_edits", "shown_external", "status_text"]
+
+# With these, a status takes at most 24 lines, the height of the smallest terminal in use.
+PENDING_LINES: Final = 10
+EXTERNAL_LINES: Final = 4
+NUMBERS: Final = 12
+
+
+def status_text(report: "StatusReport", screen: Screen) -> Iterator[bytes]:
+    """Yield the workspace on one screen."""
+    yield screen.line(
+        f"{shown_name(report.root)}: {_count(report.edits, 'edit')} in "
+        f"{_count(report.conversations, 'conversation')}, "
+        f"{report.pending} pending, {report.accepted} accepted, {report.rejected} rejected"
+    )
+    yield from _pending_text(report.groups, screen)
+    if report.external:
+        yield screen.line()
+        yield screen.line("changed outside (see `cas diff`):")
+        for change in report.external[:EXTERNAL_LINES]:
+            kind = screen.paint(f"{shown_external(change):12}", "red")
+            yield screen.line(f"  {kind}  {shown_name(change.path)}")
+        if len(report.external) > EXTERNAL_LINES:
+            yield screen.line(f"  and {len(report.external) - EXTERNAL_LINES} more")
+    yield screen.line()
+    yield screen.line(f"store: {_size(report.store_bytes)} in {_count(report.blobs, 'blob')}")
+
+
+def shown_external(change: "ExternalChange") -> str:
+    """Return in a word how a file differs from its last recorded state."""
+    if change.found is None:
+        return "deleted"
+    if change.recorded is None:
+        return "created"
+    return "modified" if change.found != change.recorded else "mode changed"
+
+
+def _pending_text(groups: Sequence["PendingGroup"], screen: Screen) -> Iterator[bytes]:
+    if not groups:
+        return
+    yield screen.line()
+    yield screen.line("pending:")
+    first = {group.conversation: at for at, group in reversed(list(enumerate(groups)))}
+    groups = sorted(groups, key=lambda group: first[group.conversation])
+    width = min(40, max(len(shown_name(group.path)) for group in groups[:PENDING_LINES]))
+    conversation, left = None, PENDING_LINES
+    for at, group in enumerate(groups):
+        left -= 1 if group.conversation == conversation else 2
+        if left < 0:
+            yield screen.line(f"    and {_count(len(groups) - at, 'file')} more (see `cas log --status pending`)")
+            return
+        if group.conversation != conversation:
+            conversation = group.conversation
+            yield screen.line("  " + screen.paint(shown_name(conversation), bold=True))
+        counts = f"+{group.added} -{group.removed}"
+        yield screen.line(f"    {shown_name(group.path):{width}}  {counts:>9}  {shown_edits(group.seqs)}")
+
+
+def shown_edits(seqs: Sequence[int]) -> str:
+    """Return the numbers of some edits, cut short where there are many."""
+    if len(seqs) <= NUMBERS:
+        return " ".join(map(str, seqs))
+    return f"{' '.join(map(str, seqs[: NUMBERS - 2]))} ... {seqs[-1]} ({len(seqs)} edits)"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _size(count: int) -> str:
+    size = float(count)
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:  # noqa: PLR2004 -- SI prefixes
+            return f"{size:.1f} {unit}" if unit != "bytes" else f"{count} bytes"
+        size /= 1000
+    return f"{size:.1f} GB"

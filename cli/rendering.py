@@ -1,0 +1,267 @@
+"""Edits and diffs, as text for a person: lines, as bytes to write."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from cli.terminal import Screen, shown_name
+from objstore import (
+    BlobId,
+    Hunk,
+    Operation,
+    Origin,
+    Status,
+    Unit,
+    is_binary,
+    quoted_name,
+    split_lines,
+    unified_diff,
+)
+
+if TYPE_CHECKING:
+    from objstore import EditView, FileState, State, Workspace
+
+__all__ = [
+    "diff_text",
+    "edit_diff",
+    "edit_header",
+    "edit_row",
+    "shown_move",
+    "states_diff",
+]
+
+CONTEXT: Final = 3
+STATUS_COLOR: Final = {Status.PENDING: "yellow", Status.ACCEPTED: "green", Status.REJECTED: "red"}
+NO_NEWLINE: Final = b"\\ No newline at end of file"
+SIGN_COLOR: Final = {b"-": "red", b"+": "green", b"@": "cyan"}
+
+Blobs = Callable[[BlobId], bytes]
+"""Gives the bytes of a blob."""
+
+
+# ---- one edit
+
+
+def edit_row(view: "EditView", screen: Screen) -> Iterator[bytes]:
+    """Yield one edit as a line of a list, and on a second line the reason of the decision on it."""
+    edit = view.edit
+    status = screen.paint(f"{_status_word(view):9}", STATUS_COLOR[view.status])
+    counts = f"+{edit.added} -{edit.removed}"
+    name = shown_move(edit.source, edit.path)
+    origin = "" if edit.origin is Origin.AGENT else f"  ({edit.origin.value})"
+    yield screen.line(
+        f"{edit.seq:5}  {_moment(edit.time)}  {status}  {edit.operation.value:7}  {counts:>9}  {name}"
+        f"  {shown_name(edit.conversation)}{origin}"
+    )
+    if view.reason:
+        yield screen.line(f"{'':7}reason: {shown_name(view.reason)}")
+
+
+def edit_header(view: "EditView", screen: Screen) -> Iterator[bytes]:
+    """Yield what is known of one edit beside its diff."""
+    edit = view.edit
+    name = shown_move(edit.source, edit.path)
+    title = f"edit {edit.seq}  {edit.operation.value}  {name}  +{edit.added} -{edit.removed}"
+    yield screen.line(
+        screen.paint(title, bold=True) + "  " + screen.paint(_status_word(view), STATUS_COLOR[view.status])
+    )
+    facts = {
+        "id": view.id.hex(),
+        "conversation": shown_name(edit.conversation),
+        "call": str(edit.call),
+        "tool": shown_name(edit.tool),
+        "origin": "" if edit.origin is Origin.AGENT else edit.origin.value,
+        "time": _moment(edit.time, zone=True),
+        "before": _shown_state(edit.before),
+        "after": _shown_state(edit.after),
+        "reason": shown_name(view.reason) if view.reason else "",
+    } | {shown_name(key): shown_name(note) for key, note in sorted(edit.notes.items())}
+    for name, fact in facts.items():
+        if fact:
+            yield screen.line(f"{name:12}  {fact}")
+
+
+def edit_diff(view: "EditView", blobs: Blobs, screen: Screen, units: Iterable[Unit] | None = None) -> Iterator[bytes]:
+    """Yield the diff of one edit, each hunk under its own name and status (`12:1 pending`).
+
+    With `units`, only those hunks. The result is a unified diff: names stand where one may hold a remark.
+    """
+    edit = view.edit
+    wanted = set(range(len(view.units))) if units is None else {unit.hunk for unit in units}
+    before = None if edit.before is None else blobs(edit.before.blob)
+    after = None if edit.after is None else blobs(edit.after.blob)
+    old_name, new_name = os.fsdecode(edit.source or edit.path), os.fsdecode(edit.path)
+    if 0 in wanted and (view.whole or len(view.units) == 1):
+        label = _label(view, 0, screen)
+        for change in _whole_changes(view, before, after):
+            yield screen.line(f"{label}  {change}")
+    if before is None or after is None or _is_one_whole(before, after, edit.hunks):
+        if 0 in wanted:
+            yield from diff_text(before, after, old_name, new_name, screen)
+        return
+    hunks = list(enumerate(edit.hunks, 1))
+    if _newline_alone(before, after, edit.hunks):
+        hunks.append((0, _last_line(before, after)))
+    if wanted.isdisjoint(number for number, _ in hunks):
+        return
+    yield screen.line(screen.paint(f"--- {_diff_name('a', old_name)}", bold=True))
+    yield screen.line(screen.paint(f"+++ {_diff_name('b', new_name)}", bold=True))
+    old, new = split_lines(before), split_lines(after)
+    shown = 0
+    for at, (number, hunk) in enumerate(hunks):
+        following = hunks[at + 1][1].old_start if at + 1 < len(hunks) else len(old)
+        lead = min(CONTEXT, hunk.old_start - shown)
+        trail = min(CONTEXT, following - hunk.old_end)
+        shown = hunk.old_end
+        if number in wanted:
+            shown += trail
+            yield _hunk_head(hunk, lead, trail, _label(view, number, screen), screen)
+            yield from _side(b" ", old[hunk.old_start - lead : hunk.old_start], screen)
+            yield from _side(b"-", old[hunk.old_start : hunk.old_end], screen)
+            yield from _side(b"+", new[hunk.new_start : hunk.new_end], screen)
+            yield from _side(b" ", old[hunk.old_end : shown], screen)
+
+
+def shown_move(source: bytes | None, path: bytes) -> str:
+    """Return a file's name, with the one that it had before if it was moved."""
+    name = shown_name(os.fsdecode(path))
+    return name if source is None else f"{shown_name(os.fsdecode(source))} -> {name}"
+
+
+def _status_word(view: "EditView") -> str:
+    return "partly" if view.partly else view.status.value
+
+
+def _label(view: "EditView", hunk: int, screen: Screen) -> str:
+    status = view.units[hunk]
+    return f"{view.seq}:{hunk} {screen.paint(status.value, STATUS_COLOR[status])}"
+
+
+def _shown_state(state: "FileState | None") -> str:
+    return "(no file)" if state is None else f"{state.blob.hex()}  mode {state.mode:04o}"
+
+
+def _whole_changes(view: "EditView", before: bytes | None, after: bytes | None) -> Iterator[str]:
+    edit = view.edit
+    if edit.operation is Operation.MOVE:
+        yield f"move {shown_move(edit.source, edit.path)}"
+    if edit.before is None and edit.after is not None:
+        yield f"new file, mode {edit.after.mode:04o}"
+    elif edit.before is not None and edit.after is None:
+        yield "file deleted"
+    elif edit.before is not None and edit.after is not None and edit.before.mode != edit.after.mode:
+        yield f"mode {edit.before.mode:04o} -> {edit.after.mode:04o}"
+    if before is not None and after is not None and _newline_alone(before, after, edit.hunks):
+        yield "final newline " + ("added" if after.endswith(b"\n") else "removed")
+
+
+def _is_one_whole(before: bytes, after: bytes, hunks: Sequence[Hunk]) -> bool:
+    """Return whether the bytes changed as one: there are no lines to show, or too many."""
+    binary = is_binary(before) or is_binary(after)
+    return binary or (before != after and not hunks and not _newline_alone(before, after, hunks))
+
+
+def _newline_alone(before: bytes, after: bytes, hunks: Sequence[Hunk]) -> bool:
+    """Return whether the last line is the same but for its end: a change that no hunk holds."""
+    if not before or not after or before.endswith(b"\n") is after.endswith(b"\n"):
+        return False
+    return not hunks or hunks[-1].old_end < len(split_lines(before))
+
+
+def _last_line(before: bytes, after: bytes) -> Hunk:
+    return Hunk(len(split_lines(before)) - 1, 1, len(split_lines(after)) - 1, 1)
+
+
+def _hunk_head(hunk: Hunk, lead: int, trail: int, label: str, screen: Screen) -> bytes:
+    old = _span(hunk.old_start - lead, lead + hunk.old_count + trail)
+    new = _span(hunk.new_start - lead, lead + hunk.new_count + trail)
+    return screen.line(f"{screen.paint(f'@@ -{old} +{new} @@', 'cyan')} {label}")
+
+
+def _span(start: int, count: int) -> str:
+    # Lines are counted from 1; a span of none names the line before it.
+    return f"{start + 1 if count else start},{count}"
+
+
+def _side(sign: bytes, lines: Iterable[bytes], screen: Screen) -> Iterator[bytes]:
+    for line in lines:
+        yield _content_line(sign + line.removesuffix(b"\n"), screen)
+        if not line.endswith(b"\n"):
+            yield NO_NEWLINE + b"\n"
+
+
+def _content_line(line: bytes, screen: Screen) -> bytes:
+    shown = screen.content(line)
+    color = SIGN_COLOR.get(line[:1])
+    if screen.color and color is not None:
+        shown = screen.paint(shown.decode(), color).encode()
+    return shown + b"\n"
+
+
+# ---- diffs between two states
+
+
+def diff_text(
+    before: bytes | None,
+    after: bytes | None,
+    path_before: str,
+    path_after: str,
+    screen: Screen,
+    *,
+    modes: tuple[int, int] | None = None,
+) -> Iterator[bytes]:
+    """Yield the unified diff of a file, with the extended header lines of git for what no hunk can say.
+
+    None stands for no file. `modes` are the permission bits before and after.
+    """
+    header = [f"diff --git {_diff_name('a', path_before)} {_diff_name('b', path_after)}"]
+    mode_before, mode_after = modes or (0o644, 0o644)
+    if before is None:
+        header.append(f"new file mode 100{mode_after:03o}")
+    elif after is None:
+        header.append(f"deleted file mode 100{mode_before:03o}")
+    elif mode_before != mode_after:
+        header += [f"old mode 100{mode_before:03o}", f"new mode 100{mode_after:03o}"]
+    if before is not None and after is not None and path_before != path_after:
+        header += [f"rename from {_diff_name('', path_before)}", f"rename to {_diff_name('', path_after)}"]
+    for line in header:
+        yield screen.line(screen.paint(line, bold=True))
+    diff = unified_diff(
+        before,
+        after,
+        path_before=f"a/{path_before}",
+        path_after=f"b/{path_after}",
+    )
+    # Only b"\n" ends a line here; splitlines() would cut on CR too.
+    in_header = True
+    for row in diff.removesuffix(b"\n").split(b"\n") if diff else ():
+        in_header = in_header and row.startswith((b"--- ", b"+++ "))
+        yield screen.line(screen.paint(row.decode(), bold=True)) if in_header else _content_line(row, screen)
+
+
+def _diff_name(side: str, path: str) -> str:
+    # As `unified_diff` writes names, so that one reader understands both.
+    return quoted_name(f"{side}/{path}" if side else path).decode()
+
+
+def states_diff(workspace: "Workspace", before: "State", after: "State", screen: Screen) -> Iterator[bytes]:
+    """Yield the diff between two recorded states; nothing if they are the same."""
+    if (before.blob, before.mode, before.path) == (after.blob, after.mode, after.path):
+        return
+    yield from diff_text(
+        None if before.blob is None else workspace.blob(before.blob),
+        None if after.blob is None else workspace.blob(after.blob),
+        before.path or after.path or "before",
+        after.path or before.path or "after",
+        screen,
+        modes=(before.mode or after.mode, after.mode or before.mode),
+    )
+
+
+# ---- words
+
+
+def _moment(microseconds: int, *, zone: bool = False) -> str:
+    moment = datetime.fromtimestamp(microseconds / 1e6, UTC).astimezone()
+    return moment.strftime("%Y-%m-%d %H:%M:%S %z" if zone else "%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,184 @@
+"""The way out: colour, the pager, and text that can't pass for something else."""
+
+import os
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import IO, BinaryIO, Final
+
+import click
+
+__all__ = [
+    "EXACT",
+    "FOR_STDERR",
+    "OutputFailed",
+    "Screen",
+    "can_ask",
+    "flush",
+    "screen_for",
+    "shown_name",
+    "visible",
+    "write",
+]
+
+
+class OutputFailed(Exception):
+    """Standard output took no more: full disk, closed pipe, no such descriptor."""
+
+    def __init__(self, cause: OSError) -> None:
+        self.errno = cause.errno
+        super().__init__(f"The output could not be written: {cause.strerror or cause}")
+
+
+# ---- what is shown of hostile characters
+
+# Besides the control characters: line separators of Unicode, and the marks that turn the direction of text
+# around, with which one line can be made to read as another.
+TURNING: Final = (0x2028, 0x2029, 0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+CONTROL: Final = (*range(0x20), *range(0x7F, 0xA0))
+UNDECODED: Final = range(0xDC80, 0xDD00)  # how Python holds a byte that is not UTF-8
+SHORT: Final = {0x07: r"\a", 0x08: r"\b", 0x09: r"\t", 0x0A: r"\n", 0x0B: r"\v", 0x0C: r"\f", 0x0D: r"\r"}
+VISIBLE: Final = (
+    {code: f"\\x{code:02x}" for code in CONTROL}
+    | {code: f"\\u{code:04x}" for code in TURNING}
+    | {code: f"\\x{code - 0xDC00:02x}" for code in UNDECODED}
+    | SHORT
+)
+
+
+def visible(text: str, *, keep: str = "") -> str:
+    """Return `text` with every character that controls a terminal, and every undecoded byte, spelt out.
+
+    Characters in `keep` stay as they are.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return text.translate({code: shown for code, shown in VISIBLE.items() if chr(code) not in keep})
+
+
+def shown_name(path: str) -> str:
+    r"""Return `path` as it is, or in quotes with C escapes where it would mislead (as git does).
+
+    The spelling is unambiguous: a name with a quote or a backslash in it is quoted too.
+    """
+    if path and path.isprintable() and path == path.strip() and not any(c in path for c in '"\\'):
+        return path
+    escaped = visible(path.replace("\\", r"\\").replace('"', r"\""))
+    return f'"{escaped}"'
+
+
+# ---- writing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screen:
+    """How to write to standard output."""
+
+    color: bool
+    guarded: bool  # a person looks at it: control characters in files are spelt out instead of sent
+    terminal: bool  # it is a terminal: long output goes through a pager
+
+    def paint(self, text: str, color: str | None = None, *, bold: bool = False) -> str:
+        """Return `text`, coloured if colour is on."""
+        return click.style(text, fg=color, bold=bold or None) if self.color else text
+
+    def line(self, text: str = "") -> bytes:
+        """Return `text` and a line feed, as bytes to write."""
+        return text.encode("utf-8", "backslashreplace") + b"\n"
+
+    def content(self, line: bytes) -> bytes:
+        """Return a line out of a file, without its line feed, as bytes to write.
+
+        They are the exact bytes, unless a person is looking.
+        """
+        if not self.guarded:
+            return line
+        return visible(line.decode("utf-8", "surrogateescape"), keep="\t").encode()
+
+
+FOR_STDERR: Final = Screen(color=False, guarded=True, terminal=False)
+"""How to write to standard error: for a person, and plain."""
+
+EXACT: Final = Screen(color=False, guarded=False, terminal=False)
+"""How to write for a program: plain, and the bytes of files as they are."""
+
+
+def screen_for(color: str) -> Screen:
+    """Return how to write to standard output, given --color (auto, always or never)."""
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    colored = color == "always" or (color == "auto" and terminal and not plain)
+    return Screen(color=colored, guarded=terminal or colored, terminal=terminal)
+
+
+def can_ask() -> bool:
+    """Return whether a person is there to answer: both stdin and stderr are terminals."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
+
+
+def write(pieces: Iterable[bytes], *, paged: bool = False) -> None:
+    """Write `pieces` to standard output; with `paged`, through the pager if that is a terminal.
+
+    Raises OutputFailed.
+    """
+    if paged and sys.stdout is not None and sys.stdout.isatty() and _page(pieces):
+        return
+    out = _stdout()
+    for piece in pieces:
+        try:
+            out.write(piece)
+        except OSError as error:
+            raise OutputFailed(error) from error
+
+
+def flush() -> None:
+    """Hand what was written to the system. Raises OutputFailed."""
+    if sys.stdout is not None:
+        try:
+            sys.stdout.flush()
+        except OSError as error:
+            raise OutputFailed(error) from error
+
+
+def _stdout() -> BinaryIO:
+    if sys.stdout is None:
+        raise OutputFailed(OSError("standard output is closed"))
+    return sys.stdout.buffer
+
+
+def _page(pieces: Iterable[bytes]) -> bool:
+    """Show `pieces` in the pager; return False, with nothing taken from them, if there is none."""
+    import shlex
+    import shutil
+    import signal
+    import subprocess
+
+    wanted = os.environ.get("CAS_PAGER", os.environ.get("PAGER", "less -FRX"))
+    words = shlex.split(wanted)
+    program = shutil.which(words[0]) if words else None
+    if program is None or words[0] == "cat":
+        return False
+    # A plain `less` in PAGER has to behave as ours does; LESS of the person's own comes first.
+    environment = {"LESS": "FRX"} | dict(os.environ)
+    # The pager is the person's own choice, as with git or man.
+    with subprocess.Popen([program, *words[1:]], stdin=subprocess.PIPE, env=environment) as pager:  # noqa: S603
+        # Ctrl-C belongs to the pager while it is up.
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            _feed(pager.stdin, pieces)
+            pager.wait()
+        finally:
+            signal.signal(signal.SIGINT, before)
+    return True
+
+
+def _feed(pager: IO[bytes] | None, pieces: Iterable[bytes]) -> None:
+    if pager is None:
+        raise TypeError("a pager without a pipe")
+    try:
+        with pager:
+            for piece in pieces:
+                pager.write(piece)
+    except BrokenPipeError:
+        # The person has seen enough and left the pager: that is no failure.
+        return

@@ -1,0 +1,31 @@
+"""The catalogue: every tool by name, with what a client may know of it before calling it."""
+
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["TOOLS", "Traits"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """What a client may know of a tool before it calls it."""
+
+    title: str
+    read_only: bool = False
+    destructive: bool = False  # whether something may be gone afterwards that was there before
+    idempotent: bool = False  # whether the same call again changes nothing more
+    bare_errors: bool = False  # whether its failures are {"error": …} without "success": false
+
+
+TOOLS: Final = {
+    "read_file": Traits(title="Read a file", read_only=True, idempotent=True),
+    "read_text_file": Traits(title="Read a text file with line tags", read_only=True, idempotent=True),
+    "list_directory": Traits(title="List a directory", read_only=True, idempotent=True),
+    "create_directory": Traits(title="Create a directory", idempotent=True),
+    "write_file": Traits(title="Write a file", destructive=True, idempotent=True),
+    "edit_file_diff": Traits(title="Edit a file with a unified diff", destructive=True),
+    "multi_edit_text_file": Traits(title="Edit a file by exact strings", destructive=True, bare_errors=True),
+    "move_file": Traits(title="Move a file", destructive=True),
+    "delete_file": Traits(title="Delete a file", destructive=True, idempotent=True),
+}
+"""Every tool, as a method of `Tools`, in the order in which clients are told of them."""

@@ -1,0 +1,80 @@
+"""The directories that a server may work in: which of them a path belongs to, and the workspace there."""
+
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path, PurePath
+from threading import Lock
+from typing import Final
+
+from mcptools.display import shown
+from mcptools.failures import Failure, Kind
+from objstore import Workspace
+
+__all__ = ["Directories", "not_absolute"]
+
+
+class Directories:
+    """The allowed directories. Each becomes a workspace when a path in it is first asked for.
+
+    Which directory a path belongs to is decided here, by where its parent really is; whether it may be reached
+    there is decided by the workspace, which follows each path itself and trusts nothing that was said before.
+    """
+
+    def __init__(self, roots: Sequence[str]) -> None:
+        """Take the directories. Raises NotADirectoryError for one that is none."""
+        for root in roots:
+            if not Path(root).is_dir():
+                raise NotADirectoryError(root)
+        # The innermost first, so that a directory inside another is a workspace of its own.
+        self.roots: Final = tuple(sorted({os.path.realpath(root) for root in roots}, key=len, reverse=True))
+        self._open: dict[str, Workspace] = {}
+        self._lock = Lock()
+        self._closing = ExitStack()
+
+    def close(self) -> None:
+        """Close every workspace."""
+        self._closing.close()
+
+    def workspace_of(self, path: str) -> Workspace:
+        """Return the workspace that `path` belongs to; a relative one belongs to the only workspace.
+
+        Raises Failure, and what Workspace.init raises.
+        """
+        if not PurePath(path).is_absolute():
+            if len(self.roots) > 1:
+                raise not_absolute(path)
+            return self._workspace(self.roots[0])
+        try:
+            place = _place(path)
+        except ValueError as error:  # a NUL, or half a character
+            raise Failure(Kind.INVALID_REQUEST, f"Not a usable path: {shown(path)!r}", path=path) from error
+        for root in self.roots:
+            if place.is_relative_to(root):
+                return self._workspace(root)
+        raise Failure(
+            Kind.PERMISSION_DENIED,
+            f"Permission denied: {shown(path)}",
+            hint=f"It is outside the allowed directories: {', '.join(map(shown, self.roots))}",
+            path=path,
+        )
+
+    def _workspace(self, root: str) -> Workspace:
+        with self._lock:
+            workspace = self._open.get(root)
+            if workspace is None:
+                workspace = self._open[root] = self._closing.enter_context(Workspace.init(root))
+            return workspace
+
+
+def not_absolute(path: str) -> Failure:
+    """Return the refusal of a path that does not say which directory it is in."""
+    return Failure(Kind.INVALID_REQUEST, f"Path must be absolute: {shown(path)}", path=path)
+
+
+def _place(path: str) -> Path:
+    """Return where `path` really is, its last name not followed: a link in a directory is that directory's own."""
+    given = Path(path)
+    if given.name in {"", ".."}:
+        return Path(os.path.realpath(given))
+    return Path(os.path.realpath(given.parent)) / given.name

@@ -1,0 +1,112 @@
+"""Failures: everything a tool can refuse or fail with, as one list of codes and types, with facts to recover by."""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final
+
+from mcptools.display import shown
+from objstore import (
+    CasError,
+    DiskFull,
+    FileChanged,
+    FileExists,
+    FileMissing,
+    FileTooLarge,
+    PathError,
+    PathInvalid,
+    PathIsSymlink,
+    PathOutside,
+    PathReserved,
+    PermissionRefused,
+    StoreLocked,
+)
+
+__all__ = ["Failure", "Kind", "failure_of"]
+
+
+class Kind(Enum):
+    """What went wrong: a number (`code`) and a name (`type`), either of which a client may rely on.
+
+    The numbers are those of `multi_edit_text_file` and the names those of the patch tools, as far as these go.
+    """
+
+    FILE_NOT_FOUND = (-32001, "file_not_found")
+    PERMISSION_DENIED = (-32002, "permission_denied")
+    BINARY_FILE = (-32004, "binary_file")
+    STRING_NOT_FOUND = (-32010, "string_not_found")
+    STRING_AMBIGUOUS = (-32011, "string_ambiguous")
+    EDITS_CONFLICT = (-32012, "edits_conflict")
+    STALE_FILE = (-32020, "stale_file")
+    LOCKED = (-32023, "locked")
+    RESOURCE_LIMIT = (-32024, "resource_limit")
+    DISK_SPACE = (-32025, "disk_space_error")
+    SYMLINK = (-32026, "symlink_error")
+    ENCODING = (-32027, "encoding_error")
+    INVALID_PATCH = (-32029, "invalid_patch")
+    CONTEXT_MISMATCH = (-32030, "context_mismatch")
+    FILE_EXISTS = (-32031, "file_exists")
+    IO = (-32032, "io_error")
+    INVALID_REQUEST = (-32600, "invalid_request")
+    INTERNAL = (-32603, "internal_error")
+
+    @property
+    def code(self) -> int:
+        """Return the number."""
+        return self.value[0]
+
+    @property
+    def type(self) -> str:
+        """Return the name."""
+        return self.value[1]
+
+
+class Failure(Exception):
+    """A tool did not do what it was asked; no file changed."""
+
+    def __init__(self, kind: Kind, message: str, *, hint: str = "", **facts: object) -> None:
+        self.kind = kind
+        self.hint = hint  # a sentence that helps to mend the call; "": the message says it all
+        self.facts: Mapping[str, object] = facts
+        super().__init__(message)
+
+    def error(self) -> dict[str, object]:
+        """Return what structured content says of it: code, type, message, the hint if there is one, and the facts."""
+        hint = {"hint": self.hint} if self.hint else {}
+        return {"code": self.kind.code, "type": self.kind.type, "message": str(self), **hint, **self.facts}
+
+
+_KIND_OF: Final[Mapping[type[CasError], Kind]] = {
+    FileMissing: Kind.FILE_NOT_FOUND,
+    PathOutside: Kind.PERMISSION_DENIED,
+    PathReserved: Kind.PERMISSION_DENIED,
+    PermissionRefused: Kind.PERMISSION_DENIED,
+    PathInvalid: Kind.INVALID_REQUEST,
+    PathIsSymlink: Kind.SYMLINK,
+    FileTooLarge: Kind.RESOURCE_LIMIT,
+    FileChanged: Kind.STALE_FILE,
+    FileExists: Kind.FILE_EXISTS,
+    StoreLocked: Kind.LOCKED,
+    DiskFull: Kind.DISK_SPACE,
+}
+
+
+def failure_of(error: CasError, *paths: str) -> Failure:
+    """Return the failure that tells a client of `error`, which happened on the way to `paths`.
+
+    Of the paths, as the client spelt them, it names the one that the error is about.
+    """
+    kind = _KIND_OF.get(type(error), Kind.IO)
+    if not isinstance(error, PathError):
+        return Failure(kind, shown(str(error)))
+    path = next((path for path in paths if path == error.path or path.endswith(f"/{error.path}")), paths[0])
+    message = str(error)
+    if message.endswith(error.path):
+        message = message.removesuffix(error.path) + path
+    message = shown(message)
+    match error:
+        case PathOutside() | PathReserved():
+            return Failure(kind, f"Permission denied: {shown(path)}", hint=message, path=path)
+        case FileTooLarge():
+            return Failure(kind, message, path=path, size=error.size, limit=error.limit)
+        case _:
+            return Failure(kind, message, path=path)

@@ -1,0 +1,133 @@
+"""Refusals: why an edit does not apply to a file, told so that a model can mend its call."""
+
+from collections.abc import Sequence
+
+from mcptools.display import shown
+from mcptools.exact import AmbiguousString, EditsOverlap, MissingString
+from mcptools.failures import Failure, Kind
+from mcptools.nearest import Nearest, nearest
+from mcptools.unifieddiff import AmbiguousContext, ContextMismatch, InvalidPatch
+
+__all__ = [
+    "ambiguous_context",
+    "ambiguous_string",
+    "context_mismatch",
+    "edits_overlap",
+    "invalid_patch",
+    "missing_string",
+    "stale",
+]
+
+
+def missing_string(refusal: MissingString, old_string: str) -> Failure:
+    """Return the failure of an exact edit whose string does not occur."""
+    hints = []
+    facts: dict[str, object] = {}
+    if refusal.was_there:
+        hints.append("It was there before this call; an earlier edit of the call changed it.")
+    if refusal.nearest is not None:
+        hints.append(str(refusal.nearest))
+        facts["nearest"] = _facts(refusal.nearest)
+    return Failure(
+        Kind.STRING_NOT_FOUND,
+        f"Edit {refusal.index}: String not found: {shown(old_string)}",
+        hint=shown(" ".join(hints)),
+        edit_index=refusal.index,
+        **facts,
+    )
+
+
+def ambiguous_string(refusal: AmbiguousString, old_string: str) -> Failure:
+    """Return the failure of an exact edit whose string occurs more than once."""
+    return Failure(
+        Kind.STRING_AMBIGUOUS,
+        f"Edit {refusal.index}: String appears {refusal.count} times: {shown(old_string)}",
+        hint=f"It begins at {_lines(refusal.lines)}. Give more of the lines around the one that is meant.",
+        edit_index=refusal.index,
+        count=refusal.count,
+        lines=list(refusal.lines),
+    )
+
+
+def edits_overlap(refusal: EditsOverlap) -> Failure:
+    """Return the failure of an exact edit that takes in part of what an earlier one wrote."""
+    return Failure(
+        Kind.EDITS_CONFLICT,
+        f"Edit {refusal.index} conflicts with edit {refusal.prior}",
+        hint="Its old_string holds part of what that edit wrote, and more. Make one edit of the two.",
+        edit_index=refusal.index,
+        prior_index=refusal.prior,
+    )
+
+
+def invalid_patch(refusal: InvalidPatch) -> Failure:
+    """Return the failure of a text that is no unified diff of one file."""
+    return Failure(Kind.INVALID_PATCH, shown(str(refusal)), patch_line=refusal.line)
+
+
+def context_mismatch(refusal: ContextMismatch) -> Failure:
+    """Return the failure of a diff with a line that the file does not have."""
+    expected = _quotable(refusal.expected)
+    found = None if refusal.found is None else _quotable(refusal.found)
+    seen = "the end of the file" if found is None else f"'{found}'"
+    message = f"Context mismatch at line {refusal.line}: expected '{expected}' but found {seen}"
+    return Failure(
+        Kind.CONTEXT_MISMATCH,
+        message,
+        hint=_mismatch_hint(refusal),
+        line=refusal.line,
+        hunk=refusal.hunk,
+        patch_line=refusal.patch_line,
+        expected=expected,
+        found=found,
+    )
+
+
+def ambiguous_context(refusal: AmbiguousContext) -> Failure:
+    """Return the failure of a diff with a hunk that could be meant for several places."""
+    if refusal.places:
+        message = f"Context of hunk {refusal.hunk} matches more than once, and not at the stated line"
+        hint = f"It matches at {_lines(refusal.places)}. Correct the line number, or give more context."
+    else:
+        message = f"Hunk {refusal.hunk} has no line that can be checked against the file"
+        hint = "Give the lines around what it inserts as context."
+    return Failure(Kind.CONTEXT_MISMATCH, message, hint=hint, hunk=refusal.hunk, lines=list(refusal.places))
+
+
+def stale(path: str, file_hash: str) -> Failure:
+    """Return the failure of a change that would bury what the model has not seen."""
+    return Failure(
+        Kind.STALE_FILE,
+        f"File has changed since it was last read or written here: {shown(path)}",
+        hint="Read it again, so that nobody's work is lost, then decide.",
+        path=path,
+        file_hash=file_hash,
+    )
+
+
+def _mismatch_hint(refusal: ContextMismatch) -> str:
+    expected, found = refusal.expected, refusal.found
+    if not expected and found is not None:
+        return "The hunk ends the file there, or comes after one that belongs below it, but the file goes on."
+    if found is None:
+        return "The file has fewer lines than the patch says."
+    if expected == found + b"\n":
+        return r"The file has no newline there: put '\ No newline at end of file' below that line of the patch."
+    if found == expected + b"\n":
+        return r"The file has a newline there: leave out '\ No newline at end of file'."
+    near = nearest(found, expected)
+    if near is None:
+        return "Read the file again; the patch was made for another version."
+    return shown(f"They differ from column {near.column} on: {near.difference}.")
+
+
+def _facts(near: Nearest) -> dict[str, object]:
+    return {"line": near.line, "column": near.column, "text": shown(near.text), "difference": near.difference}
+
+
+def _lines(numbers: Sequence[int]) -> str:
+    return ("lines " if len(numbers) > 1 else "line ") + ", ".join(map(str, numbers))
+
+
+def _quotable(line: bytes) -> str:
+    return line.removesuffix(b"\n").decode("utf-8", "backslashreplace")

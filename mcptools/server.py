@@ -1,0 +1,222 @@
+"""The server: offers the tools over the Model Context Protocol, on standard input and output.
+
+It translates and nothing more: signatures into flat input schemas, answers into structured content and text,
+failures into results that a model can see. It is the only module that knows the protocol's SDK.
+"""
+
+import argparse
+import functools
+import inspect
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from importlib import metadata
+from typing import Any, Final, get_args, get_type_hints
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.tools import Tool
+from mcp_types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
+from pydantic import TypeAdapter, ValidationError
+
+from mcptools.answers import Answer
+from mcptools.catalogue import TOOLS, Traits
+from mcptools.directories import Directories
+from mcptools.failures import Failure, Kind
+from mcptools.session import Session
+from mcptools.tools import Limits, Tools
+
+__all__ = ["EditServer", "main"]
+
+_INSTRUCTIONS: Final = (
+    "Every change is recorded, and a person reviews it. The first change of a turn returns an mcp_conversation_id: "
+    "pass it with every further change of the same turn. A refused call has changed nothing; its hint says what to "
+    "mend."
+)
+_ERROR_SCHEMA: Final = {
+    "type": "object",
+    "description": "Of a failure: what went wrong, and facts that help to mend the call",
+    "properties": {
+        "code": {"type": "integer"},
+        "type": {"type": "string"},
+        "message": {"type": "string"},
+        "hint": {"type": "string"},
+    },
+    "required": ["code", "type", "message"],
+}
+_MAX_NAME: Final = 200
+"""Characters of a client's name and version that are recorded."""
+
+_log: Final = logging.getLogger(__name__)
+
+
+class EditServer(MCPServer):
+    """The tools of some directories, for one client."""
+
+    def __init__(self, directories: Directories, limits: Limits | None = None) -> None:
+        self._session = Session()
+        tools = Tools(directories, self._session, limits or Limits())
+        super().__init__(
+            "editledger",
+            title="editledger",
+            version=_version(),
+            instructions=_INSTRUCTIONS,
+            tools=[_tool(getattr(tools, name), traits) for name, traits in TOOLS.items()],
+            log_level="WARNING",
+        )
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Call a tool. What the SDK would tell in its own words, wrong arguments and crashes, is told as a failure."""
+        if context is not None:
+            self._session.client = _client(context)
+        traits = TOOLS.get(name)
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if traits is None:
+                raise
+            if isinstance(error.__cause__, ValidationError):
+                return _refused(_invalid_arguments(name, error.__cause__), traits)
+            _log.exception("Tool %r crashed", name)
+            crash = Failure(Kind.INTERNAL, f"{name} failed for a reason that is a fault of the server; see its log")
+            return _refused(crash, traits)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Serve the directories on the command line until standard input ends."""
+    parser = argparse.ArgumentParser(
+        prog="editledger",
+        description="Serve file tools for AI agents over the Model Context Protocol, on standard input and output. "
+        "Every change is recorded, for a person to review with `cas`.",
+    )
+    parser.add_argument("directories", nargs="*", metavar="DIR", help="a directory that tools may work in")
+    parser.add_argument("--version", action="version", version=_version())
+    given = parser.parse_args(argv).directories
+    if not given:
+        parser.error("no directory to work in: name at least one, as in `editledger DIR`")
+    try:
+        directories = Directories(given)
+    except NotADirectoryError as error:
+        parser.error(f"not a directory: {error}")
+    try:
+        EditServer(directories).run("stdio")
+    finally:
+        directories.close()
+
+
+def _version() -> str:
+    try:
+        return metadata.version("editledger")
+    except metadata.PackageNotFoundError:
+        return "unreleased"  # run from a source tree that is not installed
+
+
+def _client(context: Context[Any, Any]) -> dict[str, str]:
+    """Return what the client calls itself, as it is recorded with each change."""
+    params = context.request_context.session.client_params
+    if params is None:
+        return {}
+    named = {"client": params.client_info.name, "client_version": params.client_info.version}
+    return {key: value[:_MAX_NAME] for key, value in named.items() if value}
+
+
+# ---- results
+
+
+def _answered(answer: Answer[Any]) -> CallToolResult:
+    content = [TextContent(type="text", text=answer.text)]
+    if answer.notes:
+        content.append(TextContent(type="text", text="\n".join(answer.notes)))
+    return CallToolResult(content=list(content), structured_content=asdict(answer.content))
+
+
+def _refused(failure: Failure, traits: Traits) -> CallToolResult:
+    structured: dict[str, object] = {"error": failure.error()}
+    if not traits.bare_errors:
+        structured = {"success": False, **structured}
+    content = [TextContent(type="text", text=str(failure))]
+    if failure.hint:
+        content.append(TextContent(type="text", text=failure.hint))
+    return CallToolResult(content=list(content), structured_content=structured, is_error=True)
+
+
+def _invalid_arguments(name: str, error: ValidationError) -> Failure:
+    wrong = []
+    for found in error.errors(include_input=False, include_url=False):
+        where = ".".join(str(part) for part in found["loc"])
+        what = (
+            "unknown argument" if found["type"] in {"extra_forbidden", "unexpected_keyword_argument"} else found["msg"]
+        )
+        wrong.append(f"{where}: {what}")
+    message = f"Invalid arguments for {name}: {'; '.join(wrong)}"
+    return Failure(Kind.INVALID_REQUEST, message, arguments=wrong)
+
+
+# ---- tools
+
+
+def _tool(method: Callable[..., Answer[Any]], traits: Traits) -> Tool:
+    """Return a method of `Tools` as the SDK registers it."""
+
+    @functools.wraps(method)
+    def run(**arguments: Any) -> CallToolResult:  # noqa: ANN401 - checked against the signature before
+        try:
+            return _answered(method(**arguments))
+        except Failure as failure:
+            return _refused(failure, traits)
+
+    tool = Tool.from_function(
+        run,
+        title=traits.title,
+        description=inspect.getdoc(method),
+        annotations=ToolAnnotations(
+            title=traits.title,
+            read_only_hint=traits.read_only,
+            destructive_hint=traits.destructive,
+            idempotent_hint=traits.idempotent,
+            open_world_hint=False,
+        ),
+        structured_output=False,
+    )
+    arguments = tool.fn_metadata.arg_model
+    arguments.model_config["extra"] = "forbid"
+    arguments.model_rebuild(force=True)
+    tool.parameters = _described(_flat(arguments.model_json_schema()), method)
+    tool.fn_metadata.output_schema = _output_schema(method, traits)
+    return tool
+
+
+def _described(schema: dict[str, Any], method: Callable[..., object]) -> dict[str, Any]:
+    """Return an input schema with the words that stand beside the types in a method's signature."""
+    for name, hint in get_type_hints(method, include_extras=True).items():
+        words = [part for part in get_args(hint)[1:] if isinstance(part, str)]
+        if name in schema["properties"] and words:
+            schema["properties"][name]["description"] = words[0]
+    return schema
+
+
+def _output_schema(method: Callable[..., object], traits: Traits) -> dict[str, Any]:
+    """Return the schema of a tool's structured content: what it answers with, or what its failures say."""
+    (structured,) = get_args(get_type_hints(method)["return"])
+    schema = _flat(TypeAdapter(structured).json_schema(mode="serialization"))
+    schema["properties"]["error"] = _ERROR_SCHEMA
+    schema["required"] = [] if traits.bare_errors else ["success"]
+    return schema
+
+
+def _flat(schema: Mapping[str, Any], definitions: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return `schema` with every definition in its place, and without titles, which only repeat names."""
+    if definitions is None:
+        definitions = schema.get("$defs", {})
+    reference = schema.get("$ref")
+    if reference is not None:
+        schema = {**definitions[reference.removeprefix("#/$defs/")], **schema}
+    flat = {key: value for key, value in schema.items() if key not in {"$defs", "$ref", "title"}}
+    if "properties" in flat:
+        flat["properties"] = {name: _flat(part, definitions) for name, part in flat["properties"].items()}
+    if "items" in flat:
+        flat["items"] = _flat(flat["items"], definitions)
+    return flat

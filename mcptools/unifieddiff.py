@@ -1,0 +1,380 @@
+r"""Unified diffs of one file: read strictly, and applied to bytes only where every line says the truth.
+
+Every context line and every removed line of a hunk must be in the file, byte for byte; a hunk that has
+neither fits an empty file only. Hunks apply at the lines they state if all of them fit there; otherwise
+each must occur exactly once in the file, in order. Nothing is ever applied nearly. One difference is
+bridged, because models send LF whatever they read: where the patch has no CRLF at all, its line matches a
+file's line that differs from it only by ending in CRLF, and what such a hunk inserts takes the ending of
+the line that it replaces or stands beside.
+
+`unidiff` parses; what it passes over in silence is refused here: hunk headers without numbers, lines that
+belong to no hunk, lines of which it keeps a part. Sources: POSIX `diff -u`, "Unified Format"; GNU diff for
+the mark `\ No newline at end of file`.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, groupby, pairwise, repeat
+from typing import Final, TypeAlias
+
+from unidiff import Hunk as ParsedHunk
+from unidiff import PatchedFile, PatchSet, UnidiffParseError
+
+from mcptools.exact import Span
+
+__all__ = [
+    "AmbiguousContext",
+    "Applied",
+    "ContextMismatch",
+    "DiffOutcome",
+    "FilePatch",
+    "InvalidPatch",
+    "PatchHunk",
+    "PatchLine",
+    "apply_patch",
+    "parse_patch",
+]
+
+_HUNK_HEADER: Final = re.compile(r"@@ -\d{1,9}(,\d{1,9})? \+\d{1,9}(,\d{1,9})? @@.*", re.DOTALL)
+_NO_NEWLINE: Final = "\\ No newline at end of file"
+_NOT_LINES: Final = (
+    "rename from ",
+    "rename to ",
+    "copy from ",
+    "copy to ",
+    "old mode ",
+    "new mode ",
+    "new file mode ",
+    "deleted file mode ",
+    "Binary files ",
+    "GIT binary patch",
+)
+"""Beginnings of header lines that ask for more than a change of lines."""
+
+_NOWHERE: Final = "/dev/null"
+_MAX_PLACES: Final = 20
+"""Places that are told of a hunk that fits more than once."""
+
+
+class InvalidPatch(Exception):
+    """The text is not a unified diff of one file that can be read in only one way."""
+
+    def __init__(self, reason: str, line: int = 0) -> None:
+        self.reason = reason
+        self.line = line  # of the patch, from 1; 0: the patch as a whole
+        super().__init__(f"Invalid patch format: {reason}" + (f" at line {line}" if line else ""))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchLine:
+    """One line of a hunk's body."""
+
+    mark: str  # " " context, "-" removed, "+" added
+    text: bytes  # with its ending; the last of a file may have none
+    number: int  # in the patch, from 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchHunk:
+    """One hunk: where it says it belongs, and its lines."""
+
+    start: int  # zero-based line of the old text
+    lines: tuple[PatchLine, ...]
+
+    @property
+    def old(self) -> list[PatchLine]:
+        """Return the lines that the file must have."""
+        return [line for line in self.lines if line.mark != "+"]
+
+    @property
+    def new(self) -> list[PatchLine]:
+        """Return the lines that the file will have."""
+        return [line for line in self.lines if line.mark != "-"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilePatch:
+    """A unified diff of one file."""
+
+    source: str | None  # as the header names it; None: the patch creates the file
+    target: str | None  # None: the patch deletes the file
+    hunks: tuple[PatchHunk, ...]
+    bridges: bool  # whether its LF may stand for the file's CRLF: it has no CRLF of its own
+
+    @property
+    def added(self) -> int:
+        """Return how many lines it puts in."""
+        return sum(line.mark == "+" for hunk in self.hunks for line in hunk.lines)
+
+    @property
+    def removed(self) -> int:
+        """Return how many lines it takes out."""
+        return sum(line.mark == "-" for hunk in self.hunks for line in hunk.lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """Every hunk applied."""
+
+    content: bytes
+    spans: tuple[Span, ...]  # ascending; one for each run of changed lines
+    moved: tuple[int, ...]  # for each hunk, how many lines below the stated place it was applied
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextMismatch:
+    """A hunk fits neither where it says nor anywhere else; nothing was applied."""
+
+    hunk: int  # from 1
+    patch_line: int  # from 1: the first line of the hunk that the file does not have at the stated place
+    line: int  # from 1: the line of the file where it should be
+    expected: bytes  # what the patch says of it
+    found: bytes | None  # what the file has; None: the file ends before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AmbiguousContext:
+    """A hunk does not fit where it says, and fits more than once elsewhere; nothing was applied."""
+
+    hunk: int  # from 1
+    places: tuple[int, ...]  # lines of the file, from 1; (): it has no context to be found by
+
+
+DiffOutcome: TypeAlias = Applied | ContextMismatch | AmbiguousContext
+
+
+def parse_patch(patch: str) -> FilePatch:
+    """Return what `patch` says; its last line may lack an ending. Raises InvalidPatch."""
+    if not patch.isascii():
+        try:
+            patch.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidPatch("a character that UTF-8 can't encode") from error
+    if not patch.strip():
+        raise InvalidPatch("the patch is empty")
+    if not patch.endswith("\n"):
+        patch += "\n"
+    try:
+        files = PatchSet(patch)
+    except UnidiffParseError as error:
+        raise _refusal(str(error), patch) from error
+    if len(files) > 1:
+        raise InvalidPatch("more than one file; send a patch for each")
+    if not files:
+        raise InvalidPatch("missing --- header", 1)
+    file = files[0]
+    _check_all_was_read(file, patch)
+    if not file:
+        raise InvalidPatch("no hunks")
+    hunks = tuple(_hunk(parsed) for parsed in file)
+    _check_order(hunks)
+    return FilePatch(
+        source=None if file.source_file == _NOWHERE else file.source_file,
+        target=None if file.target_file == _NOWHERE else file.target_file,
+        hunks=hunks,
+        bridges=not any(line.text.endswith(b"\r\n") for hunk in hunks for line in hunk.lines),
+    )
+
+
+def apply_patch(content: bytes, patch: FilePatch) -> DiffOutcome:
+    """Return `content` with every hunk of `patch` applied, or the first hunk that does not fit."""
+    file = _File(content, bridges=patch.bridges)
+    stated = [hunk.start for hunk in patch.hunks]
+    if all(file.fits(hunk, at) for hunk, at in zip(patch.hunks, stated, strict=True)):
+        return _applied(file, patch.hunks, stated)
+    # Some line number is wrong, so none is believed.
+    places: list[int] = []
+    end = 0
+    for number, hunk in enumerate(patch.hunks, 1):
+        found = file.places(hunk) if hunk.old else []
+        if len(found) > 1 or not hunk.old:
+            return AmbiguousContext(hunk=number, places=tuple(at + 1 for at in found))
+        if not found or found[0] < end:
+            return _mismatch(file, hunk, number)
+        places.append(found[0])
+        end = found[0] + len(hunk.old)
+    return _applied(file, patch.hunks, places)
+
+
+# ---- reading
+
+
+def _refusal(reason: str, patch: str) -> InvalidPatch:
+    """Return unidiff's refusal in words that say what to mend."""
+    if reason.startswith("Unexpected hunk found"):
+        number = next(number for number, line in enumerate(patch.split("\n"), 1) if line.startswith("@@"))
+        return InvalidPatch("missing --- header before the hunk, or text between two hunks", number)
+    if reason.startswith("Target without source"):
+        return InvalidPatch("missing --- header before the +++ header")
+    if reason.startswith("Hunk is"):
+        return InvalidPatch(f"a {reason[0].lower()}{reason[1:]} by the counts in its @@ header")
+    return InvalidPatch(reason.strip())
+
+
+def _check_all_was_read(file: PatchedFile, patch: str) -> None:
+    """Refuse a patch with a line that unidiff ignored, or of which it kept only a part."""
+    read = {line.diff_line_no: line for hunk in file for line in hunk if line.diff_line_no is not None}
+    in_hunks = False
+    for number, raw in enumerate(patch.split("\n")[:-1], 1):
+        text = raw.removesuffix("\r")
+        line = read.get(number)
+        if line is not None:
+            if f"{raw}\n" not in {line.line_type + line.value, line.value}:
+                raise InvalidPatch("a line that is neither context, removed nor added", number)
+        elif _HUNK_HEADER.fullmatch(text):
+            in_hunks = True
+        elif raw.startswith("@@"):
+            raise InvalidPatch("a hunk header without line numbers", number)
+        elif in_hunks and text not in {"", _NO_NEWLINE}:
+            raise InvalidPatch("a line beyond the counts in its hunk's @@ header", number)
+        elif raw.startswith(_NOT_LINES):
+            raise InvalidPatch(f"only changes to lines can be applied, not {text!r}", number)
+
+
+def _hunk(parsed: ParsedHunk) -> PatchHunk:
+    lines: list[PatchLine] = []
+    for part in parsed:
+        if part.line_type in {" ", "-", "+"}:
+            text = part.value.encode()
+            lines.append(PatchLine(mark=part.line_type, text=text, number=part.diff_line_no or 0))
+        elif part.line_type == "\\":
+            if not lines or not lines[-1].text.endswith(b"\n"):
+                raise InvalidPatch("a mark for a missing newline without a line before it")
+            last = lines.pop()
+            lines.append(PatchLine(mark=last.mark, text=last.text[:-1], number=last.number))
+    start = parsed.source_start - (1 if parsed.source_length else 0)
+    hunk = PatchHunk(start=start, lines=tuple(lines))
+    first = lines[0].number if lines else 0
+    for side in (hunk.old, hunk.new):
+        for line in side[:-1]:
+            if not line.text.endswith(b"\n"):
+                raise InvalidPatch("a mark for a missing newline above the last line", line.number)
+    if all(line.mark == " " for line in lines):
+        raise InvalidPatch("a hunk that changes nothing", first)
+    if start < 0:
+        raise InvalidPatch("a hunk with lines that starts at line 0", first)
+    return hunk
+
+
+def _check_order(hunks: Sequence[PatchHunk]) -> None:
+    for number, (hunk, after) in enumerate(pairwise(hunks), 2):
+        if after.start < hunk.start + len(hunk.old):
+            raise InvalidPatch(f"hunk {number} begins before hunk {number - 1} ends")
+        if not all(line.text.endswith(b"\n") for line in hunk.lines):
+            raise InvalidPatch("a mark for a missing newline above the last hunk", hunk.lines[-1].number)
+
+
+# ---- fitting
+
+
+class _File:
+    """A file's lines, and where a hunk fits among them."""
+
+    def __init__(self, content: bytes, *, bridges: bool) -> None:
+        self.content = content
+        self.bridges = bridges
+        self.starts = [0, *(found.end() for found in re.finditer(b"\n", content))]
+        if self.starts[-1] != len(content):
+            self.starts.append(len(content))
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def line(self, index: int) -> bytes:
+        """Return line `index` (from 0) with its ending."""
+        return self.content[self.starts[index] : self.starts[index + 1]]
+
+    def has(self, index: int, text: bytes) -> bool:
+        """Return whether line `index` (from 0) is what a patch calls `text`."""
+        if index >= len(self):
+            return False
+        line = self.line(index)
+        return line == text or (self.bridges and line == _with_crlf(text))
+
+    def fits(self, hunk: PatchHunk, at: int) -> bool:
+        """Return whether the old lines of `hunk` stand at line `at`, and its new ones can replace them."""
+        old, new = hunk.old, hunk.new
+        end = at + len(old)
+        if not old:
+            return not len(self)
+        if end > len(self) or not all(self.has(at + i, line.text) for i, line in enumerate(old)):
+            return False
+        # Nothing may follow a line that lacks its newline.
+        return end == len(self) or not new or new[-1].text.endswith(b"\n")
+
+    def places(self, hunk: PatchHunk) -> list[int]:
+        """Return the lines (from 0) at which `hunk` fits, up to as many as are told."""
+        haystack = b"\n" + (self.content.replace(b"\r\n", b"\n") if self.bridges else self.content)
+        needle = b"\n" + b"".join(line.text for line in hunk.old)
+        places: list[int] = []
+        at = haystack.find(needle)
+        line, counted = 0, 0
+        while at >= 0 and len(places) < _MAX_PLACES:
+            line += haystack.count(b"\n", counted, at)
+            counted = at
+            if self.fits(hunk, line):
+                places.append(line)
+            at = haystack.find(needle, at + 1)
+        return places
+
+
+def _with_crlf(text: bytes) -> bytes:
+    return text[:-1] + b"\r\n" if text.endswith(b"\n") and not text.endswith(b"\r\n") else text
+
+
+def _mismatch(file: _File, hunk: PatchHunk, number: int) -> ContextMismatch:
+    """Return how `hunk` differs from what is at the place it states."""
+    for index, line in enumerate(hunk.old, hunk.start):
+        if not file.has(index, line.text):
+            found = file.line(index) if index < len(file) else None
+            return ContextMismatch(hunk=number, patch_line=line.number, line=index + 1, expected=line.text, found=found)
+    # Its old lines are there: its new last line has no newline while the file goes on, or it is out of order.
+    end = hunk.start + len(hunk.old)
+    return ContextMismatch(
+        hunk=number,
+        patch_line=hunk.lines[-1].number,
+        line=end + 1,
+        expected=b"",
+        found=file.line(end) if end < len(file) else None,
+    )
+
+
+# ---- applying
+
+
+def _applied(file: _File, hunks: Sequence[PatchHunk], places: Sequence[int]) -> Applied:
+    parts: list[bytes] = []
+    spans: list[Span] = []
+    old_at = new_at = 0
+    for hunk, place in zip(hunks, places, strict=True):
+        for start, end, added in _runs(file, hunk, place):
+            old_start, old_end = file.starts[start], file.starts[end]
+            parts += (file.content[old_at:old_start], added)
+            new_start = new_at + old_start - old_at
+            old_at, new_at = old_end, new_start + len(added)
+            spans.append((old_start, old_end, new_start, new_at))
+    parts.append(file.content[old_at:])
+    moved = tuple(place - hunk.start for hunk, place in zip(hunks, places, strict=True))
+    return Applied(content=b"".join(parts), spans=tuple(spans), moved=moved)
+
+
+def _runs(file: _File, hunk: PatchHunk, place: int) -> Iterator[tuple[int, int, bytes]]:
+    """Yield each run of changed lines: the lines it takes out (from 0, up to) and the text it puts in."""
+    bridged = any(file.line(place + i) != line.text for i, line in enumerate(hunk.old))
+    start = place
+    for changing, group in groupby(hunk.lines, key=lambda line: line.mark != " "):
+        lines = list(group)
+        end = start + sum(line.mark != "+" for line in lines)
+        if changing:
+            added = [line.text for line in lines if line.mark == "+"]
+            if bridged:
+                # Lines whose endings the added ones take: those they replace, else the one above, else below.
+                above = start - 1 if start > place else start
+                models = range(start, end) or range(above, above + 1)
+                added = [
+                    _with_crlf(text) if file.line(model).endswith(b"\r\n") else text
+                    for text, model in zip(added, chain(models, repeat(models[-1])), strict=False)
+                ]
+            yield start, end, b"".join(added)
+        start = end

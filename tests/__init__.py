@@ -1,0 +1,1 @@
+"""Tests of the store, the server, the command, and the house that they live in."""

@@ -1,0 +1,38 @@
+"""Run the benchmarks that are named, or all: `python -m tests.bench [write] [toggle] [status]`."""
+
+import sys
+from collections.abc import Callable
+from typing import Final
+
+from tests.bench.measure import Report
+from tests.bench.status import bench_status
+from tests.bench.toggle import bench_toggle
+from tests.bench.write import bench_write
+
+BENCHES: Final[dict[str, Callable[[Report], None]]] = {
+    "write": bench_write,
+    "toggle": bench_toggle,
+    "status": bench_status,
+}
+
+
+def main(names: list[str]) -> int:
+    """Run the benchmarks; return 2 for a name that there is not."""
+    unknown = set(names) - set(BENCHES)
+    if unknown:
+        print(f"No benchmark is called {', '.join(sorted(unknown))}; there are {', '.join(BENCHES)}.", file=sys.stderr)
+        return 2
+    reports = []
+    for name in names or BENCHES:
+        print(f"\n{name}: {BENCHES[name].__doc__}")
+        report = Report(name)
+        BENCHES[name](report)
+        reports.append(report)
+    print()
+    for report in reports:
+        print(report.line())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,58 @@
+"""How a benchmark times, compares and reports."""
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+__all__ = ["Report", "percentile", "timed", "timed_in_turn"]
+
+Milliseconds = float
+
+
+def timed(act: Callable[[int], object], rounds: int) -> list[Milliseconds]:
+    """Return how long each of `rounds` calls of `act(i)` took."""
+    return timed_in_turn({"": act}, rounds)[""]
+
+
+def timed_in_turn(acts: Mapping[str, Callable[[int], object]], rounds: int) -> dict[str, list[Milliseconds]]:
+    """Time several acts turn by turn, so that a slow moment of the machine falls on all of them."""
+    found: dict[str, list[Milliseconds]] = {name: [] for name in acts}
+    for i in range(rounds):
+        for name, act in acts.items():
+            began = time.perf_counter_ns()
+            act(i)
+            found[name].append((time.perf_counter_ns() - began) / 1e6)
+    return found
+
+
+def percentile(times: Sequence[Milliseconds], share: float) -> Milliseconds:
+    """Return the value below which `share` (0 to 1) of the times lie."""
+    ordered = sorted(times)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+
+
+@dataclass
+class Report:
+    """What one benchmark found."""
+
+    name: str
+    figures: dict[str, float] = field(default_factory=dict)
+
+    def times(self, what: str, times: Sequence[Milliseconds]) -> Milliseconds:
+        """Print and keep the median and the 99th percentile; return the median."""
+        middle, high = median(times), percentile(times, 0.99)
+        print(f"  {what:<52} p50 {middle:9.3f} ms   p99 {high:9.3f} ms   n {len(times)}")
+        self.figures[f"{what} p50 ms"] = round(middle, 4)
+        self.figures[f"{what} p99 ms"] = round(high, 4)
+        return middle
+
+    def ratio(self, what: str, value: float, target: str) -> None:
+        """Print and keep a ratio beside its target."""
+        print(f"  {what:<52} {value:9.3f}      target {target}")
+        self.figures[what] = round(value, 4)
+
+    def line(self) -> str:
+        """Return the machine-readable line."""
+        return "BENCH " + json.dumps({"bench": self.name, **self.figures}, sort_keys=True)

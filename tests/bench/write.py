@@ -1,0 +1,70 @@
+"""A durable tracked write, against git and against a write that nobody tracks."""
+
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from objstore import CallInfo, Operation, Workspace
+from tests.bench.measure import Report, timed, timed_in_turn
+
+__all__ = ["bench_write"]
+
+LINES: Final = 400
+ROUNDS: Final = 600
+GIT_ROUNDS: Final = 60
+
+
+def source(changed: int) -> bytes:
+    """Return a source file of 400 lines, one of which depends on `changed`."""
+    lines = [b"    value_%d = compute(%d, 'some text here')\n" % (i, i) for i in range(LINES)]
+    lines[changed * 7 % LINES] = b"    changed_%d = compute(%d)\n" % (changed, changed)
+    return b"".join(lines)
+
+
+def bench_write(report: Report) -> None:
+    """One line of a 400-line file changes: tracked, untracked (write, fsync, rename), git add and commit."""
+    # Beside this file, not in /tmp: that may be a memory file system, where a sync costs nothing.
+    with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix="bench-") as folder:
+        base = Path(folder)
+        tracked, untracked, shadow = (base / name for name in ("tracked", "untracked", "shadow"))
+        for where in (tracked, untracked, shadow):
+            where.mkdir()
+            (where / "a.py").write_bytes(source(0))
+
+        with Workspace.init(tracked) as workspace:
+
+            def write_tracked(i: int) -> None:
+                with workspace.call(CallInfo(tool="bench", conversation="bench")) as call:
+                    call.write("a.py", source(i + 1), operation=Operation.EDIT)
+                    call.commit()
+
+            def write_untracked(i: int) -> None:
+                fd = os.open(untracked / "a.py.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+                os.write(fd, source(i + 1))
+                os.fsync(fd)
+                os.close(fd)
+                os.rename(untracked / "a.py.new", untracked / "a.py")
+
+            def both(i: int) -> dict[str, list[float]]:
+                return timed_in_turn({"tracked": write_tracked, "untracked": write_untracked}, i)
+
+            both(50)
+            times = both(ROUNDS)
+
+        git = ["git", "-c", "user.name=b", "-c", "user.email=b@localhost", "-C", str(shadow)]
+        subprocess.run([*git, "init", "-q"], check=True)
+
+        def commit(i: int) -> None:
+            (shadow / "a.py").write_bytes(source(i + 1))
+            subprocess.run([*git, "add", "a.py"], check=True)
+            subprocess.run([*git, "commit", "-q", "-m", "edit"], check=True)
+
+        git_times = timed(commit, GIT_ROUNDS)
+
+    ours = report.times("tracked write through objstore", times["tracked"])
+    plain = report.times("untracked write + fsync + rename", times["untracked"])
+    theirs = report.times("git add + commit in a shadow repository", git_times)
+    report.ratio("tracked / untracked", ours / plain, "<= 1.5")
+    report.ratio("git / tracked", theirs / ours, ">= 15")

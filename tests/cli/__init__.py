@@ -1,0 +1,1 @@
+"""Tests of the command `cas`: the real program, as its own process, on real files."""

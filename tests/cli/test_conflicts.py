@@ -1,0 +1,132 @@
+"""A refused decision changes nothing and says which edit needs which, on which lines, and what can be done."""
+
+import pytest
+
+from objstore import Status
+from tests.cli.desk import Desk
+from tests.cli.test_review import looks
+
+PENDING, ACCEPTED, REJECTED = Status
+
+
+def replaced_twice(desk: Desk) -> None:
+    """Edit 3 changes the line that edit 2 wrote."""
+    desk.write("a", b"one\ntwo\nthree\n")
+    desk.edit("a", b"two", b"2")
+    desk.edit("a", b"2", b"II")
+
+
+def both_change(desk: Desk) -> None:
+    """Edit 3 changed the line that edit 2 had changed, which was rejected by then."""
+    desk.write("a", b"one\ntwo\nthree\n")
+    desk.edit("a", b"two", b"2")
+    desk.done("reject", "2")
+    desk.edit("a", b"two", b"II")
+
+
+def test_a_conflict_names_the_edits_the_lines_and_the_ways_out(desk: Desk) -> None:
+    replaced_twice(desk)
+    before = looks(desk.folder)
+    ran = desk.cas("reject", "2")
+    assert (ran.status, ran.out) == (1, b"")
+    assert ran.said == (
+        "cas: refused, nothing was changed: 1 conflict.\n"
+        "  edit 3 hunk 1 needs edit 2 (a:2)\n"
+        "    - 2\n"
+        "    + II\n"
+        "To reject what depends on it too:  cas reject --cascade 2\n"
+        "Or name them together:  cas reject 2 3\n"
+    )
+    assert looks(desk.folder) == before
+    assert set(desk.statuses().values()) == {PENDING}
+
+
+@pytest.mark.parametrize("words", [["reject", "--cascade", "2"], ["reject", "2", "3"]])
+def test_each_way_out_of_a_reject_works(desk: Desk, words: list[str]) -> None:
+    replaced_twice(desk)
+    desk.done(*words)
+    assert desk.bytes("a") == b"one\ntwo\nthree\n"
+    assert desk.statuses() == {"1:0": PENDING, "2:1": REJECTED, "3:1": REJECTED}
+
+
+def test_a_cascade_says_what_went_with_it(desk: Desk) -> None:
+    replaced_twice(desk)
+    dry = desk.done("reject", "--cascade", "2", "--dry-run").text
+    assert "Would reject edit 2.\nAlso hunk 3:1, which can't stand without.\n" in dry
+    assert desk.done("reject", "--cascade", "2", "--json").json()["changed"] == [
+        {"name": "2:1", "status": "rejected", "cascaded": False},
+        {"name": "3:1", "status": "rejected", "cascaded": True},
+    ]
+
+
+def test_accepting_what_needs_a_rejected_edit_names_it(desk: Desk) -> None:
+    replaced_twice(desk)
+    desk.done("reject", "2", "3")
+    ran = desk.cas("accept", "3")
+    assert ran.status == 1
+    assert "edit 3 hunk 1 needs edit 2" in ran.said
+    assert ran.said.endswith("To accept them together:  cas accept 3 2\n")
+    desk.done("accept", "3", "2")
+    assert desk.bytes("a") == b"one\nII\nthree\n"
+
+
+def test_accepting_into_a_changed_line_names_what_is_in_the_way(desk: Desk) -> None:
+    both_change(desk)
+    ran = desk.cas("accept", "2")
+    assert ran.status == 1
+    assert "both change the same lines (a:2)" in ran.said
+    assert ran.said.endswith("To make room first:  cas reject 3\n")
+    desk.done("reject", "3")
+    desk.done("accept", "2")
+    assert desk.bytes("a") == b"one\n2\nthree\n"
+
+
+def test_a_refused_undo_is_a_conflict_too(desk: Desk) -> None:
+    both_change(desk)
+    ran = desk.cas("undo")
+    assert ran.status == 1
+    assert "both change the same lines (a:2)" in ran.said
+    assert ran.said.endswith("one by one instead (`cas show EDIT`).\n")
+    assert desk.bytes("a") == b"one\nII\nthree\n"
+
+
+def test_a_dry_run_meets_the_same_conflict(desk: Desk) -> None:
+    replaced_twice(desk)
+    assert desk.cas("reject", "2", "--dry-run") == desk.cas("reject", "2")
+
+
+def test_json_of_a_conflict(desk: Desk) -> None:
+    replaced_twice(desk)
+    ran = desk.cas("reject", "2", "--json")
+    assert ran.status == 1
+    document = ran.json()
+    (conflict,) = document.pop("conflicts")
+    assert document == {
+        "outcome": "conflict",
+        "action": "reject",
+        "dry_run": False,
+        "decision": None,
+        "changed": [],
+        "files": [],
+        "recorded": [],
+        "external_changes": [],
+    }
+    assert conflict == {
+        "kind": "missing-target",
+        "unit": "3:1",
+        "needs": ["2:1"],
+        "file_path": str(desk.folder / "a"),
+        "line": 2,
+        "removed": "2\n",
+        "inserted": "II\n",
+        "message": "edit 3 hunk 1 needs edit 2 (a:2)",
+    }
+
+
+def test_long_lines_of_a_conflict_are_cut_short_and_harmless(desk: Desk) -> None:
+    desk.write("a", b"one\n")
+    desk.write("a", b"".join(b"\x1b[31mline %d\n" % number for number in range(20)))
+    desk.write("a", b"all new\n")
+    said = desk.cas("reject", "2").said
+    assert "    - \\x1b[31mline 7\n      and 12 more lines\n    + all new\n" in said
+    assert "\x1b" not in said

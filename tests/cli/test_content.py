@@ -1,0 +1,127 @@
+"""`cas diff` and `cas cat`: what stands in files, now and at any recorded moment."""
+
+import pytest
+from blake3 import blake3
+
+from tests.cli.desk import Desk
+
+WILD = b"CR\rCRLF\r\nNUL\0\xff\xfe last without newline"
+
+# ---- cat
+
+
+def test_cat_gives_the_exact_bytes_of_every_state(desk: Desk) -> None:
+    desk.write("a", WILD)
+    desk.write("a", b"second\n")
+    name = blake3(WILD).hexdigest()
+    for spelling in ("a@1", "a@2^", name, name[:8]):
+        assert desk.done("cat", spelling).out == WILD
+    assert desk.done("cat", "a").out == b"second\n"
+
+
+def test_cat_takes_the_names_that_a_file_had(desk: Desk) -> None:
+    desk.write("old", b"x\n")
+    desk.move("old", "new")
+    desk.edit("new", b"x", b"y")
+    assert desk.done("cat", "old@1").out == b"x\n"
+    assert desk.done("cat", "old@2^").out == b"x\n"
+    assert desk.done("cat", "new@2").out == b"x\n"
+    assert desk.done("cat", "new").out == b"y\n"
+
+
+def test_cat_reads_what_was_rejected(desk: Desk) -> None:
+    desk.write("a", b"unwanted\n")
+    desk.done("reject", "1")
+    assert not (desk.folder / "a").exists()
+    assert desk.done("cat", "a@1").out == b"unwanted\n"
+
+
+@pytest.mark.parametrize("state", ["a@1^", "a@2"])
+def test_cat_of_no_file_is_refused(desk: Desk, state: str) -> None:
+    desk.write("a", b"x\n")
+    desk.delete("a")
+    ran = desk.cas("cat", state)
+    assert (ran.status, ran.out) == (1, b"")
+    assert ran.said == "cas: There is no file a in this state.\n"
+
+
+def test_a_file_that_is_named_like_a_state_can_be_named(desk: Desk) -> None:
+    desk.write("a", b"a\n")
+    desk.write("a@1", b"not a\n")
+    desk.write("beef", b"not a blob\n")
+    assert desk.done("cat", "a@1").out == b"a\n"
+    assert desk.done("cat", "a@1@2").out == b"not a\n"
+    assert desk.done("cat", "beef").out == b"not a blob\n"
+    (desk.folder / "a@1").write_bytes(b"changed\n")
+    assert desk.done("diff", "a@1").out.endswith(b"-not a\n+changed\n")
+
+
+# ---- diff with the disk
+
+
+def test_diff_shows_what_changed_outside(desk: Desk) -> None:
+    for name in ("a", "sub/b", "sub/c"):
+        desk.write(name, b"1\n2\n3\n")
+    (desk.folder / "a").write_bytes(b"1\ntwo\n3\n")
+    (desk.folder / "sub" / "b").unlink()
+    (desk.folder / "sub" / "c").chmod(0o755)
+    changed = b"diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,3 +1,3 @@\n 1\n-2\n+two\n 3\n"
+    gone = (
+        b"diff --git a/sub/b b/sub/b\ndeleted file mode 100644\n--- a/sub/b\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-1\n-2\n-3\n"
+    )
+    mode = b"diff --git a/sub/c b/sub/c\nold mode 100644\nnew mode 100755\n"
+    assert desk.done("diff").out == changed + gone + mode
+    assert desk.done("diff", "a").out == changed
+    assert desk.done("diff", "sub").out == gone + mode
+    assert desk.done("diff", "sub/c", "a").out == changed + mode
+    assert [change["change"] for change in desk.done("diff", "--json").lines()] == [
+        "modified",
+        "deleted",
+        "mode changed",
+    ]
+    (only,) = desk.done("diff", "--json", "a").lines()
+    assert only["diff"] == changed.decode()
+
+
+def test_diff_of_an_untouched_workspace_is_empty(desk: Desk) -> None:
+    desk.write("a", b"x\n")
+    assert desk.done("diff").out == b""
+    assert desk.done("diff", "--json").out == b""
+
+
+def test_piped_diff_keeps_every_byte(desk: Desk) -> None:
+    desk.write("a", b"x\n")
+    (desk.folder / "a").write_bytes(b"\x1b[2Jcr\rbell\a\n\xff\xfe\n" + b"text " * 20)
+    assert b"+\x1b[2Jcr\rbell\a\n+\xff\xfe\n+text " in desk.done("diff").out
+
+
+# ---- diff of two states
+
+
+def test_diff_of_two_states(desk: Desk) -> None:
+    desk.write("a", b"1\n2\n")
+    desk.edit("a", b"2", b"two")
+    desk.edit("a", b"two", b"II")
+    whole = b"diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n 1\n-2\n+II\n"
+    assert desk.done("diff", "a@1", "a@3").out == whole
+    assert desk.done("diff", "a@2^", "a").out == whole
+    assert desk.done("diff", "a@1", "a@1").out == b""
+    assert b"+2\n" in desk.done("diff", "a@1^", "a@1").out
+    document = desk.done("diff", "a@1", "a@3", "--json").json()
+    assert document["diff"] == whole.decode()
+    assert document["path_before"] == document["path_after"] == str(desk.folder / "a")
+
+
+def test_diff_of_blobs_by_hash(desk: Desk) -> None:
+    desk.write("a", b"1\n")
+    desk.write("b", b"2\n")
+    before, after = (blake3(content).hexdigest()[:16] for content in (b"1\n", b"2\n"))
+    assert desk.done("diff", before, after).out.endswith(b"@@ -1 +1 @@\n-1\n+2\n")
+
+
+def test_diff_of_one_state_or_three_is_a_mistake(desk: Desk) -> None:
+    desk.write("a", b"1\n")
+    for names in (["a@1"], ["a@1", "a", "a"]):
+        ran = desk.cas("diff", *names)
+        assert (ran.status, ran.out) == (2, b"")
+        assert "A state is compared with one other" in ran.said

@@ -1,0 +1,243 @@
+"""How `cas` ends: every exit status, one or two lines on stderr, and no traceback unless asked for."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from objstore import CallInfo
+from tests.cli.desk import PATIENCE, PROGRAM, Desk, Ran, cas, environment
+
+# ---- 2: usage
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["unknown"],
+        ["status", "extra"],
+        ["status", "--unknown"],
+        ["--color", "sometimes", "status"],
+        ["-C", "no such folder", "status"],
+        ["accept"],
+        ["reject", "--all", "1"],
+        ["reject", "--all", "--file", "a"],
+        ["reject", "1", "--on-external", "guess"],
+        ["accept", "1", "--cascade"],
+        ["show"],
+        ["log", "-n", "0"],
+        ["log", "--status", "unheard"],
+        ["cat"],
+    ],
+)
+def test_a_senseless_command_line_is_status_2(desk: Desk, words: list[str]) -> None:
+    ran = desk.cas(*words)
+    assert (ran.status, ran.out) == (2, b"")
+    first, *rest = ran.said.splitlines()
+    assert first.startswith("cas: ")
+    assert len(rest) <= 1
+
+
+def test_without_a_command_the_help_is_shown(desk: Desk) -> None:
+    ran = desk.cas()
+    assert (ran.status, ran.out) == (2, b"")
+    assert "Usage: cas" in ran.said
+
+
+def test_help_lists_every_command(desk: Desk) -> None:
+    text = desk.done("--help").text
+    for name in "init status log show diff cat accept reject reset undo mcp demo".split():
+        assert f"\n  {name} " in text
+        assert f"Usage: cas {name}" in desk.done(name, "--help").text
+
+
+# ---- 1: refused
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["show", "99"], "No edit, hunk or conversation is named '99' here."),
+        (["show", "1:9"], "No edit, hunk or conversation is named '1:9' here."),
+        (["accept", "1:7"], "No hunk is named '1:7' here."),
+        (["reject", "99"], "No edit is named '99' here."),
+        (["reject", "--conversation", "nobody"], "No conversation is named 'nobody' here."),
+        (["reject", "--file", "unheard of"], "No file that an agent edited is named 'unheard of' here."),
+        (["log", "--conversation", "nobody"], "No conversation is named 'nobody' here."),
+        (["cat", "a@99"], "No edit is named '99' here."),
+        (["cat", "../outside"], "Path is outside the workspace: "),
+        (["cat", ".cas/index"], "Path is reserved for "),
+    ],
+)
+def test_an_unknown_name_is_status_1(desk: Desk, words: list[str], said: str) -> None:
+    desk.write("a", b"x\n")
+    ran = desk.cas(*words)
+    assert (ran.status, ran.out) == (1, b"")
+    assert ran.said.startswith(f"cas: {said}")
+    assert ran.said.count("\n") == 1
+
+
+def test_an_ambiguous_name_is_status_1_and_lists_what_it_may_mean(desk: Desk) -> None:
+    desk.write("a", b"x\n", conversation="conv_one")
+    desk.write("a", b"y\n", conversation="conv_other")
+    ran = desk.cas("show", "conv_o")
+    assert (ran.status, ran.out) == (1, b"")
+    assert "conv_one" in ran.said
+    assert "conv_other" in ran.said
+
+
+# ---- 10: no workspace
+
+
+def test_no_workspace_is_status_10(tmp_path: Path) -> None:
+    for words in (["status"], ["log"], ["reject", "1"], ["undo"], ["cat", "a"], ["diff"]):
+        ran = cas(*words, folder=tmp_path)
+        assert (ran.status, ran.out) == (10, b"")
+        assert ran.said == f"cas: No workspace at {tmp_path} or above it. Run `cas init` in the folder to record.\n"
+
+
+def test_the_workspace_is_found_upward(desk: Desk) -> None:
+    below = desk.folder / "sub" / "sub"
+    below.mkdir(parents=True)
+    assert cas("status", folder=below).text == desk.cas("status").text
+
+
+def test_the_workspace_can_be_named(desk: Desk, tmp_path: Path) -> None:
+    desk.write("sub/a", b"x\n")
+    here = desk.cas("status").text
+    named = str(desk.folder)
+    assert cas("-C", named, "status", folder=tmp_path).text == here
+    assert cas("status", "-C", named, folder=tmp_path).text == here
+    assert cas("-C", str(desk.folder / "sub"), "cat", "a", folder=tmp_path).out == b"x\n"
+    assert cas("status", folder=tmp_path, settings={"CAS_WORKSPACE": named}).text == here
+    assert cas("cat", "sub/a", folder=tmp_path, settings={"CAS_WORKSPACE": named}).out == b"x\n"
+    elsewhere = {"CAS_WORKSPACE": str(tmp_path / "nowhere")}
+    assert cas("-C", named, "status", folder=tmp_path, settings=elsewhere).text == here
+
+
+def test_init_makes_a_workspace_once(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    folder.mkdir()
+    done = Ran(status=0, out=f"Edits in {folder} are recorded.\n".encode(), err=b"")
+    assert cas("init", folder=folder) == done
+    assert cas("init", str(folder), folder=tmp_path) == done
+    assert cas("-C", str(folder), "init", folder=tmp_path) == done
+    assert [path.name for path in folder.iterdir()] == [".cas"]
+    assert cas("init", "missing", folder=tmp_path).status == 2
+
+
+# ---- 11: locked
+
+
+def test_a_store_that_stays_locked_is_status_11(desk: Desk) -> None:
+    desk.write("a", b"x\n")
+    # The patience of half a minute, cut short.
+    impatient = (
+        "import sys, objstore.journal as journal; journal._LOCK_WAIT_SECONDS = 0.2; "
+        "from cli.main import main; sys.exit(main())"
+    )
+    with desk.workspace() as workspace, workspace.call(CallInfo(tool="slow")):
+        ran = subprocess.run(
+            [sys.executable, "-P", "-c", impatient, "reject", "1"],
+            cwd=desk.folder,
+            env=environment({}),
+            capture_output=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert desk.cas("status").status == 0
+    assert (ran.returncode, ran.stdout) == (11, b"")
+    assert ran.stderr.startswith(b"cas: Another process has been writing for ")
+
+
+# ---- 130: interrupted
+
+
+def test_an_interrupt_is_status_130_without_a_word(desk: Desk) -> None:
+    desk.write("a", b"x\n")
+    with (
+        desk.workspace() as workspace,
+        workspace.call(CallInfo(tool="slow")),
+        subprocess.Popen(
+            [*PROGRAM, "reject", "1"],
+            cwd=desk.folder,
+            env=environment({}),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process,
+    ):
+        lock = os.fspath(desk.folder / ".cas")
+        while not any(lock in target for target in open_files(process.pid)):
+            assert process.poll() is None
+            time.sleep(0.005)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, out, err) == (130, b"", b"")
+
+
+def open_files(pid: int) -> list[str]:
+    """Return what a process has open."""
+    found = []
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            found.append(str(entry.readlink()))
+        except FileNotFoundError:  # closed meanwhile
+            continue
+    return found
+
+
+# ---- the unexpected
+
+
+def test_a_fault_of_ours_is_one_line_and_debug_shows_where(desk: Desk) -> None:
+    broken = (
+        "import sys, objstore.status as status; status.report = None; from cli.main import main; sys.exit(main())"
+    )
+
+    def run(*words: str) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            [sys.executable, "-P", "-c", broken, *words],
+            cwd=desk.folder,
+            env=environment({}),
+            capture_output=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+
+    plain = run("status")
+    assert (plain.returncode, plain.stdout) == (1, b"")
+    assert plain.stderr.startswith(b"cas: internal error: TypeError: ")
+    assert plain.stderr.count(b"\n") == 1
+    for words in (("status", "--debug"), ("--debug", "status")):
+        assert run(*words).stderr.startswith(b"Traceback")
+
+
+def test_damage_is_status_1(desk: Desk) -> None:
+    desk.write("a", b"a line of some length\n" * 20)
+    for segment in (desk.folder / ".cas").rglob("*"):
+        if segment.is_file() and segment.stat().st_size > 100 and segment.suffix not in {".db", ".sqlite"}:
+            content = bytearray(segment.read_bytes())
+            content[len(content) // 2] ^= 1
+            segment.write_bytes(content)
+    ran = desk.cas("cat", "a@1")
+    assert ran.status == 1
+    assert ran.out == b""
+    assert ran.said.startswith("cas: ")
+    assert "internal error" not in ran.said
+
+
+# ---- the server
+
+
+def test_mcp_replaces_the_process_with_the_server(desk: Desk) -> None:
+    (desk.folder / "mcptools").mkdir()
+    (desk.folder / "mcptools" / "__main__.py").write_text("raise SystemExit('the agent wrote this')")
+    (desk.folder / "json.py").write_text("raise SystemExit('the agent wrote this')")
+    ran = desk.cas("mcp", "--", "--help")
+    assert ran.status == 0
+    assert b"the agent wrote this" not in ran.out + ran.err
+    assert b"usage" in ran.out.lower()

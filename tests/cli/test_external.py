@@ -1,0 +1,128 @@
+"""Changes from outside: shown before a decision, then kept, discarded, or the decision is off."""
+
+import pytest
+
+from objstore import Origin, Status
+from tests.cli.desk import Desk
+from tests.cli.test_review import looks
+
+PENDING, ACCEPTED, REJECTED = Status
+
+
+def changed_outside(desk: Desk) -> None:
+    """Edit 2 changes the first line; then a person changes the last."""
+    desk.write("a", b"1\n2\n3\n")
+    desk.edit("a", b"1", b"one")
+    (desk.folder / "a").write_bytes(b"one\n2\nmine\n")
+
+
+def test_without_a_terminal_the_decision_is_off(desk: Desk) -> None:
+    changed_outside(desk)
+    before = looks(desk.folder)
+    ran = desk.cas("reject", "2")
+    assert (ran.status, ran.out) == (1, b"")
+    assert ran.said == (
+        "cas: refused, nothing was changed: a changed outside since the last recorded state.\n"
+        "See `cas diff`. Say --on-external keep to record it and carry it through, or discard to drop it.\n"
+    )
+    assert looks(desk.folder) == before
+    assert set(desk.statuses().values()) == {PENDING}
+    assert desk.cas("reject", "2", "--on-external", "abort") == ran
+
+
+def test_json_of_an_unsettled_change(desk: Desk) -> None:
+    changed_outside(desk)
+    ran = desk.cas("reject", "2", "--json")
+    assert ran.status == 1
+    document = ran.json()
+    assert document["outcome"] == "external-changes"
+    assert [change["change"] for change in document["external_changes"]] == ["modified"]
+
+
+def test_keep_records_the_change_and_carries_it_through(desk: Desk) -> None:
+    changed_outside(desk)
+    ran = desk.done("reject", "2", "--on-external", "keep")
+    assert ran.text == (
+        "Rejected edit 2.\nRecorded the change from outside to a as edit 3.\nRewrote a\n"
+    )
+    assert desk.bytes("a") == b"1\n2\nmine\n"
+    with desk.workspace() as workspace:
+        assert workspace.edit(3).edit.origin is Origin.EXTERNAL
+        assert workspace.external_changes() == ()
+
+
+def test_discard_goes_back_and_the_bytes_stay_retrievable(desk: Desk) -> None:
+    changed_outside(desk)
+    desk.done("reject", "2", "--on-external", "discard")
+    assert desk.bytes("a") == b"1\n2\n3\n"
+    assert desk.done("cat", "a@3").out == b"one\n2\nmine\n"
+
+
+@pytest.mark.parametrize("choice", ["keep", "discard"])
+def test_a_dry_run_shows_the_outcome_of_a_choice_and_records_nothing(desk: Desk, choice: str) -> None:
+    changed_outside(desk)
+    before = looks(desk.folder)
+    last = {"keep": " mine\n", "discard": "-mine\n+3\n"}[choice]
+    text = desk.done("reject", "2", "--dry-run", "--on-external", choice).text
+    assert text.endswith(f"@@ -1,3 +1,3 @@\n-one\n+1\n 2\n{last}")
+    assert looks(desk.folder) == before
+    assert len(desk.done("log", "--json").lines()) == 2
+
+
+def test_changes_in_other_files_do_not_stand_in_the_way(desk: Desk) -> None:
+    changed_outside(desk)
+    desk.write("b", b"x\n")
+    desk.done("reject", "3")
+    assert desk.bytes("a") == b"one\n2\nmine\n"
+
+
+# ---- asked on a terminal
+
+
+def test_on_a_terminal_the_diff_is_shown_and_enter_keeps(desk: Desk) -> None:
+    changed_outside(desk)
+    status, shown = desk.typed("reject", "2", typed="\n")
+    assert status == 0
+    question = shown.index("Keep (record and carry through), discard (go back), or abort? [K/d/a]")
+    assert shown.index("-3\n+mine\n") < question < shown.index("Rejected edit 2.")
+    assert desk.bytes("a") == b"1\n2\nmine\n"
+
+
+@pytest.mark.parametrize("typed", ["d\n", "what?\nD\n", "discard\n"])
+def test_on_a_terminal_d_discards(desk: Desk, typed: str) -> None:
+    changed_outside(desk)
+    status, _ = desk.typed("reject", "2", typed=typed)
+    assert status == 0
+    assert desk.bytes("a") == b"1\n2\n3\n"
+
+
+def test_on_a_terminal_a_aborts(desk: Desk) -> None:
+    changed_outside(desk)
+    before = looks(desk.folder)
+    status, shown = desk.typed("reject", "2", typed="a\n")
+    assert status == 1
+    assert "cas: refused, nothing was changed" in shown
+    assert looks(desk.folder) == before
+
+
+@pytest.mark.parametrize("key", ["\x03", "\x04"])
+def test_leaving_the_question_changes_nothing(desk: Desk, key: str) -> None:
+    changed_outside(desk)
+    before = looks(desk.folder)
+    status, shown = desk.typed_at("[K/d/a] ", lambda: key, "reject", "2")
+    assert status == 130
+    assert "Traceback" not in shown
+    assert looks(desk.folder) == before
+
+
+def test_what_changed_while_the_question_stood_is_not_overwritten(desk: Desk) -> None:
+    changed_outside(desk)
+
+    def meanwhile() -> str:
+        (desk.folder / "a").write_bytes(b"newer\n")
+        return "d\n"
+
+    status, shown = desk.typed_at("[K/d/a] ", meanwhile, "reject", "2")
+    assert status == 1
+    assert "changed on disk meanwhile" in shown
+    assert desk.bytes("a") == b"newer\n"

@@ -1,0 +1,217 @@
+"""`cas log` and `cas show`: the edits, as a list and one by one."""
+
+import hashlib
+import subprocess
+from pathlib import Path
+
+from blake3 import blake3
+
+from tests.cli.desk import Desk
+
+POEM = b"".join(b"line %d\n" % number for number in range(1, 31))
+
+
+def poem_with_two_hunks(desk: Desk) -> None:
+    desk.write("poem", POEM)
+    desk.write("poem", POEM.replace(b"line 3\n", b"LINE 3\n").replace(b"line 20\n", b"LINE 20\nmore\n"))
+
+
+def numbers(desk: Desk, *words: str) -> list[int]:
+    return [edit["seq"] for edit in desk.cas("log", "--json", *words).lines()]
+
+
+# ---- log
+
+
+def test_log_is_newest_first_and_reverse_turns_it(desk: Desk) -> None:
+    for name in ("a", "b", "c"):
+        desk.write(name, b"x\n")
+    assert numbers(desk) == [3, 2, 1]
+    assert numbers(desk, "--reverse") == [1, 2, 3]
+    assert numbers(desk, "-n", "2") == [3, 2]
+    assert numbers(desk, "-n", "2", "--reverse") == [2, 3]
+    assert [int(line.split()[0]) for line in desk.cas("log").text.splitlines()] == [3, 2, 1]
+
+
+def test_log_filters_hold_together(desk: Desk) -> None:
+    desk.write("a", b"x\n")
+    desk.write("a", b"y\n", conversation="conv_two")
+    desk.write("b", b"x\n", conversation="conv_two")
+    desk.done("accept", "2")
+    assert numbers(desk, "--conversation", "conv_two") == [3, 2]
+    assert numbers(desk, "--conversation", "conv_t") == [3, 2]
+    assert numbers(desk, "--file", "a") == [2, 1]
+    assert numbers(desk, "--status", "accepted") == [2]
+    assert numbers(desk, "--file", "a", "--status", "pending") == [1]
+    assert numbers(desk, "--file", "a", "--conversation", "conv_two", "--status", "accepted") == [2]
+
+
+def test_log_names_a_file_from_where_the_person_stands(desk: Desk) -> None:
+    desk.write("sub/a", b"x\n")
+    desk.write("a", b"x\n")
+    assert numbers(desk, "-C", str(desk.folder / "sub"), "--file", "../a") == [2]
+    assert numbers(desk, "-C", str(desk.folder / "sub"), "--file", str(desk.folder / "sub" / "a")) == [1]
+
+
+def test_log_of_nothing_prints_nothing(desk: Desk) -> None:
+    assert desk.cas("log") == desk.cas("log", "--json")
+    assert desk.cas("log").out == b""
+    assert desk.cas("log").status == 0
+
+
+def test_log_json_has_the_fields_of_the_edit_log(desk: Desk) -> None:
+    desk.write("a", b"one\ntwo\n")
+    desk.edit("a", b"two", b"2\n3")
+    desk.done("reject", "2", "--reason", "no digits")
+    second, first = desk.cas("log", "--json").lines()
+    assert list(first) == list(second)
+    assert (first["hash_before"], first["blob_before"], first["mode_before"]) == (None, None, None)
+    assert len(second.pop("edit_id")) == 64
+    assert second.pop("timestamp").endswith("Z")
+    assert second == {
+        "conversation_id": "conv_one",
+        "tool_call_index": 1,
+        "operation": "edit",
+        "file_path": str(desk.folder / "a"),
+        "source_path": None,
+        "tool_name": "edit_file_diff",
+        "status": "rejected",
+        "diff_file": None,
+        "checkpoint_file": None,
+        "hash_before": hashlib.sha256(b"one\ntwo\n").hexdigest(),
+        "hash_after": hashlib.sha256(b"one\n2\n3\n").hexdigest(),
+        "seq": 2,
+        "blob_before": blake3(b"one\ntwo\n").hexdigest(),
+        "blob_after": blake3(b"one\n2\n3\n").hexdigest(),
+        "mode_before": 0o644,
+        "mode_after": 0o644,
+        "origin": "agent",
+        "whole_file": None,
+        "hunks": [
+            {
+                "name": "2:1",
+                "status": "rejected",
+                "old_start": 1,
+                "old_count": 1,
+                "new_start": 1,
+                "new_count": 2,
+            }
+        ],
+        "lines_added": 2,
+        "lines_removed": 1,
+        "reason": "no digits",
+        "notes": {},
+    }
+
+
+def test_log_json_of_moves_and_deletes(desk: Desk) -> None:
+    desk.write("a", b"x\n")
+    desk.move("a", "b")
+    desk.delete("b")
+    delete, move, _ = desk.cas("log", "--json").lines()
+    assert (move["operation"], move["source_path"], move["file_path"], move["whole_file"]) == (
+        "move",
+        str(desk.folder / "a"),
+        str(desk.folder / "b"),
+        "pending",
+    )
+    assert (delete["operation"], delete["hash_after"], delete["blob_after"]) == ("delete", None, None)
+
+
+def test_log_with_patch_shows_each_diff(desk: Desk) -> None:
+    desk.write("a", b"x\n")
+    desk.edit("a", b"x", b"y")
+    text = desk.cas("log", "-p").text
+    assert "@@ -1,1 +1,1 @@ 2:1 pending\n-x\n+y\n" in text
+    assert text.index("+y") < text.index("+x")
+
+
+def test_the_reason_stands_under_the_edit(desk: Desk) -> None:
+    desk.write("a", b"x\n")
+    desk.done("reject", "1", "--reason", "not wanted")
+    assert "\n       reason: not wanted\n" in desk.cas("log").text
+
+
+# ---- show
+
+
+def test_show_numbers_the_hunks_and_gives_the_status_of_each(desk: Desk) -> None:
+    poem_with_two_hunks(desk)
+    desk.done("reject", "2:2")
+    text = desk.cas("show", "2").text
+    assert text.startswith("edit 2  replace  poem  +3 -2  partly\nid            ")
+    assert text.endswith(
+        "\n--- a/poem\n+++ b/poem\n"
+        "@@ -1,6 +1,6 @@ 2:1 pending\n line 1\n line 2\n-line 3\n+LINE 3\n line 4\n line 5\n line 6\n"
+        "@@ -17,7 +17,8 @@ 2:2 rejected\n line 17\n line 18\n line 19\n-line 20\n+LINE 20\n+more\n"
+        " line 21\n line 22\n line 23\n"
+    )
+
+
+def test_show_a_hunk_shows_that_hunk_alone(desk: Desk) -> None:
+    poem_with_two_hunks(desk)
+    ran = desk.cas("show", "2:2")
+    assert ran.text.count("@@ 2:") == 1
+    assert "2:2 pending" in ran.text
+    assert "LINE 3" not in ran.text
+    (edit,) = desk.cas("show", "2:2", "--json").json()["edits"]
+    assert [hunk["name"] for hunk in edit["hunks"]] == ["2:2"]
+    assert "LINE 20" in edit["diff"]
+    assert "LINE 3" not in edit["diff"]
+
+
+def test_show_a_conversation_shows_its_edits_in_order(desk: Desk) -> None:
+    desk.write("a", b"x\n", conversation="conv_two")
+    desk.write("b", b"y\n")
+    desk.write("c", b"z\n", conversation="conv_two")
+    document = desk.cas("show", "conv_tw", "--json").json()
+    assert list(document) == ["edits"]
+    assert [edit["seq"] for edit in document["edits"]] == [1, 3]
+    text = desk.cas("show", "conv_two").text
+    assert text.index("edit 1  create") < text.index("edit 3  create")
+    assert "edit 2" not in text
+
+
+def test_show_takes_the_beginning_of_an_id(desk: Desk) -> None:
+    desk.write("a", b"x\n")
+    name = desk.cas("log", "--json").lines()[0]["edit_id"]
+    assert desk.cas("show", name[:12]).text == desk.cas("show", "1").text
+
+
+def test_neighbouring_hunks_share_their_context_between_them(desk: Desk) -> None:
+    desk.write("a", b"1\n2\n3\n4\n5\n")
+    desk.write("a", b"one\n2\nthree\n4\n5\n")
+    assert desk.cas("show", "2").text.endswith(
+        "@@ -1,2 +1,2 @@ 2:1 pending\n-1\n+one\n 2\n@@ -3,3 +3,3 @@ 2:2 pending\n-3\n+three\n 4\n 5\n"
+    )
+
+
+def test_what_show_prints_is_a_patch(desk: Desk, tmp_path: Path) -> None:
+    before = b"1\n2\r\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\nlast"
+    after = b"0\n1\n2\r\n3\n4\nfive\n6\n8\n9\n10\n11\n12\nlast\n"
+    desk.write("a", before)
+    desk.write("a", after)
+    (tmp_path / "a").write_bytes(before)
+    patch = desk.cas("show", "2").out
+    subprocess.run(["patch", "--binary", "-p1"], cwd=tmp_path, input=patch, check=True, capture_output=True)
+    assert (tmp_path / "a").read_bytes() == after
+
+
+def test_show_says_what_no_hunk_can_say(desk: Desk) -> None:
+    desk.write("a", b"x")
+    desk.write("a", b"x\n")
+    desk.write("a", b"x\n", mode=0o755)
+    desk.move("a", "b")
+    desk.delete("b")
+    assert "1:0 pending  new file, mode 0644\n" in desk.cas("show", "1").text
+    assert "2:0 pending  final newline added\n" in desk.cas("show", "2").text
+    assert "@@ -1,1 +1,1 @@ 2:0 pending\n-x\n\\ No newline at end of file\n+x\n" in desk.cas("show", "2").text
+    assert "3:0 pending  mode 0644 -> 0755\n" in desk.cas("show", "3").text
+    assert "4:0 pending  move a -> b\n" in desk.cas("show", "4").text
+    assert "5:0 pending  file deleted\n" in desk.cas("show", "5").text
+
+
+def test_binary_files_are_not_shown_line_by_line(desk: Desk) -> None:
+    desk.write("a", b"\0\1\n")
+    desk.write("a", b"\0\2\n")
+    assert "Binary files a/a and b/a differ\n" in desk.cas("show", "2").text

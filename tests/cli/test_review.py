@@ -1,0 +1,299 @@
+"""`cas accept`, `reject`, `reset`, `undo`: a decision touches what it names and nothing else, and can be taken back."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from objstore import Action, Status
+from tests.cli.desk import Desk
+
+POEM = b"".join(b"line %d\n" % number for number in range(1, 31))
+TWO = POEM.replace(b"line 3\n", b"LINE 3\n").replace(b"line 20\n", b"LINE 20\nmore\n")
+PENDING, ACCEPTED, REJECTED = Status
+
+
+def two_hunks(desk: Desk) -> None:
+    desk.write("poem", POEM)
+    desk.write("poem", TWO)
+
+
+def looks(folder: Path) -> dict[str, tuple[int, int, int, bytes]]:
+    """Return what can be seen of every file outside the store: inode, mtime, mode and bytes."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and ".cas" not in path.parts:
+            seen = path.stat()
+            found[str(path.relative_to(folder))] = (seen.st_ino, seen.st_mtime_ns, seen.st_mode, path.read_bytes())
+    return found
+
+
+# ---- one edit, one hunk
+
+
+def test_rejecting_then_accepting_is_identity(desk: Desk) -> None:
+    two_hunks(desk)
+    desk.edit("poem", b"line 10\n", b"line X\n")
+    after = desk.bytes("poem")
+    desk.done("reject", "2")
+    assert desk.bytes("poem") == POEM.replace(b"line 10\n", b"line X\n")
+    desk.done("accept", "2")
+    assert desk.bytes("poem") == after
+    desk.done("reject", "2")
+    assert desk.bytes("poem") == POEM.replace(b"line 10\n", b"line X\n")
+
+
+def test_a_hunk_is_decided_alone(desk: Desk) -> None:
+    two_hunks(desk)
+    ran = desk.done("reject", "2:2")
+    assert ran.text == "Rejected hunk 2:2.\nRewrote poem\n"
+    assert desk.bytes("poem") == POEM.replace(b"line 3\n", b"LINE 3\n")
+    assert desk.statuses() == {"1:0": PENDING, "2:1": PENDING, "2:2": REJECTED}
+    desk.done("accept", "2")
+    assert desk.bytes("poem") == TWO
+    assert desk.statuses() == {"1:0": PENDING, "2:1": ACCEPTED, "2:2": ACCEPTED}
+
+
+def test_accepting_changes_no_file(desk: Desk) -> None:
+    two_hunks(desk)
+    before = looks(desk.folder)
+    assert desk.done("accept", "1", "2:1").text == "Accepted edit 1 and hunk 2:1.\nNo file changed.\n"
+    assert looks(desk.folder) == before
+    assert desk.statuses() == {"1:0": ACCEPTED, "2:1": ACCEPTED, "2:2": PENDING}
+
+
+def test_a_rejected_edit_leaves_other_files_alone(desk: Desk) -> None:
+    desk.write("a", b"x\n")
+    desk.write("b", b"x\n", mode=0o600)
+    desk.write("a", b"y\n")
+    (desk.folder / "never recorded").write_bytes(b"mine")
+    before = looks(desk.folder)
+    desk.done("reject", "3")
+    after = looks(desk.folder)
+    assert after.pop("a")[3] == b"x\n"
+    del before["a"]
+    assert after == before
+
+
+def test_reset_makes_pending_again_and_brings_back(desk: Desk) -> None:
+    desk.write("a", b"x\n")
+    desk.write("a", b"y\n")
+    desk.done("reject", "2")
+    assert desk.done("reset", "2").text == "Made pending again: edit 2.\nRewrote a\n"
+    assert desk.bytes("a") == b"y\n"
+    assert desk.statuses()["2:1"] is PENDING
+
+
+def test_moves_creations_and_deletions_toggle(desk: Desk) -> None:
+    desk.write("a", b"x\n")
+    desk.move("a", "b")
+    desk.delete("b")
+    assert desk.done("reject", "3").text == "Rejected edit 3.\nRestored b\n"
+    assert desk.bytes("b") == b"x\n"
+    assert desk.done("reject", "2").text == "Rejected edit 2.\nMoved b -> a\n"
+    assert desk.bytes("a") == b"x\n"
+    assert not (desk.folder / "b").exists()
+    assert desk.done("reject", "1").text == "Rejected edit 1.\nRemoved a\n"
+    assert looks(desk.folder) == {}
+    desk.done("accept", "1", "2")
+    assert desk.bytes("b") == b"x\n"
+
+
+def test_modes_toggle(desk: Desk) -> None:
+    desk.write("a", b"x\n")
+    desk.write("a", b"x\n", mode=0o755)
+    assert desk.done("reject", "2").text == "Rejected edit 2.\nChanged the mode of a (mode 0755 -> 0644)\n"
+    assert (desk.folder / "a").stat().st_mode & 0o7777 == 0o644
+
+
+def test_the_reason_and_the_reviewer_are_recorded(desk: Desk) -> None:
+    desk.write("a", b"x\n")
+    desk.done("reject", "1", "--reason", "not like this", LOGNAME="reviewer")
+    with desk.workspace() as workspace:
+        (view,) = workspace.decisions()
+    assert (view.decision.reason, view.decision.who, view.decision.action) == (
+        "not like this",
+        "reviewer",
+        Action.REJECT,
+    )
+
+
+def test_a_decision_that_holds_already_does_nothing(desk: Desk) -> None:
+    desk.write("a", b"x\n")
+    desk.done("accept", "1")
+    assert desk.done("accept", "1").text == "Nothing to do: already accepted.\n"
+    assert desk.done("accept", "1", "--json").json()["outcome"] == "nothing-to-do"
+    with desk.workspace() as workspace:
+        assert len(workspace.decisions()) == 1
+
+
+# ---- groups
+
+
+def three_conversations(desk: Desk) -> None:
+    desk.write("a", b"1\n", conversation="conv_one")
+    desk.write("b", b"1\n", conversation="conv_one")
+    desk.write("a", b"1\n2\n", conversation="conv_two")
+
+
+def test_a_conversation_is_decided_as_one(desk: Desk) -> None:
+    three_conversations(desk)
+    assert desk.done("accept", "--conversation", "conv_o").text.startswith("Accepted edits 1 2.\n")
+    desk.done("reject", "--conversation", "conv_two")
+    assert desk.statuses() == {"1:0": ACCEPTED, "2:0": ACCEPTED, "3:1": REJECTED}
+    assert desk.bytes("a") == b"1\n"
+
+
+def test_a_file_is_decided_as_one(desk: Desk) -> None:
+    three_conversations(desk)
+    desk.done("reject", "--file", "a")
+    assert desk.statuses() == {"1:0": REJECTED, "2:0": PENDING, "3:1": REJECTED}
+    assert not (desk.folder / "a").exists()
+
+
+def test_a_conversation_in_one_file(desk: Desk) -> None:
+    three_conversations(desk)
+    desk.done("accept", "--conversation", "conv_one", "--file", "a")
+    assert desk.statuses() == {"1:0": ACCEPTED, "2:0": PENDING, "3:1": PENDING}
+
+
+def test_names_add_to_a_group(desk: Desk) -> None:
+    three_conversations(desk)
+    desk.done("accept", "--conversation", "conv_two", "2")
+    assert desk.statuses() == {"1:0": PENDING, "2:0": ACCEPTED, "3:1": ACCEPTED}
+
+
+def test_accepting_all_leaves_what_was_rejected_rejected(desk: Desk) -> None:
+    two_hunks(desk)
+    desk.write("other", b"x\n")
+    desk.done("reject", "2:1", "3")
+    desk.done("accept", "--all")
+    assert desk.statuses() == {"1:0": ACCEPTED, "2:1": REJECTED, "2:2": ACCEPTED, "3:0": REJECTED}
+
+
+def test_rejecting_all_then_accepting_all_is_identity(desk: Desk) -> None:
+    three_conversations(desk)
+    desk.done("accept", "1")
+    before = {name: look[3] for name, look in looks(desk.folder).items()}
+    desk.done("reject", "--all")
+    assert looks(desk.folder) == {}
+    desk.done("accept", "--all")
+    assert {name: look[3] for name, look in looks(desk.folder).items()} == before
+
+
+def test_resetting_all_makes_everything_pending(desk: Desk) -> None:
+    three_conversations(desk)
+    desk.done("reject", "3")
+    desk.done("accept", "1")
+    desk.done("reset", "--all")
+    assert set(desk.statuses().values()) == {PENDING}
+
+
+def test_all_of_nothing_is_nothing_to_do(desk: Desk) -> None:
+    for action in ("accept", "reject", "reset"):
+        assert desk.done(action, "--all").text.startswith("Nothing to do")
+
+
+def test_a_group_leaves_what_a_person_typed(desk: Desk) -> None:
+    desk.write("a", b"1\n2\n3\n")
+    (desk.folder / "a").write_bytes(b"1\n2\n3\nmine\n")
+    desk.edit("a", b"1", b"one")
+    desk.edit("a", b"2", b"two")
+    assert [edit["origin"] for edit in desk.done("log", "--json", "--reverse").lines()] == [
+        "agent",
+        "external",
+        "agent",
+        "agent",
+    ]
+    ran = desk.cas("reject", "--file", "a")
+    assert ran.status == 1
+    assert "edit 2 hunk 1" in ran.said
+    desk.done("accept", "1")
+    desk.done("reset", "--all")
+    assert desk.statuses()["2:1"] is ACCEPTED
+
+
+# ---- undo
+
+
+def test_undo_takes_back_one_decision_after_the_other(desk: Desk) -> None:
+    two_hunks(desk)
+    desk.done("accept", "1")
+    desk.done("reject", "2:1")
+    desk.done("reject", "2:2")
+    assert desk.bytes("poem") == POEM
+    assert desk.done("undo").text == "Took back the decision on hunk 2:2.\nRewrote poem\n"
+    assert desk.bytes("poem") == POEM.replace(b"line 20\n", b"LINE 20\nmore\n")
+    desk.done("undo")
+    assert desk.bytes("poem") == TWO
+    assert desk.done("undo", "--json").json()["changed"] == [
+        {"name": "1:0", "status": "pending", "cascaded": False}
+    ]
+    assert set(desk.statuses().values()) == {PENDING}
+    ran = desk.cas("undo")
+    assert (ran.status, ran.out, ran.said) == (1, b"", "cas: No decision to take back.\n")
+
+
+# ---- dry run
+
+
+def test_a_dry_run_shows_the_diff_and_touches_nothing(desk: Desk) -> None:
+    two_hunks(desk)
+    before, journal = looks(desk.folder), looks(desk.folder / ".cas")
+    ran = desk.done("reject", "2:2", "--dry-run")
+    assert ran.text == (
+        "Dry run: nothing was changed.\n"
+        "Would reject hunk 2:2.\n"
+        "Would rewrite poem\n"
+        "diff --git a/poem b/poem\n--- a/poem\n+++ b/poem\n"
+        "@@ -17,8 +17,7 @@\n line 17\n line 18\n line 19\n-LINE 20\n-more\n+line 20\n line 21\n line 22\n line 23\n"
+    )
+    assert looks(desk.folder) == before
+    assert looks(desk.folder / ".cas") == journal
+    assert set(desk.statuses().values()) == {PENDING}
+
+
+def test_a_dry_run_shows_moves_modes_and_deletions(desk: Desk) -> None:
+    desk.write("a", b"x\n", mode=0o644)
+    desk.write("a", b"x\n", mode=0o755)
+    assert "old mode 100755\nnew mode 100644\n" in desk.done("reject", "2", "--dry-run").text
+    desk.move("a", "b")
+    move = desk.done("reject", "3", "--dry-run").text
+    assert "Would move b -> a\ndiff --git a/b b/a\nrename from b\nrename to a\n" in move
+    assert "deleted file mode 100755\n--- a/b\n+++ /dev/null\n" in desk.done("reject", "--all", "--dry-run").text
+    desk.delete("b")
+    assert "new file mode 100755\n--- /dev/null\n+++ b/b\n" in desk.done("reject", "4", "--dry-run").text
+
+
+@pytest.mark.parametrize("words", [["reject", "2"], ["reject", "--all"], ["undo"], ["accept", "1"]])
+def test_a_dry_run_says_what_the_decision_then_does(desk: Desk, words: list[str]) -> None:
+    two_hunks(desk)
+    desk.done("reject", "2:1")
+    dry = desk.done(*words, "--dry-run", "--json").json()
+    real = desk.done(*words, "--json").json()
+    assert dry.pop("dry_run") is True
+    assert real.pop("dry_run") is False
+    assert dry.pop("decision") is None
+    assert isinstance(real.pop("decision"), int)
+    for effect in dry["files"]:
+        assert isinstance(effect.pop("diff"), str)
+    assert dry == real
+
+
+def test_json_of_a_decision(desk: Desk) -> None:
+    desk.write("a", b"x\n")
+    desk.write("a", b"y\n")
+    document = desk.done("reject", "2", "--json").json()
+    (effect,) = document.pop("files")
+    assert document == {
+        "outcome": "decided",
+        "action": "reject",
+        "dry_run": False,
+        "decision": 1,
+        "changed": [{"name": "2:1", "status": "rejected", "cascaded": False}],
+        "recorded": [],
+        "conflicts": [],
+        "external_changes": [],
+    }
+    assert list(effect) == ["path_before", "path_after", "blob_before", "blob_after", "mode_before", "mode_after"]
+    assert effect["path_before"] == effect["path_after"] == os.fspath(desk.folder / "a")

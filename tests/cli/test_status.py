@@ -1,0 +1,99 @@
+"""`cas status`: the workspace on one screen, and as one JSON document."""
+
+from tests.cli.desk import Desk
+
+
+def test_an_empty_workspace_has_nothing_pending(desk: Desk) -> None:
+    ran = desk.cas("status")
+    assert (ran.status, ran.said) == (0, "")
+    assert f"{desk.folder}: 0 edits in 0 conversations, 0 pending, 0 accepted, 0 rejected" in ran.text
+
+
+def test_pending_edits_stand_under_their_conversation_and_file(desk: Desk) -> None:
+    desk.write("a.txt", b"1\n")
+    desk.write("b.txt", b"1\n2\n", conversation="conv_two")
+    desk.write("a.txt", b"one\n")
+    lines = desk.cas("status").text.splitlines()
+    assert lines[:7] == [
+        f"{desk.folder}: 3 edits in 2 conversations, 3 pending, 0 accepted, 0 rejected",
+        "",
+        "pending:",
+        "  conv_one",
+        "    a.txt      +2 -1  1 3",
+        "  conv_two",
+        "    b.txt      +2 -0  2",
+    ]
+
+
+def test_what_is_decided_is_counted_and_no_longer_pending(desk: Desk) -> None:
+    for number in range(3):
+        desk.write(f"{number}.txt", b"x\n")
+    desk.done("accept", "1")
+    desk.done("reject", "2")
+    text = desk.cas("status").text
+    assert "3 edits in 1 conversation, 1 pending, 1 accepted, 1 rejected" in text
+    assert "    2.txt      +1 -0  3\n" in text
+    assert "0.txt" not in text
+
+
+def test_changes_from_outside_are_listed_by_kind(desk: Desk) -> None:
+    for name in ("changed", "gone", "mode", "same"):
+        desk.write(name, b"x\n")
+    (desk.folder / "changed").write_bytes(b"y\n")
+    (desk.folder / "gone").unlink()
+    (desk.folder / "mode").chmod(0o755)
+    ran = desk.cas("status")
+    assert ran.status == 0
+    shown = ran.text.partition("changed outside (see `cas diff`):\n")[2].splitlines()[:4]
+    assert shown == ["  modified      changed", "  deleted       gone", "  mode changed  mode", ""]
+
+
+def test_a_crowded_workspace_still_fits_one_screen(desk: Desk) -> None:
+    for number in range(20):
+        desk.write(f"{number}.txt", b"x\n", conversation=f"conv_{number}")
+    for number in range(20):
+        (desk.folder / f"{number}.txt").write_bytes(b"y\n")
+    text = desk.cas("status").text
+    assert len(text.splitlines()) <= 24
+    assert "and 15 files more" in text
+    assert "  and 16 more" in text
+    assert len(desk.cas("status", "--json").json()["pending_groups"]) == 20
+
+
+def test_json_is_one_document_of_a_fixed_shape(desk: Desk) -> None:
+    desk.write("a.txt", b"1\n")
+    desk.write("b.txt", b"1\n")
+    desk.done("accept", "2")
+    (desk.folder / "b.txt").write_bytes(b"2\n")
+    document = desk.cas("status", "--json").json()
+    (change,) = document.pop("external_changes")
+    store = document.pop("store")
+    assert document == {
+        "workspace": str(desk.folder),
+        "edits": 2,
+        "pending": 1,
+        "accepted": 1,
+        "rejected": 0,
+        "conversations": 1,
+        "pending_groups": [
+            {
+                "conversation_id": "conv_one",
+                "file_path": str(desk.folder / "a.txt"),
+                "edits": [1],
+                "lines_added": 1,
+                "lines_removed": 0,
+            }
+        ],
+    }
+    assert set(store) == {"bytes", "blobs"}
+    assert store["bytes"] > 0
+    assert store["blobs"] == 1
+    blobs = change.pop("blob_recorded"), change.pop("blob_found")
+    assert change == {
+        "file_path": str(desk.folder / "b.txt"),
+        "change": "modified",
+        "mode_recorded": 0o644,
+        "mode_found": 0o644,
+    }
+    assert all(len(blob) == 64 for blob in blobs)
+    assert blobs[0] != blobs[1]

@@ -1,0 +1,226 @@
+"""The way out: colour, the pager, full disks and closed pipes, and names and bytes that try to deceive."""
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cli.terminal import shown_name, visible
+from tests.cli.desk import PATIENCE, PROGRAM, Desk, environment
+
+ESCAPE = "\x1b["
+COLORED = re.compile(r"\x1b\[[0-9;]*m")
+READING = [["status"], ["log"], ["log", "--json"], ["log", "-p"], ["show", "1"], ["diff"], ["cat", "a@1"], ["--help"]]
+
+
+def a_little_history(desk: Desk) -> None:
+    desk.write("a", b"1\n2\n3\n")
+    desk.edit("a", b"2", b"two")
+    (desk.folder / "a").write_bytes(b"1\ntwo\nthree\n")
+
+
+# ---- colour
+
+
+@pytest.mark.parametrize("words", [["status"], ["log"], ["show", "2"], ["diff"]])
+def test_colour_only_on_a_terminal(desk: Desk, words: list[str]) -> None:
+    a_little_history(desk)
+    plain = desk.done(*words).text
+    assert ESCAPE not in plain
+    colored = desk.typed(*words)[1]
+    assert ESCAPE in colored
+    assert COLORED.sub("", colored) == plain
+
+
+def test_colour_is_heard_from_flag_and_environment(desk: Desk) -> None:
+    a_little_history(desk)
+    assert ESCAPE in desk.done("--color", "always", "diff").text
+    assert ESCAPE in desk.done("diff", "--color=always", NO_COLOR="1").text
+    assert ESCAPE not in desk.typed("diff", NO_COLOR="1")[1]
+    assert ESCAPE in desk.typed("diff", NO_COLOR="")[1]
+    assert ESCAPE not in desk.typed("diff", TERM="dumb")[1]
+    assert ESCAPE not in desk.typed("diff", "--color", "never")[1]
+
+
+# ---- the pager
+
+
+@pytest.mark.parametrize("words", [["log"], ["show", "2"], ["diff"], ["diff", "a@1", "a@2"]])
+def test_long_output_goes_through_the_pager_on_a_terminal(desk: Desk, tmp_path: Path, words: list[str]) -> None:
+    a_little_history(desk)
+    pager = tmp_path / "pager"
+    pager.write_text("#!/bin/sh\necho PAGED $LESS\ncat\n")
+    pager.chmod(0o755)
+    status, shown = desk.typed(*words, PAGER=str(pager))
+    assert status == 0
+    assert shown.startswith("PAGED FRX\n")
+    assert desk.done(*words, PAGER=str(pager)).text == COLORED.sub("", shown.removeprefix("PAGED FRX\n"))
+
+
+def test_leaving_the_pager_early_is_no_failure(desk: Desk, tmp_path: Path) -> None:
+    desk.write("a", b"x\n" * 200_000)
+    pager = tmp_path / "pager"
+    pager.write_text("#!/bin/sh\nread line\necho \"$line\"\n")
+    pager.chmod(0o755)
+    status, shown = desk.typed("show", "1", CAS_PAGER=str(pager), PAGER="/nonexistent")
+    assert status == 0
+    assert COLORED.sub("", shown).startswith("edit 1  create  a")
+    assert "cas:" not in shown
+
+
+def test_less_is_the_pager_where_none_is_named(desk: Desk) -> None:
+    a_little_history(desk)
+    status, shown = desk.typed("show", "2", PAGER="less -FRX")
+    assert status == 0
+    assert "+two" in shown
+
+
+def test_without_a_pager_output_is_written_plainly(desk: Desk) -> None:
+    a_little_history(desk)
+    for missing in ("no-such-pager", ""):
+        status, shown = desk.typed("log", PAGER=missing)
+        assert status == 0
+        assert COLORED.sub("", shown) == desk.done("log").text
+
+
+# ---- full disk, closed pipe
+
+
+@pytest.mark.parametrize("words", READING)
+def test_a_full_disk_is_one_line_and_status_1(desk: Desk, words: list[str]) -> None:
+    a_little_history(desk)
+    with Path("/dev/full").open("wb") as full:
+        ran = subprocess.run(
+            [*PROGRAM, *words],
+            cwd=desk.folder,
+            env=environment({}),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=PATIENCE,
+            check=False,
+        )
+    assert ran.returncode == 1
+    assert ran.stderr.count(b"\n") == 1
+    assert ran.stderr.startswith(b"cas: ")
+    assert b"No space left on device" in ran.stderr
+
+
+@pytest.mark.parametrize("words", READING)
+def test_a_closed_pipe_ends_quietly(desk: Desk, words: list[str]) -> None:
+    a_little_history(desk)
+    reader, writer = os.pipe()
+    os.close(reader)
+    with subprocess.Popen(
+        [*PROGRAM, *words], cwd=desk.folder, env=environment({}), stdout=writer, stderr=subprocess.PIPE
+    ) as process:
+        os.close(writer)
+        _, said = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, said) == (141, b"")
+
+
+def test_no_stdout_and_no_stderr_at_all(desk: Desk) -> None:
+    a_little_history(desk)
+    shell = f"{' '.join(PROGRAM)} log >&- 2>&-"
+    ran = subprocess.run(["sh", "-c", shell], cwd=desk.folder, env=environment({}), timeout=PATIENCE, check=False)
+    assert ran.returncode == 1
+
+
+def test_a_decision_that_could_not_be_reported_still_holds(desk: Desk) -> None:
+    desk.write("a", b"x\n")
+    with Path("/dev/full").open("wb") as full:
+        ran = subprocess.run(
+            [*PROGRAM, "reject", "1"],
+            cwd=desk.folder,
+            env=environment({}),
+            stdout=full,
+            stderr=subprocess.DEVNULL,
+            timeout=PATIENCE,
+            check=False,
+        )
+    assert ran.returncode == 1
+    assert not (desk.folder / "a").exists()
+
+
+# ---- names
+
+HOSTILE = [
+    "new\nline",
+    "cr\rover",
+    "esc\x1b[2J\x1b[31m",
+    "tab\tbed",
+    'quote"d',
+    "back\\slash",
+    " spaces ",
+    "rtl\u202egnp.exe",
+    "\udcff not utf-8",
+    "-dash",
+    "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_name_cannot_forge_output(desk: Desk, name: str) -> None:
+    desk.write("plain", b"x\n", conversation=visible(name, keep="\\"))
+    desk.write(name.replace("/", "_"), b"x\n")
+    desk.edit(name.replace("/", "_"), b"x", b"y")
+    (desk.folder / name.replace("/", "_")).write_bytes(b"z\n")
+    patterns = {
+        "status": r"\S.*edits in .*|pending:|  conv_one|  \S.*|    .* \+\d+ -\d+  [\d ]+|changed outside.*|store: .*|",
+        "log": r" +\d+  2\d\d\d-.*  conv_one| +\d+  2\d\d\d-.*  plain  .*",
+        "diff": r'diff --git .*|--- "?a/.*|\+\+\+ "?b/.*|@@ -1 \+1 @@|-y|\+z',
+    }
+    for command, pattern in patterns.items():
+        out = desk.done(command).out
+        assert not re.search(rb"[\x00-\x08\x0b-\x1f\x7f]", out)
+        assert "\u202e" not in out.decode()
+        for line in out.decode().splitlines():
+            assert re.fullmatch(pattern, line), (command, line)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_are_whole_in_json(desk: Desk, name: str) -> None:
+    name = name.replace("/", "_")
+    desk.write(name, b"x\n")
+    out = desk.done("log", "--json").out
+    assert out.isascii()
+    assert out.count(b"\n") == 1
+    written = json.loads(out)["file_path"].rpartition("/")[2]
+    assert written == name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def test_a_hostile_name_in_an_error_is_one_line(desk: Desk) -> None:
+    ran = desk.cas("cat", "../new\nline\x1b[31m")
+    assert ran.status == 1
+    assert ran.said.count("\n") == 1
+    assert "\x1b" not in ran.said
+
+
+def test_names_are_spelt_unambiguously() -> None:
+    plain = ["a", "a b", "é", "日本", "a/b.txt", "a'b"]
+    assert [shown_name(name) for name in plain] == plain
+    odd = ["", "a\nb", "a\\nb", 'a"b', "a\tb", " a", "\x1b", "\udcff", "\u202e", "\\xff"]
+    shown = [shown_name(name) for name in odd]
+    assert len(set(shown)) == len(odd)
+    assert all(spelt.startswith('"') and spelt.isprintable() for spelt in shown)
+
+
+# ---- the bytes of files
+
+
+def test_on_a_terminal_control_characters_of_files_are_spelt_out(desk: Desk) -> None:
+    desk.write("a", b"x\n")
+    desk.write("a", b"\x1b[2Jwipe\rcr\ttab\n\xff\xc2\x9b31m\n\xe2\x80\xae turned\n" + b"text " * 20 + b"\n")
+    shown = COLORED.sub("", desk.typed("show", "2")[1])
+    assert "+\\x1b[2Jwipe\\rcr\ttab\n+\\xff\\x9b31m\n+\\u202e turned\n+text " in shown
+    assert b"+\x1b[2Jwipe\rcr\ttab\n" in desk.done("show", "2").out
+    assert "\\x1b[2J" in desk.done("show", "2", "--color", "always").text
+
+
+def test_a_removed_line_cannot_pass_for_a_header(desk: Desk) -> None:
+    desk.write("a", b"-- a/other\n++ b/other\n")
+    desk.write("a", b"x\n")
+    shown = desk.done("diff", "a@1", "a@2", "--color", "always").text
+    assert "\x1b[31m--- a/other\x1b[0m\n\x1b[31m-++ b/other\x1b[0m\n" in shown

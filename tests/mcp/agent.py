@@ -1,0 +1,108 @@
+"""An agent for tests: the official client, talking to a real server process over its standard streams."""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp_types import CallToolResult, Implementation, TextContent, Tool
+
+from objstore import EditView, Workspace
+
+REPOSITORY: Final = Path(__file__).resolve().parents[2]
+SECONDS_TO_ANSWER: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a tool call came back with."""
+
+    refused: bool
+    structured: dict[str, Any]
+    texts: list[str]
+
+    @property
+    def text(self) -> str:
+        """Return the first text, which is the document's message or content."""
+        return self.texts[0]
+
+    @property
+    def error(self) -> dict[str, Any]:
+        """Return what a failure says of itself."""
+        assert self.refused, self.structured
+        error: dict[str, Any] = self.structured["error"]
+        return error
+
+
+class Agent:
+    """One client with its server, and the first of the server's directories."""
+
+    def __init__(self, portal: BlockingPortal, client: Client, root: Path) -> None:
+        self.root = root
+        self._portal = portal
+        self._client = client
+
+    def tools(self) -> list[Tool]:
+        """Return what the server offers."""
+        return self._portal.call(self._client.list_tools).tools
+
+    def call(self, tool: str, **arguments: object) -> Result:
+        """Call a tool, and wait for what it says."""
+        return self.together([(tool, arguments)])[0]
+
+    def done(self, tool: str, **arguments: object) -> Result:
+        """Call a tool that has to succeed."""
+        result = self.call(tool, **arguments)
+        assert not result.refused, result.structured
+        return result
+
+    def together(self, calls: Sequence[tuple[str, Mapping[str, object]]]) -> list[Result]:
+        """Make calls at once, and wait for all of them."""
+        return self._portal.call(self._together, calls)
+
+    def history(self) -> list[EditView]:
+        """Return what the first directory's store has recorded."""
+        with Workspace.open(self.root) as workspace:
+            return workspace.edits()
+
+    async def _together(self, calls: Sequence[tuple[str, Mapping[str, object]]]) -> list[Result]:
+        results: dict[int, Result] = {}
+
+        async def one(index: int, tool: str, arguments: Mapping[str, object]) -> None:
+            with anyio.fail_after(SECONDS_TO_ANSWER):
+                results[index] = _result(await self._client.call_tool(tool, dict(arguments)))
+
+        async with anyio.create_task_group() as tasks:
+            for index, (tool, arguments) in enumerate(calls):
+                tasks.start_soon(one, index, tool, arguments)
+        return [results[index] for index in range(len(calls))]
+
+
+@contextmanager
+def connected(*roots: Path, mode: str = "auto") -> Iterator[Agent]:
+    """Start a server on directories, and connect to it. Whatever the server logs is a failure of the test."""
+    log = roots[0].parent / f"{roots[0].name}.log"
+    server = StdioServerParameters(
+        command=sys.executable, args=["-m", "mcptools", *map(str, roots)], cwd=REPOSITORY
+    )
+    with log.open("w") as errors, start_blocking_portal() as portal:
+        client = Client(
+            stdio_client(server, errors),
+            mode=mode,
+            client_info=Implementation(name="test agent", version="1.2.3"),
+        )
+        with portal.wrap_async_context_manager(client):
+            yield Agent(portal, client, roots[0])
+    assert log.read_text() == ""
+
+
+def _result(found: CallToolResult) -> Result:
+    texts = [part.text for part in found.content if isinstance(part, TextContent)]
+    assert len(texts) == len(found.content)
+    return Result(refused=bool(found.is_error), structured=dict(found.structured_content or {}), texts=texts)

@@ -1,0 +1,199 @@
+"""Exact-string edits: what they replace, what they leave, and how they refuse."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcptools.exact import (
+    AmbiguousString,
+    Edited,
+    EditsOverlap,
+    ExactOutcome,
+    LineRange,
+    MissingString,
+    Replacement,
+    apply_edits,
+)
+from objstore.hunks import hunks_fit, hunks_from_spans
+
+CONFIG = b'[server]\nhost = "localhost"\nport = 8080\n\n[app]\ndebug = false\n'
+
+
+def apply(content: bytes, *edits: tuple[bytes, bytes]) -> ExactOutcome:
+    return apply_edits(content, [Replacement(old=old, new=new) for old, new in edits])
+
+
+def edited(content: bytes, *edits: tuple[bytes, bytes]) -> Edited:
+    outcome = apply(content, *edits)
+    assert isinstance(outcome, Edited), outcome
+    return outcome
+
+
+def test_each_edit_finds_its_line_in_the_copy_just_before_it() -> None:
+    outcome = edited(
+        CONFIG,
+        (b"port = 8080", b"port = 3000"),
+        (b'host = "localhost"', b'host = "0.0.0.0"'),
+        (b"debug = false", b"debug = true"),
+    )
+    assert outcome.content == b'[server]\nhost = "0.0.0.0"\nport = 3000\n\n[app]\ndebug = true\n'
+    assert [(lines.start, lines.end) for lines in outcome.line_ranges] == [(3, 3), (2, 2), (6, 6)]
+
+
+def test_lines_added_by_an_edit_move_the_ranges_of_later_ones() -> None:
+    outcome = edited(b"a\nb\nc\n", (b"a\n", b"a\na2\na3\n"), (b"b\nc\n", b"d\n"))
+    assert outcome.content == b"a\na2\na3\nd\n"
+    assert outcome.line_ranges == (LineRange(start=1, end=1), LineRange(start=4, end=5))
+
+
+def test_an_edit_may_replace_all_that_an_earlier_one_wrote() -> None:
+    assert edited(b"AAA", (b"AAA", b"BBB"), (b"BBB", b"CCC")).content == b"CCC"
+
+
+def test_an_edit_may_change_a_part_of_what_an_earlier_one_wrote() -> None:
+    assert edited(b"<AAA>", (b"AAA", b"x y z"), (b"y", b"Y")).content == b"<x Y z>"
+
+
+def test_an_edit_beside_what_an_earlier_one_wrote_is_no_conflict() -> None:
+    assert edited(b"left right", (b"left", b"LEFT"), (b" right", b" RIGHT")).content == b"LEFT RIGHT"
+
+
+def test_an_edit_across_a_place_where_text_was_deleted_is_no_conflict() -> None:
+    assert edited(b"a-b", (b"-", b""), (b"ab", b"c")).content == b"c"
+
+
+@pytest.mark.parametrize(
+    ("content", "edits", "index", "prior"),
+    [
+        (b"one two", [(b"one", b"ONE"), (b"ONE two", b"x")], 1, 0),
+        (b"one two", [(b"two", b"TWO"), (b"ne TW", b"x")], 1, 0),
+        (b"one two six", [(b"six", b"SIX"), (b"two", b"TWO"), (b"e TW", b"x")], 2, 1),
+        (b"<A>", [(b"A", b"xBy"), (b"B", b"C"), (b"xC", b"z")], 2, 1),
+        (b"a b", [(b"a", b"A"), (b"b", b"B"), (b"A B", b"x")], 2, 0),
+    ],
+)
+def test_an_edit_that_takes_in_part_of_an_earlier_one_is_a_conflict(
+    content: bytes, edits: list[tuple[bytes, bytes]], index: int, prior: int
+) -> None:
+    assert apply(content, *edits) == EditsOverlap(index=index, prior=prior)
+
+
+def test_a_string_that_an_earlier_edit_changed_is_missing() -> None:
+    outcome = apply(b"foo", (b"foo", b"bar"), (b"foo", b"baz"))
+    assert isinstance(outcome, MissingString)
+    assert (outcome.index, outcome.was_there) == (1, True)
+
+
+def test_a_string_that_an_earlier_edit_doubled_is_ambiguous() -> None:
+    assert apply(b"A", (b"A", b"AA"), (b"A", b"B")) == AmbiguousString(index=1, count=2, lines=(1, 1))
+
+
+def test_a_string_that_overlaps_itself_is_ambiguous() -> None:
+    assert apply(b"aaa", (b"aa", b"b")) == AmbiguousString(index=0, count=2, lines=(1, 1))
+
+
+def test_an_ambiguous_string_is_told_with_its_count_and_its_lines() -> None:
+    assert apply(b"x = 1\ny = 2\nx = 1\n" * 2, (b"x = 1", b"x = 3")) == AmbiguousString(
+        index=0, count=4, lines=(1, 3, 4, 6)
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "old", "line", "column", "found", "wanted"),
+    [
+        (b"a\nfoo\xc2\xa0bar\n", b"foo bar", 2, 4, "\N{NO-BREAK SPACE}", " "),
+        (b"def f():\n\treturn 1\n", b"    return 1", 2, 1, "\t", " "),
+        (b"one\r\ntwo\r\n", b"one\ntwo\n", 1, 4, "\r", "\n"),
+        (b"LINE 1\nline 2\n", b"line 3", 2, 6, "2", "3"),
+        (b"port = 8080\n", b"port = 8080;", 1, 12, "\n", ";"),
+        (b"tail", b"tail\n", 1, 5, None, "\n"),
+        (b"caf\xe9 au lait", "café au lait".encode(), 1, 4, "\udce9", "é"),
+    ],
+)
+def test_a_missing_string_is_told_with_the_first_character_that_differs(
+    content: bytes, old: bytes, line: int, column: int, found: str | None, wanted: str
+) -> None:
+    outcome = apply(content, (old, b""))
+    assert isinstance(outcome, MissingString)
+    assert outcome.nearest is not None
+    near = outcome.nearest
+    assert (near.line, near.column, near.found, near.wanted) == (line, column, found, wanted)
+
+
+def test_a_string_unlike_anything_in_the_file_has_no_nearest_place() -> None:
+    outcome = apply(b"alpha\nbeta\n", (b"zzzzzzzz", b""))
+    assert isinstance(outcome, MissingString)
+    assert outcome.nearest is None
+
+
+# ---- laws
+
+some_bytes = st.lists(st.sampled_from([b"a", b"b", b"\n", b"\r", b"\0", b"\xff", b"ab\n"])).map(b"".join)
+
+
+@st.composite
+def calls(draw: st.DrawFn) -> tuple[bytes, list[tuple[bytes, bytes]]]:
+    """Draw a file, and edits of it whose old strings are cut out of the copy that they will meet."""
+    content = staged = draw(some_bytes)
+    edits: list[tuple[bytes, bytes]] = []
+    for _ in range(draw(st.integers(1, 6))):
+        start = draw(st.integers(0, len(staged)))
+        old = staged[start : start + draw(st.integers(1, 12))]
+        if old and staged.count(old) == 1:
+            edits.append((old, draw(some_bytes)))
+            staged = staged.replace(old, edits[-1][1])
+    return content, edits
+
+
+@given(calls())
+def test_edits_that_apply_are_plain_replacements_one_after_another(
+    call: tuple[bytes, list[tuple[bytes, bytes]]],
+) -> None:
+    content, edits = call
+    outcome = apply(content, *edits)
+    if isinstance(outcome, Edited):
+        staged = content
+        for old, new in edits:
+            assert staged.count(old) == 1
+            staged = staged.replace(old, new)
+        assert outcome.content == staged
+
+
+@given(calls())
+def test_every_byte_outside_the_spans_survives(call: tuple[bytes, list[tuple[bytes, bytes]]]) -> None:
+    content, edits = call
+    outcome = apply(content, *edits)
+    if isinstance(outcome, Edited):
+        rebuilt, at = b"", 0
+        for old_start, old_end, new_start, new_end in outcome.spans:
+            assert at <= old_start <= old_end
+            rebuilt += content[at:old_start]
+            assert len(rebuilt) == new_start
+            rebuilt += outcome.content[new_start:new_end]
+            at = old_end
+        assert rebuilt + content[at:] == outcome.content
+
+
+@given(calls())
+def test_the_spans_give_hunks_that_fit(call: tuple[bytes, list[tuple[bytes, bytes]]]) -> None:
+    content, edits = call
+    outcome = apply(content, *edits)
+    if isinstance(outcome, Edited):
+        hunks = hunks_from_spans(content, outcome.content, outcome.spans)
+        assert hunks_fit(content, outcome.content, hunks)
+
+
+@given(some_bytes, some_bytes.filter(bool))
+def test_a_string_that_does_not_stand_exactly_once_is_refused(content: bytes, old: bytes) -> None:
+    places = sum(content.startswith(old, at) for at in range(len(content)))
+    match apply(content, (old, b"new")):
+        case Edited():
+            assert places == 1
+        case MissingString():
+            assert places == 0
+        case AmbiguousString(count=count, lines=lines):
+            assert places > 1
+            assert 2 <= count <= places
+            assert len(lines) == min(places, 20)
+        case outcome:
+            raise AssertionError(outcome)

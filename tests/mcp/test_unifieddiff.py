@@ -1,0 +1,374 @@
+"""Unified diffs: what is read, what is refused, and what of a file survives."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from mcptools.unifieddiff import (
+    AmbiguousContext,
+    Applied,
+    ContextMismatch,
+    DiffOutcome,
+    InvalidPatch,
+    apply_patch,
+    parse_patch,
+)
+from objstore.hunks import hunks_fit, hunks_from_spans
+from objstore.unified import unified_diff
+
+HEAD = "--- a/f\n+++ b/f\n"
+ABC = b"a\nb\nc\n"
+
+
+def apply(content: bytes, hunks: str) -> DiffOutcome:
+    return apply_patch(content, parse_patch(HEAD + hunks))
+
+
+APPLIES = {
+    "a line replaced": (ABC, "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n", b"a\nB\nc\n"),
+    "counts of one left out": (b"b\n", "@@ -1 +1 @@\n-b\n+B\n", b"B\n"),
+    "a section heading behind the counts": (ABC, "@@ -2 +2 @@ def f():\n-b\n+B\n", b"a\nB\nc\n"),
+    "a line deleted": (ABC, "@@ -1,3 +1,2 @@\n a\n-b\n c\n", b"a\nc\n"),
+    "a line inserted": (ABC, "@@ -1,2 +1,3 @@\n a\n+x\n b\n", b"a\nx\nb\nc\n"),
+    "a line inserted above the first": (ABC, "@@ -1,1 +1,2 @@\n+x\n a\n", b"x\na\nb\nc\n"),
+    "a line inserted below the last": (ABC, "@@ -3,1 +3,2 @@\n c\n+d\n", b"a\nb\nc\nd\n"),
+    "all lines deleted": (ABC, "@@ -1,3 +0,0 @@\n-a\n-b\n-c\n", b""),
+    "lines put into an empty file": (b"", "@@ -0,0 +1,2 @@\n+a\n+b\n", b"a\nb\n"),
+    "two hunks": (
+        b"1\n2\n3\n4\n5\n6\n7\n8\n9\n",
+        "@@ -1,2 +1,3 @@\n 1\n+x\n 2\n@@ -8,2 +9,1 @@\n 8\n-9\n",
+        b"1\nx\n2\n3\n4\n5\n6\n7\n8\n",
+    ),
+    "additions above removals": (ABC, "@@ -2,1 +2,2 @@\n+x\n+y\n-b\n", b"a\nx\ny\nc\n"),
+    "removed lines that look like headers": (b"-- x\n", "@@ -1 +1 @@\n--- x\n+++ y\n", b"++ y\n"),
+    "an empty context line with its space": (b"a\n\nb\n", "@@ -1,3 +1,3 @@\n a\n \n-b\n+B\n", b"a\n\nB\n"),
+    "an empty context line without its space": (b"a\n\nb\n", "@@ -1,3 +1,3 @@\n a\n\n-b\n+B\n", b"a\n\nB\n"),
+    "no newline at the end of the patch": (ABC, "@@ -3,1 +3,2 @@\n c\n+d", b"a\nb\nc\nd\n"),
+    "blank lines below the patch": (ABC, "@@ -2 +2 @@\n-b\n+B\n\n\n", b"a\nB\nc\n"),
+    "a final newline kept missing": (
+        b"a\nb",
+        "@@ -1,2 +1,2 @@\n-a\n+A\n b\n\\ No newline at end of file\n",
+        b"A\nb",
+    ),
+    "a final newline added": (b"a\nb", "@@ -2 +2 @@\n-b\n\\ No newline at end of file\n+b\n", b"a\nb\n"),
+    "a final newline removed": (ABC, "@@ -3 +3 @@\n-c\n+c\n\\ No newline at end of file\n", b"a\nb\nc"),
+    "a missing newline on both sides": (
+        b"a\nb",
+        "@@ -2 +2 @@\n-b\n\\ No newline at end of file\n+c\n\\ No newline at end of file\n",
+        b"a\nc",
+    ),
+    "a line below one without its newline": (
+        b"a\nb",
+        "@@ -2 +2,2 @@\n-b\n\\ No newline at end of file\n+b\n+c\n",
+        b"a\nb\nc\n",
+    ),
+    "CRLF in file and patch": (b"a\r\nb\r\n", "@@ -1,2 +1,2 @@\n a\r\n-b\r\n+B\r\n", b"a\r\nB\r\n"),
+    "CRLF in every line of the patch": (
+        b"a\r\nb\r\n",
+        "@@ -1,2 +1,2 @@\r\n a\r\n-b\r\n+B\r\n",
+        b"a\r\nB\r\n",
+    ),
+    "CRLF in the file, LF in the patch": (
+        b"a\r\nb\r\nc\r\n",
+        "@@ -1,3 +1,4 @@\n a\n-b\n+B\n+x\n c\n",
+        b"a\r\nB\r\nx\r\nc\r\n",
+    ),
+    "CRLF in the file, LF inserted above the first line": (
+        b"a\r\n",
+        "@@ -1 +1,2 @@\n+x\n a\n",
+        b"x\r\na\r\n",
+    ),
+    "mixed endings, each line's own kept": (
+        b"a\nb\r\nc\nd\r\n",
+        "@@ -1,4 +1,5 @@\n a\n-b\n-c\n+B\n+C\n+x\n d\n",
+        b"a\nB\r\nC\nx\nd\r\n",
+    ),
+    "CRLF turned into LF on purpose": (b"a\r\nb\r\n", "@@ -1,2 +1,2 @@\n-a\r\n+a\n b\r\n", b"a\nb\r\n"),
+    "LF turned into CRLF on purpose": (b"a\nb\n", "@@ -1,2 +1,2 @@\n-a\n+a\r\n b\n", b"a\r\nb\n"),
+    "an LF hunk in a file with CRLF elsewhere": (
+        b"a\r\nb\nc\n",
+        "@@ -2,2 +2,2 @@\n-b\n+B\n c\n",
+        b"a\r\nB\nc\n",
+    ),
+    "a lone CR inside a line": (b"a\rz\nb\n", "@@ -1,2 +1,2 @@\n a\rz\n-b\n+B\n", b"a\rz\nB\n"),
+    "form feed, NEL and line separator are no line ends": (
+        "a\f\x85\u2028z\nb\n".encode(),
+        "@@ -1,2 +1,2 @@\n a\f\x85\u2028z\n-b\n+B\n",
+        "a\f\x85\u2028z\nB\n".encode(),
+    ),
+    "a byte order mark outside the hunk": (
+        b"\xef\xbb\xbfa\nb\n",
+        "@@ -2 +2 @@\n-b\n+B\n",
+        b"\xef\xbb\xbfa\nB\n",
+    ),
+    "a byte order mark inside the hunk": (
+        b"\xef\xbb\xbfa\nb\n",
+        "@@ -1,2 +1,2 @@\n \ufeffa\n-b\n+B\n",
+        b"\xef\xbb\xbfa\nB\n",
+    ),
+    "bytes that are not UTF-8 outside the hunk": (
+        b"\xff\xfe\nb\n",
+        "@@ -2 +2 @@\n-b\n+B\n",
+        b"\xff\xfe\nB\n",
+    ),
+    "at another line, where the hunk is unique": (
+        b"0\n0\na\nb\nc\n",
+        "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n",
+        b"0\n0\na\nB\nc\n",
+    ),
+    "at the stated line, though it fits elsewhere too": (
+        b"a\nb\na\nb\n",
+        "@@ -3,2 +3,2 @@\n a\n-b\n+B\n",
+        b"a\nb\na\nB\n",
+    ),
+    "CRLF, LF in the patch, at another line": (
+        b"0\r\na\r\nb\r\n",
+        "@@ -1,2 +1,2 @@\n a\n-b\n+B\n",
+        b"0\r\na\r\nB\r\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", APPLIES)
+def test_a_patch_that_tells_the_truth_applies(case: str) -> None:
+    content, hunks, wanted = APPLIES[case]
+    outcome = apply(content, hunks)
+    assert isinstance(outcome, Applied), outcome
+    assert outcome.content == wanted
+
+
+@pytest.mark.parametrize(
+    ("content", "hunks", "line", "expected", "found"),
+    [
+        pytest.param(ABC, "@@ -1,3 +1,3 @@\n x\n-b\n+B\n c\n", 1, b"x\n", b"a\n", id="context above"),
+        pytest.param(ABC, "@@ -1,3 +1,3 @@\n a\n-b\n+B\n x\n", 3, b"x\n", b"c\n", id="context below"),
+        pytest.param(ABC, "@@ -1,3 +1,3 @@\n a\n-x\n+B\n c\n", 2, b"x\n", b"b\n", id="removed line"),
+        pytest.param(ABC, "@@ -2,3 +2,3 @@\n b\n-c\n+C\n d\n", 4, b"d\n", None, id="beyond the end"),
+        pytest.param(b"a b\n", "@@ -1 +1 @@\n-a  b\n+x\n", 1, b"a  b\n", b"a b\n", id="white space counts"),
+        pytest.param(b"a\n", "@@ -1 +1 @@\n-a\r\n+x\r\n", 1, b"a\r\n", b"a\n", id="CRLF in the patch only"),
+        pytest.param(b"a", "@@ -1 +1 @@\n-a\n+x\n", 1, b"a\n", b"a", id="the file has no final newline"),
+        pytest.param(
+            ABC, "@@ -3 +3 @@\n-c\n\\ No newline at end of file\n+x\n", 3, b"c", b"c\n", id="the file has one"
+        ),
+        pytest.param(
+            ABC,
+            "@@ -2 +2 @@\n-b\n+x\n\\ No newline at end of file\n",
+            3,
+            b"",
+            b"c\n",
+            id="no end in the middle",
+        ),
+        pytest.param(
+            b"\xef\xbb\xbfa\n", "@@ -1 +1 @@\n-a\n+x\n", 1, b"a\n", b"\xef\xbb\xbfa\n", id="byte order mark"
+        ),
+        pytest.param(
+            b"2\n1\n",
+            "@@ -5 +5 @@\n-1\n+x\n@@ -7 +7 @@\n-2\n+y\n",
+            7,
+            b"2\n",
+            None,
+            id="hunks in another order",
+        ),
+    ],
+)
+def test_a_patch_whose_lines_are_not_the_files_is_refused(
+    content: bytes, hunks: str, line: int, expected: bytes, found: bytes | None
+) -> None:
+    outcome = apply(content, hunks)
+    assert isinstance(outcome, ContextMismatch), outcome
+    assert (outcome.line, outcome.expected, outcome.found) == (line, expected, found)
+
+
+def test_a_hunk_that_fits_twice_and_not_where_it_says_is_refused() -> None:
+    outcome = apply(b"0\na\nb\na\nb\n", "@@ -1,2 +1,2 @@\n a\n-b\n+B\n")
+    assert outcome == AmbiguousContext(hunk=1, places=(2, 4))
+
+
+def test_once_a_line_number_is_wrong_none_is_believed() -> None:
+    # The first hunk has moved, so that the second fits at its stated line is chance.
+    outcome = apply(b"0\n1\na\nx\na\n", "@@ -1 +1 @@\n-1\n+2\n@@ -3 +3 @@\n-a\n+A\n")
+    assert outcome == AmbiguousContext(hunk=2, places=(3, 5))
+
+
+@pytest.mark.parametrize("hunk", ["@@ -2,0 +3,1 @@\n+x\n", "@@ -0,0 +1,1 @@\n+x\n"])
+def test_a_hunk_without_a_line_to_check_fits_an_empty_file_only(hunk: str) -> None:
+    assert apply(ABC, hunk) == AmbiguousContext(hunk=1, places=())
+
+
+def test_a_moved_hunk_says_how_far() -> None:
+    outcome = apply(b"0\n0\na\nb\nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n")
+    assert isinstance(outcome, Applied)
+    assert outcome.moved == (2,)
+
+
+@pytest.mark.parametrize(
+    ("patch", "reason"),
+    [
+        pytest.param("", "empty", id="nothing"),
+        pytest.param("\n \n", "empty", id="blank"),
+        pytest.param("just text\n", "missing --- header", id="prose"),
+        pytest.param("@@ -1 +1 @@\n-a\n+b\n", "missing --- header", id="no headers"),
+        pytest.param("+++ b\n@@ -1 +1 @@\n-a\n+b\n", "missing --- header", id="no source header"),
+        pytest.param(HEAD, "no hunks", id="headers alone"),
+        pytest.param(HEAD + "@@ @@\n-a\n+b\n", "without line numbers", id="no numbers"),
+        pytest.param(HEAD + "@@ -1,3 +1,3 @@\n a\n-b\n+c\n", "shorter", id="truncated"),
+        pytest.param(
+            HEAD + "@@ -1,1 +1,1 @@\n a\n-b\n+c\n", "beyond the counts", id="more lines than counted"
+        ),
+        pytest.param(HEAD + "@@ -1 +1 @@\n-b\n+c\n+d\n", "beyond the counts", id="one line more"),
+        pytest.param(HEAD + "@@ -1,2 +1,2 @@\n-a\n-b\n-c\n+d\n", "longer", id="one removed line more"),
+        pytest.param(HEAD + "@@ -1,2 +1,2 @@\n a\n*b\n+c\n", "line", id="an unknown mark"),
+        pytest.param(HEAD + "@@ -1,3 +1,3 @@\n a\n\rx\n-b\n+c\n", "neither context", id="CR for a mark"),
+        pytest.param(HEAD + "@@ -1,2 +1,2 @@\n a\n b\n", "changes nothing", id="context alone"),
+        pytest.param(HEAD + "@@ -0,1 +0,1 @@\n-a\n+b\n", "line 0", id="line 0"),
+        pytest.param(HEAD + "@@ -5 +5 @@\n-a\n+b\n@@ -1 +1 @@\n-c\n+d\n", "begins before", id="descending"),
+        pytest.param(
+            HEAD + "@@ -1,2 +1,2 @@\n a\n-b\n+B\n@@ -2,2 +2,2 @@\n b\n-c\n+C\n",
+            "begins before",
+            id="overlapping",
+        ),
+        pytest.param(HEAD + "@@ -1 +1 @@\n-a\n+b\nThat is all.\n", "beyond the counts", id="prose below"),
+        pytest.param(
+            HEAD + "@@ -1 +1 @@\n-a\n+b\nand\n@@ -5 +5 @@\n-c\n+d\n", "text between", id="prose between hunks"
+        ),
+        pytest.param(
+            HEAD + "@@ -1,2 +1,2 @@\n-a\n\\ No newline at end of file\n-b\n+a\n+c\n",
+            "missing newline",
+            id="missing newline in the middle",
+        ),
+        pytest.param(
+            HEAD + "@@ -1 +1 @@\n\\ No newline at end of file\n-a\n+b\n",
+            "missing newline",
+            id="mark without a line",
+        ),
+        pytest.param(
+            HEAD + "@@ -1 +1 @@\n-a\n+b\n\\ No newline at end of file\n\\ No newline at end of file\n",
+            "missing newline",
+            id="mark twice",
+        ),
+        pytest.param(
+            HEAD + "@@ -1 +1 @@\n-a\n+b\n\\ No newline at end of file\n@@ -5 +5 @@\n-c\n+d\n",
+            "missing newline",
+            id="missing newline above another hunk",
+        ),
+        pytest.param(
+            HEAD + "@@ -1 +1 @@\n-a\n+b\n--- a/g\n+++ b/g\n@@ -1 +1 @@\n-a\n+b\n",
+            "more than one file",
+            id="two files",
+        ),
+        pytest.param(
+            "diff --git a/f b/g\nsimilarity index 90%\nrename from f\nrename to g\n--- a/f\n+++ b/g\n"
+            "@@ -1 +1 @@\n-a\n+b\n",
+            "only changes to lines",
+            id="rename",
+        ),
+        pytest.param(
+            "diff --git a/f b/f\nold mode 100644\nnew mode 100755\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n",
+            "only changes to lines",
+            id="mode",
+        ),
+        pytest.param("Binary files a/f and b/f differ\n", "only changes to lines", id="binary"),
+        pytest.param(HEAD + "@@ -1 +1 @@\n-a\n+\ud800\n", "UTF-8", id="half a character"),
+    ],
+)
+def test_what_can_not_be_read_in_only_one_way_is_refused(patch: str, reason: str) -> None:
+    with pytest.raises(InvalidPatch, match="Invalid patch format: ") as refusal:
+        parse_patch(patch)
+    assert reason in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "preamble",
+    ["Some words first.\n\n", "diff --git a/f b/f\nindex 0123abc..4567def 100644\n", "Index: f\n=====\n"],
+)
+def test_words_above_the_headers_are_no_part_of_the_patch(preamble: str) -> None:
+    outcome = apply_patch(ABC, parse_patch(preamble + HEAD + "@@ -2 +2 @@\n-b\n+B\n"))
+    assert isinstance(outcome, Applied)
+    assert outcome.content == b"a\nB\nc\n"
+
+
+def test_creation_and_deletion_are_told_by_their_headers() -> None:
+    assert parse_patch("--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n").source is None
+    assert parse_patch("--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n").target is None
+
+
+# ---- laws
+
+lines = st.sampled_from(
+    ["a", "b", "", " ", "-x", "+x", "@@", "\\ No", "--- a", "+++ b", "\r", "q\rz", "é\u2028\x85", "\f"]
+)
+texts = st.builds(
+    lambda parts, tail: "".join(line + ending for line, ending in parts) + tail,
+    st.lists(st.tuples(lines, st.sampled_from(["\n", "\r\n"])), max_size=30),
+    st.one_of(st.just(""), lines),
+)
+
+
+def diff(before: bytes, after: bytes, context: int) -> str:
+    return unified_diff(before, after, path_before="f", path_after="f", context=context).decode()
+
+
+@given(texts, texts, st.integers(1, 3))
+def test_applying_the_diff_of_two_texts_to_the_first_gives_the_second(
+    old: str, new: str, context: int
+) -> None:
+    before, after = old.encode(), new.encode()
+    assume(before != after)
+    outcome = apply_patch(before, parse_patch(diff(before, after, context)))
+    assert isinstance(outcome, Applied), outcome
+    assert outcome.content == after
+    assert outcome.moved == (0,) * len(outcome.moved)
+
+
+@given(texts, texts, st.integers(1, 3))
+def test_every_byte_outside_the_hunks_survives(old: str, new: str, context: int) -> None:
+    before, after = old.encode(), new.encode()
+    assume(before != after)
+    outcome = apply_patch(before, parse_patch(diff(before, after, context)))
+    assert isinstance(outcome, Applied), outcome
+    assert hunks_fit(before, after, hunks_from_spans(before, after, outcome.spans))
+
+
+@given(texts, texts, st.data())
+def test_a_text_that_differs_within_a_hunk_is_refused(old: str, new: str, data: st.DataObject) -> None:
+    before, after = old.encode(), new.encode()
+    assume(before != after and before)
+    patch = parse_patch(diff(before, after, 3))
+    hunk = data.draw(st.sampled_from(patch.hunks))
+    assume(hunk.old)
+    number = hunk.start + data.draw(st.integers(0, len(hunk.old) - 1))
+    split = before.split(b"\n")
+    split[number] = b"never" + split[number]
+    assert not isinstance(apply_patch(b"\n".join(split), patch), Applied)
+
+
+@given(texts, texts, st.integers(1, 5))
+def test_a_hunk_that_moved_applies_whole_or_not_at_all(old: str, new: str, shift: int) -> None:
+    before, after = old.encode(), new.encode()
+    assume(before != after)
+    patch = parse_patch(diff(before, after, 3))
+    above = b"".join(b"new line %d\n" % number for number in range(shift))
+    outcome = apply_patch(above + before, patch)
+    if isinstance(outcome, Applied):
+        assert outcome.content == above + after
+
+
+@given(
+    st.lists(st.sampled_from("abcdef"), unique=True, min_size=1),
+    st.lists(st.sampled_from("abcdefXYZ"), unique=True),
+)
+def test_a_patch_in_lf_gives_a_crlf_file_what_it_gives_an_lf_file(old: list[str], new: list[str]) -> None:
+    before, after = ("".join(line + "\n" for line in side).encode() for side in (old, new))
+    assume(before != after)
+    outcome = apply_patch(before.replace(b"\n", b"\r\n"), parse_patch(diff(before, after, 3)))
+    assert isinstance(outcome, Applied), outcome
+    assert outcome.content == after.replace(b"\n", b"\r\n")
+
+
+@given(st.text(alphabet="-+ @\\\n\r,0123ab/ ", max_size=60))
+def test_any_text_is_read_or_refused(noise: str) -> None:
+    for patch in (noise, HEAD + noise, HEAD + "@@ -1,2 +1,2 @@\n" + noise):
+        with suppress(InvalidPatch):
+            apply_patch(ABC, parse_patch(patch))

@@ -1,0 +1,159 @@
+"""What may be stored, as hypothesis draws it: every kind of record with every field, file contents, damage."""
+
+from typing import Final
+
+from hypothesis import strategies as st
+
+from objstore.frames import FrameKind
+from objstore.hunks import Hunk
+from objstore.ids import HASH_SIZE, BlobId, RecordId
+from objstore.records import (
+    Action,
+    Decision,
+    DocumentId,
+    Edit,
+    FileState,
+    Operation,
+    Origin,
+    Record,
+    Seq,
+    Status,
+    Unit,
+    Void,
+    Written,
+)
+
+__all__ = [
+    "blob_ids",
+    "contents",
+    "decisions",
+    "edits",
+    "groups_of_payloads",
+    "numbers",
+    "paths",
+    "record_ids",
+    "records",
+    "related_contents",
+    "states",
+    "texts",
+    "voids",
+]
+
+MAX_INT: Final = 2**63 - 1
+
+# Numbers on both sides of every length that msgpack spells them in.
+numbers: Final = st.one_of(
+    st.sampled_from([0, 1, 127, 128, 255, 256, 65535, 65536, 2**32 - 1, 2**32, MAX_INT]),
+    st.integers(min_value=0, max_value=MAX_INT),
+)
+seqs: Final = numbers.map(lambda n: Seq(max(n, 1)))
+texts: Final = st.text(max_size=40)
+blob_ids: Final = st.binary(min_size=HASH_SIZE, max_size=HASH_SIZE).map(BlobId)
+record_ids: Final = st.binary(min_size=HASH_SIZE, max_size=HASH_SIZE).map(RecordId)
+states: Final = st.builds(FileState, blob=blob_ids, mode=st.integers(0, 0o7777))
+
+_components: Final = (
+    st.binary(min_size=1, max_size=12)
+    .map(lambda name: name.replace(b"/", b"_").replace(b"\0", b"_"))
+    .filter(lambda name: name not in {b".", b".."})
+)
+paths: Final = st.lists(_components, min_size=1, max_size=4).map(b"/".join)
+
+
+@st.composite
+def hunks(draw: st.DrawFn) -> tuple[Hunk, ...]:
+    """Draw hunks that ascend and change something."""
+    found = []
+    old = new = 0
+    for _ in range(draw(st.integers(0, 4))):
+        old += draw(st.integers(0, 300))
+        new += draw(st.integers(0, 300))
+        old_count = draw(st.integers(0, 5))
+        new_count = draw(st.integers(0 if old_count else 1, 5))
+        found.append(Hunk(old, old_count, new, new_count))
+        old, new = old + old_count, new + new_count
+    return tuple(found)
+
+
+@st.composite
+def edits(draw: st.DrawFn) -> Edit:
+    """Draw an edit of any operation, with any of its optional fields."""
+    operation = draw(st.sampled_from(Operation))
+    before = None if operation is Operation.CREATE else draw(states)
+    after = None if operation is Operation.DELETE else draw(states)
+    seq = draw(seqs)
+    return Edit(
+        seq=seq,
+        document=DocumentId(draw(st.integers(1, seq))),
+        time=draw(numbers),
+        conversation=draw(texts),
+        call=draw(numbers),
+        ordinal=draw(numbers),
+        operation=operation,
+        path=draw(paths),
+        source=draw(paths) if operation is Operation.MOVE else None,
+        before=before,
+        after=after,
+        hunks=() if before is None or after is None else draw(hunks()),
+        newline=draw(st.booleans()),
+        added=draw(numbers),
+        removed=draw(numbers),
+        origin=draw(st.sampled_from(Origin)),
+        status=draw(st.sampled_from(Status)),
+        tool=draw(texts),
+        notes=draw(st.dictionaries(texts, texts, max_size=3)),
+    )
+
+
+@st.composite
+def writtens(draw: st.DrawFn) -> Written:
+    """Draw what a decision made of one file."""
+    before, after = draw(st.none() | states), draw(st.none() | states)
+    return Written(
+        document=DocumentId(draw(seqs)),
+        path_before=None if before is None else draw(paths),
+        before=before,
+        path_after=None if after is None else draw(paths),
+        after=after,
+    )
+
+
+units: Final = st.builds(Unit, seqs, numbers)
+decisions: Final = st.builds(
+    Decision,
+    number=seqs.map(int),
+    time=numbers,
+    action=st.sampled_from(Action),
+    verdicts=st.lists(st.tuples(units, st.sampled_from(Status)), max_size=4).map(tuple),
+    written=st.lists(writtens(), max_size=3).map(tuple),
+    who=texts,
+    reason=texts,
+    takes_back=numbers,
+)
+voids: Final = st.builds(
+    Void, time=numbers, edits=st.lists(seqs, max_size=4).map(tuple), decision=numbers, reason=texts
+)
+records: Final[st.SearchStrategy[Record]] = st.one_of(edits(), decisions, voids)
+
+# File contents: text of few lines that repeat, bytes of any kind, and long ones made from short.
+contents: Final = st.one_of(
+    st.binary(max_size=200),
+    st.lists(st.sampled_from([b"a\n", b"b\r\n", b"\n", b"\xff\0\n", b"}\n", b"last"]), max_size=60).map(b"".join),
+    st.builds(lambda part, count: part * count, st.binary(min_size=1, max_size=40), st.integers(1, 400)),
+)
+
+
+@st.composite
+def related_contents(draw: st.DrawFn) -> tuple[bytes, bytes]:
+    """Draw a content and one that came of it by replacing some bytes somewhere."""
+    base = draw(contents)
+    start = draw(st.integers(0, len(base)))
+    end = draw(st.integers(start, len(base)))
+    return base, base[:start] + draw(contents) + base[end:]
+
+
+groups_of_payloads: Final = st.lists(
+    st.lists(st.tuples(st.sampled_from(FrameKind), st.binary(max_size=60)), min_size=1, max_size=4),
+    min_size=1,
+    max_size=5,
+)

@@ -1,0 +1,262 @@
+"""Records: what is written can be read back, is written in one way only, and nothing else is taken for a record."""
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import msgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from objstore.canonical import decode, encode
+from objstore.errors import RecordInvalid
+from objstore.ids import BlobId, RecordId
+from objstore.records import (
+    Action,
+    Decision,
+    DocumentId,
+    Edit,
+    FileState,
+    Operation,
+    Record,
+    Seq,
+    Status,
+    Unit,
+    Void,
+    Written,
+    decode_record,
+    encode_record,
+)
+from tests.store import strategies as draw
+
+STATE = FileState(blob=BlobId(b"\x11" * 32), mode=0o644)
+OTHER = FileState(blob=BlobId(b"\x22" * 32), mode=0o755)
+EDIT = Edit(
+    seq=Seq(7),
+    document=DocumentId(3),
+    time=1_700_000_000_000_000,
+    conversation="conv_1_ab",
+    call=2,
+    ordinal=1,
+    operation=Operation.EDIT,
+    path=b"src/a.py",
+    before=STATE,
+    after=OTHER,
+    tool="edit_file_diff",
+)
+DECISION = Decision(
+    number=1,
+    time=5,
+    action=Action.REJECT,
+    verdicts=((Unit(Seq(7), 0), Status.REJECTED),),
+    written=(
+        Written(document=DocumentId(3), path_before=b"a", before=STATE, path_after=b"b", after=OTHER),
+    ),
+    who="somebody",
+)
+VOID = Void(time=5, edits=(Seq(7),), decision=1, reason="the disk said no")
+
+
+@given(draw.records, st.none() | draw.record_ids)
+def test_decoding_what_was_encoded_gives_it_back(record: Record, previous: RecordId | None) -> None:
+    assert decode_record(encode_record(record, previous)) == (record, previous)
+
+
+@given(st.binary(max_size=120))
+def test_bytes_are_no_record_or_the_spelling_of_one(encoded: bytes) -> None:
+    try:
+        record, previous = decode_record(encoded)
+    except RecordInvalid:
+        return
+    assert encode_record(record, previous) == encoded
+
+
+@given(draw.records, st.none() | draw.record_ids, st.data())
+def test_a_record_with_other_bytes_is_refused_or_another_record(
+    record: Record, previous: RecordId | None, data: st.DataObject
+) -> None:
+    encoded = bytearray(encode_record(record, previous))
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.integers(0, len(encoded) - 1))
+        match data.draw(st.sampled_from(["flip", "drop", "insert"])):
+            case "flip":
+                encoded[place] ^= data.draw(st.integers(1, 255))
+            case "drop" if len(encoded) > 1:
+                del encoded[place]
+            case _:
+                encoded.insert(place, data.draw(st.integers(0, 255)))
+    try:
+        read, before = decode_record(bytes(encoded))
+    except RecordInvalid:
+        return
+    assert encode_record(read, before) == bytes(encoded)
+
+
+@given(draw.records)
+def test_a_map_in_any_other_order_of_keys_is_refused(record: Record) -> None:
+    fields = msgpack.unpackb(encode_record(record, None))
+    backwards = {name: fields[name] for name in sorted(fields, reverse=True)}
+    with pytest.raises(RecordInvalid):
+        decode_record(msgpack.packb(backwards))
+
+
+# ---- fields that are wrong, one at a time
+
+
+def spelt(record: Record, *absent: str, **changed: Any) -> bytes:  # noqa: ANN401 - any value may be wrong
+    fields: dict[str, Any] = dict(decode(encode_record(record, None)))
+    fields |= changed
+    for name in absent:
+        del fields[name]
+    return encode(fields)
+
+
+@pytest.mark.parametrize("record", [EDIT, DECISION, VOID], ids=lambda record: type(record).__name__)
+def test_every_field_that_a_record_always_has_is_needed(record: Record) -> None:
+    for name in decode(encode_record(record, None)):
+        if name in {"written"}:
+            continue
+        with pytest.raises(RecordInvalid):
+            decode_record(spelt(record, name))
+
+
+@pytest.mark.parametrize("record", [EDIT, DECISION, VOID], ids=lambda record: type(record).__name__)
+def test_a_field_that_nobody_knows_is_refused(record: Record) -> None:
+    with pytest.raises(RecordInvalid, match="unknown field"):
+        decode_record(spelt(record, zebra=1))
+
+
+@pytest.mark.parametrize("wrong", [-1, 2**63, True, "1", b"1", [1], {"a": 1}], ids=repr)
+@pytest.mark.parametrize("name", ["seq", "document", "time", "call", "ordinal"])
+def test_a_number_is_a_number(name: str, wrong: object) -> None:
+    with pytest.raises(RecordInvalid):
+        decode_record(spelt(EDIT, **{name: wrong}))
+
+
+STATED_DEFAULTS: list[tuple[Record, dict[str, Any]]] = [
+    (EDIT, {"hunks": []}),
+    (EDIT, {"newline": False}),
+    (EDIT, {"lines": [0, 0]}),
+    (EDIT, {"lines": []}),
+    (EDIT, {"origin": "agent"}),
+    (EDIT, {"status": "pending"}),
+    (EDIT, {"notes": {}}),
+    (DECISION, {"written": []}),
+    (DECISION, {"reason": ""}),
+    (DECISION, {"takes_back": 0}),
+]
+
+
+@pytest.mark.parametrize(
+    ("record", "stated"), STATED_DEFAULTS, ids=[f"{name}={value}" for _, d in STATED_DEFAULTS for name, value in d.items()]
+)
+def test_a_default_that_is_stated_is_a_second_spelling(record: Record, stated: dict[str, Any]) -> None:
+    absent = [name for name in stated if name in decode(encode_record(record, None))]
+    assert decode_record(spelt(record, *absent))
+    with pytest.raises(RecordInvalid):
+        decode_record(spelt(record, **stated))
+
+
+WRONG_EDITS: dict[str, dict[str, Any]] = {
+    "a path that begins at the root": {"path": b"/etc/passwd"},
+    "a path that climbs": {"path": b"a/../b"},
+    "a path with a dot": {"path": b"./a"},
+    "a path that ends in a slash": {"path": b"a/"},
+    "a path with two slashes": {"path": b"a//b"},
+    "a path with a NUL": {"path": b"a\0b"},
+    "an empty path": {"path": b""},
+    "a path without an end": {"path": b"a" * 65_537},
+    "a path that is text": {"path": "a"},
+    "a source that climbs": {"operation": "move", "source": b"../a"},
+    "a move from nowhere": {"operation": "move"},
+    "an edit from somewhere": {"source": b"b"},
+    "an operation that nobody knows": {"operation": "rename"},
+    "a status that nobody knows": {"status": "maybe"},
+    "an origin that nobody knows": {"origin": "moon"},
+    "a blob that is too short": {"before": [b"\x11" * 31, 0o644]},
+    "a state without a mode": {"before": [b"\x11" * 32]},
+    "a mode with more than permissions": {"before": [b"\x11" * 32, 0o10000]},
+    "a mode that is a truth": {"before": [b"\x11" * 32, True]},
+    "a create of what exists": {"operation": "create"},
+    "a delete of what stays": {"operation": "delete"},
+    "half a hunk": {"hunks": [1, 2]},
+    "a hunk that changes nothing": {"hunks": [1, 0, 1, 0]},
+    "hunks that overlap": {"hunks": [0, 4, 0, 4, 2, 1, 2, 1]},
+    "hunks that descend": {"hunks": [9, 1, 9, 1, 2, 1, 2, 1]},
+    "a hunk at a negative line": {"hunks": [-1, 1, 0, 1]},
+    "one count of lines": {"lines": [1]},
+    "three counts of lines": {"lines": [1, 2, 3]},
+    "a document from the future": {"document": 8},
+    "edit 0": {"seq": 0},
+    "a note that is a number": {"notes": {"model": 1}},
+    "notes without names": {"notes": ["model"]},
+    "a text without an end": {"tool": "x" * 65_537},
+    "a previous record of a wrong length": {"previous": b"\x11" * 31},
+    "a kind that nobody knows": {"kind": "rumour"},
+}
+
+
+@pytest.mark.parametrize("changed", WRONG_EDITS.values(), ids=WRONG_EDITS.keys())
+def test_an_edit_with_an_impossible_field_is_refused(changed: dict[str, Any]) -> None:
+    with pytest.raises(RecordInvalid):
+        decode_record(spelt(EDIT, **changed))
+
+
+def test_a_create_or_delete_has_no_hunks() -> None:
+    with pytest.raises(RecordInvalid):
+        decode_record(spelt(EDIT, "before", operation="create", hunks=[0, 0, 0, 1]))
+
+
+WRONG_DECISIONS: dict[str, dict[str, Any]] = {
+    "a verdict on nothing": {"verdicts": [[7, 0]]},
+    "a verdict that is true": {"verdicts": [[True, 0, "rejected"]]},
+    "a verdict that nobody knows": {"verdicts": [[7, 0, "hung"]]},
+    "a verdict on a negative hunk": {"verdicts": [[7, -1, "rejected"]]},
+    "an action that nobody knows": {"action": "shrug"},
+    "decision 0": {"number": 0},
+    "a path before without a state": {"written": [{"document": 1, "path_before": b"a"}]},
+    "a state after without a path": {"written": [{"document": 1, "after": [b"\x11" * 32, 1]}]},
+    "a path that climbs": {"written": [{"document": 1, "path_after": b"..", "after": [b"\x11" * 32, 1]}]},
+    "a field too many": {"written": [{"document": 1, "colour": 1}]},
+    "a file that is a number": {"written": [1]},
+}
+
+
+@pytest.mark.parametrize("changed", WRONG_DECISIONS.values(), ids=WRONG_DECISIONS.keys())
+def test_a_decision_with_an_impossible_field_is_refused(changed: dict[str, Any]) -> None:
+    with pytest.raises(RecordInvalid):
+        decode_record(spelt(DECISION, **changed))
+
+
+# ---- what must never be written
+
+
+UNREADABLE: dict[str, Record] = {
+    "a text without an end": replace(EDIT, notes={"prompt": "x" * 65_537}),
+    "a reason without an end": replace(DECISION, reason="x" * 65_537),
+    "a text with a lone surrogate": replace(EDIT, conversation="\ud800"),
+    "a path that climbs": replace(EDIT, path=b"../a"),
+    "a number that is too large": replace(EDIT, time=2**63),
+    "a number that no spelling has": replace(EDIT, time=2**64),
+    "a negative number": replace(VOID, decision=-1),
+    "a create of what exists": replace(EDIT, operation=Operation.CREATE),
+}
+
+
+@pytest.mark.parametrize("record", UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_a_record_that_could_not_be_read_is_not_written(record: Record) -> None:
+    with pytest.raises(RecordInvalid):
+        encode_record(record, None)
+
+
+@pytest.mark.parametrize("record", [replace(EDIT, notes=MappingProxyType({"model": "m"}))])
+def test_notes_may_be_any_mapping(record: Edit) -> None:
+    read, _ = decode_record(encode_record(record, None))
+    assert isinstance(read, Edit)
+    assert dict(read.notes) == dict(record.notes)
+
+
+def test_texts_are_measured_in_characters_and_paths_in_bytes() -> None:
+    longest = replace(EDIT, tool="\U0001f600" * 65_536, path=b"a" * 65_536)
+    assert decode_record(encode_record(longest, None))[0] == longest

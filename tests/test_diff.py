@@ -1,0 +1,223 @@
+"""Laws and pictures of `objstore.diff` and of the hunks and lines below it."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from objstore.diff import Hunk, Span, diff_lines, hunks_fit, hunks_from_spans, split_lines
+from objstore.hunks import inserted_texts
+from objstore.lines import closed, lines_end
+
+texts = st.lists(st.sampled_from([b"", b"a", b"b", b"}", b"\r", b"\x00\xff"]), max_size=12).flatmap(
+    lambda lines: st.sampled_from([b"\n".join(lines), b"".join(line + b"\n" for line in lines)])
+)
+
+
+def lines_of(text: bytes) -> list[bytes]:
+    return closed(text).split(b"\n")[:-1]
+
+
+def applied(before: bytes, after: bytes, hunks: tuple[Hunk, ...]) -> list[bytes]:
+    """Replace each hunk in the lines of `before`, by the plainest means."""
+    old, new = lines_of(before), lines_of(after)
+    for hunk in reversed(hunks):
+        old[hunk.old_start : hunk.old_end] = new[hunk.new_start : hunk.new_end]
+    return old
+
+
+def text(picture: str) -> bytes:
+    return b"".join(word.encode() + b"\n" for word in picture.split())
+
+
+def picture(before: str, after: str) -> str:
+    """Show a diff in one row: kept words plain, removed -word, added +word."""
+    old, new, at, row = before.split(), after.split(), 0, []
+    for hunk in diff_lines(text(before), text(after)):
+        row += old[at : hunk.old_start]
+        row += ["-" + word for word in old[hunk.old_start : hunk.old_end]]
+        row += ["+" + word for word in new[hunk.new_start : hunk.new_end]]
+        at = hunk.old_end
+    return " ".join(row + old[at:])
+
+
+# -- lines
+
+
+@given(st.binary())
+def test_joining_split_lines_is_identity(content: bytes) -> None:
+    lines = split_lines(content)
+    assert b"".join(lines) == content
+    assert all(line.endswith(b"\n") and line.count(b"\n") == 1 for line in lines[:-1])
+
+
+@given(texts, st.data())
+def test_lines_end_counts_lines(content: bytes, data: st.DataObject) -> None:
+    whole = closed(content) * 40
+    lines = split_lines(whole)
+    first = data.draw(st.integers(0, len(lines)))
+    count = data.draw(st.integers(0, len(lines) - first))
+    start = len(b"".join(lines[:first]))
+    assert lines_end(whole, start, count) == start + len(b"".join(lines[first : first + count]))
+    with pytest.raises(ValueError, match="fewer lines"):
+        lines_end(whole, start, len(lines) - first + 1)
+
+
+# -- diff
+
+
+@given(texts, texts)
+@example(b"a", b"a\n")
+@example(b"", b"\n")
+def test_hunks_lead_from_before_to_after(before: bytes, after: bytes) -> None:
+    hunks = diff_lines(before, after)
+    assert hunks_fit(before, after, hunks)
+    assert applied(before, after, hunks) == lines_of(after)
+
+
+@given(texts)
+def test_equal_texts_have_no_hunks(content: bytes) -> None:
+    assert diff_lines(content, content) == ()
+
+
+def test_a_final_newline_is_not_a_difference_of_lines() -> None:
+    assert diff_lines(b"a\nb", b"a\nb\n") == ()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("p A q", "p B q", "p -A +B q"),
+        ("p q", "p N q", "p +N q"),
+        ("p X q", "p q", "p -X q"),
+        ("a b c d e", "a B c D e", "a -b +B c -d +D e"),
+        ("a b c d", "c d a b", "-a -b c d +a +b"),
+        ("f { 1 } g { 2 }", "f { 1 } h { 3 } g { 2 }", "f { 1 } +h +{ +3 +} g { 2 }"),
+        ("x x x", "x x", "-x x x"),
+    ],
+)
+def test_a_diff_reads_as_a_person_would_cut_it(before: str, after: str, expected: str) -> None:
+    assert picture(before, after) == expected
+
+
+def test_an_inserted_block_keeps_its_own_opener() -> None:
+    before = b"z\n\n/**\n * B\n */\nb\n"
+    after = b"z\n\n/**\n * A\n */\na\n\n/**\n * B\n */\nb\n"
+    assert diff_lines(before, after) == (Hunk(2, 0, 2, 5),)
+
+
+def test_an_inserted_function_begins_at_its_first_line() -> None:
+    before = b"def a():\n    x()\n\ndef c():\n    x()\n"
+    after = b"def a():\n    x()\n\ndef b():\n    x()\n\ndef c():\n    x()\n"
+    assert diff_lines(before, after) == (Hunk(3, 0, 3, 3),)
+
+
+def test_awkward_sizes_are_finished() -> None:
+    """Inputs on which a quadratic diff would not come back within a test run."""
+    rng = random.Random(7)
+    few = [b"%d\n" % rng.randrange(3) for _ in range(60_000)]
+    many = [b"%d\n" % n for n in range(30_000)]
+    shuffled = rng.sample(many + many, 60_000)
+    for before, after in [
+        (b"x\n" * 100_000, b"y\n" + b"x\n" * 50_000 + b"y\n" + b"x\n" * 49_000 + b"y\n"),
+        (b"".join(few), b"".join(reversed(few))),
+        (b"".join(many + many), b"".join(shuffled)),
+        (b"q" * 5_000_000, b"q" * 4_999_999),
+    ]:
+        assert hunks_fit(before, after, diff_lines(before, after))
+
+
+# -- spans
+
+
+@st.composite
+def spans_over(draw: st.DrawFn) -> tuple[bytes, bytes, list[Span]]:
+    """Draw a text, what replacements made of it, and which bytes they replaced."""
+    before = draw(texts)
+    after, at, spans = b"", 0, []
+    while at <= len(before) and draw(st.booleans()):
+        start = draw(st.integers(at, len(before)))
+        end = draw(st.integers(start, min(start + 5, len(before))))
+        new = draw(st.sampled_from([b"", b"x", b"\n", b"a\n", b"b\na\n", b"\nb", before[start:end]]))
+        after += before[at:start]
+        spans.append(Span(start, end, len(after), len(after) + len(new)))
+        after += new
+        at = end
+    return before, after + before[at:], spans
+
+
+@given(spans_over())
+def test_hunks_from_spans_lead_from_before_to_after(change: tuple[bytes, bytes, list[Span]]) -> None:
+    before, after, spans = change
+    hunks = hunks_from_spans(before, after, spans)
+    assert hunks_fit(before, after, hunks)
+    assert applied(before, after, hunks) == lines_of(after)
+
+
+def test_spans_tell_equal_lines_apart() -> None:
+    before, after = b"x\nx\n", b"x\n"
+    assert hunks_from_spans(before, after, [Span(0, 2, 0, 0)]) == (Hunk(0, 1, 0, 0),)
+    assert hunks_from_spans(before, after, [Span(2, 4, 2, 2)]) == (Hunk(1, 1, 1, 0),)
+    assert hunks_from_spans(before, after, [Span(1, 3, 1, 1)]) == (Hunk(1, 1, 1, 0),)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "spans", "expected"),
+    [
+        (b"a\nb\nc\n", b"a\nB\nc\n", [(2, 3, 2, 3)], (Hunk(1, 1, 1, 1),)),
+        (b"a\nb\nc\n", b"a\nn\nb\nc\n", [(2, 2, 2, 4)], (Hunk(1, 0, 1, 1),)),
+        (b"a\nb\n", b"a\nn\nb\n", [(0, 3, 0, 5)], (Hunk(1, 0, 1, 1),)),
+        (b"one two\n", b"1 2\n", [(0, 3, 0, 1), (4, 7, 2, 3)], (Hunk(0, 1, 0, 1),)),
+        (b"a\nb\nc\n", b"A\nB\nc\n", [(0, 1, 0, 1), (2, 3, 2, 3)], (Hunk(0, 2, 0, 2),)),
+        (b"a\nb\nc\n", b"A\nb\nC\n", [(0, 1, 0, 1), (4, 5, 4, 5)], (Hunk(0, 1, 0, 1), Hunk(2, 1, 2, 1))),
+        (b"a", b"a\nb", [(1, 1, 1, 3)], (Hunk(1, 0, 1, 1),)),
+        (b"a", b"a\n", [(1, 1, 1, 2)], ()),
+        (b"a\n", b"", [(0, 2, 0, 0)], (Hunk(0, 1, 0, 0),)),
+        (b"a\nb\n", b"a b\n", [(1, 2, 1, 2)], (Hunk(0, 2, 0, 1),)),
+    ],
+)
+def test_spans_widen_to_whole_lines(
+    before: bytes, after: bytes, spans: list[tuple[int, int, int, int]], expected: tuple[Hunk, ...]
+) -> None:
+    assert hunks_from_spans(before, after, [Span(*span) for span in spans]) == expected
+
+
+@pytest.mark.parametrize("spans", [[(1, 0, 1, 0)], [(0, 9, 0, 1)], [(0, 1, 0, 1), (0, 1, 0, 1)], [(0, 0, 0, 0)]])
+def test_spans_that_do_not_fit_are_refused(spans: list[tuple[int, int, int, int]]) -> None:
+    with pytest.raises(ValueError, match=r"Span\("):
+        hunks_from_spans(b"a\n", b"b\n", [Span(*span) for span in spans])
+
+
+# -- hostile hunks
+
+
+@pytest.mark.parametrize(
+    "hunks",
+    [
+        (),
+        (Hunk(1, 1, 1, 2),),
+        (Hunk(1, 2, 1, 1),),
+        (Hunk(0, 1, 0, 1),),
+        (Hunk(1, 1, 2, 1),),
+        (Hunk(-1, 3, -1, 3),),
+        (Hunk(1, -1, 1, -1),),
+        (Hunk(1, 1, 1, 1), Hunk(2, 0, 2, 0)),
+        (Hunk(1, 1, 1, 1), Hunk(2, 1, 2, 1)),
+        (Hunk(2, 1, 2, 1), Hunk(1, 1, 1, 1)),
+        (Hunk(10**30, 1, 10**30, 1),),
+        (Hunk(1, 10**30, 1, 10**30),),
+    ],
+)
+def test_hunks_that_do_not_lead_to_after_are_refused(hunks: tuple[Hunk, ...]) -> None:
+    assert not hunks_fit(b"a\nb\nc\n", b"a\nB\nc\n", hunks)
+
+
+@given(texts, texts, st.lists(st.builds(Hunk, *[st.integers(-1, 6)] * 4), max_size=3))
+def test_only_hunks_that_lead_to_after_fit(before: bytes, after: bytes, hunks: list[Hunk]) -> None:
+    if hunks_fit(before, after, hunks):
+        assert applied(before, after, tuple(hunks)) == lines_of(after)
+        inserted = inserted_texts(before, after, hunks)
+        assert [one.count(b"\n") for one in inserted] == [hunk.new_count for hunk in hunks]

@@ -1,0 +1,292 @@
+"""The house itself: what is installed, locked, documented and allowed to import what."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from hatchling.builders.wheel import WheelBuilder
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+from pathspec import GitIgnoreSpec
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+PACKAGES: Final = ("objstore", "mcptools", "cli")
+LOCKS: Final = ("requirements/dev.txt", "requirements/runtime.txt")
+
+# Spelled in pieces, so that this file may be read by the test that looks for them.
+REGISTRY_HOSTS: Final = tuple(
+    ".".join(labels)
+    for labels in (
+        ("pypi", "org"),
+        ("pythonhosted", "org"),
+        ("npmjs", "org"),
+        ("npmjs", "com"),
+        ("debian", "org"),
+        ("registry", "yarnpkg"),
+    )
+)
+FOREIGN_PATH: Final = re.compile(r"(?<![\w.~-])/(?:work|farm|tmp/venv)/")
+
+NAMES_WITHOUT_A_CONCEPT: Final = {"common", "helper", "helpers", "manager", "misc", "util", "utils"}
+IMPURE: Final = {
+    "ctypes",
+    "fcntl",
+    "filelock",
+    "glob",
+    "mmap",
+    "os",
+    "pathlib",
+    "random",
+    "secrets",
+    "shutil",
+    "socket",
+    "sqlite3",
+    "subprocess",
+    "tempfile",
+    "time",
+}
+
+
+@cache
+def project() -> dict[str, Any]:
+    """Return pyproject.toml."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+@cache
+def tree() -> tuple[Path, ...]:
+    """Return every file that a commit of the whole tree would hold."""
+    ignored = GitIgnoreSpec.from_lines([*(ROOT / ".gitignore").read_text().splitlines(), ".git"])
+    found = []
+    for folder, subfolders, names in os.walk(ROOT):
+        here = Path(folder).relative_to(ROOT)
+        subfolders[:] = [name for name in subfolders if not ignored.match_file(f"{here / name}/")]
+        found += [ROOT / here / name for name in names if not ignored.match_file(str(here / name))]
+    return tuple(sorted(found))
+
+
+def modules() -> list[Path]:
+    return [path for path in tree() if path.suffix == ".py"]
+
+
+def locked(lock: str) -> dict[str, str]:
+    """Return the version that a lock file pins for each distribution it names."""
+    pins = re.findall(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)", (ROOT / lock).read_text(), re.MULTILINE)
+    return {canonicalize_name(name): version for name, version in pins}
+
+
+def pure_modules() -> list[Path]:
+    """Return the modules of each package's lowest floor, as the import contracts name them."""
+    contracts = project()["tool"]["importlinter"]["contracts"]
+    return [
+        ROOT / container / f"{name}.py"
+        for contract in contracts
+        for container in contract.get("containers", ())
+        for name in re.findall(r"\w+", contract["layers"][-1])
+    ]
+
+
+def imported(source: ast.Module) -> Iterator[str]:
+    """Yield the top-level package of each import, wherever in the module it stands."""
+    for node in ast.walk(source):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None and node.level == 0:
+            yield node.module.partition(".")[0]
+
+
+# ---- versions
+
+
+def test_the_changelog_names_the_version_of_the_project() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    (heading, body), *_ = re.findall(r"^## \[([^\]]+)\][^\n]*\n(.*?)(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL)
+    if heading == "Unreleased":
+        coming = re.search(r"^Becomes (\S+)\.$", body, re.MULTILINE)
+        assert coming is not None, "the unreleased section has to say which version it becomes"
+        heading = coming[1]
+    assert heading == project()["project"]["version"]
+
+
+def test_all_tools_agree_on_the_oldest_python() -> None:
+    oldest = project()["project"]["requires-python"].removeprefix(">=")
+    tools = project()["tool"]
+    assert tools["ruff"]["target-version"] == f"py{oldest.replace('.', '')}"
+    assert tools["mypy"]["python_version"] == oldest
+
+
+# ---- locks
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_lock_is_pins_and_hashes_and_names_no_host(lock: str) -> None:
+    text = (ROOT / lock).read_text()
+    assert "://" not in text
+    entries = re.sub(r"^ *#.*\n", "", text, flags=re.MULTILINE).replace(" \\\n", " ").splitlines()
+    pin = re.compile(r"[a-z0-9._-]+==[^ ;]+( ; [^#]+?)?( +--hash=sha256:[0-9a-f]{64})+")
+    assert [entry for entry in entries if pin.fullmatch(entry) is None] == []
+    assert entries
+
+
+def test_the_locks_satisfy_what_the_project_asks_for() -> None:
+    wanted = {
+        "requirements/dev.txt": project()["project"]["dependencies"]
+        + project()["dependency-groups"]["dev"]
+        + project()["build-system"]["requires"],
+        "requirements/runtime.txt": project()["project"]["dependencies"],
+    }
+    for lock, requirements in wanted.items():
+        pins = locked(lock)
+        for requirement in map(Requirement, requirements):
+            pin = pins[canonicalize_name(requirement.name)]
+            assert requirement.specifier.contains(Version(pin)), f"{lock}: {requirement} has {pin}"
+
+
+def test_users_run_what_developers_tested() -> None:
+    assert locked("requirements/runtime.txt").items() <= locked("requirements/dev.txt").items()
+
+
+# ---- the tree
+
+
+def test_no_file_names_a_registry_host_or_a_path_of_one_machine() -> None:
+    found = []
+    for path in tree():
+        text = path.read_bytes().decode(errors="replace")
+        found += [f"{path.relative_to(ROOT)}: {host}" for host in REGISTRY_HOSTS if host in text]
+        found += [f"{path.relative_to(ROOT)}: {match[0]}" for match in FOREIGN_PATH.finditer(text)]
+    assert found == []
+
+
+def test_every_module_says_in_its_first_line_what_it_is_for() -> None:
+    silent = []
+    for path in modules():
+        docstring = ast.get_docstring(ast.parse(path.read_bytes()))
+        if docstring is None or " " not in docstring.splitlines()[0]:
+            silent.append(str(path.relative_to(ROOT)))
+    assert silent == []
+
+
+def test_every_module_is_named_for_a_concept() -> None:
+    assert [path for path in modules() if {path.stem, path.parent.name} & NAMES_WITHOUT_A_CONCEPT] == []
+
+
+def test_the_pure_floors_reach_for_nothing_outside() -> None:
+    pure = pure_modules()
+    assert {path.parent.name for path in pure} == {"objstore", "mcptools"}
+    reaching = []
+    for path in pure:
+        source = ast.parse(path.read_bytes())
+        reaching += [f"{path.relative_to(ROOT)} imports {name}" for name in imported(source) if name in IMPURE]
+        reaching += [
+            f"{path.relative_to(ROOT)} calls open, line {node.lineno}"
+            for node in ast.walk(source)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "open"
+        ]
+    assert reaching == []
+
+
+def test_the_packages_import_what_the_project_declares_and_nothing_else() -> None:
+    declared = {Requirement(text).name for text in project()["project"]["dependencies"]}
+    shipped = [path for path in modules() if path.relative_to(ROOT).parts[0] in PACKAGES]
+    used = {name for path in shipped for name in imported(ast.parse(path.read_bytes()))}
+    assert used - sys.stdlib_module_names - set(PACKAGES) == declared
+
+
+# ---- exceptions to the rules
+
+
+def test_every_rule_that_is_off_has_its_reason_beside_it() -> None:
+    lint = project()["tool"]["ruff"]["lint"]
+    off = list(lint["ignore"])
+    for rules in lint["per-file-ignores"].values():
+        off += rules
+    reasoned = re.findall(r'^    "([A-Z]+[0-9]*)", +# \S+ \S+ .+$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert sorted(reasoned) == sorted(off)
+
+
+def test_every_line_that_is_excused_has_its_reason_beside_it() -> None:
+    excuse = re.compile(r"# (?:noqa|type: ignore)\b(.*)")
+    reasoned = re.compile(r"(?:: [A-Z0-9, ]+|\[[a-z, -]+\]) -{1,2} \S.*")
+    bare = []
+    for path in (path for path in modules() if path != Path(__file__).resolve()):
+        for number, line in enumerate(path.read_text().splitlines(), start=1):
+            found = excuse.search(line)
+            if found is not None and reasoned.fullmatch(found[1]) is None:
+                bare.append(f"{path.relative_to(ROOT)}:{number}: {found[0]}")
+    assert bare == []
+
+
+# ---- what is shipped
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]:
+    (built,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path_factory.mktemp("wheel")))
+    with zipfile.ZipFile(built) as archive:
+        yield archive
+
+
+def test_the_wheel_holds_the_three_packages_whole_and_nothing_else(wheel: zipfile.ZipFile) -> None:
+    version = project()["project"]["version"]
+    shipped = {name for name in wheel.namelist() if not name.startswith(f"editledger-{version}.dist-info/")}
+    ours = {path.relative_to(ROOT) for path in tree()}
+    assert shipped == {str(path) for path in ours if path.parts[0] in PACKAGES}
+    assert {f"{package}/py.typed" for package in PACKAGES} <= shipped
+
+
+def test_the_wheel_carries_the_licence(wheel: zipfile.ZipFile) -> None:
+    (name,) = [name for name in wheel.namelist() if name.endswith("/licenses/LICENSE")]
+    assert wheel.read(name) == (ROOT / "LICENSE").read_bytes()
+
+
+@pytest.mark.parametrize("command", ["cas", "editledger"])
+def test_a_command_starts_something_that_can_be_called(command: str) -> None:
+    target = project()["project"]["scripts"][command]
+    assert callable(EntryPoint(command, target, "console_scripts").load())
+
+
+# ---- what a developer types
+
+
+def test_continuous_integration_runs_what_a_developer_runs() -> None:
+    script = ROOT / ".ci" / "run"
+    lines = script.read_text().splitlines()
+    assert lines[0] == "#!/usr/bin/env bash"
+    assert "set -euo pipefail" in lines
+    assert lines[-1] == "make test"
+    assert os.access(script, os.X_OK)
+
+
+@pytest.mark.parametrize(("command", "step"), [("make demo", "cas demo"), ("make test", "-m pytest")])
+def test_the_readme_shows_commands_that_exist(command: str, step: str) -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert re.search(rf"^\$ {command}\b", readme, re.MULTILINE)
+    program, target = command.split()
+    # A make above this test must not pass its own options down.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    trial = subprocess.run(
+        [program, "--dry-run", target], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert trial.returncode == 0, trial.stderr
+    assert step in trial.stdout
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    broken = []
+    for page in (path for path in tree() if path.suffix == ".md"):
+        links = re.findall(r"\]\(([^)#\s]+)", page.read_text())
+        inside = [link for link in links if "://" not in link]
+        broken += [f"{page.relative_to(ROOT)} -> {link}" for link in inside if not (page.parent / link).exists()]
+    assert broken == []

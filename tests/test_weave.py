@@ -1,0 +1,406 @@
+"""Pictures of histories: what a text is when some of its edits are rejected.
+
+A picture is a row of words, one word a line; `~` at its end says that the last line has no newline, and
+`-` alone that there is no file. An edit is named by its place, a hunk of it as `edit:hunk`. A refusal reads
+`C: 2 needs 1`, and leaves the history as it was.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from objstore.cascade import Cascade, cascade
+from objstore.diff import Hunk, diff_lines
+from objstore.weave import BASE, ConflictKind, UnitIndex, Weave, WeaveConflict
+
+
+def text(picture: str) -> bytes | None:
+    if picture == "-":
+        return None
+    words = picture.removesuffix("~").split()
+    whole = b"".join(word.encode() + b"\n" for word in words)
+    return whole[:-1] if picture.endswith("~") else whole
+
+
+def picture(content: bytes | None) -> str:
+    if content is None:
+        return "-"
+    return " ".join(content.decode().split()) + ("" if content.endswith(b"\n") or not content else "~")
+
+
+class History:
+    """A weave that speaks in pictures."""
+
+    def __init__(self, base: str, *states: str) -> None:
+        self.weave = Weave(text(base))
+        self.edits: list[tuple[UnitIndex, ...]] = [(BASE,)]
+        self.then(*states)
+
+    def then(self, *states: str) -> History:
+        """Record further edits, each found by diff."""
+        for state in states:
+            before, after = self.weave.text(), text(state)
+            self.record(state, *(diff_lines(before, after) if before is not None and after is not None else ()))
+        return self
+
+    def record(self, state: str, *hunks: Hunk) -> History:
+        """Record an edit with the hunks that it really had."""
+        self.edits.append(self.weave.record(text(state), hunks))
+        return self
+
+    def units(self, name: int | str) -> tuple[UnitIndex, ...]:
+        edit, _, hunk = str(name).partition(":")
+        return (self.edits[int(edit)][int(hunk)],) if hunk else self.edits[int(edit)]
+
+    def name(self, unit: UnitIndex) -> int:
+        return next(edit for edit, units in enumerate(self.edits) if unit in units)
+
+    def reject(self, *names: int | str) -> str:
+        return self.decide({unit: False for name in names for unit in self.units(name)})
+
+    def accept(self, *names: int | str) -> str:
+        return self.decide({unit: True for name in names for unit in self.units(name)})
+
+    def decide(self, changes: dict[UnitIndex, bool]) -> str:
+        undo = {unit: self.weave.is_live(unit) for unit in changes}
+        conflicts = self.weave.set_live(changes)
+        if not conflicts:
+            return self.text
+        said = sorted({f"{self.name(c.unit)} needs {self.name(need)}" for c in conflicts for need in c.needs})
+        assert self.weave.set_live(undo) == ()
+        return "C: " + ", ".join(said)
+
+    @property
+    def text(self) -> str:
+        return picture(self.weave.text())
+
+    def kinds(self, *names: int) -> set[ConflictKind]:
+        """Return which rules break when the edits are rejected, and reject them no longer."""
+        changes = {unit: False for name in names for unit in self.units(name)}
+        found = {conflict.kind for conflict in self.weave.set_live(changes)}
+        self.weave.set_live(dict.fromkeys(changes, True))
+        return found
+
+
+def history(base: str, *states: str) -> History:
+    return History(base, *states)
+
+
+# -- the table of answers
+
+
+def test_what_was_changed_and_changed_back_is_unchanged_without_the_first() -> None:
+    assert history("p A q", "p B q", "p A q").reject(1) == "p A q"
+
+
+def test_what_was_deleted_and_put_back_is_there_once_without_the_deletion() -> None:
+    assert history("p X q", "p q", "p X q").reject(1) == "p X q"
+
+
+@pytest.mark.parametrize("states", [("a B c d", "a B C d"), ("a b C d", "a B C d")])
+def test_adjacent_lines_are_independent(states: tuple[str, str]) -> None:
+    for edit in (1, 2):
+        changed = "a B c d" if (states[0] == "a B c d") is (edit == 2) else "a b C d"
+        assert history("a b c d", *states).reject(edit) == changed
+
+
+@pytest.mark.parametrize("both", ["p A B q", "p B A q"])
+def test_an_insertion_stands_beside_a_rejected_one(both: str) -> None:
+    assert history("p q", "p A q", both).reject(1) == "p B q"
+
+
+def test_an_insertion_beside_a_replaced_line_keeps_its_side() -> None:
+    assert history("X", "Y", "N Y").reject(1) == "N X"
+    assert history("X", "Y", "Y N").reject(1) == "X N"
+
+
+def test_an_insertion_where_text_was_deleted_needs_the_deletion() -> None:
+    assert history("p X q", "p q", "p N q").reject(1) == "C: 2 needs 1"
+
+
+def test_a_change_inside_an_inserted_block_needs_the_block() -> None:
+    assert history("p q", "p a b c q", "p a B c q").reject(1) == "C: 2 needs 1"
+    assert history("p q", "p a b c q", "p a N b c q").reject(1) == "C: 2 needs 1"
+
+
+def test_a_block_inserted_in_a_region_deleted_later_stays_deleted() -> None:
+    h = history("p a b q", "p a N b q", "p q")
+    assert h.reject(1) == "p q"
+    assert h.reject(2) == "p a b q"
+    assert h.accept(1) == "p a N b q"
+
+
+def test_an_edit_of_a_rewrite_needs_the_rewrite() -> None:
+    assert history("a b c", "a B c", "x y z", "x Y z").reject(2) == "C: 3 needs 2"
+
+
+def test_two_changes_of_one_line_that_did_not_know_each_other_conflict() -> None:
+    h = history("p a q", "p A q")
+    assert h.reject(1) == "p a q"
+    assert h.then("p B q").accept(1) == "C: 1 needs 2, 2 needs 1"
+
+
+def test_a_newline_added_at_the_end_is_needed_by_what_follows() -> None:
+    h = history("p~", "p", "p q")
+    assert h.reject(1) == "p q"
+    assert h.reject(2) == "p~"
+    assert h.accept(1) == "p"
+
+
+# -- further awkward histories
+
+
+def test_deleting_every_line_is_not_deleting_the_file() -> None:
+    h = history("a b", "", "n")
+    assert h.reject(2) == ""
+    assert h.reject(1) == "a b"
+    assert history("a b", "-").reject(1) == "a b"
+
+
+def test_a_created_file_is_gone_without_its_creation() -> None:
+    h = history("-", "a b")
+    assert h.reject(1) == "-"
+    assert h.accept(1) == "a b"
+    assert h.then("a N b").reject(1) == "C: 2 needs 1"
+    assert history("-", "").reject(1) == "-"
+
+
+def test_a_deleted_file_stays_deleted_whatever_becomes_of_earlier_edits() -> None:
+    h = history("a b c", "a B c", "a B c d", "-")
+    assert h.reject(1) == "-"
+    assert h.reject(2) == "-"
+    assert h.reject(3) == "a b c"
+    assert h.accept(1) == "a B c"
+    assert h.accept(2) == "a B c d"
+
+
+def test_a_file_created_anew_needs_the_deletion_of_the_old_one() -> None:
+    h = history("a b", "-", "x y")
+    assert h.reject(1) == "C: 2 needs 1"
+    assert h.reject(2) == "-"
+    assert h.reject(1) == "a b"
+
+
+def test_a_file_created_anew_as_it_was_is_there_once() -> None:
+    h = history("a b~", "-", "a b~")
+    assert h.reject(1) == "a b~"
+    assert h.accept(1) == "a b~"
+
+
+def test_putting_text_back_keeps_the_newline_that_it_wrote() -> None:
+    h = history("p a~", "p b", "p a")
+    assert h.reject(1) == "p a"
+    assert h.reject(2) == "p a~"
+
+
+def test_every_undo_of_a_chain_steps_back_on_its_own() -> None:
+    h = history("p A q", "p B q", "p A q", "p B q", "p A q")
+    assert h.reject(3) == "p A q"
+    assert h.reject(1) == "p A q"
+    assert h.accept(3, 1) == "p A q"
+
+
+def test_undoing_is_seen_through_older_hidden_text() -> None:
+    assert history("p X q", "p Y q", "p q", "p Y q").reject(2) == "p Y q"
+
+
+def test_an_insertion_whose_both_neighbours_go_is_lost() -> None:
+    h = history("a b", "a x b", "a x y b", "a x n y b")
+    assert h.reject(1) == "a n y b"
+    assert h.reject(2) == "C: 3 needs 1, 3 needs 2"
+
+
+def test_a_deletion_of_inserted_text_has_nothing_to_do_without_it() -> None:
+    h = history("p q", "p X q", "p q")
+    assert h.reject(1) == "p q"
+    assert h.reject(2) == "p q"
+    assert h.accept(1) == "p X q"
+
+
+def test_a_deletion_of_a_replacement_needs_it() -> None:
+    assert history("p X q", "p Y q", "p q").reject(1) == "C: 2 needs 1"
+
+
+def test_moved_text_needs_its_insertion_while_the_move_lasts() -> None:
+    h = history("a b c d e", "a X b c d e", "a b c d X e")
+    assert len(h.edits[2]) == 3
+    assert h.reject(1) == "C: 2 needs 1"
+    assert h.reject("2:2") == "a b c d e"
+    assert h.reject(1) == "a b c d e"
+    assert h.accept("2:2") == "C: 2 needs 1"
+
+
+def test_text_recorded_inside_a_dead_deletion_conflicts_with_it() -> None:
+    h = history("p a b q", "p q")
+    assert h.reject(1) == "p a b q"
+    assert h.then("p a N b q").accept(1) == "C: 1 needs 2, 2 needs 1"
+
+
+def test_text_that_replaced_what_a_dead_insertion_stood_beside_conflicts_with_it() -> None:
+    h = history("p q", "p a q", "p q").then("p N q")
+    assert h.reject(3) == "p q"
+    assert h.reject(2) == "p a q"
+    assert h.then("p b q").accept(2, 3).startswith("C: ")
+
+
+def test_hunks_of_one_edit_are_decided_one_by_one() -> None:
+    h = history("a b c d e", "A b C d E")
+    assert h.reject("1:2") == "A b c d E"
+    assert h.reject("1:1", "1:3") == "a b c d e"
+    assert h.accept("1:2") == "a b C d e"
+
+
+def test_the_hunk_that_writes_the_last_line_owns_its_newline() -> None:
+    h = history("a b", "A b c~")
+    assert h.reject("1:2") == "A b"
+    assert h.reject("1:1") == "a b"
+    assert h.accept("1:2") == "a b c~"
+
+
+def test_the_hunk_that_cuts_off_the_end_keeps_the_newline_as_it_was() -> None:
+    h = history("a b~", "a~")
+    assert h.reject("1:0") == "a~"
+    assert h.reject("1:1") == "a b~"
+
+
+def test_a_newline_alone_is_the_whole_file_part() -> None:
+    h = history("a b~", "A b")
+    assert h.reject("1:0") == "A b~"
+    assert h.reject("1:1") == "a b~"
+
+
+def test_real_ranges_tell_equal_lines_apart() -> None:
+    h = history("x x").record("x", Hunk(1, 1, 1, 0)).record("y", Hunk(0, 1, 0, 1))
+    assert h.reject(1) == "y x"
+
+
+def test_text_inserted_among_hidden_lines_stays_in_place() -> None:
+    h = history("a b c", "a b X c", "a b c")
+    assert h.reject(1) == "a b c"
+    assert h.then("a b N c").text == "a b N c"
+    assert h.reject(3) == "a b c"
+    assert h.accept(1, 3) == "a b N c"
+    assert h.reject(2) == "C: 3 needs 2"
+
+
+@pytest.mark.parametrize(
+    ("h", "kind"),
+    [
+        (history("p q", "p X q", "p Y q"), ConflictKind.MISSING_TARGET),
+        (history("p q", "p a b q", "p a N b q"), ConflictKind.SURROUNDINGS_GONE),
+        (history("p X q", "p q", "p N q"), ConflictKind.TEXT_RETURNED),
+    ],
+)
+def test_a_conflict_says_which_rule_breaks(h: History, kind: ConflictKind) -> None:
+    assert h.kinds(1) == {kind}
+
+
+def test_a_conflict_says_where_and_what() -> None:
+    h = history("p x q", "p A B q", "p A C q")
+    first, second = h.edits[1][1], h.edits[2][1]
+    assert h.weave.set_live({first: False}) == (
+        WeaveConflict(
+            kind=ConflictKind.MISSING_TARGET, unit=second, needs=(first,), line=3, removed=b"B\n", inserted=b"C\n"
+        ),
+    )
+    assert h.weave.conflicts() == h.weave.set_live({})
+    assert h.weave.set_live({first: True}) == ()
+
+
+# -- reading
+
+
+def test_blame_names_who_inserted_each_line() -> None:
+    h = history("a b c", "a N b c", "a N b C")
+    assert [(h.name(unit), lines) for unit, lines in h.weave.blame()] == [(0, 1), (1, 1), (0, 1), (2, 1)]
+    h.reject(1)
+    assert [(h.name(unit), lines) for unit, lines in h.weave.blame()] == [(0, 2), (2, 1)]
+    assert history("-").weave.blame() == []
+
+
+def test_unit_lines_follow_the_text() -> None:
+    h = history("a b c d", "a X Y b c d", "a X Y b d", "Z a X Y b d")
+    assert [h.weave.unit_lines(h.edits[edit][1]) for edit in (1, 2, 3)] == [(3, 2), (6, 0), (1, 1)]
+    h.reject(3, 2)
+    assert [h.weave.unit_lines(h.edits[edit][1]) for edit in (1, 2, 3)] == [(2, 2), None, None]
+    assert h.weave.unit_lines(h.edits[1][0]) is None
+
+
+# -- refusing
+
+
+def test_hunks_that_do_not_fit_change_nothing() -> None:
+    h = history("a b c", "a B c")
+    for after, hunks in [
+        (b"a\nx\nc\n", ()),
+        (b"a\nx\nc\n", (Hunk(1, 2, 1, 2), Hunk(2, 1, 2, 1))),
+        (b"a\nx\nc\n", (Hunk(1, 1, 1, 1), Hunk(7, 0, 7, 0))),
+        (None, (Hunk(0, 3, 0, 0),)),
+    ]:
+        with pytest.raises(ValueError, match=r"hunk|Hunk|lines|differ"):
+            h.weave.record(after, hunks)
+    assert h.text == "a B c"
+    assert h.then("a B c d").reject(1) == "a b c d"
+
+
+def test_the_base_can_not_be_rejected() -> None:
+    with pytest.raises(ValueError, match="before the first edit"):
+        history("a").weave.set_live({BASE: False})
+
+
+# -- cascade
+
+
+def test_a_cascade_rejects_what_depends_and_nothing_else() -> None:
+    h = history("p q", "p a b c q", "p a B c q", "p a B N c q", "P a B N c q")
+    one, two, three = (h.edits[edit][1] for edit in (1, 2, 3))
+    assert cascade(h.weave, {one: False}) == Cascade(rejected=(two, three), accept_first=(), blocked=())
+    assert h.text == "P q"
+
+
+def test_a_cascade_does_not_reject_what_it_was_asked_to_accept() -> None:
+    h = history("p a q", "p A q")
+    h.reject(1)
+    h.then("p B q")
+    one, two = h.edits[1][1], h.edits[2][1]
+    assert cascade(h.weave, {one: True}).rejected == (two,)
+    assert h.text == "p A q"
+
+
+def test_a_cascade_names_what_must_be_accepted_first() -> None:
+    h = history("p q", "p a b q", "p a B q")
+    h.reject(2, 1)
+    done = cascade(h.weave, {h.edits[2][1]: True})
+    assert (done.rejected, done.accept_first) == ((), (h.edits[1][1],))
+    assert {conflict.unit for conflict in done.blocked} == {h.edits[2][1]}
+    assert h.text == "p q"
+    assert h.weave.conflicts() == ()
+
+
+def test_a_cascade_that_accepts_rivals_is_blocked() -> None:
+    h = history("p a q", "p A q")
+    h.reject(1)
+    h.then("p B q")
+    h.reject(2)
+    done = cascade(h.weave, {h.edits[1][1]: True, h.edits[2][1]: True})
+    assert done.blocked
+    assert (done.rejected, done.accept_first) == ((), ())
+    assert h.text == "p a q"
+
+
+def test_a_cascade_follows_needs_to_the_first_unit() -> None:
+    h = history("p q", "p a b q", "p a B q", "p a C q")
+    h.reject(3, 2, 1)
+    one, two, three = (h.edits[edit][1] for edit in (1, 2, 3))
+    assert cascade(h.weave, {three: True}).accept_first == (one, two)
+    assert cascade(h.weave, dict.fromkeys((one, two, three), True)).blocked == ()
+    assert h.text == "p a C q"
+
+
+def test_a_cascade_can_not_reject_what_it_accepts_needs() -> None:
+    h = history("p q", "p a b q", "p a B q")
+    one, two = h.edits[1][1], h.edits[2][1]
+    done = cascade(h.weave, {one: False, two: True})
+    assert done.blocked
+    assert (done.rejected, done.accept_first) == ((), ())
+    assert h.text == "p a B q"

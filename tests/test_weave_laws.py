@@ -1,0 +1,309 @@
+"""Laws of the weave, over random histories of edits and decisions."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from objstore.cascade import cascade
+from objstore.diff import Hunk, diff_lines
+from objstore.lines import closed, split_lines
+from objstore.weave import BASE, UnitIndex, Weave
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+LINES = [b"", b"a", b"b", b"c", b"\r", b"d\r", b"\x00", b"\xff\xfe"]
+
+line_lists = st.lists(st.sampled_from(LINES), max_size=8)
+
+
+def joined(lines: Sequence[bytes], *, ended: bool) -> bytes:
+    whole = b"".join(line + b"\n" for line in lines)
+    return whole if ended else whole[:-1]
+
+
+contents = st.builds(joined, line_lists, ended=st.booleans())
+files = st.one_of(contents, contents, contents, st.none())
+
+
+def hunks_of(before: bytes | None, after: bytes | None) -> tuple[Hunk, ...]:
+    return () if before is None or after is None else diff_lines(before, after)
+
+
+@dataclass
+class Journal:
+    """A history as it is stored: the base, then edits and decisions in order."""
+
+    base: bytes | None
+    entries: list[tuple[bytes | None, tuple[Hunk, ...]] | dict[UnitIndex, bool]] = field(default_factory=list)
+
+    def weave(self) -> Weave:
+        """Replay everything."""
+        weave = Weave(self.base)
+        for entry in self.entries:
+            if isinstance(entry, dict):
+                weave.set_live(entry)
+            else:
+                weave.record(*entry)
+        return weave
+
+    @property
+    def units(self) -> list[UnitIndex]:
+        count = 1
+        for entry in self.entries:
+            if not isinstance(entry, dict):
+                count += 1 + len(entry[1])
+        return [UnitIndex(unit) for unit in range(1, count)]
+
+
+def edited(draw: Callable[[st.SearchStrategy[Any]], Any], content: bytes | None) -> bytes | None:
+    """Draw what the next edit makes of a file: mostly small changes, so that edits meet."""
+    if content is None or draw(st.integers(0, 9)) == 0:
+        anything: bytes | None = draw(files)
+        return anything
+    lines = closed(content).split(b"\n")[:-1]
+    for _ in range(draw(st.integers(1, 3))):
+        start = draw(st.integers(0, len(lines)))
+        end = draw(st.integers(start, min(start + 3, len(lines))))
+        lines[start:end] = draw(st.lists(st.sampled_from(LINES), max_size=2))
+    return joined(lines, ended=draw(st.integers(0, 5)) > 0)
+
+
+@st.composite
+def journals(draw: st.DrawFn, *, decisions: bool = True) -> Journal:
+    journal = Journal(draw(files))
+    weave = Weave(journal.base)
+    for _ in range(draw(st.integers(1, 7))):
+        if decisions and journal.units and draw(st.booleans()):
+            unit = draw(st.sampled_from(journal.units))
+            change = {unit: not weave.is_live(unit)}
+            if weave.set_live(change):
+                weave.set_live({unit: not change[unit]})
+            else:
+                journal.entries.append(change)
+        else:
+            after = edited(draw, weave.text())
+            entry = (after, hunks_of(weave.text(), after))
+            weave.record(*entry)
+            journal.entries.append(entry)
+    return journal
+
+
+def all_live(weave: Weave, units: Iterable[UnitIndex]) -> None:
+    weave.set_live(dict.fromkeys(units, True))
+
+
+# -- text
+
+
+@given(journals(decisions=False))
+def test_all_live_is_the_last_written(journal: Journal) -> None:
+    weave = Weave(journal.base)
+    for entry in journal.entries:
+        assert not isinstance(entry, dict)
+        weave.record(*entry)
+        assert weave.text() == entry[0]
+    weave.set_live(dict.fromkeys(journal.units, False))
+    all_live(weave, journal.units)
+    assert weave.text() == (journal.entries[-1][0] if not isinstance(journal.entries[-1], dict) else None)
+
+
+@given(journals())
+def test_what_is_recorded_is_the_text_and_clean(journal: Journal) -> None:
+    weave = Weave(journal.base)
+    for entry in journal.entries:
+        if isinstance(entry, dict):
+            assert weave.set_live(entry) == ()
+        else:
+            weave.record(*entry)
+            assert weave.text() == entry[0]
+            assert weave.conflicts() == ()
+
+
+@given(journals())
+def test_all_rejected_is_the_base(journal: Journal) -> None:
+    weave = journal.weave()
+    assert weave.set_live(dict.fromkeys(journal.units, False)) == ()
+    assert weave.text() == journal.base
+
+
+@given(journals(), st.data())
+def test_deciding_twice_is_identity(journal: Journal, data: st.DataObject) -> None:
+    weave = journal.weave()
+    before = weave.text(), weave.blame(), weave.conflicts()
+    unit = data.draw(st.sampled_from(journal.units))
+    live = weave.is_live(unit)
+    weave.set_live({unit: not live})
+    assert weave.is_live(unit) is not live
+    weave.set_live({unit: live})
+    assert (weave.text(), weave.blame(), weave.conflicts()) == before
+
+
+@given(journals(), st.data())
+def test_the_state_is_a_function_of_the_live_units(journal: Journal, data: st.DataObject) -> None:
+    one, other = journal.weave(), journal.weave()
+    chosen = {unit: data.draw(st.booleans()) for unit in journal.units}
+    one.set_live(chosen)
+    for unit in data.draw(st.permutations(journal.units)):
+        other.set_live({unit: not other.is_live(unit)})
+    for unit in data.draw(st.permutations(journal.units)):
+        other.set_live({unit: chosen[unit]})
+    assert (one.text(), one.blame(), one.conflicts()) == (other.text(), other.blame(), other.conflicts())
+
+
+@given(journals(), st.data())
+def test_a_replayed_weave_goes_on_as_the_first_would(journal: Journal, data: st.DataObject) -> None:
+    one, other = journal.weave(), journal.weave()
+    chosen = {unit: data.draw(st.booleans()) for unit in journal.units}
+    one.set_live(chosen)
+    one.set_live({unit: other.is_live(unit) for unit in journal.units})
+    after = edited(data.draw, one.text())
+    for weave in (one, other):
+        weave.record(after, hunks_of(weave.text(), after))
+    assert one.set_live(chosen) == other.set_live(chosen)
+    assert (one.text(), one.blame()) == (other.text(), other.blame())
+
+
+# -- independence
+
+
+@given(contents, st.data())
+def test_hunks_of_one_edit_are_independent(before: bytes, data: st.DataObject) -> None:
+    after = data.draw(contents)
+    hunks = diff_lines(before, after)
+    weave = Weave(before)
+    whole, *units = weave.record(after, hunks)
+    live = [data.draw(st.booleans()) for _ in units]
+    assert weave.set_live(dict(zip(units, live, strict=True))) == ()
+    old, new = closed(before).split(b"\n")[:-1], closed(after).split(b"\n")[:-1]
+    for hunk, on in reversed(list(zip(hunks, live, strict=True))):
+        if on:
+            old[hunk.old_start : hunk.old_end] = new[hunk.new_start : hunk.new_end]
+    assert closed(weave.text() or b"") == joined(old, ended=True)
+    assert weave.is_live(whole)
+
+
+@given(contents, contents, contents)
+def test_rejecting_an_edit_is_a_three_way_merge_where_that_is_clean(base: bytes, middle: bytes, last: bytes) -> None:
+    """Changes that a shared line separates merge without question: `middle` to `base`, and `middle` to `last`."""
+    back = [Hunk(h.new_start, h.new_count, h.old_start, h.old_count) for h in diff_lines(base, middle)]
+    on = diff_lines(middle, last)
+    old, new = closed(base).split(b"\n")[:-1], closed(last).split(b"\n")[:-1]
+    changes = sorted(
+        [(h.old_start, h.old_end, old[h.new_start : h.new_end]) for h in back]
+        + [(h.old_start, h.old_end, new[h.new_start : h.new_end]) for h in on]
+    )
+    assume(all(one[1] < two[0] for one, two in pairwise(changes)))
+    merged = closed(middle).split(b"\n")[:-1]
+    for start, end, lines in reversed(changes):
+        merged[start:end] = lines
+    weave = Weave(base)
+    first = weave.record(middle, diff_lines(base, middle))
+    weave.record(last, on)
+    assert weave.set_live(dict.fromkeys(first, False)) == ()
+    assert closed(weave.text() or b"") == joined(merged, ended=True)
+
+
+# -- reading
+
+
+@given(journals())
+def test_blame_covers_every_line(journal: Journal) -> None:
+    weave = journal.weave()
+    blame = weave.blame()
+    assert sum(lines for _, lines in blame) == len(split_lines(weave.text() or b""))
+    assert all(lines > 0 and weave.is_live(unit) for unit, lines in blame)
+    assert all(one[0] != two[0] for one, two in pairwise(blame))
+
+
+@given(journals())
+def test_unit_lines_agree_with_blame(journal: Journal) -> None:
+    weave = journal.weave()
+    authors = [unit for unit, lines in weave.blame() for _ in range(lines)]
+    for unit in journal.units:
+        place = weave.unit_lines(unit)
+        shown = [line for line, author in enumerate(authors, 1) if author == unit]
+        if shown:
+            assert place == (shown[0], shown[-1] - shown[0] + 1)
+        else:
+            assert place is None or (place[1] == 0 and 1 <= place[0] <= len(authors) + 1)
+
+
+# -- conflicts
+
+
+@given(journals(), st.data())
+def test_conflicts_name_live_units_and_places(journal: Journal, data: st.DataObject) -> None:
+    weave = journal.weave()
+    chosen = {unit: data.draw(st.booleans()) for unit in journal.units}
+    for conflict in weave.set_live(chosen):
+        assert weave.is_live(conflict.unit)
+        assert conflict.needs
+        assert conflict.unit not in conflict.needs
+        assert list(conflict.needs) == sorted(set(conflict.needs))
+        assert 1 <= conflict.line <= len(split_lines(weave.text() or b"")) + 1
+
+
+@given(journals(), st.data())
+def test_a_cascade_ends_clean_or_changes_nothing(journal: Journal, data: st.DataObject) -> None:
+    weave = journal.weave()
+    before = weave.text(), weave.conflicts()
+    named = data.draw(st.dictionaries(st.sampled_from(journal.units), st.booleans(), min_size=1, max_size=3))
+    done = cascade(weave, named)
+    if done.blocked:
+        assert any(named.values())
+        assert not any(weave.is_live(unit) for unit in done.accept_first)
+        assert (weave.text(), weave.conflicts()) == before
+    else:
+        assert weave.conflicts() == ()
+        assert all(weave.is_live(unit) is live for unit, live in named.items())
+        assert not any(weave.is_live(unit) for unit in done.rejected)
+
+
+# -- size
+
+
+def test_runs_are_not_lines() -> None:
+    """A thousand lines rewritten a thousand times stay one run for each rewrite."""
+    weave = Weave(b"line\n" * 1000)
+    for number in range(1000):
+        after = b"%d\n" % number * 1000
+        weave.record(after, (Hunk(0, 1000, 0, 1000),))
+    assert weave.blame() == [(UnitIndex(2000), 1000)]
+    assert [unit.index for unit in weave._units if len(unit.inserted) > 1] == [BASE]  # noqa: SLF001
+
+
+def test_a_long_random_history_keeps_every_law() -> None:
+    """Blocks divide, regions span them, and the text is still what any order of decisions makes it."""
+    rng = random.Random(11)
+    lines = [b"%d\n" % number for number in range(600)]
+    weave = Weave(b"".join(lines))
+    for number in range(900):
+        start = rng.randrange(len(lines) + 1)
+        lines[start : start + rng.choice([0, 1, 1, 2, 30])] = [b"e%d\n" % number] * rng.choice([0, 1, 1, 2, 25])
+        after = b"".join(lines)
+        weave.record(after, diff_lines(weave.text() or b"", after))
+        assert weave.text() == after
+    units = [UnitIndex(unit) for unit in range(1, weave.blame()[-1][0] + 1)]
+    last = weave.text()
+    for _ in range(3):
+        dead = rng.sample(units, len(units) // 3)
+        found = weave.set_live(dict.fromkeys(dead, False))
+        state = weave.text(), found
+        for part in parts(rng.sample(units, len(units))):
+            weave.set_live(dict.fromkeys(part, True))
+        assert (weave.text(), weave.conflicts()) == (last, ())
+        for part in parts(rng.sample(dead, len(dead))):
+            weave.set_live(dict.fromkeys(part, False))
+        assert (weave.text(), weave.conflicts()) == state
+        all_live(weave, units)
+
+
+def parts(units: list[UnitIndex]) -> list[list[UnitIndex]]:
+    return [units[start : start + 50] for start in range(0, len(units), 50)]

@@ -156,7 +156,9 @@ class Agent:
 
 async def with_agent(root: Path, act: Callable[[Agent], Awaitable[None]]) -> None:
     """Start the server as a process of its own, connect the official client, and let the agent act."""
-    server = StdioServerParameters(command=sys.executable, args=["-P", "-m", "mcptools", str(root)], env=dict(os.environ))
+    server = StdioServerParameters(
+        command=sys.executable, args=["-P", "-m", "mcptools", str(root)], env=dict(os.environ)
+    )
     async with Client(stdio_client(server)) as client:
         await act(Agent(client))
 
@@ -193,7 +195,9 @@ async def first_session(stage: Stage, agent: Agent) -> None:
     await agent.call("multi_edit_text_file", path=str(stage.root / DECODER), edits=_edits(EARLY))
     await agent.call("multi_edit_text_file", path=str(stage.root / DECODER), edits=_edits(LATER, LAST))
     encoder = stage.original[ENCODER].decode()
-    await agent.call("edit_file_diff", path=str(stage.root / ENCODER), diff=_diff(ENCODER, encoder, _commented(encoder)))
+    await agent.call(
+        "edit_file_diff", path=str(stage.root / ENCODER), diff=_diff(ENCODER, encoder, _commented(encoder))
+    )
     await agent.call("write_file", path=str(stage.root / CREATED), content="What is in here.\n")
 
     agent.new_turn()

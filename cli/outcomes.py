@@ -81,7 +81,7 @@ def effect_text(files: Iterable["FileEffect"], preview: Preview, screen: Screen)
 def shown_units(units: Sequence[Unit]) -> str:
     """Return units as a person names them: whole edits by number, else hunk by hunk."""
     by_edit: dict[int, list[int]] = {}
-    for unit in units:
+    for unit in sorted(units):
         by_edit.setdefault(unit.seq, []).append(unit.hunk)
     whole = [seq for seq, hunks in by_edit.items() if 0 in hunks]
     parts = [f"{seq}:{hunk}" for seq, hunks in by_edit.items() if 0 not in hunks for hunk in hunks]
@@ -168,9 +168,18 @@ def _spelt(selection: Selection) -> str:
 
 
 def _spelt_units(units: Iterable[Unit], edit: Callable[[int], "EditView"]) -> str:
-    # A hunk that is all of its edit is named by the edit.
-    whole = {unit: len(edit(unit.seq).units) <= 2 or not unit.hunk for unit in units}  # noqa: PLR2004 -- 0 and one
-    return " ".join(dict.fromkeys(str(unit.seq) if whole[unit] else str(unit) for unit in whole))
+    by_edit: dict[int, list[int]] = {}
+    for unit in units:
+        by_edit.setdefault(unit.seq, []).append(unit.hunk)
+    words = []
+    for seq, hunks in by_edit.items():
+        view = edit(seq)
+        # An edit that is meant with all its hunks is named as one.
+        if 0 in hunks or (not view.whole and len(hunks) == len(view.units) - 1):
+            words.append(str(seq))
+        else:
+            words += [f"{seq}:{hunk}" for hunk in hunks]
+    return " ".join(words)
 
 
 def _is_live(unit: Unit, edit: Callable[[int], "EditView"]) -> bool:

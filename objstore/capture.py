@@ -84,9 +84,9 @@ class Recorder:
     """Turns changes into edit records, and knows the numbers they get."""
 
     def __init__(self, journal: Journal, batch: Batch) -> None:
-        self._index = journal.store.index
+        self._store = journal.store
         self._batch = batch
-        self._seq = self._index.next_seq()
+        self._seq = self._store.next_seq()
         self._time = now()
 
     def record(
@@ -140,7 +140,7 @@ class Recorder:
 
     def external(self, changes: Sequence[Change]) -> list[EditView]:
         """Record changes that were found on disk."""
-        call = self._index.next_call(EXTERNAL_CONVERSATION)
+        call = self._store.next_call(EXTERNAL_CONVERSATION) if changes else 0
         return [
             self.record(
                 change,
@@ -278,10 +278,9 @@ class Call:
 
     def commit(self) -> CallOutcome:
         """Record the call and carry it out. Raises what Journal.commit raises."""
-        index = self._journal.store.index
         given = self._info.conversation
         conversation = given or new_conversation()
-        call = index.next_call(conversation)
+        call = self._journal.store.next_call(conversation)
         recorder = Recorder(self._journal, self._batch)
         external = recorder.external(self._external)
         edits: list[EditView] = []
@@ -354,7 +353,7 @@ class Call:
             document=None,
             now=version,
         )
-        tip = self._journal.store.index.tip_at(path)
+        tip = self._journal.store.tip_at(path)
         if tip is not None:
             file.document = tip.document
             change = external_change(tip, version, self._journal.store.blob)

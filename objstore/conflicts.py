@@ -127,7 +127,9 @@ def _reasons_gone(unit: Unit, neighbour: Run) -> Iterator[Unit]:
     elif author.undoes is not None and author.hidden:
         yield author.undoes
     else:
-        yield from (other for other in neighbour.deleters if other.live and not other.knew(unit))
+        for other in neighbour.deleters:
+            if other.live and not other.knew(unit) and other.saw(neighbour):
+                yield other
 
 
 def _returned(unit: Unit, order: RunOrder) -> set[Unit]:

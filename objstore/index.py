@@ -145,14 +145,15 @@ class Index:
                 self._take(group, _decoded(group))
             self._save_position()
 
-    def take(self, group: Group, records: Iterable[Chained]) -> None:
-        """Add a group that this process has just appended, at the end of what is known, with its records."""
+    def take(self, groups: Iterable[tuple[Group, Iterable[Chained]]]) -> None:
+        """Add groups that this process has appended, at the end of what is known, with their records."""
         with self._transaction():
-            # In the log it was there for all to see, so another process may have put it here already.
+            # In the log they were there for all to see, so another process may have put some here already.
             self._load_position()
-            if self.end < group.end:
-                self._take(group, records)
-                self._save_position()
+            for group, records in groups:
+                if self.end < group.end:
+                    self._take(group, records)
+            self._save_position()
 
     def rebuild(self) -> None:
         """Forget everything and read the whole log."""

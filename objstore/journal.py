@@ -88,14 +88,14 @@ class Journal:
     def reading(self) -> Iterator[Store]:
         """Hold the store still for this thread, up to date with the log."""
         with self.mutex:
-            self.store.index.catch_up()
+            self.store.catch_up()
             yield self.store
 
     def unfinished(self) -> bool:
         """Return whether a writer died between the log and the files, as far as the mark tells."""
         with self.mutex:
             end, boot = self._read_mark()
-            return end is not None and boot == self._boot and end < self.store.index.end
+            return end is not None and boot == self._boot and end < self.store.end
 
     # ---- writing
 
@@ -106,8 +106,8 @@ class Journal:
         Raises StoreLocked, StoreRefuses, StoreDamaged.
         """
         with self.mutex, self._locked():
-            self.store.index.catch_up()
-            self.store.log.repair_tail(self.store.index.end)
+            self.store.catch_up()
+            self.store.log.repair_tail(self.store.end)
             self._settle()
             yield Batch(self.store)
 
@@ -143,7 +143,7 @@ class Journal:
             except CallAborted as error:
                 self._void(group, str(error))
                 raise
-        self._write_mark(self.store.index.end)
+        self._write_mark(self.store.end)
 
     # ---- inside
 
@@ -176,12 +176,12 @@ class Journal:
         batch = Batch(self.store)
         batch.record(Void(time=now(), edits=edits, decision=decision, reason=reason))
         batch.commit()
-        self._write_mark(self.store.index.end)
+        self._write_mark(self.store.end)
 
     def _settle(self) -> None:
         """Finish what a writer that died had recorded but not carried out."""
         marked, boot = self._read_mark()
-        end = self.store.index.end
+        end = self.store.end
         if marked == end and boot == self._boot:
             return
         same_boot = marked is not None and boot == self._boot

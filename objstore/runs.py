@@ -44,9 +44,10 @@ class Unit:
         "live",
         "moved",
         "readers",
+        "restores",
+        "shadowed",
         "since",
         "undoes",
-        "undone_by",
         "watches",
     )
 
@@ -62,14 +63,18 @@ class Unit:
         self.gap: tuple[Run, Run] | None = None  # first and last of the hidden runs it was inserted among
         self.watches = False  # whether any text could show in `region` that this unit never saw
         self.undoes: Unit | None = None  # the unit whose deleted text this one puts back, byte for byte
-        self.undone_by: tuple[Unit, ...] = ()
+        self.restores: tuple[Unit, ...] = ()  # for a pure insertion: who had inserted that text
+        self.shadowed: tuple[Unit, ...] = ()  # units that are hidden or not with the liveness of this one
         self.moved: Mapping[Unit, set[Unit]] = _NOTHING  # author of deleted text -> units that put it back
         self.readers: tuple[Unit, ...] = ()  # units whose conflicts depend on this one beyond shared runs
 
     @property
     def hidden(self) -> bool:
-        """Whether this unit's text stands back because the very same text is there again without it."""
-        return self.undoes is not None and not self.undoes.live
+        """Whether this unit's text stands back because what it undoes is dead.
+
+        An insertion shows its text nevertheless where those who had inserted the same text are dead too.
+        """
+        return self.undoes is not None and not self.undoes.live and all(author.live for author in self.restores)
 
     @property
     def region(self) -> tuple[Run, Run]:

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
+from objstore.ahead import Ahead
 from objstore.codec import MAX_DEPTH, Base, BlobHeader, decode_blob, encode_blob, parse_blob_header
 from objstore.disk import Disk
 from objstore.errors import BlobMissing, NotAWorkspace, RecordInvalid, StoreDamaged
 from objstore.frames import FrameKind
 from objstore.ids import BlobId, RecordId, blob_id, record_id
-from objstore.index import Chained, Index
-from objstore.records import Record, decode_record, encode_record
+from objstore.index import BlobPlace, Chained, Index, Tip
+from objstore.records import Record, Seq, decode_record, encode_record
 from objstore.segments import Group, Log, Place, create_log
 
 __all__ = ["Batch", "Store", "create_store"]
@@ -46,7 +47,7 @@ class Batch:
         self._payloads: list[tuple[FrameKind, bytes]] = []
         self._blobs: dict[BlobId, Base] = {}
         self._records: list[Chained] = []
-        self._previous = store.index.last_record
+        self._previous = store.last_record
 
     def __bool__(self) -> bool:
         """Return whether there is anything to append."""
@@ -88,7 +89,7 @@ class Batch:
             return None
         if name in self._blobs:
             return self._blobs[name]
-        found = self._store.index.blob_place(name)
+        found = self._store.blob_place(name)
         if found is None or found.depth >= MAX_DEPTH:
             return None
         return Base(id=name, content=self._store.blob(name), depth=found.depth)
@@ -102,8 +103,9 @@ class Store:
         if not os.path.isdir(os.path.join(folder, _LOG)):
             raise NotAWorkspace(os.path.dirname(folder))
         self.log: Final = Log(os.path.join(folder, _LOG), disk)
+        self._ahead = Ahead()
         try:
-            self.index: Final = Index(os.path.join(folder, _INDEX), self.log)
+            self._index: Final = Index(os.path.join(folder, _INDEX), self.log)
         except BaseException:
             self.log.close()
             raise
@@ -112,14 +114,63 @@ class Store:
 
     def close(self) -> None:
         """Close the index and the log."""
-        self.index.close()
+        self.flush()
+        self._index.close()
         self.log.close()
+
+    # ---- following the log
+
+    @property
+    def index(self) -> Index:
+        """Return the index, with everything in it that this process has appended."""
+        self.flush()
+        return self._index
+
+    @property
+    def end(self) -> Place:
+        """Return the end of the last group that is known."""
+        return self._ahead.end or self._index.end
+
+    @property
+    def last_record(self) -> RecordId | None:
+        """Return the last record that is known (None: there is none yet)."""
+        return self._ahead.last_record or self._index.last_record
+
+    def catch_up(self) -> None:
+        """Read what other processes have appended. Raises StoreDamaged."""
+        if not self.log.ends_at(self.end):
+            self.index.catch_up()
+
+    def flush(self) -> None:
+        """Put into the index what this process has appended since it last did."""
+        if self._ahead.groups:
+            self._index.take(self._ahead.groups)
+            self._ahead = Ahead()
+
+    # ---- what a write asks for; none of it needs the index to be up to date
+
+    def blob_place(self, name: BlobId) -> BlobPlace | None:
+        """Return where the blob lies (None: not in this store)."""
+        return self._ahead.blobs.get(name) or self._index.blob_place(name)
+
+    def tip_at(self, path: bytes) -> Tip | None:
+        """Return the document that stands at `path`, or else the one that was last deleted there (None: neither)."""
+        return self._ahead.tips.get(path) or self._index.tip_at(path)
+
+    def next_seq(self) -> Seq:
+        """Return the number of the next edit."""
+        return self._ahead.seq or self._index.next_seq()
+
+    def next_call(self, conversation: str) -> int:
+        """Return the position that the conversation's next call has."""
+        known = self._ahead.calls.get(conversation)
+        return self._index.next_call(conversation) if known is None else known
 
     # ---- reading
 
     def has(self, name: BlobId) -> bool:
         """Return whether the blob is stored."""
-        return self.index.blob_place(name) is not None
+        return self.blob_place(name) is not None
 
     def blob(self, name: BlobId) -> bytes:
         """Return the blob's bytes, verified. Raises BlobMissing, BlobDamaged, StoreDamaged."""
@@ -132,7 +183,7 @@ class Store:
         content: bytes | None = None
         wanted: BlobId | None = name
         while wanted is not None and content is None and len(chain) <= MAX_DEPTH:
-            found = self.index.blob_place(wanted)
+            found = self.blob_place(wanted)
             if found is None:
                 raise BlobMissing(wanted)
             payload = self.log.read(found.place).payload
@@ -169,8 +220,10 @@ class Store:
 
     def append(self, payloads: Sequence[tuple[FrameKind, bytes]], records: Sequence[Chained]) -> Group:
         """Append a group at the end of the log, durably, and return it. `records`: those in it, in order."""
-        group = self.log.append(self.index.end, payloads)
-        self.index.take(group, records)
+        group = self.log.append(self.end, payloads)
+        self._ahead.note(group, records)
+        if self._ahead.is_full:
+            self.flush()
         return group
 
     def remember(self, name: BlobId, content: bytes) -> None:

@@ -141,9 +141,9 @@ class Weave:
     def _refresh(self, unit: Unit, concerned: set[Unit]) -> None:
         """Show and hide runs after `unit` was flipped; add to `concerned` whose conflicts that can change."""
         concerned.update(unit.readers)
-        concerned.update(unit.undone_by)
+        concerned.update(unit.shadowed)
         runs = [*unit.inserted, *unit.deleted]
-        for other in unit.undone_by:
+        for other in unit.shadowed:
             runs += other.inserted
         for run in runs:
             concerned.update(run.deleters)
@@ -324,9 +324,13 @@ class Weave:
         if other is None:
             return
         restored = [run for run in other.deleted if run.hidden_only_by(other)]
-        if _same_lines(restored, unit.inserted):
-            unit.undoes = other
-            other.undone_by += (unit,)
+        if not _same_lines(restored, unit.inserted):
+            return
+        unit.undoes = other
+        if not unit.deleted:
+            unit.restores = tuple({run.inserter for run in restored})
+        for decisive in (other, *unit.restores):
+            decisive.shadowed += (unit,)
 
     def _alert_surrounding(self, unit: Unit) -> None:
         """Let units watch their regions from now on if `unit` put text between lines that they take out."""

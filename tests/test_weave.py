@@ -187,6 +187,20 @@ def test_a_file_created_anew_as_it_was_is_there_once() -> None:
     assert h.accept(1) == "a b~"
 
 
+def test_a_file_created_anew_stands_without_the_first_creation_and_the_deletion() -> None:
+    h = history("-", "a b", "-", "a b")
+    assert h.reject(2) == "a b"
+    assert h.reject(1) == "a b"
+    assert h.reject(3) == "-"
+    assert h.accept(2, 3) == "a b"
+
+
+def test_accepting_an_edit_of_a_text_deleted_twice_over_shows_nothing() -> None:
+    h = history("a b", "a b c", "")
+    assert h.reject(1) == ""
+    assert h.then("-").accept(1) == "-"
+
+
 def test_putting_text_back_keeps_the_newline_that_it_wrote() -> None:
     h = history("p a~", "p b", "p a")
     assert h.reject(1) == "p a"

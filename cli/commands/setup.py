@@ -2,7 +2,6 @@
 
 import os
 import sys
-from importlib import import_module
 
 import click
 
@@ -34,4 +33,6 @@ def mcp(arguments: tuple[str, ...]) -> None:
 @command("demo")
 def demo() -> None:
     """Watch an agent edit a copy of real source files, and a person review the edits."""
-    click.get_current_context().exit(import_module("cli.demo").run() or 0)
+    from cli.demo import run
+
+    click.get_current_context().exit(run())

@@ -66,9 +66,8 @@ def test_diff_shows_what_changed_outside(desk: Desk) -> None:
     (desk.folder / "sub" / "b").unlink()
     (desk.folder / "sub" / "c").chmod(0o755)
     changed = b"diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,3 +1,3 @@\n 1\n-2\n+two\n 3\n"
-    gone = (
-        b"diff --git a/sub/b b/sub/b\ndeleted file mode 100644\n--- a/sub/b\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-1\n-2\n-3\n"
-    )
+    gone = b"diff --git a/sub/b b/sub/b\ndeleted file mode 100644\n"
+    gone += b"--- a/sub/b\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-1\n-2\n-3\n"
     mode = b"diff --git a/sub/c b/sub/c\nold mode 100644\nnew mode 100755\n"
     assert desk.done("diff").out == changed + gone + mode
     assert desk.done("diff", "a").out == changed

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.main import COMMANDS
 from objstore import CallInfo
 from tests.cli.desk import PATIENCE, PROGRAM, Desk, Ran, cas, environment
 
@@ -50,7 +51,7 @@ def test_without_a_command_the_help_is_shown(desk: Desk) -> None:
 
 def test_help_lists_every_command(desk: Desk) -> None:
     text = desk.done("--help").text
-    for name in "init status log show diff cat accept reject reset undo mcp demo".split():
+    for name in COMMANDS:
         assert f"\n  {name} " in text
         assert f"Usage: cas {name}" in desk.done(name, "--help").text
 
@@ -68,7 +69,7 @@ def test_help_lists_every_command(desk: Desk) -> None:
         (["reject", "--conversation", "nobody"], "No conversation is named 'nobody' here."),
         (["reject", "--file", "unheard of"], "No file that an agent edited is named 'unheard of' here."),
         (["log", "--conversation", "nobody"], "No conversation is named 'nobody' here."),
-        (["cat", "a@99"], "No edit is named '99' here."),
+        (["cat", "a@99"], "No state is named 'a@99' here."),
         (["cat", "../outside"], "Path is outside the workspace: "),
         (["cat", ".cas/index"], "Path is reserved for "),
     ],
@@ -137,7 +138,7 @@ def test_a_store_that_stays_locked_is_status_11(desk: Desk) -> None:
     desk.write("a", b"x\n")
     # The patience of half a minute, cut short.
     impatient = (
-        "import sys, objstore.journal as journal; journal._LOCK_WAIT_SECONDS = 0.2; "
+        "import sys, objstore.writerlock as lock; assert lock._WAIT_SECONDS; lock._WAIT_SECONDS = 0.2; "
         "from cli.main import main; sys.exit(main())"
     )
     with desk.workspace() as workspace, workspace.call(CallInfo(tool="slow")):
@@ -194,9 +195,7 @@ def open_files(pid: int) -> list[str]:
 
 
 def test_a_fault_of_ours_is_one_line_and_debug_shows_where(desk: Desk) -> None:
-    broken = (
-        "import sys, objstore.status as status; status.report = None; from cli.main import main; sys.exit(main())"
-    )
+    broken = "import sys, objstore.status as status; status.report = None; from cli.main import main; sys.exit(main())"
 
     def run(*words: str) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(

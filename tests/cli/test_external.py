@@ -42,9 +42,7 @@ def test_json_of_an_unsettled_change(desk: Desk) -> None:
 def test_keep_records_the_change_and_carries_it_through(desk: Desk) -> None:
     changed_outside(desk)
     ran = desk.done("reject", "2", "--on-external", "keep")
-    assert ran.text == (
-        "Rejected edit 2.\nRecorded the change from outside to a as edit 3.\nRewrote a\n"
-    )
+    assert ran.text == ("Rejected edit 2.\nRecorded the change from outside to a as edit 3.\nRewrote a\n")
     assert desk.bytes("a") == b"1\n2\nmine\n"
     with desk.workspace() as workspace:
         assert workspace.edit(3).edit.origin is Origin.EXTERNAL

@@ -226,9 +226,7 @@ def test_undo_takes_back_one_decision_after_the_other(desk: Desk) -> None:
     assert desk.bytes("poem") == POEM.replace(b"line 20\n", b"LINE 20\nmore\n")
     desk.done("undo")
     assert desk.bytes("poem") == TWO
-    assert desk.done("undo", "--json").json()["changed"] == [
-        {"name": "1:0", "status": "pending", "cascaded": False}
-    ]
+    assert desk.done("undo", "--json").json()["changed"] == [{"name": "1:0", "status": "pending", "cascaded": False}]
     assert set(desk.statuses().values()) == {PENDING}
     ran = desk.cas("undo")
     assert (ran.status, ran.out, ran.said) == (1, b"", "cas: No decision to take back.\n")

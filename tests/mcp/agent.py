@@ -88,9 +88,7 @@ class Agent:
 def connected(*roots: Path, mode: str = "auto") -> Iterator[Agent]:
     """Start a server on directories, and connect to it. Whatever the server logs is a failure of the test."""
     log = roots[0].parent / f"{roots[0].name}.log"
-    server = StdioServerParameters(
-        command=sys.executable, args=["-m", "mcptools", *map(str, roots)], cwd=REPOSITORY
-    )
+    server = StdioServerParameters(command=sys.executable, args=["-m", "mcptools", *map(str, roots)], cwd=REPOSITORY)
     with log.open("w") as errors, start_blocking_portal() as portal:
         client = Client(
             stdio_client(server, errors),

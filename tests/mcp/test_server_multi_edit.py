@@ -51,9 +51,7 @@ def test_tc1_multiple_edits_in_the_same_file(agent: Agent, folder: Path) -> None
 def test_tc2_sequential_edits(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("AAA")
-    result = agent.done(
-        "multi_edit_text_file", path=str(file), edits=[edit("AAA", "BBB"), edit("BBB", "CCC")]
-    )
+    result = agent.done("multi_edit_text_file", path=str(file), edits=[edit("AAA", "BBB"), edit("BBB", "CCC")])
     assert result.structured["success"] is True
     assert result.structured["applied_count"] == 2
     assert file.read_text() == "CCC"
@@ -141,9 +139,7 @@ def test_a_path_that_is_not_absolute(agent: Agent, folder: Path) -> None:
 def test_an_edit_that_takes_in_part_of_an_earlier_one(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("one two")
-    result = agent.call(
-        "multi_edit_text_file", path=str(file), edits=[edit("one", "ONE"), edit("ONE two", "three")]
-    )
+    result = agent.call("multi_edit_text_file", path=str(file), edits=[edit("one", "ONE"), edit("ONE two", "three")])
     assert result.error["code"] == -32012
     assert result.error["message"] == result.text == "Edit 1 conflicts with edit 0"
     assert file.read_text() == "one two"
@@ -181,9 +177,7 @@ def test_edits_that_come_to_nothing_are_a_success_that_records_nothing(agent: Ag
     file = folder / "file.txt"
     file.write_text("text\n")
     before = len(agent.history())
-    result = agent.done(
-        "multi_edit_text_file", path=str(file), edits=[edit("text", "TEXT"), edit("TEXT", "text")]
-    )
+    result = agent.done("multi_edit_text_file", path=str(file), edits=[edit("text", "TEXT"), edit("TEXT", "text")])
     assert (result.structured["diff"], result.structured["applied_count"]) == ("", 2)
     assert result.structured["edit"] == 0
     assert len(agent.history()) == before
@@ -196,7 +190,7 @@ def test_edits_that_come_to_nothing_are_a_success_that_records_nothing(agent: Ag
         pytest.param(b"a\r\nb\r\n", "a\r\nb", "A\r\nB", b"A\r\nB\r\n", id="CRLF in the strings"),
         pytest.param(b"a\nb\r\nc", "b", "B", b"a\nB\r\nc", id="mixed endings, no final newline"),
         pytest.param(b"\xef\xbb\xbfa\n", "a", "A", b"\xef\xbb\xbfA\n", id="byte order mark"),
-        pytest.param(b"caf\xe9\na\n", "a\n", "A\n", b"caf\xe9\nA\n", id="Latin-1 elsewhere"),
+        pytest.param(b"caf\xe9\na\n", "\na", "\nA", b"caf\xe9\nA\n", id="Latin-1 elsewhere"),
         pytest.param(b"a\rb\x0cc\x85d", "b", "B", b"a\rB\x0cc\x85d", id="lone CR, form feed, NEL"),
         pytest.param("naïve 日本\n".encode(), "日本", "世界", "naïve 世界\n".encode(), id="UTF-8"),
     ],
@@ -206,9 +200,6 @@ def test_every_other_byte_survives(
 ) -> None:
     file = folder / "file.txt"
     file.write_bytes(content)
-    if content.startswith(b"caf"):  # "a" occurs twice
-        old = f"\n{old}"
-        new = f"\n{new}"
     agent.done("multi_edit_text_file", path=str(file), edits=[edit(old, new)])
     assert file.read_bytes() == after
 

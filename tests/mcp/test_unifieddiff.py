@@ -160,9 +160,7 @@ def test_a_patch_that_tells_the_truth_applies(case: str) -> None:
             b"c\n",
             id="no end in the middle",
         ),
-        pytest.param(
-            b"\xef\xbb\xbfa\n", "@@ -1 +1 @@\n-a\n+x\n", 1, b"a\n", b"\xef\xbb\xbfa\n", id="byte order mark"
-        ),
+        pytest.param(b"\xef\xbb\xbfa\n", "@@ -1 +1 @@\n-a\n+x\n", 1, b"a\n", b"\xef\xbb\xbfa\n", id="byte order mark"),
         pytest.param(
             b"2\n1\n",
             "@@ -5 +5 @@\n-1\n+x\n@@ -7 +7 @@\n-2\n+y\n",
@@ -214,9 +212,7 @@ def test_a_moved_hunk_says_how_far() -> None:
         pytest.param(HEAD, "no hunks", id="headers alone"),
         pytest.param(HEAD + "@@ @@\n-a\n+b\n", "without line numbers", id="no numbers"),
         pytest.param(HEAD + "@@ -1,3 +1,3 @@\n a\n-b\n+c\n", "shorter", id="truncated"),
-        pytest.param(
-            HEAD + "@@ -1,1 +1,1 @@\n a\n-b\n+c\n", "beyond the counts", id="more lines than counted"
-        ),
+        pytest.param(HEAD + "@@ -1,1 +1,1 @@\n a\n-b\n+c\n", "beyond the counts", id="more lines than counted"),
         pytest.param(HEAD + "@@ -1 +1 @@\n-b\n+c\n+d\n", "beyond the counts", id="one line more"),
         pytest.param(HEAD + "@@ -1,2 +1,2 @@\n-a\n-b\n-c\n+d\n", "longer", id="one removed line more"),
         pytest.param(HEAD + "@@ -1,2 +1,2 @@\n a\n*b\n+c\n", "line", id="an unknown mark"),
@@ -311,9 +307,7 @@ def diff(before: bytes, after: bytes, context: int) -> str:
 
 
 @given(texts, texts, st.integers(1, 3))
-def test_applying_the_diff_of_two_texts_to_the_first_gives_the_second(
-    old: str, new: str, context: int
-) -> None:
+def test_applying_the_diff_of_two_texts_to_the_first_gives_the_second(old: str, new: str, context: int) -> None:
     before, after = old.encode(), new.encode()
     assume(before != after)
     outcome = apply_patch(before, parse_patch(diff(before, after, context)))

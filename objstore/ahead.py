@@ -1,0 +1,65 @@
+"""What this process has appended to the log and not yet put into the index.
+
+A tracked write needs little of the index: where its file stands, the next numbers, whether a blob is stored. While one
+process makes plain edits, those few answers are kept here, and the index takes the groups in many at a time. It is
+derived, so a process that dies before that costs the next one a moment of reading.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from objstore.codec import parse_blob_header
+from objstore.frames import FrameKind
+from objstore.ids import BlobId, RecordId
+from objstore.index import BlobPlace, Chained, Tip
+from objstore.records import Edit, Operation, Seq
+from objstore.segments import Group, Place
+
+__all__ = ["Ahead"]
+
+_MOST_GROUPS: Final = 64
+
+
+class Ahead:
+    """Groups behind the end of the index, with the answers that the next write asks for."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self.groups: list[tuple[Group, Sequence[Chained]]] = []
+        self.blobs: dict[BlobId, BlobPlace] = {}
+        self.tips: dict[bytes, Tip] = {}
+        self.calls: dict[str, int] = {}  # the next call of each conversation
+        self.seq: Seq | None = None  # the next edit; None: ask the index
+        self.is_plain = True  # whether the groups hold nothing but edits that leave their file where it stands
+
+    @property
+    def end(self) -> Place | None:
+        """Return the end of the newest group (None: there is none)."""
+        return self.groups[-1][0].end if self.groups else None
+
+    @property
+    def last_record(self) -> RecordId | None:
+        """Return the newest record (None: there is none)."""
+        return next((records[-1].id for _, records in reversed(self.groups) if records), None)
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether the index should take the groups in now."""
+        return not self.is_plain or len(self.groups) >= _MOST_GROUPS
+
+    def note(self, group: Group, records: Sequence[Chained]) -> None:
+        """Add a group that was just appended, with its records."""
+        self.groups.append((group, records))
+        for frame in group.frames:
+            if frame.kind is FrameKind.BLOB:
+                header = parse_blob_header(frame.payload)
+                place = BlobPlace(Place(group.segment, frame.offset), header.size, header.depth)
+                self.blobs.setdefault(header.id, place)
+        for chained in records:
+            edit = chained.record
+            if not isinstance(edit, Edit) or edit.operation is Operation.MOVE:
+                self.is_plain = False
+                continue
+            self.tips[edit.path] = Tip(edit.document, edit.path, edit.after)
+            self.calls[edit.conversation] = edit.call + 1
+            self.seq = Seq(edit.seq + 1)

@@ -1,0 +1,202 @@
+"""What the server tells a client of its tools, and how it takes arguments that don't fit."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.mcp.agent import REPOSITORY, Agent, connected
+
+NAMES = [
+    "read_file",
+    "read_text_file",
+    "list_directory",
+    "create_directory",
+    "write_file",
+    "edit_file_diff",
+    "multi_edit_text_file",
+    "move_file",
+    "delete_file",
+]
+CHANGING = ["write_file", "edit_file_diff", "multi_edit_text_file", "move_file", "delete_file"]
+
+
+def keys_in(schema: object) -> Iterator[str]:
+    """Yield every key of a JSON value, at any depth."""
+    match schema:
+        case dict():
+            for key, value in schema.items():
+                yield key
+                yield from keys_in(value)
+        case list():
+            for item in schema:
+                yield from keys_in(item)
+
+
+def schemas_of_objects(schema: object) -> Iterator[dict[str, Any]]:
+    """Yield every schema of an object in `schema`."""
+    if isinstance(schema, dict):
+        if schema.get("type") == "object":
+            yield schema
+        for value in schema.values():
+            yield from schemas_of_objects(value)
+
+
+def test_every_tool_is_offered(agent: Agent) -> None:
+    assert [tool.name for tool in agent.tools()] == NAMES
+
+
+def test_input_schemas_are_flat(agent: Agent) -> None:
+    for tool in agent.tools():
+        assert not {"$ref", "$defs", "anyOf", "oneOf", "allOf"} & set(keys_in(tool.input_schema)), tool.name
+
+
+def test_every_argument_is_described_and_no_other_is_taken(agent: Agent) -> None:
+    for tool in agent.tools():
+        for schema in schemas_of_objects(tool.input_schema):
+            assert schema["additionalProperties"] is False, tool.name
+            for name, argument in schema["properties"].items():
+                assert argument["description"], f"{tool.name}: {name}"
+
+
+def test_file_content_and_ids_are_plain_strings(agent: Agent) -> None:
+    for tool in agent.tools():
+        for name, argument in tool.input_schema["properties"].items():
+            if name not in {"edits", "dry_run"}:
+                assert argument["type"] == "string", f"{tool.name}: {name}"
+
+
+def test_every_changing_tool_takes_a_conversation_id_and_may_leave_it_out(agent: Agent) -> None:
+    for tool in agent.tools():
+        assert ("mcp_conversation_id" in tool.input_schema["properties"]) is (tool.name in CHANGING)
+        assert "mcp_conversation_id" not in tool.input_schema["required"]
+
+
+def test_multi_edit_has_the_schema_of_its_document(agent: Agent) -> None:
+    schema = next(tool.input_schema for tool in agent.tools() if tool.name == "multi_edit_text_file")
+    assert schema["required"] == ["path", "edits"]
+    assert schema["properties"]["path"]["description"] == "Absolute path to the file"
+    items = schema["properties"]["edits"]["items"]
+    assert {name: part["type"] for name, part in items["properties"].items()} == {
+        "old_string": "string",
+        "new_string": "string",
+    }
+    assert items["required"] == ["old_string", "new_string"]
+
+
+def test_every_tool_is_annotated(agent: Agent) -> None:
+    for tool in agent.tools():
+        hints = tool.annotations
+        assert hints is not None
+        assert hints.title
+        assert hints.read_only_hint is (tool.name in {"read_file", "read_text_file", "list_directory"})
+        assert hints.destructive_hint is (tool.name in CHANGING)
+        assert hints.idempotent_hint is (tool.name not in {"edit_file_diff", "multi_edit_text_file", "move_file"})
+        assert hints.open_world_hint is False
+
+
+def test_every_output_schema_admits_failures(agent: Agent, folder: Path) -> None:
+    missing = {"path": str(folder / "none"), "edits": [{"old_string": "a", "new_string": "b"}]}
+    missing |= {"source": missing["path"], "destination": str(folder / "there"), "diff": "", "content": "\0"}
+    (folder / "there").mkdir()
+    for tool in agent.tools():
+        arguments = {name: missing[name] for name in tool.input_schema["required"]}
+        if tool.name in {"write_file", "create_directory"}:
+            arguments["path"] = "/etc/none"
+        result = agent.call(tool.name, **arguments)
+        assert result.refused
+        assert tool.output_schema is not None
+        Draft202012Validator(tool.output_schema).validate(result.structured)
+        assert result.error.keys() >= {"code", "type", "message"}
+        assert result.text == result.error["message"]
+        assert result.structured.get("success") is (None if tool.name == "multi_edit_text_file" else False)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said"),
+    [
+        ("delete_file", {"path": "x", "force": True}, "force: unknown argument"),
+        ("read_file", {}, "path: Field required"),
+        ("write_file", {"path": "x", "content": 7}, "content: Input should be a valid string"),
+        (
+            "multi_edit_text_file",
+            {"path": "/x", "edits": [{"old_string": "a", "new_string": "b", "count": 2}]},
+            "edits.0.count: unknown argument",
+        ),
+        (
+            "multi_edit_text_file",
+            {"path": "/x", "edits": [{"old_string": "a"}]},
+            "edits.0.new_string: Field required",
+        ),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused(agent: Agent, tool: str, arguments: dict[str, Any], said: str) -> None:
+    result = agent.call(tool, **arguments)
+    assert result.error["code"] == -32600
+    assert said in result.text
+
+
+def test_edits_may_come_as_a_json_string(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("a")
+    agent.done("multi_edit_text_file", path=str(file), edits='[{"old_string": "a", "new_string": "b"}]')
+    assert file.read_text() == "b"
+
+
+@pytest.mark.parametrize("content", ["[1, 2]", '{"a": 1}', "true", '"quoted"', "null", "7"])
+def test_content_that_looks_like_json_stays_text(agent: Agent, folder: Path, content: str) -> None:
+    agent.done("write_file", path=str(folder / "file.json"), content=content)
+    assert (folder / "file.json").read_text() == content
+
+
+def test_an_unknown_tool_is_refused(agent: Agent) -> None:
+    assert agent.call("format_disk").refused
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+def test_both_eras_of_the_protocol_are_served(tmp_path: Path, mode: str) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    with connected(root, mode=mode) as agent:
+        agent.done("write_file", path="file.txt", content="text\n")
+        (view,) = agent.history()
+    assert view.edit.notes["client"] == "test agent"
+    assert view.edit.notes["client_version"] == "1.2.3"
+
+
+# ---- the command
+
+
+def editledger(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "mcptools", *arguments],
+        cwd=REPOSITORY,
+        check=False,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def test_without_a_directory_it_says_what_to_do() -> None:
+    done = editledger()
+    assert done.returncode == 2
+    assert "name at least one" in done.stderr
+
+
+def test_what_is_no_directory_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    for name in (file, tmp_path / "missing"):
+        done = editledger(str(name))
+        assert done.returncode == 2
+        assert f"not a directory: {name}" in done.stderr
+
+
+def test_it_ends_in_order_when_its_input_does(tmp_path: Path) -> None:
+    done = editledger(str(tmp_path))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

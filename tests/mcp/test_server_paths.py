@@ -1,0 +1,222 @@
+"""Which paths tools reach: everything inside the allowed directories, and nothing else, however it is spelt."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from objstore import Workspace
+from tests.mcp.agent import Agent, connected
+
+SECRET = "secret\n"
+EDIT = [{"old_string": "secret", "new_string": "known"}]
+DIFF = "--- f\n+++ f\n@@ -1 +1 @@\n-secret\n+known\n"
+
+
+@pytest.fixture
+def outside(agent: Agent) -> Iterator[Path]:
+    """Return a file in a directory whose name begins as the allowed one's does."""
+    outside = agent.root.with_name(f"{agent.root.name}-evil")
+    outside.mkdir(exist_ok=True)
+    (outside / "secret.txt").write_text(SECRET)
+    yield outside / "secret.txt"
+    assert (outside / "secret.txt").read_text() == SECRET
+    assert os.listdir(outside) == ["secret.txt"]
+
+
+def attempts(agent: Agent, path: str, inside: Path) -> list[tuple[int, str]]:
+    """Try every tool on `path`; return the codes and messages of the refusals."""
+    inside.mkdir(exist_ok=True)
+    (inside / "mine.txt").write_text("mine\n")
+    results = [
+        agent.call("read_file", path=path),
+        agent.call("read_text_file", path=path),
+        agent.call("write_file", path=path, content="known"),
+        agent.call("edit_file_diff", path=path, diff=DIFF),
+        agent.call("delete_file", path=path),
+        agent.call("move_file", source=path, destination=str(inside / "taken.txt")),
+        agent.call("move_file", source=str(inside / "mine.txt"), destination=path),
+    ]
+    if path.startswith("/"):
+        results.append(agent.call("multi_edit_text_file", path=path, edits=EDIT))
+    assert (inside / "mine.txt").read_text() == "mine\n"
+    assert not (inside / "taken.txt").exists()
+    return [(result.error["code"], result.text) for result in results]
+
+
+SPELLINGS: dict[str, Callable[[Path, Path, Path], str]] = {
+    "a directory with the same beginning": lambda root, folder, secret: str(secret),
+    "dots, absolute": lambda root, folder, secret: f"{folder}/../../{secret.parent.name}/secret.txt",
+    "dots, relative": lambda root, folder, secret: f"../{secret.parent.name}/secret.txt",
+    "dots below a missing folder": lambda root, folder, secret: f"{root}/none/../../{secret.parent.name}/secret.txt",
+    "doubled slashes": lambda root, folder, secret: f"{root}//..//{secret.parent.name}//secret.txt",
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_no_spelling_leads_out(agent: Agent, folder: Path, outside: Path, spelling: str) -> None:
+    path = SPELLINGS[spelling](agent.root, folder, outside)
+    for code, message in attempts(agent, path, folder / "inside"):
+        assert (code, message) in {
+            (-32002, f"Permission denied: {path}"),
+            (-32001, f"File not found: {path}"),  # of a folder that isn't there nothing is known
+        }
+
+
+@pytest.mark.parametrize("absolute", [True, False])
+def test_no_link_leads_out(agent: Agent, folder: Path, outside: Path, *, absolute: bool) -> None:
+    target = outside if absolute else Path(os.path.relpath(outside, folder))
+    (folder / "file-link").symlink_to(target)
+    (folder / "folder-link").symlink_to(target.parent)
+    (folder / "chain").symlink_to("folder-link")
+    (folder / "new-link").symlink_to(target.parent / "new.txt")
+    for path in ("folder-link/secret.txt", "chain/secret.txt", "chain/new/file.txt"):
+        for code, _ in attempts(agent, str(folder / path), folder / "inside"):
+            assert code == -32002
+    for path in ("file-link", "new-link"):
+        for code, _ in attempts(agent, str(folder / path), folder / "inside"):
+            assert code in {-32002, -32026, -32031}  # denied, a link, or taken
+    assert agent.call("list_directory", path=str(folder / "folder-link")).error["code"] == -32002
+    assert agent.call("create_directory", path=str(folder / "folder-link" / "new")).error["code"] == -32002
+
+
+def test_a_link_inside_may_be_read_and_is_never_changed(agent: Agent, folder: Path) -> None:
+    (folder / "real").mkdir()
+    (folder / "real" / "file.txt").write_text(SECRET)
+    (folder / "link.txt").symlink_to("real/file.txt")
+    (folder / "linked").symlink_to("real")
+    read = agent.done("read_file", path=str(folder / "link.txt"))
+    assert (read.structured["content"], read.structured["path"]) == (SECRET, str(folder / "real" / "file.txt"))
+    path = str(folder / "link.txt")
+    for result in (
+        agent.call("write_file", path=path, content="x"),
+        agent.call("edit_file_diff", path=path, diff=DIFF),
+        agent.call("edit_file_diff", path=path, diff=DIFF, dry_run=True),
+        agent.call("multi_edit_text_file", path=path, edits=EDIT),
+        agent.call("delete_file", path=path),
+        agent.call("move_file", source=path, destination=str(folder / "b")),
+    ):
+        assert (result.error["code"], result.error["type"]) == (-32026, "symlink_error")
+        assert result.text == f"Symlinks are not allowed (security policy): {path}"
+    # A folder on the way may be a link: the file is recorded, and told, where it really is.
+    agent.done("multi_edit_text_file", path=str(folder / "linked" / "file.txt"), edits=EDIT)
+    assert (folder / "real" / "file.txt").read_text() == "known\n"
+    assert agent.history()[-1].edit.path == os.fsencode(f"{folder.name}/real/file.txt")
+
+
+def test_a_loop_of_links_ends(agent: Agent, folder: Path) -> None:
+    (folder / "a").symlink_to("b")
+    (folder / "b").symlink_to("a")
+    for path in (folder / "a", folder / "a" / "file.txt"):
+        for code, _ in attempts(agent, str(path), folder / "inside"):
+            assert code in {-32001, -32002, -32026, -32031, -32032, -32600}
+
+
+@pytest.mark.parametrize("name", [".cas", ".CAS", ".cas/", "./.cas", ".Cas", ".c\u200das"])
+def test_the_store_is_out_of_reach(agent: Agent, folder: Path, name: str) -> None:
+    agent.done("write_file", path=str(folder / "file.txt"), content="so that there is a store\n")
+    for path in (f"{agent.root}/{name}/lock", f"{name}/lock", f"{name}/new"):
+        for code, message in attempts(agent, path, folder / "inside"):
+            assert (code, message) == (-32002, f"Permission denied: {path}")
+    assert agent.call("list_directory", path=name).error["code"] == -32002
+    assert agent.call("create_directory", path=f"{name}/x").error["code"] == -32002
+
+
+@pytest.mark.parametrize("name", [".git", ".hg", ".svn", ".jj"])
+def test_version_control_is_never_written(agent: Agent, folder: Path, name: str) -> None:
+    (folder / name).mkdir()
+    (folder / name / "config").write_text(SECRET)
+    path = str(folder / name / "config")
+    assert agent.call("write_file", path=path, content="x").error["code"] == -32002
+    assert agent.call("multi_edit_text_file", path=path, edits=EDIT).error["code"] == -32002
+    assert agent.call("delete_file", path=path).error["code"] == -32002
+    assert (folder / name / "config").read_text() == SECRET
+
+
+@pytest.mark.parametrize("path", ["", "a\0b", "/etc/\0", "\0", "x" * 300, "x/" * 3000])
+def test_what_is_no_path_is_refused(agent: Agent, path: str) -> None:
+    for tool in ("read_file", "list_directory", "delete_file", "create_directory"):
+        assert agent.call(tool, path=path).refused
+    assert agent.call("write_file", path=path, content="x").refused
+
+
+def test_names_with_newlines_quotes_and_escapes_are_names_like_others(agent: Agent, folder: Path) -> None:
+    for name in ("a\nb", 'quo"te', "esc\x1b[2J", "täb\t", " lead", "trail ", "-rf", "日本"):
+        path = str(folder / name)
+        agent.done("write_file", path=path, content=SECRET)
+        agent.done("multi_edit_text_file", path=path, edits=EDIT)
+        assert agent.done("read_file", path=path).structured["path"] == path
+        assert (folder / name).read_text() == "known\n"
+
+
+def test_what_is_no_regular_file_is_refused_at_once(agent: Agent, folder: Path) -> None:
+    os.mkfifo(folder / "fifo")
+    path = str(folder / "fifo")
+    for code, _ in attempts(agent, path, folder / "inside"):
+        assert code in {-32032, -32031}
+
+
+def test_a_file_that_the_system_protects_is_told(agent: Agent, folder: Path) -> None:
+    if os.geteuid() == 0:
+        # Nothing is protected from root but what it may not be: the test then has nothing to look at.
+        assert os.access(folder, os.W_OK)
+        return
+    (folder / "locked").write_text(SECRET)
+    (folder / "locked").chmod(0)
+    path = str(folder / "locked")
+    error = agent.call("read_file", path=path).error
+    assert (error["code"], error["message"]) == (-32002, f"Permission denied: {path}")
+
+
+# ---- several directories
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
+    base = tmp_path_factory.mktemp("several").resolve()
+    for name in ("one", "one-more", "one/inner"):
+        (base / name).mkdir()
+    with connected(base / "one", base / "one-more", base / "one" / "inner") as agent:
+        yield agent
+
+
+def test_a_path_goes_to_the_innermost_directory_that_holds_it(pair: Agent) -> None:
+    base = pair.root.parent
+    for name in ("one", "one-more", "one/inner"):
+        pair.done("write_file", path=str(base / name / "file.txt"), content=f"{name}\n")
+        with Workspace.open(base / name) as workspace:
+            assert [view.edit.path for view in workspace.edits()] == [b"file.txt"]
+
+
+def test_with_several_directories_a_path_must_be_absolute(pair: Agent) -> None:
+    for tool, arguments in (
+        ("read_file", {}),
+        ("write_file", {"content": "x"}),
+        ("edit_file_diff", {"diff": DIFF}),
+        ("multi_edit_text_file", {"edits": EDIT}),
+        ("delete_file", {}),
+        ("list_directory", {}),
+        ("create_directory", {}),
+    ):
+        error = pair.call(tool, path="file.txt", **arguments).error
+        assert (error["code"], error["message"]) == (-32600, "Path must be absolute: file.txt")
+
+
+def test_with_one_directory_a_path_may_be_relative_to_it(agent: Agent, folder: Path) -> None:
+    path = f"{folder.name}/file.txt"
+    assert agent.done("write_file", path=path, content=SECRET).structured["path"] == str(folder / "file.txt")
+    agent.done("edit_file_diff", path=f"./{path}", diff=DIFF)
+    assert agent.done("read_file", path=path).structured["content"] == "known\n"
+    entries = agent.done("list_directory", path=folder.name).structured["entries"]
+    assert [entry["name"] for entry in entries] == ["file.txt"]
+
+
+def test_a_move_from_one_directory_to_another_is_refused(pair: Agent) -> None:
+    base = pair.root.parent
+    pair.done("write_file", path=str(base / "one" / "here.txt"), content="x\n")
+    error = pair.call(
+        "move_file", source=str(base / "one" / "here.txt"), destination=str(base / "one-more" / "there.txt")
+    ).error
+    assert error["code"] == -32600
+    assert (base / "one" / "here.txt").exists()

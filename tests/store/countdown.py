@@ -1,0 +1,175 @@
+"""A disk that works for n operations and then fails, as a power cut, a full disk or a broken one does."""
+
+import os
+from collections.abc import Callable
+from typing import Final
+
+from objstore.disk import Disk
+from objstore.errors import DiskFailed, DiskFull
+
+__all__ = ["CountdownDisk", "PowerCut", "broken_disk", "full_disk", "power_cut"]
+
+
+class PowerCut(BaseException):
+    """The machine has stopped: nothing catches this, and nothing is cleaned up."""
+
+
+def power_cut(_: str) -> BaseException:
+    """Return what a process sees of a power cut or of kill -9."""
+    return PowerCut()
+
+
+def full_disk(name: str) -> BaseException:
+    """Return what the disk raises for ENOSPC."""
+    return DiskFull(name)
+
+
+def broken_disk(name: str) -> BaseException:
+    """Return what the disk raises for EIO."""
+    return DiskFailed(name, "Input/output error")
+
+
+class CountdownDisk(Disk):
+    """Lets `steps` operations through and then fails.
+
+    A power cut is the end: whatever is tried afterwards fails too. Other failures may be `lasting`, or strike once.
+    `torn` is the share of a write that still lands when it fails.
+    """
+
+    def __init__(
+        self,
+        steps: int,
+        failure: Callable[[str], BaseException] = power_cut,
+        *,
+        lasting: bool = True,
+        torn: float | None = None,
+    ) -> None:
+        self._left = steps
+        self._failure: Final = failure
+        self._lasting: Final = lasting
+        self._torn: Final = torn
+        self._synced: dict[str, int] = {}  # size of each file of the log that a power cut leaves
+        self._nameless: dict[str, set[str]] = {}  # files whose names a power cut takes, by folder
+        self.done: list[str] = []  # the operations that went through
+        self.failed: str | None = None  # the first that did not; None: all did
+        self.disarmed = False
+
+    @property
+    def failed_in_a_write(self) -> bool:
+        """Return whether the operation that failed could have been torn."""
+        return self.failed in {"append", "overwrite", "stage", "rewrite", "create", "rename_new"}
+
+    def lose_unsynced(self) -> None:
+        """Take from the log what a power cut would: bytes and names that were not synced."""
+        for name, size in self._synced.items():
+            os.truncate(name, size)
+        for names in self._nameless.values():
+            for name in names:
+                os.unlink(name)
+
+    def _step(self, operation: str, name: str, tear: Callable[[float], None] | None = None) -> None:
+        if self.disarmed or (self.failed is not None and not self._lasting):
+            return
+        if self._left > 0:
+            self._left -= 1
+            self.done.append(operation)
+            return
+        if self.failed is None:
+            self.failed = operation
+            if tear is not None and self._torn is not None:
+                tear(self._torn)
+        raise self._failure(name)
+
+    # ---- the store's own files
+
+    def append(self, fd: int, content: bytes, name: str) -> None:
+        self._synced.setdefault(name, os.fstat(fd).st_size)
+        self._step("append", name, lambda share: _write(fd, content, share))
+        super().append(fd, content, name)
+
+    def overwrite(self, fd: int, content: bytes, offset: int, name: str) -> None:
+        def tear(share: float) -> None:
+            os.pwrite(fd, content[: int(len(content) * share)], offset)
+
+        self._step("overwrite", name, tear)
+        super().overwrite(fd, content, offset, name)
+
+    def sync(self, fd: int, name: str) -> None:
+        self._step("sync", name)
+        super().sync(fd, name)
+        self._synced[name] = os.fstat(fd).st_size
+
+    def truncate(self, fd: int, size: int, name: str) -> None:
+        self._step("truncate", name)
+        super().truncate(fd, size, name)
+
+    def create(self, path: str, content: bytes, mode: int = 0o600) -> None:
+        def tear(share: float) -> None:
+            with open(f"{path}.torn", "xb") as file:
+                file.write(content[: int(len(content) * share)])
+
+        self._step("create", path, tear)
+        self._nameless.setdefault(os.path.dirname(path), set()).add(path)
+        super().create(path, content, mode)
+
+    def sync_directory(self, path: str) -> None:
+        self._step("sync_directory", path)
+        super().sync_directory(path)
+        self._nameless.pop(path, None)
+
+    # ---- the user's files
+
+    def stage(self, directory: int, content: bytes, like: os.stat_result | None, mode: int, name: str) -> str:
+        def tear(share: float) -> None:
+            # A disk that fails cleans up after itself; only a machine that stops leaves a part.
+            if self._failure is power_cut:
+                fd = os.open(".cas-torn", os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=directory)
+                _write(fd, content, share)
+                os.close(fd)
+
+        self._step("stage", name, tear)
+        return super().stage(directory, content, like, mode, name)
+
+    def replace(self, source_directory: int, source: str, directory: int, name: str) -> None:
+        self._step("replace", name)
+        super().replace(source_directory, source, directory, name)
+
+    def exchange(self, source_directory: int, source: str, directory: int, name: str) -> bool:
+        self._step("exchange", name)
+        return super().exchange(source_directory, source, directory, name)
+
+    def rename_new(self, source_directory: int, source: str, directory: int, name: str) -> None:
+        def tear(_: float) -> None:
+            os.link(source, name, src_dir_fd=source_directory, dst_dir_fd=directory, follow_symlinks=False)
+
+        self._step("rename_new", name, tear)
+        super().rename_new(source_directory, source, directory, name)
+
+    def rewrite(self, directory: int, name: str, content: bytes) -> None:
+        def tear(share: float) -> None:
+            fd = os.open(name, os.O_WRONLY, dir_fd=directory)
+            _write(fd, content, share)
+            os.close(fd)
+
+        self._step("rewrite", name, tear)
+        super().rewrite(directory, name, content)
+
+    def chmod(self, directory: int, name: str, mode: int) -> None:
+        self._step("chmod", name)
+        super().chmod(directory, name, mode)
+
+    def unlink(self, directory: int, name: str) -> None:
+        self._step("unlink", name)
+        super().unlink(directory, name)
+
+    def make_directory(self, directory: int, name: str) -> None:
+        self._step("make_directory", name)
+        super().make_directory(directory, name)
+
+    def remove_directory(self, directory: int, name: str) -> bool:
+        self._step("remove_directory", name)
+        return super().remove_directory(directory, name)
+
+
+def _write(fd: int, content: bytes, share: float) -> None:
+    os.write(fd, content[: int(len(content) * share)])

@@ -1,0 +1,258 @@
+"""Frames: what is written is found again, damage is a gap and never other data, and a group is whole or not there."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from objstore.errors import FormatTooNew, StoreDamaged
+from objstore.frames import (
+    FORMAT_VERSION,
+    FRAME_HEADER_SIZE,
+    MARKER,
+    MAX_PAYLOAD,
+    SEGMENT_HEADER_SIZE,
+    Frame,
+    FrameKey,
+    FrameKind,
+    Gap,
+    SegmentHeader,
+    StoreId,
+    committed,
+    encode_frame,
+    frame_key,
+    read_frame,
+    scan,
+)
+from tests.store import strategies as draw
+
+STORE = StoreId(b"sixteen bytes id")
+KEY = frame_key(STORE)
+
+Payload = tuple[FrameKind, bytes]
+
+
+def framed(group: Sequence[Payload], key: FrameKey = KEY) -> bytes:
+    last = len(group) - 1
+    return b"".join(
+        encode_frame(key, kind, payload, begins=i == 0, commits=i == last) for i, (kind, payload) in enumerate(group)
+    )
+
+
+def log_of(groups: Sequence[Sequence[Payload]]) -> bytes:
+    return b"".join(framed(group) for group in groups)
+
+
+def payloads(group: Sequence[Frame]) -> list[Payload]:
+    return [(frame.kind, bytes(frame.payload)) for frame in group]
+
+
+def whole(content: bytes, start: int = 0) -> list[list[Payload]]:
+    return [payloads(found) for found in committed(scan(content, KEY, start)) if isinstance(found, list)]
+
+
+def gaps(content: bytes) -> list[Gap]:
+    return [found for found in committed(scan(content, KEY, 0)) if isinstance(found, Gap)]
+
+
+# ---- whole
+
+
+@given(draw.groups_of_payloads)
+def test_what_is_written_is_found_again(groups: list[list[Payload]]) -> None:
+    content = log_of(groups)
+    assert whole(content) == groups
+    assert gaps(content) == []
+
+
+@given(draw.groups_of_payloads, st.integers(0, 100))
+def test_offsets_count_from_the_start_of_the_segment(groups: list[list[Payload]], base: int) -> None:
+    content = log_of(groups)
+    direct = list(scan(content, KEY, 0))
+    moved = list(scan(memoryview(content), KEY, 0, base=base))
+    assert [(frame.offset, frame.end if isinstance(frame, Frame) else 0) for frame in moved] == [
+        (frame.offset + base, frame.end + base) for frame in direct
+    ]
+
+
+def test_a_payload_over_the_limit_is_a_mistake_of_the_caller() -> None:
+    class Huge(bytes):
+        def __len__(self) -> int:
+            return MAX_PAYLOAD + 1
+
+    with pytest.raises(ValueError, match="over"):
+        encode_frame(KEY, FrameKind.BLOB, Huge(), begins=True, commits=True)
+
+
+# ---- damage
+
+
+def covered(found: Sequence[Frame | Gap], size: int) -> bool:
+    """Return whether frames and gaps lie one behind another from the first byte to the last."""
+    ends = [0, *(item.end for item in found)]
+    return [item.offset for item in found] == ends[:-1] and ends[-1] == size
+
+
+@given(draw.groups_of_payloads, st.data())
+def test_a_flipped_byte_costs_its_frame_and_no_other(groups: list[list[Payload]], data: st.DataObject) -> None:
+    content = bytearray(log_of(groups))
+    frames = [item for item in scan(bytes(content), KEY, 0) if isinstance(item, Frame)]
+    place = data.draw(st.integers(0, len(content) - 1))
+    content[place] ^= data.draw(st.integers(1, 255))
+    found = list(scan(bytes(content), KEY, 0))
+    hit = next(frame for frame in frames if frame.offset <= place < frame.end)
+    assert [item for item in found if isinstance(item, Frame)] == [frame for frame in frames if frame != hit]
+    assert [(item.offset, item.end) for item in found if isinstance(item, Gap)] == [(hit.offset, hit.end)]
+    assert covered(found, len(content))
+
+
+@given(draw.groups_of_payloads, st.data())
+def test_a_flipped_byte_costs_its_group_and_no_other(groups: list[list[Payload]], data: st.DataObject) -> None:
+    content = bytearray(log_of(groups))
+    ends = [0]
+    for group in groups:
+        ends.append(ends[-1] + len(framed(group)))
+    place = data.draw(st.integers(0, len(content) - 1))
+    content[place] ^= data.draw(st.integers(1, 255))
+    hit = next(i for i, (start, end) in enumerate(pairwise(ends)) if start <= place < end)
+    assert whole(bytes(content)) == groups[:hit] + groups[hit + 1 :]
+    assert [(gap.offset, gap.end) for gap in gaps(bytes(content))] == [(ends[hit], ends[hit + 1])]
+
+
+def test_every_single_bit_of_a_frame_counts() -> None:
+    encoded = encode_frame(KEY, FrameKind.RECORD, b"payload", begins=True, commits=True)
+    for bit in range(len(encoded) * 8):
+        flipped = bytearray(encoded)
+        flipped[bit // 8] ^= 1 << bit % 8
+        assert isinstance(read_frame(bytes(flipped), KEY, 0), Gap), f"bit {bit}"
+
+
+@given(draw.groups_of_payloads, st.binary(max_size=200), st.data())
+def test_rubbish_anywhere_hides_only_what_it_covers(
+    groups: list[list[Payload]], rubbish: bytes, data: st.DataObject
+) -> None:
+    content = log_of(groups)
+    start = data.draw(st.integers(0, len(content)))
+    end = data.draw(st.integers(start, len(content)))
+    spoilt = content[:start] + rubbish + content[end:]
+    found = list(scan(spoilt, KEY, 0))
+    assert covered(found, len(spoilt))
+    shift = len(rubbish) - (end - start)
+    read = {(item.offset, bytes(item.payload)) for item in found if isinstance(item, Frame)}
+    for frame in scan(content, KEY, 0):
+        assert isinstance(frame, Frame)
+        if frame.end <= start:
+            assert (frame.offset, bytes(frame.payload)) in read
+        elif frame.offset >= end:
+            assert (frame.offset + shift, bytes(frame.payload)) in read
+
+
+@given(st.binary(max_size=400))
+def test_a_scan_of_anything_covers_it_all_once(content: bytes) -> None:
+    assert covered(list(scan(content, KEY, 0)), len(content))
+
+
+@given(draw.groups_of_payloads, st.data())
+def test_what_is_cut_off_is_a_gap_at_the_end(groups: list[list[Payload]], data: st.DataObject) -> None:
+    content = log_of(groups)
+    size = data.draw(st.integers(0, len(content)))
+    found = list(committed(scan(content[:size], KEY, 0)))
+    kept = [item for item in found if isinstance(item, list)]
+    assert [payloads(group) for group in kept] == groups[: len(kept)]
+    end = kept[-1][-1].end if kept else 0
+    assert [(gap.offset, gap.end) for gap in found[len(kept) :] if isinstance(gap, Gap)] == (
+        [(end, size)] if end < size else []
+    )
+
+
+# ---- groups
+
+
+@given(draw.groups_of_payloads, st.data())
+def test_a_group_that_lost_a_frame_is_not_there(groups: list[list[Payload]], data: st.DataObject) -> None:
+    frames = [
+        encode_frame(KEY, kind, payload, begins=i == 0, commits=i == len(group) - 1)
+        for group in groups
+        for i, (kind, payload) in enumerate(group)
+    ]
+    lost = data.draw(st.integers(0, len(frames) - 1))
+    # The scan does not see a frame that lies where none was, so a lost one leaves as many zeros.
+    content = b"".join(b"\0" * len(frame) if i == lost else frame for i, frame in enumerate(frames))
+    owner = [i for i, group in enumerate(groups) for _ in group][lost]
+    assert whole(content) == groups[:owner] + groups[owner + 1 :]
+
+
+def test_the_end_of_a_group_without_its_beginning_is_no_group() -> None:
+    blob, record = (
+        encode_frame(KEY, FrameKind.BLOB, b"blob", begins=True, commits=False),
+        encode_frame(KEY, FrameKind.RECORD, b"record", begins=False, commits=True),
+    )
+    assert whole(blob + record) == [[(FrameKind.BLOB, b"blob"), (FrameKind.RECORD, b"record")]]
+    assert whole(b"\0" * len(blob) + record) == []
+    assert whole(record) == []
+    assert whole(blob + blob + record) == [[(FrameKind.BLOB, b"blob"), (FrameKind.RECORD, b"record")]]
+
+
+# ---- frames that pretend
+
+
+@pytest.mark.parametrize("length", [MAX_PAYLOAD + 1, 2**63, 2**64 - 1])
+def test_a_length_over_the_limit_is_a_gap_of_one_byte(length: int) -> None:
+    header = MARKER + bytes([1, 3, 0, 0]) + length.to_bytes(8, "little") + bytes(16)
+    found = read_frame(header, KEY, 0)
+    assert found == Gap(offset=0, end=1, reason="a frame's header is damaged")
+
+
+def test_a_frame_of_another_store_is_no_frame_of_this_one() -> None:
+    other = frame_key(StoreId(b"another store id"))
+    content = framed([(FrameKind.RECORD, b"payload")], other)
+    assert [type(item) for item in scan(content, KEY, 0)] == [Gap]
+
+
+@given(draw.groups_of_payloads)
+def test_a_copy_of_another_log_inside_a_damaged_blob_brings_nothing_to_light(groups: list[list[Payload]]) -> None:
+    other = frame_key(StoreId(b"another store id"))
+    copied = b"".join(framed(group, other) for group in groups)
+    damaged = bytearray(framed([(FrameKind.BLOB, copied)]))
+    damaged[FRAME_HEADER_SIZE - 1] ^= 1
+    assert whole(bytes(damaged)) == []
+
+
+# ---- the header of a segment
+
+
+@given(st.binary(min_size=16, max_size=16), st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
+def test_a_segment_header_reads_as_it_was_written(store: bytes, number: int, created: int) -> None:
+    header = SegmentHeader(store=StoreId(store), number=number, created=created)
+    assert len(header.encode()) == SEGMENT_HEADER_SIZE
+    assert SegmentHeader.decode(header.encode(), segment=number) == header
+
+
+def test_every_single_bit_of_a_segment_header_counts() -> None:
+    encoded = SegmentHeader(store=STORE, number=1, created=5).encode()
+    for bit in range(len(encoded) * 8):
+        flipped = bytearray(encoded)
+        flipped[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(StoreDamaged):
+            SegmentHeader.decode(bytes(flipped), segment=1)
+
+
+@given(st.binary(max_size=SEGMENT_HEADER_SIZE - 1))
+def test_a_segment_header_that_is_cut_off_is_damaged(content: bytes) -> None:
+    with pytest.raises(StoreDamaged):
+        SegmentHeader.decode(content, segment=1)
+
+
+def test_a_segment_under_another_number_is_damaged() -> None:
+    with pytest.raises(StoreDamaged, match="its number is 1"):
+        SegmentHeader.decode(SegmentHeader(store=STORE, number=1, created=5).encode(), segment=2)
+
+
+def test_a_segment_of_a_newer_format_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("objstore.frames.FORMAT_VERSION", FORMAT_VERSION + 1)
+    newer = SegmentHeader(store=STORE, number=1, created=5).encode()
+    monkeypatch.undo()
+    with pytest.raises(FormatTooNew, match=f"format {FORMAT_VERSION + 1}"):
+        SegmentHeader.decode(newer, segment=1)

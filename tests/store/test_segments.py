@@ -1,0 +1,428 @@
+"""The log: what was acknowledged is read back, a crash is cut off at the end, and damage is never taken for a crash."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from objstore.disk import Disk
+from objstore.errors import DiskFailed, DiskFull, FormatTooNew, NotAWorkspace, StoreDamaged, StoreRefuses
+from objstore.frames import FORMAT_VERSION, SEGMENT_HEADER_SIZE, FrameKind, SegmentHeader, StoreId
+from objstore.segments import Group, Log, Place, create_log
+from tests.store import strategies as draw
+from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
+
+Payload = tuple[FrameKind, bytes]
+GROUPS: list[list[Payload]] = [
+    [(FrameKind.BLOB, b"first blob"), (FrameKind.RECORD, b"first record")],
+    [(FrameKind.RECORD, b"second")],
+    [(FrameKind.BLOB, b"x" * 5000), (FrameKind.BLOB, b""), (FrameKind.RECORD, b"third")],
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    create_log(str(tmp_path), Disk())
+    return tmp_path
+
+
+def segment(folder: Path, number: int = 1) -> Path:
+    return folder / f"{number:08d}.seg"
+
+
+def end_of(log: Log) -> Place:
+    end = log.first
+    for group in log.groups(log.first):
+        end = group.end
+    return end
+
+
+def fill(folder: Path, groups: Sequence[Sequence[Payload]], disk: Disk | None = None) -> list[Group]:
+    log = Log(str(folder), disk or Disk())
+    try:
+        end = end_of(log)
+        log.repair_tail(end)
+        written = []
+        for group in groups:
+            written.append(log.append(end, group))
+            end = written[-1].end
+        return written
+    finally:
+        log.close()
+
+
+def payloads(group: Group) -> list[Payload]:
+    return [(frame.kind, bytes(frame.payload)) for frame in group.frames]
+
+
+def read(folder: Path) -> list[list[Payload]]:
+    log = Log(str(folder), Disk())
+    try:
+        return [payloads(group) for group in log.groups(log.first)]
+    finally:
+        log.close()
+
+
+@pytest.fixture
+def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("objstore.segments.ROTATE_AT", 300)
+
+
+# ---- whole
+
+
+def test_what_was_appended_is_read_back_in_order(folder: Path) -> None:
+    assert [payloads(group) for group in fill(folder, GROUPS)] == GROUPS
+    assert read(folder) == GROUPS
+
+
+def test_what_append_returns_is_what_a_reader_finds(folder: Path) -> None:
+    written = fill(folder, GROUPS)
+    log = Log(str(folder), Disk())
+    assert list(log.groups(log.first)) == written
+    for group in written:
+        for frame in group.frames:
+            assert log.read(Place(group.segment, frame.offset)) == frame
+    log.close()
+
+
+def test_reading_goes_on_from_any_group(folder: Path) -> None:
+    written = fill(folder, GROUPS)
+    log = Log(str(folder), Disk())
+    for i, group in enumerate(written):
+        assert list(log.groups(group.end)) == written[i + 1 :]
+    log.close()
+
+
+@pytest.mark.usefixtures("small_segments")
+def test_a_full_segment_is_followed_by_the_next(folder: Path) -> None:
+    groups = [[(FrameKind.RECORD, b"r%d" % i * 20)] for i in range(30)]
+    written = fill(folder, groups)
+    assert [segment(folder, n).exists() for n in (1, 2, 3)] == [True] * 3
+    assert read(folder) == groups
+    log = Log(str(folder), Disk())
+    assert list(log.groups(log.first)) == written
+    assert log.total_bytes() == sum(path.stat().st_size for path in folder.iterdir())
+    log.close()
+
+
+def test_a_group_larger_than_one_read_is_whole(folder: Path) -> None:
+    groups = [[(FrameKind.BLOB, os.urandom(3 << 20)), (FrameKind.RECORD, b"r")], [(FrameKind.RECORD, b"s")]]
+    written = fill(folder, groups)
+    assert read(folder) == groups
+    log = Log(str(folder), Disk())
+    assert bytes(log.read(Place(1, written[0].frames[0].offset)).payload) == groups[0][0][1]
+    log.close()
+
+
+def test_files_that_are_no_segments_are_passed_over(folder: Path) -> None:
+    fill(folder, GROUPS)
+    (folder / "00000002.seg.0123456789abcdef").write_bytes(b"what a crash left of a new segment")
+    (folder / "notes.txt").write_bytes(b"")
+    assert read(folder) == GROUPS
+
+
+def test_one_call_is_one_append_and_one_sync(folder: Path) -> None:
+    disk = CountdownDisk(100)
+    fill(folder, GROUPS, disk)
+    assert disk.done == ["append", "sync"] * len(GROUPS)
+
+
+# ---- a crash
+
+
+@pytest.mark.parametrize("size", range(1, 200, 7))
+def test_an_unfinished_group_is_not_read_and_is_cut_off(folder: Path, size: int) -> None:
+    fill(folder, GROUPS[:2])
+    before = segment(folder).stat().st_size
+    fill(folder, [[(FrameKind.BLOB, b"y" * 100), (FrameKind.RECORD, b"z" * 60)]])
+    os.truncate(segment(folder), before + size)
+    assert read(folder) == GROUPS[:2]
+    log = Log(str(folder), Disk())
+    assert log.repair_tail(end_of(log)) == size
+    log.close()
+    assert segment(folder).stat().st_size == before
+    fill(folder, GROUPS[2:])
+    assert read(folder) == GROUPS
+
+
+@given(rubbish=st.binary(min_size=1, max_size=300))
+def test_rubbish_at_the_end_is_cut_off(tmp_path_factory: pytest.TempPathFactory, rubbish: bytes) -> None:
+    folder = tmp_path_factory.mktemp("log")
+    create_log(str(folder), Disk())
+    fill(folder, GROUPS[:1])
+    with segment(folder).open("ab") as file:
+        file.write(rubbish)
+    assert read(folder) == GROUPS[:1]
+    fill(folder, GROUPS[1:])
+    assert read(folder) == GROUPS
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_group_whose_first_pages_a_power_cut_took_is_cut_off(folder: Path, lost: int) -> None:
+    fill(folder, GROUPS[:2])
+    (group,) = fill(folder, GROUPS[2:])
+    content = bytearray(segment(folder).read_bytes())
+    frame = group.frames[lost]
+    content[frame.offset : frame.end] = bytes(frame.end - frame.offset)
+    segment(folder).write_bytes(content)
+    assert read(folder) == GROUPS[:2]
+    fill(folder, GROUPS[2:])
+    assert read(folder) == GROUPS
+
+
+def appended_until_the_disk_fails(folder: Path, disk: CountdownDisk) -> int:
+    """Append the groups one by one; return how many were acknowledged."""
+    log = Log(str(folder), disk)
+    acknowledged = 0
+    try:
+        end = end_of(log)
+        log.repair_tail(end)
+        for group in GROUPS:
+            end = log.append(end, group).end
+            acknowledged += 1
+    except (PowerCut, DiskFull, DiskFailed):
+        pass
+    finally:
+        log.close()
+    return acknowledged
+
+
+@pytest.mark.usefixtures("small_segments")
+@pytest.mark.parametrize("lost", [False, True], ids=["kept", "unsynced is lost"])
+@pytest.mark.parametrize("torn", [None, 0.01, 0.5, 0.99])
+def test_whenever_the_machine_stops_what_was_acknowledged_is_there(
+    tmp_path: Path, torn: float | None, lost: bool  # noqa: FBT001 - a parameter of the test
+) -> None:
+    steps = 0
+    while True:
+        folder = tmp_path / str(steps)
+        folder.mkdir()
+        create_log(str(folder), Disk())
+        disk = CountdownDisk(steps, power_cut, torn=torn)
+        acknowledged = appended_until_the_disk_fails(folder, disk)
+        if disk.failed is None:
+            break
+        if lost:
+            disk.lose_unsynced()
+        found = read(folder)
+        assert found == GROUPS[: len(found)], disk.done
+        assert len(found) in {acknowledged, acknowledged + (disk.failed == "sync" and not lost)}, disk.done
+        fill(folder, GROUPS[len(found) :])
+        assert read(folder) == GROUPS, disk.done
+        steps += 1
+    assert segment(folder, 2).exists()
+    assert steps > 2 * len(GROUPS)
+
+
+@pytest.mark.usefixtures("small_segments")
+@pytest.mark.parametrize("failure", [full_disk, broken_disk])
+def test_after_a_failed_write_the_log_refuses_until_it_is_opened_again(
+    folder: Path, failure: object
+) -> None:
+    assert callable(failure)
+    disk = CountdownDisk(1, failure, lasting=False)
+    log = Log(str(folder), disk)
+    with pytest.raises((DiskFull, DiskFailed)):
+        log.append(log.first, GROUPS[0])
+    with pytest.raises(StoreRefuses):
+        log.append(log.first, GROUPS[0])
+    with pytest.raises(StoreRefuses):
+        log.repair_tail(log.first)
+    log.close()
+    found = read(folder)
+    fill(folder, GROUPS[len(found) :])
+    assert read(folder) == GROUPS
+
+
+@pytest.mark.usefixtures("small_segments")
+def test_a_segment_that_could_not_be_begun_leaves_the_log_as_usable_as_it_was(folder: Path) -> None:
+    (group,) = fill(folder, [[(FrameKind.RECORD, b"x" * 300)]])
+    disk = CountdownDisk(0, full_disk, lasting=False)
+    log = Log(str(folder), disk)
+    with pytest.raises(DiskFull):
+        log.append(group.end, GROUPS[0])
+    assert log.append(group.end, GROUPS[0]).segment == 2
+    log.close()
+
+
+@pytest.mark.usefixtures("small_segments")
+def test_a_segment_begun_by_a_writer_that_died_is_made_durable_before_it_is_used(folder: Path) -> None:
+    (group,) = fill(folder, [[(FrameKind.RECORD, b"x" * 300)]])
+    disk = CountdownDisk(1)
+    log = Log(str(folder), disk)
+    with pytest.raises(PowerCut):
+        log.append(group.end, GROUPS[0])
+    log.close()
+    assert (disk.done, disk.failed) == (["create"], "sync_directory")
+    disk = CountdownDisk(100)
+    fill(folder, GROUPS[:1], disk)
+    assert disk.done == ["create", "sync_directory", "append", "sync"]
+
+
+# ---- damage
+
+
+def damaged(folder: Path, offset: int, number: int = 1) -> None:
+    content = bytearray(segment(folder, number).read_bytes())
+    content[offset] ^= 1
+    segment(folder, number).write_bytes(content)
+
+
+def test_any_damaged_byte_before_a_good_group_is_reported(folder: Path) -> None:
+    written = fill(folder, GROUPS)
+    original = segment(folder).read_bytes()
+    for offset in range(SEGMENT_HEADER_SIZE, written[1].end.offset):
+        damaged(folder, offset)
+        with pytest.raises(StoreDamaged) as caught:
+            read(folder)
+        hit = next(group for group in written if offset < group.end.offset)
+        assert (caught.value.segment, caught.value.offset) == (1, hit.frames[0].offset)
+        segment(folder).write_bytes(original)
+
+
+def test_a_damaged_frame_is_refused_when_it_is_read_alone(folder: Path) -> None:
+    written = fill(folder, GROUPS)
+    original = segment(folder).read_bytes()
+    frame = written[0].frames[0]
+    for offset in range(frame.offset, frame.end):
+        damaged(folder, offset)
+        log = Log(str(folder), Disk())
+        with pytest.raises(StoreDamaged):
+            log.read(Place(1, frame.offset))
+        log.close()
+        segment(folder).write_bytes(original)
+
+
+@given(start=st.integers(0, 400), groups=draw.groups_of_payloads)
+def test_no_place_but_a_frames_gives_a_frame(
+    tmp_path_factory: pytest.TempPathFactory, start: int, groups: list[list[Payload]]
+) -> None:
+    folder = tmp_path_factory.mktemp("log")
+    create_log(str(folder), Disk())
+    offsets = {frame.offset for group in fill(folder, groups) for frame in group.frames}
+    log = Log(str(folder), Disk())
+    try:
+        assert log.read(Place(1, start)).offset in offsets
+    except StoreDamaged:
+        assert start not in offsets
+    finally:
+        log.close()
+
+
+@pytest.mark.usefixtures("small_segments")
+def test_an_unfinished_end_before_another_segment_is_damage(folder: Path) -> None:
+    fill(folder, [[(FrameKind.RECORD, b"r" * 100)] for _ in range(6)])
+    os.truncate(segment(folder, 1), segment(folder, 1).stat().st_size - 1)
+    with pytest.raises(StoreDamaged):
+        read(folder)
+
+
+@pytest.mark.usefixtures("small_segments")
+def test_a_segment_missing_between_others_is_reported(folder: Path) -> None:
+    fill(folder, [[(FrameKind.RECORD, b"r" * 100)] for _ in range(12)])
+    assert segment(folder, 3).exists()
+    segment(folder, 2).unlink()
+    with pytest.raises(StoreDamaged, match="missing") as caught:
+        read(folder)
+    assert caught.value.segment == 2
+
+
+@pytest.mark.usefixtures("small_segments")
+def test_a_segment_of_another_store_is_reported(folder: Path) -> None:
+    fill(folder, [[(FrameKind.RECORD, b"r" * 100)] for _ in range(6)])
+    foreign = SegmentHeader(store=StoreId(b"another store id"), number=2, created=1).encode()
+    segment(folder, 2).write_bytes(foreign + segment(folder, 2).read_bytes()[SEGMENT_HEADER_SIZE:])
+    with pytest.raises(StoreDamaged, match="another store"):
+        read(folder)
+
+
+def test_a_damaged_header_is_reported(folder: Path) -> None:
+    fill(folder, GROUPS)
+    for offset in range(SEGMENT_HEADER_SIZE):
+        damaged(folder, offset)
+        with pytest.raises(StoreDamaged):
+            Log(str(folder), Disk())
+        damaged(folder, offset)
+    assert read(folder) == GROUPS
+
+
+def test_a_log_of_a_newer_format_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("objstore.frames.FORMAT_VERSION", FORMAT_VERSION + 1)
+    segment(folder).unlink()
+    create_log(str(folder), Disk())
+    monkeypatch.undo()
+    with pytest.raises(FormatTooNew):
+        Log(str(folder), Disk())
+
+
+def test_a_folder_without_segments_is_no_log(tmp_path: Path) -> None:
+    with pytest.raises(NotAWorkspace):
+        Log(str(tmp_path), Disk())
+
+
+# ---- readers beside a writer
+
+
+class Interrupted(Log):
+    """A log whose reader is overtaken by a writer just when it has met something unfinished."""
+
+    def __init__(self, folder: Path, overtake: Iterator[None]) -> None:
+        self._overtake = overtake
+        super().__init__(str(folder), Disk())
+
+    def exists(self, segment: int) -> bool:
+        next(self._overtake, None)
+        return super().exists(segment)
+
+
+@pytest.mark.parametrize("seen", [1, 30, 60, 200])
+def test_a_group_half_written_when_a_reader_meets_it_is_no_damage(folder: Path, seen: int) -> None:
+    fill(folder, GROUPS[:1])
+    start = segment(folder).stat().st_size
+    fill(folder, GROUPS[1:])
+    whole = segment(folder).read_bytes()
+    os.truncate(segment(folder), start + seen)
+
+    def overtake() -> Iterator[None]:
+        segment(folder).write_bytes(whole)
+        yield
+
+    log = Interrupted(folder, overtake())
+    found = list(log.groups(log.first))
+    found += log.groups(found[-1].end)
+    assert [payloads(group) for group in found] == GROUPS
+    log.close()
+
+
+@pytest.mark.usefixtures("small_segments")
+def test_a_reader_that_met_a_group_half_written_reads_on_into_the_next_segment(folder: Path) -> None:
+    groups = [[(FrameKind.RECORD, b"%d" % i * 120)] for i in range(6)]
+    fill(folder, groups[:1])
+    whole = segment(folder).stat().st_size
+
+    def overtake() -> Iterator[None]:
+        fill(folder, groups[1:])
+        yield
+
+    fill(folder, [[(FrameKind.RECORD, b"lost" * 40)]])
+    os.truncate(segment(folder), whole + 50)
+    log = Interrupted(folder, overtake())
+    assert [payloads(group) for group in log.groups(log.first)] == groups
+    log.close()
+
+
+def test_a_reader_outlives_a_writer_that_cuts_the_end_off(folder: Path) -> None:
+    groups = [[(FrameKind.BLOB, bytes([i]) * (1 << 20))] for i in range(3)]
+    fill(folder, groups)
+    log = Log(str(folder), Disk())
+    reading = log.groups(log.first)
+    first = next(reading)
+    os.truncate(segment(folder), first.end.offset)
+    assert payloads(first) == groups[0]
+    for later in reading:
+        assert payloads(later) in groups
+    log.close()

@@ -1,0 +1,563 @@
+"""Random histories of a workspace against a simple model.
+
+The model knows no weave. It knows what was written, what stands on disk, what was said of each unit, and laws: what a
+file is depends only on its edits and on which of them are live; with all of them dead it is what it was before the
+first; with all of them live from the beginning it is what was last written.
+"""
+
+import os
+import shutil
+import stat
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Final
+
+from hypothesis import note, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from objstore import (
+    Action,
+    Call,
+    CallInfo,
+    Conflicted,
+    Decided,
+    DecisionOutcome,
+    DocumentId,
+    EditView,
+    ExternalChanges,
+    FileExists,
+    FileMissing,
+    Hunk,
+    NothingToDo,
+    OnExternal,
+    Operation,
+    Origin,
+    Status,
+    Unit,
+    Workspace,
+    blob_id,
+    split_lines,
+)
+from tests.workspace.scene import look_around
+
+PATHS: Final = ("a", "b", "d/c", "d/e f")
+LINES: Final = (b"x\n", b"y\n", b"x\r\n", b"\r\n", b"\n", b"a\rb\n", b"\xff\n", b"longer line\n")
+ODD: Final = (b"", b"no end", b"\r", b"\0", b"\xff\xfe", b"x")
+MODES: Final = (0o644, 0o755, 0o600)
+
+texts = st.builds(
+    lambda lines, end: b"".join(lines) + end,
+    st.lists(st.sampled_from(LINES), max_size=6),
+    st.sampled_from((b"", b"", b"", *ODD)),
+)
+paths = st.sampled_from(PATHS)
+modes = st.sampled_from((None, None, None, *MODES))
+answers = st.sampled_from(OnExternal)
+
+
+@dataclass(frozen=True)
+class Stands:
+    """What stands at a path."""
+
+    content: bytes
+    mode: int
+
+
+@dataclass
+class Document:
+    """What the model knows of one lineage."""
+
+    base_path: str
+    base: Stands | None
+    path: str
+    recorded: Stands | None  # as the journal last says
+    edits: list[EditView] = field(default_factory=list)
+    straight: bool = True  # every edit was recorded while all before it were live
+
+    def units(self) -> list[Unit]:
+        return [Unit(view.seq, hunk) for view in self.edits for hunk in range(len(view.units))]
+
+
+class Step:
+    """One change in a call: what is asked for, and what the model expects."""
+
+    def __init__(self, kind: str, path: str, other: str, content: bytes, mode: int | None, cut: tuple[int, int]) -> None:
+        self.kind = kind
+        self.path = path
+        self.other = other
+        self.content = content
+        self.mode = mode
+        self.cut = cut
+
+    def __repr__(self) -> str:
+        return f"{self.kind} {self.path} {self.other} {self.content!r} {self.mode} {self.cut}"
+
+    def apply(self, call: Call, files: dict[str, Stands]) -> None:
+        """Do it, and do it to the model's files."""
+        now = files.get(self.path)
+        match self.kind:
+            case "write":
+                call.write(self.path, self.content, mode=self.mode)
+                mode = self.mode if self.mode is not None else 0o644 if now is None else now.mode
+                files[self.path] = Stands(self.content, mode)
+            case "edit" if now is not None:
+                # Lines from `cut` on give way to others, and the tool says exactly which.
+                old = split_lines(now.content)
+                start = min(self.cut[0], len(old))
+                count = min(self.cut[1], len(old) - start)
+                new = split_lines(self.content)
+                if new and not new[-1].endswith(b"\n") and start + count < len(old):
+                    new[-1] += b"\n"
+                if new and start == len(old) and old and not old[-1].endswith(b"\n"):
+                    return
+                after = b"".join([*old[:start], *new, *old[start + count :]])
+                hunks = [Hunk(start, count, start, len(new))] if new or count else []
+                call.write(self.path, after, hunks=hunks, operation=Operation.EDIT)
+                files[self.path] = Stands(after, now.mode)
+            case "delete":
+                self.expect(FileMissing, now is None, lambda: call.delete(self.path))
+                files.pop(self.path, None)
+            case "move":
+                taken = self.other in files
+                error = FileMissing if now is None else FileExists
+                self.expect(error, now is None or taken, lambda: call.move(self.path, self.other))
+                if now is not None and not taken:
+                    files[self.other] = files.pop(self.path)
+            case _:
+                assert call.exists(self.path) is (now is not None)
+
+    @staticmethod
+    def expect(error: type[Exception], wanted: bool, change: Callable[[], None]) -> None:  # noqa: FBT001
+        try:
+            change()
+        except error:
+            assert wanted
+        else:
+            assert not wanted
+
+
+steps = st.builds(
+    Step,
+    st.sampled_from(("write", "write", "edit", "edit", "edit", "delete", "move", "look")),
+    paths,
+    paths,
+    texts,
+    modes,
+    st.tuples(st.integers(0, 6), st.integers(0, 3)),
+)
+
+
+class Histories(RuleBasedStateMachine):
+    """Agents, people and hands at work on a few files."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.root = Path(mkdtemp(prefix="editledger-"))
+        (self.root / ".git").mkdir()
+        (self.root / ".git" / "HEAD").write_bytes(b"ref: refs/heads/main\n")
+        (self.root / ".git" / "index").write_bytes(b"\0")
+        self.workspace = Workspace.init(self.root)
+        self.git = {path: look for path, look in look_around(self.root).items() if path.startswith(".git")}
+        self.disk: dict[str, Stands] = {}
+        self.documents: dict[DocumentId, Document] = {}
+        self.statuses: dict[Unit, Status] = {}
+        self.decided: list[tuple[int, dict[Unit, Status]]] = []  # standing decisions, and what was so before them
+        self.decisions = 0
+        self.states: dict[bytes, bytes] = {}  # every content that was ever recorded, by its name
+        self.known: dict[tuple[DocumentId, int, frozenset[Unit]], tuple[str, Stands | None]] = {}
+
+    def teardown(self) -> None:
+        self.rebuild()
+        self.check_states()
+        self.workspace.close()
+        shutil.rmtree(self.root)
+
+    # ---- the agent
+
+    @rule(changes=st.lists(steps, min_size=1, max_size=4))
+    def call(self, changes: list[Step]) -> None:
+        files = dict(self.disk)
+        with self.workspace.call(CallInfo(tool="test", conversation="conv_one")) as call:
+            for change in changes:
+                change.apply(call, files)
+            outcome = call.commit()
+        for view in (*outcome.external, *outcome.edits):
+            assert (view in outcome.external) is (view.edit.origin is Origin.EXTERNAL)
+            self.recorded(view)
+        self.disk = files
+        for document in self.documents.values():
+            if document.recorded is not None and document.path in {step.path for step in changes}:
+                assert self.disk.get(document.path) == document.recorded
+
+    @rule(path=paths, content=texts)
+    def replace(self, path: str, content: bytes) -> None:
+        self.call([Step("write", path, "", content, None, (0, 0))])
+
+    @rule(path=paths, content=texts, cut=st.tuples(st.integers(0, 6), st.integers(0, 3)))
+    def edit(self, path: str, content: bytes, cut: tuple[int, int]) -> None:
+        self.call([Step("edit", path, "", content, None, cut)])
+
+    def recorded(self, view: EditView) -> None:
+        """Take in a recorded edit: it must follow from what the model knows."""
+        edit = view.edit
+        source = os.fsdecode(edit.path if edit.source is None else edit.source)
+        before, after = self.stands(edit.before), self.stands(edit.after)
+        document = self.documents.get(edit.document)
+        if document is None:
+            assert edit.document == edit.seq
+            document = self.documents[edit.document] = Document(source, before, source, before)
+        assert document.recorded == before
+        assert before is None or document.path == source
+        document.straight &= all(self.statuses[unit] is not Status.REJECTED for unit in document.units())
+        document.edits.append(view)
+        document.recorded, document.path = after, os.fsdecode(edit.path)
+        assert view.seq == len(self.all_edits())
+        wanted = Status.ACCEPTED if edit.origin is Origin.EXTERNAL else Status.PENDING
+        self.statuses |= {Unit(view.seq, hunk): wanted for hunk in range(1 + len(edit.hunks))}
+        assert view.units == tuple(wanted for _ in view.units)
+        self.remember(edit.document)
+
+    # ---- somebody's hands
+
+    @rule(path=paths, content=texts)
+    def write_by_hand(self, path: str, content: bytes) -> None:
+        file = self.root / path
+        file.parent.mkdir(exist_ok=True)
+        mode = self.disk[path].mode if path in self.disk else 0o644
+        file.write_bytes(content)
+        self.disk[path] = Stands(content, mode)
+
+    @rule(path=paths)
+    def delete_by_hand(self, path: str) -> None:
+        (self.root / path).unlink(missing_ok=True)
+        self.disk.pop(path, None)
+
+    @rule(path=paths, mode=st.sampled_from(MODES))
+    def chmod_by_hand(self, path: str, mode: int) -> None:
+        if path in self.disk:
+            (self.root / path).chmod(mode)
+            self.disk[path] = Stands(self.disk[path].content, mode)
+
+    # ---- the person
+
+    def some_units(self, data: st.DataObject) -> list[Unit]:
+        edits = self.all_edits()
+        view = data.draw(st.sampled_from(edits), label="edit")
+        units = [Unit(view.seq, hunk) for hunk in range(len(view.units))]
+        if len(units) > 1 and data.draw(st.booleans(), label="one hunk"):
+            units = [data.draw(st.sampled_from(units), label="hunk")]
+        return units
+
+    @precondition(lambda self: self.statuses)
+    @rule(
+        data=st.data(),
+        action=st.sampled_from((Action.ACCEPT, Action.REJECT, Action.REJECT, Action.RESET)),
+        count=st.sampled_from((1, 1, 1, 2, 5)),
+        cascade=st.booleans(),
+        on_external=answers,
+    )
+    def decide(self, data: st.DataObject, action: Action, count: int, cascade: bool, on_external: OnExternal) -> None:  # noqa: FBT001
+        units = [unit for _ in range(count) for unit in self.some_units(data)]
+        self.decision(action, units, cascade=cascade, on_external=on_external)
+
+    @precondition(lambda self: self.statuses)
+    @rule(action=st.sampled_from((Action.ACCEPT, Action.REJECT)), on_external=answers)
+    def decide_all(self, action: Action, on_external: OnExternal) -> None:
+        outcome = self.decision(action, list(self.statuses), cascade=False, on_external=on_external)
+        if isinstance(outcome, Decided) and action is Action.REJECT and on_external is not OnExternal.KEEP:
+            for document in self.documents.values():
+                assert document.recorded == document.base
+
+    @precondition(lambda self: self.statuses)
+    @rule(data=st.data())
+    def toggle_twice(self, data: st.DataObject) -> None:
+        """What was rejected and accepted again is what it was, to the byte."""
+        units = [unit for unit in self.some_units(data) if self.statuses[unit] is not Status.REJECTED]
+        if self.clean() and units:
+            before = dict(self.disk)
+            outcome = self.decision(Action.REJECT, units)
+            if isinstance(outcome, Decided):
+                assert isinstance(self.decision(Action.ACCEPT, units), Decided)
+                assert self.disk == before
+
+    @precondition(lambda self: self.statuses)
+    @rule(data=st.data())
+    def accept_what_is_live(self, data: st.DataObject) -> None:
+        """What is live already can't be in the way of anything."""
+        units = [unit for unit in self.some_units(data) if self.statuses[unit] is not Status.REJECTED]
+        if self.clean() and units:
+            for action in (Action.RESET, Action.ACCEPT):
+                outcome = self.workspace.decide(action, units, dry_run=True)
+                assert isinstance(outcome, Decided | NothingToDo), outcome
+                assert isinstance(outcome, NothingToDo) or outcome.files == ()
+
+    def decision(
+        self,
+        action: Action,
+        units: Sequence[Unit],
+        *,
+        cascade: bool = False,
+        on_external: OnExternal = OnExternal.ABORT,
+    ) -> DecisionOutcome | None:
+        wanted = {
+            Action.ACCEPT: Status.ACCEPTED,
+            Action.REJECT: Status.REJECTED,
+            Action.RESET: Status.PENDING,
+        }[action]
+        return self.judged(
+            dict.fromkeys(units, wanted),
+            lambda dry: self.workspace.decide(action, units, cascade=cascade, on_external=on_external, dry_run=dry),
+            cascade=cascade and action is Action.REJECT,
+            on_external=on_external,
+        )
+
+    @rule(on_external=answers)
+    def undo(self, on_external: OnExternal) -> None:
+        number, before = self.decided[-1] if self.decided else (0, {})
+        outcome = self.judged(
+            before, lambda dry: self.workspace.undo(on_external=on_external, dry_run=dry), on_external=on_external
+        )
+        if not self.decided:
+            assert isinstance(outcome, NothingToDo)
+        if isinstance(outcome, Decided):
+            self.decided.pop()  # the undo itself is none to be taken back
+            assert self.decided.pop() == (number, before)
+            assert self.workspace.decisions()[-1].decision.takes_back == number
+
+    def judged(
+        self,
+        wanted: dict[Unit, Status],
+        decide: Callable[[bool], DecisionOutcome],
+        *,
+        cascade: bool = False,
+        on_external: OnExternal,
+    ) -> DecisionOutcome | None:
+        """Make a decision, and hold what it says and does against the model. None: a file stood in the way."""
+        concerned = {document for document in self.documents if any(u in wanted for u in self.documents[document].units())}
+        external = {document: change for document, change in self.external().items() if document in concerned}
+        before = self.everything()
+        try:
+            dry = decide(True)
+            assert self.everything() == before
+            outcome = decide(False)
+        except FileExists as error:
+            # Only a file that nobody recorded can stand in the way without being a conflict or an external change.
+            recorded = {d.path for d in self.documents.values() if d.recorded is not None}
+            assert error.path in self.disk.keys() - recorded
+            assert self.everything() == before
+            return None
+        assert type(dry) is type(outcome)
+        match outcome:
+            case NothingToDo():
+                assert all(self.statuses[unit] is status for unit, status in wanted.items())
+                assert self.everything() == before
+            case ExternalChanges(changes=changes):
+                assert on_external is OnExternal.ABORT
+                assert {change.document: (change.path, change.found) for change in changes} == external
+                assert self.everything() == before
+            case Conflicted(conflicts=conflicts):
+                assert conflicts
+                assert dry == outcome
+                for conflict in conflicts:
+                    assert conflict.needs
+                    assert conflict.unit in self.statuses or on_external is OnExternal.KEEP
+                if cascade:
+                    assert {conflict.kind for conflict in conflicts} == {"path-taken"}
+                assert self.everything() == before
+            case Decided():
+                assert isinstance(dry, Decided)
+                assert (dry.files, dry.cascaded) == (outcome.files, outcome.cascaded)
+                assert not external or on_external is not OnExternal.ABORT
+                assert {view.edit.document for view in outcome.external} == external.keys()
+                self.take_in(outcome, wanted, cascade=cascade, on_external=on_external)
+        return outcome
+
+    def take_in(
+        self, outcome: Decided, wanted: dict[Unit, Status], *, cascade: bool, on_external: OnExternal
+    ) -> None:
+        """Follow a decision, and check that it did what it says, and nothing else."""
+        before_disk = self.looks()
+        for view in outcome.external:
+            document = self.documents[view.edit.document]
+            # As it was recorded, before the decision: accepted.
+            self.recorded_external(view)
+            assert document.recorded == self.disk.get(document.path)
+        given = dict(outcome.verdicts)
+        discarded = {
+            Unit(view.seq, hunk)
+            for view in outcome.external
+            for hunk in range(len(view.units))
+            if on_external is OnExternal.DISCARD
+        }
+        was = {unit: self.statuses[unit] for unit in given}
+        expected = {unit: status for unit, status in wanted.items() if self.statuses[unit] is not status}
+        expected |= dict.fromkeys(discarded, Status.REJECTED)
+        assert cascade or not outcome.cascaded
+        expected |= dict.fromkeys(outcome.cascaded, Status.REJECTED)
+        assert given == expected
+        self.statuses |= given
+        self.decisions += 1
+        assert outcome.number == self.decisions
+        self.decided.append((outcome.number, was))
+        # The files: what the effects say, and nothing else.
+        now = dict(self.disk)
+        for effect in outcome.files:
+            document = self.documents[effect.document]
+            assert (None if effect.path_before is None else document.path) == effect.path_before
+            assert document.recorded == self.blob(effect.before, effect.mode_before)
+            if effect.path_before is not None:
+                now.pop(effect.path_before, None)
+        for effect in outcome.files:
+            document = self.documents[effect.document]
+            document.recorded = self.blob(effect.after, effect.mode_after)
+            if effect.path_after is not None and document.recorded is not None:
+                document.path = effect.path_after
+                assert effect.path_after not in now
+                now[effect.path_after] = document.recorded
+        self.disk = now
+        touched = {path for effect in outcome.files for path in (effect.path_before, effect.path_after)}
+        after_disk = self.looks()
+        for path in set(PATHS) - touched:
+            assert before_disk.get(path) == after_disk.get(path)
+        for name in {*(unit.seq for unit in given), *(effect.document for effect in outcome.files)}:
+            self.remember(self.workspace.edit(name).edit.document)
+
+    def recorded_external(self, view: EditView) -> None:
+        """Take in an edit that a decision found."""
+        edit = view.edit
+        document = self.documents[edit.document]
+        document.straight &= all(self.statuses[unit] is not Status.REJECTED for unit in document.units())
+        document.edits.append(view)
+        assert document.recorded == self.stands(edit.before)
+        document.recorded, document.path = self.stands(edit.after), os.fsdecode(edit.path)
+        self.statuses |= {Unit(view.seq, hunk): Status.ACCEPTED for hunk in range(len(view.units))}
+
+    # ---- the store
+
+    @rule()
+    def reopen(self) -> None:
+        self.workspace.close()
+        self.workspace = Workspace.open(self.root)
+
+    @rule()
+    def rebuild(self) -> None:
+        """The index says the same when it is made anew."""
+        said = self.workspace.edits(), self.workspace.decisions(), self.workspace.status()
+        self.workspace.close()
+        for path in (self.root / ".cas").glob("index*"):
+            path.unlink()
+        self.workspace = Workspace.open(self.root)
+        assert (self.workspace.edits(), self.workspace.decisions(), self.workspace.status()) == said
+
+    @rule()
+    def check_states(self) -> None:
+        """Every state that was ever recorded is there, by name."""
+        for name, content in self.states.items():
+            assert self.workspace.find_state(name.hex()).blob == name
+            assert self.workspace.blob(blob_id(content)) == content
+
+    # ---- laws
+
+    @invariant()
+    def the_disk_is_what_was_written(self) -> None:
+        found = {
+            path: Stands(look.content, look.mode)
+            for path, look in self.looks().items()
+            if look.kind == stat.S_IFREG
+        }
+        assert found == self.disk
+
+    @invariant()
+    def version_control_is_left_alone(self) -> None:
+        assert {p: look for p, look in look_around(self.root).items() if p.startswith(".git")} == self.git
+
+    @invariant()
+    def the_status_counts_and_names_what_differs(self) -> None:
+        report = self.workspace.status()
+        counted = {Status.PENDING: 0, Status.ACCEPTED: 0, Status.REJECTED: 0}
+        for view in self.workspace.edits():
+            said = [self.statuses[Unit(view.seq, hunk)] for hunk in range(len(view.units))]
+            assert list(view.units) == said
+            if not view.whole and len(said) > 1:
+                said = said[1:]
+            status = Status.ACCEPTED
+            if all(one is Status.REJECTED for one in said):
+                status = Status.REJECTED
+            elif Status.PENDING in said:
+                status = Status.PENDING
+            assert view.status is status
+            counted[status] += 1
+        assert (report.edits, report.pending, report.accepted, report.rejected) == (
+            sum(counted.values()),
+            counted[Status.PENDING],
+            counted[Status.ACCEPTED],
+            counted[Status.REJECTED],
+        )
+        assert {change.document: (change.path, change.found) for change in report.external} == self.external()
+
+    @invariant()
+    def with_everything_live_a_file_is_what_was_last_written(self) -> None:
+        for document in self.documents.values():
+            if document.straight and all(self.statuses[unit] is not Status.REJECTED for unit in document.units()):
+                last = document.edits[-1].edit
+                assert document.recorded == self.stands(last.after)
+                assert document.recorded is None or document.path == os.fsdecode(last.path)
+
+    @invariant()
+    def with_nothing_live_a_file_is_what_it_was_before(self) -> None:
+        for document in self.documents.values():
+            if all(self.statuses[unit] is Status.REJECTED for unit in document.units()):
+                assert document.recorded == document.base
+                assert document.recorded is None or document.path == document.base_path
+
+    # ---- what the model knows
+
+    def all_edits(self) -> list[EditView]:
+        return sorted((view for d in self.documents.values() for view in d.edits), key=lambda view: view.seq)
+
+    def remember(self, name: DocumentId) -> None:
+        """A file is a function of its edits and of which of them are live."""
+        document = self.documents[name]
+        dead = frozenset(unit for unit in document.units() if self.statuses[unit] is Status.REJECTED)
+        state = (document.path if document.recorded is not None else "", document.recorded)
+        assert self.known.setdefault((name, len(document.edits), dead), state) == state
+
+    def external(self) -> dict[DocumentId, tuple[str, bytes | None]]:
+        """Return what stands on disk otherwise than recorded, by document."""
+        found: dict[DocumentId, tuple[str, bytes | None]] = {}
+        standing = {d.path for d in self.documents.values() if d.recorded is not None}
+        newest = {d.path: name for name, d in sorted(self.documents.items()) if d.recorded is None}
+        for name, document in self.documents.items():
+            if document.recorded is None and (document.path in standing or newest[document.path] != name):
+                continue
+            stands = self.disk.get(document.path)
+            if stands != document.recorded:
+                found[name] = (document.path, None if stands is None else blob_id(stands.content))
+        return found
+
+    def clean(self) -> bool:
+        return not self.external()
+
+    def stands(self, state: object) -> Stands | None:
+        blob, mode = getattr(state, "blob", None), getattr(state, "mode", 0)
+        return self.blob(blob, mode)
+
+    def blob(self, blob: bytes | None, mode: int) -> Stands | None:
+        if blob is None:
+            return None
+        content = self.workspace.blob(blob)  # type: ignore[arg-type]
+        self.states[blob] = content
+        return Stands(content, mode)
+
+    def looks(self) -> dict[str, object]:
+        return {p: look for p, look in look_around(self.root).items() if not p.startswith(".git") and p != "d"}
+
+    def everything(self) -> tuple[object, ...]:
+        return look_around(self.root), look_around(self.root, store=True), self.workspace.decisions()
+
+
+TestHistories = Histories.TestCase
+TestHistories.settings = settings(max_examples=40, stateful_step_count=25)

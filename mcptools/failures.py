@@ -1,5 +1,6 @@
 """Failures: everything a tool can refuse or fail with, as one list of codes and types, with facts to recover by."""
 
+import errno
 from collections.abc import Mapping
 from enum import Enum
 from typing import Final
@@ -75,6 +76,8 @@ class Failure(Exception):
         return {"code": self.kind.code, "type": self.kind.type, "message": str(self), **hint, **self.facts}
 
 
+_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+
 _KIND_OF: Final[Mapping[type[CasError], Kind]] = {
     FileMissing: Kind.FILE_NOT_FOUND,
     PathOutside: Kind.PERMISSION_DENIED,
@@ -90,23 +93,38 @@ _KIND_OF: Final[Mapping[type[CasError], Kind]] = {
 }
 
 
-def failure_of(error: CasError, *paths: str) -> Failure:
+def failure_of(error: CasError | OSError, *paths: str) -> Failure:
     """Return the failure that tells a client of `error`, which happened on the way to `paths`.
 
     Of the paths, as the client spelt them, it names the one that the error is about.
     """
+    match error:
+        case PathError():
+            path = next((path for path in paths if _is_about(error, path)), paths[0])
+            return _failure_of_path(error, path)
+        case CasError():
+            return Failure(_KIND_OF.get(type(error), Kind.IO), shown(str(error)))
+        case PermissionError():
+            return Failure(Kind.PERMISSION_DENIED, f"Permission denied: {shown(paths[0])}", path=paths[0])
+        case _:
+            kind = Kind.DISK_SPACE if error.errno in _NO_SPACE else Kind.IO
+            return Failure(kind, f"{error.strerror or type(error).__name__}: {shown(paths[0])}", path=paths[0])
+
+
+def _is_about(error: PathError, path: str) -> bool:
+    return path == error.path or path.endswith(f"/{error.path}")
+
+
+def _failure_of_path(error: PathError, path: str) -> Failure:
     kind = _KIND_OF.get(type(error), Kind.IO)
-    if not isinstance(error, PathError):
-        return Failure(kind, shown(str(error)))
-    path = next((path for path in paths if path == error.path or path.endswith(f"/{error.path}")), paths[0])
-    message = str(error)
-    if message.endswith(error.path):
-        message = message.removesuffix(error.path) + path
-    message = shown(message)
+    sentence = str(error)
+    if sentence.endswith(error.path):
+        sentence = sentence.removesuffix(error.path) + path
+    sentence = shown(sentence)
     match error:
         case PathOutside() | PathReserved():
-            return Failure(kind, f"Permission denied: {shown(path)}", hint=message, path=path)
+            return Failure(kind, f"Permission denied: {shown(path)}", hint=sentence, path=path)
         case FileTooLarge():
-            return Failure(kind, message, path=path, size=error.size, limit=error.limit)
+            return Failure(kind, sentence, path=path, size=error.size, limit=error.limit)
         case _:
-            return Failure(kind, message, path=path)
+            return Failure(kind, sentence, path=path)

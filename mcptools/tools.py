@@ -418,7 +418,7 @@ class Tools:
             key = (workspace.root, before.path)
             changed = self._session.knows(key, before.blob) is Knowledge.STALE
             made = change(before.bytes)
-            hunks = hunks_from_spans(before.bytes, made.content, made.spans)
+            hunks = hunks_from_spans(before.bytes, made.content, made.spans)  # type: ignore[arg-type]  # Span has no public name
             if not dry_run:
                 call.write(path, made.content, hunks=hunks, operation=Operation.EDIT)
                 outcome = call.commit()
@@ -465,10 +465,10 @@ class _EditedFile(Generic[MadeT]):
 
 @contextmanager
 def _telling(*paths: str) -> Iterator[None]:
-    """Turn the store's errors into failures that speak of `paths` as the client spelt them."""
+    """Turn the store's and the system's errors into failures that speak of `paths` as the client spelt them."""
     try:
         yield
-    except CasError as error:
+    except (CasError, OSError) as error:
         raise failure_of(error, *paths) from error
 
 

@@ -15,7 +15,7 @@ def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
 
 
 @pytest.fixture
-def folder(agent: Agent, request: pytest.FixtureRequest) -> Path:
+def folder(agent: Agent) -> Path:
     """Return an empty folder in the server's directory that no other test uses."""
     used = len(list(agent.root.glob("test_*")))
     folder = agent.root / f"test_{used}"

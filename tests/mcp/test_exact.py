@@ -14,7 +14,7 @@ from mcptools.exact import (
     Replacement,
     apply_edits,
 )
-from objstore.hunks import hunks_fit, hunks_from_spans
+from objstore.hunks import Span, hunks_fit, hunks_from_spans
 
 CONFIG = b'[server]\nhost = "localhost"\nport = 8080\n\n[app]\ndebug = false\n'
 
@@ -179,7 +179,7 @@ def test_the_spans_give_hunks_that_fit(call: tuple[bytes, list[tuple[bytes, byte
     content, edits = call
     outcome = apply(content, *edits)
     if isinstance(outcome, Edited):
-        hunks = hunks_from_spans(content, outcome.content, outcome.spans)
+        hunks = hunks_from_spans(content, outcome.content, [Span(*span) for span in outcome.spans])
         assert hunks_fit(content, outcome.content, hunks)
 
 

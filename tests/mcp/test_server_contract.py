@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from tests.mcp.agent import REPOSITORY, Agent, connected
 
@@ -44,6 +43,16 @@ def schemas_of_objects(schema: object) -> Iterator[dict[str, Any]]:
             yield schema
         for value in schema.values():
             yield from schemas_of_objects(value)
+
+
+def check(value: object, schema: dict[str, Any]) -> None:
+    """Hold a value against the part of JSON Schema that the server's output schemas use."""
+    kinds: dict[str, type] = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool}
+    assert type(value) is kinds[schema["type"]], (value, schema)
+    if isinstance(value, dict):
+        assert value.keys() >= set(schema["required"])
+        for name in value.keys() & schema["properties"].keys():
+            check(value[name], schema["properties"][name])
 
 
 def test_every_tool_is_offered(agent: Agent) -> None:
@@ -110,7 +119,7 @@ def test_every_output_schema_admits_failures(agent: Agent, folder: Path) -> None
         result = agent.call(tool.name, **arguments)
         assert result.refused
         assert tool.output_schema is not None
-        Draft202012Validator(tool.output_schema).validate(result.structured)
+        check(result.structured, tool.output_schema)
         assert result.error.keys() >= {"code", "type", "message"}
         assert result.text == result.error["message"]
         assert result.structured.get("success") is (None if tool.name == "multi_edit_text_file" else False)

@@ -1,7 +1,7 @@
 """Which paths tools reach: everything inside the allowed directories, and nothing else, however it is spelt."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +9,7 @@ import pytest
 from objstore import Workspace
 from tests.mcp.agent import Agent, connected
 
-SECRET = "secret\n"
+PRIVATE = "secret\n"
 EDIT = [{"old_string": "secret", "new_string": "known"}]
 DIFF = "--- f\n+++ f\n@@ -1 +1 @@\n-secret\n+known\n"
 
@@ -19,10 +19,10 @@ def outside(agent: Agent) -> Iterator[Path]:
     """Return a file in a directory whose name begins as the allowed one's does."""
     outside = agent.root.with_name(f"{agent.root.name}-evil")
     outside.mkdir(exist_ok=True)
-    (outside / "secret.txt").write_text(SECRET)
+    (outside / "secret.txt").write_text(PRIVATE)
     yield outside / "secret.txt"
-    assert (outside / "secret.txt").read_text() == SECRET
-    assert os.listdir(outside) == ["secret.txt"]
+    assert (outside / "secret.txt").read_text() == PRIVATE
+    assert [path.name for path in outside.iterdir()] == ["secret.txt"]
 
 
 def attempts(agent: Agent, path: str, inside: Path) -> list[tuple[int, str]]:
@@ -45,22 +45,23 @@ def attempts(agent: Agent, path: str, inside: Path) -> list[tuple[int, str]]:
     return [(result.error["code"], result.text) for result in results]
 
 
-SPELLINGS: dict[str, Callable[[Path, Path, Path], str]] = {
-    "a directory with the same beginning": lambda root, folder, secret: str(secret),
-    "dots, absolute": lambda root, folder, secret: f"{folder}/../../{secret.parent.name}/secret.txt",
-    "dots, relative": lambda root, folder, secret: f"../{secret.parent.name}/secret.txt",
-    "dots below a missing folder": lambda root, folder, secret: f"{root}/none/../../{secret.parent.name}/secret.txt",
-    "doubled slashes": lambda root, folder, secret: f"{root}//..//{secret.parent.name}//secret.txt",
-}
-
-
-@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        pytest.param("{base}/{evil}/secret.txt", id="a directory with the same beginning"),
+        pytest.param("{folder}/../../{evil}/secret.txt", id="dots, absolute"),
+        pytest.param("../{evil}/secret.txt", id="dots, relative"),
+        pytest.param("{root}/none/../../{evil}/secret.txt", id="dots below a missing folder"),
+        pytest.param("{root}//..//{evil}//secret.txt", id="doubled slashes"),
+        pytest.param("{root}/../{evil}/.", id="a directory"),
+    ],
+)
 def test_no_spelling_leads_out(agent: Agent, folder: Path, outside: Path, spelling: str) -> None:
-    path = SPELLINGS[spelling](agent.root, folder, outside)
+    path = spelling.format(base=agent.root.parent, root=agent.root, folder=folder, evil=outside.parent.name)
     for code, message in attempts(agent, path, folder / "inside"):
         assert (code, message) in {
             (-32002, f"Permission denied: {path}"),
-            (-32001, f"File not found: {path}"),  # of a folder that isn't there nothing is known
+            (-32001, f"File not found: {path}"),  # where a folder on the way isn't there
         }
 
 
@@ -83,11 +84,11 @@ def test_no_link_leads_out(agent: Agent, folder: Path, outside: Path, *, absolut
 
 def test_a_link_inside_may_be_read_and_is_never_changed(agent: Agent, folder: Path) -> None:
     (folder / "real").mkdir()
-    (folder / "real" / "file.txt").write_text(SECRET)
+    (folder / "real" / "file.txt").write_text(PRIVATE)
     (folder / "link.txt").symlink_to("real/file.txt")
     (folder / "linked").symlink_to("real")
     read = agent.done("read_file", path=str(folder / "link.txt"))
-    assert (read.structured["content"], read.structured["path"]) == (SECRET, str(folder / "real" / "file.txt"))
+    assert (read.structured["content"], read.structured["path"]) == (PRIVATE, str(folder / "real" / "file.txt"))
     path = str(folder / "link.txt")
     for result in (
         agent.call("write_file", path=path, content="x"),
@@ -126,12 +127,12 @@ def test_the_store_is_out_of_reach(agent: Agent, folder: Path, name: str) -> Non
 @pytest.mark.parametrize("name", [".git", ".hg", ".svn", ".jj"])
 def test_version_control_is_never_written(agent: Agent, folder: Path, name: str) -> None:
     (folder / name).mkdir()
-    (folder / name / "config").write_text(SECRET)
+    (folder / name / "config").write_text(PRIVATE)
     path = str(folder / name / "config")
     assert agent.call("write_file", path=path, content="x").error["code"] == -32002
     assert agent.call("multi_edit_text_file", path=path, edits=EDIT).error["code"] == -32002
     assert agent.call("delete_file", path=path).error["code"] == -32002
-    assert (folder / name / "config").read_text() == SECRET
+    assert (folder / name / "config").read_text() == PRIVATE
 
 
 @pytest.mark.parametrize("path", ["", "a\0b", "/etc/\0", "\0", "x" * 300, "x/" * 3000])
@@ -144,7 +145,7 @@ def test_what_is_no_path_is_refused(agent: Agent, path: str) -> None:
 def test_names_with_newlines_quotes_and_escapes_are_names_like_others(agent: Agent, folder: Path) -> None:
     for name in ("a\nb", 'quo"te', "esc\x1b[2J", "täb\t", " lead", "trail ", "-rf", "日本"):
         path = str(folder / name)
-        agent.done("write_file", path=path, content=SECRET)
+        agent.done("write_file", path=path, content=PRIVATE)
         agent.done("multi_edit_text_file", path=path, edits=EDIT)
         assert agent.done("read_file", path=path).structured["path"] == path
         assert (folder / name).read_text() == "known\n"
@@ -155,18 +156,6 @@ def test_what_is_no_regular_file_is_refused_at_once(agent: Agent, folder: Path) 
     path = str(folder / "fifo")
     for code, _ in attempts(agent, path, folder / "inside"):
         assert code in {-32032, -32031}
-
-
-def test_a_file_that_the_system_protects_is_told(agent: Agent, folder: Path) -> None:
-    if os.geteuid() == 0:
-        # Nothing is protected from root but what it may not be: the test then has nothing to look at.
-        assert os.access(folder, os.W_OK)
-        return
-    (folder / "locked").write_text(SECRET)
-    (folder / "locked").chmod(0)
-    path = str(folder / "locked")
-    error = agent.call("read_file", path=path).error
-    assert (error["code"], error["message"]) == (-32002, f"Permission denied: {path}")
 
 
 # ---- several directories
@@ -205,7 +194,7 @@ def test_with_several_directories_a_path_must_be_absolute(pair: Agent) -> None:
 
 def test_with_one_directory_a_path_may_be_relative_to_it(agent: Agent, folder: Path) -> None:
     path = f"{folder.name}/file.txt"
-    assert agent.done("write_file", path=path, content=SECRET).structured["path"] == str(folder / "file.txt")
+    assert agent.done("write_file", path=path, content=PRIVATE).structured["path"] == str(folder / "file.txt")
     agent.done("edit_file_diff", path=f"./{path}", diff=DIFF)
     assert agent.done("read_file", path=path).structured["content"] == "known\n"
     entries = agent.done("list_directory", path=folder.name).structured["entries"]
@@ -220,3 +209,14 @@ def test_a_move_from_one_directory_to_another_is_refused(pair: Agent) -> None:
     ).error
     assert error["code"] == -32600
     assert (base / "one" / "here.txt").exists()
+
+
+def test_a_directory_that_can_not_be_a_workspace_is_told_and_the_others_serve(tmp_path: Path) -> None:
+    for name in ("good", "bad"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "bad" / ".cas").write_text("no store\n")
+    with connected(tmp_path / "good", tmp_path / "bad") as agent:
+        error = agent.call("write_file", path=str(tmp_path / "bad" / "file.txt"), content="x\n").error
+        assert error["type"] == "io_error"
+        agent.done("write_file", path=str(tmp_path / "good" / "file.txt"), content="x\n")
+    assert not (tmp_path / "bad" / "file.txt").exists()

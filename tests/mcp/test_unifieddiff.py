@@ -15,7 +15,7 @@ from mcptools.unifieddiff import (
     apply_patch,
     parse_patch,
 )
-from objstore.hunks import hunks_fit, hunks_from_spans
+from objstore.hunks import Span, hunks_fit, hunks_from_spans
 from objstore.unified import unified_diff
 
 HEAD = "--- a/f\n+++ b/f\n"
@@ -322,7 +322,8 @@ def test_every_byte_outside_the_hunks_survives(old: str, new: str, context: int)
     assume(before != after)
     outcome = apply_patch(before, parse_patch(diff(before, after, context)))
     assert isinstance(outcome, Applied), outcome
-    assert hunks_fit(before, after, hunks_from_spans(before, after, outcome.spans))
+    spans = [Span(*span) for span in outcome.spans]
+    assert hunks_fit(before, after, hunks_from_spans(before, after, spans))
 
 
 @given(texts, texts, st.data())

@@ -21,6 +21,7 @@ GROUPS: list[list[Payload]] = [
     [(FrameKind.RECORD, b"second")],
     [(FrameKind.BLOB, b"x" * 5000), (FrameKind.BLOB, b""), (FrameKind.RECORD, b"third")],
 ]
+MANY: list[list[Payload]] = [*GROUPS, [(FrameKind.RECORD, b"4" * 300)], [(FrameKind.RECORD, b"fifth")]]
 
 
 @pytest.fixture
@@ -181,7 +182,7 @@ def appended_until_the_disk_fails(folder: Path, disk: CountdownDisk) -> int:
     try:
         end = end_of(log)
         log.repair_tail(end)
-        for group in GROUPS:
+        for group in MANY:
             end = log.append(end, group).end
             acknowledged += 1
     except (PowerCut, DiskFull, DiskFailed):
@@ -209,13 +210,13 @@ def test_whenever_the_machine_stops_what_was_acknowledged_is_there(
         if lost:
             disk.lose_unsynced()
         found = read(folder)
-        assert found == GROUPS[: len(found)], disk.done
+        assert found == MANY[: len(found)], disk.done
         assert len(found) in {acknowledged, acknowledged + (disk.failed == "sync" and not lost)}, disk.done
-        fill(folder, GROUPS[len(found) :])
-        assert read(folder) == GROUPS, disk.done
+        fill(folder, MANY[len(found) :])
+        assert read(folder) == MANY, disk.done
         steps += 1
-    assert segment(folder, 2).exists()
-    assert steps > 2 * len(GROUPS)
+    assert segment(folder, 3).exists()
+    assert steps > 2 * len(MANY)
 
 
 @pytest.mark.usefixtures("small_segments")

@@ -1,0 +1,98 @@
+"""Failures: one list of codes and types, and each error of the store and the system has its place in it."""
+
+import errno
+
+import pytest
+
+import objstore
+from mcptools.failures import Failure, Kind, failure_of
+
+
+def test_codes_and_types_are_each_used_once() -> None:
+    assert len({kind.code for kind in Kind}) == len({kind.type for kind in Kind}) == len(Kind)
+
+
+def test_codes_of_the_contract() -> None:
+    codes = {kind.type: kind.code for kind in Kind}
+    assert (
+        codes.items()
+        >= {
+            "file_not_found": -32001,
+            "permission_denied": -32002,
+            "binary_file": -32004,
+            "string_not_found": -32010,
+            "string_ambiguous": -32011,
+            "edits_conflict": -32012,
+            "stale_file": -32020,
+            "invalid_request": -32600,
+        }.items()
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        (objstore.FileMissing("a/b"), Kind.FILE_NOT_FOUND, "File not found: /ws/a/b"),
+        (objstore.PathOutside("a/b"), Kind.PERMISSION_DENIED, "Permission denied: /ws/a/b"),
+        (objstore.PathReserved("a/b", "the store"), Kind.PERMISSION_DENIED, "Permission denied: /ws/a/b"),
+        (objstore.PermissionRefused("a/b"), Kind.PERMISSION_DENIED, "Permission denied: /ws/a/b"),
+        (
+            objstore.PathIsSymlink("a/b"),
+            Kind.SYMLINK,
+            "Symlinks are not allowed (security policy): /ws/a/b",
+        ),
+        (objstore.PathIsDirectory("a/b"), Kind.IO, "Is a directory, not a file: /ws/a/b"),
+        (objstore.PathNotRegular("a/b"), Kind.IO, "Not a regular file: /ws/a/b"),
+        (objstore.FileExists("a/b"), Kind.FILE_EXISTS, "Already exists: /ws/a/b"),
+        (
+            objstore.FileTooLarge("a/b", 9, 8),
+            Kind.RESOURCE_LIMIT,
+            "File too large: 9 bytes (max: 8): /ws/a/b",
+        ),
+        (
+            objstore.FileChanged("a/b"),
+            Kind.STALE_FILE,
+            "File changed on disk meanwhile; look at it again: /ws/a/b",
+        ),
+        (PermissionError(errno.EACCES, "x"), Kind.PERMISSION_DENIED, "Permission denied: /ws/a/b"),
+        (OSError(errno.ENOSPC, "No space left on device"), Kind.DISK_SPACE, "No space left on device: /ws/a/b"),
+        (OSError(errno.EIO, "Input/output error"), Kind.IO, "Input/output error: /ws/a/b"),
+    ],
+)
+def test_an_error_speaks_of_the_path_as_the_client_spelt_it(
+    error: objstore.CasError | OSError, kind: Kind, message: str
+) -> None:
+    failure = failure_of(error, "/ws/a/b")
+    assert (failure.kind, str(failure)) == (kind, message)
+    assert failure.error()["path"] == "/ws/a/b"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (objstore.StoreLocked("/ws/.cas/lock", 30), Kind.LOCKED),
+        (objstore.DiskFull("/ws/a"), Kind.DISK_SPACE),
+        (objstore.CallAborted("a", "why"), Kind.IO),
+        (objstore.StoreDamaged(1, 2, "why"), Kind.IO),
+        (objstore.StoreRefuses("why"), Kind.IO),
+    ],
+)
+def test_a_fault_of_the_store_is_told_in_its_own_words(error: objstore.CasError, kind: Kind) -> None:
+    failure = failure_of(error, "/ws/a/b")
+    assert (failure.kind, str(failure)) == (kind, str(error))
+
+
+def test_of_two_paths_the_one_is_named_that_the_error_is_about() -> None:
+    failure = failure_of(objstore.FileExists("c/d"), "/ws/a/b", "/ws/c/d")
+    assert str(failure) == "Already exists: /ws/c/d"
+
+
+def test_a_failure_tells_its_facts() -> None:
+    failure = Failure(Kind.IO, "why", hint="what to do", line=7)
+    assert failure.error() == {
+        "code": -32032,
+        "type": "io_error",
+        "message": "why",
+        "hint": "what to do",
+        "line": 7,
+    }

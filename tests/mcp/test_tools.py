@@ -1,0 +1,62 @@
+"""The tools without a server: limits, and arguments that no wire carries."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mcptools.catalogue import TOOLS
+from mcptools.directories import Directories
+from mcptools.failures import Failure, Kind
+from mcptools.session import Session
+from mcptools.tools import EditOp, Limits, Tools
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> Iterator[Tools]:
+    directories = Directories([str(tmp_path)])
+    yield Tools(directories, Session(), Limits(max_file_bytes=8))
+    directories.close()
+
+
+def test_every_tool_of_the_catalogue_is_a_method_and_no_other_is() -> None:
+    methods = [name for name in vars(Tools) if not name.startswith("_")]
+    assert methods == list(TOOLS)
+
+
+def test_the_limit_is_on_what_is_read_or_edited(tools: Tools, tmp_path: Path) -> None:
+    (tmp_path / "fits").write_text("12345678")
+    (tmp_path / "over").write_text("123456789")
+    assert tools.read_file(str(tmp_path / "fits")).content.size == 8
+    edits = [EditOp(old_string="1", new_string="one")]
+    tools.multi_edit_text_file(str(tmp_path / "fits"), edits)
+    for call in (
+        lambda: tools.read_file(str(tmp_path / "over")),
+        lambda: tools.read_text_file(str(tmp_path / "over")),
+        lambda: tools.multi_edit_text_file(str(tmp_path / "over"), edits),
+    ):
+        with pytest.raises(Failure, match="File too large: 9 bytes") as refusal:
+            call()
+        assert refusal.value.kind is Kind.RESOURCE_LIMIT
+
+
+def test_half_a_character_is_refused_and_not_written(tools: Tools, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("text")
+    for call in (
+        lambda: tools.write_file(str(file), "\ud800"),
+        lambda: tools.multi_edit_text_file(str(file), [EditOp(old_string="text", new_string="\udcff")]),
+    ):
+        with pytest.raises(Failure) as refusal:
+            call()
+        assert refusal.value.kind is Kind.ENCODING
+    with pytest.raises(Failure) as refusal:
+        tools.read_file(str(tmp_path / "\ud800"))
+    assert refusal.value.kind is Kind.INVALID_REQUEST
+    assert file.read_text() == "text"
+
+
+def test_a_name_that_is_not_utf8_can_be_listed(tools: Tools, tmp_path: Path) -> None:
+    (tmp_path / "caf\udce9").touch()
+    (entry,) = tools.list_directory(str(tmp_path)).content.entries
+    assert entry.name == "caf\\udce9"

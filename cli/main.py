@@ -24,6 +24,7 @@ from cli.invocation import Command, Invocation, global_options
 from cli.terminal import OutputFailed, flush, visible
 
 __all__ = [
+    "COMMANDS",
     "EXIT_BROKEN_PIPE",
     "EXIT_INTERRUPTED",
     "EXIT_LOCKED",
@@ -143,7 +144,7 @@ def _ended(error: Exception, *, debug: bool) -> int:
 
 
 def _status(error: Exception) -> int:
-    # Imported here: a mistake in the command line is answered without loading the store.
+    # Imported here: help and version need nothing of the store.
     from objstore import NotAWorkspace, StoreLocked
 
     match error:

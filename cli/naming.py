@@ -112,7 +112,7 @@ def _group(views: list["EditView"], action: Action) -> list[Unit]:
 def _units(views: list["EditView"], statuses: set[Status]) -> list[Unit]:
     units: list[Unit] = []
     for view in views:
-        real = [hunk for hunk in range(len(view.units)) if hunk or view.whole or len(view.units) == 1]
+        real = [hunk for hunk in range(len(view.units)) if hunk or view.whole]
         hunks = [hunk for hunk in real if view.units[hunk] in statuses]
         # An edit that is meant with all its hunks is meant whole.
         units += [Unit(view.seq, hunk) for hunk in (range(len(view.units)) if hunks == real else hunks)]

@@ -20,7 +20,7 @@ from objstore import (
 )
 
 if TYPE_CHECKING:
-    from objstore import EditView, FileState, State, Workspace
+    from objstore import Edit, EditView, FileState, State, Workspace
 
 __all__ = [
     "diff_text",
@@ -92,22 +92,20 @@ def edit_diff(view: "EditView", blobs: Blobs, screen: Screen, units: Iterable[Un
     before = None if edit.before is None else blobs(edit.before.blob)
     after = None if edit.after is None else blobs(edit.after.blob)
     old_name, new_name = os.fsdecode(edit.source or edit.path), os.fsdecode(edit.path)
-    if 0 in wanted and (view.whole or len(view.units) == 1):
+    if 0 in wanted and view.whole:
         label = _label(view, 0, screen)
-        for change in _whole_changes(view, before, after):
+        for change in _whole_changes(edit):
             yield screen.line(f"{label}  {change}")
-    if before is None or after is None or _is_one_whole(before, after, edit.hunks):
-        if 0 in wanted:
+    if before is None or after is None or is_binary(before) or is_binary(after) or not (edit.hunks or edit.newline):
+        if 0 in wanted and before != after:
             yield from diff_text(before, after, old_name, new_name, screen)
         return
-    hunks = list(enumerate(edit.hunks, 1))
-    if _newline_alone(before, after, edit.hunks):
-        hunks.append((0, _last_line(before, after)))
+    old, new = split_lines(before), split_lines(after)
+    hunks = _numbered_hunks(edit, old, new)
     if wanted.isdisjoint(number for number, _ in hunks):
         return
     yield screen.line(screen.paint(f"--- {_diff_name('a', old_name)}", bold=True))
     yield screen.line(screen.paint(f"+++ {_diff_name('b', new_name)}", bold=True))
-    old, new = split_lines(before), split_lines(after)
     shown = 0
     for at, (number, hunk) in enumerate(hunks):
         following = hunks[at + 1][1].old_start if at + 1 < len(hunks) else len(old)
@@ -142,8 +140,7 @@ def _shown_state(state: "FileState | None") -> str:
     return "(no file)" if state is None else f"{state.blob.hex()}  mode {state.mode:04o}"
 
 
-def _whole_changes(view: "EditView", before: bytes | None, after: bytes | None) -> Iterator[str]:
-    edit = view.edit
+def _whole_changes(edit: "Edit") -> Iterator[str]:
     if edit.operation is Operation.MOVE:
         yield f"move {shown_move(edit.source, edit.path)}"
     if edit.before is None and edit.after is not None:
@@ -152,25 +149,21 @@ def _whole_changes(view: "EditView", before: bytes | None, after: bytes | None) 
         yield "file deleted"
     elif edit.before is not None and edit.after is not None and edit.before.mode != edit.after.mode:
         yield f"mode {edit.before.mode:04o} -> {edit.after.mode:04o}"
-    if before is not None and after is not None and _newline_alone(before, after, edit.hunks):
-        yield "final newline " + ("added" if after.endswith(b"\n") else "removed")
+    if edit.newline:
+        yield "final newline came or went"
 
 
-def _is_one_whole(before: bytes, after: bytes, hunks: Sequence[Hunk]) -> bool:
-    """Return whether the bytes changed as one: there are no lines to show, or too many."""
-    binary = is_binary(before) or is_binary(after)
-    return binary or (before != after and not hunks and not _newline_alone(before, after, hunks))
-
-
-def _newline_alone(before: bytes, after: bytes, hunks: Sequence[Hunk]) -> bool:
-    """Return whether the last line is the same but for its end: a change that no hunk holds."""
-    if not before or not after or before.endswith(b"\n") is after.endswith(b"\n"):
-        return False
-    return not hunks or hunks[-1].old_end < len(split_lines(before))
-
-
-def _last_line(before: bytes, after: bytes) -> Hunk:
-    return Hunk(len(split_lines(before)) - 1, 1, len(split_lines(after)) - 1, 1)
+def _numbered_hunks(edit: "Edit", old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, Hunk]]:
+    """Return the hunks to show, with their numbers: with the last line where only its newline came or went."""
+    hunks = list(enumerate(edit.hunks, 1))
+    if edit.newline:
+        return [*hunks, (0, Hunk(len(old) - 1, 1, len(new) - 1, 1))]
+    if hunks:
+        number, last = hunks[-1]
+        if last.old_start and last.new_start and old[last.old_start - 1] != new[last.new_start - 1]:
+            wider = Hunk(last.old_start - 1, last.old_count + 1, last.new_start - 1, last.new_count + 1)
+            hunks[-1] = number, wider
+    return hunks
 
 
 def _hunk_head(hunk: Hunk, lead: int, trail: int, label: str, screen: Screen) -> bytes:

@@ -76,7 +76,6 @@ class Screen:
 
     color: bool
     guarded: bool  # a person looks at it: control characters in files are spelt out instead of sent
-    terminal: bool  # it is a terminal: long output goes through a pager
 
     def paint(self, text: str, color: str | None = None, *, bold: bool = False) -> str:
         """Return `text`, coloured if colour is on."""
@@ -96,10 +95,10 @@ class Screen:
         return visible(line.decode("utf-8", "surrogateescape"), keep="\t").encode()
 
 
-FOR_STDERR: Final = Screen(color=False, guarded=True, terminal=False)
+FOR_STDERR: Final = Screen(color=False, guarded=True)
 """How to write to standard error: for a person, and plain."""
 
-EXACT: Final = Screen(color=False, guarded=False, terminal=False)
+EXACT: Final = Screen(color=False, guarded=False)
 """How to write for a program: plain, and the bytes of files as they are."""
 
 
@@ -108,7 +107,7 @@ def screen_for(color: str) -> Screen:
     terminal = sys.stdout is not None and sys.stdout.isatty()
     plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
     colored = color == "always" or (color == "auto" and terminal and not plain)
-    return Screen(color=colored, guarded=terminal or colored, terminal=terminal)
+    return Screen(color=colored, guarded=terminal or colored)
 
 
 def can_ask() -> bool:
@@ -121,7 +120,8 @@ def write(pieces: Iterable[bytes], *, paged: bool = False) -> None:
 
     Raises OutputFailed.
     """
-    if paged and sys.stdout is not None and sys.stdout.isatty() and _page(pieces):
+    on_terminal = sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    if paged and on_terminal and _page(pieces):
         return
     out = _stdout()
     for piece in pieces:
@@ -160,8 +160,8 @@ def _page(pieces: Iterable[bytes]) -> bool:
         return False
     # A plain `less` in PAGER has to behave as ours does; LESS of the person's own comes first.
     environment = {"LESS": "FRX"} | dict(os.environ)
-    # The pager is the person's own choice, as with git or man.
-    with subprocess.Popen([program, *words[1:]], stdin=subprocess.PIPE, env=environment) as pager:  # noqa: S603
+    chosen = [program, *words[1:]]
+    with subprocess.Popen(chosen, stdin=subprocess.PIPE, env=environment) as pager:  # noqa: S603 -- the person's own
         # Ctrl-C belongs to the pager while it is up.
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:

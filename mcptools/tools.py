@@ -6,7 +6,6 @@ structured content and the text of a success. Failures are raised. Nothing here 
 
 import hashlib
 import mimetypes
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -222,8 +221,8 @@ class Tools:
             call.write(path, after)
             name = call.read(path).path
             outcome = call.commit()
+            self._session.saw((workspace.root, name), blob_id(after))
         operation = outcome.edits[0].edit.operation.value if outcome.edits else "none"
-        self._session.saw((workspace.root, name), blob_id(after))
         place = _absolute(workspace, name)
         added, removed = _line_counts(outcome)
         verb = {"create": "Created", "none": "Nothing to change in"}.get(operation, "Replaced")
@@ -353,11 +352,11 @@ class Tools:
                     f"Cannot move from one allowed directory to another: {shown(source)} to {shown(destination)}",
                     hint="Write the file there and delete it here.",
                 )
+            before = call.read(source).path
             call.move(source, destination)
+            after = call.read(destination).path
             outcome = call.commit()
-        edit = outcome.edits[0].edit
-        before, after = os.fsdecode(edit.source or b""), os.fsdecode(edit.path)
-        self._session.moved((workspace.root, before), (workspace.root, after))
+            self._session.moved((workspace.root, before), (workspace.root, after))
         moved = FileMoved(
             source=_absolute(workspace, before),
             destination=_absolute(workspace, after),
@@ -375,7 +374,7 @@ class Tools:
             self._refuse_if_stale(workspace, before, path)
             call.delete(path)
             outcome = call.commit()
-        self._session.saw((workspace.root, before.path), None)
+            self._session.saw((workspace.root, before.path), None)
         place = _absolute(workspace, before.path)
         deleted = FileDeleted(path=place, edit=_number(outcome), mcp_conversation_id=outcome.conversation)
         return Answer(content=deleted, text=f"Deleted {place}", notes=_conversation_notes(outcome))
@@ -391,7 +390,10 @@ class Tools:
 
     @contextmanager
     def _changing(self, tool: str, path: str, conversation: str, *more_paths: str) -> Iterator[tuple[Workspace, Call]]:
-        """Hold a tracked call on the workspace of `path`; what goes wrong in it is told as a failure."""
+        """Hold a tracked call on the workspace of `path`; what goes wrong in it is told as a failure.
+
+        What the session saw of the call is noted while it is held, so that parallel calls note it in their order.
+        """
         if conversation and not _CONVERSATION.fullmatch(conversation):
             raise Failure(
                 Kind.INVALID_REQUEST,
@@ -418,12 +420,12 @@ class Tools:
             key = (workspace.root, before.path)
             changed = self._session.knows(key, before.blob) is Knowledge.STALE
             made = change(before.bytes)
-            hunks = hunks_from_spans(before.bytes, made.content, made.spans)  # type: ignore[arg-type]  # Span has no public name
+            hunks = hunks_from_spans(before.bytes, made.content, made.spans)  # type: ignore[arg-type] - its Span has no public name
             if not dry_run:
                 call.write(path, made.content, hunks=hunks, operation=Operation.EDIT)
                 outcome = call.commit()
-        if not dry_run and not changed:
-            self._session.saw(key, blob_id(made.content))
+                if not changed:
+                    self._session.saw(key, blob_id(made.content))
         return _EditedFile(
             place=_absolute(workspace, before.path),
             before=before,

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeAlias, assert_never
 from msgpack import packb, unpackb
 
 from objstore.codec import parse_blob_header
-from objstore.errors import RecordInvalid, StoreDamaged
+from objstore.errors import DiskFailed, DiskFull, RecordInvalid, StoreDamaged, StoreLocked
 from objstore.frames import FrameKind
 from objstore.ids import BlobId, RecordId, record_id
 from objstore.records import (
@@ -31,10 +31,18 @@ from objstore.records import (
 )
 from objstore.segments import Group, Log, Place
 
-__all__ = ["BlobPlace", "Chained", "EditRow", "Index", "Tip"]
+__all__ = ["BlobPlace", "Chained", "EditRow", "Index", "Tip", "index_errors"]
 
 _SCHEMA_VERSION: Final = 1
-_BUSY_MS: Final = 10_000
+_BUSY_SECONDS: Final = 10
+_PRIMARY: Final = 0xFF
+"""Mask of an SQLite error's primary code."""
+
+_BROKEN: Final = frozenset(
+    {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH}
+)
+"""What SQLite says of a file that is no index of ours: it is made anew."""
+
 _LETTERS: Final = {Status.PENDING: "p", Status.ACCEPTED: "a", Status.REJECTED: "r"}
 _STATUSES: Final = {letter: status for status, letter in _LETTERS.items()}
 
@@ -111,15 +119,10 @@ class Index:
         """Open the index, read on to the end of the log, or start anew where it doesn't fit the log."""
         self._path = path
         self._log = log
-        self._db = self._connect()
         self.end: Place = log.first
         self.last_record: RecordId | None = None
         self._last_place = Place(0, 0)
-        try:
-            self._open()
-        except BaseException:
-            self._db.close()
-            raise
+        self._db = self._opened()
 
     def close(self) -> None:
         """Close the database."""
@@ -156,13 +159,14 @@ class Index:
             self._save_position()
 
     def rebuild(self) -> None:
-        """Forget everything and read the whole log."""
-        self._db.close()
-        for suffix in ("", "-wal", "-shm"):
-            with suppress(FileNotFoundError):
-                os.unlink(self._path + suffix)
-        self._db = self._connect()
-        self._create()
+        """Forget everything and read the whole log. Raises StoreDamaged."""
+        # In place: another process may have the same file open, and two files of one name would confuse SQLite.
+        with self._transaction():
+            tables = self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+            for (name,) in tables:
+                self._db.execute(f'DROP TABLE "{name}"')
+            self._create()
+        self._load_position()
         self.catch_up()
 
     # ---- asking: blobs
@@ -220,6 +224,15 @@ class Index:
             "SELECT id, path, blob, mode FROM documents WHERE path = ? AND blob IS NOT NULL", (path,)
         )
         return [_tip(row) for row in rows]
+
+    def newest_places(self, limit: int) -> list[Place]:
+        """Return where the newest edits and decisions lie, the newest first."""
+        rows = self._db.execute(
+            "SELECT segment, offset FROM edits WHERE NOT void UNION ALL SELECT segment, offset FROM decisions "
+            "WHERE NOT void ORDER BY segment DESC, offset DESC LIMIT ?",
+            (limit,),
+        )
+        return [Place(*row) for row in rows]
 
     def history(self, document: DocumentId) -> list[Place]:
         """Return where the document's edits and the decisions on them lie, in order."""
@@ -328,21 +341,36 @@ class Index:
 
     # ---- inside: the database
 
-    def _connect(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self._path, timeout=_BUSY_MS / 1000, isolation_level=None, check_same_thread=False)
-        db.execute("PRAGMA journal_mode = WAL")
-        # A power cut may then lose the newest rows, never mix them up; they are read from the log again.
-        db.execute("PRAGMA synchronous = NORMAL")
-        return db
-
-    def _open(self) -> None:
+    def _opened(self) -> sqlite3.Connection:
         try:
+            return self._connect_and_follow()
+        except sqlite3.DatabaseError as error:
+            if error.sqlite_errorcode & _PRIMARY not in _BROKEN:
+                raise
+        for suffix in ("", "-wal", "-shm"):
+            with suppress(FileNotFoundError):
+                os.unlink(self._path + suffix)
+        return self._connect_and_follow()
+
+    def _connect_and_follow(self) -> sqlite3.Connection:
+        db = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            # A power cut may then lose the newest rows, never mix them up; they are read from the log again.
+            db.execute("PRAGMA synchronous = NORMAL")
+            self._db = db
             if not self._fits():
-                self.rebuild()
-            else:
-                self.catch_up()
-        except sqlite3.DatabaseError:
-            self.rebuild()
+                with self._transaction():
+                    # Another process may have made it while this one waited.
+                    is_made = self._fits()
+                if not is_made:
+                    self.rebuild()
+            self._load_position()
+            self.catch_up()
+        except BaseException:
+            db.close()
+            raise
+        return db
 
     def _fits(self) -> bool:
         """Return whether the database is of this version and store, and the log still holds the frame it read last."""
@@ -362,13 +390,10 @@ class Index:
         return inside and frame.kind is FrameKind.RECORD and record_id(bytes(frame.payload)) == last
 
     def _create(self) -> None:
-        with self._transaction():
-            if self._number("PRAGMA user_version") == _SCHEMA_VERSION:
-                return
-            for statement in _SCHEMA.split(";"):
-                self._db.execute(statement)
-            self._db.execute("INSERT INTO position VALUES (?, ?, ?, NULL, 0, 0)", (self._log.store, *self._log.first))
-            self._db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+        for statement in _SCHEMA.split(";"):
+            self._db.execute(statement)
+        self._db.execute("INSERT INTO position VALUES (?, ?, ?, NULL, 0, 0)", (self._log.store, *self._log.first))
+        self._db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -564,6 +589,21 @@ def _decoded(group: Group) -> Iterator[Chained]:
             except RecordInvalid as error:
                 raise StoreDamaged(group.segment, frame.offset, str(error)) from error
             yield Chained(record, record_id(encoded), previous)
+
+
+@contextmanager
+def index_errors(path: str) -> Iterator[None]:
+    """Turn what SQLite raises into StoreLocked, DiskFull or DiskFailed."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        match error.sqlite_errorcode & _PRIMARY:
+            case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+                raise StoreLocked(path, _BUSY_SECONDS) from error
+            case sqlite3.SQLITE_FULL:
+                raise DiskFull(path) from error
+            case _:
+                raise DiskFailed(path, f"The index can't be used ({error}); it may be deleted") from error
 
 
 def held_blobs(record: Record) -> list[BlobId]:

@@ -15,6 +15,7 @@ from typing import Final
 from objstore.disk import Disk, boot_id
 from objstore.errors import CallAborted, CasError, NotAWorkspace, PathError
 from objstore.frames import FrameKind
+from objstore.index import index_errors
 from objstore.paths import STORE_NAME, Spot, Tree, is_store, open_folder
 from objstore.records import Decision, Edit, FileState, Origin, Record, Void, decode_record
 from objstore.segments import Group, Place
@@ -27,6 +28,9 @@ __all__ = ["Journal", "create_workspace"]
 _MARK: Final = Struct("<QQ16s")
 _POWER_CUT_WINDOW: Final = 600 * 1_000_000
 """Microseconds: what was written longer ago than this before the last record has long been written back."""
+
+_POWER_CUT_RECORDS: Final = 10_000
+"""How many records are looked at for it, at most."""
 
 
 def create_workspace(root: str, disk: Disk) -> None:
@@ -87,15 +91,14 @@ class Journal:
     @contextmanager
     def reading(self) -> Iterator[Store]:
         """Hold the store still for this thread, up to date with the log."""
-        with self.mutex:
+        with self.mutex, index_errors(self._folder):
             self.store.catch_up()
             yield self.store
 
     def unfinished(self) -> bool:
-        """Return whether a writer died between the log and the files, as far as the mark tells."""
+        """Return whether files may not have followed the log, as far as the mark tells."""
         with self.mutex:
-            end, boot = self._read_mark()
-            return end is not None and boot == self._boot and end < self.store.end
+            return self.store.last_record is not None and self._read_mark() != (self.store.end, self._boot)
 
     # ---- writing
 
@@ -105,7 +108,7 @@ class Journal:
 
         Raises StoreLocked, StoreRefuses, StoreDamaged.
         """
-        with self.mutex, self._locked():
+        with self.mutex, self._locked(), index_errors(self._folder):
             self.store.catch_up()
             self.store.log.repair_tail(self.store.end)
             self._settle()
@@ -170,7 +173,7 @@ class Journal:
 
     def _void(self, group: Group, reason: str) -> None:
         """Record that the group was taken back."""
-        records = [record for record, _ in _records(group)]
+        records = list(_records(group))
         edits = tuple(edit.seq for edit in records if isinstance(edit, Edit) and edit.origin is not Origin.EXTERNAL)
         decision = next((record.number for record in records if isinstance(record, Decision)), 0)
         batch = Batch(self.store)
@@ -186,8 +189,7 @@ class Journal:
             return
         same_boot = marked is not None and boot == self._boot
         self._clear_scratch()
-        suspects = self._suspects(marked if same_boot else None)
-        for steps, time in suspects:
+        for steps, time in self._since_mark(marked) if same_boot and marked is not None else self._since_power_cut():
             due = [step for step in steps if self._is_due(step, None if same_boot else time)]
             # A path that can't be finished stays as it is, and shows as a change from outside.
             with self._transition(due, self.store.blob) as transition, suppress(PathError, CallAborted):
@@ -195,31 +197,33 @@ class Journal:
                 transition.run()
         self._write_mark(end)
 
-    def _suspects(self, marked: Place | None) -> list[tuple[list[Step], int]]:
+    def _since_mark(self, marked: Place) -> list[tuple[list[Step], int]]:
         """Return the steps and the time of each group whose files may not have followed, oldest first."""
-        groups = []
-        start = self.store.log.first if marked is None or not self.store.log.exists(marked.segment) else marked
-        for group in self.store.log.groups(start):
-            records = [record for record, _ in _records(group)]
-            if records:
-                groups.append((records, max(record.time for record in records)))
-        if marked is None and groups:
-            last = groups[-1][1]
-            groups = [(records, time) for records, time in groups if time >= last - _POWER_CUT_WINDOW]
-        voided_edits = {seq for records, _ in groups for r in records if isinstance(r, Void) for seq in r.edits}
-        voided = {r.decision for records, _ in groups for r in records if isinstance(r, Void)}
-        found = []
-        for records, time in groups:
-            valid = [
+        groups = [list(_records(group)) for group in self.store.log.groups(marked)]
+        void_edits = {
+            seq for records in groups for record in records if isinstance(record, Void) for seq in record.edits
+        }
+        void_decisions = {record.decision for records in groups for record in records if isinstance(record, Void)}
+        valid = [
+            [
                 record
                 for record in records
-                if not (isinstance(record, Edit) and record.seq in voided_edits)
-                and not (isinstance(record, Decision) and record.number in voided)
+                if not (isinstance(record, Edit) and record.seq in void_edits)
+                and not (isinstance(record, Decision) and record.number in void_decisions)
             ]
-            found.append((steps_of(valid), time))
-        # Only the newest word on a path counts: an older group's file was rightly overwritten since.
-        newest: dict[bytes, int] = {step.path: i for i, (steps, _) in enumerate(found) for step in steps}
-        return [([step for step in steps if newest[step.path] == i], time) for i, (steps, time) in enumerate(found)]
+            for records in groups
+        ]
+        return _newest_of_each_path(valid)
+
+    def _since_power_cut(self) -> list[tuple[list[Step], int]]:
+        """Return the same for what may have been in memory only when the machine stopped."""
+        recent: list[list[Record]] = []
+        for place in self.store.index.newest_places(_POWER_CUT_RECORDS):
+            record, _ = self.store.record(place)
+            if recent and record.time < recent[0][0].time - _POWER_CUT_WINDOW:
+                break
+            recent.append([record])
+        return _newest_of_each_path(recent[::-1])
 
     def _is_due(self, step: Step, since: int | None) -> bool:
         """Return whether the path is still as it was before the step (`since`: the step's time, after a power cut)."""
@@ -301,10 +305,17 @@ def _note_decision(decision: Decision, note: Callable[[bytes, FileState | None, 
         note(path, before.get(path), after.get(path))
 
 
-def _records(group: Group) -> Iterator[tuple[Record, Place]]:
+def _newest_of_each_path(groups: list[list[Record]]) -> list[tuple[list[Step], int]]:
+    """Return each group's steps and time, without those on paths that a later group changed again."""
+    found = [(steps_of(records), max(record.time for record in records)) for records in groups if records]
+    newest = {step.path: i for i, (steps, _) in enumerate(found) for step in steps}
+    return [([step for step in steps if newest[step.path] == i], time) for i, (steps, time) in enumerate(found)]
+
+
+def _records(group: Group) -> Iterator[Record]:
     for frame in group.frames:
         if frame.kind is FrameKind.RECORD:
-            yield decode_record(bytes(frame.payload))[0], Place(group.segment, frame.offset)
+            yield decode_record(bytes(frame.payload))[0]
 
 
 def find_root(start: str) -> str:

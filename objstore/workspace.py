@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final, Self
 
 from objstore import history, naming, status
 from objstore.capture import Call as Recording
 from objstore.decisions import Request, decide
 from objstore.disk import Disk, new_file_mode
+from objstore.errors import PermissionRefused
 from objstore.hunks import Hunk
 from objstore.ids import BlobId, blob_id
 from objstore.journal import Journal, create_workspace, find_root
@@ -112,8 +113,9 @@ class Workspace:
         """Open the store in `root`, and finish what a crashed writer left. Raises NotAWorkspace, StoreDamaged."""
         workspace = cls(Journal(os.fspath(root), disk or Disk()))
         if workspace._journal.unfinished():
-            with workspace._journal.writing():
-                pass  # taking the lock is what finishes it
+            # Taking the lock is what finishes it. Who may not write can still read.
+            with suppress(PermissionRefused), workspace._journal.writing():
+                pass
         return workspace
 
     @classmethod

@@ -5,11 +5,12 @@ It is filelock's lock: an flock(2) on one file. A free lock is taken by that one
 way, so they exclude each other.
 """
 
+import errno
 import fcntl
 import os
 from typing import TYPE_CHECKING, Final
 
-from objstore.errors import StoreLocked
+from objstore.errors import DiskFailed, PermissionRefused, StoreLocked
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -51,7 +52,7 @@ class WriterLock:
     def _take_free(self) -> bool:
         while True:
             if self._fd is None:
-                self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+                self._fd = self._opened()
             try:
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -59,6 +60,14 @@ class WriterLock:
             if os.fstat(self._fd).st_nlink:
                 return True
             self.close()  # somebody removed the file: a lock on it excludes nobody
+
+    def _opened(self) -> int:
+        try:
+            return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            if error.errno in {errno.EACCES, errno.EROFS, errno.EPERM}:
+                raise PermissionRefused(self._path) from error
+            raise DiskFailed(self._path, error.strerror or str(error)) from error
 
     def _wait(self) -> None:
         from filelock import FileLock, Timeout  # noqa: PLC0415 - only who has to wait needs it

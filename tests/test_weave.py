@@ -214,6 +214,10 @@ def test_every_undo_of_a_chain_steps_back_on_its_own() -> None:
     assert h.accept(3, 1) == "p A q"
 
 
+def test_deleting_what_was_changed_back_needs_the_first_change() -> None:
+    assert history("p A q", "p B q", "p A q", "p q").reject(1) == "C: 3 needs 1"
+
+
 def test_undoing_is_seen_through_older_hidden_text() -> None:
     assert history("p X q", "p Y q", "p q", "p Y q").reject(2) == "p Y q"
 
@@ -250,11 +254,26 @@ def test_text_recorded_inside_a_dead_deletion_conflicts_with_it() -> None:
     assert h.then("p a N b q").accept(1) == "C: 1 needs 2, 2 needs 1"
 
 
-def test_text_that_replaced_what_a_dead_insertion_stood_beside_conflicts_with_it() -> None:
-    h = history("p q", "p a q", "p q").then("p N q")
-    assert h.reject(3) == "p q"
-    assert h.reject(2) == "p a q"
-    assert h.then("p b q").accept(2, 3).startswith("C: ")
+def test_an_insertion_knows_what_stood_hidden_in_its_place() -> None:
+    h = history("p", "p u v")
+    assert h.reject(1) == "p"
+    h.then("p n")
+    assert h.accept(1) == "C: 2 needs 1"
+    assert h.reject(2) == "p"
+    assert h.accept(1) == "p u v"
+    assert h.then("p v").accept(2) == "C: 2 needs 1"
+    assert h.then("p X").accept(2) == "C: 2 needs 4"
+
+
+def test_text_that_returns_inside_a_replaced_region_is_a_conflict() -> None:
+    assert history("p a X b q", "p a b q", "p Z q").reject(1) == "C: 2 needs 1"
+
+
+def test_an_insertion_beside_a_dead_replacement_keeps_its_side() -> None:
+    after, before = history("p X q", "p Y q"), history("p X q", "p Y q")
+    assert [after.reject(1), before.reject(1)] == ["p X q", "p X q"]
+    assert after.then("p X N q").accept(1) == "p Y N q"
+    assert before.then("p N X q").accept(1) == "p N Y q"
 
 
 def test_hunks_of_one_edit_are_decided_one_by_one() -> None:

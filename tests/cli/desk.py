@@ -53,7 +53,8 @@ class Ran:
 
 def environment(settings: dict[str, str]) -> dict[str, str]:
     """Return the environment of a process: this one's, without what would change how `cas` behaves."""
-    heard = ("CAS_", "NO_COLOR", "PAGER", "LESS", "TERM")
+    # Without bytecode every process would compile the program anew.
+    heard = ("CAS_", "NO_COLOR", "PAGER", "LESS", "TERM", "PYTHONDONTWRITEBYTECODE")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(heard)}
     return kept | {"PYTHONPATH": SOURCE, "TERM": "xterm", "TZ": "UTC"} | settings
 

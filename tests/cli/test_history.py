@@ -4,6 +4,7 @@ import hashlib
 import subprocess
 from pathlib import Path
 
+import pytest
 from blake3 import blake3
 
 from tests.cli.desk import Desk
@@ -186,9 +187,20 @@ def test_neighbouring_hunks_share_their_context_between_them(desk: Desk) -> None
     )
 
 
-def test_what_show_prints_is_a_patch(desk: Desk, tmp_path: Path) -> None:
-    before = b"1\n2\r\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\nlast"
-    after = b"0\n1\n2\r\n3\n4\nfive\n6\n8\n9\n10\n11\n12\nlast\n"
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            b"1\n2\r\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\nlast",
+            b"0\n1\n2\r\n3\n4\nfive\n6\n8\n9\n10\n11\n12\nlast\n",
+        ),
+        (b"1\n2", b"1"),
+        (b"1", b"1\n2"),
+        (b"1\n2\n3\n", b"1\n2\n3"),
+        (b"1\nlast", b"one\nlast\n"),
+    ],
+)
+def test_what_show_prints_is_a_patch(desk: Desk, tmp_path: Path, before: bytes, after: bytes) -> None:
     desk.write("a", before)
     desk.write("a", after)
     (tmp_path / "a").write_bytes(before)
@@ -204,7 +216,7 @@ def test_show_says_what_no_hunk_can_say(desk: Desk) -> None:
     desk.move("a", "b")
     desk.delete("b")
     assert "1:0 pending  new file, mode 0644\n" in desk.cas("show", "1").text
-    assert "2:0 pending  final newline added\n" in desk.cas("show", "2").text
+    assert "2:0 pending  final newline came or went\n" in desk.cas("show", "2").text
     assert "@@ -1,1 +1,1 @@ 2:0 pending\n-x\n\\ No newline at end of file\n+x\n" in desk.cas("show", "2").text
     assert "3:0 pending  mode 0644 -> 0755\n" in desk.cas("show", "3").text
     assert "4:0 pending  move a -> b\n" in desk.cas("show", "4").text

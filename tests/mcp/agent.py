@@ -11,7 +11,7 @@ import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
-from mcp_types import CallToolResult, Implementation, TextContent, Tool
+from mcp.types import CallToolResult, Implementation, TextContent, Tool
 
 from objstore import EditView, Workspace
 

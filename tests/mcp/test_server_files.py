@@ -67,7 +67,7 @@ def test_of_a_binary_file_type_size_and_hash_are_told(agent: Agent, folder: Path
         (b"one\n\n  two \n", ["one", "", "  two "], "lf", True),
         (b"one\r\ntwo\r\n", ["one", "two"], "crlf", True),
         (b"one\r\ntwo\nthree", ["one", "two", "three"], "mixed", False),
-        (b"text\x0cb\x85c\xe2\x80\xa8text\n", ["text\x0cb\\x85c\\xe2\\x80\\xa8text"], "lf", True),
+        (b"text\x0cb\x85c\xe2\x80\xa8text\n", ["text\x0cb\\x85c\u2028text"], "lf", True),
     ],
 )
 def test_a_text_file_is_read_as_hashlines(
@@ -189,7 +189,6 @@ def test_a_directory_is_made_once(agent: Agent, folder: Path) -> None:
 
 def test_a_diff_is_applied_and_the_rest_survives(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
-    file.write_bytes(b"\xff\r\none\r\ntwo\r\nthree\x00not binary before here" + b"x" * 9000)
     file.write_bytes(b"\xef\xbb\xbftop\r\none\r\ntwo\r\nthree")
     diff = "--- a/file.txt\n+++ b/file.txt\n@@ -2,2 +2,3 @@\n one\n-two\n+2\n+2.5\n"
     result = agent.done("edit_file_diff", path=str(file), diff=diff)
@@ -204,6 +203,13 @@ def test_a_diff_is_applied_and_the_rest_survives(agent: Agent, folder: Path) -> 
         Operation.EDIT,
         "edit_file_diff",
     )
+
+
+def test_the_recorded_hunk_is_the_line_that_the_diff_names(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("one\nx\nx\nx\ntwo\n")
+    agent.done("edit_file_diff", path=str(file), diff="--- f\n+++ f\n@@ -1,3 +1,2 @@\n one\n-x\n x\n")
+    assert [tuple(hunk) for hunk in agent.history()[-1].edit.hunks] == [(1, 1, 1, 0)]
 
 
 def test_a_diff_that_fits_elsewhere_says_where(agent: Agent, folder: Path) -> None:

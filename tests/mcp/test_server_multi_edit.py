@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from objstore import Operation
 from tests.mcp.agent import Agent
 
 CONFIG = '[server]\nhost = "localhost"\nport = 8080\n\n[app]\ndebug = false\n'
@@ -205,11 +206,10 @@ def test_every_other_byte_survives(
 
 
 def test_the_recorded_hunk_is_the_line_that_was_edited(agent: Agent, folder: Path) -> None:
-    # Of equal lines a diff would take another: the tool says which it was.
+    # Of equal lines a diff would take the last: the tool says which it was.
     file = folder / "file.txt"
-    file.write_text("x\nx\nx\nend\n")
-    agent.done("multi_edit_text_file", path=str(file), edits=[edit("x\nend", "y\nx\nend")])
-    agent.done("multi_edit_text_file", path=str(file), edits=[edit("x\nx\ny\nx\nend\n", "x\nx\ny\nend\n")])
-    first, second = agent.history()[-2:]
-    assert [tuple(hunk) for hunk in first.edit.hunks] == [(2, 0, 2, 1)]
-    assert [tuple(hunk) for hunk in second.edit.hunks] == [(3, 1, 3, 0)]
+    file.write_text("one\nx\nx\nx\ntwo\n")
+    agent.done("multi_edit_text_file", path=str(file), edits=[edit("one\nx\n", "one\n")])
+    view = agent.history()[-1]
+    assert [tuple(hunk) for hunk in view.edit.hunks] == [(1, 1, 1, 0)]
+    assert view.edit.operation is Operation.EDIT

@@ -97,8 +97,17 @@ def test_what_the_session_wrote_itself_is_known_to_it(agent: Agent, folder: Path
     agent.done("multi_edit_text_file", path=str(file), edits=[edit("two", "three")])
     agent.done("move_file", source=str(file), destination=str(folder / "moved.txt"))
     agent.done("write_file", path=str(folder / "moved.txt"), content="four\n")
-    (folder / "moved.txt").write_text("somebody's work\n")
-    assert agent.call("write_file", path=str(folder / "moved.txt"), content="five\n").error["code"] == -32020
+
+
+def test_what_is_known_of_a_file_moves_with_it(agent: Agent, folder: Path) -> None:
+    file, moved = folder / "file.txt", folder / "moved.txt"
+    file.write_text("one\n")
+    agent.done("read_file", path=str(file))
+    agent.done("move_file", source=str(file), destination=str(moved))
+    moved.write_text("somebody's work\n")
+    assert agent.call("write_file", path=str(moved), content="two\n").error["code"] == -32020
+    file.write_text("somebody's work\n")
+    assert agent.call("write_file", path=str(file), content="two\n").error["code"] == -32020
 
 
 def test_a_file_never_read_may_be_written(agent: Agent, folder: Path) -> None:
@@ -163,10 +172,12 @@ def test_parallel_edits_of_distinct_lines_are_all_kept_and_all_recorded(agent: A
         ]
     )
     assert not [result.structured for result in results if result.refused]
+    assert not [result.structured for result in results if result.structured["changed_since_read"]]
     assert file.read_text() == "".join(f"LINE {number:02}\n" for number in range(20))
     recorded = agent.history()[before:]
     assert sorted(view.seq for view in recorded) == sorted(result.structured["edit"] for result in results)
     assert {tuple(view.edit.hunks[0]) for view in recorded} == {(n, 1, n, 1) for n in range(20)}
+    agent.done("write_file", path=str(file), content="the session knows what it made of the file\n")
 
 
 def test_parallel_calls_of_one_conversation_each_get_their_place(agent: Agent, folder: Path) -> None:

@@ -148,6 +148,9 @@ def test_a_patch_that_tells_the_truth_applies(case: str) -> None:
         pytest.param(ABC, "@@ -2,3 +2,3 @@\n b\n-c\n+C\n d\n", 4, b"d\n", None, id="beyond the end"),
         pytest.param(b"a b\n", "@@ -1 +1 @@\n-a  b\n+x\n", 1, b"a  b\n", b"a b\n", id="white space counts"),
         pytest.param(b"a\n", "@@ -1 +1 @@\n-a\r\n+x\r\n", 1, b"a\r\n", b"a\n", id="CRLF in the patch only"),
+        pytest.param(
+            b"a\r\nb\r\n", "@@ -1,2 +1,2 @@\n-a\r\n+A\r\n b\n", 2, b"b\n", b"b\r\n", id="a patch that tells its endings"
+        ),
         pytest.param(b"a", "@@ -1 +1 @@\n-a\n+x\n", 1, b"a\n", b"a", id="the file has no final newline"),
         pytest.param(
             ABC, "@@ -3 +3 @@\n-c\n\\ No newline at end of file\n+x\n", 3, b"c", b"c\n", id="the file has one"

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 from objstore.disk import Disk
@@ -30,28 +31,33 @@ def broken_disk(name: str) -> BaseException:
 
 
 class CountdownDisk(Disk):
-    """Lets `steps` operations through and then fails.
+    """Lets `steps` operations (None: all) through and then fails.
 
     A power cut is the end: whatever is tried afterwards fails too. Other failures may be `lasting`, or strike once.
-    `torn` is the share of a write that still lands when it fails.
+    `torn` is the share of a write that still lands when it fails. After the failure a power cut may come, `then_cut`
+    operations later. Nothing is really synced: what a power cut takes is
+    worked out here, and the walks over every step would otherwise wait for the disk most of the time.
     """
 
     def __init__(
         self,
-        steps: int,
+        steps: int | None,
         failure: Callable[[str], BaseException] = power_cut,
         *,
         lasting: bool = True,
         torn: float | None = None,
+        then_cut: int | None = None,
     ) -> None:
         self._left = steps
         self._failure: Final = failure
         self._lasting: Final = lasting
         self._torn: Final = torn
+        self._then_cut = then_cut
         self._synced: dict[str, int] = {}  # size of each file of the log that a power cut leaves
         self._nameless: dict[str, set[str]] = {}  # files whose names a power cut takes, by folder
         self.done: list[str] = []  # the operations that went through
         self.failed: str | None = None  # the first that did not; None: all did
+        self.cut: str | None = None  # the operation at which a power cut came after the failure
         self.disarmed = False
 
     @property
@@ -65,13 +71,15 @@ class CountdownDisk(Disk):
             os.truncate(name, size)
         for names in self._nameless.values():
             for name in names:
-                os.unlink(name)
+                Path(name).unlink()
 
     def _step(self, operation: str, name: str, tear: Callable[[float], None] | None = None) -> None:
+        if self.failed is not None and self._then_cut is not None:
+            self._cut_off(operation)
         if self.disarmed or (self.failed is not None and not self._lasting):
             return
-        if self._left > 0:
-            self._left -= 1
+        if self._left is None or self._left > 0:
+            self._left = None if self._left is None else self._left - 1
             self.done.append(operation)
             return
         if self.failed is None:
@@ -79,6 +87,12 @@ class CountdownDisk(Disk):
             if tear is not None and self._torn is not None:
                 tear(self._torn)
         raise self._failure(name)
+
+    def _cut_off(self, operation: str) -> None:
+        if not self._then_cut:
+            self.cut = self.cut or operation
+            raise PowerCut
+        self._then_cut -= 1
 
     # ---- the store's own files
 
@@ -96,7 +110,6 @@ class CountdownDisk(Disk):
 
     def sync(self, fd: int, name: str) -> None:
         self._step("sync", name)
-        super().sync(fd, name)
         self._synced[name] = os.fstat(fd).st_size
 
     def truncate(self, fd: int, size: int, name: str) -> None:
@@ -105,16 +118,18 @@ class CountdownDisk(Disk):
 
     def create(self, path: str, content: bytes, mode: int = 0o600) -> None:
         def tear(share: float) -> None:
-            with open(f"{path}.torn", "xb") as file:
-                file.write(content[: int(len(content) * share)])
+            Path(f"{path}.torn").write_bytes(content[: int(len(content) * share)])
 
         self._step("create", path, tear)
-        self._nameless.setdefault(os.path.dirname(path), set()).add(path)
-        super().create(path, content, mode)
+        with Path(path).open("xb") as file:
+            file.write(content)
+        Path(path).chmod(mode)
+        folder = str(Path(path).parent)
+        self._nameless.setdefault(folder, set()).add(path)
+        self.sync_directory(folder)
 
     def sync_directory(self, path: str) -> None:
         self._step("sync_directory", path)
-        super().sync_directory(path)
         self._nameless.pop(path, None)
 
     # ---- the user's files

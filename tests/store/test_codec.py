@@ -153,9 +153,7 @@ def test_any_payload_is_refused_or_gives_the_blob_it_names(payload: bytes, base:
 
 
 @given(draw.contents, st.sampled_from(Encoding), st.integers(0, 255), st.integers(0, 2**64 - 1), st.binary(max_size=99))
-def test_a_header_that_lies_is_refused(
-    content: bytes, encoding: Encoding, depth: int, size: int, data: bytes
-) -> None:
+def test_a_header_that_lies_is_refused(content: bytes, encoding: Encoding, depth: int, size: int, data: bytes) -> None:
     payload = HEADER.pack(blob_id(content), size, encoding, depth) + data
     try:
         found = read(payload, content)
@@ -178,8 +176,7 @@ LIES = {
     "a delta that is cut off": HEADER.pack(NAME, 3000, Encoding.DELTA_RAW, 1) + DELTA.pack(NAME, 3000, 0)[:-1],
     "more shared than there is": HEADER.pack(NAME, 3000, Encoding.DELTA_RAW, 1) + DELTA.pack(NAME, 3000, 1),
     "more shared than the base has": HEADER.pack(NAME, 4000, Encoding.DELTA_RAW, 1) + DELTA.pack(NAME, 3001, 0),
-    "counts that would wrap around": HEADER.pack(NAME, 3000, Encoding.DELTA_RAW, 1)
-    + DELTA.pack(NAME, 2**64 - 1, 3001),
+    "counts that would wrap around": HEADER.pack(NAME, 3000, Encoding.DELTA_RAW, 1) + DELTA.pack(NAME, 2**64 - 1, 3001),
     "a size that is too small": HEADER.pack(NAME, 2999, Encoding.RAW, 0) + CONTENT,
     "a size that is too large": HEADER.pack(NAME, 3001, Encoding.RAW, 0) + CONTENT,
     "data that are not compressed": HEADER.pack(NAME, 3000, Encoding.ZSTD, 0) + CONTENT,

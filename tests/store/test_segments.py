@@ -127,7 +127,7 @@ def test_files_that_are_no_segments_are_passed_over(folder: Path) -> None:
 
 
 def test_one_call_is_one_append_and_one_sync(folder: Path) -> None:
-    disk = CountdownDisk(100)
+    disk = CountdownDisk(None)
     fill(folder, GROUPS, disk)
     assert disk.done == ["append", "sync"] * len(GROUPS)
 
@@ -153,12 +153,12 @@ def test_an_unfinished_group_is_not_read_and_is_cut_off(folder: Path, size: int)
 @given(rubbish=st.binary(min_size=1, max_size=300))
 def test_rubbish_at_the_end_is_cut_off(tmp_path_factory: pytest.TempPathFactory, rubbish: bytes) -> None:
     folder = tmp_path_factory.mktemp("log")
-    create_log(str(folder), Disk())
-    fill(folder, GROUPS[:1])
+    create_log(str(folder), CountdownDisk(None))
+    fill(folder, GROUPS[:1], CountdownDisk(None))
     with segment(folder).open("ab") as file:
         file.write(rubbish)
     assert read(folder) == GROUPS[:1]
-    fill(folder, GROUPS[1:])
+    fill(folder, GROUPS[1:], CountdownDisk(None))
     assert read(folder) == GROUPS
 
 
@@ -196,13 +196,15 @@ def appended_until_the_disk_fails(folder: Path, disk: CountdownDisk) -> int:
 @pytest.mark.parametrize("lost", [False, True], ids=["kept", "unsynced is lost"])
 @pytest.mark.parametrize("torn", [None, 0.01, 0.5, 0.99])
 def test_whenever_the_machine_stops_what_was_acknowledged_is_there(
-    tmp_path: Path, torn: float | None, lost: bool  # noqa: FBT001 - a parameter of the test
+    tmp_path: Path,
+    torn: float | None,
+    lost: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
     steps = 0
     while True:
         folder = tmp_path / str(steps)
         folder.mkdir()
-        create_log(str(folder), Disk())
+        create_log(str(folder), CountdownDisk(None))
         disk = CountdownDisk(steps, power_cut, torn=torn)
         acknowledged = appended_until_the_disk_fails(folder, disk)
         if disk.failed is None:
@@ -212,7 +214,7 @@ def test_whenever_the_machine_stops_what_was_acknowledged_is_there(
         found = read(folder)
         assert found == MANY[: len(found)], disk.done
         assert len(found) in {acknowledged, acknowledged + (disk.failed == "sync" and not lost)}, disk.done
-        fill(folder, MANY[len(found) :])
+        fill(folder, MANY[len(found) :], CountdownDisk(None))
         assert read(folder) == MANY, disk.done
         steps += 1
     assert segment(folder, 3).exists()
@@ -221,9 +223,7 @@ def test_whenever_the_machine_stops_what_was_acknowledged_is_there(
 
 @pytest.mark.usefixtures("small_segments")
 @pytest.mark.parametrize("failure", [full_disk, broken_disk])
-def test_after_a_failed_write_the_log_refuses_until_it_is_opened_again(
-    folder: Path, failure: object
-) -> None:
+def test_after_a_failed_write_the_log_refuses_until_it_is_opened_again(folder: Path, failure: object) -> None:
     assert callable(failure)
     disk = CountdownDisk(1, failure, lasting=False)
     log = Log(str(folder), disk)
@@ -259,7 +259,7 @@ def test_a_segment_begun_by_a_writer_that_died_is_made_durable_before_it_is_used
         log.append(group.end, GROUPS[0])
     log.close()
     assert (disk.done, disk.failed) == (["create"], "sync_directory")
-    disk = CountdownDisk(100)
+    disk = CountdownDisk(None)
     fill(folder, GROUPS[:1], disk)
     assert disk.done == ["create", "sync_directory", "append", "sync"]
 
@@ -303,8 +303,8 @@ def test_no_place_but_a_frames_gives_a_frame(
     tmp_path_factory: pytest.TempPathFactory, start: int, groups: list[list[Payload]]
 ) -> None:
     folder = tmp_path_factory.mktemp("log")
-    create_log(str(folder), Disk())
-    offsets = {frame.offset for group in fill(folder, groups) for frame in group.frames}
+    create_log(str(folder), CountdownDisk(None))
+    offsets = {frame.offset for group in fill(folder, groups, CountdownDisk(None)) for frame in group.frames}
     log = Log(str(folder), Disk())
     try:
         assert log.read(Place(1, start)).offset in offsets

@@ -1,0 +1,140 @@
+"""Scenes for crash tests: a workspace with some history, and one thing that is then done to it."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from objstore import Action, CallInfo, Decided, Status, Unit, Workspace
+
+__all__ = [
+    "LINKED",
+    "MANY_FILES",
+    "ONE_FILE",
+    "SCENES",
+    "TWO_NAMES",
+    "Files",
+    "History",
+    "Scene",
+    "change",
+    "files",
+    "history",
+    "rejected",
+    "write",
+]
+
+Files: TypeAlias = dict[str, tuple[bytes, int]]
+"""Content and permission bits of each file outside the store, by path."""
+
+History: TypeAlias = tuple[tuple[tuple[int, Status], ...], int]
+"""Number and status of each edit, and how many decisions there are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """What there is, and what is done."""
+
+    name: str
+    prepare: Callable[[Workspace], None]
+    act: Callable[[Workspace], object]
+
+
+def files(root: Path) -> Files:
+    """Return the user's files below `root`."""
+    found = {}
+    for folder, folders, names in os.walk(root):
+        if ".cas" in folders:
+            folders.remove(".cas")
+        for name in names:
+            path = Path(folder) / name
+            found[str(path.relative_to(root))] = (path.read_bytes(), path.stat().st_mode & 0o7777)
+    return found
+
+
+def history(workspace: Workspace) -> History:
+    """Return what the journal says, as far as a reviewer sees it."""
+    return tuple((edit.seq, edit.status) for edit in workspace.edits()), len(workspace.decisions())
+
+
+def write(workspace: Workspace, path: str, content: bytes, *, mode: int | None = None) -> None:
+    """Record one call that writes one file."""
+    with workspace.call(CallInfo(tool="write_file", conversation="scene")) as call:
+        call.write(path, content, mode=mode)
+        call.commit()
+
+
+def change(workspace: Workspace, *contents: tuple[str, bytes]) -> None:
+    """Record one call that writes several files."""
+    with workspace.call(CallInfo(tool="write_file", conversation="scene")) as call:
+        for path, content in contents:
+            call.write(path, content)
+        call.commit()
+
+
+def rejected(workspace: Workspace, *seqs: int) -> None:
+    """Reject whole edits, and see that it was done."""
+    units = [Unit(view.seq, hunk) for view in map(workspace.edit, seqs) for hunk in range(len(view.units))]
+    assert isinstance(workspace.decide(Action.REJECT, units), Decided)
+
+
+TEXT: Final = b"".join(b"line %d\n" % i for i in range(200))
+
+
+def _nothing(_: Workspace) -> None:
+    pass
+
+
+def _edited(workspace: Workspace) -> None:
+    write(workspace, "a.txt", TEXT)
+    write(workspace, "a.txt", TEXT.replace(b"line 7\n", b"LINE 7\n"))
+    write(workspace, "a.txt", TEXT.replace(b"line 7\n", b"LINE 7\n").replace(b"line 99\n", b""))
+
+
+def _several(workspace: Workspace) -> None:
+    change(workspace, ("a.txt", TEXT), ("old.txt", b"to be moved\n"), ("dead.txt", b"to be deleted\n"))
+    change(workspace, ("a.txt", TEXT + b"more\n"), ("old.txt", b"to be moved\nand kept\n"))
+
+
+def _all_sorts(workspace: Workspace) -> None:
+    with workspace.call(CallInfo(tool="apply", conversation="scene")) as call:
+        call.write("new/folder/b.txt", b"created\n")
+        call.write("a.txt", TEXT.replace(b"line 1\n", b"") + b"more\n")
+        call.move("old.txt", "new/moved.txt")
+        call.delete("dead.txt")
+        call.write("script", b"#!/bin/sh\n", mode=0o755)
+        call.commit()
+
+
+def _all_sorts_done(workspace: Workspace) -> None:
+    _several(workspace)
+    _all_sorts(workspace)
+
+
+def _rejected_two(workspace: Workspace) -> None:
+    _edited(workspace)
+    rejected(workspace, 2)
+    rejected(workspace, 3)
+
+
+def _linked(workspace: Workspace) -> None:
+    write(workspace, TWO_NAMES[0], TEXT)
+    os.link(Path(workspace.root) / TWO_NAMES[0], Path(workspace.root) / TWO_NAMES[1])
+
+
+ONE_FILE: Final = Scene(name="edit", prepare=_edited, act=lambda w: write(w, "a.txt", TEXT.replace(b"0", b"zero")))
+MANY_FILES: Final = Scene(name="call over many files", prepare=_several, act=_all_sorts)
+SCENES: Final = (
+    Scene(name="first call", prepare=_nothing, act=lambda workspace: write(workspace, "a.txt", TEXT)),
+    ONE_FILE,
+    Scene(name="change of mode", prepare=_edited, act=lambda w: write(w, "a.txt", TEXT, mode=0o755)),
+    MANY_FILES,
+    Scene(name="reject", prepare=_edited, act=lambda workspace: rejected(workspace, 2)),
+    Scene(name="reject over many files", prepare=_all_sorts_done, act=lambda w: rejected(w, 6, 7, 8, 9, 10)),
+    Scene(name="undo", prepare=_rejected_two, act=lambda workspace: workspace.undo()),
+)
+
+TWO_NAMES: Final = ("a.txt", "same.txt")
+LINKED: Final = Scene(
+    name="file with two names", prepare=_linked, act=lambda w: write(w, "a.txt", TEXT.replace(b"line", b"LINE"))
+)

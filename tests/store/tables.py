@@ -1,0 +1,82 @@
+"""The index's tables, to be compared with those of one that was made anew from the log."""
+
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from objstore.disk import Disk
+from objstore.frames import FrameKind
+from objstore.index import Index
+from objstore.records import Decision, Edit, FileState, Record, Void, decode_record
+from objstore.segments import Log
+
+__all__ = ["Tables", "counted_refs", "rebuilt_tables", "records_of", "tables"]
+
+Tables: TypeAlias = dict[str, list[tuple[object, ...]]]
+
+# What is worked out when it is asked for, and so may be there or not.
+_REMEMBERED: Final = {"seen"}
+_REMEMBERED_COLUMNS: Final = {"sha256"}
+
+
+def tables(path: Path) -> Tables:
+    """Return every row of every table of an index, except what it merely remembers."""
+    db = sqlite3.connect(path)
+    try:
+        names = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
+        found: Tables = {}
+        for name in names:
+            if name in _REMEMBERED:
+                continue
+            columns = [row[1] for row in db.execute(f"PRAGMA table_info({name})")]
+            kept = ", ".join(column for column in columns if column not in _REMEMBERED_COLUMNS)
+            found[name] = sorted(db.execute(f"SELECT {kept} FROM {name}"), key=repr)  # noqa: S608 - its own names
+        return found
+    finally:
+        db.close()
+
+
+def rebuilt_tables(store: Path, scratch: Path) -> Tables:
+    """Return the tables of a new index, made in `scratch` from the log of the store in the folder `store`."""
+    path = scratch / "rebuilt.sqlite"
+    path.unlink(missing_ok=True)
+    log = Log(str(store / "segments"), Disk())
+    try:
+        Index(str(path), log).close()
+        return tables(path)
+    finally:
+        log.close()
+        path.unlink()
+
+
+def records_of(store: Path) -> list[Record]:
+    """Return every record of the store, oldest first."""
+    log = Log(str(store / "segments"), Disk())
+    try:
+        return [
+            decode_record(bytes(frame.payload))[0]
+            for group in log.groups(log.first)
+            for frame in group.frames
+            if frame.kind is FrameKind.RECORD
+        ]
+    finally:
+        log.close()
+
+
+def counted_refs(records: Iterable[Record]) -> dict[bytes, int]:
+    """Return how often records name each blob."""
+    refs: dict[bytes, int] = {}
+    for record in records:
+        states: list[FileState | None] = []
+        match record:
+            case Edit():
+                states = [record.before, record.after]
+            case Decision():
+                states = [state for written in record.written for state in (written.before, written.after)]
+            case Void():
+                pass
+        for state in states:
+            if state is not None:
+                refs[state.blob] = refs.get(state.blob, 0) + 1
+    return refs

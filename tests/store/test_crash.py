@@ -1,0 +1,411 @@
+"""Crashes, at every step of everything that writes: calls are whole, files are as recorded, and work goes on."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from objstore import CallInfo, CasError, DiskFull, Workspace
+from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
+from tests.store.scenes import (
+    LINKED,
+    MANY_FILES,
+    ONE_FILE,
+    SCENES,
+    TWO_NAMES,
+    Files,
+    History,
+    Scene,
+    change,
+    files,
+    history,
+    write,
+)
+from tests.store.tables import rebuilt_tables, tables
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A scene, played once without failures: where it starts, and what it leads to."""
+
+    scene: Scene
+    start: Path
+    files: tuple[Files, Files]
+    history: tuple[History, History]
+    operations: tuple[str, ...]  # what it does to the disk
+
+
+def played(scene: Scene, folder: Path) -> Stage:
+    """Return the scene's start and end."""
+    start, end = folder / "start", folder / "end"
+    start.mkdir(parents=True)
+    with Workspace.init(start, CountdownDisk(None)) as workspace:
+        scene.prepare(workspace)
+        before = files(start), history(workspace)
+    copied(start, end)
+    disk = CountdownDisk(None)
+    with Workspace.open(end, disk) as workspace:
+        scene.act(workspace)
+        after = files(end), history(workspace)
+    return Stage(
+        scene=scene,
+        start=start,
+        files=(before[0], after[0]),
+        history=(before[1], after[1]),
+        operations=tuple(disk.done),
+    )
+
+
+def copied(source: Path, target: Path) -> None:
+    shutil.copytree(source, target)
+    if (target / TWO_NAMES[1]).exists():
+        (target / TWO_NAMES[1]).unlink()
+        (target / TWO_NAMES[1]).hardlink_to(target / TWO_NAMES[0])
+
+
+@pytest.fixture(scope="module", params=SCENES, ids=lambda scene: scene.name)
+def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    return played(request.param, tmp_path_factory.mktemp("stage"))
+
+
+@contextmanager
+def acted(stage: Stage, root: Path, disk: CountdownDisk) -> Iterator[BaseException | None]:
+    """Play the scene on a copy of its start; give what it raised. The process that died does nothing more."""
+    copied(stage.start, root)
+    raised: BaseException | None = None
+    workspace = Workspace.open(root, disk)
+    try:
+        try:
+            stage.scene.act(workspace)
+        except (PowerCut, CasError) as error:
+            raised = error
+        yield raised
+    finally:
+        workspace.close()
+
+
+def assert_whole(stage: Stage, root: Path, scratch: Path, told: str) -> bool:
+    """Check a workspace after a crash, then that work goes on in it. Return whether the scene had taken place."""
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        found = files(root), history(workspace)
+        states = list(zip(stage.files, stage.history, strict=True))
+        assert found in states, told
+        took_place = found == states[1]
+        assert workspace.status().external == (), told
+        if not took_place:
+            stage.scene.act(workspace)
+            assert (files(root), history(workspace)) == states[1], told
+        write(workspace, "afterwards.txt", b"work goes on\n")
+        assert files(root)["afterwards.txt"][0] == b"work goes on\n", told
+        assert workspace.status().external == (), told
+    if took_place:
+        assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas", scratch), told
+    return took_place
+
+
+def told(disk: CountdownDisk) -> str:
+    return f"after {', '.join(disk.done) or 'nothing'}: {disk.failed}"
+
+
+# ---- the machine or the process stops
+
+
+@pytest.mark.parametrize("torn", [None, 0.5, 0.99], ids=["before", "half", "99%"])
+def test_wherever_a_process_is_killed_its_call_is_whole(stage: Stage, tmp_path: Path, torn: float | None) -> None:
+    outcomes: list[bool] = []
+    for step in range(len(stage.operations)):
+        disk = CountdownDisk(step, power_cut, torn=torn)
+        with acted(stage, tmp_path / str(step), disk) as raised:
+            assert isinstance(raised, PowerCut)
+            if torn is None or disk.failed_in_a_write:
+                outcomes.append(assert_whole(stage, tmp_path / str(step), tmp_path, told(disk)))
+    assert outcomes == sorted(outcomes), "once it has taken place, it has taken place at every later step"
+    assert torn is not None or set(outcomes) == {False, True}
+
+
+def test_what_was_never_synced_was_never_recorded(stage: Stage, tmp_path: Path) -> None:
+    for step in range(len(stage.operations)):
+        disk = CountdownDisk(step, power_cut)
+        with acted(stage, tmp_path / str(step), disk):
+            disk.lose_unsynced()
+            took_place = assert_whole(stage, tmp_path / str(step), tmp_path, told(disk))
+        assert took_place is ("sync" in disk.done), told(disk)
+
+
+def test_a_new_segment_is_no_better_moment_to_die(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("objstore.segments.ROTATE_AT", 1)
+    stage = played(ONE_FILE, tmp_path / "stage")
+    assert "create" in stage.operations
+    for lost in (False, True):
+        for step in range(len(stage.operations)):
+            root = tmp_path / f"{step}{lost}"
+            disk = CountdownDisk(step, power_cut, torn=0.5)
+            with acted(stage, root, disk):
+                if lost:
+                    disk.lose_unsynced()
+                assert_whole(stage, root, tmp_path, told(disk))
+
+
+def test_a_process_may_be_killed_while_it_finishes_what_another_left(stage: Stage, tmp_path: Path) -> None:
+    synced = stage.operations.index("sync") + 1
+    for step in count():
+        root = tmp_path / str(step)
+        with acted(stage, root, CountdownDisk(synced, power_cut)):
+            disk = CountdownDisk(step, power_cut, torn=0.5)
+            with suppress(PowerCut):
+                Workspace.open(root, disk).close()
+            assert assert_whole(stage, root, tmp_path, told(disk))
+        if disk.failed is None:
+            break
+
+
+def test_a_process_may_be_killed_while_it_takes_a_call_back(stage: Stage, tmp_path: Path) -> None:
+    failing = stage.operations.index("sync") + 1
+    if stage.operations[failing] == "overwrite":
+        return
+    for step in count():
+        root = tmp_path / str(step)
+        disk = CountdownDisk(failing, broken_disk, lasting=False, then_cut=step)
+        with acted(stage, root, disk) as raised:
+            assert_whole_or_void(stage, root, tmp_path, f"{told(disk)}, then cut: {disk.cut}")
+        if not isinstance(raised, PowerCut):
+            break
+
+
+def assert_whole_or_void(stage: Stage, root: Path, scratch: Path, told: str) -> None:
+    """Check a workspace after a call that may have been taken back, whose numbers are then used up."""
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        pairs = list(zip(stage.files, stage.history, strict=True))
+        assert (files(root), history(workspace)) in pairs, told
+        assert workspace.status().external == (), told
+        write(workspace, "afterwards.txt", b"work goes on\n")
+        assert workspace.status().external == (), told
+    assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas", scratch), told
+
+
+def test_wherever_a_process_is_killed_a_file_with_two_names_is_whole(tmp_path: Path) -> None:
+    stage = played(LINKED, tmp_path / "stage")
+    assert "rewrite" in stage.operations
+    for torn in (None, 0.5, 0.99):
+        for step in range(len(stage.operations)):
+            root = tmp_path / f"{step} {torn}"
+            disk = CountdownDisk(step, power_cut, torn=torn)
+            with acted(stage, root, disk):
+                assert_whole(stage, root, tmp_path, f"{told(disk)}, torn at {torn}")
+
+
+def test_what_a_killed_process_had_staged_is_removed_by_the_next_writer(tmp_path: Path) -> None:
+    stage = played(MANY_FILES, tmp_path / "stage")
+    for step in range(len(stage.operations)):
+        root = tmp_path / str(step)
+        disk = CountdownDisk(step, power_cut, torn=0.5)
+        with acted(stage, root, disk), Workspace.open(root, CountdownDisk(None)) as workspace:
+            write(workspace, "afterwards.txt", b"")
+            assert list((root / ".cas" / "tmp").iterdir()) == [], told(disk)
+
+
+@pytest.mark.parametrize("torn", [None, 0.5])
+def test_wherever_making_a_workspace_is_cut_off_it_can_be_made(tmp_path: Path, torn: float | None) -> None:
+    for step in count():
+        root = tmp_path / str(step)
+        root.mkdir()
+        (root / "a.txt").write_bytes(b"mine\n")
+        disk = CountdownDisk(step, power_cut, torn=torn)
+        with suppress(PowerCut):
+            Workspace.init(root, disk).close()
+        with Workspace.init(root, CountdownDisk(None)) as workspace:
+            write(workspace, "a.txt", b"ours\n")
+            assert [edit.seq for edit in workspace.edits()] == [1, 2]
+        assert [path.name for path in root.glob(".cas*")] == [".cas"], told(disk)
+        if disk.failed is None:
+            break
+
+
+# ---- the disk is full or fails
+
+
+@pytest.mark.parametrize(("failure", "lasting"), [(full_disk, True), (broken_disk, True), (broken_disk, False)])
+def test_wherever_the_disk_fails_the_call_is_whole_and_an_error_says_so(
+    stage: Stage,
+    tmp_path: Path,
+    failure: Callable[[str], BaseException],
+    lasting: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    for step in range(len(stage.operations)):
+        root = tmp_path / str(step)
+        disk = CountdownDisk(step, failure, lasting=lasting)
+        with acted(stage, root, disk) as raised:
+            # Only what failed beside the point, such as removing a staged file, may go unsaid.
+            assert isinstance(raised, CasError) or files(root) == stage.files[1], told(disk)
+            assert_whole_or_void(stage, root, tmp_path, told(disk))
+
+
+@pytest.mark.parametrize("failure", [full_disk, broken_disk])
+def test_a_failure_before_the_log_was_written_leaves_the_store_usable_at_once(
+    stage: Stage, tmp_path: Path, failure: Callable[[str], BaseException]
+) -> None:
+    for step, operation in enumerate(stage.operations[: stage.operations.index("append")]):
+        root = tmp_path / str(step)
+        copied(stage.start, root)
+        disk = CountdownDisk(step, failure)
+        with Workspace.open(root, disk) as workspace:
+            with pytest.raises(CasError):
+                stage.scene.act(workspace)
+            assert (files(root), history(workspace)) == (stage.files[0], stage.history[0]), operation
+            disk.disarmed = True
+            stage.scene.act(workspace)
+            assert (files(root), history(workspace)) == (stage.files[1], stage.history[1]), operation
+
+
+@pytest.mark.parametrize("lasting", [False, True], ids=["once", "lasting"])
+def test_a_full_disk_that_says_nothing_was_changed_has_changed_nothing(
+    tmp_path: Path,
+    lasting: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    stage = played(MANY_FILES, tmp_path / "stage")
+    for step in range(len(stage.operations)):
+        root = tmp_path / str(step)
+        disk = CountdownDisk(step, full_disk, lasting=lasting)
+        with acted(stage, root, disk) as raised:
+            if isinstance(raised, DiskFull):
+                assert files(root) == stage.files[0], told(disk)
+                with Workspace.open(root, CountdownDisk(None)):
+                    assert files(root) == stage.files[0], told(disk)
+
+
+# ---- the power fails, and the machine starts again
+
+
+MARK_BOOT: Final = slice(16, 32)
+INFO: Final = CallInfo(tool="t", conversation="power")
+
+
+def started_again(root: Path) -> None:
+    """Let the mark be of an earlier start of the machine."""
+    mark = root / ".cas" / "applied"
+    stored = bytearray(mark.read_bytes())
+    stored[MARK_BOOT] = bytes(16)
+    mark.write_bytes(stored)
+
+
+def put_back(path: Path, content: bytes, like: os.stat_result) -> None:
+    """Leave the file as a power cut does that took its newest name: the old bytes with their old times."""
+    path.write_bytes(content)
+    os.utime(path, ns=(like.st_atime_ns, like.st_mtime_ns))
+
+
+def settled(root: Path) -> tuple[Files, tuple[str, ...]]:
+    """Let the next writer come; return the files without its own, and the paths of what it leaves reported."""
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        write(workspace, "next.txt", b"")
+        found = files(root)
+        del found["next.txt"]
+        return found, tuple(change.path for change in workspace.status().external)
+
+
+class TestAfterAPowerCut:
+    @pytest.fixture(autouse=True)
+    def workspace(self, tmp_path: Path) -> Iterator[Workspace]:
+        self.root = tmp_path / "workspace"
+        self.root.mkdir()
+        with Workspace.init(self.root, CountdownDisk(None)) as workspace:
+            yield workspace
+
+    def test_a_file_that_is_old_again_is_rolled_forward(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        old = (self.root / "a.txt").stat()
+        write(workspace, "a.txt", b"two\n")
+        put_back(self.root / "a.txt", b"one\n", old)
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"two\n", 0o644)}, ())
+
+    def test_a_file_that_is_empty_is_rolled_forward(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        write(workspace, "a.txt", b"two\n")
+        (self.root / "a.txt").write_bytes(b"")
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"two\n", 0o644)}, ())
+
+    def test_a_new_file_that_is_empty_is_rolled_forward(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        (self.root / "a.txt").write_bytes(b"")
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ())
+
+    def test_a_file_whose_last_bytes_were_not_written_out_is_rolled_forward(self, workspace: Workspace) -> None:
+        text = b"line\n" * 5000
+        write(workspace, "a.txt", b"one\n")
+        write(workspace, "a.txt", text)
+        (self.root / "a.txt").write_bytes(text[:4096])
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (text, 0o644)}, ())
+
+    def test_a_file_that_is_older_than_its_last_edits_is_rolled_forward_through_all(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        old = (self.root / "a.txt").stat()
+        write(workspace, "a.txt", b"two\n")
+        write(workspace, "a.txt", b"three\n")
+        put_back(self.root / "a.txt", b"one\n", old)
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"three\n", 0o644)}, ())
+
+    def test_a_created_file_that_is_gone_is_made_again(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        (self.root / "a.txt").unlink()
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ())
+
+    def test_a_deleted_file_that_is_back_is_deleted(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        old = (self.root / "a.txt").stat()
+        with workspace.call(INFO) as call:
+            call.delete("a.txt")
+            call.commit()
+        put_back(self.root / "a.txt", b"one\n", old)
+        started_again(self.root)
+        assert settled(self.root) == ({}, ())
+
+    def test_a_moved_file_that_is_back_is_moved_and_never_lost(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        with workspace.call(INFO) as call:
+            call.move("a.txt", "b.txt")
+            call.commit()
+        (self.root / "b.txt").rename(self.root / "a.txt")
+        started_again(self.root)
+        assert settled(self.root) == ({"b.txt": (b"one\n", 0o644)}, ())
+
+    def test_a_moved_file_with_both_names_loses_the_old_one(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        with workspace.call(INFO) as call:
+            call.move("a.txt", "b.txt")
+            call.commit()
+        (self.root / "a.txt").hardlink_to(self.root / "b.txt")
+        started_again(self.root)
+        assert settled(self.root) == ({"b.txt": (b"one\n", 0o644)}, ())
+
+    def test_a_file_that_a_person_changed_later_is_left_and_reported(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        write(workspace, "a.txt", b"two\n")
+        (self.root / "a.txt").write_bytes(b"mine\n")
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"mine\n", 0o644)}, ("a.txt",))
+
+    def test_a_file_that_a_person_put_back_later_is_left_and_reported(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        write(workspace, "a.txt", b"two\n")
+        (self.root / "a.txt").write_bytes(b"one\n")
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ("a.txt",))
+
+    @pytest.mark.parametrize("lost", ["one", "all"])
+    def test_the_mark_may_be_lost(self, workspace: Workspace, lost: str) -> None:
+        old = (self.root / ".cas" / "applied").read_bytes() if lost == "one" else b""
+        change(workspace, ("a.txt", b"one\n"), ("b.txt", b"bee\n"))
+        (self.root / ".cas" / "applied").write_bytes(old)
+        assert settled(self.root) == ({"a.txt": (b"one\n", 0o644), "b.txt": (b"bee\n", 0o644)}, ())

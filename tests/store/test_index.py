@@ -1,0 +1,359 @@
+"""The index: always what a new one made from the log would be, whatever happens to it or to the log."""
+
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from objstore import (
+    Action,
+    BlobId,
+    CallAborted,
+    CallInfo,
+    OnExternal,
+    StoreError,
+    Unit,
+    Workspace,
+    blob_id,
+)
+from objstore.disk import Disk
+from objstore.errors import StoreDamaged
+from objstore.frames import FrameKind
+from objstore.ids import RecordId, record_id
+from objstore.index import Index
+from objstore.records import DocumentId, Edit, FileState, Operation, Seq, Void, encode_record
+from objstore.segments import Group, Log, Place
+from tests.store.countdown import CountdownDisk, broken_disk
+from tests.store.scenes import rejected, write
+from tests.store.tables import Tables, counted_refs, rebuilt_tables, records_of, tables
+
+NAMES: Final = ("a.txt", "b.txt", "folder/c.txt")
+
+
+def played(root: Path, seed: int, length: int) -> None:
+    """Do things at random in a workspace: writes, moves, deletes, decisions, changes from outside, failed calls."""
+    chance = random.Random(seed)
+    for _ in range(length):
+        # A disk that fails in the middle of every tenth call leaves voids in the log.
+        failing = chance.random() < 0.1
+        disk = CountdownDisk(chance.randrange(3, 6) if failing else None, broken_disk, lasting=False)
+        with Workspace.open(root, disk) as workspace:
+            _play(workspace, chance)
+
+
+def _play(workspace: Workspace, chance: random.Random) -> None:
+    try:
+        match chance.choice(("write", "write", "write", "several", "move", "delete", "decide", "undo", "outside")):
+            case "write":
+                write(workspace, chance.choice(NAMES), _text(chance))
+            case "several":
+                with workspace.call(CallInfo(tool="t", conversation=f"c{chance.randrange(3)}")) as call:
+                    for name in NAMES:
+                        call.write(name, _text(chance))
+                    call.commit()
+            case "move" | "delete" as operation:
+                with workspace.call(CallInfo(tool="t")) as call:
+                    standing = [name for name in NAMES if call.exists(name)]
+                    free = [name for name in NAMES if name not in standing]
+                    if standing and operation == "delete":
+                        call.delete(chance.choice(standing))
+                    elif standing and free:
+                        call.move(chance.choice(standing), chance.choice(free))
+                    call.commit()
+            case "decide":
+                edits = workspace.edits()
+                if edits:
+                    edit = chance.choice(edits)
+                    units = [Unit(edit.seq, hunk) for hunk in range(len(edit.units)) if chance.random() < 0.7]
+                    action = chance.choice((Action.ACCEPT, Action.REJECT, Action.RESET))
+                    workspace.decide(action, units, reason=_text(chance).decode(), on_external=OnExternal.KEEP)
+            case "undo":
+                workspace.undo(on_external=OnExternal.KEEP)
+            case _:
+                path = Path(workspace.root) / chance.choice(NAMES)
+                if path.exists():
+                    path.write_bytes(_text(chance))
+    except (CallAborted, StoreError):
+        pass
+
+
+def _text(chance: random.Random) -> bytes:
+    return b"".join(b"%d\n" % chance.randrange(4) for _ in range(chance.randrange(1, 12)))
+
+
+@pytest.fixture(scope="module")
+def played_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("workspace")
+    Workspace.init(root).close()
+    played(root, seed=1, length=60)
+    return root
+
+
+@pytest.fixture
+def root(played_root: Path, tmp_path: Path) -> Path:
+    """Return a copy of a workspace with some history."""
+    shutil.copytree(played_root, tmp_path / "workspace")
+    return tmp_path / "workspace"
+
+
+def index_path(root: Path) -> Path:
+    return root / ".cas" / "index.sqlite"
+
+
+def opened(root: Path) -> Tables:
+    """Open and close the workspace; return the tables of its index."""
+    Workspace.open(root, CountdownDisk(None)).close()
+    return tables(index_path(root))
+
+
+# ---- equal to one made anew
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_after_any_history_the_index_is_what_a_new_one_would_be(tmp_path: Path, seed: int) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    Workspace.init(root, CountdownDisk(None)).close()
+    for part in range(3):
+        played(root, seed=seed * 10 + part, length=12)
+        # A call whose sync failed may be in the log, and its process has not looked again.
+        assert opened(root) == rebuilt_tables(root / ".cas", tmp_path)
+
+
+def test_the_history_played_here_holds_every_kind_of_record(played_root: Path) -> None:
+    kinds = {type(record).__name__ for record in records_of(played_root / ".cas")}
+    assert kinds == {"Edit", "Decision", "Void"}
+    operations = {record.operation for record in records_of(played_root / ".cas") if isinstance(record, Edit)}
+    assert operations == {Operation.CREATE, Operation.REPLACE, Operation.EDIT, Operation.MOVE, Operation.DELETE}
+
+
+def test_refs_are_what_the_records_say(played_root: Path) -> None:
+    counted = counted_refs(records_of(played_root / ".cas"))
+    with closing(sqlite3.connect(index_path(played_root))) as db:
+        refs = dict(db.execute("SELECT id, refs FROM blobs"))
+    assert refs == {blob: counted.get(blob, 0) for blob in refs}
+    assert set(counted) <= set(refs)
+
+
+def test_every_blob_that_a_record_names_can_be_read(played_root: Path) -> None:
+    with Workspace.open(played_root) as workspace:
+        for name in counted_refs(records_of(played_root / ".cas")):
+            assert blob_id(workspace.blob(BlobId(name))) == name
+
+
+# ---- what may happen to it
+
+
+def deleted(path: Path) -> None:
+    path.unlink()
+
+
+def truncated(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def garbled(path: Path) -> None:
+    path.write_bytes(random.Random(7).randbytes(20_000))
+
+
+def spoilt_inside(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[4096:] = random.Random(7).randbytes(len(content) - 4096)
+    path.write_bytes(content)
+
+
+def of_another_version(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA user_version = 99")
+
+
+def of_another_store(path: Path) -> None:
+    other = path.parent.parent.parent / "other"
+    other.mkdir()
+    with Workspace.init(other, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"of the other store\n")
+    shutil.copy(index_path(other), path)
+
+
+def without_tables(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("DROP TABLE position")
+
+
+def from_an_earlier_day(path: Path) -> None:
+    root = path.parent.parent
+    kept = path.read_bytes()
+    played(root, seed=5, length=5)
+    path.write_bytes(kept)
+
+
+@pytest.mark.parametrize(
+    "mishap",
+    [
+        deleted,
+        truncated,
+        emptied,
+        garbled,
+        spoilt_inside,
+        of_another_version,
+        of_another_store,
+        without_tables,
+        from_an_earlier_day,
+    ],
+    ids=lambda mishap: mishap.__name__,
+)
+def test_whatever_happens_to_the_index_it_is_made_anew(
+    root: Path, tmp_path: Path, mishap: Callable[[Path], None]
+) -> None:
+    mishap(index_path(root))
+    assert opened(root) == rebuilt_tables(root / ".cas", tmp_path)
+
+
+def test_an_index_that_was_left_with_its_write_ahead_log_is_not_mixed_with_it(root: Path, tmp_path: Path) -> None:
+    for suffix in ("-wal", "-shm"):
+        Path(f"{index_path(root)}{suffix}").write_bytes(random.Random(7).randbytes(40_000))
+    assert opened(root) == rebuilt_tables(root / ".cas", tmp_path)
+
+
+def test_an_index_that_knows_more_than_the_log_holds_is_made_anew(root: Path, tmp_path: Path) -> None:
+    segment = root / ".cas" / "segments" / "00000001.seg"
+    kept, applied = segment.read_bytes(), (root / ".cas" / "applied").read_bytes()
+    played(root, seed=6, length=8)
+    assert segment.stat().st_size > len(kept)
+    segment.write_bytes(kept)
+    (root / ".cas" / "applied").write_bytes(applied)
+    assert opened(root) == rebuilt_tables(root / ".cas", tmp_path)
+
+
+def test_an_index_of_a_log_that_went_another_way_is_made_anew(root: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(root, other)
+    for place, content in ((root, b"one way\n"), (other, b"the other\n")):
+        with Workspace.open(place, CountdownDisk(None)) as workspace:
+            for i in range(4):
+                write(workspace, "way.txt", content * (i + 1))
+    shutil.copy(index_path(other), index_path(root))
+    assert opened(root) == rebuilt_tables(root / ".cas", tmp_path)
+
+
+def test_the_index_may_be_deleted_under_a_process_that_uses_it(root: Path, tmp_path: Path) -> None:
+    with Workspace.open(root, CountdownDisk(None)) as first:
+        write(first, "first.txt", b"1\n")
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{index_path(root)}{suffix}").unlink(missing_ok=True)
+        write(first, "first.txt", b"2\n")
+        with Workspace.open(root, CountdownDisk(None)) as second:
+            write(second, "second.txt", b"1\n")
+            write(first, "first.txt", b"3\n")
+            assert [edit.seq for edit in first.edits()] == [edit.seq for edit in second.edits()]
+    assert opened(root) == rebuilt_tables(root / ".cas", tmp_path)
+
+
+# ---- beside other processes
+
+
+def test_a_group_that_a_reader_has_taken_in_first_is_taken_in_once(root: Path, tmp_path: Path) -> None:
+    with Workspace.open(root, CountdownDisk(None)) as writer, Workspace.open(root, CountdownDisk(None)) as reader:
+        for i in range(5):
+            write(writer, "a.txt", b"%d of the writer\n" % i)
+            reader.edits()
+            rejected(writer, writer.edits()[-1].seq)
+            reader.status()
+        assert writer.edits() == reader.edits()
+    assert tables(index_path(root)) == rebuilt_tables(root / ".cas", tmp_path)
+
+
+# ---- logs that no writer writes
+
+
+class Forger:
+    """Appends records of its own making to the log of a new store."""
+
+    def __init__(self, folder: Path) -> None:
+        with Workspace.init(folder, CountdownDisk(None)):
+            pass
+        self.store = folder / ".cas"
+        self._log = Log(str(self.store / "segments"), Disk())
+        self._end: Place = self._log.first
+        self.last: RecordId | None = None
+
+    def append(self, *encoded: bytes) -> Group:
+        group = self._log.append(self._end, [(FrameKind.RECORD, record) for record in encoded])
+        self._end, self.last = group.end, record_id(encoded[-1])
+        return group
+
+    def close(self) -> None:
+        self._log.close()
+
+    def index(self, scratch: Path) -> None:
+        log = Log(str(self.store / "segments"), Disk())
+        with closing(log), closing(Index(str(scratch / "index"), log)):
+            pass
+
+
+@pytest.fixture
+def forger(tmp_path: Path) -> Iterator[Forger]:
+    (tmp_path / "forged").mkdir()
+    with closing(Forger(tmp_path / "forged")) as forger:
+        yield forger
+
+
+def create(seq: int) -> Edit:
+    return Edit(
+        seq=Seq(seq),
+        document=DocumentId(seq),
+        time=1,
+        conversation="c",
+        call=0,
+        ordinal=0,
+        operation=Operation.CREATE,
+        path=b"a%d" % seq,
+        before=None,
+        after=FileState(blob=blob_id(b""), mode=0o644),
+        tool="t",
+    )
+
+
+def test_records_that_follow_one_another_are_taken_in(forger: Forger, tmp_path: Path) -> None:
+    forger.append(encode_record(create(1), None))
+    forger.append(encode_record(create(2), forger.last))
+    forger.index(tmp_path)
+
+
+def test_a_record_that_does_not_follow_the_one_before_it_is_damage(forger: Forger, tmp_path: Path) -> None:
+    forger.append(encode_record(create(1), None))
+    group = forger.append(encode_record(create(2), None))
+    with pytest.raises(StoreDamaged, match="does not follow") as caught:
+        forger.index(tmp_path)
+    assert caught.value.offset == group.frames[0].offset
+
+
+def test_a_number_that_is_used_twice_is_damage(forger: Forger, tmp_path: Path) -> None:
+    forger.append(encode_record(create(1), None))
+    forger.append(encode_record(create(1), forger.last))
+    with pytest.raises(StoreDamaged):
+        forger.index(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "void", [Void(time=1, edits=(Seq(9),), decision=0, reason=""), Void(time=1, edits=(), decision=9, reason="")]
+)
+def test_a_void_of_what_there_is_not_is_damage(forger: Forger, tmp_path: Path, void: Void) -> None:
+    forger.append(encode_record(void, None))
+    with pytest.raises(StoreDamaged):
+        forger.index(tmp_path)
+
+
+def test_bytes_that_are_no_record_are_damage(forger: Forger, tmp_path: Path) -> None:
+    forger.append(b"\x80")
+    with pytest.raises(StoreDamaged):
+        forger.index(tmp_path)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Annotated, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar, assert_never
+from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar, assert_never
 
 from mcptools import refusals
 from mcptools.answers import (
@@ -420,7 +420,8 @@ class Tools:
             key = (workspace.root, before.path)
             changed = self._session.knows(key, before.blob) is Knowledge.STALE
             made = change(before.bytes)
-            hunks = hunks_from_spans(before.bytes, made.content, made.spans)  # type: ignore[arg-type] - its Span has no public name
+            spans: Any = made.spans  # the store's type for them has no public name
+            hunks = hunks_from_spans(before.bytes, made.content, spans)
             if not dry_run:
                 call.write(path, made.content, hunks=hunks, operation=Operation.EDIT)
                 outcome = call.commit()

@@ -66,6 +66,7 @@ class Change:
     after: Version | None
     hunks: Sequence[Hunk] | None  # None: to be found by diff
     origin: Origin
+    folders: int = 0  # how many of the path's folders are to be made
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,6 +79,7 @@ class _File:
     lineage: "Change | None" = None  # the change of this call that began the document, while it has no number
     now: Version | None = None
     moved_from: bytes | None = None
+    folders: int = 0  # how many of its folders don't exist
 
 
 class Recorder:
@@ -120,6 +122,7 @@ class Recorder:
             before=None if before is None else before.state,
             after=None if after is None else after.state,
             hunks=hunks,
+            folders=change.folders,
             newline=newline,
             added=_line_count(after) if before is None else sum(hunk.new_count for hunk in hunks),
             removed=_line_count(before) if after is None else sum(hunk.old_count for hunk in hunks),
@@ -224,6 +227,7 @@ class Call:
                     after=after,
                     hunks=hunks,
                     origin=self._info.origin,
+                    folders=file.folders if before is None else 0,
                 ),
             )
         file.now = after
@@ -267,6 +271,7 @@ class Call:
             after=file.now,
             hunks=(),
             origin=self._info.origin,
+            folders=target.folders,
         )
         self._change(file, change)
         target.now, target.document, target.lineage = file.now, file.document, file.lineage
@@ -352,6 +357,7 @@ class Call:
             state_found=None if found is None else found[0],
             document=None,
             now=version,
+            folders=len(spot.missing),
         )
         tip = self._journal.store.tip_at(path)
         if tip is not None:

@@ -29,14 +29,14 @@ class Request:
     """What a reviewer asks for."""
 
     action: Action
-    verdicts: Mapping[Unit, Status] = field(default_factory=dict)  # of an undo: worked out under the lock
+    verdicts: Mapping[Unit, Status] = field(default_factory=dict)  # of an undo or redo: worked out under the lock
     who: str
     reason: str = ""
     cascade: bool = False  # reject also what can't be live without what is rejected
     on_external: OnExternal
     expected: tuple[ExternalChange, ...]  # what the reviewer was shown; (): nothing
     dry_run: bool
-    takes_back: int = 0  # number of the decision that an undo takes back; 0: none
+    takes_back: int = 0  # number of the decision that an undo or redo takes back; 0: none
 
 
 def decide(journal: Journal, request: Request) -> tuple[DecisionOutcome, Callable[[BlobId], bytes]]:
@@ -45,28 +45,48 @@ def decide(journal: Journal, request: Request) -> tuple[DecisionOutcome, Callabl
     Raises NoSuchName, FileChanged, HistoryBroken and what Journal.commit raises.
     """
     with _session(journal, dry_run=request.dry_run) as batch:
-        if request.action is Action.UNDO:
-            request = _undo(journal, request)
+        match request.action:
+            case Action.UNDO:
+                request = _undo(journal, request)
+            case Action.REDO:
+                request = _redo(journal, request)
         return _outcome(journal, request, batch), batch.content if request.dry_run else journal.store.blob
 
 
 def _undo(journal: Journal, request: Request) -> Request:
     """Return what has to be asked for to take back the newest standing decision; no verdicts where there is none."""
-    last = _last_standing(journal)
-    if last is None:
+    standing, _ = _stacks(journal)
+    if not standing:
         return request
-    return replace(request, verdicts=_statuses_before(journal, last), takes_back=last.number)
+    return replace(request, verdicts=_statuses_before(journal, standing[-1]), takes_back=standing[-1].number)
 
 
-def _last_standing(journal: Journal) -> Decision | None:
-    """Return the newest decision that is no undo and was not taken back (None: there is none)."""
-    taken_back: set[int] = set()
-    for view in reversed(decisions(journal)):
-        if view.decision.action is Action.UNDO:
-            taken_back.add(view.decision.takes_back)
-        elif view.decision.number not in taken_back:
-            return view.decision
-    return None
+def _redo(journal: Journal, request: Request) -> Request:
+    """Return what has to be asked for to make the decision again that the last undo took back."""
+    _, undone = _stacks(journal)
+    if not undone:
+        return request
+    decision, undo = undone[-1]
+    return replace(request, verdicts=dict(decision.verdicts), reason=decision.reason, takes_back=undo.number)
+
+
+def _stacks(journal: Journal) -> tuple[list[Decision], list[tuple[Decision, Decision]]]:
+    """Return the decisions that stand, and those taken back, each with its undo; the next to go stands last.
+
+    Whoever decides something new after an undo has gone another way: then there is nothing to make again.
+    """
+    standing: list[Decision] = []
+    undone: list[tuple[Decision, Decision]] = []
+    for view in decisions(journal):
+        match view.decision.action:
+            case Action.UNDO if standing:
+                undone.append((standing.pop(), view.decision))
+            case Action.REDO if undone:
+                standing.append(undone.pop()[0])
+            case _:
+                standing.append(view.decision)
+                undone.clear()
+    return standing, undone
 
 
 def _statuses_before(journal: Journal, decision: Decision) -> dict[Unit, Status]:
@@ -96,7 +116,7 @@ def _outcome(journal: Journal, request: Request, batch: Batch) -> DecisionOutcom
         decision = planner.record(
             plan, request.action, who=request.who, reason=request.reason, takes_back=request.takes_back
         )
-        journal.commit(batch, plan.steps(), plan.looked)
+        journal.commit(batch, plan.steps(), plan.looked, prune=True)
         number = decision.number
     return Decided(
         action=request.action,

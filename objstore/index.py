@@ -33,7 +33,7 @@ from objstore.segments import Group, Log, Place
 
 __all__ = ["BlobPlace", "Chained", "EditRow", "Index", "Tip", "index_errors"]
 
-_SCHEMA_VERSION: Final = 1
+_SCHEMA_VERSION: Final = 2
 _BUSY_SECONDS: Final = 10
 _PRIMARY: Final = 0xFF
 """Mask of an SQLite error's primary code."""
@@ -64,6 +64,7 @@ CREATE INDEX edits_by_status ON edits (status, seq);
 CREATE TABLE paths (path BLOB, document INTEGER, PRIMARY KEY (path, document)) WITHOUT ROWID;
 CREATE TABLE documents (id INTEGER PRIMARY KEY, path BLOB, blob BLOB, mode INTEGER);
 CREATE INDEX documents_by_path ON documents (path);
+CREATE TABLE folders (path BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE decisions (
     number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, takes_back INTEGER, before BLOB, void INTEGER
 );
@@ -224,6 +225,10 @@ class Index:
             "SELECT id, path, blob, mode FROM documents WHERE path = ? AND blob IS NOT NULL", (path,)
         )
         return [_tip(row) for row in rows]
+
+    def made_folder(self, path: bytes) -> bool:
+        """Return whether a recorded edit made the folder."""
+        return bool(self._number("SELECT count(*) FROM folders WHERE path = ?", path))
 
     def newest_places(self, limit: int) -> list[Place]:
         """Return where the newest edits and decisions lie, the newest first."""
@@ -498,6 +503,8 @@ class Index:
                 edit.removed,
             ),
         )
+        for folder in innermost_folders(edit.path, edit.folders):
+            self._db.execute("INSERT OR IGNORE INTO folders VALUES (?)", (folder,))
         if edit.source is not None:
             self._db.execute("INSERT OR IGNORE INTO paths VALUES (?, ?)", (edit.source, edit.document))
         self._set_tip(edit.document, edit.path, edit.after)
@@ -589,6 +596,12 @@ def _decoded(group: Group) -> Iterator[Chained]:
             except RecordInvalid as error:
                 raise StoreDamaged(group.segment, frame.offset, str(error)) from error
             yield Chained(record, record_id(encoded), previous)
+
+
+def innermost_folders(path: bytes, count: int) -> list[bytes]:
+    """Return the `count` innermost folders of a path, the innermost first."""
+    parts = path.split(b"/")[:-1]
+    return [b"/".join(parts[:end]) for end in range(len(parts), len(parts) - count, -1) if end > 0]
 
 
 @contextmanager

@@ -7,7 +7,7 @@ a power cut it may be old, and then the newest groups are looked at again, which
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from struct import Struct
 from typing import Final
@@ -132,13 +132,23 @@ class Journal:
                 os.close(fd)
         return made
 
-    def commit(self, batch: Batch, steps: Iterable[Step], looked: dict[bytes, os.stat_result] | None = None) -> None:
+    def commit(
+        self,
+        batch: Batch,
+        steps: Iterable[Step],
+        looked: Mapping[bytes, os.stat_result] | None = None,
+        *,
+        prune: bool = False,
+    ) -> None:
         """Append the batch durably, then carry out the steps; both, or neither.
+
+        `prune`: folders that recorded edits made go when they become empty.
 
         Raises what Transition.prepare and Log.append raise, with nothing changed, or CallAborted with everything
         taken back.
         """
-        with self._transition(steps, batch.content, looked) as transition:
+        prunable = self.store.index.made_folder if prune else None
+        with self._transition(steps, batch.content, looked, prunable) as transition:
             transition.prepare()
             group = batch.commit()
             try:
@@ -162,14 +172,15 @@ class Journal:
         self,
         steps: Iterable[Step],
         content: Callable[..., bytes],
-        looked: dict[bytes, os.stat_result] | None = None,
+        looked: Mapping[bytes, os.stat_result] | None = None,
+        prunable: Callable[[bytes], bool] | None = None,
     ) -> Transition:
         if self._scratch is None:
             path = os.path.join(self._folder, "tmp")
             with suppress(FileExistsError):
                 os.mkdir(path, 0o700)
             self._scratch = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        return Transition(self.tree, self.disk, steps, content, scratch=self._scratch, looked=looked)
+        return Transition(self.tree, self.disk, steps, content, scratch=self._scratch, looked=looked, prunable=prunable)
 
     def _void(self, group: Group, reason: str) -> None:
         """Record that the group was taken back."""

@@ -115,6 +115,7 @@ class Edit:
     before: FileState | None  # None: the file did not exist
     after: FileState | None  # None: the edit deleted it
     hunks: tuple[Hunk, ...] = ()  # () where no line changed, and for create and delete, which are all of the file
+    folders: int = 0  # how many of the path's folders, from the innermost, the edit made
     newline: bool = False  # whether the last line, otherwise unchanged, lost or gained its newline
     added: int = 0  # lines, for display
     removed: int = 0
@@ -264,6 +265,8 @@ def _edit_fields(edit: Edit) -> dict[str, Value]:
         fields["after"] = _state_value(edit.after)
     if edit.hunks:
         fields["hunks"] = [n for hunk in edit.hunks for n in hunk]
+    if edit.folders:
+        fields["folders"] = edit.folders
     if edit.newline:
         fields["newline"] = True
     if edit.added or edit.removed:
@@ -295,6 +298,7 @@ def _edit(fields: "_Fields") -> Edit:
         before=fields.state("before"),
         after=fields.state("after"),
         hunks=tuple(Hunk(*flat[i : i + 4]) for i in range(0, len(flat), 4)),
+        folders=fields.number("folders") if fields.has("folders") else 0,
         newline=fields.flag("newline"),
         added=lines[0],
         removed=lines[1],

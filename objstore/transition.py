@@ -93,14 +93,19 @@ class Transition:
         *,
         scratch: int,
         looked: Mapping[bytes, os.stat_result] | None = None,
+        prunable: Callable[[bytes], bool] | None = None,
     ) -> None:
-        """Plan it. `scratch`: an open folder for staging. `looked`: what was seen of files when they were read."""
+        """Plan it. `scratch`: an open folder for staging. `looked`: what was seen of files when they were read.
+
+        `prunable`: which folders go when the last file in them goes (None: none).
+        """
         self._tree = tree
         self._disk = disk
         self._blob = blob
         self._scratch: Final = scratch
         self._scratch_device: Final = os.fstat(scratch).st_dev
         self._looked = dict(looked or {})
+        self._prunable = prunable or (lambda _: False)
         wanted = [step for step in steps if step.before != step.after]
         # What goes away first, so that a folder may take a file's name and the other way round.
         self._steps = sorted(wanted, key=lambda step: (step.after is not None, step.path))
@@ -150,6 +155,7 @@ class Transition:
                 done.append(step)
                 self._carry_out(step)
             self._read_back(self._steps)
+            self._prune()
         except (CasError, FileNotFoundError, FileExistsError) as error:
             self._take_back(done, error)
             raise CallAborted(os.fsdecode(done[-1].path), str(error)) from error
@@ -282,6 +288,16 @@ class Transition:
                 step.after.mode,
             ):
                 raise FileChanged(spot.path)
+
+    def _prune(self) -> None:
+        """Remove folders that recorded edits made and that have become empty."""
+        for step in self._steps:
+            folder = step.path.rpartition(b"/")[0] if step.after is None else b""
+            while folder and self._prunable(folder):
+                with self._tree.locate(os.fsdecode(folder), changing=True) as spot:
+                    if spot.missing or not self._disk.remove_directory(spot.folder, spot.name):
+                        break
+                folder = folder.rpartition(b"/")[0]
 
     # ---- after a failure
 

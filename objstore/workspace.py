@@ -265,6 +265,20 @@ class Workspace:
         )
         return self._outcome(request)
 
+    def redo(
+        self,
+        *,
+        who: str = "",
+        on_external: OnExternal = OnExternal.ABORT,
+        expected: Sequence[ExternalChange] = (),
+        dry_run: bool = False,
+    ) -> DecisionOutcome:
+        """Make the decision again that the last undo took back, unless something else was decided since."""
+        request = Request(
+            action=Action.REDO, who=who, on_external=on_external, expected=tuple(expected), dry_run=dry_run
+        )
+        return self._outcome(request)
+
     def preview(self, effect: FileEffect) -> tuple[bytes | None, bytes | None]:
         """Return a file's bytes before and after an effect (None: no file); also of the last dry run's effects."""
         with self._journal.reading() as store:

@@ -14,9 +14,9 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Final
 
-from hypothesis import note, settings
+from hypothesis import event, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from objstore import (
     Action,
@@ -53,7 +53,8 @@ texts = st.builds(
     st.lists(st.sampled_from(LINES), max_size=6),
     st.sampled_from((b"", b"", b"", *ODD)),
 )
-paths = st.sampled_from(PATHS)
+# One file more often than the others, so that edits meet.
+paths = st.sampled_from(("a", "a", "a", *PATHS))
 modes = st.sampled_from((None, None, None, *MODES))
 answers = st.sampled_from(OnExternal)
 
@@ -178,6 +179,13 @@ class Histories(RuleBasedStateMachine):
 
     # ---- the agent
 
+    @initialize(content=texts, edits=st.lists(st.tuples(texts, st.integers(0, 6), st.integers(0, 3)), max_size=5))
+    def begin(self, content: bytes, edits: list[tuple[bytes, int, int]]) -> None:
+        """A file that the agent finds, and works on."""
+        self.write_by_hand("a", b"x\ny\nz\n" + content)
+        for text, start, count in edits:
+            self.edit("a", text, (start, count))
+
     @rule(changes=st.lists(steps, min_size=1, max_size=4))
     def call(self, changes: list[Step]) -> None:
         files = dict(self.disk)
@@ -223,24 +231,26 @@ class Histories(RuleBasedStateMachine):
 
     # ---- somebody's hands
 
-    @rule(path=paths, content=texts)
+    @rule(path=paths, content=texts, mode=st.sampled_from(MODES), kind=st.sampled_from(("write", "delete", "chmod")))
+    def by_hand(self, path: str, content: bytes, mode: int, kind: str) -> None:
+        match kind:
+            case "write":
+                self.write_by_hand(path, content)
+            case "delete":
+                (self.root / path).unlink(missing_ok=True)
+                self.disk.pop(path, None)
+            case "chmod" if path in self.disk:
+                (self.root / path).chmod(mode)
+                self.disk[path] = Stands(self.disk[path].content, mode)
+            case _:
+                pass  # there is nothing whose mode could be changed
+
     def write_by_hand(self, path: str, content: bytes) -> None:
         file = self.root / path
         file.parent.mkdir(exist_ok=True)
         mode = self.disk[path].mode if path in self.disk else 0o644
         file.write_bytes(content)
         self.disk[path] = Stands(content, mode)
-
-    @rule(path=paths)
-    def delete_by_hand(self, path: str) -> None:
-        (self.root / path).unlink(missing_ok=True)
-        self.disk.pop(path, None)
-
-    @rule(path=paths, mode=st.sampled_from(MODES))
-    def chmod_by_hand(self, path: str, mode: int) -> None:
-        if path in self.disk:
-            (self.root / path).chmod(mode)
-            self.disk[path] = Stands(self.disk[path].content, mode)
 
     # ---- the person
 
@@ -263,6 +273,15 @@ class Histories(RuleBasedStateMachine):
     def decide(self, data: st.DataObject, action: Action, count: int, cascade: bool, on_external: OnExternal) -> None:  # noqa: FBT001
         units = [unit for _ in range(count) for unit in self.some_units(data)]
         self.decision(action, units, cascade=cascade, on_external=on_external)
+
+    @precondition(lambda self: self.statuses)
+    @rule(data=st.data(), action=st.sampled_from((Action.REJECT, Action.REJECT, Action.ACCEPT)))
+    def flip(self, data: st.DataObject, action: Action) -> None:
+        """Decide on what it makes a difference to."""
+        dead = action is Action.ACCEPT
+        units = [unit for unit, status in self.statuses.items() if (status is Status.REJECTED) is dead]
+        if units:
+            self.decision(action, [data.draw(st.sampled_from(units), label="unit")], on_external=OnExternal.KEEP)
 
     @precondition(lambda self: self.statuses)
     @rule(action=st.sampled_from((Action.ACCEPT, Action.REJECT)), on_external=answers)
@@ -351,6 +370,7 @@ class Histories(RuleBasedStateMachine):
             assert self.everything() == before
             return None
         assert type(dry) is type(outcome)
+        event(type(outcome).__name__)
         match outcome:
             case NothingToDo():
                 assert all(self.statuses[unit] is status for unit, status in wanted.items())
@@ -438,12 +458,17 @@ class Histories(RuleBasedStateMachine):
 
     # ---- the store
 
-    @rule()
-    def reopen(self) -> None:
-        self.workspace.close()
-        self.workspace = Workspace.open(self.root)
+    @rule(kind=st.sampled_from(("reopen", "rebuild", "check")))
+    def maintain(self, kind: str) -> None:
+        match kind:
+            case "reopen":
+                self.workspace.close()
+                self.workspace = Workspace.open(self.root)
+            case "rebuild":
+                self.rebuild()
+            case _:
+                self.check_states()
 
-    @rule()
     def rebuild(self) -> None:
         """The index says the same when it is made anew."""
         said = self.workspace.edits(), self.workspace.decisions(), self.workspace.status()
@@ -453,7 +478,6 @@ class Histories(RuleBasedStateMachine):
         self.workspace = Workspace.open(self.root)
         assert (self.workspace.edits(), self.workspace.decisions(), self.workspace.status()) == said
 
-    @rule()
     def check_states(self) -> None:
         """Every state that was ever recorded is there, by name."""
         for name, content in self.states.items():

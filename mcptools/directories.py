@@ -9,13 +9,13 @@ from typing import Final
 
 from mcptools.display import shown
 from mcptools.failures import Failure, Kind
-from objstore import Workspace
+from objstore import Files, Workspace
 
 __all__ = ["Directories", "not_absolute"]
 
 
 class Directories:
-    """The allowed directories. Each becomes a workspace when a path in it is first asked for.
+    """The allowed directories. Each becomes a workspace when a file in it is first changed.
 
     Which directory a path belongs to is decided here, by where its parent really is; whether it may be reached
     there is decided by the workspace, which follows each path itself and trusts nothing that was said before.
@@ -29,6 +29,7 @@ class Directories:
         # The innermost first, so that a directory inside another is a workspace of its own.
         self.roots: Final = tuple(sorted({os.path.realpath(root) for root in roots}, key=len, reverse=True))
         self._open: dict[str, Workspace] = {}
+        self._looked_at: dict[str, Files] = {}
         self._lock = Lock()
         self._closing = ExitStack()
 
@@ -36,35 +37,45 @@ class Directories:
         """Close every workspace."""
         self._closing.close()
 
+    def files_of(self, path: str) -> Files:
+        """Return the directory that `path` belongs to, to look at; that makes no store. Raises as workspace_of."""
+        root = self._root_of(path)
+        with self._lock:
+            files = self._looked_at.get(root)
+            if files is None:
+                files = self._looked_at[root] = self._closing.enter_context(Files(root))
+            return files
+
     def workspace_of(self, path: str) -> Workspace:
         """Return the workspace that `path` belongs to; a relative one belongs to the only workspace.
 
-        Raises Failure, and what Workspace.init raises.
+        Its store is made if there is none. Raises Failure, and what Workspace.init raises.
         """
+        root = self._root_of(path)
+        with self._lock:
+            workspace = self._open.get(root)
+            if workspace is None:
+                workspace = self._open[root] = self._closing.enter_context(Workspace.init(root))
+            return workspace
+
+    def _root_of(self, path: str) -> str:
         if not PurePath(path).is_absolute():
             if len(self.roots) > 1:
                 raise not_absolute(path)
-            return self._workspace(self.roots[0])
+            return self.roots[0]
         try:
             place = _place(path)
         except ValueError as error:  # a NUL, or half a character
             raise Failure(Kind.INVALID_REQUEST, f"Not a usable path: {shown(path)!r}", path=path) from error
         for root in self.roots:
             if place.is_relative_to(root):
-                return self._workspace(root)
+                return root
         raise Failure(
             Kind.PERMISSION_DENIED,
             f"Permission denied: {shown(path)}",
             hint=f"It is outside the allowed directories: {', '.join(map(shown, self.roots))}",
             path=path,
         )
-
-    def _workspace(self, root: str) -> Workspace:
-        with self._lock:
-            workspace = self._open.get(root)
-            if workspace is None:
-                workspace = self._open[root] = self._closing.enter_context(Workspace.init(root))
-            return workspace
 
 
 def not_absolute(path: str) -> Failure:

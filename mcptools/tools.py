@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar, assert_never
+from typing import Annotated, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar, assert_never
 
 from mcptools import refusals
 from mcptools.answers import (
@@ -49,6 +49,7 @@ from objstore import (
     CallOutcome,
     CasError,
     Content,
+    Files,
     FileTooLarge,
     Hunk,
     Operation,
@@ -120,7 +121,7 @@ class Tools:
 
     def read_file(self, path: PathArgument) -> Answer[FileRead]:
         """Read a whole file. Of a binary file: its type, size and hash."""
-        workspace, found = self._read(path)
+        files, found = self._read(path)
         content = found.bytes
         binary = is_binary(content)
         kind = mimetypes.guess_type(found.path)[0] or ("application/octet-stream" if binary else "text/plain")
@@ -133,7 +134,7 @@ class Tools:
             said = text
         return Answer(
             content=FileRead(
-                path=_absolute(workspace, found.path),
+                path=_absolute(files, found.path),
                 content=text,
                 binary=binary,
                 utf8=utf8,
@@ -147,7 +148,7 @@ class Tools:
 
     def read_text_file(self, path: PathArgument) -> Answer[TextRead]:
         """Read a text file with a tag on each line: `{line}:{tag}|{content}`."""
-        workspace, found = self._read(path)
+        files, found = self._read(path)
         content = found.bytes
         if is_binary(content):
             raise Failure(Kind.BINARY_FILE, f"Cannot read binary file as text: {shown(path)}", path=path)
@@ -160,7 +161,7 @@ class Tools:
         text = "".join(tagged)
         return Answer(
             content=TextRead(
-                path=_absolute(workspace, found.path),
+                path=_absolute(files, found.path),
                 content=text,
                 file_hash=_sha256(content),
                 lines=len(lines),
@@ -175,12 +176,12 @@ class Tools:
     def list_directory(self, path: PathArgument) -> Answer[DirectoryListed]:
         """List the names in a directory, with their types and sizes."""
         with _telling(path):
-            workspace = self._directories.workspace_of(path)
+            files = self._directories.files_of(path)
             entries = [
                 ListedEntry(name=shown(entry.name), type=entry.kind, size=entry.size)
-                for entry in workspace.list_directory(path)
+                for entry in files.list_directory(path)
             ]
-            place = _absolute(workspace, workspace.relative(path))
+            place = _absolute(files, files.relative(path))
         marks = {"file": "[FILE]", "directory": "[DIR]", "symlink": "[LINK]"}
         return Answer(
             content=DirectoryListed(path=place, entries=entries),
@@ -193,9 +194,9 @@ class Tools:
     def create_directory(self, path: PathArgument) -> Answer[DirectoryMade]:
         """Create a directory and the ones above it. One that exists already is a success."""
         with _telling(path):
-            workspace = self._directories.workspace_of(path)
-            created = workspace.make_directory(path)
-            place = _absolute(workspace, workspace.relative(path))
+            files = self._directories.files_of(path)
+            created = files.make_directory(path)
+            place = _absolute(files, files.relative(path))
         said = "Created directory" if created else "Directory exists already"
         return Answer(content=DirectoryMade(path=place, created=created), text=f"{said}: {place}")
 
@@ -381,12 +382,12 @@ class Tools:
 
     # ---- inside
 
-    def _read(self, path: str) -> tuple[Workspace, Content]:
+    def _read(self, path: str) -> tuple[Files, Content]:
         with _telling(path):
-            workspace = self._directories.workspace_of(path)
-            found = workspace.read(path, limit=self._limits.max_file_bytes)
-        self._session.saw((workspace.root, found.path), found.blob)
-        return workspace, found
+            files = self._directories.files_of(path)
+            found = files.read(path, limit=self._limits.max_file_bytes)
+        self._session.saw((files.root, found.path), found.blob)
+        return files, found
 
     @contextmanager
     def _changing(self, tool: str, path: str, conversation: str, *more_paths: str) -> Iterator[tuple[Workspace, Call]]:
@@ -420,8 +421,7 @@ class Tools:
             key = (workspace.root, before.path)
             changed = self._session.knows(key, before.blob) is Knowledge.STALE
             made = change(before.bytes)
-            spans: Any = made.spans  # the store's type for them has no public name
-            hunks = hunks_from_spans(before.bytes, made.content, spans)
+            hunks = hunks_from_spans(before.bytes, made.content, made.spans)
             if not dry_run:
                 call.write(path, made.content, hunks=hunks, operation=Operation.EDIT)
                 outcome = call.commit()
@@ -499,7 +499,7 @@ def _replacement(index: int, edit: EditOp) -> Replacement:
         raise Failure(Kind.ENCODING, message, edit_index=index) from error
 
 
-def _absolute(workspace: Workspace, name: str) -> str:
+def _absolute(workspace: Files | Workspace, name: str) -> str:
     return shown(str(PurePath(workspace.root, name)))
 
 

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
         CasError as CasError,
     )
     from objstore.errors import (
+        ConversationReserved as ConversationReserved,
+    )
+    from objstore.errors import (
         DiskFailed as DiskFailed,
     )
     from objstore.errors import (
@@ -95,8 +98,12 @@ if TYPE_CHECKING:
     from objstore.errors import (
         StoreRefuses as StoreRefuses,
     )
+    from objstore.files import Files as Files
     from objstore.hunks import (
         Hunk as Hunk,
+    )
+    from objstore.hunks import (
+        Span as Span,
     )
     from objstore.hunks import (
         hunks_fit as hunks_fit,
@@ -230,6 +237,7 @@ _HOMES: Final = {
         "BlobMissing",
         "CallAborted",
         "CasError",
+        "ConversationReserved",
         "DiskFailed",
         "DiskFull",
         "FileChanged",
@@ -254,7 +262,9 @@ _HOMES: Final = {
         "StoreLocked",
         "StoreRefuses",
     ),
+    "files": ("Files",),
     "hunks": (
+        "Span",
         "Hunk",
         "hunks_fit",
         "hunks_from_spans",

@@ -139,6 +139,11 @@ class Document:
         found = self._weave.conflicts()
         return tuple(self._conflict(conflict) for conflict in found) if found else ()
 
+    def line(self, unit: Unit) -> int | None:
+        """Return the 1-based line at which the text shows the unit (None: it doesn't)."""
+        shown = self._weave.unit_lines(self._indexes[unit])
+        return None if shown is None else shown[0]
+
     # ---- inside
 
     def _live(self, unit: Unit) -> bool:

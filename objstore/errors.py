@@ -8,6 +8,7 @@ __all__ = [
     "BlobMissing",
     "CallAborted",
     "CasError",
+    "ConversationReserved",
     "DiskFailed",
     "DiskFull",
     "FileChanged",
@@ -67,6 +68,14 @@ class AmbiguousName(CasError):
         self.candidates = tuple(candidates)
         shown = ", ".join(self.candidates[:5])
         super().__init__(f"{spelling!r} is the beginning of more than one {kind}: {shown}.")
+
+
+class ConversationReserved(CasError):
+    """A conversation's name means something else."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"The conversation {name!r} is kept for changes that nobody recorded; choose another name.")
 
 
 # ---- the user's files

@@ -99,7 +99,7 @@ def hunks_fit(before: bytes, after: bytes, hunks: Sequence[Hunk]) -> bool:
     return True
 
 
-def hunks_from_spans(before: bytes, after: bytes, spans: Iterable[Span]) -> tuple[Hunk, ...]:
+def hunks_from_spans(before: bytes, after: bytes, spans: Iterable[tuple[int, int, int, int]]) -> tuple[Hunk, ...]:
     """Return the hunks of a change whose replaced bytes are known.
 
     Spans say which of several equal lines was meant, where a diff can only guess. They ascend without

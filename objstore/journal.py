@@ -14,9 +14,10 @@ from typing import Final
 
 from objstore.disk import Disk, boot_id
 from objstore.errors import CallAborted, CasError, NotAWorkspace, PathError
+from objstore.files import Files
 from objstore.frames import FrameKind
 from objstore.index import index_errors
-from objstore.paths import STORE_NAME, Spot, Tree, is_store, open_folder
+from objstore.paths import STORE_NAME, Tree, is_store
 from objstore.records import Decision, Edit, FileState, Origin, Record, Void, decode_record
 from objstore.segments import Group, Place
 from objstore.store import Batch, Store, create_store, now
@@ -63,7 +64,8 @@ class Journal:
     def __init__(self, root: str, disk: Disk) -> None:
         """Open it. Raises NotAWorkspace, StoreDamaged, FormatTooNew."""
         self.disk: Final = disk
-        self.tree: Final = Tree(root)
+        self.files: Final = Files(root, disk)
+        self.tree: Final[Tree] = self.files.tree
         self._folder: Final = os.path.join(self.tree.root, STORE_NAME)
         if not os.path.isdir(self._folder) or os.path.islink(self._folder):
             self.tree.close()
@@ -113,24 +115,6 @@ class Journal:
             self.store.log.repair_tail(self.store.end)
             self._settle()
             yield Batch(self.store)
-
-    def make_folders(self, spot: Spot) -> bool:
-        """Make a folder at `spot` and those above it; return False if it was there. Raises FileExists."""
-        folder, opened = spot.folder, list[int]()
-        made = False
-        try:
-            for name in (*spot.missing, spot.name):
-                try:
-                    self.disk.make_directory(folder, name)
-                    made = True
-                except FileExistsError:
-                    made = False
-                folder = open_folder(folder, name, spot.path)
-                opened.append(folder)
-        finally:
-            for fd in opened:
-                os.close(fd)
-        return made
 
     def commit(
         self,

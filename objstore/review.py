@@ -6,8 +6,8 @@ documents then are is written; otherwise the conflicts are returned, and nothing
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from objstore.capture import Recorder, external_change, version_of
 from objstore.document import Document, replayed
@@ -120,7 +120,7 @@ class Planner:
         conflicts = [conflict for document in documents for conflict in self._document(document).conflicts()]
         conflicts += self._taken_paths(documents)
         if conflicts:
-            return Conflicted(conflicts=tuple(conflicts))
+            return Conflicted(conflicts=tuple(self._as_it_stands(conflicts, before)))
         changed: dict[Unit, Status] = {}
         for document in documents:
             now_given = self._document(document).statuses(self._all_units(document))
@@ -253,6 +253,18 @@ class Planner:
             removed=b"",
             inserted=b"",
         )
+
+    def _as_it_stands(
+        self, conflicts: Iterable[Conflict], before: Mapping[DocumentId, Mapping[Unit, Status]]
+    ) -> Iterator[Conflict]:
+        """Yield the conflicts with their lines counted in the text as it stands, where that shows them."""
+        for document, statuses in before.items():
+            self._document(document).give(statuses)
+        for conflict in conflicts:
+            documents = (self._document(document) for document in before)
+            owner = next(document for document in documents if document.knows(conflict.unit))
+            line = owner.line(conflict.unit) if conflict.line else None
+            yield conflict if line is None else replace(conflict, line=line)
 
     def _written(self, documents: Iterable[DocumentId]) -> Iterable[Written]:
         for document in documents:

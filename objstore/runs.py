@@ -104,7 +104,9 @@ class Unit:
     def saw(self, run: Run) -> bool:
         """Return whether `run`, which is older, was shown when this unit was recorded."""
         author = run.inserter
-        if not self.knew(author) or (author.undoes is not None and not self.knew(author.undoes)):
+        if not self.knew(author):
+            return False
+        if author.undoes is not None and not self.knew(author.undoes) and all(map(self.knew, author.restores)):
             return False
         return not any(other.since < self.since and self.knew(other) for other in run.deleters)
 

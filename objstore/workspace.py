@@ -6,14 +6,16 @@ from contextlib import contextmanager, suppress
 from typing import Final, Self
 
 from objstore import history, naming, status
+from objstore.capture import EXTERNAL_CONVERSATION
 from objstore.capture import Call as Recording
 from objstore.decisions import Request, decide
 from objstore.disk import Disk, new_file_mode
-from objstore.errors import PermissionRefused
+from objstore.errors import ConversationReserved, PermissionRefused
+from objstore.files import Files
 from objstore.hunks import Hunk
-from objstore.ids import BlobId, blob_id
+from objstore.ids import BlobId
 from objstore.journal import Journal, create_workspace, find_root
-from objstore.paths import MAX_FILE, DirectoryEntry, Tree
+from objstore.paths import MAX_FILE, Tree
 from objstore.records import Action, Operation, Status, Unit
 from objstore.views import (
     CallInfo,
@@ -137,32 +139,29 @@ class Workspace:
 
     # ---- files as they stand
 
+    @property
+    def files(self) -> Files:
+        """Return the folder's files as they stand; looking at them records nothing."""
+        return self._journal.files
+
     def relative(self, path: str) -> str:
-        """Return the canonical path below the root. Raises PathOutside, PathReserved, PathInvalid."""
-        with self._journal.tree.locate(path, follow=True, changing=False) as spot:
-            return spot.path
+        """Return the canonical path below the root. Raises what Files.relative raises."""
+        return self.files.relative(path)
 
     def read(self, path: str, *, limit: int = MAX_FILE) -> Content:
-        """Return the file as it stands on disk; links that stay inside are followed. Raises what paths raise."""
-        name, found = self._journal.tree.read(path, limit=limit)
-        return Content(path=name, bytes=found.content, blob=blob_id(found.content), mode=found.mode)
-
-    def list_directory(self, path: str) -> list[DirectoryEntry]:
-        """Return what is in a folder, by name; the store is not shown. Raises what paths raise."""
-        return self._journal.tree.entries(path)
-
-    def make_directory(self, path: str) -> bool:
-        """Make a folder and those above it; return False if it was there. Raises FileExists for a file in its place."""
-        with self._journal.mutex, self._journal.tree.locate(path, changing=True) as spot:
-            if spot.path == ".":
-                return False
-            return self._journal.make_folders(spot)
+        """Return the file as it stands on disk. Raises what Files.read raises."""
+        return self.files.read(path, limit=limit)
 
     # ---- changing files
 
     @contextmanager
     def call(self, info: CallInfo) -> Iterator[Call]:
-        """Hold the writer lock for one tracked call. Leaving without `commit` changes nothing. Raises StoreLocked."""
+        """Hold the writer lock for one tracked call. Leaving without `commit` changes nothing.
+
+        Raises StoreLocked, and ConversationReserved for the conversation of edits that nobody recorded.
+        """
+        if info.conversation == EXTERNAL_CONVERSATION:
+            raise ConversationReserved(info.conversation)
         with self._journal.writing() as batch:
             yield Call(self, Recording(self._journal, batch, info))
 

@@ -115,6 +115,11 @@ def test_an_inserted_function_begins_at_its_first_line() -> None:
     assert diff_lines(before, after) == (Hunk(3, 0, 3, 3),)
 
 
+def test_a_hunk_is_not_moved_against_the_one_above() -> None:
+    before, after = b"X\nb\nk\nk\nZ\n", b"\nb\nb\nk\nk\nW\n"
+    assert diff_lines(before, after) == (Hunk(0, 1, 0, 1), Hunk(2, 0, 2, 1), Hunk(4, 1, 5, 1))
+
+
 def test_awkward_sizes_are_finished() -> None:
     """Inputs on which a quadratic diff would not come back within a test run."""
     rng = random.Random(7)

@@ -265,6 +265,12 @@ def test_an_insertion_knows_what_stood_hidden_in_its_place() -> None:
     assert h.then("p X").accept(2) == "C: 2 needs 4"
 
 
+def test_an_insertion_keeps_its_neighbours_when_their_run_is_cut() -> None:
+    h = history("a b c", "a b N c", "A b N c")
+    assert h.reject(1) == "A b c"
+    assert h.then("A c", "A").accept(1) == "C: 1 needs 3, 1 needs 4"
+
+
 def test_text_that_returns_inside_a_replaced_region_is_a_conflict() -> None:
     assert history("p a X b q", "p a b q", "p Z q").reject(1) == "C: 2 needs 1"
 
@@ -437,3 +443,14 @@ def test_a_cascade_can_not_reject_what_it_accepts_needs() -> None:
     assert done.blocked
     assert (done.rejected, done.accept_first) == ((), ())
     assert h.text == "p a B q"
+
+
+def test_a_cascade_of_rivals_names_nothing_to_accept_first() -> None:
+    h = history("p q", "p a b q", "p a B q")
+    h.reject(2)
+    h.then("p a C q")
+    h.reject(3, 1)
+    done = cascade(h.weave, {h.edits[2][1]: True, h.edits[3][1]: True})
+    assert done.blocked
+    assert done.accept_first == ()
+    assert h.text == "p q"

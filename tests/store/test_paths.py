@@ -1,0 +1,593 @@
+"""Paths: nothing outside one folder can be reached through it, and what is read is a file as it stood at one moment."""
+
+import os
+import socket
+import stat
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from objstore.errors import (
+    CasError,
+    FileMissing,
+    FileTooLarge,
+    PathError,
+    PathInvalid,
+    PathIsDirectory,
+    PathIsSymlink,
+    PathNotRegular,
+    PathOutside,
+    PathReserved,
+    PermissionRefused,
+)
+from objstore.paths import STORE_NAME, DirectoryEntry, Tree, is_store, look_at
+
+SECRET = b"what lies outside\n"
+
+
+class Ground:
+    """A folder `ws` with files, beside others that must stay out of reach."""
+
+    def __init__(self, base: Path) -> None:
+        self.base = base
+        self.ws = base / "ws"
+        (self.ws / "folder" / "deep").mkdir(parents=True)
+        (self.ws / "a.txt").write_bytes(b"a\n")
+        (self.ws / "folder" / "b.txt").write_bytes(b"b\n")
+        (self.ws / STORE_NAME).mkdir()
+        (self.ws / STORE_NAME / "secret").write_bytes(SECRET)
+        for outside in ("ws-evil", "wsx", "elsewhere"):
+            (base / outside).mkdir()
+            (base / outside / "a.txt").write_bytes(SECRET)
+        (base / "a.txt").write_bytes(SECRET)
+        self.tree = Tree(self.ws)
+
+    def link(self, name: str, target: str | Path) -> None:
+        (self.ws / name).symlink_to(target)
+
+    def read(self, path: str | Path, *, follow: bool = True) -> bytes:
+        return self.tree.read(str(path), follow=follow)[1].content
+
+    def spot(self, path: str | Path, *, changing: bool = True) -> str:
+        """Return the canonical path to which a writer would write."""
+        with self.tree.locate(str(path), changing=changing) as spot:
+            return spot.path
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> Iterator[Ground]:
+    ground = Ground(tmp_path)
+    yield ground
+    ground.tree.close()
+
+
+# ---- inside
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "a.txt",
+        "./a.txt",
+        ".//a.txt",
+        "folder/../a.txt",
+        "folder/deep/../../a.txt",
+        "folder/./deep/.././../a.txt",
+        "{ws}/a.txt",
+        "{ws}//folder/../a.txt",
+        "{base}/elsewhere/../ws/a.txt",
+    ],
+)
+def test_every_spelling_of_a_path_inside_is_one_path(ground: Ground, path: str) -> None:
+    spelt = path.format(ws=ground.ws, base=ground.base)
+    assert ground.read(spelt) == b"a\n"
+    assert ground.tree.read(spelt)[0] == "a.txt"
+    assert ground.spot(spelt) == "a.txt"
+
+
+@pytest.mark.parametrize("path", [".", "", "folder/..", "{ws}", "{ws}/", "folder", "folder/", "folder/deep/.."])
+def test_a_folder_is_no_file(ground: Ground, path: str) -> None:
+    with pytest.raises((PathIsDirectory, PathInvalid)):
+        ground.read(path.format(ws=ground.ws))
+
+
+def test_links_that_stay_inside_may_be_read(ground: Ground) -> None:
+    ground.link("to-file", "folder/b.txt")
+    ground.link("to-folder", "folder")
+    ground.link("folder/up", "../a.txt")
+    ground.link("absolute", ground.ws / "folder" / "b.txt")
+    ground.link("chain", "to-folder/up")
+    assert ground.read("to-file") == b"b\n"
+    assert ground.read("to-folder/b.txt") == b"b\n"
+    assert ground.read("absolute") == b"b\n"
+    assert ground.read("chain") == b"a\n"
+    assert ground.tree.read("to-folder/up")[0] == "a.txt"
+
+
+def test_a_link_in_the_place_of_a_file_is_not_followed_by_those_who_ask_for_none(ground: Ground) -> None:
+    ground.link("to-file", "a.txt")
+    with pytest.raises(PathIsSymlink):
+        ground.read("to-file", follow=False)
+    with ground.tree.locate("to-file", changing=True) as spot:
+        found = look_at(spot)
+        assert spot.path == "to-file"
+        assert found is not None
+        assert stat.S_ISLNK(found.st_mode)
+
+
+def test_the_workspace_may_be_reached_through_a_link_above_it(ground: Ground) -> None:
+    (ground.base / "door").symlink_to(ground.ws)
+    tree = Tree(ground.base / "door")
+    for path in (ground.base / "door" / "a.txt", ground.ws / "a.txt", "a.txt"):
+        assert tree.read(str(path))[1].content == b"a\n"
+    tree.close()
+
+
+@pytest.mark.parametrize("name", ["line\nbreak", "\x1b[31mred", "-rf", "~", " ", "a\\b", "*", "caf\u00e9", "..."])
+def test_a_strange_name_is_a_name(ground: Ground, name: str) -> None:
+    (ground.ws / name).write_bytes(b"strange\n")
+    assert ground.tree.read(name)[0] == name
+    assert ground.read(name) == b"strange\n"
+    assert ground.spot(name) == name
+
+
+def test_a_name_that_is_no_text_can_be_read(ground: Ground) -> None:
+    name = os.fsdecode(b"\xff\xfe")
+    (ground.ws / name).write_bytes(b"strange\n")
+    assert ground.read(name) == b"strange\n"
+
+
+# ---- outside
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "..",
+        "../a.txt",
+        "../ws-evil/a.txt",
+        "../wsx/a.txt",
+        "folder/../../a.txt",
+        "folder/deep/../../../elsewhere/a.txt",
+        "{base}/a.txt",
+        "{base}/ws-evil/a.txt",
+        "{base}/wsx/a.txt",
+        "{ws}-evil/a.txt",
+        "{ws}/../a.txt",
+        "{ws}/folder/../../a.txt",
+        "/etc/passwd",
+        "/",
+        "//etc/passwd",
+    ],
+)
+def test_a_path_that_leads_out_is_refused(ground: Ground, path: str) -> None:
+    spelt = path.format(ws=ground.ws, base=ground.base)
+    with pytest.raises(PathOutside):
+        ground.read(spelt)
+    with pytest.raises(PathOutside):
+        ground.spot(spelt)
+    with pytest.raises(PathOutside):
+        ground.tree.entries(spelt)
+
+
+@pytest.mark.parametrize(
+    "target", ["../a.txt", "{base}/a.txt", "/etc/passwd", "folder/../../a.txt", "{ws}-evil/a.txt", "{ws}/../a.txt"]
+)
+def test_a_link_that_leads_out_is_refused(ground: Ground, target: str) -> None:
+    ground.link("link", target.format(ws=ground.ws, base=ground.base))
+    ground.link("second", "link")
+    ground.link("folder/third", "../second")
+    for path in ("link", "second", "folder/third"):
+        with pytest.raises(PathOutside):
+            ground.read(path)
+
+
+@pytest.mark.parametrize("target", ["..", "../elsewhere", "{base}", "{base}/ws-evil", "/etc", "folder/../.."])
+def test_a_folder_that_is_a_link_out_is_refused(ground: Ground, target: str) -> None:
+    ground.link("door", target.format(base=ground.base))
+    for path in ("door/a.txt", "door/new/a.txt", "door/../a.txt", "folder/../door/a.txt"):
+        with pytest.raises(PathOutside):
+            ground.read(path)
+        with pytest.raises(PathOutside):
+            ground.spot(path)
+    with pytest.raises(PathOutside):
+        ground.tree.entries("door")
+
+
+def test_dots_behind_a_link_mean_the_place_that_it_leads_to(ground: Ground) -> None:
+    ground.link("deep", "folder/deep")
+    assert ground.read("deep/../b.txt") == b"b\n"
+    with pytest.raises(PathOutside):
+        ground.read("deep/../../../a.txt")
+
+
+def test_links_that_go_round_in_a_circle_are_refused(ground: Ground) -> None:
+    ground.link("one", "two")
+    ground.link("two", "one")
+    ground.link("self", "self/self")
+    for path in ("one", "two/a.txt", "self"):
+        with pytest.raises(PathInvalid, match="too many links"):
+            ground.read(path)
+
+
+def test_a_chain_of_links_is_followed_only_so_far(ground: Ground) -> None:
+    ground.link("l0", "a.txt")
+    for i in range(60):
+        ground.link(f"l{i + 1}", f"l{i}")
+    assert ground.read("l30") == b"a\n"
+    with pytest.raises(PathInvalid, match="too many links"):
+        ground.read("l60")
+
+
+def test_a_link_to_nowhere_is_a_missing_file(ground: Ground) -> None:
+    ground.link("nowhere", "gone/file")
+    with pytest.raises(FileMissing):
+        ground.read("nowhere")
+
+
+# ---- what is no path
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param("", id="empty"),
+        pytest.param("a\0b", id="NUL"),
+        pytest.param("x" * 256, id="long name"),
+        pytest.param("folder/" + "\u00e9" * 128, id="name long in bytes"),
+        pytest.param("new/" * 1100 + "x", id="long path"),
+        pytest.param("\ud800", id="surrogate"),
+        pytest.param("a.txt/b", id="file as folder"),
+        pytest.param("a.txt/../b", id="file before dots"),
+    ],
+)
+def test_what_can_be_no_path_is_refused(ground: Ground, path: str) -> None:
+    with pytest.raises(PathInvalid):
+        ground.read(path)
+    with pytest.raises(PathInvalid):
+        ground.spot(path)
+
+
+def test_a_name_as_long_as_can_be_is_a_name(ground: Ground) -> None:
+    assert ground.spot("x" * 255) == "x" * 255
+    with pytest.raises(FileMissing):
+        ground.read("x" * 255)
+
+
+@given(st.text(max_size=30))
+def test_any_path_is_read_inside_or_refused(tmp_path_factory: pytest.TempPathFactory, path: str) -> None:
+    ground = _shared(tmp_path_factory)
+    with suppress(PathError):
+        assert ground.read(path) != SECRET
+    with suppress(PathError):
+        assert ".." not in ground.spot(path).split("/")
+
+
+PARTS = st.sampled_from([
+    "..", ".", "", "a.txt", "folder", "deep", "out", "up", "in", "ws", "ws-evil", ".cas", ".CAS", "secret", "new"
+])  # fmt: skip
+
+
+@given(st.lists(PARTS, min_size=1, max_size=8).map("/".join), st.sampled_from(["", "{ws}/", "{base}/", "/"]))
+def test_any_walk_over_links_and_dots_stays_inside(
+    tmp_path_factory: pytest.TempPathFactory, path: str, start: str
+) -> None:
+    ground = _shared(tmp_path_factory)
+    spelt = start.format(ws=ground.ws, base=ground.base) + path
+    with suppress(PathError):
+        assert ground.read(spelt) != SECRET
+    with suppress(PathError):
+        canonical = ground.spot(spelt)
+        real = os.path.realpath(ground.ws / canonical)
+        assert real == str(ground.ws) or Path(real).is_relative_to(ground.ws)
+        assert STORE_NAME not in canonical.split("/")
+
+
+_grounds: dict[int, Ground] = {}
+
+
+def _shared(factory: pytest.TempPathFactory) -> Ground:
+    """Return one ground for all the examples of the tests that only read."""
+    ground = _grounds.get(id(factory))
+    if ground is None:
+        ground = _grounds[id(factory)] = Ground(factory.mktemp("ground"))
+        ground.link("out", "../elsewhere")
+        ground.link("folder/up", "..")
+        ground.link("folder/out", ground.base)
+        ground.link("in", "folder/deep")
+    return ground
+
+
+# ---- the store and version control
+
+
+STORE_SPELLINGS = [
+    ".cas",
+    ".CAS",
+    ".Cas",
+    ".ca\u017f",  # long s
+    "\uff0ecas",  # full-width full stop
+    ".\uff43\uff41\uff53",  # full-width letters
+    ".c\u200bas",  # zero-width space
+    ".ca\u00ads",  # soft hyphen
+    "\u2024cas",  # one dot leader
+    ".cas\u200d",  # zero-width joiner
+    ".\u24d2\u24d0\u24e2",  # circled letters
+]
+
+
+@pytest.mark.parametrize("name", STORE_SPELLINGS, ids=ascii)
+def test_the_store_is_out_of_reach_however_it_is_spelt(ground: Ground, name: str) -> None:
+    assert is_store(name)
+    for path in (name, f"{name}/secret", f"folder/../{name}/secret", f"folder/{name}/x", f"{ground.ws}/{name}/secret"):
+        with pytest.raises(PathReserved):
+            ground.read(path)
+        with pytest.raises(PathReserved):
+            ground.spot(path)
+
+
+def test_a_link_into_the_store_is_refused(ground: Ground) -> None:
+    ground.link("door", STORE_NAME)
+    ground.link("file", f"{STORE_NAME}/secret")
+    ground.link("absolute", ground.ws / STORE_NAME / "secret")
+    for path in ("door/secret", "file", "absolute"):
+        with pytest.raises(PathReserved):
+            ground.read(path)
+
+
+@pytest.mark.parametrize("name", ["cas", ".cash", ".cas2", "x.cas", ".c as", ".ca"])
+def test_other_names_are_not_the_stores(ground: Ground, name: str) -> None:
+    assert not is_store(name)
+    assert ground.spot(name) == name
+
+
+@pytest.mark.parametrize("name", [".git", ".GIT", ".hg", ".svn", ".jj", ".g\u200bit"], ids=ascii)
+def test_version_control_may_be_read_but_not_changed(ground: Ground, name: str) -> None:
+    (ground.ws / name).mkdir()
+    (ground.ws / name / "config").write_bytes(b"c\n")
+    assert ground.read(f"{name}/config") == b"c\n"
+    for path in (f"{name}/config", f"{name}/new/hook", f"folder/{name}/config"):
+        with pytest.raises(PathReserved):
+            ground.spot(path)
+    assert ground.spot(".gitignore") == ".gitignore"
+
+
+# ---- what is no file
+
+
+def make_fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def make_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listening:
+        # The address has little room for long folders.
+        here = Path.cwd()
+        os.chdir(path.parent)
+        try:
+            listening.bind(path.name)
+        finally:
+            os.chdir(here)
+
+
+@pytest.mark.parametrize("make", [make_fifo, make_socket], ids=["FIFO", "socket"])
+def test_what_is_no_regular_file_is_refused_at_once(ground: Ground, make: Callable[[Path], None]) -> None:
+    make(ground.ws / "strange")
+    ground.link("to-strange", "strange")
+    for path in ("strange", "to-strange"):
+        with pytest.raises(PathNotRegular):
+            ground.read(path)
+
+
+def test_a_device_is_refused() -> None:
+    tree = Tree("/dev")
+    for name in ("null", "zero", "tty"):
+        with pytest.raises(CasError):
+            tree.read(name)
+    tree.close()
+
+
+def test_a_file_over_the_limit_is_refused_unread(ground: Ground) -> None:
+    with (ground.ws / "huge").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(FileTooLarge) as caught:
+        ground.read("huge")
+    assert caught.value.size == 1 << 40
+    with pytest.raises(FileTooLarge):
+        ground.tree.read("a.txt", limit=1)
+    assert ground.tree.read("a.txt", limit=2)[1].content == b"a\n"
+
+
+@contextmanager
+def nobody() -> Iterator[None]:
+    """Act without the rights of the superuser, whom permissions don't stop."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.fixture
+def guarded(ground: Ground) -> Iterator[Ground]:
+    """Return the ground with a file and a folder that can't be read, and one in which nothing can be looked up."""
+    ground.ws.chmod(0o755)
+    for folder in ("locked", "closed"):
+        (ground.ws / folder).mkdir()
+        (ground.ws / folder / "file").write_bytes(b"x")
+    (ground.ws / "unreadable").write_bytes(b"x")
+    (ground.ws / "unreadable").chmod(0)
+    (ground.ws / "locked").chmod(0o444)
+    (ground.ws / "closed").chmod(0)
+    yield ground
+    for folder in ("locked", "closed"):
+        (ground.ws / folder).chmod(0o700)
+
+
+@pytest.mark.parametrize("path", ["unreadable", "locked/file", "closed/file", "closed/new/file"])
+@pytest.mark.parametrize("follow", [True, False])
+def test_what_may_not_be_read_is_refused_as_such(guarded: Ground, path: str, follow: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    with nobody(), pytest.raises(PermissionRefused):
+        guarded.read(path, follow=follow)
+
+
+def test_a_folder_that_may_not_be_listed_is_refused_as_such(guarded: Ground) -> None:
+    with nobody(), pytest.raises(PermissionRefused):
+        guarded.tree.entries("closed")
+
+
+# ---- folders
+
+
+def test_a_folder_is_listed_without_the_store_and_without_following_links(ground: Ground) -> None:
+    ground.link("out", "../a.txt")
+    ground.link("door", "/etc")
+    make_fifo(ground.ws / "fifo")
+    assert ground.tree.entries(".") == [
+        DirectoryEntry(name="a.txt", kind="file", size=2),
+        DirectoryEntry(name="door", kind="symlink", size=0),
+        DirectoryEntry(name="fifo", kind="other", size=0),
+        DirectoryEntry(name="folder", kind="directory", size=0),
+        DirectoryEntry(name="out", kind="symlink", size=0),
+    ]
+
+
+@pytest.mark.parametrize(("path", "error"), [("gone", FileMissing), ("a.txt", PathInvalid), (".cas", PathReserved)])
+def test_what_is_no_folder_is_not_listed(ground: Ground, path: str, error: type[CasError]) -> None:
+    with pytest.raises(error):
+        ground.tree.entries(path)
+
+
+def test_missing_folders_are_named_for_those_who_will_make_them(ground: Ground) -> None:
+    with ground.tree.locate("folder/new/newer/file", changing=True) as spot:
+        assert (spot.path, spot.name, spot.missing) == ("folder/new/newer/file", "file", ("new", "newer"))
+        assert os.fstat(spot.folder).st_ino == (ground.ws / "folder").stat().st_ino
+    with pytest.raises(FileMissing), ground.tree.locate("folder/new/file"):
+        pass
+    with pytest.raises(FileMissing), ground.tree.locate("new/../../a.txt", changing=True):
+        pass
+
+
+def test_no_descriptor_is_left_open(ground: Ground) -> None:
+    ground.link("door", "../elsewhere")
+
+    def opened() -> int:
+        return len(os.listdir("/proc/self/fd" if sys.platform == "linux" else "/dev/fd"))
+
+    before = opened()
+    for path in ("a.txt", "folder/deep/../b.txt", "door/a.txt", "gone/x", "a.txt/b", "folder", "folder/.."):
+        with suppress(PathError):
+            ground.read(path)
+        with suppress(PathError):
+            ground.spot(path)
+        with suppress(PathError):
+            ground.tree.entries(path)
+    assert opened() == before
+
+
+def test_a_root_that_is_no_folder_is_refused(ground: Ground) -> None:
+    for path in ("gone", "a.txt"):
+        with pytest.raises(FileMissing):
+            Tree(ground.ws / path)
+
+
+# ---- races
+
+
+@contextmanager
+def meanwhile(act: Callable[[], None]) -> Iterator[None]:
+    """Do something over and over in another thread."""
+    stop = threading.Event()
+
+    def run() -> None:
+        while not stop.is_set():
+            act()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+ROUNDS = 400
+
+
+def test_a_folder_swapped_for_a_link_between_check_and_use_leads_nowhere(ground: Ground) -> None:
+    (ground.ws / "folder" / "a.txt").write_bytes(b"inside\n")
+    ground.link("link", "../elsewhere")
+    folder, link, parked = ground.ws / "folder", ground.ws / "link", ground.ws / "parked"
+
+    def swap() -> None:
+        folder.rename(parked)
+        link.rename(folder)
+        folder.rename(link)
+        parked.rename(folder)
+
+    outcomes = set()
+    with meanwhile(swap):
+        for _ in range(ROUNDS):
+            try:
+                outcomes.add(ground.read("folder/a.txt"))
+            except PathError as error:
+                outcomes.add(type(error).__name__.encode())
+            with suppress(PathError), ground.tree.locate("folder/a.txt", changing=True) as spot:
+                found = look_at(spot)
+                assert found is None or found.st_size == len(b"inside\n")
+    assert outcomes <= {b"inside\n", b"PathOutside", b"FileMissing", b"PathInvalid", b"FileChanged"}
+
+
+def test_a_file_swapped_for_a_link_between_check_and_use_leads_nowhere(ground: Ground) -> None:
+    ground.link("link", "../a.txt")
+    file, link, parked = ground.ws / "a.txt", ground.ws / "link", ground.ws / "parked"
+
+    def swap() -> None:
+        file.rename(parked)
+        link.rename(file)
+        file.rename(link)
+        parked.rename(file)
+
+    with meanwhile(swap):
+        for follow in (True, False) * (ROUNDS // 2):
+            with suppress(PathError):
+                assert ground.read("a.txt", follow=follow) == b"a\n"
+
+
+def test_a_file_that_is_replaced_while_it_is_read_is_the_old_or_the_new_one(ground: Ground) -> None:
+    versions = [bytes([letter]) * 300_000 for letter in b"xy"]
+    (ground.ws / "big").write_bytes(versions[0])
+    turn = iter(range(10**9))
+
+    def replace() -> None:
+        (ground.ws / "new").write_bytes(versions[next(turn) % 2])
+        (ground.ws / "new").rename(ground.ws / "big")
+
+    with meanwhile(replace):
+        for _ in range(ROUNDS // 4):
+            assert ground.read("big") in versions
+
+
+def test_a_file_that_grows_while_it_is_read_is_never_a_mixture(ground: Ground) -> None:
+    path = ground.ws / "log"
+    path.write_bytes(b"")
+
+    def grow() -> None:
+        with path.open("ab") as file:
+            file.write(b"0123456789")
+
+    with meanwhile(grow):
+        for _ in range(ROUNDS // 4):
+            with suppress(PathError):
+                content = ground.read("log")
+                assert content == b"0123456789" * (len(content) // 10)

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from itertools import chain, groupby, pairwise, repeat
 from typing import Final, TypeAlias
 
-from unidiff import Hunk as ParsedHunk
-from unidiff import PatchedFile, PatchSet, UnidiffParseError
+from unidiff import Hunk as ParsedHunk, PatchedFile, PatchSet, UnidiffParseError
 
 from mcptools.exact import Span
 

@@ -5,7 +5,6 @@ no byte is ever attributed to the wrong hand.
 """
 
 import os
-import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,20 +13,21 @@ from typing import Final
 from objstore.diff import diff_lines
 from objstore.disk import new_file_mode
 from objstore.errors import FileExists, FileMissing
+from objstore.external import EXTERNAL_CONVERSATION
 from objstore.hunks import Hunk, hunks_fit
 from objstore.ids import BlobId, blob_id
 from objstore.index import Tip
 from objstore.journal import Journal
 from objstore.lines import is_closed
+from objstore.outcomes import CallInfo, CallOutcome
 from objstore.paths import Found, Spot
 from objstore.records import DocumentId, Edit, FileState, Operation, Origin, Seq, Status
 from objstore.store import Batch, now
 from objstore.transition import Step, state_at
 from objstore.unified import is_binary
-from objstore.views import CallInfo, CallOutcome, Content, EditView
+from objstore.views import Content, EditView
 
 __all__ = [
-    "EXTERNAL_CONVERSATION",
     "Call",
     "Recorder",
     "Version",
@@ -35,15 +35,12 @@ __all__ = [
     "version_of",
 ]
 
-EXTERNAL_CONVERSATION: Final = "external"
-"""The conversation of edits that nobody recorded when they were made."""
-
 _CONTENT_OPERATIONS: Final = frozenset({Operation.CREATE, Operation.REPLACE, Operation.EDIT})
 
 
 def new_conversation() -> str:
     """Return a fresh conversation id: `conv_{epoch_ms}_{rand_hex}`."""
-    return f"conv_{time.time_ns() // 1_000_000}_{secrets.token_hex(4)}"
+    return f"conv_{time.time_ns() // 1_000_000}_{os.urandom(4).hex()}"
 
 
 @dataclass(slots=True, kw_only=True)

@@ -8,18 +8,11 @@ from objstore.errors import NoSuchName
 from objstore.history import decisions, edit
 from objstore.ids import BlobId
 from objstore.journal import Journal
+from objstore.outcomes import Conflicted, Decided, DecisionOutcome, ExternalChanges, NothingToDo
 from objstore.records import Action, Decision, Status, Unit
 from objstore.review import Planner
 from objstore.store import Batch
-from objstore.views import (
-    Conflicted,
-    Decided,
-    DecisionOutcome,
-    ExternalChange,
-    ExternalChanges,
-    NothingToDo,
-    OnExternal,
-)
+from objstore.views import ExternalChange, OnExternal
 
 __all__ = ["Request", "decide"]
 

@@ -5,7 +5,6 @@ Nothing else in the package writes. A subclass that fails at the n-th call shows
 
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -58,7 +57,7 @@ class Disk:
 
         FileExistsError where something has the name.
         """
-        temporary = f"{path}.{secrets.token_hex(8)}"
+        temporary = f"{path}.{os.urandom(8).hex()}"
         with _translated(path):
             fd = os.open(temporary, _TEMPORARY_FLAGS, mode)
             try:
@@ -86,7 +85,7 @@ class Disk:
 
         It gets `mode`, and where we may, the owner and the extended attributes of the file it will replace (`like`).
         """
-        temporary = f".cas-{secrets.token_hex(8)}"
+        temporary = f".cas-{os.urandom(8).hex()}"
         with _translated(name):
             fd = os.open(temporary, _TEMPORARY_FLAGS, 0o600, dir_fd=directory)
             try:

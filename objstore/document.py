@@ -11,8 +11,8 @@ from typing import Generic, TypeVar
 
 from objstore.errors import HistoryBroken
 from objstore.ids import BlobId
+from objstore.outcomes import Conflict
 from objstore.records import Decision, DocumentId, Edit, Operation, Seq, Status, Unit
-from objstore.views import Conflict
 from objstore.weave import UnitIndex, Weave, WeaveConflict
 
 __all__ = ["Document", "Standing"]

@@ -107,12 +107,12 @@ def hunks_from_spans(before: bytes, after: bytes, spans: Iterable[tuple[int, int
     freed of equal lines at its start and at its end; those that touch become one hunk.
     Raises ValueError when the spans do not lead from `before` to `after`.
     """
-    spans = [Span(*span) for span in spans]
-    _check(before, after, spans)
+    named = [Span(*span) for span in spans]
+    _check(before, after, named)
     old, new = closed(before), closed(after)
     hunks: list[Hunk] = []
     old_at = new_at = old_line = new_line = 0
-    for span in _joined(_trimmed(old, new, _widened(old, new, spans))):
+    for span in _joined(_trimmed(old, new, _widened(old, new, named))):
         if old[span.old_start : span.old_end] == new[span.new_start : span.new_end]:
             continue  # two spans that together put back what was there
         old_line += old.count(b"\n", old_at, span.old_start)

@@ -5,6 +5,7 @@ hand, and counted. What is returned is an open folder and a last name, so a swap
 what is done next. Source: openat(2), and the RESOLVE_BENEATH rule of openat2(2), which Python does not offer.
 """
 
+import errno
 import os
 import stat
 import unicodedata
@@ -134,7 +135,7 @@ class Tree:
 
         Links in its folders are followed as long as they stay inside; the last name only with `follow`.
         With `changing`, missing folders are allowed, and places reserved for version control are not.
-        Raises PathInvalid, PathOutside, PathReserved, FileMissing, PermissionRefused.
+        Raises PathInvalid, PathOutside, PathReserved, FileMissing, FileChanged, PermissionRefused.
         """
         walk = _Walk(self, path)
         try:
@@ -233,6 +234,8 @@ def _folded(name: str) -> str:
 
 
 def _unreadable(spot: Spot, error: OSError) -> Exception:
+    if error.errno == errno.ELOOP:
+        return PathIsSymlink(spot.path)
     try:
         found = os.lstat(spot.name, dir_fd=spot.folder)
     except PermissionError:
@@ -354,7 +357,10 @@ class _Walk:
         self.links += 1
         if self.links > _MAX_LINKS:
             raise PathInvalid(self.given, "too many links")
-        target = os.readlink(part, dir_fd=self.folder)
+        try:
+            target = os.readlink(part, dir_fd=self.folder)
+        except OSError as error:
+            raise FileChanged(self.given) from error  # it was a link a moment ago
         if target.startswith("/"):
             try:
                 target = self.tree.within(target)

@@ -12,32 +12,17 @@ from dataclasses import dataclass, field, replace
 from objstore.capture import Recorder, external_change, version_of
 from objstore.document import Document, replayed
 from objstore.errors import FileChanged, HistoryBroken, NoSuchName
+from objstore.external import concerns_disk, external_view, found_changes
 from objstore.ids import blob_id
 from objstore.index import Tip
 from objstore.journal import Journal
-from objstore.paths import Found
-from objstore.records import (
-    Action,
-    Decision,
-    DocumentId,
-    Edit,
-    FileState,
-    Seq,
-    Status,
-    Unit,
-    Written,
-)
+from objstore.outcomes import Conflict, Conflicted, FileEffect
+from objstore.records import Action, Decision, DocumentId, Edit, FileState, Seq, Status, Unit, Written
 from objstore.store import Batch, now
 from objstore.transition import Step, file_at
-from objstore.views import (
-    Conflict,
-    Conflicted,
-    ExternalChange,
-    FileEffect,
-    OnExternal,
-)
+from objstore.views import ExternalChange, OnExternal
 
-__all__ = ["Plan", "Planner", "found_changes"]
+__all__ = ["Plan", "Planner"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -196,7 +181,7 @@ class Planner:
             change = external_change(tip, version_of(found), self.batch.content)
             if change is not None:
                 changes.append(change)
-                seen.append(_external_view(tip, found))
+                seen.append(external_view(tip, found))
         if expected and set(expected) != set(seen):
             raise FileChanged(min(change.path for change in set(expected) ^ set(seen)))
         if not changes:
@@ -300,35 +285,6 @@ def load_document(journal: Journal, document: DocumentId) -> Document:
         last = max(loaded.edits)
         raise HistoryBroken(os.fsdecode(tip.path), last, "replaying it does not give the recorded state")
     return loaded
-
-
-def found_changes(journal: Journal, tips: Iterable[Tip]) -> tuple[ExternalChange, ...]:
-    """Return what stands on disk otherwise than the tips say, in their order."""
-    found = []
-    for tip in tips:
-        if not concerns_disk(journal, tip):
-            continue
-        stands = file_at(journal.tree, tip.path)
-        if (None if stands is None else stands[0]) != tip.state:
-            found.append(_external_view(tip, stands))
-    return tuple(found)
-
-
-def concerns_disk(journal: Journal, tip: Tip) -> bool:
-    """Return whether what stands at the tip's path is this document's: a deleted one's path may be another's by now."""
-    at_path = journal.store.index.tip_at(tip.path)
-    return at_path is not None and at_path.document == tip.document
-
-
-def _external_view(tip: Tip, found: tuple[FileState, Found] | None) -> ExternalChange:
-    return ExternalChange(
-        document=tip.document,
-        path=os.fsdecode(tip.path),
-        recorded=None if tip.state is None else tip.state.blob,
-        recorded_mode=0 if tip.state is None else tip.state.mode,
-        found=None if found is None else found[0].blob,
-        found_mode=0 if found is None else found[0].mode,
-    )
 
 
 def _effect(written: Written) -> FileEffect:

@@ -5,7 +5,6 @@ before it does, it cuts off what a crashed writer left unfinished at the end.
 """
 
 import os
-import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -281,6 +280,6 @@ def _read(fd: int, size: int, offset: int) -> bytes:
 
 def create_log(folder: str, disk: Disk) -> None:
     """Make the first segment of a new store in the existing, empty `folder`."""
-    header = SegmentHeader(store=StoreId(secrets.token_bytes(16)), number=1, created=time.time_ns() // 1000)
+    header = SegmentHeader(store=StoreId(os.urandom(16)), number=1, created=time.time_ns() // 1000)
     with suppress(FileExistsError):
         disk.create(os.path.join(folder, f"{1:08d}{_SUFFIX}"), header.encode())

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from objstore.errors import CasError
+from objstore.external import found_changes
 from objstore.index import Tip
 from objstore.journal import Journal
 from objstore.records import Status
-from objstore.review import found_changes
 from objstore.transition import disk_state
 from objstore.views import ExternalChange, PendingGroup, StatusReport
 

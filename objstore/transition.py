@@ -306,12 +306,14 @@ class Transition:
         for step in reversed(done):
             spot = self._spots[step.path]
             try:
-                found = disk_state(self._tree, step.path)
+                try:
+                    found = disk_state(self._tree, step.path)
+                except (PathIsDirectory, PathIsSymlink, PathNotRegular):
+                    continue  # somebody else's: leave it; the next look reports it
                 now = None if found is None else found[0]
-                if now == step.before:
-                    continue
-                if now is not None and (step.after is None or now.blob != step.after.blob):
-                    continue  # somebody else's bytes: leave them; the next look records them
+                made = None if step.after is None else step.after.blob
+                if now == step.before or (None if now is None else now.blob) != made:
+                    continue  # as it was, or somebody else's bytes or deletion
                 if step.before is None:
                     self._disk.unlink(spot.folder, spot.name)
                     continue

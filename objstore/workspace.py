@@ -1,94 +1,36 @@
 """The workspace: one folder with its store, and everything that surfaces may do with it."""
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import Final, Self
+from __future__ import annotations
 
-from objstore import history, naming, status
-from objstore.capture import EXTERNAL_CONVERSATION
-from objstore.capture import Call as Recording
-from objstore.decisions import Request, decide
+import os
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final, Self
+
+from objstore import history, status
 from objstore.disk import Disk, new_file_mode
 from objstore.errors import ConversationReserved, PermissionRefused
-from objstore.files import Files
-from objstore.hunks import Hunk
-from objstore.ids import BlobId
+from objstore.external import EXTERNAL_CONVERSATION
 from objstore.journal import Journal, create_workspace, find_root
 from objstore.paths import MAX_FILE, Tree
-from objstore.records import Action, Operation, Status, Unit
-from objstore.views import (
-    CallInfo,
-    CallOutcome,
-    Content,
-    DecisionOutcome,
-    DecisionView,
-    EditFilter,
-    EditView,
-    ExternalChange,
-    FileEffect,
-    OnExternal,
-    State,
-    StatusReport,
-)
+from objstore.records import Action, Status
+from objstore.views import EditFilter, OnExternal
 
-__all__ = ["Call", "Workspace"]
+# What only some methods need is imported in them: `cas status` must not wait for the review core to load.
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
 
-_STATUS_OF: Final = {
-    Action.ACCEPT: Status.ACCEPTED,
-    Action.REJECT: Status.REJECTED,
-    Action.RESET: Status.PENDING,
-}
+    from objstore.capture import Call
+    from objstore.decisions import Request
+    from objstore.files import Files
+    from objstore.ids import BlobId
+    from objstore.outcomes import CallInfo, DecisionOutcome, FileEffect
+    from objstore.records import Unit
+    from objstore.views import Content, DecisionView, EditView, ExternalChange, State, StatusReport
+
+__all__ = ["Workspace"]
+
+_STATUS_OF: Final = {Action.ACCEPT: Status.ACCEPTED, Action.REJECT: Status.REJECTED, Action.RESET: Status.PENDING}
 _NO_FILTER: Final = EditFilter()
-
-
-class Call:
-    """A tracked call, open between `Workspace.call` and its commit."""
-
-    def __init__(self, workspace: "Workspace", recording: Recording) -> None:
-        """Wrap what records it."""
-        self._workspace = workspace
-        self._recording = recording
-
-    def read(self, path: str) -> Content:
-        """Return the file as the call has made it so far. Raises FileMissing and what paths raise."""
-        return self._recording.read(path)
-
-    def exists(self, path: str) -> bool:
-        """Return whether a file stands there, in the call so far. Raises what paths raise."""
-        return self._recording.exists(path)
-
-    def write(
-        self,
-        path: str,
-        content: bytes,
-        *,
-        hunks: Sequence[Hunk] | None = None,
-        mode: int | None = None,
-        operation: Operation = Operation.REPLACE,
-    ) -> None:
-        """Create the file (with its folders) or give it new bytes; the same bytes record nothing.
-
-        `hunks` says which lines were really changed, where a tool knows: a diff can't tell equal lines apart.
-        `operation` is what to call it if the file exists: replace or edit.
-        """
-        self._recording.write(path, content, hunks=hunks, mode=mode, operation=operation)
-
-    def delete(self, path: str) -> None:
-        """Delete the file. Raises FileMissing."""
-        self._recording.delete(path)
-
-    def move(self, source: str, destination: str) -> None:
-        """Move the file to a path where nothing stands. Raises FileMissing, FileExists."""
-        self._recording.move(source, destination)
-
-    def commit(self) -> CallOutcome:
-        """Record the call durably, then change the files, then read them back. Once, at the end.
-
-        Raises, with nothing changed: FileChanged, FileExists, PermissionRefused, DiskFull and other DiskFailed,
-        StoreRefuses, CallAborted.
-        """
-        return self._recording.commit()
 
 
 class Workspace:
@@ -102,7 +44,7 @@ class Workspace:
         new_file_mode()
 
     @classmethod
-    def init(cls, root: str | os.PathLike[str], disk: Disk | None = None) -> "Workspace":
+    def init(cls, root: str | os.PathLike[str], disk: Disk | None = None) -> Workspace:
         """Make a store in `root` if there is none, and open it. Raises FileMissing, PermissionRefused."""
         disk = disk or Disk()
         tree = Tree(root)
@@ -111,7 +53,7 @@ class Workspace:
         return cls.open(tree.root, disk)
 
     @classmethod
-    def open(cls, root: str | os.PathLike[str], disk: Disk | None = None) -> "Workspace":
+    def open(cls, root: str | os.PathLike[str], disk: Disk | None = None) -> Workspace:
         """Open the store in `root`, and finish what a crashed writer left. Raises NotAWorkspace, StoreDamaged."""
         workspace = cls(Journal(os.fspath(root), disk or Disk()))
         if workspace._journal.unfinished():
@@ -121,7 +63,7 @@ class Workspace:
         return workspace
 
     @classmethod
-    def find(cls, start: str | os.PathLike[str]) -> "Workspace":
+    def find(cls, start: str | os.PathLike[str]) -> Workspace:
         """Open the nearest workspace at or above `start`. Raises NotAWorkspace, StoreDamaged."""
         return cls.open(find_root(os.fspath(start)))
 
@@ -162,8 +104,10 @@ class Workspace:
         """
         if info.conversation == EXTERNAL_CONVERSATION:
             raise ConversationReserved(info.conversation)
+        from objstore.capture import Call
+
         with self._journal.writing() as batch:
-            yield Call(self, Recording(self._journal, batch, info))
+            yield Call(self._journal, batch, info)
 
     # ---- history
 
@@ -179,17 +123,23 @@ class Workspace:
 
     def find_units(self, spelling: str) -> tuple[EditView, tuple[Unit, ...]]:
         """Return the edit and the units that a spelling names. Raises NoSuchName, AmbiguousName."""
+        from objstore import naming
+
         with self._journal.reading():
             seq, units = naming.find_units(self._journal, spelling)
             return self.edit(seq), units
 
     def find_conversation(self, spelling: str) -> str:
         """Return the conversation that a spelling names. Raises NoSuchName, AmbiguousName."""
+        from objstore import naming
+
         with self._journal.reading():
             return naming.find_conversation(self._journal, spelling)
 
     def find_state(self, spelling: str) -> State:
         """Return the recorded state that a spelling names. Raises NoSuchName, AmbiguousName."""
+        from objstore import naming
+
         with self._journal.reading():
             return naming.find_state(self._journal, spelling)
 
@@ -238,6 +188,8 @@ class Workspace:
         person was shown; if the disk has moved on, FileChanged is raised. `dry_run`: only say what would happen.
         Raises NoSuchName, HistoryBroken and what Call.commit raises.
         """
+        from objstore.decisions import Request
+
         request = Request(
             action=action,
             verdicts=dict.fromkeys(units, _STATUS_OF[action]),
@@ -259,6 +211,8 @@ class Workspace:
         dry_run: bool = False,
     ) -> DecisionOutcome:
         """Take back the newest decision that was not taken back yet: every unit gets the status it had before it."""
+        from objstore.decisions import Request
+
         request = Request(
             action=Action.UNDO, who=who, on_external=on_external, expected=tuple(expected), dry_run=dry_run
         )
@@ -273,6 +227,8 @@ class Workspace:
         dry_run: bool = False,
     ) -> DecisionOutcome:
         """Make the decision again that the last undo took back, unless something else was decided since."""
+        from objstore.decisions import Request
+
         request = Request(
             action=Action.REDO, who=who, on_external=on_external, expected=tuple(expected), dry_run=dry_run
         )
@@ -290,5 +246,7 @@ class Workspace:
     # ---- inside
 
     def _outcome(self, request: Request) -> DecisionOutcome:
+        from objstore.decisions import decide
+
         outcome, self._preview = decide(self._journal, request)
         return outcome

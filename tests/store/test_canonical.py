@@ -4,8 +4,7 @@ from typing import cast
 
 import msgpack
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from objstore.canonical import Value, decode, encode
 from objstore.errors import RecordInvalid

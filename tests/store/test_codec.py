@@ -8,8 +8,7 @@ from struct import Struct
 
 import pytest
 import zstandard
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from objstore.codec import (
     MAX_BLOB,

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from objstore.errors import FormatTooNew, StoreDamaged
 from objstore.frames import (

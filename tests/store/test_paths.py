@@ -10,8 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from objstore.errors import (
     CasError,
@@ -284,8 +283,9 @@ def test_any_walk_over_links_and_dots_stays_inside(
         assert ground.read(spelt) != SECRET
     with suppress(PathError):
         canonical = ground.spot(spelt)
-        real = os.path.realpath(ground.ws / canonical)
-        assert real == str(ground.ws) or Path(real).is_relative_to(ground.ws)
+        # The last name may be a link: whoever writes looks at it, and never through it.
+        folder = ground.ws if canonical == "." else (ground.ws / canonical).parent
+        assert folder.resolve().is_relative_to(ground.ws)
         assert STORE_NAME not in canonical.split("/")
 
 
@@ -410,11 +410,11 @@ def nobody() -> Iterator[None]:
     if os.geteuid() != 0:
         yield
         return
-    os.seteuid(65534)
+    os.setresuid(65534, 65534, 0)
     try:
         yield
     finally:
-        os.seteuid(0)
+        os.setresuid(0, 0, 0)
 
 
 @pytest.fixture
@@ -481,7 +481,7 @@ def test_no_descriptor_is_left_open(ground: Ground) -> None:
     ground.link("door", "../elsewhere")
 
     def opened() -> int:
-        return len(os.listdir("/proc/self/fd" if sys.platform == "linux" else "/dev/fd"))
+        return len(list(Path("/proc/self/fd" if sys.platform == "linux" else "/dev/fd").iterdir()))
 
     before = opened()
     for path in ("a.txt", "folder/deep/../b.txt", "door/a.txt", "gone/x", "a.txt/b", "folder", "folder/.."):
@@ -521,7 +521,7 @@ def meanwhile(act: Callable[[], None]) -> Iterator[None]:
         thread.join()
 
 
-ROUNDS = 400
+ROUNDS = 2000
 
 
 def test_a_folder_swapped_for_a_link_between_check_and_use_leads_nowhere(ground: Ground) -> None:
@@ -574,7 +574,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_the_old_or_the_new_one(grou
         (ground.ws / "new").rename(ground.ws / "big")
 
     with meanwhile(replace):
-        for _ in range(ROUNDS // 4):
+        for _ in range(ROUNDS // 10):
             assert ground.read("big") in versions
 
 

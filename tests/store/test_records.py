@@ -6,8 +6,7 @@ from typing import Any
 
 import msgpack
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from objstore.canonical import decode, encode
 from objstore.errors import RecordInvalid

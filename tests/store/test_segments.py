@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from objstore.disk import Disk
 from objstore.errors import DiskFailed, DiskFull, FormatTooNew, NotAWorkspace, StoreDamaged, StoreRefuses

@@ -10,8 +10,7 @@ from typing import Final
 
 import pytest
 import zstandard
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from objstore import CallInfo, RecordInvalid, Workspace
 from objstore.codec import MAX_DEPTH, Encoding, parse_blob_header

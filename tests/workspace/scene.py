@@ -27,7 +27,7 @@ from objstore import (
     Workspace,
 )
 
-__all__ = ["Look", "Scene", "answers", "look_around"]
+__all__ = ["Look", "Scene", "deletes", "look_around", "moves", "writes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +67,19 @@ def look_around(root: Path, *, store: bool = False) -> dict[str, Look]:
     return found
 
 
-def answers(workspace: Workspace) -> tuple[object, ...]:
-    """Return what a workspace says of its history, to be compared."""
-    report = workspace.status()
-    return workspace.edits(), workspace.decisions(), report
+def writes(path: str, content: bytes, *, mode: int | None = None) -> Callable[[Call], None]:
+    """Return the change that writes a file."""
+    return lambda call: call.write(path, content, mode=mode)
+
+
+def deletes(path: str) -> Callable[[Call], None]:
+    """Return the change that deletes a file."""
+    return lambda call: call.delete(path)
+
+
+def moves(source: str, destination: str) -> Callable[[Call], None]:
+    """Return the change that moves a file."""
+    return lambda call: call.move(source, destination)
 
 
 class Scene:
@@ -86,15 +95,13 @@ class Scene:
 
     # ---- the agent
 
-    def call(self, *changes: Callable[[Call], None], conversation: str = "conv_one") -> CallOutcome:
+    def call(self, *changes: Callable[[Call], object], conversation: str = "conv_one") -> CallOutcome:
         with self.workspace.call(CallInfo(tool="test", conversation=conversation)) as call:
             for change in changes:
                 change(call)
             return call.commit()
 
-    def write(
-        self, path: str, content: bytes, *, hunks: Sequence[Hunk] | None = None, mode: int | None = None
-    ) -> Seq:
+    def write(self, path: str, content: bytes, *, hunks: Sequence[Hunk] | None = None, mode: int | None = None) -> Seq:
         outcome = self.call(lambda call: call.write(path, content, hunks=hunks, mode=mode))
         return outcome.edits[0].seq
 

@@ -108,7 +108,7 @@ class Process:
 
 
 def assert_sound(scene: Scene) -> None:
-    """The journal is whole, the files are what it says, and a replay of it from nothing says the same."""
+    """Check that the journal is whole, and that the files, and a replay from nothing, are what it says."""
     workspace = scene.workspace
     edits, decisions = workspace.edits(), workspace.decisions()
     assert [view.seq for view in edits] == list(range(1, len(edits) + 1))
@@ -180,7 +180,7 @@ def test_threads_share_one_workspace(scene: Scene) -> None:
     scene.write("f", b"".join(lines))
 
     def work(worker: int) -> list[int]:
-        seqs = []
+        seqs: list[int] = []
         for number in range(worker * 10, worker * 10 + 10):
 
             def change(call: Call, number: int = number) -> None:

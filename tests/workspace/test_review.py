@@ -27,7 +27,7 @@ from objstore import (
     Workspace,
     blob_id,
 )
-from tests.workspace.scene import Scene
+from tests.workspace.scene import Scene, moves, writes
 
 TEN = b"1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n"
 
@@ -296,12 +296,7 @@ def test_going_back_to_a_path_where_an_unrecorded_file_stands_changes_nothing(sc
 def test_two_files_trade_places_and_back(scene: Scene) -> None:
     scene.write("a", lines("A"), mode=0o600)
     scene.write("b", lines("B"), mode=0o755)
-    seqs = [
-        view.seq
-        for view in scene.call(
-            lambda call: call.move("a", "t"), lambda call: call.move("b", "a"), lambda call: call.move("t", "b")
-        ).edits
-    ]
+    seqs = [view.seq for view in scene.call(moves("a", "t"), moves("b", "a"), moves("t", "b")).edits]
     assert (scene.text("a"), scene.text("b")) == (lines("B"), lines("A"))
     assert (scene.mode("a"), scene.mode("b")) == (0o755, 0o600)
 
@@ -364,10 +359,10 @@ def test_one_decision_over_many_files_is_all_or_nothing(scene: Scene) -> None:
 def test_rejecting_a_call_takes_back_every_file_of_it(scene: Scene) -> None:
     scene.write("a", lines("a"))
     outcome = scene.call(
-        lambda call: call.move("a", "sub/a"),
-        lambda call: call.write("sub/a", lines("A")),
-        lambda call: call.write("b", lines("b")),
-        lambda call: call.write("a", lines("another")),
+        moves("a", "sub/a"),
+        writes("sub/a", lines("A")),
+        writes("b", lines("b")),
+        writes("a", lines("another")),
     )
     scene.reject(*(view.seq for view in outcome.edits))
     assert (scene.text("a"), scene.text("sub/a"), scene.text("b")) == (lines("a"), None, None)
@@ -554,9 +549,7 @@ def replaced_by_link(path: Path) -> None:
 
 
 @pytest.mark.parametrize("replace", [replaced_by_folder, replaced_by_link])
-def test_something_else_in_a_files_place_counts_as_the_file_gone(
-    scene: Scene, replace: Callable[[Path], None]
-) -> None:
+def test_something_else_in_a_files_place_counts_as_the_file_gone(scene: Scene, replace: Callable[[Path], None]) -> None:
     scene.write("f", TEN)
     edit = scene.edit("f", b"2\n", b"two\n")
     replace(scene.root / "f")
@@ -683,7 +676,9 @@ def test_a_dry_run_says_what_the_decision_then_does_and_changes_nothing(scene: S
         assert holds == (TEN.replace(b"9\n", b"nine\n") if on_external is OnExternal.KEEP else TEN)
         assert (effect.path_before, effect.path_after) == ("g", "f")
         assert scene.everything() == before
+    dry = scene.decide(Action.REJECT, edit, move, on_external=OnExternal.DISCARD, dry_run=True)
     done = scene.decide(Action.REJECT, edit, move, on_external=OnExternal.DISCARD)
+    assert isinstance(dry, Decided)
     assert isinstance(done, Decided)
     assert (done.files, done.verdicts) == (dry.files, dry.verdicts)
     assert scene.text("f") == TEN
@@ -702,7 +697,7 @@ def test_a_dry_undo_changes_nothing(scene: Scene) -> None:
 def test_hunks_that_do_not_fit_are_refused_before_anything_is_recorded(scene: Scene) -> None:
     scene.write("f", TEN)
     before = scene.everything()
-    wrong = [Hunk(0, 1, 0, 1)], [Hunk(1, 1, 1, 2)], [Hunk(90, 1, 90, 1)], []
+    wrong: tuple[list[Hunk], ...] = [Hunk(0, 1, 0, 1)], [Hunk(1, 1, 1, 2)], [Hunk(90, 1, 90, 1)], []
     for hunks in wrong:
         with pytest.raises(ValueError, match="f"):
             scene.write("f", TEN.replace(b"2\n", b"two\n"), hunks=hunks)
@@ -774,5 +769,3 @@ def test_a_move_over_the_path_of_a_rejected_file_stands_in_its_way(scene: Scene)
     move = scene.move("b", "a")
     (conflict,) = scene.refused(Action.ACCEPT, created)
     assert (conflict.kind, conflict.unit.seq, conflict.needs[0].seq) == ("path-taken", created, move)
-
-

@@ -10,12 +10,12 @@ import shutil
 import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Final
 
-from hypothesis import event, settings
-from hypothesis import strategies as st
+from hypothesis import event, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from objstore import (
@@ -41,7 +41,7 @@ from objstore import (
     blob_id,
     split_lines,
 )
-from tests.workspace.scene import look_around
+from tests.workspace.scene import Look, look_around
 
 PATHS: Final = ("a", "b", "d/c", "d/e f")
 LINES: Final = (b"x\n", b"y\n", b"x\r\n", b"\r\n", b"\n", b"a\rb\n", b"\xff\n", b"longer line\n")
@@ -82,10 +82,21 @@ class Document:
         return [Unit(view.seq, hunk) for view in self.edits for hunk in range(len(view.units))]
 
 
+@dataclass(frozen=True)
+class Made:
+    """A decision that was made."""
+
+    number: int
+    before: dict[Unit, Status]  # what was said, before it, of the units that it changed
+    after: dict[Unit, Status]
+
+
 class Step:
     """One change in a call: what is asked for, and what the model expects."""
 
-    def __init__(self, kind: str, path: str, other: str, content: bytes, mode: int | None, cut: tuple[int, int]) -> None:
+    def __init__(
+        self, kind: str, path: str, other: str, content: bytes, mode: int | None, cut: tuple[int, int]
+    ) -> None:
         self.kind = kind
         self.path = path
         self.other = other
@@ -166,8 +177,10 @@ class Histories(RuleBasedStateMachine):
         self.disk: dict[str, Stands] = {}
         self.documents: dict[DocumentId, Document] = {}
         self.statuses: dict[Unit, Status] = {}
-        self.decided: list[tuple[int, dict[Unit, Status]]] = []  # standing decisions, and what was so before them
+        self.decided: list[Made] = []  # decisions that stand
+        self.undone: list[tuple[Made, int]] = []  # those taken back, each with the number of its undo
         self.decisions = 0
+        self.made: Made | None = None  # the last decision
         self.states: dict[bytes, bytes] = {}  # every content that was ever recorded, by its name
         self.known: dict[tuple[DocumentId, int, frozenset[Unit]], tuple[str, Stands | None]] = {}
 
@@ -181,7 +194,7 @@ class Histories(RuleBasedStateMachine):
 
     @initialize(content=texts, edits=st.lists(st.tuples(texts, st.integers(0, 6), st.integers(0, 3)), max_size=5))
     def begin(self, content: bytes, edits: list[tuple[bytes, int, int]]) -> None:
-        """A file that the agent finds, and works on."""
+        """Let the agent find a file, and work on it."""
         self.write_by_hand("a", b"x\ny\nz\n" + content)
         for text, start, count in edits:
             self.edit("a", text, (start, count))
@@ -216,7 +229,7 @@ class Histories(RuleBasedStateMachine):
         before, after = self.stands(edit.before), self.stands(edit.after)
         document = self.documents.get(edit.document)
         if document is None:
-            assert edit.document == edit.seq
+            assert int(edit.document) == int(edit.seq)
             document = self.documents[edit.document] = Document(source, before, source, before)
         assert document.recorded == before
         assert before is None or document.path == source
@@ -294,7 +307,7 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: self.statuses)
     @rule(data=st.data())
     def toggle_twice(self, data: st.DataObject) -> None:
-        """What was rejected and accepted again is what it was, to the byte."""
+        """Reject and accept: what it was, to the byte."""
         units = [unit for unit in self.some_units(data) if self.statuses[unit] is not Status.REJECTED]
         if self.clean() and units:
             before = dict(self.disk)
@@ -306,7 +319,7 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: self.statuses)
     @rule(data=st.data())
     def accept_what_is_live(self, data: st.DataObject) -> None:
-        """What is live already can't be in the way of anything."""
+        """Accept what is live already: it can't be in the way of anything."""
         units = [unit for unit in self.some_units(data) if self.statuses[unit] is not Status.REJECTED]
         if self.clean() and units:
             for action in (Action.RESET, Action.ACCEPT):
@@ -327,46 +340,64 @@ class Histories(RuleBasedStateMachine):
             Action.REJECT: Status.REJECTED,
             Action.RESET: Status.PENDING,
         }[action]
-        return self.judged(
+        outcome = self.judged(
             dict.fromkeys(units, wanted),
-            lambda dry: self.workspace.decide(action, units, cascade=cascade, on_external=on_external, dry_run=dry),
+            partial(self.workspace.decide, action, units, cascade=cascade, on_external=on_external),
             cascade=cascade and action is Action.REJECT,
             on_external=on_external,
         )
+        if isinstance(outcome, Decided):
+            assert self.made is not None
+            self.decided.append(self.made)
+            self.undone.clear()
+        return outcome
 
     @rule(on_external=answers)
     def undo(self, on_external: OnExternal) -> None:
-        number, before = self.decided[-1] if self.decided else (0, {})
-        outcome = self.judged(
-            before, lambda dry: self.workspace.undo(on_external=on_external, dry_run=dry), on_external=on_external
-        )
+        wanted = self.decided[-1].before if self.decided else {}
+        outcome = self.judged(wanted, partial(self.workspace.undo, on_external=on_external), on_external=on_external)
         if not self.decided:
             assert isinstance(outcome, NothingToDo)
         if isinstance(outcome, Decided):
-            self.decided.pop()  # the undo itself is none to be taken back
-            assert self.decided.pop() == (number, before)
-            assert self.workspace.decisions()[-1].decision.takes_back == number
+            assert self.workspace.decisions()[-1].decision.takes_back == self.decided[-1].number
+            self.undone.append((self.decided.pop(), outcome.number))
+
+    @rule(on_external=answers)
+    def redo(self, on_external: OnExternal) -> None:
+        wanted = self.undone[-1][0].after if self.undone else {}
+        outcome = self.judged(wanted, partial(self.workspace.redo, on_external=on_external), on_external=on_external)
+        if not self.undone:
+            assert isinstance(outcome, NothingToDo)
+        if isinstance(outcome, Decided):
+            assert self.workspace.decisions()[-1].decision.takes_back == self.undone[-1][1]
+            self.decided.append(self.undone.pop()[0])
 
     def judged(
         self,
         wanted: dict[Unit, Status],
-        decide: Callable[[bool], DecisionOutcome],
+        decide: Callable[..., DecisionOutcome],
         *,
         cascade: bool = False,
         on_external: OnExternal,
     ) -> DecisionOutcome | None:
         """Make a decision, and hold what it says and does against the model. None: a file stood in the way."""
-        concerned = {document for document in self.documents if any(u in wanted for u in self.documents[document].units())}
+        concerned = {
+            name for name, document in self.documents.items() if not wanted.keys().isdisjoint(document.units())
+        }
         external = {document: change for document, change in self.external().items() if document in concerned}
         before = self.everything()
+        in_the_way = ""
+        dry = outcome = None
         try:
-            dry = decide(True)
+            dry = decide(dry_run=True)
             assert self.everything() == before
-            outcome = decide(False)
+            outcome = decide(dry_run=False)
         except FileExists as error:
+            in_the_way = error.path
+        if dry is None or outcome is None:
             # Only a file that nobody recorded can stand in the way without being a conflict or an external change.
             recorded = {d.path for d in self.documents.values() if d.recorded is not None}
-            assert error.path in self.disk.keys() - recorded
+            assert in_the_way in self.disk.keys() - recorded
             assert self.everything() == before
             return None
         assert type(dry) is type(outcome)
@@ -396,9 +427,7 @@ class Histories(RuleBasedStateMachine):
                 self.take_in(outcome, wanted, cascade=cascade, on_external=on_external)
         return outcome
 
-    def take_in(
-        self, outcome: Decided, wanted: dict[Unit, Status], *, cascade: bool, on_external: OnExternal
-    ) -> None:
+    def take_in(self, outcome: Decided, wanted: dict[Unit, Status], *, cascade: bool, on_external: OnExternal) -> None:
         """Follow a decision, and check that it did what it says, and nothing else."""
         before_disk = self.looks()
         for view in outcome.external:
@@ -422,7 +451,7 @@ class Histories(RuleBasedStateMachine):
         self.statuses |= given
         self.decisions += 1
         assert outcome.number == self.decisions
-        self.decided.append((outcome.number, was))
+        self.made = Made(outcome.number, was, given)
         # The files: what the effects say, and nothing else.
         now = dict(self.disk)
         for effect in outcome.files:
@@ -470,7 +499,7 @@ class Histories(RuleBasedStateMachine):
                 self.check_states()
 
     def rebuild(self) -> None:
-        """The index says the same when it is made anew."""
+        """Make the index anew: it says the same."""
         said = self.workspace.edits(), self.workspace.decisions(), self.workspace.status()
         self.workspace.close()
         for path in (self.root / ".cas").glob("index*"):
@@ -496,9 +525,7 @@ class Histories(RuleBasedStateMachine):
 
     def the_disk_is_what_was_written(self) -> None:
         found = {
-            path: Stands(look.content, look.mode)
-            for path, look in self.looks().items()
-            if look.kind == stat.S_IFREG
+            path: Stands(look.content, look.mode) for path, look in self.looks().items() if look.kind == stat.S_IFREG
         }
         assert found == self.disk
 
@@ -547,7 +574,7 @@ class Histories(RuleBasedStateMachine):
         return sorted((view for d in self.documents.values() for view in d.edits), key=lambda view: view.seq)
 
     def remember(self, name: DocumentId) -> None:
-        """A file is a function of its edits and of which of them are live."""
+        """Check that a file is a function of its edits and of which of them are live."""
         document = self.documents[name]
         dead = frozenset(unit for unit in document.units() if self.statuses[unit] is Status.REJECTED)
         state = (document.path if document.recorded is not None else "", document.recorded)
@@ -580,7 +607,7 @@ class Histories(RuleBasedStateMachine):
         self.states[blob] = content
         return Stands(content, mode)
 
-    def looks(self) -> dict[str, object]:
+    def looks(self) -> dict[str, Look]:
         return {p: look for p, look in look_around(self.root).items() if not p.startswith(".git") and p != "d"}
 
     def everything(self) -> tuple[object, ...]:

@@ -1,0 +1,118 @@
+"""Outcomes: what surfaces ask for and what came of it, conflicts among it, as plain values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from objstore.ids import BlobId
+from objstore.records import Action, DocumentId, Origin, Status, Unit
+from objstore.views import EditView, ExternalChange
+
+__all__ = [
+    "CallInfo",
+    "CallOutcome",
+    "Conflict",
+    "Conflicted",
+    "Decided",
+    "DecisionOutcome",
+    "ExternalChanges",
+    "FileEffect",
+    "NothingToDo",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallInfo:
+    """Who asks for a change, and as part of what."""
+
+    tool: str
+    conversation: str = ""  # "": a new conversation
+    origin: Origin = Origin.AGENT
+    notes: Mapping[str, str] = field(default_factory=dict)  # agent, client, model, prompt, …
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallOutcome:
+    """What a tracked call recorded and did."""
+
+    conversation: str
+    new_conversation: bool
+    call: int  # position in the conversation
+    edits: tuple[EditView, ...]  # the call's own; () when it changed nothing
+    external: tuple[EditView, ...]  # changes nobody had recorded, found and recorded first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileEffect:
+    """What a decision does, or would do, to one file on disk."""
+
+    document: DocumentId
+    path_before: str | None  # None: no file
+    before: BlobId | None
+    mode_before: int
+    path_after: str | None
+    after: BlobId | None
+    mode_after: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict:
+    """Why a set of live edits has no text: one hunk, and what it needs."""
+
+    kind: str  # missing-target, both-changed, surroundings-gone, text-returned-inside, path-taken
+    unit: Unit
+    needs: tuple[Unit, ...]
+    path: str
+    line: int  # 1-based, in the text as it stands; 0: the file as a whole
+    removed: bytes  # the lines that the hunk took out
+    inserted: bytes  # the lines that it put in
+
+    def __str__(self) -> str:
+        who = f"edit {self.unit.seq}" + (f" hunk {self.unit.hunk}" if self.unit.hunk else "")
+        needs = ", ".join(str(seq) for seq in sorted({unit.seq for unit in self.needs}))
+        where = f"{self.path}:{self.line}" if self.line else self.path
+        match self.kind:
+            case "both-changed":
+                return f"{who} and edit {needs} both change the same lines ({where})"
+            case "path-taken":
+                return f"{who} puts a file where edit {needs} has put another ({where})"
+            case "text-returned-inside":
+                return f"{who} was made without text that edit {needs} decides on ({where})"
+            case "surroundings-gone":
+                return f"{who} stands between lines that edit {needs} decides on ({where})"
+            case _:
+                return f"{who} needs edit {needs} ({where})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """The decision holds: on disk and in the journal (or would, if it was a dry run)."""
+
+    action: Action
+    number: int  # of the decision; 0: a dry run
+    verdicts: tuple[tuple[Unit, Status], ...]  # units whose status changed
+    cascaded: tuple[Unit, ...]  # those among them that were not named, but needed something that was
+    files: tuple[FileEffect, ...]  # files whose bytes, mode or path change; () when only statuses do
+    external: tuple[EditView, ...]  # changes nobody had recorded, recorded first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflicted:
+    """The decision was refused and nothing changed: these edits can't be live without those."""
+
+    conflicts: tuple[Conflict, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExternalChanges:
+    """Files have changed on disk since the last recorded state; nothing was done about the decision."""
+
+    changes: tuple[ExternalChange, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NothingToDo:
+    """Every unit named has the wanted status already."""
+
+
+DecisionOutcome: TypeAlias = Decided | Conflicted | ExternalChanges | NothingToDo

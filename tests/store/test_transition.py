@@ -1,0 +1,397 @@
+"""A transition: files go from recorded states to recorded states, all or none, and nobody else's bytes are lost."""
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import pytest
+
+from objstore.disk import Disk
+from objstore.errors import (
+    CallAborted,
+    CasError,
+    DiskFailed,
+    FileChanged,
+    FileExists,
+    PathIsDirectory,
+    PathIsSymlink,
+    PathNotRegular,
+    PermissionRefused,
+)
+from objstore.ids import BlobId, blob_id
+from objstore.paths import Tree
+from objstore.records import FileState
+from objstore.transition import Step, Transition, disk_state
+from tests.store.countdown import CountdownDisk, broken_disk
+from tests.store.scenes import Files, files
+from tests.store.test_paths import nobody
+
+State: TypeAlias = tuple[bytes, int] | None
+
+
+class Desk:
+    """A folder of files, and the blobs that steps speak of."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        (root / ".cas").mkdir()
+        (root / ".cas").chmod(0o777)
+        self._scratch = os.open(root / ".cas", os.O_RDONLY | os.O_DIRECTORY)
+        self.tree = Tree(root)
+        self._blobs: dict[BlobId, bytes] = {}
+
+    def close(self) -> None:
+        self.tree.close()
+        os.close(self._scratch)
+
+    def put(self, path: str, content: bytes, mode: int = 0o644) -> Path:
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_bytes(content)
+        (self.root / path).chmod(mode)
+        return self.root / path
+
+    def state(self, state: State) -> FileState | None:
+        if state is None:
+            return None
+        name = blob_id(state[0])
+        self._blobs[name] = state[0]
+        return FileState(blob=name, mode=state[1])
+
+    def step(self, path: str, before: State, after: State, moved_from: str | None = None) -> Step:
+        return Step(
+            path=path.encode(),
+            before=self.state(before),
+            after=self.state(after),
+            moved_from=None if moved_from is None else moved_from.encode(),
+        )
+
+    def run(
+        self,
+        *steps: Step,
+        disk: Disk | None = None,
+        looked: Mapping[bytes, os.stat_result] | None = None,
+        between: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Prepare and run; `between` happens after the check and before anything changes."""
+        with Transition(
+            self.tree, disk or Disk(), steps, self._blobs.__getitem__, scratch=self._scratch, looked=looked
+        ) as transition:
+            transition.prepare()
+            between()
+            transition.run()
+
+    @property
+    def files(self) -> Files:
+        return files(self.root)
+
+    @property
+    def staged(self) -> list[str]:
+        return [path.name for path in self.root.rglob(".cas-*")]
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    desk = Desk(tmp_path)
+    yield desk
+    assert desk.staged == []
+    desk.close()
+
+
+ONE: Final = (b"one\n", 0o644)
+TWO: Final = (b"two\n", 0o644)
+TOOL: Final = (b"two\n", 0o755)
+
+
+# ---- what it does
+
+
+def test_a_file_is_created_with_its_folders_and_its_mode(desk: Desk) -> None:
+    desk.run(desk.step("new/folder/a", None, TOOL), desk.step("new/folder/b", None, ONE), desk.step("c", None, ONE))
+    assert desk.files == {"new/folder/a": TOOL, "new/folder/b": ONE, "c": ONE}
+
+
+def test_a_file_is_replaced(desk: Desk) -> None:
+    desk.put("a", *ONE)
+    desk.run(desk.step("a", ONE, TWO))
+    assert desk.files == {"a": TWO}
+
+
+def test_a_change_of_mode_alone_touches_no_byte(desk: Desk) -> None:
+    path = desk.put("a", *TWO)
+    before = path.stat()
+    desk.run(desk.step("a", TWO, TOOL))
+    assert desk.files == {"a": TOOL}
+    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_bits_that_the_mask_would_take_are_kept(desk: Desk) -> None:
+    desk.put("a", b"one\n", 0o666)
+    desk.run(desk.step("a", (b"one\n", 0o666), (b"two\n", 0o777)), desk.step("b", None, (b"b", 0o666)))
+    assert desk.files == {"a": (b"two\n", 0o777), "b": (b"b", 0o666)}
+
+
+def test_a_file_is_deleted(desk: Desk) -> None:
+    desk.put("a", *ONE)
+    desk.put("b", *ONE)
+    desk.run(desk.step("a", ONE, None))
+    assert desk.files == {"b": ONE}
+
+
+def test_a_file_that_is_moved_stays_the_very_file(desk: Desk) -> None:
+    inode = desk.put("a", *ONE).stat().st_ino
+    desk.run(desk.step("a", ONE, None), desk.step("folder/b", None, ONE, moved_from="a"))
+    assert desk.files == {"folder/b": ONE}
+    assert (desk.root / "folder" / "b").stat().st_ino == inode
+
+
+def test_files_may_trade_places(desk: Desk) -> None:
+    desk.put("a", *ONE)
+    desk.put("b", *TOOL)
+    desk.run(desk.step("a", ONE, TOOL), desk.step("b", TOOL, ONE))
+    assert desk.files == {"a": TOOL, "b": ONE}
+
+
+def test_a_step_that_changes_nothing_touches_nothing(desk: Desk) -> None:
+    before = desk.put("a", *ONE).stat()
+    disk = CountdownDisk(None)
+    desk.run(desk.step("a", ONE, ONE), disk=disk)
+    assert disk.done == []
+    assert (desk.root / "a").stat() == before
+
+
+def test_the_other_names_of_a_file_keep_showing_its_bytes(desk: Desk) -> None:
+    path = desk.put("a", *ONE)
+    (desk.root / "same").hardlink_to(path)
+    for content in (b"much longer than before\n", b"", b"x"):
+        before = path.read_bytes()
+        desk.run(desk.step("a", (before, 0o644), (content, 0o644)))
+        assert desk.files == {"a": (content, 0o644), "same": (content, 0o644)}
+        assert (desk.root / "same").samefile(path)
+
+
+def test_only_the_files_that_are_named_are_touched(desk: Desk) -> None:
+    desk.put("a", *ONE)
+    others = [desk.put(name, *ONE) for name in ("b", ".git/config", "folder/c")]
+    before = [path.stat() for path in others]
+    desk.run(desk.step("a", ONE, TWO))
+    assert [path.stat() for path in others] == before
+
+
+def test_the_log_comes_between_what_can_fail_and_what_shows(desk: Desk) -> None:
+    desk.put("a", *ONE)
+    seen: list[Files] = []
+    disk = CountdownDisk(None)
+    desk.run(desk.step("a", ONE, TWO), disk=disk, between=lambda: seen.append(desk.files))
+    assert seen == [{"a": ONE}]
+    assert disk.done == ["stage", "exchange", "unlink"]
+
+
+def test_where_names_cannot_be_exchanged_the_file_is_renamed_over(desk: Desk) -> None:
+    class WithoutExchange(Disk):
+        def exchange(self, source_directory: int, source: str, directory: int, name: str) -> bool:
+            del source_directory, source, directory, name
+            return False
+
+    desk.put("a", *ONE)
+    desk.run(desk.step("a", ONE, TWO), disk=WithoutExchange())
+    assert desk.files == {"a": TWO}
+
+
+# ---- what it refuses, with nothing changed
+
+
+@pytest.mark.parametrize(
+    ("prepare", "error"),
+    [
+        (lambda desk: desk.put("a", b"other\n"), FileChanged),
+        (lambda desk: desk.root, FileChanged),
+        (lambda desk: (desk.root / "a").symlink_to("b"), PathIsSymlink),
+        (lambda desk: (desk.root / "a").mkdir(), PathIsDirectory),
+        (lambda desk: os.mkfifo(desk.root / "a"), PathNotRegular),
+    ],
+    ids=["other bytes", "no file", "link", "folder", "FIFO"],
+)
+def test_a_file_that_is_not_as_recorded_is_left_as_it_is(
+    desk: Desk, prepare: Callable[[Desk], object], error: type[CasError]
+) -> None:
+    desk.put("b", *ONE)
+    prepare(desk)
+    names = sorted(path.name for path in desk.root.iterdir())
+    with pytest.raises(error):
+        desk.run(desk.step("b", ONE, TWO), desk.step("a", ONE, TWO))
+    assert sorted(path.name for path in desk.root.iterdir()) == names
+    assert (desk.root / "b").read_bytes() == b"one\n"
+
+
+@pytest.mark.parametrize("stands", [lambda path: path.write_bytes(b"mine\n"), lambda path: path.mkdir()])
+def test_nothing_is_created_where_something_stands(desk: Desk, stands: Callable[[Path], object]) -> None:
+    stands(desk.root / "a")
+    with pytest.raises(FileExists):
+        desk.run(desk.step("a", None, ONE))
+
+
+def test_a_folder_that_has_become_a_link_is_refused(desk: Desk) -> None:
+    desk.put("other/a", *ONE)
+    (desk.root / "folder").symlink_to("other")
+    with pytest.raises(FileChanged):
+        desk.run(desk.step("folder/a", ONE, TWO))
+    assert desk.files == {"other/a": ONE}
+
+
+def test_a_file_that_was_touched_since_it_was_looked_at_is_refused(desk: Desk) -> None:
+    path = desk.put("a", *ONE)
+    looked = path.stat()
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(FileChanged):
+        desk.run(desk.step("a", ONE, TWO), looked={b"a": looked})
+    assert desk.files == {"a": ONE}
+
+
+@pytest.mark.parametrize("locked", ["file", "folder"])
+def test_what_may_not_be_written_is_refused_as_such(desk: Desk, locked: str) -> None:
+    desk.root.chmod(0o755)
+    path = desk.put("folder/a", b"one\n", 0o444 if locked == "file" else 0o666)
+    path.parent.chmod(0o777 if locked == "file" else 0o555)
+    before = (b"one\n", stat.S_IMODE(path.stat().st_mode))
+    with nobody(), pytest.raises(PermissionRefused):
+        desk.run(desk.step("folder/a", before, (b"two\n", before[1])))
+    assert desk.files == {"folder/a": before}
+
+
+# ---- what comes between the look and the change
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda path: path.write_bytes(b"mine\n"),
+        lambda path: path.unlink(),
+        lambda path: (path.parent / "mine").rename(path),
+        lambda path: (path.unlink(), path.symlink_to("b")),
+    ],
+    ids=["written", "deleted", "replaced", "made a link"],
+)
+def test_what_somebody_else_does_to_a_file_meanwhile_is_kept(desk: Desk, act: Callable[[Path], object]) -> None:
+    desk.put("b", *ONE)
+    path = desk.put("a", *ONE)
+    desk.put("mine", b"mine\n")
+    theirs: list[tuple[Files, bool]] = []
+
+    def between() -> None:
+        act(path)
+        theirs.append((desk.files, path.is_symlink()))
+
+    with pytest.raises(CallAborted):
+        desk.run(desk.step("b", ONE, TWO), desk.step("a", ONE, TWO), between=between)
+    assert (desk.files, path.is_symlink()) == theirs[0]
+
+
+def test_a_file_that_appears_meanwhile_is_kept(desk: Desk) -> None:
+    desk.put("b", *ONE)
+    with pytest.raises(CallAborted):
+        desk.run(desk.step("b", ONE, TWO), desk.step("z", None, ONE), between=lambda: desk.put("z", b"mine\n"))
+    assert desk.files == {"b": ONE, "z": (b"mine\n", 0o644)}
+
+
+def test_bytes_written_just_before_the_exchange_go_back(desk: Desk) -> None:
+    path = desk.put("a", *ONE)
+
+    class Overtaken(Disk):
+        """Somebody writes to the file after the last look at it."""
+
+        overtaken = False
+
+        def exchange(self, source_directory: int, source: str, directory: int, name: str) -> bool:
+            if not self.overtaken:
+                path.write_bytes(b"mine, in the last moment\n")
+            self.overtaken = True
+            return super().exchange(source_directory, source, directory, name)
+
+    with pytest.raises(CallAborted):
+        desk.run(desk.step("a", ONE, TWO), disk=Overtaken())
+    assert desk.files == {"a": (b"mine, in the last moment\n", 0o644)}
+
+
+# ---- failures on the way
+
+
+def everything(desk: Desk) -> tuple[Step, ...]:
+    desk.put("a", *ONE)
+    desk.put("dead", *TOOL)
+    desk.put("old", *TWO)
+    desk.put("mode", *TWO)
+    return (
+        desk.step("a", ONE, TOOL),
+        desk.step("dead", TOOL, None),
+        desk.step("old", TWO, None),
+        desk.step("new/place", None, TWO, moved_from="old"),
+        desk.step("made/here", None, ONE),
+        desk.step("mode", TWO, TOOL),
+    )
+
+
+DONE: Files = {
+    "a": (b"two\n", 0o755),
+    "new/place": (b"two\n", 0o644),
+    "made/here": (b"one\n", 0o644),
+    "mode": (b"two\n", 0o755),
+}
+
+
+def test_everything_at_once_is_done(desk: Desk) -> None:
+    desk.run(*everything(desk))
+    assert desk.files == DONE
+
+
+def test_whatever_fails_everything_is_as_before(tmp_path: Path) -> None:
+    step = 0
+    while True:
+        (tmp_path / str(step)).mkdir()
+        desk = Desk(tmp_path / str(step))
+        steps, before = everything(desk), desk.files
+        disk = CountdownDisk(step, broken_disk, lasting=False)
+        try:
+            desk.run(*steps, disk=disk)
+        except (CallAborted, DiskFailed):
+            assert desk.files == before, disk.done
+        else:
+            assert desk.files == DONE
+        assert desk.staged == [], disk.done
+        desk.close()
+        if disk.failed is None:
+            break
+        step += 1
+    assert step > len(steps)
+
+
+def test_a_file_that_is_not_what_was_written_is_no_success(desk: Desk) -> None:
+    class Forgetful(Disk):
+        """A disk that says that it has written, and has not."""
+
+        def stage(self, directory: int, content: bytes, like: os.stat_result | None, mode: int, name: str) -> str:
+            return super().stage(directory, content[:-1], like, mode, name)
+
+    desk.put("a", *ONE)
+    with pytest.raises(CallAborted):
+        desk.run(desk.step("a", ONE, TWO), disk=Forgetful())
+
+
+# ---- looking
+
+
+def test_what_stands_at_a_path_is_told_as_a_state(desk: Desk) -> None:
+    desk.put("a", *TOOL)
+    found = disk_state(desk.tree, b"a")
+    assert found is not None
+    assert found[0] == desk.state(TOOL)
+    assert disk_state(desk.tree, b"gone") is None
+    assert disk_state(desk.tree, b"no/folder/here") is None
+
+
+def test_a_link_is_not_a_state(desk: Desk) -> None:
+    desk.put("a", *ONE)
+    (desk.root / "link").symlink_to("a")
+    with pytest.raises(PathIsSymlink):
+        disk_state(desk.tree, b"link")

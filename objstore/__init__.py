@@ -73,11 +73,10 @@ if TYPE_CHECKING:
     from objstore.paths import (
         DirectoryEntry as DirectoryEntry,
     )
-    from objstore.records import (
+    from objstore.records import Decision as Decision, Edit as Edit
+    from objstore.terms import (
         Action as Action,
-        Decision as Decision,
         DocumentId as DocumentId,
-        Edit as Edit,
         FileState as FileState,
         Operation as Operation,
         Origin as Origin,
@@ -156,10 +155,12 @@ _HOMES: Final = {
     ),
     "paths": ("DirectoryEntry",),
     "records": (
-        "Action",
         "Decision",
-        "DocumentId",
         "Edit",
+    ),
+    "terms": (
+        "Action",
+        "DocumentId",
         "FileState",
         "Operation",
         "Origin",

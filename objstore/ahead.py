@@ -12,8 +12,9 @@ from objstore.codec import parse_blob_header
 from objstore.frames import FrameKind
 from objstore.ids import BlobId, RecordId
 from objstore.index import BlobPlace, Chained, Tip
-from objstore.records import Edit, Operation, Seq
+from objstore.records import Edit
 from objstore.segments import Group, Place
+from objstore.terms import Operation, Seq
 
 __all__ = ["Ahead"]
 

@@ -21,8 +21,9 @@ from objstore.journal import Journal
 from objstore.lines import is_closed
 from objstore.outcomes import CallInfo, CallOutcome
 from objstore.paths import Found, Spot
-from objstore.records import DocumentId, Edit, FileState, Operation, Origin, Seq, Status
+from objstore.records import Edit
 from objstore.store import Batch, now
+from objstore.terms import DocumentId, FileState, Operation, Origin, Seq, Status
 from objstore.transition import Step, state_at
 from objstore.unified import is_binary
 from objstore.views import Content, EditView

@@ -9,9 +9,10 @@ from objstore.history import decisions, edit
 from objstore.ids import BlobId
 from objstore.journal import Journal
 from objstore.outcomes import Conflicted, Decided, DecisionOutcome, ExternalChanges, NothingToDo
-from objstore.records import Action, Decision, Status, Unit
+from objstore.records import Decision
 from objstore.review import Planner
 from objstore.store import Batch
+from objstore.terms import Action, Status, Unit
 from objstore.views import ExternalChange, OnExternal
 
 __all__ = ["Request", "decide"]

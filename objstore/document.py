@@ -12,7 +12,8 @@ from typing import Generic, TypeVar
 from objstore.errors import HistoryBroken
 from objstore.ids import BlobId
 from objstore.outcomes import Conflict
-from objstore.records import Decision, DocumentId, Edit, Operation, Seq, Status, Unit
+from objstore.records import Decision, Edit
+from objstore.terms import DocumentId, Operation, Seq, Status, Unit
 from objstore.weave import UnitIndex, Weave, WeaveConflict
 
 __all__ = ["Document", "Standing"]

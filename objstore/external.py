@@ -7,7 +7,7 @@ from typing import Final
 from objstore.index import Tip
 from objstore.journal import Journal
 from objstore.paths import Found
-from objstore.records import FileState
+from objstore.terms import FileState
 from objstore.transition import file_at
 from objstore.views import ExternalChange
 

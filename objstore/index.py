@@ -17,8 +17,9 @@ from objstore.codec import parse_blob_header
 from objstore.errors import DiskFailed, DiskFull, RecordInvalid, StoreDamaged, StoreLocked
 from objstore.frames import FrameKind
 from objstore.ids import BlobId, RecordId, record_id
-from objstore.records import Decision, DocumentId, Edit, FileState, Record, Seq, Status, Unit, Void, decode_record
+from objstore.records import Decision, Edit, Record, Void, decode_record
 from objstore.segments import Group, Log, Place
+from objstore.terms import DocumentId, FileState, Seq, Status, Unit
 
 __all__ = ["BlobPlace", "Chained", "EditRow", "Index", "Tip", "index_errors"]
 

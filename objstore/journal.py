@@ -18,9 +18,10 @@ from objstore.files import Files
 from objstore.frames import FrameKind
 from objstore.index import index_errors
 from objstore.paths import STORE_NAME, Tree, is_store
-from objstore.records import Decision, Edit, FileState, Origin, Record, Void, decode_record
+from objstore.records import Decision, Edit, Record, Void, decode_record
 from objstore.segments import Group, Place
 from objstore.store import Batch, Store, create_store, now
+from objstore.terms import FileState, Origin
 from objstore.transition import Step, Transition, disk_state
 from objstore.writerlock import WriterLock
 

@@ -9,7 +9,8 @@ from objstore.errors import AmbiguousName, FileMissing, NoSuchName, PathInvalid,
 from objstore.ids import BlobId, hex_prefix_bounds
 from objstore.index import EditRow
 from objstore.journal import Journal
-from objstore.records import Edit, Seq, Unit
+from objstore.records import Edit
+from objstore.terms import Seq, Unit
 from objstore.views import State
 
 __all__ = ["find_blob", "find_conversation", "find_state", "find_units", "recorded_path"]

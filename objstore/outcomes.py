@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from objstore.ids import BlobId
-from objstore.records import Action, DocumentId, Origin, Status, Unit
+from objstore.terms import Action, DocumentId, Origin, Status, Unit
 from objstore.views import EditView, ExternalChange
 
 __all__ = [

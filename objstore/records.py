@@ -6,97 +6,29 @@ A record is immutable and names the record before it, so the journal is a hash c
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, NewType, TypeAlias, TypeVar, assert_never
+from typing import Final, TypeAlias, TypeVar, assert_never
 
 from objstore.canonical import Value, encode, unpack
 from objstore.errors import RecordInvalid
 from objstore.hunks import Hunk
 from objstore.ids import HASH_SIZE, BlobId, RecordId
+from objstore.terms import Action, DocumentId, FileState, Operation, Origin, Seq, Status, Unit
 
 __all__ = [
-    "Action",
     "Decision",
-    "DocumentId",
     "Edit",
-    "FileState",
-    "Operation",
-    "Origin",
     "Record",
-    "Seq",
-    "Status",
-    "Unit",
     "Void",
     "Written",
     "decode_record",
     "encode_record",
 ]
 
-Seq = NewType("Seq", int)
-"""Number of an edit in its workspace, from 1, never used twice."""
-
-DocumentId = NewType("DocumentId", int)
-"""Name of a file's lineage: the number of the edit that introduced it."""
-
 Choice = TypeVar("Choice", bound=StrEnum)
 
 MAX_INT: Final = 2**63 - 1
 MAX_MODE: Final = 0o7777
 MAX_TEXT: Final = 65536
-
-
-class Operation(StrEnum):
-    """What an edit does to its file."""
-
-    CREATE = "create"
-    REPLACE = "replace"
-    EDIT = "edit"
-    DELETE = "delete"
-    MOVE = "move"
-
-
-class Origin(StrEnum):
-    """Who made a change."""
-
-    AGENT = "agent"  # a tool call
-    EXTERNAL = "external"  # nobody recorded it: it was found on disk
-    PERSON = "person"  # the `cas` command, on a person's word
-
-
-class Status(StrEnum):
-    """What a reviewer has said of an edit or a hunk. Pending and accepted ones are live."""
-
-    PENDING = "pending"
-    ACCEPTED = "accepted"
-    REJECTED = "rejected"
-
-
-class Action(StrEnum):
-    """What a reviewer did."""
-
-    ACCEPT = "accept"
-    REJECT = "reject"
-    RESET = "reset"
-    UNDO = "undo"
-    REDO = "redo"
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Unit:
-    """The smallest thing that can be decided: hunk `hunk` of edit `seq`; hunk 0 is the edit's whole-file part."""
-
-    seq: Seq
-    hunk: int
-
-    def __str__(self) -> str:
-        return f"{self.seq}:{self.hunk}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileState:
-    """What stands at a path: bytes by name, and permission bits."""
-
-    blob: BlobId
-    mode: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,9 @@ from objstore.ids import blob_id
 from objstore.index import Tip
 from objstore.journal import Journal
 from objstore.outcomes import Conflict, Conflicted, FileEffect
-from objstore.records import Action, Decision, DocumentId, Edit, FileState, Seq, Status, Unit, Written
+from objstore.records import Decision, Edit, Written
 from objstore.store import Batch, now
+from objstore.terms import Action, DocumentId, FileState, Seq, Status, Unit
 from objstore.transition import Step, file_at
 from objstore.views import ExternalChange, OnExternal
 

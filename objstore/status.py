@@ -9,7 +9,7 @@ from objstore.errors import CasError
 from objstore.external import found_changes
 from objstore.index import Tip
 from objstore.journal import Journal
-from objstore.records import Status
+from objstore.terms import Status
 from objstore.transition import disk_state
 from objstore.views import ExternalChange, PendingGroup, StatusReport
 

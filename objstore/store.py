@@ -14,8 +14,9 @@ from objstore.errors import BlobMissing, NotAWorkspace, RecordInvalid, StoreDama
 from objstore.frames import FrameKind
 from objstore.ids import BlobId, RecordId, blob_id, record_id
 from objstore.index import BlobPlace, Chained, Index, Tip
-from objstore.records import Record, Seq, decode_record, encode_record
+from objstore.records import Record, decode_record, encode_record
 from objstore.segments import Group, Log, Place, create_log
+from objstore.terms import Seq
 
 __all__ = ["Batch", "Store", "create_store"]
 

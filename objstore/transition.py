@@ -33,7 +33,7 @@ from objstore.errors import (
 )
 from objstore.ids import BlobId, blob_id
 from objstore.paths import Found, Spot, Tree, look_at, open_folder, read_at
-from objstore.records import FileState
+from objstore.terms import FileState
 
 __all__ = ["Step", "Transition", "disk_state", "file_at", "state_at"]
 

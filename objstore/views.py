@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from objstore.ids import BlobId, RecordId
-from objstore.records import Decision, DocumentId, Edit, Seq, Status
+from objstore.records import Decision, Edit
+from objstore.terms import DocumentId, Seq, Status
 
 __all__ = [
     "Content",

@@ -12,7 +12,7 @@ from objstore.errors import ConversationReserved, PermissionRefused
 from objstore.external import EXTERNAL_CONVERSATION
 from objstore.journal import Journal, create_workspace, find_root
 from objstore.paths import MAX_FILE, Tree
-from objstore.records import Action, Status
+from objstore.terms import Action, Status
 from objstore.views import EditFilter, OnExternal
 
 # What only some methods need is imported in them: `cas status` must not wait for the review core to load.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from objstore.files import Files
     from objstore.ids import BlobId
     from objstore.outcomes import CallInfo, DecisionOutcome, FileEffect
-    from objstore.records import Unit
+    from objstore.terms import Unit
     from objstore.views import Content, DecisionView, EditView, ExternalChange, State, StatusReport
 
 __all__ = ["Workspace"]

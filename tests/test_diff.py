@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from objstore.diff import Hunk, Span, diff_lines, hunks_fit, hunks_from_spans, split_lines
 from objstore.hunks import inserted_texts

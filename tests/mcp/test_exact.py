@@ -1,8 +1,7 @@
 """Exact-string edits: what they replace, what they leave, and how they refuse."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from mcptools.exact import (
     AmbiguousString,

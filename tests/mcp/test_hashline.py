@@ -1,8 +1,7 @@
 """Hashline tags are FNV-1a, and depend on what a line says only."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from mcptools.hashline import hashline, line_tag
 

@@ -3,8 +3,7 @@
 from contextlib import suppress
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from mcptools.unifieddiff import (
     AmbiguousContext,

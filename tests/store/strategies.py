@@ -7,21 +7,8 @@ from hypothesis import strategies as st
 from objstore.frames import FrameKind
 from objstore.hunks import Hunk
 from objstore.ids import HASH_SIZE, BlobId, RecordId
-from objstore.records import (
-    Action,
-    Decision,
-    DocumentId,
-    Edit,
-    FileState,
-    Operation,
-    Origin,
-    Record,
-    Seq,
-    Status,
-    Unit,
-    Void,
-    Written,
-)
+from objstore.records import Decision, Edit, Record, Void, Written
+from objstore.terms import Action, DocumentId, FileState, Operation, Origin, Seq, Status, Unit
 
 __all__ = [
     "blob_ids",

@@ -8,8 +8,9 @@ from typing import Final, TypeAlias
 from objstore.disk import Disk
 from objstore.frames import FrameKind
 from objstore.index import Index
-from objstore.records import Decision, Edit, FileState, Record, Void, decode_record
+from objstore.records import Decision, Edit, Record, Void, decode_record
 from objstore.segments import Log
+from objstore.terms import FileState
 
 __all__ = ["Tables", "counted_refs", "rebuilt_tables", "records_of", "tables"]
 

@@ -26,8 +26,9 @@ from objstore.errors import StoreDamaged
 from objstore.frames import FrameKind
 from objstore.ids import RecordId, record_id
 from objstore.index import Index
-from objstore.records import DocumentId, Edit, FileState, Operation, Seq, Void, encode_record
+from objstore.records import Edit, Void, encode_record
 from objstore.segments import Group, Log, Place
+from objstore.terms import DocumentId, FileState, Operation, Seq
 from tests.store.countdown import CountdownDisk, broken_disk
 from tests.store.scenes import rejected, write
 from tests.store.tables import Tables, counted_refs, rebuilt_tables, records_of, tables

@@ -11,22 +11,8 @@ from hypothesis import given, strategies as st
 from objstore.canonical import decode, encode
 from objstore.errors import RecordInvalid
 from objstore.ids import BlobId, RecordId
-from objstore.records import (
-    Action,
-    Decision,
-    DocumentId,
-    Edit,
-    FileState,
-    Operation,
-    Record,
-    Seq,
-    Status,
-    Unit,
-    Void,
-    Written,
-    decode_record,
-    encode_record,
-)
+from objstore.records import Decision, Edit, Record, Void, Written, decode_record, encode_record
+from objstore.terms import Action, DocumentId, FileState, Operation, Seq, Status, Unit
 from tests.store import strategies as draw
 
 STATE = FileState(blob=BlobId(b"\x11" * 32), mode=0o644)

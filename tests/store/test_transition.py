@@ -22,7 +22,7 @@ from objstore.errors import (
 )
 from objstore.ids import BlobId, blob_id
 from objstore.paths import Tree
-from objstore.records import FileState
+from objstore.terms import FileState
 from objstore.transition import Step, Transition, disk_state
 from tests.store.countdown import CountdownDisk, broken_disk
 from tests.store.scenes import Files, files

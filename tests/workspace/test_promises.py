@@ -603,6 +603,25 @@ def test_a_journal_that_was_tampered_with_is_not_believed(scene: Scene) -> None:
     scene.workspace = Workspace.open(scene.root)
 
 
+def test_a_call_taken_out_of_the_journal_is_missed(scene: Scene) -> None:
+    sizes = []
+    for number in range(3):
+        scene.write(f"f{number}", b"%d\n" % number)
+        sizes.append(scene.workspace.status().store_bytes)
+    scene.workspace.close()
+    (segment,) = (scene.root / ".cas" / "segments").iterdir()
+    content = segment.read_bytes()
+    first, second, third = content[: sizes[0]], content[sizes[0] : sizes[1]], content[sizes[1] :]
+    for tampered in (first + third, first + third + second):
+        segment.write_bytes(tampered)
+        for path in (scene.root / ".cas").glob("index*"):
+            path.unlink()
+        with pytest.raises(StoreDamaged):
+            Workspace.open(scene.root)
+    segment.write_bytes(content)
+    scene.workspace = Workspace.open(scene.root)
+
+
 # ---- 8. Storage is bounded and visible
 
 

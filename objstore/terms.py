@@ -1,0 +1,70 @@
+"""Terms: the small values that records, index and surfaces share."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NewType
+
+from objstore.ids import BlobId
+
+__all__ = ["Action", "DocumentId", "FileState", "Operation", "Origin", "Seq", "Status", "Unit"]
+
+Seq = NewType("Seq", int)
+"""Number of an edit in its workspace, from 1, never used twice."""
+
+DocumentId = NewType("DocumentId", int)
+"""Name of a file's lineage: the number of the edit that introduced it."""
+
+
+class Operation(StrEnum):
+    """What an edit does to its file."""
+
+    CREATE = "create"
+    REPLACE = "replace"
+    EDIT = "edit"
+    DELETE = "delete"
+    MOVE = "move"
+
+
+class Origin(StrEnum):
+    """Who made a change."""
+
+    AGENT = "agent"  # a tool call
+    EXTERNAL = "external"  # nobody recorded it: it was found on disk
+    PERSON = "person"  # the `cas` command, on a person's word
+
+
+class Status(StrEnum):
+    """What a reviewer has said of an edit or a hunk. Pending and accepted ones are live."""
+
+    PENDING = "pending"
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+
+
+class Action(StrEnum):
+    """What a reviewer did."""
+
+    ACCEPT = "accept"
+    REJECT = "reject"
+    RESET = "reset"
+    UNDO = "undo"
+    REDO = "redo"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Unit:
+    """The smallest thing that can be decided: hunk `hunk` of edit `seq`; hunk 0 is the edit's whole-file part."""
+
+    seq: Seq
+    hunk: int
+
+    def __str__(self) -> str:
+        return f"{self.seq}:{self.hunk}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileState:
+    """What stands at a path: bytes by name, and permission bits."""
+
+    blob: BlobId
+    mode: int

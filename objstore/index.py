@@ -9,19 +9,18 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain
-from typing import Final, NamedTuple, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from msgpack import packb, unpackb
-
-from objstore.codec import parse_blob_header
-from objstore.errors import DiskFailed, DiskFull, RecordInvalid, StoreDamaged, StoreLocked
+from objstore.errors import DiskFailed, DiskFull, StoreDamaged, StoreLocked
 from objstore.frames import FrameKind
 from objstore.ids import BlobId, RecordId, record_id
-from objstore.records import Decision, Edit, Record, Void, decode_record
 from objstore.segments import Group, Log, Place
-from objstore.terms import DocumentId, FileState, Seq, Status, Unit
+from objstore.terms import DocumentId, FileState, Seq, Status
 
-__all__ = ["BlobPlace", "Chained", "EditRow", "Index", "Tip", "index_errors"]
+if TYPE_CHECKING:
+    from objstore.records import Record
+
+__all__ = ["STATUS_LETTERS", "BlobPlace", "Chained", "EditRow", "Index", "Tip", "index_errors"]
 
 _SCHEMA_VERSION: Final = 2
 _BUSY_SECONDS: Final = 10
@@ -33,8 +32,8 @@ _BROKEN: Final = frozenset(
 )
 """What SQLite says of a file that is no index of ours: it is made anew."""
 
-_LETTERS: Final = {Status.PENDING: "p", Status.ACCEPTED: "a", Status.REJECTED: "r"}
-_STATUSES: Final = {letter: status for status, letter in _LETTERS.items()}
+STATUS_LETTERS: Final = {Status.PENDING: "p", Status.ACCEPTED: "a", Status.REJECTED: "r"}
+_STATUSES: Final = {letter: status for status, letter in STATUS_LETTERS.items()}
 
 _SCHEMA: Final = """
 CREATE TABLE position (
@@ -86,7 +85,7 @@ class Tip(NamedTuple):
 class Chained(NamedTuple):
     """A record with its name and the name of the one before it."""
 
-    record: Record
+    record: "Record"
     id: RecordId
     previous: RecordId | None  # None: it is the first
 
@@ -135,19 +134,14 @@ class Index:
             before = self.end
             self._load_position()
             groups = self._log.groups(self.end) if self.end != before else chain([first], news)
-            for group in groups:
-                self._take(group, _decoded(group))
-            self._save_position()
+            self._take((group, None) for group in groups)
 
     def take(self, groups: Iterable[tuple[Group, Iterable[Chained]]]) -> None:
         """Add groups that this process has appended, at the end of what is known, with their records."""
         with self._transaction():
             # In the log they were there for all to see, so another process may have put some here already.
             self._load_position()
-            for group, records in groups:
-                if self.end < group.end:
-                    self._take(group, records)
-            self._save_position()
+            self._take(groups)
 
     def rebuild(self) -> None:
         """Forget everything and read the whole log. Raises StoreDamaged."""
@@ -265,7 +259,7 @@ class Index:
             values.append(path)
         if status is not None:
             conditions.append("status = ?")
-            values.append(_LETTERS[status])
+            values.append(STATUS_LETTERS[status])
         order = f"ORDER BY seq {'DESC' if newest_first else 'ASC'}" + (" LIMIT ?" if limit else "")
         return self._edits(" AND ".join(conditions), (*values, limit) if limit else tuple(values), order)
 
@@ -439,159 +433,17 @@ class Index:
             for row in rows
         ]
 
-    # ---- inside: taking in what the log says
+    def _take(self, groups: Iterable[tuple[Group, Iterable[Chained] | None]]) -> None:
+        """Take in groups with their records (None: to be decoded), and note how far that is."""
+        from objstore.intake import Intake, decoded  # noqa: PLC0415 - most commands find nothing new in the log
 
-    def _take(self, group: Group, records: Iterable[Chained]) -> None:
-        decoded = iter(records)
-        for frame in group.frames:
-            place = Place(group.segment, frame.offset)
-            if frame.kind is FrameKind.BLOB:
-                header = parse_blob_header(frame.payload)
-                self._db.execute(
-                    "INSERT INTO blobs VALUES (?, ?, ?, ?, ?, 0, NULL) ON CONFLICT DO NOTHING",
-                    (header.id, place.segment, place.offset, header.size, header.depth),
-                )
-            else:
-                try:
-                    self._take_record(next(decoded), place)
-                except sqlite3.IntegrityError as error:
-                    raise StoreDamaged(*place, "the record has a number that another one has") from error
-        self.end = group.end
-
-    def _take_record(self, chained: Chained, place: Place) -> None:
-        if chained.previous != self.last_record:
-            raise StoreDamaged(place.segment, place.offset, "the record does not follow the one before it")
-        match chained.record:
-            case Edit():
-                self._take_edit(chained.record, chained.id, place)
-            case Decision():
-                self._take_decision(chained.record, chained.id, place)
-            case Void():
-                self._take_void(chained.record)
-            case _:
-                assert_never(chained.record)
-        self._count_refs(chained.record)
-        self.last_record = chained.id
-        self._last_place = place
-
-    def _take_edit(self, edit: Edit, name: RecordId, place: Place) -> None:
-        units = _LETTERS[edit.status] * (1 + len(edit.hunks))
-        self._db.execute(
-            "INSERT INTO edits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?, ?, 0)",
-            (
-                edit.seq,
-                name,
-                place.segment,
-                place.offset,
-                edit.document,
-                edit.conversation,
-                edit.call,
-                _LETTERS[edit.status],
-                units,
-                edit.changes_whole,
-                edit.added,
-                edit.removed,
-            ),
-        )
-        for folder in innermost_folders(edit.path, edit.folders):
-            self._db.execute("INSERT OR IGNORE INTO folders VALUES (?)", (folder,))
-        if edit.source is not None:
-            self._db.execute("INSERT OR IGNORE INTO paths VALUES (?, ?)", (edit.source, edit.document))
-        self._set_tip(edit.document, edit.path, edit.after)
-
-    def _take_decision(self, decision: Decision, name: RecordId, place: Place) -> None:
-        before = self._set_verdicts(decision.verdicts, decision.reason)
-        self._db.execute(
-            "INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, 0)",
-            (decision.number, name, place.segment, place.offset, decision.takes_back, before),
-        )
-        documents = {
-            row[0]
-            for seq in {unit.seq for unit, _ in decision.verdicts}
-            for row in self._db.execute("SELECT document FROM edits WHERE seq = ?", (seq,))
-        }
-        self._db.executemany(
-            "INSERT INTO decided VALUES (?, ?)",
-            [(document, decision.number) for document in sorted(documents)],
-        )
-        for written in decision.written:
-            path = written.path_after if written.path_after is not None else written.path_before
-            self._set_tip(written.document, path, written.after)
-
-    def _set_verdicts(self, verdicts: Iterable[tuple[Unit, Status]], reason: str) -> bytes:
-        """Give units their statuses; return what their edits had before, for a void of the decision."""
-        by_edit: dict[Seq, dict[int, str]] = {}
-        for unit, status in verdicts:
-            by_edit.setdefault(unit.seq, {})[unit.hunk] = _LETTERS[status]
-        before = []
-        for seq, letters in by_edit.items():
-            row = self._db.execute("SELECT units, whole, reason FROM edits WHERE seq = ?", (seq,)).fetchone()
-            if row is None or max(letters) >= len(row[0]):
-                raise StoreDamaged(*self.end, f"a decision names edit {seq}, which has no such hunk")
-            before.append([seq, *row])
-            units = "".join(letters.get(i, letter) for i, letter in enumerate(row[0]))
-            self._set_units(seq, units, whole=bool(row[1]), reason=reason)
-        return bytes(packb(before))
-
-    def _set_units(self, seq: int, units: str, *, whole: bool, reason: str) -> None:
-        counted = units if whole or len(units) == 1 else units[1:]
-        status = "p" if "p" in counted else "a" if "a" in counted else "r"
-        self._db.execute(
-            "UPDATE edits SET units = ?, status = ?, reason = ? WHERE seq = ?", (units, status, reason, seq)
-        )
-
-    def _take_void(self, void: Void) -> None:
-        for seq in sorted(void.edits, reverse=True):
-            row = self._db.execute("SELECT segment, offset FROM edits WHERE seq = ?", (seq,)).fetchone()
-            if row is None:
-                raise StoreDamaged(*self.end, f"a void names edit {seq}, which there is not")
-            edit, _ = decode_record(bytes(self._log.read(Place(*row)).payload))
-            assert isinstance(edit, Edit)  # noqa: S101 - the row came from this very record
-            self._db.execute("UPDATE edits SET void = 1 WHERE seq = ?", (seq,))
-            if int(edit.document) == int(edit.seq) and edit.before is None:
-                self._db.execute("DELETE FROM documents WHERE id = ?", (edit.document,))
-            else:
-                self._set_tip(edit.document, edit.source or edit.path, edit.before)
-        if void.decision:
-            self._void_decision(void.decision)
-
-    def _void_decision(self, number: int) -> None:
-        row = self._db.execute("SELECT segment, offset, before FROM decisions WHERE number = ?", (number,)).fetchone()
-        if row is None:
-            raise StoreDamaged(*self.end, f"a void names decision {number}, which there is not")
-        decision, _ = decode_record(bytes(self._log.read(Place(row[0], row[1])).payload))
-        assert isinstance(decision, Decision)  # noqa: S101 - the row came from this very record
-        self._db.execute("UPDATE decisions SET void = 1 WHERE number = ?", (number,))
-        for seq, units, whole, reason in unpackb(row[2]):
-            self._set_units(seq, units, whole=bool(whole), reason=reason)
-        for written in decision.written:
-            path = written.path_before if written.path_before is not None else written.path_after
-            self._set_tip(written.document, path, written.before)
-
-    def _set_tip(self, document: DocumentId, path: bytes | None, state: FileState | None) -> None:
-        blob, mode = (None, 0) if state is None else (state.blob, state.mode)
-        self._db.execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?)", (document, path, blob, mode))
-        self._db.execute("INSERT OR IGNORE INTO paths VALUES (?, ?)", (path, document))
-
-    def _count_refs(self, record: Record) -> None:
-        self._db.executemany("UPDATE blobs SET refs = refs + 1 WHERE id = ?", [(blob,) for blob in held_blobs(record)])
-
-
-def _decoded(group: Group) -> Iterator[Chained]:
-    for frame in group.frames:
-        if frame.kind is FrameKind.RECORD:
-            encoded = bytes(frame.payload)
-            try:
-                record, previous = decode_record(encoded)
-            except RecordInvalid as error:
-                raise StoreDamaged(group.segment, frame.offset, str(error)) from error
-            yield Chained(record, record_id(encoded), previous)
-
-
-def innermost_folders(path: bytes, count: int) -> list[bytes]:
-    """Return the `count` innermost folders of a path, the innermost first."""
-    parts = path.split(b"/")[:-1]
-    return [b"/".join(parts[:end]) for end in range(len(parts), len(parts) - count, -1) if end > 0]
+        intake = Intake(self._db, self._log, self.last_record, self._last_place)
+        for group, records in groups:
+            if self.end < group.end:
+                intake.take(group, decoded(group) if records is None else records)
+                self.end = group.end
+        self.last_record, self._last_place = intake.last_record, intake.last_place
+        self._save_position()
 
 
 @contextmanager
@@ -607,20 +459,6 @@ def index_errors(path: str) -> Iterator[None]:
                 raise DiskFull(path) from error
             case _:
                 raise DiskFailed(path, f"The index can't be used ({error}); it may be deleted") from error
-
-
-def held_blobs(record: Record) -> list[BlobId]:
-    """Return the blobs that a record keeps alive, one for each mention."""
-    match record:
-        case Edit():
-            states = [record.before, record.after]
-        case Decision():
-            states = [state for written in record.written for state in (written.before, written.after)]
-        case Void():
-            states = []
-        case _:
-            assert_never(record)
-    return [state.blob for state in states if state is not None]
 
 
 def _tip(row: Row) -> Tip:

@@ -13,26 +13,18 @@ from struct import Struct
 from typing import Final
 
 from objstore.disk import Disk, boot_id
-from objstore.errors import CallAborted, CasError, NotAWorkspace, PathError
+from objstore.errors import CallAborted, NotAWorkspace, PathError
 from objstore.files import Files
-from objstore.frames import FrameKind
 from objstore.index import index_errors
 from objstore.paths import STORE_NAME, Tree, is_store
-from objstore.records import Decision, Edit, Record, Void, decode_record
 from objstore.segments import Group, Place
-from objstore.store import Batch, Store, create_store, now
-from objstore.terms import FileState, Origin
-from objstore.transition import Step, Transition, disk_state
+from objstore.store import Batch, Store, create_store
+from objstore.transition import Step, Transition
 from objstore.writerlock import WriterLock
 
 __all__ = ["Journal", "create_workspace"]
 
 _MARK: Final = Struct("<QQ16s")
-_POWER_CUT_WINDOW: Final = 600 * 1_000_000
-"""Microseconds: what was written longer ago than this before the last record has long been written back."""
-
-_POWER_CUT_RECORDS: Final = 10_000
-"""How many records are looked at for it, at most."""
 
 
 def create_workspace(root: str, disk: Disk) -> None:
@@ -169,11 +161,10 @@ class Journal:
 
     def _void(self, group: Group, reason: str) -> None:
         """Record that the group was taken back."""
-        records = list(_records(group))
-        edits = tuple(edit.seq for edit in records if isinstance(edit, Edit) and edit.origin is not Origin.EXTERNAL)
-        decision = next((record.number for record in records if isinstance(record, Decision)), 0)
+        from objstore.recovery import void_of  # noqa: PLC0415 - hardly ever needed
+
         batch = Batch(self.store)
-        batch.record(Void(time=now(), edits=edits, decision=decision, reason=reason))
+        batch.record(void_of(group, reason))
         batch.commit()
         self._write_mark(self.store.end)
 
@@ -183,59 +174,15 @@ class Journal:
         end = self.store.end
         if marked == end and boot == self._boot:
             return
-        same_boot = marked is not None and boot == self._boot
+        from objstore.recovery import due_steps  # noqa: PLC0415 - hardly ever needed
+
         self._clear_scratch()
-        for steps, time in self._since_mark(marked) if same_boot and marked is not None else self._since_power_cut():
-            due = [step for step in steps if self._is_due(step, None if same_boot else time)]
+        for steps in due_steps(self.tree, self.store, marked if boot == self._boot else None):
             # A path that can't be finished stays as it is, and shows as a change from outside.
-            with self._transition(due, self.store.blob) as transition, suppress(PathError, CallAborted):
+            with self._transition(steps, self.store.blob) as transition, suppress(PathError, CallAborted):
                 transition.prepare()
                 transition.run()
         self._write_mark(end)
-
-    def _since_mark(self, marked: Place) -> list[tuple[list[Step], int]]:
-        """Return the steps and the time of each group whose files may not have followed, oldest first."""
-        groups = [list(_records(group)) for group in self.store.log.groups(marked)]
-        void_edits = {
-            seq for records in groups for record in records if isinstance(record, Void) for seq in record.edits
-        }
-        void_decisions = {record.decision for records in groups for record in records if isinstance(record, Void)}
-        valid = [
-            [
-                record
-                for record in records
-                if not (isinstance(record, Edit) and record.seq in void_edits)
-                and not (isinstance(record, Decision) and record.number in void_decisions)
-            ]
-            for records in groups
-        ]
-        return _newest_of_each_path(valid)
-
-    def _since_power_cut(self) -> list[tuple[list[Step], int]]:
-        """Return the same for what may have been in memory only when the machine stopped."""
-        recent: list[list[Record]] = []
-        for place in self.store.index.newest_places(_POWER_CUT_RECORDS):
-            record, _ = self.store.record(place)
-            if recent and record.time < recent[0][0].time - _POWER_CUT_WINDOW:
-                break
-            recent.append([record])
-        return _newest_of_each_path(recent[::-1])
-
-    def _is_due(self, step: Step, since: int | None) -> bool:
-        """Return whether the path is still as it was before the step (`since`: the step's time, after a power cut)."""
-        try:
-            found = disk_state(self.tree, step.path)
-        except CasError:
-            return False
-        if found is None:
-            return step.before is None and step.after is not None and since is None
-        state, file = found
-        if since is None:
-            return state == step.before
-        # After a power cut, a name may be older than its file's bytes, or newer than any of them: then it is empty.
-        if step.after is not None and not file.content and state.blob != step.after.blob:
-            return True
-        return state == step.before and file.stat.st_mtime_ns // 1000 <= since
 
     def _clear_scratch(self) -> None:
         folder = os.path.join(self._folder, "tmp")
@@ -263,55 +210,6 @@ class Journal:
 
     def _write_mark(self, end: Place) -> None:
         self.disk.overwrite(self._mark_fd(), _MARK.pack(end.segment, end.offset, self._boot), 0, "applied")
-
-
-def steps_of(records: Iterable[Record]) -> list[Step]:
-    """Return what the records of one group do to the user's files, path by path.
-
-    Edits that were found on disk need nothing done: they say how things stood before the others.
-    """
-    first: dict[bytes, FileState | None] = {}
-    last: dict[bytes, FileState | None] = {}
-
-    def note(path: bytes, before: FileState | None, after: FileState | None) -> None:
-        first.setdefault(path, before)
-        last[path] = after
-
-    for record in records:
-        match record:
-            case Edit(origin=Origin.EXTERNAL):
-                pass
-            case Edit(source=None):
-                note(record.path, record.before, record.after)
-            case Edit():
-                note(record.source or b"", record.before, None)
-                note(record.path, None, record.after)
-            case Decision():
-                _note_decision(record, note)
-            case Void():
-                pass
-    return [Step(path=path, before=first[path], after=last[path]) for path in first]
-
-
-def _note_decision(decision: Decision, note: Callable[[bytes, FileState | None, FileState | None], None]) -> None:
-    # Files may trade places: each path's state before comes from the one that leaves it, after from the one that comes.
-    before = {w.path_before: w.before for w in decision.written if w.path_before is not None}
-    after = {w.path_after: w.after for w in decision.written if w.path_after is not None}
-    for path in sorted({*before, *after}):
-        note(path, before.get(path), after.get(path))
-
-
-def _newest_of_each_path(groups: list[list[Record]]) -> list[tuple[list[Step], int]]:
-    """Return each group's steps and time, without those on paths that a later group changed again."""
-    found = [(steps_of(records), max(record.time for record in records)) for records in groups if records]
-    newest = {step.path: i for i, (steps, _) in enumerate(found) for step in steps}
-    return [([step for step in steps if newest[step.path] == i], time) for i, (steps, time) in enumerate(found)]
-
-
-def _records(group: Group) -> Iterator[Record]:
-    for frame in group.frames:
-        if frame.kind is FrameKind.RECORD:
-            yield decode_record(bytes(frame.payload))[0]
 
 
 def find_root(start: str) -> str:

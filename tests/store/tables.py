@@ -3,14 +3,16 @@
 import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from objstore.disk import Disk
 from objstore.frames import FrameKind
 from objstore.index import Index
 from objstore.records import Decision, Edit, Record, Void, decode_record
 from objstore.segments import Log
-from objstore.terms import FileState
+
+if TYPE_CHECKING:
+    from objstore.terms import FileState
 
 __all__ = ["Tables", "counted_refs", "rebuilt_tables", "records_of", "tables"]
 

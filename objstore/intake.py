@@ -1,0 +1,199 @@
+"""Intake: what each frame of the log does to the index.
+
+Apart from the index itself, because most commands only ask, and then neither records nor blobs need be decoded.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from typing import Final, assert_never
+
+from msgpack import packb, unpackb
+
+from objstore.codec import parse_blob_header
+from objstore.errors import RecordInvalid, StoreDamaged
+from objstore.frames import FrameKind
+from objstore.ids import BlobId, RecordId, record_id
+from objstore.index import STATUS_LETTERS, Chained
+from objstore.records import Decision, Edit, Record, Void, decode_record
+from objstore.segments import Group, Log, Place
+from objstore.terms import DocumentId, FileState, Seq, Status, Unit
+
+__all__ = ["Intake", "decoded", "held_blobs"]
+
+
+class Intake:
+    """Takes groups into one index's database, inside a transaction of its owner."""
+
+    def __init__(self, db: sqlite3.Connection, log: Log, last_record: RecordId | None, last_place: Place) -> None:
+        """Go on behind `last_record` (None: at the beginning), which lies at `last_place`."""
+        self._db: Final = db
+        self._log: Final = log
+        self.last_record = last_record
+        self.last_place = last_place
+
+    def take(self, group: Group, records: Iterable[Chained]) -> None:
+        """Take in a group, whose records are decoded already. Raises StoreDamaged."""
+        decoded = iter(records)
+        for frame in group.frames:
+            place = Place(group.segment, frame.offset)
+            if frame.kind is FrameKind.BLOB:
+                header = parse_blob_header(frame.payload)
+                self._db.execute(
+                    "INSERT INTO blobs VALUES (?, ?, ?, ?, ?, 0, NULL) ON CONFLICT DO NOTHING",
+                    (header.id, place.segment, place.offset, header.size, header.depth),
+                )
+            else:
+                try:
+                    self._take_record(next(decoded), place)
+                except sqlite3.IntegrityError as error:
+                    raise StoreDamaged(*place, "the record has a number that another one has") from error
+
+    def _take_record(self, chained: Chained, place: Place) -> None:
+        if chained.previous != self.last_record:
+            raise StoreDamaged(place.segment, place.offset, "the record does not follow the one before it")
+        match chained.record:
+            case Edit():
+                self._take_edit(chained.record, chained.id, place)
+            case Decision():
+                self._take_decision(chained.record, chained.id, place)
+            case Void():
+                self._take_void(chained.record)
+            case _:
+                assert_never(chained.record)
+        self._count_refs(chained.record)
+        self.last_record = chained.id
+        self.last_place = place
+
+    def _take_edit(self, edit: Edit, name: RecordId, place: Place) -> None:
+        units = STATUS_LETTERS[edit.status] * (1 + len(edit.hunks))
+        self._db.execute(
+            "INSERT INTO edits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?, ?, 0)",
+            (
+                edit.seq,
+                name,
+                place.segment,
+                place.offset,
+                edit.document,
+                edit.conversation,
+                edit.call,
+                STATUS_LETTERS[edit.status],
+                units,
+                edit.changes_whole,
+                edit.added,
+                edit.removed,
+            ),
+        )
+        for folder in _innermost_folders(edit.path, edit.folders):
+            self._db.execute("INSERT OR IGNORE INTO folders VALUES (?)", (folder,))
+        if edit.source is not None:
+            self._db.execute("INSERT OR IGNORE INTO paths VALUES (?, ?)", (edit.source, edit.document))
+        self._set_tip(edit.document, edit.path, edit.after)
+
+    def _take_decision(self, decision: Decision, name: RecordId, place: Place) -> None:
+        before = self._set_verdicts(decision.verdicts, decision.reason)
+        self._db.execute(
+            "INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, 0)",
+            (decision.number, name, place.segment, place.offset, decision.takes_back, before),
+        )
+        documents = {
+            row[0]
+            for seq in {unit.seq for unit, _ in decision.verdicts}
+            for row in self._db.execute("SELECT document FROM edits WHERE seq = ?", (seq,))
+        }
+        self._db.executemany(
+            "INSERT INTO decided VALUES (?, ?)",
+            [(document, decision.number) for document in sorted(documents)],
+        )
+        for written in decision.written:
+            path = written.path_after if written.path_after is not None else written.path_before
+            self._set_tip(written.document, path, written.after)
+
+    def _set_verdicts(self, verdicts: Iterable[tuple[Unit, Status]], reason: str) -> bytes:
+        """Give units their statuses; return what their edits had before, for a void of the decision."""
+        by_edit: dict[Seq, dict[int, str]] = {}
+        for unit, status in verdicts:
+            by_edit.setdefault(unit.seq, {})[unit.hunk] = STATUS_LETTERS[status]
+        before = []
+        for seq, letters in by_edit.items():
+            row = self._db.execute("SELECT units, whole, reason FROM edits WHERE seq = ?", (seq,)).fetchone()
+            if row is None or max(letters) >= len(row[0]):
+                raise StoreDamaged(*self.last_place, f"a decision names edit {seq}, which has no such hunk")
+            before.append([seq, *row])
+            units = "".join(letters.get(i, letter) for i, letter in enumerate(row[0]))
+            self._set_units(seq, units, whole=bool(row[1]), reason=reason)
+        return bytes(packb(before))
+
+    def _set_units(self, seq: int, units: str, *, whole: bool, reason: str) -> None:
+        counted = units if whole or len(units) == 1 else units[1:]
+        status = "p" if "p" in counted else "a" if "a" in counted else "r"
+        self._db.execute(
+            "UPDATE edits SET units = ?, status = ?, reason = ? WHERE seq = ?", (units, status, reason, seq)
+        )
+
+    def _take_void(self, void: Void) -> None:
+        for seq in sorted(void.edits, reverse=True):
+            row = self._db.execute("SELECT segment, offset FROM edits WHERE seq = ?", (seq,)).fetchone()
+            if row is None:
+                raise StoreDamaged(*self.last_place, f"a void names edit {seq}, which there is not")
+            edit, _ = decode_record(bytes(self._log.read(Place(*row)).payload))
+            assert isinstance(edit, Edit)  # noqa: S101 - the row came from this very record
+            self._db.execute("UPDATE edits SET void = 1 WHERE seq = ?", (seq,))
+            if int(edit.document) == int(edit.seq) and edit.before is None:
+                self._db.execute("DELETE FROM documents WHERE id = ?", (edit.document,))
+            else:
+                self._set_tip(edit.document, edit.source or edit.path, edit.before)
+        if void.decision:
+            self._void_decision(void.decision)
+
+    def _void_decision(self, number: int) -> None:
+        row = self._db.execute("SELECT segment, offset, before FROM decisions WHERE number = ?", (number,)).fetchone()
+        if row is None:
+            raise StoreDamaged(*self.last_place, f"a void names decision {number}, which there is not")
+        decision, _ = decode_record(bytes(self._log.read(Place(row[0], row[1])).payload))
+        assert isinstance(decision, Decision)  # noqa: S101 - the row came from this very record
+        self._db.execute("UPDATE decisions SET void = 1 WHERE number = ?", (number,))
+        for seq, units, whole, reason in unpackb(row[2]):
+            self._set_units(seq, units, whole=bool(whole), reason=reason)
+        for written in decision.written:
+            path = written.path_before if written.path_before is not None else written.path_after
+            self._set_tip(written.document, path, written.before)
+
+    def _set_tip(self, document: DocumentId, path: bytes | None, state: FileState | None) -> None:
+        blob, mode = (None, 0) if state is None else (state.blob, state.mode)
+        self._db.execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?)", (document, path, blob, mode))
+        self._db.execute("INSERT OR IGNORE INTO paths VALUES (?, ?)", (path, document))
+
+    def _count_refs(self, record: Record) -> None:
+        self._db.executemany("UPDATE blobs SET refs = refs + 1 WHERE id = ?", [(blob,) for blob in held_blobs(record)])
+
+
+def decoded(group: Group) -> Iterator[Chained]:
+    """Yield the records of a group. Raises StoreDamaged."""
+    for frame in group.frames:
+        if frame.kind is FrameKind.RECORD:
+            encoded = bytes(frame.payload)
+            try:
+                record, previous = decode_record(encoded)
+            except RecordInvalid as error:
+                raise StoreDamaged(group.segment, frame.offset, str(error)) from error
+            yield Chained(record, record_id(encoded), previous)
+
+
+def _innermost_folders(path: bytes, count: int) -> list[bytes]:
+    """Return the `count` innermost folders of a path, the innermost first."""
+    parts = path.split(b"/")[:-1]
+    return [b"/".join(parts[:end]) for end in range(len(parts), len(parts) - count, -1) if end > 0]
+
+
+def held_blobs(record: Record) -> list[BlobId]:
+    """Return the blobs that a record keeps alive, one for each mention."""
+    match record:
+        case Edit():
+            states = [record.before, record.after]
+        case Decision():
+            states = [state for written in record.written for state in (written.before, written.after)]
+        case Void():
+            states = []
+        case _:
+            assert_never(record)
+    return [state.blob for state in states if state is not None]

@@ -1,0 +1,55 @@
+"""The fuzz targets hold for every input of their corpora, and for inputs made from these at random."""
+
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given, strategies as st
+
+from fuzz.__main__ import CORPUS, changed
+from fuzz.seeds import STORIES, segment_of
+from fuzz.targets import TARGETS
+from objstore.frames import SEGMENT_HEADER_SIZE, Gap, SegmentHeader, frame_key, scan
+from objstore.records import decode_record
+
+INPUTS = sorted(CORPUS.glob("*/*"))
+
+
+def name_of(path: Path) -> str:
+    return f"{path.parent.name}/{path.name}"
+
+
+@pytest.mark.parametrize("path", INPUTS, ids=name_of)
+def test_a_target_holds_for_its_corpus(path: Path) -> None:
+    TARGETS[path.parent.name](path.read_bytes())
+
+
+@pytest.mark.parametrize("name", sorted(TARGETS))
+@given(seed=st.integers(0, 2**32))
+def test_a_target_holds_for_changed_inputs(name: str, seed: int) -> None:
+    corpus = [path.read_bytes() for path in INPUTS if path.parent.name == name]
+    TARGETS[name](changed(random.Random(seed), corpus))
+
+
+def test_every_corpus_has_a_target_and_is_small() -> None:
+    assert {path.parent.name for path in INPUTS} == set(TARGETS)
+    assert sum(path.stat().st_size for path in INPUTS) < 200_000
+
+
+def test_the_corpus_holds_every_kind_of_record() -> None:
+    whole = [path for path in INPUTS if path.parent.name == "record" and path.name.isdigit()]
+    kinds = {type(decode_record(path.read_bytes())[0]).__name__ for path in whole}
+    assert kinds == {"Edit", "Decision", "Void"}
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
+def test_the_corpus_holds_segments_as_they_are_written_today(story: object) -> None:
+    name = next(candidate.name for candidate in STORIES if candidate is story)
+    kept = (CORPUS / "segment" / name).read_bytes()
+    header = SegmentHeader.decode(kept[:SEGMENT_HEADER_SIZE], segment=1)
+    found = list(scan(kept, frame_key(header.store), SEGMENT_HEADER_SIZE))
+    assert not any(isinstance(item, Gap) for item in found)
+    fresh = segment_of(next(candidate for candidate in STORIES if candidate is story))
+    header = SegmentHeader.decode(fresh[:SEGMENT_HEADER_SIZE], segment=1)
+    again = list(scan(fresh, frame_key(header.store), SEGMENT_HEADER_SIZE))
+    assert len(found) == len(again)

@@ -1,7 +1,7 @@
 """Run every target for some seconds: `python -m fuzz --seconds 10`.
 
-With atheris installed, each target runs under it, guided by coverage. Without, inputs of the corpus are changed at random
-from a seed that is printed: that reaches less, but needs nothing.
+With atheris installed, each target runs under it, guided by coverage. Without, inputs of the corpus are changed at
+random from a seed that is printed: that reaches less, but needs nothing.
 """
 
 import argparse
@@ -39,13 +39,15 @@ def main() -> int:
 
 
 def _run_under_atheris(name: str, seconds: float) -> int:
-    # libFuzzer ends its process when its time is over, so each target has its own. What it finds stays out of the corpus.
+    # libFuzzer ends its process when its time is over, so each target has its own. Inputs that it finds interesting go
+    # to the first folder, and those that fail to the prefix.
+    kept = tempfile.mkdtemp(prefix="editledger-fuzz-")
     with tempfile.TemporaryDirectory() as found:
-        options = [f"-max_total_time={max(1, round(seconds))}", "-print_final_stats=1", "-verbosity=0"]
+        options = [f"-max_total_time={max(1, round(seconds))}", f"-artifact_prefix={kept}/", "-verbosity=0"]
         program = f"from fuzz.__main__ import under_atheris; under_atheris({name!r})"
         command = [sys.executable, "-c", program, *options, found, str(CORPUS / name)]
-        status = subprocess.run(command, check=False).returncode
-    print(f"{name}: {'ok' if status == 0 else f'failed with status {status}'}")
+        status = subprocess.run(command, check=False).returncode  # noqa: S603 - arguments of our own making
+    print(f"{name}: {'ok' if status == 0 else f'failed with status {status}; the input is in {kept}'}")
     return min(1, abs(status))
 
 
@@ -58,7 +60,7 @@ def under_atheris(name: str) -> None:
 
 
 def _run_at_random(name: str, seconds: float, seed: int) -> int:
-    chance = random.Random(seed)
+    chance = random.Random(seed)  # noqa: S311 - a run that can be repeated, no secret
     corpus = [path.read_bytes() for path in sorted((CORPUS / name).iterdir())]
     target = TARGETS[name]
     deadline = time.monotonic() + seconds

@@ -1,7 +1,7 @@
-"""The targets: each takes any bytes at all, and raises only when the store would have done something wrong with them."""
+"""The targets: each takes any bytes at all, and raises only when the store would do something wrong with them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain, pairwise
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -32,7 +32,7 @@ _STORE: Final = StoreId(bytes(16))
 
 
 def record(data: bytes) -> None:
-    """Bytes are no record, or the one spelling of what is read from them."""
+    """Hold that bytes are no record, or the one spelling of what is read from them."""
     try:
         read, previous = decode_record(data)
     except RecordInvalid:
@@ -41,7 +41,7 @@ def record(data: bytes) -> None:
 
 
 def segment_scan(data: bytes) -> None:
-    """A scan covers everything once, and yields no frame, group or blob that was not written so."""
+    """Hold that a scan covers everything once, and yields no frame, group or blob that was not written so."""
     key, start = _opened(data)
     found = list(scan(data, key, start))
     _assert_covered(found, start, len(data))
@@ -49,8 +49,10 @@ def segment_scan(data: bytes) -> None:
         spelt = encode_frame(key, frame.kind, bytes(frame.payload), begins=frame.begins, commits=frame.commits)
         assert spelt == data[frame.offset : frame.end]
     groups = list(committed(iter(found)))
-    flat = chain.from_iterable([item] if isinstance(item, Gap) else item for item in groups)
-    _assert_covered(list(flat), start, len(data))
+    flat: list[Frame | Gap] = []
+    for item in groups:
+        flat += [item] if isinstance(item, Gap) else item
+    _assert_covered(flat, start, len(data))
     for group in (item for item in groups if not isinstance(item, Gap)):
         assert [frame.begins for frame in group] == [True] + [False] * (len(group) - 1)
         assert [frame.commits for frame in group] == [False] * (len(group) - 1) + [True]

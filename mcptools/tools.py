@@ -1,39 +1,39 @@
-"""The tools, as plain methods: each turns its arguments into one tracked call, or into one look at a file.
+"""The tools that change files, as plain methods: each turns its arguments into one tracked call.
 
 A method's signature is its tool's input, its docstring is what a model reads of it, and what it returns holds the
 structured content and the text of a success. Failures are raised. Nothing here knows the protocol.
 """
 
-import hashlib
-import mimetypes
-import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Annotated, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar, assert_never
+from typing import Annotated, ClassVar, assert_never
 
 from mcptools import refusals
 from mcptools.answers import (
     Answer,
     DiffEdited,
-    DirectoryListed,
     DirectoryMade,
     FileDeleted,
     FileMoved,
-    FileRead,
     FileWritten,
     LineRangeOfEdit,
-    ListedEntry,
     MultiEdited,
-    TextRead,
 )
-from mcptools.directories import Directories, not_absolute
-from mcptools.display import decoded, line_endings, one_line, shown
-from mcptools.exact import AmbiguousString, Edited, EditsOverlap, MissingString, Replacement, Span, apply_edits
-from mcptools.failures import Failure, Kind, failure_of
-from mcptools.hashline import hashline
-from mcptools.session import Knowledge, Session
+from mcptools.directories import not_absolute
+from mcptools.display import shown
+from mcptools.exact import AmbiguousString, Edited, EditsOverlap, MissingString, Replacement, apply_edits
+from mcptools.failures import Failure, Kind
+from mcptools.reading import Reading
+from mcptools.toolset import (
+    ConversationArgument,
+    Limits,
+    PathArgument,
+    absolute,
+    conversation_notes,
+    edit_number,
+    sha256,
+    telling,
+)
 from mcptools.unifieddiff import (
     AmbiguousContext,
     Applied,
@@ -43,60 +43,9 @@ from mcptools.unifieddiff import (
     apply_patch,
     parse_patch,
 )
-from objstore import (
-    Call,
-    CallInfo,
-    CallOutcome,
-    CasError,
-    Content,
-    Files,
-    FileTooLarge,
-    Hunk,
-    Operation,
-    Workspace,
-    blob_id,
-    hunks_from_spans,
-    is_binary,
-    split_lines,
-    unified_diff,
-)
+from objstore import CallOutcome, blob_id, unified_diff
 
 __all__ = ["EditOp", "Limits", "Tools"]
-
-_CONVERSATION: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
-
-_NOT_UTF8: Final = (
-    r"Not UTF-8 throughout: other bytes are shown as \xNN and can't be spelt in an edit; edit around them."
-)
-_CHANGED: Final = "The file had changed since you last read or wrote it; the change was made in its present version."
-
-
-class Made(Protocol):
-    """What an edit makes of a file's bytes."""
-
-    @property
-    def content(self) -> bytes:
-        """Return the new bytes."""
-
-    @property
-    def spans(self) -> Sequence[Span]:
-        """Return which ranges of bytes were replaced by which."""
-
-
-MadeT = TypeVar("MadeT", bound=Made)
-
-
-PathArgument: TypeAlias = Annotated[str, "Absolute path, or relative to the only allowed directory"]
-ConversationArgument: TypeAlias = Annotated[
-    str, "The id that your first change of this turn returned; leave it out on that first change"
-]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What tools take at most."""
-
-    max_file_bytes: int = 10 << 20  # of a file that is read or edited
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,94 +58,15 @@ class EditOp:
     new_string: str = field(metadata={"description": "Replacement string"})
 
 
-class Tools:
+class Tools(Reading):
     """The tools of one session over some directories. Its methods may run at once on several threads."""
-
-    def __init__(self, directories: Directories, session: Session, limits: Limits) -> None:
-        self._directories = directories
-        self._session = session
-        self._limits = limits
-
-    # ---- looking
-
-    def read_file(self, path: PathArgument) -> Answer[FileRead]:
-        """Read a whole file. Of a binary file: its type, size and hash."""
-        files, found = self._read(path)
-        content = found.bytes
-        binary = is_binary(content)
-        kind = mimetypes.guess_type(found.path)[0] or ("application/octet-stream" if binary else "text/plain")
-        file_hash = _sha256(content)
-        if binary:
-            text, utf8 = "", False
-            said = f"Binary file: {kind}, {len(content)} bytes, SHA-256 {file_hash}"
-        else:
-            text, utf8 = decoded(content)
-            said = text
-        return Answer(
-            content=FileRead(
-                path=_absolute(files, found.path),
-                content=text,
-                binary=binary,
-                utf8=utf8,
-                type=kind,
-                size=len(content),
-                file_hash=file_hash,
-            ),
-            text=said,
-            notes=() if utf8 or binary else (_NOT_UTF8,),
-        )
-
-    def read_text_file(self, path: PathArgument) -> Answer[TextRead]:
-        """Read a text file with a tag on each line: `{line}:{tag}|{content}`."""
-        files, found = self._read(path)
-        content = found.bytes
-        if is_binary(content):
-            raise Failure(Kind.BINARY_FILE, f"Cannot read binary file as text: {shown(path)}", path=path)
-        lines = split_lines(content)
-        tagged = []
-        for number, line in enumerate(lines, 1):
-            bare = line.removesuffix(b"\n").removesuffix(b"\r")
-            tagged.append(hashline(number, line, bare.decode("utf-8", "backslashreplace")) + "\n")
-        utf8 = decoded(content)[1]
-        text = "".join(tagged)
-        return Answer(
-            content=TextRead(
-                path=_absolute(files, found.path),
-                content=text,
-                file_hash=_sha256(content),
-                lines=len(lines),
-                line_endings=line_endings(content),
-                final_newline=content.endswith(b"\n"),
-                utf8=utf8,
-            ),
-            text=text,
-            notes=(f"file_hash: {_sha256(content)}", *(() if utf8 else (_NOT_UTF8,))),
-        )
-
-    def list_directory(self, path: PathArgument) -> Answer[DirectoryListed]:
-        """List the names in a directory, with their types and sizes."""
-        with _telling(path):
-            files = self._directories.files_of(path)
-            entries = [
-                ListedEntry(name=shown(entry.name), type=entry.kind, size=entry.size)
-                for entry in files.list_directory(path)
-            ]
-            place = _absolute(files, files.relative(path))
-        marks = {"file": "[FILE]", "directory": "[DIR]", "symlink": "[LINK]"}
-        return Answer(
-            content=DirectoryListed(path=place, entries=entries),
-            text="\n".join(f"{marks.get(entry.type, '[OTHER]')} {one_line(entry.name)}" for entry in entries)
-            or "The directory is empty.",
-        )
-
-    # ---- changing
 
     def create_directory(self, path: PathArgument) -> Answer[DirectoryMade]:
         """Create a directory and the ones above it. One that exists already is a success."""
-        with _telling(path):
+        with telling(path):
             files = self._directories.files_of(path)
             created = files.make_directory(path)
-            place = _absolute(files, files.relative(path))
+            place = absolute(files, files.relative(path))
         said = "Created directory" if created else "Directory exists already"
         return Answer(content=DirectoryMade(path=place, created=created), text=f"{said}: {place}")
 
@@ -221,24 +91,24 @@ class Tools:
                 self._refuse_if_stale(workspace, before, path)
             call.write(path, after)
             name = call.read(path).path
-            outcome = call.commit()
+            outcome = self._commit(workspace, call)
             self._session.saw((workspace.root, name), blob_id(after))
         operation = outcome.edits[0].edit.operation.value if outcome.edits else "none"
-        place = _absolute(workspace, name)
+        place = absolute(workspace, name)
         added, removed = _line_counts(outcome)
         verb = {"create": "Created", "none": "Nothing to change in"}.get(operation, "Replaced")
         return Answer(
             content=FileWritten(
                 path=place,
                 operation=operation,
-                edit=_number(outcome),
+                edit=edit_number(outcome),
                 lines_added=added,
                 lines_removed=removed,
-                file_hash=_sha256(after),
+                file_hash=sha256(after),
                 mcp_conversation_id=outcome.conversation,
             ),
             text=f"{verb} {place} (+{added} -{removed} lines)",
-            notes=_conversation_notes(outcome),
+            notes=conversation_notes(outcome),
         )
 
     def edit_file_diff(
@@ -279,7 +149,7 @@ class Tools:
                 lines_added=patch.added,
                 lines_removed=patch.removed,
                 changed_since_read=edited.changed_since_read,
-                file_hash=_sha256(edited.made.content),
+                file_hash=sha256(edited.made.content),
                 mcp_conversation_id=edited.conversation or mcp_conversation_id,
             ),
             text=f"{said} (+{patch.added} -{patch.removed} lines)",
@@ -344,7 +214,7 @@ class Tools:
         mcp_conversation_id: ConversationArgument = "",
     ) -> Answer[FileMoved]:
         """Move or rename a file within its allowed directory. Never overwrites."""
-        with _telling(destination):
+        with telling(destination):
             target = self._directories.workspace_of(destination)
         with self._changing("move_file", source, mcp_conversation_id, destination) as (workspace, call):
             if target is not workspace:
@@ -356,16 +226,16 @@ class Tools:
             before = call.read(source).path
             call.move(source, destination)
             after = call.read(destination).path
-            outcome = call.commit()
+            outcome = self._commit(workspace, call)
             self._session.moved((workspace.root, before), (workspace.root, after))
         moved = FileMoved(
-            source=_absolute(workspace, before),
-            destination=_absolute(workspace, after),
-            edit=_number(outcome),
+            source=absolute(workspace, before),
+            destination=absolute(workspace, after),
+            edit=edit_number(outcome),
             mcp_conversation_id=outcome.conversation,
         )
         return Answer(
-            content=moved, text=f"Moved {moved.source} to {moved.destination}", notes=_conversation_notes(outcome)
+            content=moved, text=f"Moved {moved.source} to {moved.destination}", notes=conversation_notes(outcome)
         )
 
     def delete_file(self, path: PathArgument, mcp_conversation_id: ConversationArgument = "") -> Answer[FileDeleted]:
@@ -374,105 +244,11 @@ class Tools:
             before = call.read(path)
             self._refuse_if_stale(workspace, before, path)
             call.delete(path)
-            outcome = call.commit()
+            outcome = self._commit(workspace, call)
             self._session.saw((workspace.root, before.path), None)
-        place = _absolute(workspace, before.path)
-        deleted = FileDeleted(path=place, edit=_number(outcome), mcp_conversation_id=outcome.conversation)
-        return Answer(content=deleted, text=f"Deleted {place}", notes=_conversation_notes(outcome))
-
-    # ---- inside
-
-    def _read(self, path: str) -> tuple[Files, Content]:
-        with _telling(path):
-            files = self._directories.files_of(path)
-            found = files.read(path, limit=self._limits.max_file_bytes)
-        self._session.saw((files.root, found.path), found.blob)
-        return files, found
-
-    @contextmanager
-    def _changing(self, tool: str, path: str, conversation: str, *more_paths: str) -> Iterator[tuple[Workspace, Call]]:
-        """Hold a tracked call on the workspace of `path`; what goes wrong in it is told as a failure.
-
-        What the session saw of the call is noted while it is held, so that parallel calls note it in their order.
-        """
-        if conversation and not _CONVERSATION.fullmatch(conversation):
-            raise Failure(
-                Kind.INVALID_REQUEST,
-                f"Not a conversation id: {shown(conversation)!r}",
-                hint="Leave it out to begin a conversation, then pass the id that is returned.",
-            )
-        info = CallInfo(tool=tool, conversation=conversation, notes=dict(self._session.client))
-        with _telling(path, *more_paths):
-            workspace = self._directories.workspace_of(path)
-            with workspace.call(info) as call:
-                yield workspace, call
-
-    def _edited(
-        self, tool: str, path: str, conversation: str, change: Callable[[bytes], MadeT], *, dry_run: bool = False
-    ) -> "_EditedFile[MadeT]":
-        """Put a text file through `change`, which says what it makes of the bytes and where."""
-        outcome = None
-        with self._changing(tool, path, conversation) as (workspace, call):
-            before = call.read(path)
-            if len(before.bytes) > self._limits.max_file_bytes:
-                raise FileTooLarge(path, len(before.bytes), self._limits.max_file_bytes)
-            if is_binary(before.bytes):
-                raise Failure(Kind.BINARY_FILE, f"Cannot edit binary file: {shown(path)}", path=path)
-            key = (workspace.root, before.path)
-            changed = self._session.knows(key, before.blob) is Knowledge.STALE
-            made = change(before.bytes)
-            hunks = hunks_from_spans(before.bytes, made.content, made.spans)
-            if not dry_run:
-                call.write(path, made.content, hunks=hunks, operation=Operation.EDIT)
-                outcome = call.commit()
-                if not changed:
-                    self._session.saw(key, blob_id(made.content))
-        return _EditedFile(
-            place=_absolute(workspace, before.path),
-            before=before,
-            made=made,
-            hunks=hunks,
-            outcome=outcome,
-            changed_since_read=changed,
-        )
-
-    def _refuse_if_stale(self, workspace: Workspace, found: Content, path: str) -> None:
-        if self._session.knows((workspace.root, found.path), found.blob) is Knowledge.STALE:
-            raise refusals.stale(path, _sha256(found.bytes))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _EditedFile(Generic[MadeT]):
-    """What an edit of a text file came to."""
-
-    place: str
-    before: Content
-    made: MadeT
-    hunks: Sequence[Hunk]
-    outcome: CallOutcome | None  # None: a dry run
-    changed_since_read: bool
-
-    @property
-    def number(self) -> int:
-        return 0 if self.outcome is None else _number(self.outcome)
-
-    @property
-    def conversation(self) -> str:
-        return "" if self.outcome is None else self.outcome.conversation
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        changed = (_CHANGED,) if self.changed_since_read else ()
-        return (*changed, *(() if self.outcome is None else _conversation_notes(self.outcome)))
-
-
-@contextmanager
-def _telling(*paths: str) -> Iterator[None]:
-    """Turn the store's and the system's errors into failures that speak of `paths` as the client spelt them."""
-    try:
-        yield
-    except (CasError, OSError) as error:
-        raise failure_of(error, *paths) from error
+        place = absolute(workspace, before.path)
+        deleted = FileDeleted(path=place, edit=edit_number(outcome), mcp_conversation_id=outcome.conversation)
+        return Answer(content=deleted, text=f"Deleted {place}", notes=conversation_notes(outcome))
 
 
 def _patch(diff: str) -> FilePatch:
@@ -499,23 +275,5 @@ def _replacement(index: int, edit: EditOp) -> Replacement:
         raise Failure(Kind.ENCODING, message, edit_index=index) from error
 
 
-def _absolute(workspace: Files | Workspace, name: str) -> str:
-    return shown(str(PurePath(workspace.root, name)))
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-def _number(outcome: CallOutcome) -> int:
-    return outcome.edits[0].seq if outcome.edits else 0
-
-
 def _line_counts(outcome: CallOutcome) -> tuple[int, int]:
     return sum(view.edit.added for view in outcome.edits), sum(view.edit.removed for view in outcome.edits)
-
-
-def _conversation_notes(outcome: CallOutcome) -> tuple[str, ...]:
-    if not outcome.new_conversation:
-        return ()
-    return (f"New conversation. Pass mcp_conversation_id={outcome.conversation} with your further changes.",)

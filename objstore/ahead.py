@@ -8,11 +8,9 @@ derived, so a process that dies before that costs the next one a moment of readi
 from collections.abc import Sequence
 from typing import Final
 
-from objstore.codec import parse_blob_header
 from objstore.frames import FrameKind
 from objstore.ids import BlobId, RecordId
 from objstore.index import BlobPlace, Chained, Tip
-from objstore.records import Edit
 from objstore.segments import Group, Place
 from objstore.terms import Operation, Seq
 
@@ -50,6 +48,9 @@ class Ahead:
 
     def note(self, group: Group, records: Sequence[Chained]) -> None:
         """Add a group that was just appended, with its records."""
+        from objstore.codec import parse_blob_header
+        from objstore.records import Edit
+
         self.groups.append((group, records))
         for frame in group.frames:
             if frame.kind is FrameKind.BLOB:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from objstore.batch import Batch, now
 from objstore.diff import diff_lines
 from objstore.disk import new_file_mode
 from objstore.errors import FileExists, FileMissing
@@ -19,12 +20,12 @@ from objstore.ids import BlobId, blob_id
 from objstore.index import Tip
 from objstore.journal import Journal
 from objstore.lines import is_closed
+from objstore.ondisk import state_at
 from objstore.outcomes import CallInfo, CallOutcome
 from objstore.paths import Found, Spot
 from objstore.records import Edit
-from objstore.store import Batch, now
 from objstore.terms import DocumentId, FileState, Operation, Origin, Seq, Status
-from objstore.transition import Step, state_at
+from objstore.transition import Step
 from objstore.unified import is_binary
 from objstore.views import Content, EditView
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+from objstore.batch import Batch
 from objstore.errors import NoSuchName
 from objstore.history import decisions, edit
 from objstore.ids import BlobId
@@ -11,7 +12,6 @@ from objstore.journal import Journal
 from objstore.outcomes import Conflicted, Decided, DecisionOutcome, ExternalChanges, NothingToDo
 from objstore.records import Decision
 from objstore.review import Planner
-from objstore.store import Batch
 from objstore.terms import Action, Status, Unit
 from objstore.views import ExternalChange, OnExternal
 

@@ -116,7 +116,7 @@ class Disk:
         What had the name is kept, so it can still be looked at. And on ext4 this takes 0.02 ms where renaming over a
         file takes over 1 ms, because the new file's bytes, already durable in the log, need not be written out first.
         """
-        from objstore.exchange import rename_exchange  # noqa: PLC0415 - readers never need ctypes
+        from objstore.exchange import rename_exchange
 
         with _translated(name):
             return rename_exchange(source_directory, source, directory, name)

@@ -6,9 +6,9 @@ from typing import Final
 
 from objstore.index import Tip
 from objstore.journal import Journal
+from objstore.ondisk import file_at
 from objstore.paths import Found
 from objstore.terms import FileState
-from objstore.transition import file_at
 from objstore.views import ExternalChange
 
 __all__ = ["EXTERNAL_CONVERSATION", "concerns_disk", "external_view", "found_changes"]

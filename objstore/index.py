@@ -435,7 +435,7 @@ class Index:
 
     def _take(self, groups: Iterable[tuple[Group, Iterable[Chained] | None]]) -> None:
         """Take in groups with their records (None: to be decoded), and note how far that is."""
-        from objstore.intake import Intake, decoded  # noqa: PLC0415 - most commands find nothing new in the log
+        from objstore.intake import Intake, decoded
 
         intake = Intake(self._db, self._log, self.last_record, self._last_place)
         for group, records in groups:

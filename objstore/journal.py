@@ -5,12 +5,13 @@ how far files have followed. The mark is written without a sync: after a mere cr
 a power cut it may be old, and then the newest groups are looked at again, which costs a read and harms nothing.
 """
 
+from __future__ import annotations
+
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from struct import Struct
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from objstore.disk import Disk, boot_id
 from objstore.errors import CallAborted, NotAWorkspace, PathError
@@ -18,9 +19,15 @@ from objstore.files import Files
 from objstore.index import index_errors
 from objstore.paths import STORE_NAME, Tree, is_store
 from objstore.segments import Group, Place
-from objstore.store import Batch, Store, create_store
-from objstore.transition import Step, Transition
+from objstore.store import Store, create_store
 from objstore.writerlock import WriterLock
+
+# What only writers need is imported where they begin: a status takes no lock and changes no file.
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from objstore.batch import Batch
+    from objstore.transition import Step, Transition
 
 __all__ = ["Journal", "create_workspace"]
 
@@ -103,6 +110,8 @@ class Journal:
 
         Raises StoreLocked, StoreRefuses, StoreDamaged.
         """
+        from objstore.batch import Batch
+
         with self.mutex, self._locked(), index_errors(self._folder):
             self.store.catch_up()
             self.store.log.repair_tail(self.store.end)
@@ -152,6 +161,8 @@ class Journal:
         looked: Mapping[bytes, os.stat_result] | None = None,
         prunable: Callable[[bytes], bool] | None = None,
     ) -> Transition:
+        from objstore.transition import Transition
+
         if self._scratch is None:
             path = os.path.join(self._folder, "tmp")
             with suppress(FileExistsError):
@@ -161,7 +172,8 @@ class Journal:
 
     def _void(self, group: Group, reason: str) -> None:
         """Record that the group was taken back."""
-        from objstore.recovery import void_of  # noqa: PLC0415 - hardly ever needed
+        from objstore.batch import Batch
+        from objstore.recovery import void_of
 
         batch = Batch(self.store)
         batch.record(void_of(group, reason))
@@ -174,7 +186,7 @@ class Journal:
         end = self.store.end
         if marked == end and boot == self._boot:
             return
-        from objstore.recovery import due_steps  # noqa: PLC0415 - hardly ever needed
+        from objstore.recovery import due_steps
 
         self._clear_scratch()
         for steps in due_steps(self.tree, self.store, marked if boot == self._boot else None):

@@ -98,9 +98,15 @@ class Decided:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflicted:
-    """The decision was refused and nothing changed: these edits can't be live without those."""
+    """The decision was refused and nothing changed: these edits can't be live without those.
+
+    Beside it stand the other units that would have to be decided with it, to the last one; none where no such
+    decision helps, as when what is to be accepted excludes each other.
+    """
 
     conflicts: tuple[Conflict, ...]
+    accept_first: tuple[Unit, ...] = ()  # rejected units that are needed live, ascending
+    reject_first: tuple[Unit, ...] = ()  # live units that can't stay, ascending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,14 +10,16 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from objstore.batch import now
 from objstore.errors import CasError
 from objstore.frames import FrameKind
+from objstore.ondisk import disk_state
 from objstore.paths import Tree
 from objstore.records import Decision, Edit, Record, Void, decode_record
 from objstore.segments import Group, Place
-from objstore.store import Store, now
+from objstore.store import Store
 from objstore.terms import FileState, Origin
-from objstore.transition import Step, disk_state
+from objstore.transition import Step
 
 __all__ = ["due_steps", "void_of"]
 

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from objstore.batch import Batch, now
 from objstore.capture import Recorder, external_change, version_of
 from objstore.document import Document, replayed
 from objstore.errors import FileChanged, HistoryBroken, NoSuchName
@@ -16,11 +17,11 @@ from objstore.external import concerns_disk, external_view, found_changes
 from objstore.ids import blob_id
 from objstore.index import Tip
 from objstore.journal import Journal
+from objstore.ondisk import file_at
 from objstore.outcomes import Conflict, Conflicted, FileEffect
 from objstore.records import Decision, Edit, Written
-from objstore.store import Batch, now
 from objstore.terms import Action, DocumentId, FileState, Seq, Status, Unit
-from objstore.transition import Step, file_at
+from objstore.transition import Step
 from objstore.views import ExternalChange, OnExternal
 
 __all__ = ["Plan", "Planner"]

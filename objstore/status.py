@@ -9,8 +9,8 @@ from objstore.errors import CasError
 from objstore.external import found_changes
 from objstore.index import Tip
 from objstore.journal import Journal
+from objstore.ondisk import disk_state
 from objstore.terms import Status
-from objstore.transition import disk_state
 from objstore.views import ExternalChange, PendingGroup, StatusReport
 
 if TYPE_CHECKING:

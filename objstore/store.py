@@ -1,33 +1,35 @@
-"""The store: the log, its index, and blobs by name. It knows nothing of the user's files."""
+"""The store: the log, its index, and blobs by name. It knows nothing of the user's files.
+
+What decodes blobs and records is imported where they are read: a status reads neither.
+"""
+
+from __future__ import annotations
 
 import os
-import time
 from collections import OrderedDict
-from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from objstore.ahead import Ahead
-from objstore.codec import MAX_DEPTH, Base, BlobHeader, decode_blob, encode_blob, parse_blob_header
-from objstore.disk import Disk
 from objstore.errors import BlobMissing, NotAWorkspace, RecordInvalid, StoreDamaged
-from objstore.frames import FrameKind
-from objstore.ids import BlobId, RecordId, blob_id, record_id
+from objstore.ids import BlobId, RecordId, record_id
 from objstore.index import BlobPlace, Chained, Index, Tip
-from objstore.records import Record, decode_record, encode_record
 from objstore.segments import Group, Log, Place, create_log
-from objstore.terms import Seq
 
-__all__ = ["Batch", "Store", "create_store"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from objstore.codec import BlobHeader
+    from objstore.disk import Disk
+    from objstore.frames import FrameKind
+    from objstore.records import Record
+    from objstore.terms import Seq
+
+__all__ = ["Store", "create_store"]
 
 _CACHE_BYTES: Final = 32 << 20
 _LOG: Final = "segments"
 _INDEX: Final = "index.sqlite"
-
-
-def now() -> int:
-    """Return the time in microseconds since 1970-01-01 UTC."""
-    return time.time_ns() // 1000
 
 
 def create_store(folder: str, disk: Disk) -> None:
@@ -37,62 +39,6 @@ def create_store(folder: str, disk: Disk) -> None:
         os.mkdir(segments, 0o700)
     create_log(segments, disk)
     disk.sync_directory(folder)
-
-
-class Batch:
-    """Blobs and records that go into the log together, or not at all."""
-
-    def __init__(self, store: "Store") -> None:
-        self._store = store
-        self._payloads: list[tuple[FrameKind, bytes]] = []
-        self._blobs: dict[BlobId, Base] = {}
-        self._records: list[Chained] = []
-        self._previous = store.last_record
-
-    def __bool__(self) -> bool:
-        """Return whether there is anything to append."""
-        return bool(self._payloads)
-
-    def blob(self, content: bytes, base: BlobId | None = None) -> BlobId:
-        """Add a blob, unless the store has it, and return its id. `base`: a blob that it may resemble."""
-        name = blob_id(content)
-        if name in self._blobs or self._store.has(name):
-            return name
-        header, payload = encode_blob(content, self._base(base), name=name)
-        self._payloads.append((FrameKind.BLOB, payload))
-        self._blobs[name] = Base(id=name, content=content, depth=header.depth)
-        return name
-
-    def record(self, record: Record) -> RecordId:
-        """Add a record behind the last one, and return its id."""
-        encoded = encode_record(record, self._previous)
-        name = record_id(encoded)
-        self._payloads.append((FrameKind.RECORD, encoded))
-        self._records.append(Chained(record, name, self._previous))
-        self._previous = name
-        return name
-
-    def content(self, name: BlobId) -> bytes:
-        """Return the bytes of a blob, of this batch or of the store. Raises what Store.blob raises."""
-        base = self._blobs.get(name)
-        return self._store.blob(name) if base is None else base.content
-
-    def commit(self) -> Group:
-        """Append everything durably and return it as a group. Raises what Log.append raises."""
-        group = self._store.append(self._payloads, self._records)
-        for name, base in self._blobs.items():
-            self._store.remember(name, base.content)
-        return group
-
-    def _base(self, name: BlobId | None) -> Base | None:
-        if name is None:
-            return None
-        if name in self._blobs:
-            return self._blobs[name]
-        found = self._store.blob_place(name)
-        if found is None or found.depth >= MAX_DEPTH:
-            return None
-        return Base(id=name, content=self._store.blob(name), depth=found.depth)
 
 
 class Store:
@@ -178,6 +124,8 @@ class Store:
         if cached is not None:
             self._cache.move_to_end(name)
             return cached
+        from objstore.codec import MAX_DEPTH, decode_blob, parse_blob_header
+
         # From the blob down its chain of bases to the first one at hand, then up again.
         chain: list[tuple[BlobHeader, bytes | memoryview]] = []
         content: bytes | None = None
@@ -204,7 +152,7 @@ class Store:
         """Return the SHA-256 of a blob (32 bytes), worked out once."""
         known = self.index.sha256(name)
         if known is None:
-            import hashlib  # noqa: PLC0415 - a log in JSON needs it; a status does not
+            import hashlib
 
             known = hashlib.sha256(self.blob(name)).digest()
             self.index.remember_sha256([(name, known)])
@@ -212,6 +160,8 @@ class Store:
 
     def record(self, place: Place) -> tuple[Record, RecordId]:
         """Return the record at `place` and its id. Raises StoreDamaged."""
+        from objstore.records import decode_record
+
         encoded = bytes(self.log.read(place).payload)
         try:
             return decode_record(encoded)[0], record_id(encoded)

@@ -1,11 +1,15 @@
 """Views: what surfaces are shown of a workspace as it is, as plain values."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from objstore.ids import BlobId, RecordId
-from objstore.records import Decision, Edit
-from objstore.terms import DocumentId, Seq, Status
+if TYPE_CHECKING:
+    from objstore.ids import BlobId, RecordId
+    from objstore.records import Decision, Edit
+    from objstore.terms import DocumentId, Seq, Status
 
 __all__ = [
     "Content",

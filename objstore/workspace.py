@@ -6,7 +6,6 @@ import os
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, Self
 
-from objstore import history, status
 from objstore.disk import Disk, new_file_mode
 from objstore.errors import ConversationReserved, PermissionRefused
 from objstore.external import EXTERNAL_CONVERSATION
@@ -113,11 +112,15 @@ class Workspace:
 
     def edits(self, wanted: EditFilter = _NO_FILTER) -> list[EditView]:
         """Return the edits that fit, in order."""
+        from objstore import history
+
         with self._journal.reading():
             return history.edits(self._journal, wanted)
 
     def edit(self, seq: int) -> EditView:
         """Return one edit. Raises NoSuchName."""
+        from objstore import history
+
         with self._journal.reading():
             return history.edit(self._journal, seq)
 
@@ -155,16 +158,22 @@ class Workspace:
 
     def decisions(self) -> list[DecisionView]:
         """Return every decision, oldest first, those taken back included."""
+        from objstore import history
+
         with self._journal.reading():
             return history.decisions(self._journal)
 
     def status(self) -> StatusReport:
         """Return the workspace at a glance."""
+        from objstore import status
+
         with self._journal.reading():
             return status.report(self._journal)
 
     def external_changes(self) -> tuple[ExternalChange, ...]:
         """Return every recorded file that is not what the journal says."""
+        from objstore import status
+
         with self._journal.reading():
             return status.external_changes(self._journal)
 

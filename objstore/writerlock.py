@@ -70,7 +70,7 @@ class WriterLock:
             raise DiskFailed(self._path, error.strerror or str(error)) from error
 
     def _wait(self) -> None:
-        from filelock import FileLock, Timeout  # noqa: PLC0415 - only who has to wait needs it
+        from filelock import FileLock, Timeout
 
         # The file is the same, so the descriptor must go, lest its lock and filelock's exclude each other.
         self.close()

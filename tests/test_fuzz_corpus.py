@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from fuzz.__main__ import CORPUS, changed
-from fuzz.seeds import STORIES, segment_of
+from fuzz.seeds import STORIES, Story, segment_of
 from fuzz.targets import TARGETS
 from objstore.frames import SEGMENT_HEADER_SIZE, Gap, SegmentHeader, frame_key, scan
 from objstore.records import decode_record
@@ -42,14 +42,14 @@ def test_the_corpus_holds_every_kind_of_record() -> None:
     assert kinds == {"Edit", "Decision", "Void"}
 
 
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
-def test_the_corpus_holds_segments_as_they_are_written_today(story: object) -> None:
-    name = next(candidate.name for candidate in STORIES if candidate is story)
-    kept = (CORPUS / "segment" / name).read_bytes()
-    header = SegmentHeader.decode(kept[:SEGMENT_HEADER_SIZE], segment=1)
-    found = list(scan(kept, frame_key(header.store), SEGMENT_HEADER_SIZE))
+def whole_frames(segment: bytes) -> int:
+    """Return the number of a segment's frames, none of which may be damaged."""
+    header = SegmentHeader.decode(segment[:SEGMENT_HEADER_SIZE], segment=1)
+    found = list(scan(segment, frame_key(header.store), SEGMENT_HEADER_SIZE))
     assert not any(isinstance(item, Gap) for item in found)
-    fresh = segment_of(next(candidate for candidate in STORIES if candidate is story))
-    header = SegmentHeader.decode(fresh[:SEGMENT_HEADER_SIZE], segment=1)
-    again = list(scan(fresh, frame_key(header.store), SEGMENT_HEADER_SIZE))
-    assert len(found) == len(again)
+    return len(found)
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
+def test_the_corpus_holds_segments_as_they_are_written_today(story: Story) -> None:
+    assert whole_frames((CORPUS / "segment" / story.name).read_bytes()) == whole_frames(segment_of(story))

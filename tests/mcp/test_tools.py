@@ -20,8 +20,7 @@ def tools(tmp_path: Path) -> Iterator[Tools]:
 
 
 def test_every_tool_of_the_catalogue_is_a_method_and_no_other_is() -> None:
-    methods = [name for name in vars(Tools) if not name.startswith("_")]
-    assert methods == list(TOOLS)
+    assert {name for name in dir(Tools) if not name.startswith("_")} == set(TOOLS)
 
 
 def test_the_limit_is_on_what_is_read_or_edited(tools: Tools, tmp_path: Path) -> None:

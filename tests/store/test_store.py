@@ -13,12 +13,13 @@ import zstandard
 from hypothesis import given, settings, strategies as st
 
 from objstore import CallInfo, RecordInvalid, Workspace
+from objstore.batch import Batch
 from objstore.codec import MAX_DEPTH, Encoding, parse_blob_header
 from objstore.errors import BlobDamaged, BlobMissing, NotAWorkspace, StoreDamaged
 from objstore.frames import SEGMENT_HEADER_SIZE, FrameKind
 from objstore.ids import BlobId, blob_id
 from objstore.segments import Group, Log
-from objstore.store import Batch, Store, create_store
+from objstore.store import Store, create_store
 from tests.store import strategies as draw
 from tests.store.countdown import CountdownDisk
 from tests.store.scenes import history, write

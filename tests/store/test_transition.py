@@ -21,9 +21,10 @@ from objstore.errors import (
     PermissionRefused,
 )
 from objstore.ids import BlobId, blob_id
+from objstore.ondisk import disk_state
 from objstore.paths import Tree
 from objstore.terms import FileState
-from objstore.transition import Step, Transition, disk_state
+from objstore.transition import Step, Transition
 from tests.store.countdown import CountdownDisk, broken_disk
 from tests.store.scenes import Files, files
 from tests.store.test_paths import nobody

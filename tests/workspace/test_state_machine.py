@@ -25,6 +25,7 @@ from objstore import (
     Conflicted,
     Decided,
     DecisionOutcome,
+    DecisionView,
     DocumentId,
     EditView,
     ExternalChanges,
@@ -288,6 +289,21 @@ class Histories(RuleBasedStateMachine):
         self.decision(action, units, cascade=cascade, on_external=on_external)
 
     @precondition(lambda self: self.statuses)
+    @rule(
+        data=st.data(),
+        path=paths,
+        content=texts,
+        action=st.sampled_from((Action.REJECT, Action.ACCEPT)),
+        on_external=answers,
+    )
+    def decide_after_hands(
+        self, data: st.DataObject, path: str, content: bytes, action: Action, on_external: OnExternal
+    ) -> None:
+        """Decide while something on disk is not as recorded."""
+        self.write_by_hand(path, content)
+        self.decision(action, self.some_units(data), on_external=on_external)
+
+    @precondition(lambda self: self.statuses)
     @rule(data=st.data(), action=st.sampled_from((Action.REJECT, Action.REJECT, Action.ACCEPT)))
     def flip(self, data: st.DataObject, action: Action) -> None:
         """Decide on what it makes a difference to."""
@@ -424,12 +440,19 @@ class Histories(RuleBasedStateMachine):
                 assert (dry.files, dry.cascaded) == (outcome.files, outcome.cascaded)
                 assert not external or on_external is not OnExternal.ABORT
                 assert {view.edit.document for view in outcome.external} == external.keys()
-                self.take_in(outcome, wanted, cascade=cascade, on_external=on_external)
+                self.take_in(outcome, wanted, before[0], cascade=cascade, on_external=on_external)
         return outcome
 
-    def take_in(self, outcome: Decided, wanted: dict[Unit, Status], *, cascade: bool, on_external: OnExternal) -> None:
+    def take_in(
+        self,
+        outcome: Decided,
+        wanted: dict[Unit, Status],
+        before: dict[str, Look],
+        *,
+        cascade: bool,
+        on_external: OnExternal,
+    ) -> None:
         """Follow a decision, and check that it did what it says, and nothing else."""
-        before_disk = self.looks()
         for view in outcome.external:
             document = self.documents[view.edit.document]
             # As it was recorded, before the decision: accepted.
@@ -469,9 +492,9 @@ class Histories(RuleBasedStateMachine):
                 now[effect.path_after] = document.recorded
         self.disk = now
         touched = {path for effect in outcome.files for path in (effect.path_before, effect.path_after)}
-        after_disk = self.looks()
-        for path in set(PATHS) - touched:
-            assert before_disk.get(path) == after_disk.get(path)
+        after = look_around(self.root)
+        for path in {*before, *after} - touched:
+            assert before.get(path) == after.get(path) or path == "d"
         for name in {*(unit.seq for unit in given), *(effect.document for effect in outcome.files)}:
             self.remember(self.workspace.edit(name).edit.document)
 
@@ -610,7 +633,7 @@ class Histories(RuleBasedStateMachine):
     def looks(self) -> dict[str, Look]:
         return {p: look for p, look in look_around(self.root).items() if not p.startswith(".git") and p != "d"}
 
-    def everything(self) -> tuple[object, ...]:
+    def everything(self) -> tuple[dict[str, Look], dict[str, Look], list[DecisionView]]:
         return look_around(self.root), look_around(self.root, store=True), self.workspace.decisions()
 
 

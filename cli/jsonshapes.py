@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         EditView,
         ExternalChange,
         FileEffect,
+        Notice,
         State,
         StatusReport,
         Workspace,
@@ -166,7 +167,10 @@ def outcome_shape(
         "changed": [],
         "files": [],
         "recorded": [],
+        "notices": [],
         "conflicts": [],
+        "accept_first": [],
+        "reject_first": [],
         "external_changes": [],
     }
     match outcome:
@@ -184,11 +188,14 @@ def outcome_shape(
                     _effect_shape(workspace, effect, workspace.preview if dry_run else None) for effect in outcome.files
                 ],
                 "recorded": [view.seq for view in outcome.external],
+                "notices": [_notice_shape(workspace, notice) for notice in outcome.notices],
             }
         case Conflicted():
             shape |= {
                 "outcome": "conflict",
                 "conflicts": [_conflict_shape(workspace, conflict) for conflict in outcome.conflicts],
+                "accept_first": [str(unit) for unit in outcome.accept_first],
+                "reject_first": [str(unit) for unit in outcome.reject_first],
             }
         case ExternalChanges():
             shape |= {
@@ -227,6 +234,17 @@ def _conflict_shape(workspace: "Workspace", conflict: "Conflict") -> dict[str, J
         "removed": conflict.removed.decode(errors="replace"),
         "inserted": conflict.inserted.decode(errors="replace"),
         "message": _text(str(conflict)),
+    }
+
+
+def _notice_shape(workspace: "Workspace", notice: "Notice") -> dict[str, Json]:
+    return {
+        "unit": str(notice.unit),
+        "status": notice.status.value,
+        "beside": [str(unit) for unit in notice.beside],
+        "file_path": _path(workspace, notice.path),
+        "line": notice.line,
+        "message": _text(str(notice)),
     }
 
 

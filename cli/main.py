@@ -55,6 +55,7 @@ COMMANDS: Final = {
     "reject": "cli.commands.review:reject",
     "reset": "cli.commands.review:reset",
     "undo": "cli.commands.review:undo",
+    "redo": "cli.commands.review:redo",
     "mcp": "cli.commands.setup:mcp",
     "demo": "cli.commands.setup:demo",
 }

@@ -8,10 +8,10 @@ from cli.naming import Selection
 from cli.overview import shown_edits
 from cli.rendering import diff_text
 from cli.terminal import Screen, shown_name, visible
-from objstore import Action, Status, Unit
+from objstore import Action, Unit
 
 if TYPE_CHECKING:
-    from objstore import Conflict, Conflicted, Decided, EditView, ExternalChange, FileEffect
+    from objstore import Conflicted, Decided, EditView, ExternalChange, FileEffect
 
 __all__ = [
     "Preview",
@@ -24,6 +24,7 @@ __all__ = [
 ]
 
 LINES_SHOWN: Final = 8
+NOTICES_SHOWN: Final = 5
 DONE: Final = {
     Action.ACCEPT: "Accepted",
     Action.REJECT: "Rejected",
@@ -62,6 +63,12 @@ def decided_text(outcome: "Decided", screen: Screen, *, dry_run: bool) -> Iterat
         yield screen.line(_effect_line(effect, dry_run=dry_run))
     if not outcome.files:
         yield screen.line("No file changes." if dry_run else "No file changed.")
+    for notice in outcome.notices[:NOTICES_SHOWN]:
+        yield screen.line(f"Note: {visible(str(notice))}.")
+    if len(outcome.notices) > NOTICES_SHOWN:
+        yield screen.line(
+            f"Note: and {len(outcome.notices) - NOTICES_SHOWN} more such neighbours (--json has them all)."
+        )
 
 
 def effect_text(files: Iterable["FileEffect"], preview: Preview, screen: Screen) -> Iterator[bytes]:
@@ -129,23 +136,21 @@ def conflict_text(outcome: "Conflicted", advice: Sequence[str], screen: Screen) 
 def ways_out(
     action: Action,
     selection: Selection | None,
-    named: Sequence[Unit],
-    conflicts: Sequence["Conflict"],
+    outcome: "Conflicted",
     edit: Callable[[int], "EditView"],
 ) -> list[str]:
     """Return what a person can do about a refused decision, as commands to type.
 
-    `selection` is what was named, as spelt (None: nothing, it was an undo), `named` what it stands for; `edit`
-    looks up an edit by its number.
+    `selection` is what was named, as spelt (None: nothing, it was an undo or redo); `edit` looks up an edit by its
+    number.
     """
-    parties = dict.fromkeys(unit for conflict in conflicts for unit in (conflict.unit, *conflict.needs))
-    others = [unit for unit in parties if unit not in set(named)]
-    dead = _spelt_units((unit for unit in others if not _is_live(unit, edit)), edit)
-    live = _spelt_units((unit for unit in others if _is_live(unit, edit)), edit)
+    dead = _spelt_units(outcome.accept_first, edit)
+    live = _spelt_units((*outcome.reject_first, *_in_the_way(outcome)), edit)
     match action:
         case Action.REJECT if selection is not None:
-            advice = [f"To reject what depends on it too:  cas reject --cascade {_spelt(selection)}"]
-            return [*advice, f"Or name them together:  cas reject {_spelt(selection)} {live}"] if live else advice
+            together = f"Or name them together:  cas reject {_spelt(selection)} {live}"
+            cascade = f"To reject what depends on it too:  cas reject --cascade {_spelt(selection)}"
+            return [cascade, *([together] if live else [])]
         case Action.ACCEPT | Action.RESET if selection is not None:
             together = f"To {action.value} them together:  cas {action.value} {_spelt(selection)} {dead}"
             return [
@@ -153,7 +158,16 @@ def ways_out(
                 *([f"To make room first:  cas reject {live}"] if live else []),
             ]
         case _:
-            return [f"Decide on {' '.join(filter(None, (dead, live)))} one by one instead (`cas show EDIT`)."]
+            return (
+                [f"Decide on {' '.join(filter(None, (dead, live)))} first (`cas show EDIT`)."] if dead or live else []
+            )
+
+
+def _in_the_way(outcome: "Conflicted") -> Iterator[Unit]:
+    """Yield who has put a file where another is to stand."""
+    for conflict in outcome.conflicts:
+        if conflict.kind == "path-taken":
+            yield from conflict.needs
 
 
 def _spelt(selection: Selection) -> str:
@@ -180,10 +194,6 @@ def _spelt_units(units: Iterable[Unit], edit: Callable[[int], "EditView"]) -> st
         else:
             words += [f"{seq}:{hunk}" for hunk in hunks]
     return " ".join(words)
-
-
-def _is_live(unit: Unit, edit: Callable[[int], "EditView"]) -> bool:
-    return edit(unit.seq).units[unit.hunk] is not Status.REJECTED
 
 
 def _quoted(sign: bytes, text: bytes, screen: Screen) -> Iterator[bytes]:

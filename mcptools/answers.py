@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 __all__ = [
+    "AnchorEdited",
     "Answer",
     "DiffEdited",
     "DirectoryListed",
@@ -18,8 +19,10 @@ __all__ = [
     "FileWritten",
     "LineRangeOfEdit",
     "ListedEntry",
+    "MovedAnchor",
     "MultiEdited",
     "TextRead",
+    "Undone",
 ]
 
 Structured = TypeVar("Structured")
@@ -141,6 +144,40 @@ class MultiEdited:
     edit: int  # number of the recorded edit, for the reviewer; 0: nothing changed
     changed_since_read: bool  # by somebody else, elsewhere in the file
     mcp_conversation_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovedAnchor:
+    """An anchor that was found on another line than it said."""
+
+    operation_index: int
+    anchor: str
+    line: int  # from 1, in the file before the edit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnchorEdited:
+    """A file changed by operations on tagged lines."""
+
+    success: bool = True
+    path: str
+    edit: int  # number of the recorded edit, for the reviewer; 0: nothing changed
+    applied_count: int
+    moved_anchors: list[MovedAnchor]
+    lines_added: int
+    lines_removed: int
+    content: str  # hashlines around what changed, as the file is now
+    file_hash: str  # SHA-256 of the bytes now, in hex
+    mcp_conversation_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undone:
+    """The session's last change, taken back."""
+
+    success: bool = True
+    files_reverted: int
+    paths: list[str]  # where the files are now, or were if they are gone; relative if one directory is served
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

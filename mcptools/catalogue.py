@@ -25,6 +25,7 @@ TOOLS: Final = {
     "write_file": Traits(title="Write a file", destructive=True, idempotent=True),
     "edit_file_diff": Traits(title="Edit a file with a unified diff", destructive=True),
     "multi_edit_text_file": Traits(title="Edit a file by exact strings", destructive=True, bare_errors=True),
+    "edit_text_file": Traits(title="Edit a text file by line tags", destructive=True),
     "move_file": Traits(title="Move a file", destructive=True),
     "delete_file": Traits(title="Delete a file", destructive=True, idempotent=True),
 }

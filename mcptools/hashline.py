@@ -6,9 +6,10 @@ without its line number. Source: the Hashfile design; Fowler, Noll and Vo's FNV-
 design are illustrations and not such hashes: its three lines have the tags f3, 18 and a8.
 """
 
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-__all__ = ["hashline", "line_tag"]
+__all__ = ["hashline", "hashlines", "hashlines_around", "line_tag"]
 
 _OFFSET_BASIS: Final = 0x811C9DC5
 _PRIME: Final = 0x01000193
@@ -29,3 +30,30 @@ def line_tag(line: bytes) -> str:
 def hashline(number: int, line: bytes, shown: str) -> str:
     """Return `shown`, the text of line `number` (from 1), behind its number and the tag of its bytes."""
     return f"{number}:{line_tag(line)}|{shown}"
+
+
+def hashlines(lines: Iterable[bytes], first: int = 1) -> str:
+    r"""Return lines, numbered from `first`, as hashlines, each ended by LF; bytes that are not UTF-8 as \xNN."""
+    return "".join(
+        hashline(number, line, line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "backslashreplace")) + "\n"
+        for number, line in enumerate(lines, first)
+    )
+
+
+def hashlines_around(lines: Sequence[bytes], wanted: Iterable[int], margin: int = 2) -> str:
+    """Return the lines of these numbers, as far as they exist, and `margin` lines on each side, as hashlines.
+
+    Of a number beyond the end the last lines are given. "..." stands where lines were left out.
+    """
+    near = set[int]()
+    for number in wanted:
+        middle = min(number, len(lines))
+        near.update(range(max(1, middle - margin), min(len(lines), middle + margin) + 1))
+    parts: list[str] = []
+    last = 0
+    for number in sorted(near):
+        if parts and number != last + 1:
+            parts.append("...\n")
+        parts.append(hashlines([lines[number - 1]], number))
+        last = number
+    return "".join(parts)

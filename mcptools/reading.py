@@ -6,7 +6,7 @@ from typing import Final
 from mcptools.answers import Answer, DirectoryListed, FileRead, ListedEntry, TextRead
 from mcptools.display import decoded, line_endings, one_line, shown
 from mcptools.failures import Failure, Kind
-from mcptools.hashline import hashline
+from mcptools.hashline import hashlines
 from mcptools.toolset import PathArgument, Toolset, absolute, sha256, telling
 from objstore import is_binary, split_lines
 
@@ -54,12 +54,8 @@ class Reading(Toolset):
         if is_binary(content):
             raise Failure(Kind.BINARY_FILE, f"Cannot read binary file as text: {shown(path)}", path=path)
         lines = split_lines(content)
-        tagged = []
-        for number, line in enumerate(lines, 1):
-            bare = line.removesuffix(b"\n").removesuffix(b"\r")
-            tagged.append(hashline(number, line, bare.decode("utf-8", "backslashreplace")) + "\n")
         utf8 = decoded(content)[1]
-        text = "".join(tagged)
+        text = hashlines(lines)
         return Answer(
             content=TextRead(
                 path=absolute(files, found.path),

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from mcptools.anchored import AnchorAmbiguous, AnchorMissing, EndBeforeStart, OperationsOverlap
 from mcptools.display import shown
 from mcptools.exact import AmbiguousString, EditsOverlap, MissingString
 from mcptools.failures import Failure, Kind
@@ -11,11 +12,17 @@ from mcptools.unifieddiff import AmbiguousContext, ContextMismatch, InvalidPatch
 __all__ = [
     "ambiguous_context",
     "ambiguous_string",
+    "anchor_ambiguous",
+    "anchor_missing",
     "context_mismatch",
     "edits_overlap",
+    "end_before_start",
     "invalid_patch",
     "missing_string",
+    "operations_overlap",
     "stale",
+    "stale_anchors",
+    "unread",
 ]
 
 
@@ -102,6 +109,78 @@ def stale(path: str, file_hash: str) -> Failure:
         hint="Read it again, so that nobody's work is lost, then decide.",
         path=path,
         file_hash=file_hash,
+    )
+
+
+def unread(path: str, file_hash: str) -> Failure:
+    """Return the failure of a change to a file that has to be read before."""
+    return Failure(
+        Kind.STALE_FILE,
+        f"File must be read before it is changed: {shown(path)}",
+        hint="You have not read it as it stands now.",
+        path=path,
+        file_hash=file_hash,
+    )
+
+
+def stale_anchors(path: str, file_hash: str, fresh: str) -> Failure:
+    """Return the failure of an edit by anchors in a file that is not the one they were read from."""
+    return Failure(
+        Kind.STALE_FILE,
+        f"File has changed since you read it: {shown(path)}",
+        hint=f"Its file_hash is now {file_hash}. It now reads, around your anchors:\n{fresh}"
+        if fresh
+        else "It is empty.",
+        path=path,
+        file_hash=file_hash,
+        content=fresh,
+    )
+
+
+def anchor_missing(refusal: AnchorMissing, fresh: str) -> Failure:
+    """Return the failure of an operation whose anchor names no line."""
+    return Failure(
+        Kind.ANCHOR_NOT_FOUND,
+        f"Operation {refusal.index}: Anchor not found: {refusal.anchor}",
+        hint=f"No line has this tag. The file reads, around it:\n{fresh}" if fresh else "The file has no lines.",
+        operation_index=refusal.index,
+        anchor=str(refusal.anchor),
+        content=fresh,
+    )
+
+
+def anchor_ambiguous(refusal: AnchorAmbiguous, fresh: str) -> Failure:
+    """Return the failure of an operation whose anchor could mean several lines."""
+    lines = list(refusal.lines)
+    where = f"Line {refusal.anchor.line} has another tag, and {_lines(lines)} have this one."
+    return Failure(
+        Kind.ANCHOR_AMBIGUOUS,
+        f"Operation {refusal.index}: Anchor is ambiguous: {refusal.anchor}",
+        hint=f"{where} The file reads, around it:\n{fresh}",
+        operation_index=refusal.index,
+        anchor=str(refusal.anchor),
+        lines=lines,
+        content=fresh,
+    )
+
+
+def end_before_start(refusal: EndBeforeStart) -> Failure:
+    """Return the failure of an operation on a range that runs backwards."""
+    return Failure(
+        Kind.INVALID_REQUEST,
+        f"Operation {refusal.index}: end_anchor is line {refusal.end}, above anchor, which is line {refusal.start}",
+        operation_index=refusal.index,
+    )
+
+
+def operations_overlap(refusal: OperationsOverlap) -> Failure:
+    """Return the failure of an operation on lines that an earlier one of the call is about."""
+    return Failure(
+        Kind.EDITS_CONFLICT,
+        f"Operation {refusal.index} conflicts with operation {refusal.prior}",
+        hint="Both are about the same lines. All anchors mean the file as you read it; make one operation of the two.",
+        operation_index=refusal.index,
+        prior_index=refusal.prior,
     )
 
 

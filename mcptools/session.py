@@ -1,12 +1,14 @@
-"""A session: which version of each file its model knows, and who the model's client is."""
+"""A session: which version of each file its model knows, what it changed last, and who the model's client is."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import Enum, auto
 from threading import Lock
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from objstore import BlobId
+from objstore import BlobId, EditView
 
-__all__ = ["FileKey", "Knowledge", "Session"]
+__all__ = ["FileKey", "Knowledge", "LastChange", "Session"]
 
 FileKey: TypeAlias = tuple[str, str]
 """A workspace's root and a canonical path in it."""
@@ -20,6 +22,14 @@ class Knowledge(Enum):
     STALE = auto()  # the file has changed since
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastChange:
+    """The last call of a session that changed a file: what can be undone. The bytes before it are in the store."""
+
+    root: str  # of the workspace
+    edits: tuple[EditView, ...]  # at least one
+
+
 class Session:
     """The memory of one server process, which serves one client. Safe to use from several threads.
 
@@ -28,9 +38,13 @@ class Session:
     seen those changes, and must not bury them by writing the whole file.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, require_read: bool = False) -> None:
         self.client: dict[str, str] = {}  # its name and version, as recorded with each call; {}: not yet known
+        self.undoing: Final = Lock()  # held while a change is undone, so that it is undone once
+        self._require_read = require_read
         self._known: dict[FileKey, BlobId | None] = {}  # None: the file was gone
+        self._to_read: set[FileKey] = set()  # files that were undone
+        self._last: LastChange | None = None  # None: nothing to undo
         self._lock = Lock()
 
     def knows(self, file: FileKey, now: BlobId | None) -> Knowledge:
@@ -40,10 +54,16 @@ class Session:
                 return Knowledge.NONE
             return Knowledge.CURRENT if self._known[file] == now else Knowledge.STALE
 
+    def must_read(self, file: FileKey, now: BlobId) -> bool:
+        """Return whether the model may not change a file that is `now` such before it has read it."""
+        with self._lock:
+            return file in self._to_read or (self._require_read and self._known.get(file) != now)
+
     def saw(self, file: FileKey, version: BlobId | None) -> None:
         """Note that the model has read the file, or made it what it is (None: deleted it)."""
         with self._lock:
             self._known[file] = version
+            self._to_read.discard(file)
 
     def moved(self, source: FileKey, destination: FileKey) -> None:
         """Note that the model has moved the file; what was known of it is known of it there."""
@@ -51,3 +71,21 @@ class Session:
             if source in self._known:
                 self._known[destination] = self._known[source]
             self._known[source] = None
+
+    def changed(self, root: str, edits: tuple[EditView, ...]) -> None:
+        """Note what a call changed in a workspace; it is what can be undone from now on, unless it is nothing."""
+        if edits:
+            with self._lock:
+                self._last = LastChange(root=root, edits=edits)
+
+    def last_change(self) -> LastChange | None:
+        """Return what can be undone; None: nothing."""
+        with self._lock:
+            return self._last
+
+    def undid(self, change: LastChange, files: Iterable[FileKey]) -> None:
+        """Note that a change was undone: it can't be again, and its files are to be read before any tool takes them."""
+        with self._lock:
+            if self._last is change:
+                self._last = None
+            self._to_read.update(files)

@@ -6,10 +6,24 @@ structured content and the text of a success. Failures are raised. Nothing here 
 
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Annotated, ClassVar, assert_never
+from typing import Annotated, ClassVar, Final, Literal, assert_never
 
 from mcptools import refusals
+from mcptools.anchored import (
+    Anchor,
+    AnchorAmbiguous,
+    AnchoredEdit,
+    AnchorMissing,
+    EndBeforeStart,
+    Op,
+    OperationsOverlap,
+    Placed,
+    apply_operations,
+    parse_anchor,
+    splits_lines,
+)
 from mcptools.answers import (
+    AnchorEdited,
     Answer,
     DiffEdited,
     DirectoryMade,
@@ -17,12 +31,14 @@ from mcptools.answers import (
     FileMoved,
     FileWritten,
     LineRangeOfEdit,
+    MovedAnchor,
     MultiEdited,
 )
 from mcptools.directories import not_absolute
 from mcptools.display import shown
 from mcptools.exact import AmbiguousString, Edited, EditsOverlap, MissingString, Replacement, apply_edits
 from mcptools.failures import Failure, Kind
+from mcptools.hashline import hashlines_around
 from mcptools.reading import Reading
 from mcptools.toolset import (
     ConversationArgument,
@@ -43,9 +59,13 @@ from mcptools.unifieddiff import (
     apply_patch,
     parse_patch,
 )
-from objstore import CallOutcome, blob_id, unified_diff
+from objstore import CallOutcome, blob_id, split_lines, unified_diff
 
-__all__ = ["EditOp", "Limits", "Tools"]
+__all__ = ["AnchorOp", "EditOp", "Limits", "Tools"]
+
+
+_MAX_SHOWN: Final = 200
+"""Lines around which a file is shown, of those that an edit named or changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +76,20 @@ class EditOp:
 
     old_string: str = field(metadata={"description": "Exact string to find and replace; it must occur once"})
     new_string: str = field(metadata={"description": "Replacement string"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnchorOp:
+    """One operation on tagged lines, as a client sends it."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}  # as above
+
+    op: Literal["replace", "replace_range", "insert_after", "insert_before", "delete", "delete_range"] = field(
+        metadata={"description": "What to do"}
+    )
+    anchor: str = field(metadata={"description": "The line, or the first of a range, as `line:tag`, e.g. `2:f1`"})
+    end_anchor: str = field(default="", metadata={"description": "The last line of a range, as `line:tag`"})
+    content: str = field(default="", metadata={"description": "New lines, without tags"})
 
 
 class Tools(Reading):
@@ -207,6 +241,68 @@ class Tools(Reading):
             notes=edited.notes,
         )
 
+    def edit_text_file(
+        self,
+        path: PathArgument,
+        file_hash: Annotated[str, "The file_hash that read_text_file returned"],
+        operations: Annotated[list[AnchorOp], "All anchors mean the file as you read it"],
+        mcp_conversation_id: ConversationArgument = "",
+    ) -> Answer[AnchorEdited]:
+        """Edit lines by the tags that read_text_file shows. All operations apply, or none.
+
+        Refused, with fresh tags, if the file has changed since you read it.
+        """
+        if not operations:
+            raise Failure(Kind.INVALID_REQUEST, "Operations array cannot be empty")
+        wanted = [_anchored_edit(index, operation) for index, operation in enumerate(operations)]
+        anchors = [edit.anchor.line for edit in wanted] + [edit.end.line for edit in wanted if edit.end is not None]
+
+        def change(before: bytes) -> Placed:
+            lines = split_lines(before)
+            if sha256(before) != file_hash.lower():
+                raise refusals.stale_anchors(path, sha256(before), hashlines_around(lines, anchors[:_MAX_SHOWN]))
+            match apply_operations(before, wanted):
+                case Placed() as placed:
+                    return placed
+                case AnchorMissing() as refusal:
+                    raise refusals.anchor_missing(refusal, hashlines_around(lines, [refusal.anchor.line]))
+                case AnchorAmbiguous() as refusal:
+                    near = hashlines_around(lines, [refusal.anchor.line, *refusal.lines], margin=1)
+                    raise refusals.anchor_ambiguous(refusal, near)
+                case EndBeforeStart() as refusal:
+                    raise refusals.end_before_start(refusal)
+                case OperationsOverlap() as refusal:
+                    raise refusals.operations_overlap(refusal)
+                case outcome:
+                    assert_never(outcome)
+
+        edited = self._edited("edit_text_file", path, mcp_conversation_id, change, pinned=True)
+        now = edited.made.content
+        changed = [line for hunk in edited.hunks for line in range(hunk.new_start, hunk.new_end + 2)]
+        fresh = hashlines_around(split_lines(now), changed[:_MAX_SHOWN], margin=1)
+        added = sum(hunk.new_count for hunk in edited.hunks)
+        removed = sum(hunk.old_count for hunk in edited.hunks)
+        moved = [MovedAnchor(operation_index=i, anchor=str(a), line=line) for i, a, line in edited.made.moved]
+        return Answer(
+            content=AnchorEdited(
+                path=edited.place,
+                edit=edited.number,
+                applied_count=len(operations),
+                moved_anchors=moved,
+                lines_added=added,
+                lines_removed=removed,
+                content=fresh,
+                file_hash=sha256(now),
+                mcp_conversation_id=edited.conversation,
+            ),
+            text=f"Edited {edited.place} (+{added} -{removed} lines). Now:\n{fresh}",
+            notes=(
+                f"file_hash: {sha256(now)}",
+                *(f"Anchor {anchor.anchor} was found on line {anchor.line}." for anchor in moved),
+                *edited.notes,
+            ),
+        )
+
     def move_file(
         self,
         source: PathArgument,
@@ -262,6 +358,36 @@ def _patch(diff: str) -> FilePatch:
     if patch.target is None:
         raise refusals.invalid_patch(InvalidPatch("it deletes the file; use delete_file"))
     return patch
+
+
+def _anchored_edit(index: int, operation: AnchorOp) -> AnchoredEdit:
+    """Return an operation in bytes. Raises Failure."""
+    op = Op(operation.op)
+    if bool(operation.end_anchor) is not op.has_end:
+        said = "needs an end_anchor" if op.has_end else "takes no end_anchor"
+        raise Failure(Kind.INVALID_REQUEST, f"Operation {index}: {op} {said}", operation_index=index)
+    if bool(operation.content) is not op.has_content:
+        said = r"needs content (an empty line is \n)" if op.has_content else "takes no content"
+        raise Failure(Kind.INVALID_REQUEST, f"Operation {index}: {op} {said}", operation_index=index)
+    try:
+        lines = splits_lines(operation.content.encode()) if op.has_content else ()
+    except UnicodeEncodeError as error:
+        message = f"Operation {index} holds half a character, which UTF-8 can't encode"
+        raise Failure(Kind.ENCODING, message, operation_index=index) from error
+    end = _anchor(index, operation.end_anchor) if op.has_end else None
+    return AnchoredEdit(op=op, anchor=_anchor(index, operation.anchor), end=end, lines=lines)
+
+
+def _anchor(index: int, spelling: str) -> Anchor:
+    anchor = parse_anchor(spelling)
+    if anchor is None:
+        raise Failure(
+            Kind.INVALID_REQUEST,
+            f"Operation {index}: Not an anchor: {shown(spelling)!r}",
+            hint="An anchor is a line's number and its tag, as read_text_file shows them: 2:f1",
+            operation_index=index,
+        )
+    return anchor
 
 
 def _replacement(index: int, edit: EditOp) -> Replacement:

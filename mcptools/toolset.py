@@ -114,16 +114,29 @@ class Toolset:
         with telling(path, *more_paths):
             workspace = self._directories.workspace_of(path)
             with workspace.call(info) as call:
+                self._refuse_unread(workspace, call, path)
                 yield workspace, call
 
     def _commit(self, workspace: Workspace, call: Call) -> CallOutcome:
-        """Record the call and carry it out. Raises what Call.commit raises."""
-        return call.commit()
+        """Record the call and carry it out; it is what `Undo` takes back next. Raises what Call.commit raises."""
+        outcome = call.commit()
+        self._session.changed(workspace.root, outcome.edits)
+        return outcome
 
     def _edited(
-        self, tool: str, path: str, conversation: str, change: Callable[[bytes], MadeT], *, dry_run: bool = False
+        self,
+        tool: str,
+        path: str,
+        conversation: str,
+        change: Callable[[bytes], MadeT],
+        *,
+        dry_run: bool = False,
+        pinned: bool = False,
     ) -> "EditedFile[MadeT]":
-        """Put a text file through `change`, which says what it makes of the bytes and where."""
+        """Put a text file through `change`, which says what it makes of the bytes and where.
+
+        `pinned`: `change` itself refuses bytes other than those that the model has seen.
+        """
         outcome = None
         with self._changing(tool, path, conversation) as (workspace, call):
             before = call.read(path)
@@ -132,7 +145,7 @@ class Toolset:
             if is_binary(before.bytes):
                 raise Failure(Kind.BINARY_FILE, f"Cannot edit binary file: {shown(path)}", path=path)
             key = (workspace.root, before.path)
-            changed = self._session.knows(key, before.blob) is Knowledge.STALE
+            changed = not pinned and self._session.knows(key, before.blob) is Knowledge.STALE
             made = change(before.bytes)
             hunks = hunks_from_spans(before.bytes, made.content, made.spans)
             if not dry_run:
@@ -148,6 +161,13 @@ class Toolset:
             outcome=outcome,
             changed_since_read=changed,
         )
+
+    def _refuse_unread(self, workspace: Workspace, call: Call, path: str) -> None:
+        """Refuse a file that the model has to read before it changes it."""
+        if call.exists(path):
+            found = call.read(path)
+            if self._session.must_read((workspace.root, found.path), found.blob):
+                raise refusals.unread(path, sha256(found.bytes))
 
     def _refuse_if_stale(self, workspace: Workspace, found: Content, path: str) -> None:
         if self._session.knows((workspace.root, found.path), found.blob) is Knowledge.STALE:

@@ -1,4 +1,4 @@
-r"""Unified diffs of one file: read strictly, and applied to bytes only where every line says the truth.
+r"""Unified diffs: read strictly, and applied to a file's bytes only where every line says the truth.
 
 Every context line and every removed line of a hunk must be in the file, byte for byte; a hunk that has
 neither fits an empty file only. Hunks apply at the lines they state if all of them fit there; otherwise
@@ -14,7 +14,7 @@ the mark `\ No newline at end of file`.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, groupby, pairwise, repeat
 from typing import Final, TypeAlias
 
@@ -33,6 +33,7 @@ __all__ = [
     "PatchLine",
     "apply_patch",
     "parse_patch",
+    "parse_patches",
 ]
 
 _HUNK_HEADER: Final = re.compile(r"@@ -\d{1,9}(,\d{1,9})? \+\d{1,9}(,\d{1,9})? @@.*", re.DOTALL)
@@ -51,13 +52,17 @@ _NOT_LINES: Final = (
 )
 """Beginnings of header lines that ask for more than a change of lines."""
 
+_BETWEEN_FILES: Final = ("--- ", "diff ", "index ", "Index: ", "=====")
+"""Beginnings of lines that may stand between the last hunk of one file and the first of the next."""
+
 _NOWHERE: Final = "/dev/null"
+_REVERSED: Final = {" ": " ", "-": "+", "+": "-"}
 _MAX_PLACES: Final = 20
 """Places that are told of a hunk that fits more than once."""
 
 
 class InvalidPatch(Exception):
-    """The text is not a unified diff of one file that can be read in only one way."""
+    """The text is not a unified diff that can be read in only one way."""
 
     def __init__(self, reason: str, line: int = 0) -> None:
         self.reason = reason
@@ -98,8 +103,27 @@ class FilePatch:
 
     source: str | None  # as the header names it; None: the patch creates the file
     target: str | None  # None: the patch deletes the file
-    hunks: tuple[PatchHunk, ...]
+    hunks: tuple[PatchHunk, ...]  # (): headers alone, which change nothing
     bridges: bool  # whether its LF may stand for the file's CRLF: it has no CRLF of its own
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Return the names of source and target without git's prefixes, `/dev/null` for no file."""
+        source, target = self.source or _NOWHERE, self.target or _NOWHERE
+        if (self.source is None or source.startswith("a/")) and (self.target is None or target.startswith("b/")):
+            return source.removeprefix("a/"), target.removeprefix("b/")
+        return source, target
+
+    @property
+    def reverse(self) -> "FilePatch":
+        """Return the patch that takes this one back, where this one was applied at its stated lines."""
+        hunks: list[PatchHunk] = []
+        shift = 0
+        for hunk in self.hunks:
+            lines = tuple(replace(line, mark=_REVERSED[line.mark]) for line in hunk.lines)
+            hunks.append(PatchHunk(start=hunk.start + shift, lines=lines))
+            shift += len(hunk.new) - len(hunk.old)
+        return replace(self, source=self.target, target=self.source, hunks=tuple(hunks))
 
     @property
     def added(self) -> int:
@@ -144,36 +168,39 @@ DiffOutcome: TypeAlias = Applied | ContextMismatch | AmbiguousContext
 
 
 def parse_patch(patch: str) -> FilePatch:
-    """Return what `patch` says; its last line may lack an ending. Raises InvalidPatch."""
+    """Return what `patch` says of the one file that it is about. Raises InvalidPatch."""
+    parts = parse_patches(patch)
+    if not parts:
+        raise InvalidPatch("the patch is empty")
+    if len(parts) > 1:
+        raise InvalidPatch("more than one file; send a patch for each")
+    if not parts[0].hunks:
+        raise InvalidPatch("no hunks")
+    return parts[0]
+
+
+def parse_patches(patch: str) -> tuple[FilePatch, ...]:
+    """Return what `patch` says of each file, in its order; () where it is blank. Raises InvalidPatch.
+
+    The last line may lack an ending. A file's headers may stand without hunks.
+    """
     if not patch.isascii():
         try:
             patch.encode()
         except UnicodeEncodeError as error:
             raise InvalidPatch("a character that UTF-8 can't encode") from error
     if not patch.strip():
-        raise InvalidPatch("the patch is empty")
+        return ()
     if not patch.endswith("\n"):
         patch += "\n"
     try:
         files = PatchSet(patch)
     except UnidiffParseError as error:
         raise _refusal(str(error), patch) from error
-    if len(files) > 1:
-        raise InvalidPatch("more than one file; send a patch for each")
+    _check_all_was_read(files, patch)
     if not files:
         raise InvalidPatch("missing --- header", 1)
-    file = files[0]
-    _check_all_was_read(file, patch)
-    if not file:
-        raise InvalidPatch("no hunks")
-    hunks = tuple(_hunk(parsed) for parsed in file)
-    _check_order(hunks)
-    return FilePatch(
-        source=None if file.source_file == _NOWHERE else file.source_file,
-        target=None if file.target_file == _NOWHERE else file.target_file,
-        hunks=hunks,
-        bridges=not any(line.text.endswith(b"\r\n") for hunk in hunks for line in hunk.lines),
-    )
+    return tuple(_file_patch(file) for file in files)
 
 
 def apply_patch(content: bytes, patch: FilePatch) -> DiffOutcome:
@@ -202,7 +229,10 @@ def apply_patch(content: bytes, patch: FilePatch) -> DiffOutcome:
 def _refusal(reason: str, patch: str) -> InvalidPatch:
     """Return unidiff's refusal in words that say what to mend."""
     if reason.startswith("Unexpected hunk found"):
-        number = next(number for number, line in enumerate(patch.split("\n"), 1) if line.startswith("@@"))
+        lines = patch.split("\n")
+        if any(above.startswith("--- ") and not line.startswith("+++ ") for above, line in pairwise(lines)):
+            return InvalidPatch("missing +++ header")
+        number = next(number for number, line in enumerate(lines, 1) if line.startswith("@@"))
         return InvalidPatch("missing --- header before the hunk, or text between two hunks", number)
     if reason.startswith("Target without source"):
         return InvalidPatch("missing --- header before the +++ header")
@@ -211,24 +241,52 @@ def _refusal(reason: str, patch: str) -> InvalidPatch:
     return InvalidPatch(reason.strip())
 
 
-def _check_all_was_read(file: PatchedFile, patch: str) -> None:
+def _file_patch(file: PatchedFile) -> FilePatch:
+    hunks = tuple(_hunk(parsed) for parsed in file)
+    _check_order(hunks)
+    source, target = file.source_file.removesuffix("\r"), file.target_file.removesuffix("\r")
+    return FilePatch(
+        source=None if source == _NOWHERE else source,
+        target=None if target == _NOWHERE else target,
+        hunks=hunks,
+        bridges=not any(line.text.endswith(b"\r\n") for hunk in hunks for line in hunk.lines),
+    )
+
+
+def _check_all_was_read(files: PatchSet, patch: str) -> None:
     """Refuse a patch with a line that unidiff ignored, or of which it kept only a part."""
-    read = {line.diff_line_no: line for hunk in file for line in hunk if line.diff_line_no is not None}
+    read = {
+        line.diff_line_no: line for file in files for hunk in file for line in hunk if line.diff_line_no is not None
+    }
     in_hunks = False
-    for number, raw in enumerate(patch.split("\n")[:-1], 1):
+    lines = patch.split("\n")
+    last_file = max((number for number, raw in enumerate(lines, 1) if raw.startswith("--- ")), default=0)
+    for number, raw in enumerate(lines[:-1], 1):
         text = raw.removesuffix("\r")
         line = read.get(number)
         if line is not None:
             if f"{raw}\n" not in {line.line_type + line.value, line.value}:
                 raise InvalidPatch("a line that is neither context, removed nor added", number)
-        elif _HUNK_HEADER.fullmatch(text):
+            continue
+        if _HUNK_HEADER.fullmatch(text):
             in_hunks = True
-        elif raw.startswith("@@"):
+            continue
+        if raw.startswith("@@"):
             raise InvalidPatch("a hunk header without line numbers", number)
-        elif in_hunks and text not in {"", _NO_NEWLINE}:
+        if raw.startswith(_BETWEEN_FILES) and number <= last_file:
+            in_hunks = False
+        if in_hunks and text not in {"", _NO_NEWLINE}:
             raise InvalidPatch("a line beyond the counts in its hunk's @@ header", number)
-        elif raw.startswith(_NOT_LINES):
-            raise InvalidPatch(f"only changes to lines can be applied, not {text!r}", number)
+        _check_line(raw, lines[number], number)
+
+
+def _check_line(raw: str, below: str, number: int) -> None:
+    """Refuse line `number`, which is in no hunk, if it is no header and no mere words."""
+    if raw.startswith("--- ") and not below.startswith("+++ "):
+        raise InvalidPatch("missing +++ header")
+    if raw.startswith(_NOT_LINES):
+        text = raw.removesuffix("\r")
+        raise InvalidPatch(f"only changes to lines can be applied, not {text!r}", number)
 
 
 def _hunk(parsed: ParsedHunk) -> PatchHunk:

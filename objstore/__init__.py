@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         StoreLocked as StoreLocked,
         StoreRefuses as StoreRefuses,
     )
-    from objstore.files import Files as Files
+    from objstore.files import FileFacts as FileFacts, Files as Files
     from objstore.hunks import (
         Hunk as Hunk,
         Span as Span,
@@ -69,6 +69,7 @@ if TYPE_CHECKING:
         ExternalChanges as ExternalChanges,
         FileEffect as FileEffect,
         NothingToDo as NothingToDo,
+        Notice as Notice,
     )
     from objstore.paths import (
         DirectoryEntry as DirectoryEntry,
@@ -137,7 +138,7 @@ _HOMES: Final = {
         "StoreLocked",
         "StoreRefuses",
     ),
-    "files": ("Files",),
+    "files": ("FileFacts", "Files"),
     "hunks": (
         "Span",
         "Hunk",
@@ -183,6 +184,7 @@ _HOMES: Final = {
         "ExternalChanges",
         "FileEffect",
         "NothingToDo",
+        "Notice",
     ),
     "views": (
         "Content",

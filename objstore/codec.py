@@ -6,7 +6,6 @@ own size to write and a copy to read, whatever the file's size. The base is know
 Sources: zstd's raw-content dictionaries (RFC 8878, section 5); trimming by prefix and suffix is xdelta's and diff's.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
@@ -16,6 +15,7 @@ import zstandard
 
 from objstore.errors import BlobDamaged
 from objstore.ids import HASH_SIZE, BlobId, blob_id
+from objstore.lines import shared_head, shared_tail
 
 __all__ = [
     "MAX_BLOB",
@@ -178,27 +178,8 @@ def decode_blob(header: BlobHeader, payload: Buffer, base: bytes | None) -> byte
 
 def common_affixes(a: bytes, b: bytes) -> tuple[int, int]:
     """Return how many bytes `a` and `b` share at the start and, beyond those, at the end."""
-    limit = min(len(a), len(b))
-    prefix = _common(limit, lambda i, j: a[i:j] == b[i:j])
-    tail_a, tail_b = len(a), len(b)
-    suffix = _common(limit - prefix, lambda i, j: a[tail_a - j : tail_a - i] == b[tail_b - j : tail_b - i])
-    return prefix, suffix
-
-
-def _common(limit: int, same: Callable[[int, int], bool]) -> int:
-    """Return the largest n <= limit such that the first n positions are the same, by comparing whole slices."""
-    low, step = 0, 64
-    while low < limit and same(low, min(low + step, limit)):
-        low = min(low + step, limit)
-        step *= 4
-    high = min(low + step, limit)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if same(low, middle):
-            low = middle
-        else:
-            high = middle
-    return high if low < high and same(low, high) else low
+    prefix = shared_head(a, b)
+    return prefix, shared_tail(a, b, min(len(a), len(b)) - prefix)
 
 
 def _dictionary(base: bytes, prefix: int, suffix: int) -> bytes:

@@ -119,6 +119,7 @@ def _outcome(journal: Journal, request: Request, batch: Batch) -> DecisionOutcom
         cascaded=plan.cascaded,
         files=plan.effects(),
         external=() if request.dry_run else tuple(edit(journal, found.seq) for found in plan.external),
+        notices=plan.notices,
     )
 
 

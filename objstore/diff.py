@@ -32,6 +32,11 @@ def diff_lines(before: bytes, after: bytes) -> tuple[Hunk, ...]:
     if old == new:
         return ()
     head, tail = shared_ends(old, new)
+    replaced, replacing = (text[head : len(text) - tail].split(b"\n")[:-1] for text in (old, new))
+    if replaced and replacing and set(replaced).isdisjoint(replacing):
+        # Nothing to match and nothing to slide: the usual edit, which needs no more than this.
+        line = old.count(b"\n", 0, head)
+        return (Hunk(line, len(replaced), line, len(replacing)),)
     head = _back(old, head, _SLIDE)  # room to slide into
     first = old.count(b"\n", 0, head)
     old_lines = old[head : len(old) - tail].split(b"\n")[:-1]

@@ -5,13 +5,15 @@ Existence is part of the weave, where creation puts in the first and the last li
 A pure value: bytes and records in, states and conflicts out.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
+from objstore.cascade import Cascade, cascade
 from objstore.errors import HistoryBroken
 from objstore.ids import BlobId
-from objstore.outcomes import Conflict
+from objstore.outcomes import Conflict, Notice
 from objstore.records import Decision, Edit
 from objstore.terms import DocumentId, Operation, Seq, Status, Unit
 from objstore.weave import UnitIndex, Weave, WeaveConflict
@@ -19,6 +21,11 @@ from objstore.weave import UnitIndex, Weave, WeaveConflict
 __all__ = ["Document", "Standing"]
 
 Value = TypeVar("Value")
+
+_LETTERS: Final = {Status.PENDING: b"p", Status.ACCEPTED: b"a", Status.REJECTED: b"r"}
+_STATUSES: Final = {letter[0]: status for status, letter in _LETTERS.items()}
+_OPPOSITE: Final = {ord("a"): ord("r"), ord("r"): ord("a")}
+"""What is the other way; a pending unit was decided neither way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +61,11 @@ class Document:
     def __init__(self, first: Edit, before: bytes | None) -> None:
         """Begin with what stood before the `first` edit, which is not yet added."""
         self.id: DocumentId = first.document
-        self.edits: dict[Seq, Edit] = {}
         self._weave = Weave(before)
-        self._units: list[Unit] = [Unit(Seq(0), 0)]  # by weave index
-        self._indexes: dict[Unit, UnitIndex] = {}
-        self._statuses: dict[Unit, Status] = {}
+        # Units are numbered by edit and hunk here, one after another in the weave: an edit's begin at its first.
+        self._seqs: list[Seq] = []
+        self._firsts: list[int] = []
+        self._statuses = bytearray(_LETTERS[Status.ACCEPTED])  # one letter for each unit of the weave
         self._paths = _Register(first.path if first.source is None else first.source)
         self._modes = _Register(0 if first.before is None else first.before.mode)
 
@@ -74,87 +81,159 @@ class Document:
             indexes = self._weave.record(after, edit.hunks)
         except ValueError as error:
             raise HistoryBroken(self._name(), edit.seq, str(error)) from error
-        self.edits[edit.seq] = edit
-        for hunk, index in enumerate(indexes):
-            unit = Unit(edit.seq, hunk)
-            self._units.append(unit)
-            self._indexes[unit] = index
-            self._statuses[unit] = edit.status
+        self._seqs.append(edit.seq)
+        self._firsts.append(indexes[0])
+        self._statuses += _LETTERS[edit.status] * len(indexes)
         whole = Unit(edit.seq, 0)
         if edit.operation in {Operation.MOVE, Operation.CREATE}:
             self._paths.write(whole, edit.path)
         if edit.after is not None and (edit.before is None or edit.before.mode != edit.after.mode):
             self._modes.write(whole, edit.after.mode)
         if edit.status is Status.REJECTED:
-            self.give(dict.fromkeys(self.units(edit.seq), Status.REJECTED))
+            self._weave.flip(dict.fromkeys(indexes, False))
 
     def replay(self, decision: Decision) -> None:
         """Give the verdicts of a decision, as far as they concern this document."""
-        self.give({unit: status for unit, status in decision.verdicts if unit in self._statuses})
+        self.give({unit: status for unit, status in decision.verdicts if self.knows(unit)})
 
     # ---- verdicts
 
+    @property
+    def last(self) -> Seq:
+        """Return the newest edit."""
+        return self._seqs[-1]
+
     def units(self, seq: Seq) -> list[Unit]:
         """Return every unit of the edit."""
-        return [Unit(seq, hunk) for hunk in range(1 + len(self.edits[seq].hunks))]
-
-    def status(self, unit: Unit) -> Status:
-        """Return what was last said of the unit."""
-        return self._statuses[unit]
+        at = bisect_left(self._seqs, seq)
+        return [Unit(seq, hunk) for hunk in range(self._end(at) - self._firsts[at])]
 
     def knows(self, unit: Unit) -> bool:
         """Return whether the unit is one of this document's."""
-        return unit in self._statuses
+        at = bisect_left(self._seqs, unit.seq)
+        is_edit = at < len(self._seqs) and self._seqs[at] == unit.seq
+        return is_edit and 0 <= unit.hunk < self._end(at) - self._firsts[at]
+
+    def statuses(self) -> bytes:
+        """Return what was last said of every unit, to be compared with `changed_since`, or to be given back."""
+        return bytes(self._statuses)
+
+    def changed_since(self, statuses: bytes) -> dict[Unit, Status]:
+        """Return the units of which something else was said at the time of `statuses`.
+
+        Units recorded since were accepted when they were recorded: they are changes that were found on disk.
+        """
+        before = statuses.ljust(len(self._statuses), _LETTERS[Status.ACCEPTED])
+        if before == self._statuses:
+            return {}
+        changed = (index for index, (old, new) in enumerate(zip(before, self._statuses, strict=True)) if old != new)
+        return {self._unit(index): _STATUSES[self._statuses[index]] for index in changed}
 
     def give(self, verdicts: Mapping[Unit, Status]) -> None:
         """Give units new statuses. What results may be in conflict: ask `conflicts`."""
-        flips = {}
-        for unit, status in verdicts.items():
-            live = status is not Status.REJECTED
-            if live is not self._live(unit):
-                flips[self._indexes[unit]] = live
-            self._statuses[unit] = status
-        if flips:
-            self._weave.set_live(flips)
+        self._weave.flip(self._flips(verdicts))
+        self._note(verdicts)
 
-    def statuses(self, units: Iterable[Unit]) -> dict[Unit, Status]:
-        """Return the present status of each of `units`."""
-        return {unit: self._statuses[unit] for unit in units}
+    def give_back(self, statuses: bytes) -> None:
+        """Say again of every unit what was said at the time of `statuses`; units recorded since stay as they are."""
+        rejected = _LETTERS[Status.REJECTED][0]
+        pairs = enumerate(zip(statuses, self._statuses, strict=False))
+        self._weave.flip(
+            {UnitIndex(i): old != rejected for i, (old, new) in pairs if (old == rejected) is not (new == rejected)}
+        )
+        self._statuses[: len(statuses)] = statuses
+
+    def give_with_dependents(self, verdicts: Mapping[Unit, Status]) -> tuple[Unit, ...]:
+        """Reject the units of `verdicts`, and return what had to be rejected with them, in that order."""
+        done = cascade(self._weave, self._flips(verdicts))
+        gone = tuple(map(self._unit, done.rejected))
+        self._note({**verdicts, **dict.fromkeys(gone, Status.REJECTED)})
+        return gone
+
+    def ways_out(self, verdicts: Mapping[Unit, Status]) -> Cascade:
+        """Return what a cascade of `verdicts` would come to; nothing is changed."""
+        flips = self._flips(verdicts)
+        done = cascade(self._weave, flips)
+        if not done.blocked:
+            self._weave.flip({index: self._live(index) for index in {*flips, *done.rejected}})
+        return done
+
+    def named(self, indexes: Iterable[UnitIndex]) -> list[Unit]:
+        """Return units of the weave by edit and hunk."""
+        return [self._unit(index) for index in indexes]
 
     # ---- what it is now
 
     def standing(self) -> Standing:
         """Return path, permission bits and bytes under the present verdicts."""
         return Standing(
-            path=self._paths.read(self._live)[0],
-            mode=self._modes.read(self._live)[0],
+            path=self._paths.read(self._is_live)[0],
+            mode=self._modes.read(self._is_live)[0],
             content=self._weave.text(),
         )
 
     def path_writer(self) -> Unit | None:
         """Return the unit that put the file where it stands (None: it stood there from the beginning)."""
-        return self._paths.read(self._live)[1]
+        return self._paths.read(self._is_live)[1]
 
     def conflicts(self) -> tuple[Conflict, ...]:
         """Return every hunk that can't be live together with what else is, in order."""
         found = self._weave.conflicts()
         return tuple(self._conflict(conflict) for conflict in found) if found else ()
 
-    def line(self, unit: Unit) -> int | None:
-        """Return the 1-based line at which the text shows the unit (None: it doesn't)."""
-        shown = self._weave.unit_lines(self._indexes[unit])
-        return None if shown is None else shown[0]
+    def line(self, unit: Unit) -> int:
+        """Return the 1-based line at which the text shows the unit, or would if it were live."""
+        return self._weave.line_at(self._index(unit))
+
+    def notices(self, units: Iterable[Unit]) -> Iterator[Notice]:
+        """Yield a notice for each of `units` with a neighbour that was decided the other way."""
+        for unit in units:
+            index = self._index(unit)
+            opposite = _OPPOSITE.get(self._statuses[index])
+            if opposite is None or opposite not in self._statuses[1:]:
+                continue
+            beside = [i for i in self._weave.neighbours(index) if self._statuses[i] == opposite]
+            if beside:
+                yield Notice(
+                    unit=unit,
+                    status=_STATUSES[self._statuses[index]],
+                    beside=tuple(map(self._unit, beside)),
+                    path=self._name(),
+                    line=self.line(unit),
+                )
 
     # ---- inside
 
-    def _live(self, unit: Unit) -> bool:
-        return self._statuses[unit] is not Status.REJECTED
+    def _index(self, unit: Unit) -> UnitIndex:
+        return UnitIndex(self._firsts[bisect_left(self._seqs, unit.seq)] + unit.hunk)
+
+    def _unit(self, index: int) -> Unit:
+        at = bisect_right(self._firsts, index) - 1
+        return Unit(self._seqs[at], index - self._firsts[at])
+
+    def _end(self, at: int) -> int:
+        """Return the unit after the last one of the edit at place `at`."""
+        return self._firsts[at + 1] if at + 1 < len(self._firsts) else len(self._statuses)
+
+    def _live(self, index: UnitIndex) -> bool:
+        return self._statuses[index] != _LETTERS[Status.REJECTED][0]
+
+    def _is_live(self, unit: Unit) -> bool:
+        return self._live(self._index(unit))
+
+    def _flips(self, verdicts: Mapping[Unit, Status]) -> dict[UnitIndex, bool]:
+        wanted = ((self._index(unit), status is not Status.REJECTED) for unit, status in verdicts.items())
+        return {index: live for index, live in wanted if live is not self._live(index)}
+
+    def _note(self, verdicts: Mapping[Unit, Status]) -> None:
+        for unit, status in verdicts.items():
+            self._statuses[self._index(unit)] = _LETTERS[status][0]
 
     def _conflict(self, found: WeaveConflict) -> Conflict:
         return Conflict(
             kind=found.kind.value,
-            unit=self._units[found.unit],
-            needs=tuple(self._units[index] for index in found.needs),
+            unit=self._unit(found.unit),
+            needs=tuple(map(self._unit, found.needs)),
             path=self._name(),
             line=found.line,
             removed=found.removed,
@@ -162,7 +241,7 @@ class Document:
         )
 
     def _name(self) -> str:
-        return self._paths.read(self._live)[0].decode("utf-8", "surrogateescape")
+        return self._paths.read(self._is_live)[0].decode("utf-8", "surrogateescape")
 
 
 def replayed(records: Iterable[Edit | Decision], document: DocumentId, blob: Callable[[BlobId], bytes]) -> Document:

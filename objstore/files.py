@@ -1,14 +1,33 @@
 """The files of one folder as they stand: looking at them needs no store, and records nothing."""
 
 import os
+import stat
+from dataclasses import dataclass
 from typing import Final, Self
 
 from objstore.disk import Disk
+from objstore.errors import FileMissing
 from objstore.ids import blob_id
-from objstore.paths import MAX_FILE, DirectoryEntry, Spot, Tree, open_folder
+from objstore.paths import MAX_FILE, DirectoryEntry, Spot, Tree, look_at, open_folder
 from objstore.views import Content
 
-__all__ = ["Files"]
+__all__ = ["FileFacts", "Files"]
+
+_KINDS: Final = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "symlink"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileFacts:
+    """What is known of a name without reading what it holds."""
+
+    path: str  # canonical, relative to the root
+    kind: str  # file, directory, symlink, other
+    size: int  # bytes
+    mode: int  # permission bits
+    writable: bool  # whether this process may write it, and somebody may
+    modified: int  # nanoseconds since the epoch
+    accessed: int  # nanoseconds since the epoch
+    changed: int  # nanoseconds since the epoch, of its status
 
 
 class Files:
@@ -37,10 +56,52 @@ class Files:
         with self.tree.locate(path, follow=True) as spot:
             return spot.path
 
-    def read(self, path: str, *, limit: int = MAX_FILE) -> Content:
-        """Return the file as it stands on disk; links that stay inside are followed. Raises what paths raise."""
-        name, found = self.tree.read(path, limit=limit)
+    def read(self, path: str, *, limit: int = MAX_FILE, follow: bool = True) -> Content:
+        """Return the file as it stands on disk; with `follow`, also through links that stay inside.
+
+        Raises what paths raise.
+        """
+        name, found = self.tree.read(path, limit=limit, follow=follow)
         return Content(path=name, bytes=found.content, blob=blob_id(found.content), mode=found.mode)
+
+    def facts(self, path: str) -> FileFacts:
+        """Return what stands at a path, a link itself and not where it leads. Raises what paths raise."""
+        with self.tree.locate(path) as spot:
+            found = look_at(spot)
+            if found is None:
+                raise FileMissing(path)
+            kind = _KINDS.get(stat.S_IFMT(found.st_mode), "other")
+            mode = stat.S_IMODE(found.st_mode)
+            # Who is root may write all, so the bits count too: a file that nobody may write is meant to stay.
+            writable = bool(mode & 0o222) and (
+                kind == "symlink" or os.access(spot.name, os.W_OK, dir_fd=spot.folder, effective_ids=True)
+            )
+            return FileFacts(
+                path=spot.path,
+                kind=kind,
+                size=found.st_size,
+                mode=mode,
+                writable=writable,
+                modified=found.st_mtime_ns,
+                accessed=found.st_atime_ns,
+                changed=found.st_ctime_ns,
+            )
+
+    def free_space(self, path: str) -> int:
+        """Return how many bytes may still be written to the file system that `path` is on. Raises what paths raise."""
+        with self.tree.locate(path, changing=True) as spot:
+            # What is open may be no more than a name for the folder, which some systems tell nothing of.
+            fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=spot.folder)
+            try:
+                found = os.fstatvfs(fd)
+            finally:
+                os.close(fd)
+            return found.f_bavail * found.f_frsize
+
+    def set_times(self, path: str, *, accessed: int, modified: int) -> None:
+        """Give a file its times, in nanoseconds since the epoch; never through a link. Raises what paths raise."""
+        with self.tree.locate(path, changing=True) as spot:
+            os.utime(spot.name, ns=(accessed, modified), dir_fd=spot.folder, follow_symlinks=False)
 
     def list_directory(self, path: str) -> list[DirectoryEntry]:
         """Return what is in a folder, by name; the store is not shown. Raises what paths raise."""

@@ -14,7 +14,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from objstore.disk import Disk, boot_id
-from objstore.errors import CallAborted, NotAWorkspace, PathError
+from objstore.errors import CallAborted, NotAWorkspace, PathError, StoreDamaged
 from objstore.files import Files
 from objstore.index import index_errors
 from objstore.paths import STORE_NAME, Tree, is_store
@@ -114,6 +114,7 @@ class Journal:
 
         with self.mutex, self._locked(), index_errors(self._folder):
             self.store.catch_up()
+            self._refuse_if_lost()
             self.store.log.repair_tail(self.store.end)
             self._settle()
             yield Batch(self.store)
@@ -179,6 +180,14 @@ class Journal:
         batch.record(void_of(group, reason))
         batch.commit()
         self._write_mark(self.store.end)
+
+    def _refuse_if_lost(self) -> None:
+        """Raise StoreDamaged when the log ends before what was acknowledged: that is no unfinished write to cut off."""
+        marked, _ = self._read_mark()
+        if marked is not None and self.store.end < marked:
+            raise StoreDamaged(
+                *self.store.end, "what was acknowledged is not there (or .cas/applied is another store's)"
+            )
 
     def _settle(self) -> None:
         """Finish what a writer that died had recorded but not carried out."""

@@ -6,7 +6,17 @@ is kept apart from the text. A text is *closed* when its last line ends (or it h
 
 from typing import Final
 
-__all__ = ["closed", "is_closed", "lines_end", "same_bytes", "shared_ends", "split_lines", "starts_line"]
+__all__ = [
+    "closed",
+    "is_closed",
+    "lines_end",
+    "same_bytes",
+    "shared_ends",
+    "shared_head",
+    "shared_tail",
+    "split_lines",
+    "starts_line",
+]
 
 _STRIDE: Final = 1 << 16
 """Bytes compared or counted in one step: large enough for C to do the work, small enough to stay in cache."""
@@ -68,9 +78,9 @@ def shared_ends(old: bytes, new: bytes) -> tuple[int, int]:
 
     The two stretches never overlap in either text.
     """
-    head = _shared_head(old, new)
+    head = shared_head(old, new)
     head = old.rfind(b"\n", 0, head) + 1
-    tail = _shared_tail(old, new, min(len(old), len(new)) - head)
+    tail = shared_tail(old, new, min(len(old), len(new)) - head)
     cut = len(old) - tail
     if not (starts_line(old, cut) and starts_line(new, len(new) - tail)):
         tail = len(old) - (old.find(b"\n", cut) + 1)
@@ -82,7 +92,8 @@ def starts_line(text: bytes, offset: int) -> bool:
     return offset == 0 or text.startswith(b"\n", offset - 1)
 
 
-def _shared_head(old: bytes, new: bytes) -> int:
+def shared_head(old: bytes, new: bytes) -> int:
+    """Return how many bytes two texts share at the start."""
     shared, limit = 0, min(len(old), len(new))
     step = _STRIDE
     while step and shared < limit:
@@ -93,7 +104,8 @@ def _shared_head(old: bytes, new: bytes) -> int:
     return shared
 
 
-def _shared_tail(old: bytes, new: bytes, limit: int) -> int:
+def shared_tail(old: bytes, new: bytes, limit: int) -> int:
+    """Return how many bytes, `limit` at most, two texts share at the end."""
     shared = 0
     step = _STRIDE
     while step and shared < limit:

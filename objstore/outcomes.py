@@ -18,6 +18,7 @@ __all__ = [
     "ExternalChanges",
     "FileEffect",
     "NothingToDo",
+    "Notice",
 ]
 
 
@@ -85,6 +86,25 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """No conflict, and worth a look: hunks directly beside one that was decided just now were decided the other way."""
+
+    unit: Unit
+    status: Status  # accepted or rejected; the neighbours have the other
+    beside: tuple[Unit, ...]  # ascending
+    path: str
+    line: int  # 1-based, in the text as the decision leaves it
+
+    def __str__(self) -> str:
+        others = ", ".join(map(str, self.beside))
+        said = Status.REJECTED if self.status is Status.ACCEPTED else Status.ACCEPTED
+        return (
+            f"hunk {self.unit}, {self.status.value}, stands directly beside {others}, "
+            f"which {'is' if len(self.beside) == 1 else 'are'} {said.value} ({self.path}:{self.line})"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
     """The decision holds: on disk and in the journal (or would, if it was a dry run)."""
 
@@ -94,6 +114,7 @@ class Decided:
     cascaded: tuple[Unit, ...]  # those among them that were not named, but needed something that was
     files: tuple[FileEffect, ...]  # files whose bytes, mode or path change; () when only statuses do
     external: tuple[EditView, ...]  # changes nobody had recorded, recorded first
+    notices: tuple[Notice, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -252,6 +252,8 @@ def _check_shape(edit: Edit) -> None:
         raise RecordInvalid("a source path belongs to a move, and to nothing else")
     if edit.hunks and not all(exists):
         raise RecordInvalid("a create or delete is one whole; it has no hunks")
+    if edit.folders > edit.path.count(b"/"):
+        raise RecordInvalid("an edit made more folders than its path has")
     if edit.document > edit.seq:
         raise RecordInvalid("a document is named by an edit that comes later")
     end_old = end_new = 0

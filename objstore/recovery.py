@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from objstore.batch import now
-from objstore.errors import CasError
+from objstore.errors import CasError, StoreDamaged
 from objstore.frames import FrameKind
 from objstore.ondisk import disk_state
 from objstore.paths import Tree
@@ -35,8 +35,9 @@ def due_steps(tree: Tree, store: Store, marked: Place | None) -> Iterator[list[S
 
     `marked`: how far files have followed the log; None: nobody can tell, the machine has stopped since.
     """
-    for steps, time in _since_power_cut(store) if marked is None else _since_mark(store, marked):
-        since = time if marked is None else None
+    groups = None if marked is None else _since_mark(store, marked)
+    for steps, time in _since_power_cut(store) if groups is None else groups:
+        since = time if groups is None else None
         yield [step for step in steps if _is_due(tree, step, since)]
 
 
@@ -48,9 +49,15 @@ def void_of(group: Group, reason: str) -> Void:
     return Void(time=now(), edits=edits, decision=decision, reason=reason)
 
 
-def _since_mark(store: Store, marked: Place) -> list[tuple[list[Step], int]]:
-    """Return the steps and the time of each group whose files may not have followed, oldest first."""
-    groups = [list(_records(group)) for group in store.log.groups(marked)]
+def _since_mark(store: Store, marked: Place) -> list[tuple[list[Step], int]] | None:
+    """Return the steps and the time of each group whose files may not have followed, oldest first.
+
+    None: the mark is not the end of a group, so it tells nothing.
+    """
+    try:
+        groups = [list(_records(group)) for group in store.log.groups(marked)]
+    except StoreDamaged:
+        return None
     void_edits = {seq for records in groups for record in records if isinstance(record, Void) for seq in record.edits}
     void_decisions = {record.decision for records in groups for record in records if isinstance(record, Void)}
     valid = [

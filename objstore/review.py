@@ -6,7 +6,7 @@ documents then are is written; otherwise the conflicts are returned, and nothing
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from objstore.batch import Batch, now
@@ -18,7 +18,7 @@ from objstore.ids import blob_id
 from objstore.index import Tip
 from objstore.journal import Journal
 from objstore.ondisk import file_at
-from objstore.outcomes import Conflict, Conflicted, FileEffect
+from objstore.outcomes import Conflict, Conflicted, FileEffect, Notice
 from objstore.records import Decision, Edit, Written
 from objstore.terms import Action, DocumentId, FileState, Seq, Status, Unit
 from objstore.transition import Step
@@ -36,6 +36,7 @@ class Plan:
     written: tuple[Written, ...]
     external: list[Edit]
     looked: dict[bytes, os.stat_result]
+    notices: tuple[Notice, ...]
 
     def effects(self) -> tuple[FileEffect, ...]:
         """Return what the decision does to each file, as far as it does anything."""
@@ -96,31 +97,34 @@ class Planner:
         Raises FileChanged when the disk is not as `expected`, where that is given, and HistoryBroken.
         """
         documents = self._documents_of(verdicts)
-        before = {document: self._document(document).statuses(self._all_units(document)) for document in documents}
+        before = {document: self._document(document).statuses() for document in documents}
         discarded = self._take_in_external(documents, on_external, expected)
-        for document in documents:
-            mine = {unit: status for unit, status in verdicts.items() if self._document(document).knows(unit)}
-            self._document(document).give(
-                mine | {unit: Status.REJECTED for unit in discarded if self._document(document).knows(unit)}
-            )
-        cascaded = self._cascade(documents) if cascade else ()
+        cascaded: list[Unit] = []
+        given = dict(verdicts) | dict.fromkeys(discarded, Status.REJECTED)
+        for loaded in map(self._document, documents):
+            mine = {unit: status for unit, status in given.items() if loaded.knows(unit)}
+            if cascade:
+                cascaded += loaded.give_with_dependents(mine)
+            else:
+                loaded.give(mine)
         conflicts = [conflict for document in documents for conflict in self._document(document).conflicts()]
         conflicts += self._taken_paths(documents)
         if conflicts:
-            return Conflicted(conflicts=tuple(self._as_it_stands(conflicts, before)))
+            return self._refused(conflicts, before, given)
         changed: dict[Unit, Status] = {}
         for document in documents:
-            now_given = self._document(document).statuses(self._all_units(document))
-            earlier = before[document]
-            changed |= {
-                unit: status for unit, status in now_given.items() if earlier.get(unit, Status.ACCEPTED) != status
-            }
+            changed |= self._document(document).changed_since(before[document])
         return Plan(
             verdicts=changed,
             cascaded=tuple(unit for unit in cascaded if unit in changed),
             written=tuple(self._written(documents)),
             external=self._external,
             looked=self._looked,
+            notices=tuple(
+                notice
+                for loaded in map(self._document, documents)
+                for notice in loaded.notices(filter(loaded.knows, changed))
+            ),
         )
 
     def record(self, plan: Plan, action: Action, *, who: str, reason: str, takes_back: int) -> Decision:
@@ -163,10 +167,6 @@ class Planner:
             tip = self._tips[document] = self.journal.store.index.tip(document)
         return tip
 
-    def _all_units(self, document: DocumentId) -> list[Unit]:
-        loaded = self._document(document)
-        return [unit for seq in loaded.edits for unit in loaded.units(seq)]
-
     def _take_in_external(
         self, documents: Sequence[DocumentId], on_external: OnExternal, expected: Sequence[ExternalChange]
     ) -> list[Unit]:
@@ -198,16 +198,6 @@ class Planner:
             if on_external is OnExternal.DISCARD:
                 discarded += loaded.units(edit.seq)
         return discarded
-
-    def _cascade(self, documents: Sequence[DocumentId]) -> tuple[Unit, ...]:
-        """Reject what can't be live any more, the latest first, until nothing is in conflict."""
-        gone: list[Unit] = []
-        for document in map(self._document, documents):
-            while conflicts := document.conflicts():
-                latest = max(conflict.unit for conflict in conflicts)
-                document.give({latest: Status.REJECTED})
-                gone.append(latest)
-        return tuple(gone)
 
     def _taken_paths(self, documents: Sequence[DocumentId]) -> list[Conflict]:
         """Return a conflict for each document that now stands where another file does."""
@@ -241,17 +231,27 @@ class Planner:
             inserted=b"",
         )
 
-    def _as_it_stands(
-        self, conflicts: Iterable[Conflict], before: Mapping[DocumentId, Mapping[Unit, Status]]
-    ) -> Iterator[Conflict]:
-        """Yield the conflicts with their lines counted in the text as it stands, where that shows them."""
+    def _refused(
+        self, conflicts: Iterable[Conflict], before: Mapping[DocumentId, bytes], given: Mapping[Unit, Status]
+    ) -> Conflicted:
+        """Return the conflicts with their lines counted in the text as it stands, and what else would have to go."""
+        accept_first: list[Unit] = []
+        reject_first: list[Unit] = []
         for document, statuses in before.items():
-            self._document(document).give(statuses)
-        for conflict in conflicts:
-            documents = (self._document(document) for document in before)
-            owner = next(document for document in documents if document.knows(conflict.unit))
-            line = owner.line(conflict.unit) if conflict.line else None
-            yield conflict if line is None else replace(conflict, line=line)
+            loaded = self._document(document)
+            loaded.give_back(statuses)
+            ways = loaded.ways_out({unit: status for unit, status in given.items() if loaded.knows(unit)})
+            accept_first += loaded.named(ways.accept_first)
+            reject_first += loaded.named(ways.rejected)
+        return Conflicted(
+            conflicts=tuple(map(self._as_it_stands, conflicts)),
+            accept_first=tuple(sorted(accept_first)),
+            reject_first=tuple(sorted(reject_first)),
+        )
+
+    def _as_it_stands(self, conflict: Conflict) -> Conflict:
+        owner = next(document for document in self._documents.values() if document.knows(conflict.unit))
+        return replace(conflict, line=owner.line(conflict.unit)) if conflict.line else conflict
 
     def _written(self, documents: Iterable[DocumentId]) -> Iterable[Written]:
         for document in documents:
@@ -284,8 +284,7 @@ def load_document(journal: Journal, document: DocumentId) -> Document:
     tip, stands = store.index.tip(document), loaded.standing()
     state = None if stands.content is None else FileState(blob=blob_id(stands.content), mode=stands.mode)
     if state != tip.state or (state is not None and stands.path != tip.path):
-        last = max(loaded.edits)
-        raise HistoryBroken(os.fsdecode(tip.path), last, "replaying it does not give the recorded state")
+        raise HistoryBroken(os.fsdecode(tip.path), loaded.last, "replaying it does not give the recorded state")
     return loaded
 
 

@@ -139,20 +139,25 @@ class RunOrder:
 
     def previous(self, run: Run) -> Run | None:
         """Return the run directly before `run`, shown or not."""
-        at = run.block.runs.index(run)
-        if at:
-            return run.block.runs[at - 1]
-        index = run.block.index - 1
-        return self._blocks[index].runs[-1] if index >= 0 else None
+        return next(self.above(run), None)
 
     def next(self, run: Run) -> Run | None:
         """Return the run directly after `run`, shown or not."""
-        runs = run.block.runs
-        at = runs.index(run) + 1
-        if at < len(runs):
-            return runs[at]
-        index = run.block.index + 1
-        return self._blocks[index].runs[0] if index < len(self._blocks) else None
+        return next(self.below(run), None)
+
+    def above(self, run: Run) -> Iterator[Run]:
+        """Yield the runs before `run`, shown or not, the nearest first."""
+        at = run.block.runs.index(run)
+        yield from reversed(run.block.runs[:at])
+        for index in range(run.block.index - 1, -1, -1):
+            yield from reversed(self._blocks[index].runs)
+
+    def below(self, run: Run) -> Iterator[Run]:
+        """Yield the runs after `run`, shown or not, the nearest first."""
+        at = run.block.runs.index(run)
+        yield from run.block.runs[at + 1 :]
+        for index in range(run.block.index + 1, len(self._blocks)):
+            yield from self._blocks[index].runs
 
     def first(self) -> Run | None:
         """Return the first run of all, shown or not."""
@@ -164,10 +169,12 @@ class RunOrder:
 
     def runs(self, first: Run, last: Run) -> Iterator[Run]:
         """Yield all runs from `first` to `last`, shown or not, both included."""
-        run: Run | None = first
-        while run is not None:
-            yield run
-            run = None if run is last else self.next(run)
+        yield first
+        if first is not last:
+            for run in self.below(first):
+                yield run
+                if run is last:
+                    break
 
     def shown(self, first: Run | None = None, last: Run | None = None) -> Iterator[Run]:
         """Yield the shown runs from `first` to `last`, both included; None: from the top, to the end."""

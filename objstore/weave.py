@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from objstore.adjacency import adjoining
 from objstore.conflicts import ConflictKind, WeaveConflict, described, findings
 from objstore.hunks import inserted_texts
 from objstore.lines import closed, is_closed
@@ -89,6 +90,19 @@ class Weave:
         if of.inserted or not of.deleted:
             return None
         return self._order.lines_above(of.deleted[0]) + 1, 0
+
+    def line_at(self, unit: UnitIndex) -> int:
+        """Return the line, from 1, at which the text shows `unit`, or would if it were live."""
+        shown = self.unit_lines(unit)
+        if shown is not None:
+            return shown[0]
+        of = self._units[unit]
+        place = self._slot(next(iter(of.deleted or of.inserted), None), None)
+        return 1 if place is None else self._order.lines_above(place) + 1
+
+    def neighbours(self, unit: UnitIndex) -> tuple[UnitIndex, ...]:
+        """Return the hunks that stand directly beside `unit`, ascending."""
+        return tuple(sorted(other.index for other in adjoining(self._units[unit], self._order)))
 
     def conflicts(self) -> tuple[WeaveConflict, ...]:
         """Return every conflict of the present state, by unit; none when it is clean."""

@@ -61,11 +61,15 @@ class Journal:
         return [UnitIndex(unit) for unit in range(1, count)]
 
 
-def edited(draw: Callable[[st.SearchStrategy[Any]], Any], content: bytes | None) -> bytes | None:
-    """Draw what the next edit makes of a file: mostly small changes, so that edits meet."""
+def edited(
+    draw: Callable[[st.SearchStrategy[Any]], Any],
+    content: bytes | None,
+    anything: st.SearchStrategy[bytes | None] = files,
+) -> bytes | None:
+    """Draw what the next edit makes of a file: mostly small changes, so that edits meet; sometimes `anything`."""
     if content is None or draw(st.integers(0, 9)) == 0:
-        anything: bytes | None = draw(files)
-        return anything
+        drawn: bytes | None = draw(anything)
+        return drawn
     lines = closed(content).split(b"\n")[:-1]
     for _ in range(draw(st.integers(1, 3))):
         start = draw(st.integers(0, len(lines)))
@@ -188,9 +192,11 @@ def test_hunks_of_one_edit_are_independent(before: bytes, data: st.DataObject) -
     assert weave.is_live(whole)
 
 
-@given(contents, contents, contents)
-def test_rejecting_an_edit_is_a_three_way_merge_where_that_is_clean(base: bytes, middle: bytes, last: bytes) -> None:
+@given(contents, st.data())
+def test_rejecting_an_edit_is_a_three_way_merge_where_that_is_clean(base: bytes, data: st.DataObject) -> None:
     """Changes that a shared line separates merge without question: `middle` to `base`, and `middle` to `last`."""
+    middle = edited(data.draw, base, anything=contents) or b""
+    last = edited(data.draw, middle, anything=contents) or b""
     back = [Hunk(h.new_start, h.new_count, h.old_start, h.old_count) for h in diff_lines(base, middle)]
     on = diff_lines(middle, last)
     old, new = closed(base).split(b"\n")[:-1], closed(last).split(b"\n")[:-1]

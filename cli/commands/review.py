@@ -1,4 +1,4 @@
-"""The commands `cas accept`, `reject`, `reset` and `undo`: a person's word on edits."""
+"""The commands `cas accept`, `reject`, `reset`, `undo` and `redo`: a person's word on edits."""
 
 import os
 from collections.abc import Callable
@@ -17,11 +17,13 @@ from cli.terminal import FOR_STDERR, write
 from objstore import Action, Conflicted, Decided, ExternalChanges, NothingToDo, OnExternal
 
 if TYPE_CHECKING:
-    from objstore import DecisionOutcome, ExternalChange, Unit, Workspace
+    from objstore import DecisionOutcome, ExternalChange, Workspace
 
-__all__ = ["Desk", "accept", "reject", "reset", "undo"]
+__all__ = ["Desk", "accept", "redo", "reject", "reset", "undo"]
 
 STANDING: Final = {Action.ACCEPT: "accepted", Action.REJECT: "rejected", Action.RESET: "pending"}
+
+STEPS: Final = {Action.UNDO: "take back", Action.REDO: "take again"}
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -102,7 +104,14 @@ def reset(*, desk: "Desk", selection: Selection) -> None:
 @_takes_desk
 def undo(*, desk: "Desk") -> None:
     """Take back the newest decision that stands."""
-    desk.undo()
+    desk.step(Action.UNDO)
+
+
+@command("redo")
+@_takes_desk
+def redo(*, desk: "Desk") -> None:
+    """Take the decision again that the last undo took back, unless something else was decided since."""
+    desk.step(Action.REDO)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,16 +142,17 @@ class Desk:
                 )
 
             outcome = settled(workspace, decide, self.on_external) if units else NothingToDo()
-            self._report(workspace, action, outcome, selection, units)
+            self._report(workspace, action, outcome, selection)
 
-    def undo(self) -> None:
-        """Take back the newest decision and report it; exits 1 when there is none, or it is refused."""
+    def step(self, action: Action) -> None:
+        """Undo or redo one decision and report it; exits 1 when there is none, or it is refused."""
         with self.invocation.workspace() as workspace:
+            stepped = workspace.undo if action is Action.UNDO else workspace.redo
 
             def decide(on_external: OnExternal, expected: tuple["ExternalChange", ...]) -> "DecisionOutcome":
-                return workspace.undo(who=_reviewer(), on_external=on_external, expected=expected, dry_run=self.dry_run)
+                return stepped(who=_reviewer(), on_external=on_external, expected=expected, dry_run=self.dry_run)
 
-            self._report(workspace, Action.UNDO, settled(workspace, decide, self.on_external))
+            self._report(workspace, action, settled(workspace, decide, self.on_external))
 
     def _report(
         self,
@@ -150,7 +160,6 @@ class Desk:
         action: Action,
         outcome: "DecisionOutcome",
         selection: Selection | None = None,
-        named: tuple["Unit", ...] = (),
     ) -> None:
         if self.as_json:
             from cli.jsonshapes import json_line, outcome_shape
@@ -162,7 +171,7 @@ class Desk:
                 if not self.as_json:
                     self._say(workspace, outcome)
             case Conflicted():
-                advice = ways_out(action, selection, named, outcome.conflicts, workspace.edit)
+                advice = ways_out(action, selection, outcome, workspace.edit)
                 for line in conflict_text(outcome, advice, FOR_STDERR):
                     click.echo(line, err=True, nl=False)
                 click.get_current_context().exit(1)
@@ -170,7 +179,7 @@ class Desk:
                 raise click.ClickException(external_refusal(outcome.changes))
             case NothingToDo():
                 if selection is None:
-                    raise click.ClickException("No decision to take back.")
+                    raise click.ClickException(f"No decision to {STEPS[action]}.")
                 if not self.as_json:
                     write([self.invocation.screen().line(f"Nothing to do: already {STANDING[action]}.")])
             case _:

@@ -70,6 +70,34 @@ def test_accepting_what_needs_a_rejected_edit_names_it(desk: Desk) -> None:
     assert desk.bytes("a") == b"one\nII\nthree\n"
 
 
+def chain_of_changes(desk: Desk) -> None:
+    """Each of the edits 2, 3 and 4 changes the line that the one before it wrote."""
+    replaced_twice(desk)
+    desk.edit("a", b"II", b"deux")
+
+
+def test_the_way_out_of_a_reject_is_named_to_the_last_edit(desk: Desk) -> None:
+    chain_of_changes(desk)
+    ran = desk.cas("reject", "2")
+    assert "Or name them together:  cas reject 2 3 4\n" in ran.said
+    assert desk.cas("reject", "2", "--json").json()["reject_first"] == ["3:1", "4:1"]
+    desk.done("reject", "2", "3", "4")
+    assert desk.bytes("a") == b"one\ntwo\nthree\n"
+
+
+def test_what_must_be_accepted_first_is_named_to_the_last_edit(desk: Desk) -> None:
+    chain_of_changes(desk)
+    desk.done("reject", "2", "3", "4")
+    ran = desk.cas("accept", "4")
+    assert ran.status == 1
+    assert "edit 4 hunk 1 needs edit 3 (a:2)" in ran.said
+    assert ran.said.endswith("To accept them together:  cas accept 4 2 3\n")
+    document = desk.cas("accept", "4", "--json").json()
+    assert (document["accept_first"], document["reject_first"]) == (["2:1", "3:1"], [])
+    desk.done("accept", "4", "2", "3")
+    assert desk.bytes("a") == b"one\ndeux\nthree\n"
+
+
 def test_accepting_into_a_changed_line_names_what_is_in_the_way(desk: Desk) -> None:
     both_change(desk)
     ran = desk.cas("accept", "2")
@@ -86,7 +114,7 @@ def test_a_refused_undo_is_a_conflict_too(desk: Desk) -> None:
     ran = desk.cas("undo")
     assert ran.status == 1
     assert "both change the same lines (a:2)" in ran.said
-    assert ran.said.endswith("one by one instead (`cas show EDIT`).\n")
+    assert ran.said.endswith("Decide on 3 first (`cas show EDIT`).\n")
     assert desk.bytes("a") == b"one\nII\nthree\n"
 
 
@@ -109,6 +137,9 @@ def test_json_of_a_conflict(desk: Desk) -> None:
         "changed": [],
         "files": [],
         "recorded": [],
+        "notices": [],
+        "accept_first": [],
+        "reject_first": ["3:1"],
         "external_changes": [],
     }
     assert conflict == {

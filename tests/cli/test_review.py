@@ -232,6 +232,47 @@ def test_undo_takes_back_one_decision_after_the_other(desk: Desk) -> None:
     assert (ran.status, ran.out, ran.said) == (1, b"", "cas: No decision to take back.\n")
 
 
+def test_redo_takes_the_decisions_again_that_undo_took_back(desk: Desk) -> None:
+    two_hunks(desk)
+    desk.done("reject", "2:1")
+    desk.done("reject", "2:2", "--reason", "too much")
+    desk.done("undo")
+    desk.done("undo")
+    assert desk.bytes("poem") == TWO
+    desk.done("redo")
+    assert desk.done("redo").text == "Took again the decision on hunk 2:2.\nRewrote poem\n"
+    assert desk.bytes("poem") == POEM
+    assert desk.done("log", "--json", "-n", "1").json()["reason"] == "too much"
+    ran = desk.cas("redo")
+    assert (ran.status, ran.out, ran.said) == (1, b"", "cas: No decision to take again.\n")
+
+
+def test_a_new_decision_leaves_nothing_to_redo(desk: Desk) -> None:
+    two_hunks(desk)
+    desk.done("reject", "2:1")
+    desk.done("undo")
+    desk.done("accept", "2:2")
+    assert desk.cas("redo").said == "cas: No decision to take again.\n"
+
+
+# ---- notices
+
+
+def test_a_neighbour_that_was_decided_the_other_way_is_named(desk: Desk) -> None:
+    desk.write("a", b"one\ntwo\nthree\nfour\n")
+    desk.edit("a", b"two", b"2")
+    desk.edit("a", b"three", b"3")
+    desk.edit("a", b"one", b"1")
+    assert "Note" not in desk.done("accept", "2").text
+    note = "hunk 3:1, rejected, stands directly beside 2:1, which is accepted (a:3)"
+    assert desk.done("reject", "3").text == f"Rejected edit 3.\nRewrote a\nNote: {note}.\n"
+    assert "Note" not in desk.done("accept", "4").text
+    assert desk.bytes("a") == b"1\n2\nthree\nfour\n"
+    assert desk.done("accept", "1", "3", "--dry-run", "--json").json()["notices"] == []
+    (notice,) = desk.done("reject", "2", "4", "--json").json()["notices"] or [None]
+    assert notice is None
+
+
 # ---- dry run
 
 
@@ -290,7 +331,10 @@ def test_json_of_a_decision(desk: Desk) -> None:
         "decision": 1,
         "changed": [{"name": "2:1", "status": "rejected", "cascaded": False}],
         "recorded": [],
+        "notices": [],
         "conflicts": [],
+        "accept_first": [],
+        "reject_first": [],
         "external_changes": [],
     }
     assert list(effect) == ["path_before", "path_after", "blob_before", "blob_after", "mode_before", "mode_after"]

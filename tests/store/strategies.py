@@ -68,7 +68,7 @@ def edits(draw: st.DrawFn) -> Edit:
     operation = draw(st.sampled_from(Operation))
     before = None if operation is Operation.CREATE else draw(states)
     after = None if operation is Operation.DELETE else draw(states)
-    seq = draw(seqs)
+    seq, path = draw(seqs), draw(paths)
     return Edit(
         seq=seq,
         document=DocumentId(draw(st.integers(1, seq))),
@@ -77,11 +77,12 @@ def edits(draw: st.DrawFn) -> Edit:
         call=draw(numbers),
         ordinal=draw(numbers),
         operation=operation,
-        path=draw(paths),
+        path=path,
         source=draw(paths) if operation is Operation.MOVE else None,
         before=before,
         after=after,
         hunks=() if before is None or after is None else draw(hunks()),
+        folders=draw(st.integers(0, path.count(b"/"))),
         newline=draw(st.booleans()),
         added=draw(numbers),
         removed=draw(numbers),

@@ -405,6 +405,7 @@ class TestAfterAPowerCut:
 
     @pytest.mark.parametrize("lost", ["one", "all"])
     def test_the_mark_may_be_lost(self, workspace: Workspace, lost: str) -> None:
+        write(workspace, "a.txt", b"zero\n")
         old = (self.root / ".cas" / "applied").read_bytes() if lost == "one" else b""
         change(workspace, ("a.txt", b"one\n"), ("b.txt", b"bee\n"))
         (self.root / ".cas" / "applied").write_bytes(old)

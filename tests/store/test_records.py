@@ -118,6 +118,7 @@ def test_a_number_is_a_number(name: str, wrong: object) -> None:
 
 STATED_DEFAULTS: list[tuple[Record, dict[str, Any]]] = [
     (EDIT, {"hunks": []}),
+    (EDIT, {"folders": 0}),
     (EDIT, {"newline": False}),
     (EDIT, {"lines": [0, 0]}),
     (EDIT, {"lines": []}),
@@ -171,6 +172,7 @@ WRONG_EDITS: dict[str, dict[str, Any]] = {
     "a hunk at a negative line": {"hunks": [-1, 1, 0, 1]},
     "one count of lines": {"lines": [1]},
     "three counts of lines": {"lines": [1, 2, 3]},
+    "more folders made than there are": {"folders": 2},
     "a document from the future": {"document": 8},
     "edit 0": {"seq": 0},
     "a note that is a number": {"notes": {"model": 1}},

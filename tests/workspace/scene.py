@@ -6,6 +6,7 @@ import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from objstore import (
     Action,
@@ -27,7 +28,10 @@ from objstore import (
     Workspace,
 )
 
-__all__ = ["Look", "Scene", "deletes", "look_around", "moves", "writes"]
+__all__ = ["TEN", "Look", "Scene", "deletes", "lines", "look_around", "moves", "words", "writes"]
+
+TEN: Final = b"1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n"
+"""A text of ten lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +69,16 @@ def look_around(root: Path, *, store: bool = False) -> dict[str, Look]:
                 content=content,
             )
     return found
+
+
+def lines(text: str) -> bytes:
+    """Return a text that is spelt with spaces between its lines."""
+    return "".join(f"{word}\n" for word in text.split()).encode()
+
+
+def words(content: bytes | None) -> str:
+    """Return a text with spaces between its lines."""
+    return "gone" if content is None else " ".join(content.decode().split("\n")).strip()
 
 
 def writes(path: str, content: bytes, *, mode: int | None = None) -> Callable[[Call], None]:

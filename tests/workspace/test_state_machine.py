@@ -9,7 +9,6 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
@@ -20,7 +19,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from objstore import (
     Action,
-    Call,
     CallInfo,
     Conflicted,
     Decided,
@@ -30,18 +28,15 @@ from objstore import (
     EditView,
     ExternalChanges,
     FileExists,
-    FileMissing,
-    Hunk,
     NothingToDo,
     OnExternal,
-    Operation,
     Origin,
     Status,
     Unit,
     Workspace,
     blob_id,
-    split_lines,
 )
+from tests.workspace.model import Document, Made, Stands, Step
 from tests.workspace.scene import Look, look_around
 
 PATHS: Final = ("a", "b", "d/c", "d/e f")
@@ -58,99 +53,6 @@ texts = st.builds(
 paths = st.sampled_from(("a", "a", "a", *PATHS))
 modes = st.sampled_from((None, None, None, *MODES))
 answers = st.sampled_from(OnExternal)
-
-
-@dataclass(frozen=True)
-class Stands:
-    """What stands at a path."""
-
-    content: bytes
-    mode: int
-
-
-@dataclass
-class Document:
-    """What the model knows of one lineage."""
-
-    base_path: str
-    base: Stands | None
-    path: str
-    recorded: Stands | None  # as the journal last says
-    edits: list[EditView] = field(default_factory=list)
-    straight: bool = True  # every edit was recorded while all before it were live
-
-    def units(self) -> list[Unit]:
-        return [Unit(view.seq, hunk) for view in self.edits for hunk in range(len(view.units))]
-
-
-@dataclass(frozen=True)
-class Made:
-    """A decision that was made."""
-
-    number: int
-    before: dict[Unit, Status]  # what was said, before it, of the units that it changed
-    after: dict[Unit, Status]
-
-
-class Step:
-    """One change in a call: what is asked for, and what the model expects."""
-
-    def __init__(
-        self, kind: str, path: str, other: str, content: bytes, mode: int | None, cut: tuple[int, int]
-    ) -> None:
-        self.kind = kind
-        self.path = path
-        self.other = other
-        self.content = content
-        self.mode = mode
-        self.cut = cut
-
-    def __repr__(self) -> str:
-        return f"{self.kind} {self.path} {self.other} {self.content!r} {self.mode} {self.cut}"
-
-    def apply(self, call: Call, files: dict[str, Stands]) -> None:
-        """Do it, and do it to the model's files."""
-        now = files.get(self.path)
-        assert call.exists(self.path) is (now is not None)
-        match self.kind:
-            case "write":
-                call.write(self.path, self.content, mode=self.mode)
-                mode = self.mode if self.mode is not None else 0o644 if now is None else now.mode
-                files[self.path] = Stands(self.content, mode)
-            case "edit" if now is not None:
-                # Lines from `cut` on give way to others, and the tool says exactly which.
-                old = split_lines(now.content)
-                start = min(self.cut[0], len(old))
-                count = min(self.cut[1], len(old) - start)
-                new = split_lines(self.content)
-                if new and not new[-1].endswith(b"\n") and start + count < len(old):
-                    new[-1] += b"\n"
-                if new and start == len(old) and old and not old[-1].endswith(b"\n"):
-                    return
-                after = b"".join([*old[:start], *new, *old[start + count :]])
-                hunks = [Hunk(start, count, start, len(new))] if new or count else []
-                call.write(self.path, after, hunks=hunks, operation=Operation.EDIT)
-                files[self.path] = Stands(after, now.mode)
-            case "delete":
-                self.expect(FileMissing, now is None, lambda: call.delete(self.path))
-                files.pop(self.path, None)
-            case "move":
-                taken = self.other in files
-                error = FileMissing if now is None else FileExists
-                self.expect(error, now is None or taken, lambda: call.move(self.path, self.other))
-                if now is not None and not taken:
-                    files[self.other] = files.pop(self.path)
-            case _:
-                pass  # looking was all
-
-    @staticmethod
-    def expect(error: type[Exception], wanted: bool, change: Callable[[], None]) -> None:  # noqa: FBT001
-        try:
-            change()
-        except error:
-            assert wanted
-        else:
-            assert not wanted
 
 
 steps = st.builds(

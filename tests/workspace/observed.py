@@ -1,0 +1,68 @@
+"""A disk that lets itself be watched: it tells of every change of the user's files, before and after."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from objstore.disk import Disk
+
+__all__ = ["ObservedDisk"]
+
+
+def content_at(folder: int, name: str) -> bytes | None:
+    """Return the bytes of what stands at a name in an open folder; None where nothing does."""
+    try:
+        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder)
+    except FileNotFoundError:
+        return None
+    with os.fdopen(fd, "rb") as file:
+        return file.read()
+
+
+class ObservedDisk(Disk):
+    """Tells, before and after each operation on the user's files, that it comes or came."""
+
+    def __init__(self, root: Path) -> None:
+        self.scratch = root / ".cas" / "tmp"
+        self.operations = 0
+        self.kinds: set[str] = set()
+
+    def comes(self, before: bytes | None, after: bytes | None) -> None:
+        """Hear that what a name holds is about to change."""
+
+    def came(self, folder: int, name: str) -> None:
+        """Hear that it has."""
+
+    def _is_users(self, folder: int) -> bool:
+        return not os.path.samestat(os.fstat(folder), self.scratch.stat())
+
+    @contextmanager
+    def _around(self, kind: str, folder: int, name: str, after: bytes | None) -> Iterator[None]:
+        if self._is_users(folder):
+            self.operations += 1
+            self.kinds.add(kind)
+            self.comes(content_at(folder, name), after)
+        yield
+        if self._is_users(folder):
+            self.came(folder, name)
+
+    def replace(self, source_directory: int, source: str, directory: int, name: str) -> None:
+        with self._around("replace", directory, name, content_at(source_directory, source)):
+            super().replace(source_directory, source, directory, name)
+
+    def exchange(self, source_directory: int, source: str, directory: int, name: str) -> bool:
+        with self._around("exchange", directory, name, content_at(source_directory, source)):
+            return super().exchange(source_directory, source, directory, name)
+
+    def rename_new(self, source_directory: int, source: str, directory: int, name: str) -> None:
+        with self._around("rename_new", directory, name, content_at(source_directory, source)):
+            super().rename_new(source_directory, source, directory, name)
+
+    def rewrite(self, directory: int, name: str, content: bytes) -> None:
+        with self._around("rewrite", directory, name, content):
+            super().rewrite(directory, name, content)
+
+    def unlink(self, directory: int, name: str) -> None:
+        with self._around("unlink", directory, name, None):
+            super().unlink(directory, name)

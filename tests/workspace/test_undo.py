@@ -1,0 +1,159 @@
+"""Undo and redo, and what is told of decisions: reasons and dry runs."""
+
+from objstore import (
+    Action,
+    Conflicted,
+    Decided,
+    ExternalChanges,
+    NothingToDo,
+    OnExternal,
+    Status,
+    Unit,
+)
+from tests.workspace.scene import TEN, Scene, lines, words
+
+# ---- undo
+
+
+def test_undo_takes_back_a_rejection(scene: Scene) -> None:
+    scene.write("f", TEN)
+    edit = scene.edit("f", b"2\n", b"two\n")
+    scene.accept(edit)
+    before = scene.text("f")
+    scene.reject(edit)
+
+    outcome = scene.undo()
+
+    assert scene.text("f") == before
+    assert outcome.verdicts == ((Unit(edit, 0), Status.ACCEPTED), (Unit(edit, 1), Status.ACCEPTED))
+    last = scene.workspace.decisions()[-1].decision
+    assert (last.action, last.takes_back, last.who) == (Action.UNDO, 2, "reviewer")
+
+
+def test_undoing_goes_back_one_decision_at_a_time(scene: Scene) -> None:
+    scene.write("f", lines("a b c"))
+    for old, new in ((b"a", b"A"), (b"b", b"B"), (b"c", b"C")):
+        scene.edit("f", old, new)
+    scene.reject(2)
+    scene.reject(3)
+    scene.accept(4)
+    texts = []
+    for _ in range(3):
+        scene.undo()
+        texts.append(words(scene.text("f")))
+    assert texts == ["a b C", "a B C", "A B C"]
+    assert scene.workspace.undo() == NothingToDo()
+    scene.reject(4)
+    scene.undo()
+    assert scene.workspace.undo() == NothingToDo()
+    assert set(scene.statuses().values()) == {Status.PENDING}
+
+
+def test_an_undo_that_later_edits_stand_in_the_way_of_is_refused(scene: Scene) -> None:
+    scene.write("f", lines("p X q"))
+    edit = scene.edit("f", b"X", b"Y")
+    scene.reject(edit)
+    scene.edit("f", b"X", b"Z")
+    before = scene.everything()
+    assert isinstance(scene.workspace.undo(), Conflicted)
+    assert scene.everything() == before
+
+
+def test_undo_meets_changes_from_outside_as_any_decision_does(scene: Scene) -> None:
+    scene.write("f", TEN)
+    edit = scene.edit("f", b"2\n", b"two\n")
+    scene.reject(edit)
+    (scene.root / "f").write_bytes(TEN.replace(b"9\n", b"nine\n"))
+    outcome = scene.workspace.undo()
+    assert isinstance(outcome, ExternalChanges)
+    outcome = scene.workspace.undo(on_external=OnExternal.KEEP, expected=outcome.changes)
+    assert isinstance(outcome, Decided)
+    assert scene.text("f") == TEN.replace(b"2\n", b"two\n").replace(b"9\n", b"nine\n")
+
+
+def test_undo_survives_the_loss_of_the_index(scene: Scene) -> None:
+    scene.write("f", TEN)
+    scene.reject(scene.edit("f", b"2\n", b"two\n"))
+    scene.reject(scene.edit("f", b"9\n", b"nine\n"))
+    scene.undo()
+    scene.forget_index()
+    scene.undo()
+    assert scene.text("f") == TEN.replace(b"2\n", b"two\n").replace(b"9\n", b"nine\n")
+
+
+def test_redo_makes_the_decision_again_that_was_taken_back(scene: Scene) -> None:
+    scene.write("f", TEN)
+    first = scene.edit("f", b"2\n", b"x\ny\n")
+    scene.edit("f", b"y\n", b"Y\n")
+    scene.reject(first, cascade=True, reason="no")
+    scene.reject(1)
+    decided = scene.statuses(), scene.text("f")
+    for _ in range(2):
+        scene.undo()
+    for _ in range(2):
+        assert isinstance(scene.workspace.redo(who="reviewer"), Decided)
+    assert (scene.statuses(), scene.text("f")) == decided
+    assert scene.workspace.redo() == NothingToDo()
+    assert scene.workspace.decisions()[-2].decision.reason == "no"
+    scene.undo()
+    scene.undo()
+    assert scene.workspace.undo() == NothingToDo()
+
+
+def test_after_another_decision_there_is_nothing_to_make_again(scene: Scene) -> None:
+    scene.write("f", TEN)
+    scene.reject(scene.edit("f", b"2\n", b"two\n"))
+    scene.undo()
+    scene.accept(1)
+    before = scene.everything()
+    assert scene.workspace.redo() == NothingToDo()
+    assert scene.everything() == before
+
+
+# ---- what is told
+
+
+def test_a_reason_is_kept_and_the_newest_counts(scene: Scene) -> None:
+    scene.write("f", TEN)
+    edit = scene.edit("f", b"2\n", b"two\n")
+    scene.reject(edit, reason="the file is generated\nsee the build")
+    assert scene.view(edit).reason == "the file is generated\nsee the build"
+    assert scene.workspace.decisions()[-1].decision.reason == "the file is generated\nsee the build"
+    scene.forget_index()
+    assert scene.view(edit).reason == "the file is generated\nsee the build"
+    scene.accept(edit)
+    assert scene.view(edit).reason == ""
+
+
+def test_a_dry_run_says_what_the_decision_then_does_and_changes_nothing(scene: Scene) -> None:
+    scene.write("f", TEN)
+    edit = scene.edit("f", b"2\n", b"two\n")
+    move = scene.move("f", "g")
+    (scene.root / "g").write_bytes(TEN.replace(b"2\n", b"two\n").replace(b"9\n", b"nine\n"))
+    before = scene.everything()
+    for on_external in (OnExternal.KEEP, OnExternal.DISCARD):
+        dry = scene.decide(Action.REJECT, edit, move, on_external=on_external, dry_run=True)
+        assert isinstance(dry, Decided)
+        assert dry.number == 0
+        (effect,) = dry.files
+        held, holds = scene.workspace.preview(effect)
+        assert held == TEN.replace(b"2\n", b"two\n").replace(b"9\n", b"nine\n")
+        assert holds == (TEN.replace(b"9\n", b"nine\n") if on_external is OnExternal.KEEP else TEN)
+        assert (effect.path_before, effect.path_after) == ("g", "f")
+        assert scene.everything() == before
+    dry = scene.decide(Action.REJECT, edit, move, on_external=OnExternal.DISCARD, dry_run=True)
+    done = scene.decide(Action.REJECT, edit, move, on_external=OnExternal.DISCARD)
+    assert isinstance(dry, Decided)
+    assert isinstance(done, Decided)
+    assert (done.files, done.verdicts) == (dry.files, dry.verdicts)
+    assert scene.text("f") == TEN
+
+
+def test_a_dry_undo_changes_nothing(scene: Scene) -> None:
+    scene.write("f", TEN)
+    scene.reject(1)
+    before = scene.everything()
+    outcome = scene.workspace.undo(dry_run=True)
+    assert isinstance(outcome, Decided)
+    assert scene.workspace.preview(outcome.files[0]) == (None, TEN)
+    assert scene.everything() == before

@@ -79,6 +79,15 @@ class Failure(Exception):
         hint = {"hint": self.hint} if self.hint else {}
         return {"code": self.kind.code, "type": self.kind.type, "message": str(self), **hint, **self.facts}
 
+    def flat(self) -> dict[str, object]:
+        """Return what structured content says of it in the shape of the patch tools: the facts stand beside `error`."""
+        hint = {"hint": self.hint} if self.hint else {}
+        return {"success": False, **self.facts, "error": str(self), "error_type": self.kind.type, **hint}
+
+    def with_facts(self, **facts: object) -> "Failure":
+        """Return the failure with these facts besides its own."""
+        return Failure(self.kind, str(self), hint=self.hint, **{**self.facts, **facts})
+
 
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 

@@ -12,6 +12,7 @@ from mcptools.unifieddiff import AmbiguousContext, ContextMismatch, InvalidPatch
 __all__ = [
     "ambiguous_context",
     "ambiguous_string",
+    "cannot_revert",
     "anchor_ambiguous",
     "anchor_missing",
     "context_mismatch",
@@ -90,6 +91,17 @@ def context_mismatch(refusal: ContextMismatch) -> Failure:
     )
 
 
+def cannot_revert(refusal: ContextMismatch | AmbiguousContext) -> Failure:
+    """Return the failure of a patch that can't be taken back."""
+    told = context_mismatch(refusal) if isinstance(refusal, ContextMismatch) else ambiguous_context(refusal)
+    message = "Cannot revert: file has been modified since patch was applied"
+    if isinstance(refusal, ContextMismatch) and refusal.expected:
+        found = "the end of the file" if refusal.found is None else f"'{_quotable(refusal.found)}'"
+        expected = _quotable(refusal.expected)
+        message = f"Cannot revert: context at line {refusal.line} has changed. Expected '{expected}' but found {found}"
+    return Failure(told.kind, message, hint=told.hint, **told.facts)
+
+
 def ambiguous_context(refusal: AmbiguousContext) -> Failure:
     """Return the failure of a diff with a hunk that could be meant for several places."""
     if refusal.places:
@@ -125,12 +137,11 @@ def unread(path: str, file_hash: str) -> Failure:
 
 def stale_anchors(path: str, file_hash: str, fresh: str) -> Failure:
     """Return the failure of an edit by anchors in a file that is not the one they were read from."""
+    reads = f"It reads, around your anchors:\n{fresh}" if fresh else "It is empty."
     return Failure(
         Kind.STALE_FILE,
         f"File has changed since you read it: {shown(path)}",
-        hint=f"Its file_hash is now {file_hash}. It now reads, around your anchors:\n{fresh}"
-        if fresh
-        else "It is empty.",
+        hint=f"Its file_hash is now {file_hash}. {reads}",
         path=path,
         file_hash=file_hash,
         content=fresh,

@@ -80,6 +80,9 @@ class Limits:
     max_answer: int = 80_000  # characters of an answer: some 25,000 tokens, where clients begin to cut
     max_walked: int = 100_000  # names that a search or a tree looks at
     max_seconds: float = 10.0  # that a search goes on for
+    min_free_space: int = 100 << 20  # bytes that have to be free where a patch or a backup is written
+    binary_check_bytes: int = 8192  # of a file that are looked at to tell whether it is binary
+    non_text_threshold: float = 0.3  # part of those bytes that may be no text in a text file
 
 
 class Toolset:

@@ -27,7 +27,6 @@ class FileFacts:
     writable: bool  # whether this process may write it, and somebody may
     modified: int  # nanoseconds since the epoch
     accessed: int  # nanoseconds since the epoch
-    changed: int  # nanoseconds since the epoch, of its status
 
 
 class Files:
@@ -84,7 +83,6 @@ class Files:
                 writable=writable,
                 modified=found.st_mtime_ns,
                 accessed=found.st_atime_ns,
-                changed=found.st_ctime_ns,
             )
 
     def free_space(self, path: str) -> int:

@@ -417,7 +417,7 @@ class Index:
     def _edits(self, condition: str, values: tuple[int | str | bytes, ...], order: str) -> list[EditRow]:
         # The condition and the order are this module's own text; every value is bound.
         rows = self._db.execute(
-            f"SELECT seq, id, segment, offset, status, units, whole, reason FROM edits WHERE {condition} {order}",  # noqa: S608
+            f"SELECT seq, id, segment, offset, status, units, whole, reason FROM edits WHERE {condition} {order}",  # noqa: S608 - see above
             values,
         )
         return [
@@ -464,7 +464,7 @@ def index_errors(path: str) -> Iterator[None]:
 def _tip(row: Row) -> Tip:
     document, path, blob, mode = row
     assert isinstance(document, int)  # noqa: S101 - the schema's types, for the checker
-    assert isinstance(path, bytes)  # noqa: S101
-    assert isinstance(mode, int)  # noqa: S101
+    assert isinstance(path, bytes)  # noqa: S101 - as above
+    assert isinstance(mode, int)  # noqa: S101 - as above
     state = FileState(blob=BlobId(blob), mode=mode) if isinstance(blob, bytes) else None
     return Tip(DocumentId(document), path, state)

@@ -30,15 +30,18 @@ _ESCAPES: Final = {
 }
 
 
-def is_binary(content: bytes) -> bool:
-    """Return whether `content` is no text: a NUL in its first 8192 bytes, or 30% of them no text in UTF-8 or ASCII."""
-    head = content[:_CHECKED]
+def is_binary(content: bytes, *, checked: int = _CHECKED, share: float = _NOT_TEXT_SHARE) -> bool:
+    """Return whether `content` is no text: a NUL in its first bytes, or many of them no text in UTF-8 or ASCII.
+
+    `checked`: how many bytes are looked at; `share`: the part of them above which it is too many.
+    """
+    head = content[:checked]
     if b"\0" in head:
         return True
     unprintable = head.translate(None, _TEXT)
-    if _is_utf8(head, cut=len(content) > _CHECKED):
+    if _is_utf8(head, cut=len(content) > checked):
         unprintable = unprintable.translate(None, _HIGH)
-    return len(unprintable) > len(head) * _NOT_TEXT_SHARE
+    return len(unprintable) > len(head) * share
 
 
 def _is_utf8(head: bytes, *, cut: bool) -> bool:

@@ -18,10 +18,12 @@ NAMES = [
     "write_file",
     "edit_file_diff",
     "multi_edit_text_file",
+    "edit_text_file",
     "move_file",
     "delete_file",
 ]
-CHANGING = ["write_file", "edit_file_diff", "multi_edit_text_file", "move_file", "delete_file"]
+CHANGING = ["write_file", "edit_file_diff", "multi_edit_text_file", "edit_text_file", "move_file", "delete_file"]
+NOT_IDEMPOTENT = ["edit_file_diff", "multi_edit_text_file", "edit_text_file", "move_file"]
 
 
 def keys_in(schema: object) -> Iterator[str]:
@@ -75,7 +77,7 @@ def test_every_argument_is_described_and_no_other_is_taken(agent: Agent) -> None
 def test_file_content_and_ids_are_plain_strings(agent: Agent) -> None:
     for tool in agent.tools():
         for name, argument in tool.input_schema["properties"].items():
-            if name not in {"edits", "dry_run"}:
+            if name not in {"edits", "operations", "dry_run"}:
                 assert argument["type"] == "string", f"{tool.name}: {name}"
 
 
@@ -104,13 +106,14 @@ def test_every_tool_is_annotated(agent: Agent) -> None:
         assert hints.title
         assert hints.read_only_hint is (tool.name in {"read_file", "read_text_file", "list_directory"})
         assert hints.destructive_hint is (tool.name in CHANGING)
-        assert hints.idempotent_hint is (tool.name not in {"edit_file_diff", "multi_edit_text_file", "move_file"})
+        assert hints.idempotent_hint is (tool.name not in NOT_IDEMPOTENT)
         assert hints.open_world_hint is False
 
 
 def test_every_output_schema_admits_failures(agent: Agent, folder: Path) -> None:
     missing = {"path": str(folder / "none"), "edits": [{"old_string": "a", "new_string": "b"}]}
     missing |= {"source": missing["path"], "destination": str(folder / "there"), "diff": "", "content": "\0"}
+    missing |= {"file_hash": "", "operations": [{"op": "delete", "anchor": "1:a8"}]}
     (folder / "there").mkdir()
     for tool in agent.tools():
         arguments = {name: missing[name] for name in tool.input_schema["required"]}

@@ -1,0 +1,196 @@
+"""Answers of the patch tools: structured content with the field names of the document that describes them.
+
+Paths are told as they were given. What has no value is null.
+"""
+
+from dataclasses import dataclass
+from typing import TypedDict
+
+__all__ = [
+    "AffectedLineRange",
+    "BackupRestored",
+    "FileBackedUp",
+    "FileInfo",
+    "GeneratedChanges",
+    "PatchApplied",
+    "PatchChanges",
+    "PatchGenerated",
+    "PatchInspected",
+    "PatchPreview",
+    "PatchReverted",
+    "PatchSummary",
+    "PatchValidated",
+    "PatchesApplied",
+    "RevertedChanges",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchChanges:
+    """What applying a patch changed."""
+
+    lines_added: int
+    lines_removed: int
+    hunks_applied: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevertedChanges:
+    """What taking a patch back changed: the opposite of what applying it did."""
+
+    lines_added: int
+    lines_removed: int
+    hunks_reverted: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GeneratedChanges:
+    """What a generated patch changes."""
+
+    lines_added: int
+    lines_removed: int
+    hunks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchApplied:
+    """A patch applied, or found to fit by a dry run."""
+
+    success: bool = True
+    file_path: str
+    applied: bool = True  # also of a dry run that would apply
+    changes: PatchChanges
+    message: str
+    hunk_offsets: list[int]  # of each hunk: how many lines below the stated place it fits
+    edit: int  # number of the recorded edit, for the reviewer; 0: a dry run, or nothing changed
+    changed_since_read: bool  # by somebody else, elsewhere in the file
+    mcp_conversation_id: str  # "" of a dry run that was given none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AffectedLineRange:
+    """The lines of the file, from 1, inclusive, from the first hunk's first to the last one's last."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchPreview:
+    """What a patch would change."""
+
+    lines_to_add: int
+    lines_to_remove: int
+    hunks: int
+    affected_line_range: AffectedLineRange | None  # None: the patch has no hunks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchValidated:
+    """A patch that can be applied."""
+
+    success: bool = True
+    file_path: str
+    valid: bool = True
+    can_apply: bool = True
+    preview: PatchPreview
+    message: str = "Patch is valid and can be applied cleanly"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchReverted:
+    """A patch taken back."""
+
+    success: bool = True
+    file_path: str
+    reverted: bool = True
+    changes: RevertedChanges
+    message: str
+    hunk_offsets: list[int]  # of each hunk: how many lines below the stated place it was found
+    edit: int  # number of the recorded edit, for the reviewer; 0: nothing changed
+    changed_since_read: bool  # by somebody else, elsewhere in the file
+    mcp_conversation_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchGenerated:
+    """The patch that leads from one file to another."""
+
+    success: bool = True
+    original_file: str
+    modified_file: str
+    patch: str  # "" of identical files
+    changes: GeneratedChanges
+    message: str = "Generated patch from file comparison"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileInfo:
+    """What a patch says of one file."""
+
+    source: str  # as its header names it, without git's `a/`; /dev/null: the patch creates the file
+    target: str  # without git's `b/`; /dev/null: the patch deletes the file
+    hunks: int
+    lines_added: int
+    lines_removed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchSummary:
+    """What a patch comes to over all its files."""
+
+    total_files: int
+    total_hunks: int
+    total_lines_added: int
+    total_lines_removed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchInspected:
+    """What a patch is about."""
+
+    success: bool = True
+    valid: bool = True
+    files: list[FileInfo]
+    summary: PatchSummary
+    message: str = "Patch analysis complete"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileBackedUp:
+    """A copy of a file beside it."""
+
+    success: bool = True
+    original_file: str
+    backup_file: str
+    backup_size: int  # bytes
+    message: str = "Backup created successfully"
+    edit: int  # number of the recorded edit that created the backup
+    mcp_conversation_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupRestored:
+    """A file that holds what its backup does."""
+
+    success: bool = True
+    backup_file: str
+    restored_to: str
+    restored_size: int  # bytes
+    message: str = "Successfully restored from backup"
+    edit: int  # number of the recorded edit, for the reviewer; 0: the file was so already
+    mcp_conversation_id: str
+
+
+class PatchesApplied(TypedDict, total=False):
+    """Patches applied together. Which fields there are besides `success` depends on the strategy."""
+
+    success: bool
+    patches_applied: int  # try_revert
+    applied: int  # atomic
+    backup_file: str | None  # backup_restore and progressive; None: no backup was to be kept
+    steps: dict[str, object]  # progressive: of each step whether it passed, and its details
+    changes: PatchChanges  # progressive
+    message: str  # all but progressive
+    edits: list[int]  # numbers of the recorded edits, for the reviewer
+    mcp_conversation_id: str

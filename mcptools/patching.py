@@ -1,0 +1,322 @@
+"""The patch tools, as plain methods: a unified diff applied, tried, taken back, made from two files, or looked into.
+
+A patch may be about several files; the tools that work on one take the part of it that names their file.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import PurePath
+from typing import Annotated, Final, assert_never
+
+from mcptools import refusals
+from mcptools.answers import Answer
+from mcptools.display import shown
+from mcptools.failures import Failure, Kind
+from mcptools.patchanswers import (
+    AffectedLineRange,
+    FileInfo,
+    GeneratedChanges,
+    PatchApplied,
+    PatchChanges,
+    PatchGenerated,
+    PatchInspected,
+    PatchPreview,
+    PatchReverted,
+    PatchSummary,
+    PatchValidated,
+    RevertedChanges,
+)
+from mcptools.safety import Safeguarded, refusing
+from mcptools.toolset import ConversationArgument, absolute
+from mcptools.unifieddiff import (
+    AmbiguousContext,
+    Applied,
+    ContextMismatch,
+    FilePatch,
+    InvalidPatch,
+    apply_patch,
+    parse_patches,
+)
+from objstore import Content, is_binary, unified_diff
+
+__all__ = ["Patching", "applied", "part_for"]
+
+_NOTHING: Final = FilePatch(source="", target="", hunks=(), bridges=True)
+"""The patch that says nothing."""
+
+
+class Patching(Safeguarded):
+    """Patches of one file, and patches as such."""
+
+    def apply_patch(
+        self,
+        file_path: Annotated[str, "Path to the file to patch (absolute or relative)"],
+        patch: Annotated[str, "Unified diff patch content"],
+        *,
+        dry_run: Annotated[bool, "If true, validate the patch can be applied but don't modify the file"] = False,
+        mcp_conversation_id: ConversationArgument = "",
+    ) -> Answer[PatchApplied]:
+        """Apply a unified diff patch to a file (supports dry_run).
+
+        Every context and removed line must be in the file exactly, or nothing changes.
+        """
+        name = PurePath(file_path).name
+        with refusing(file_path=shown(file_path), applied=False):
+            found = self._checked(file_path, write=not dry_run, space=not dry_run)
+            part = self._part(patch, file_path, found)
+            if dry_run:
+                made = applied(found.bytes, part)
+                number, changed, notes = 0, False, ()
+                message = f"Patch can be applied to {shown(name)} (dry run)"
+            else:
+                edited = self._edited(
+                    "apply_patch", file_path, mcp_conversation_id, lambda before: applied(before, part)
+                )
+                made, number, changed, notes = edited.made, edited.number, edited.changed_since_read, edited.notes
+                mcp_conversation_id = edited.conversation
+                message = f"Successfully applied patch to {shown(name)}"
+        return Answer(
+            content=PatchApplied(
+                file_path=shown(file_path),
+                changes=PatchChanges(lines_added=part.added, lines_removed=part.removed, hunks_applied=len(part.hunks)),
+                message=message,
+                hunk_offsets=list(made.moved),
+                edit=number,
+                changed_since_read=changed,
+                mcp_conversation_id=mcp_conversation_id,
+            ),
+            text=f"{message} (+{part.added} -{part.removed} lines)",
+            notes=(*_moves(made), *notes),
+        )
+
+    def validate_patch(
+        self,
+        file_path: Annotated[str, "Path to the file to validate against"],
+        patch: Annotated[str, "Unified diff patch content to validate"],
+    ) -> Answer[PatchValidated]:
+        """Check if a patch can be applied (read-only)."""
+        path = shown(file_path)
+        found: Content | None = None
+        unsafe: Failure | None = None
+        try:
+            found = self._checked(file_path)
+        except Failure as failure:
+            unsafe = failure
+        try:
+            part = self._part(patch, file_path, found)
+        except Failure as failure:
+            raise (unsafe or failure).with_facts(file_path=path, valid=False) from failure
+        try:
+            if found is None:
+                raise unsafe or Failure(Kind.INTERNAL, "a file was neither found nor refused")
+            made = applied(found.bytes, part)
+        except Failure as failure:
+            raise failure.with_facts(
+                file_path=path,
+                valid=True,
+                can_apply=False,
+                preview=asdict(_preview(part, ())),
+                reason=str(failure),
+                message="Patch is valid but cannot be applied to this file",
+            ) from failure
+        preview = _preview(part, made.moved)
+        validated = PatchValidated(file_path=path, preview=preview)
+        hunks = f"{preview.hunks} hunk{'' if preview.hunks == 1 else 's'}"
+        said = f"{validated.message} (+{part.added} -{part.removed} lines, {hunks})"
+        return Answer(content=validated, text=said, notes=_moves(made))
+
+    def revert_patch(
+        self,
+        file_path: Annotated[str, "Path to the file to revert"],
+        patch: Annotated[str, "The same patch that was previously applied"],
+        mcp_conversation_id: ConversationArgument = "",
+    ) -> Answer[PatchReverted]:
+        """Reverse a previously applied patch.
+
+        Refused if the file has changed where the patch did.
+        """
+        with refusing(file_path=shown(file_path), reverted=False):
+            found = self._checked(file_path, write=True, space=True)
+            part = self._part(patch, file_path, found).reverse
+            edited = self._edited(
+                "revert_patch", file_path, mcp_conversation_id, lambda before: _reverted(before, part)
+            )
+        message = f"Successfully reverted patch from {shown(PurePath(file_path).name)}"
+        return Answer(
+            content=PatchReverted(
+                file_path=shown(file_path),
+                changes=RevertedChanges(
+                    lines_added=part.added, lines_removed=part.removed, hunks_reverted=len(part.hunks)
+                ),
+                message=message,
+                hunk_offsets=list(edited.made.moved),
+                edit=edited.number,
+                changed_since_read=edited.changed_since_read,
+                mcp_conversation_id=edited.conversation,
+            ),
+            text=f"{message} (+{part.added} -{part.removed} lines)",
+            notes=(*_moves(edited.made), *edited.notes),
+        )
+
+    def generate_patch(
+        self,
+        original_file: Annotated[str, "Path to the original/old version of the file"],
+        modified_file: Annotated[str, "Path to the modified/new version of the file"],
+        context_lines: Annotated[int, "Number of context lines (default: 3)"] = 3,
+    ) -> Answer[PatchGenerated]:
+        """Generate a patch from two files. Nothing is written."""
+        if context_lines < 0:
+            raise Failure(Kind.INVALID_REQUEST, f"context_lines must not be negative: {context_lines}")
+        before = self._version(original_file, "Original")
+        after = self._version(modified_file, "Modified")
+        patch = unified_diff(
+            before,
+            after,
+            path_before=PurePath(original_file).name,
+            path_after=PurePath(modified_file).name,
+            context=context_lines,
+        ).decode()
+        (part,) = parse_patches(patch) or (_NOTHING,)
+        generated = PatchGenerated(
+            original_file=shown(original_file),
+            modified_file=shown(modified_file),
+            patch=patch,
+            changes=GeneratedChanges(lines_added=part.added, lines_removed=part.removed, hunks=len(part.hunks)),
+        )
+        return Answer(content=generated, text=patch or "The files are identical: the patch is empty.")
+
+    def inspect_patch(self, patch: Annotated[str, "Unified diff patch content to analyze"]) -> Answer[PatchInspected]:
+        """Analyze patch content (supports multi-file patches). No file is needed."""
+        try:
+            parts = parse_patches(patch)
+        except InvalidPatch as refusal:
+            failure = refusals.invalid_patch(refusal)
+            raise failure.with_facts(valid=False, message="Patch is not valid") from refusal
+        files = [_file_info(part) for part in parts]
+        inspected = PatchInspected(
+            files=files,
+            summary=PatchSummary(
+                total_files=len(files),
+                total_hunks=sum(file.hunks for file in files),
+                total_lines_added=sum(file.lines_added for file in files),
+                total_lines_removed=sum(file.lines_removed for file in files),
+            ),
+        )
+        listed = [f"{file.target}: +{file.lines_added} -{file.lines_removed}" for file in files]
+        return Answer(content=inspected, text="\n".join([inspected.message, *listed]))
+
+    # ---- inside
+
+    def _part(self, patch: str, path: str, found: Content | None) -> FilePatch:
+        """Return the part of `patch` that is for a file (`found`: None where there is none). Raises Failure."""
+        place = path if found is None else absolute(self._directories.files_of(path), found.path)
+        try:
+            return part_for(parse_patches(patch), place)
+        except InvalidPatch as refusal:
+            raise refusals.invalid_patch(refusal) from refusal
+
+    def _version(self, path: str, which: str) -> bytes:
+        """Return a file that a patch can be made of. Raises Failure."""
+        try:
+            content = self._checked(path).bytes
+        except Failure as failure:
+            if failure.kind is not Kind.FILE_NOT_FOUND:
+                raise
+            raise Failure(failure.kind, f"{which} file not found: {shown(path)}") from failure
+        if is_binary(content):  # by the store's own measure, which says what a diff can show
+            raise Failure(Kind.BINARY_FILE, f"Binary files are not supported: {shown(path)}")
+        try:
+            content.decode()
+        except UnicodeDecodeError as error:
+            line = content.count(b"\n", 0, error.start) + 1
+            message = f"File is not UTF-8 at line {line}: {shown(path)}"
+            raise Failure(Kind.ENCODING, message, line=line) from error
+        return content
+
+
+def part_for(parts: Sequence[FilePatch], place: str) -> FilePatch:
+    """Return the part that is for the file at `place`: the only one, or the only one that names it.
+
+    Nothing is the part of a blank patch. Raises InvalidPatch where none or several could be meant, and for a part that
+    creates or deletes its file.
+    """
+    if not parts:
+        return _NOTHING
+    part = parts[0]
+    if len(parts) > 1:
+        named = [part for part in parts if any(_names(name, place) for name in part.names)]
+        if len(named) != 1:
+            count = "no part" if not named else f"{len(named)} parts"
+            raise InvalidPatch(f"more than one file, and {count} for {PurePath(place).name}")
+        part = named[0]
+    if part.source is None:
+        raise InvalidPatch("it creates a file; use write_file")
+    if part.target is None:
+        raise InvalidPatch("it deletes the file; use delete_file")
+    return part
+
+
+def applied(content: bytes, part: FilePatch) -> Applied:
+    """Return what a part of a patch makes of a file. Raises Failure."""
+    if not part.hunks:
+        return Applied(content=content, spans=(), moved=())
+    match apply_patch(content, part):
+        case Applied() as made:
+            return made
+        case ContextMismatch() as refusal:
+            raise _not_utf8(refusal) or refusals.context_mismatch(refusal)
+        case AmbiguousContext() as refusal:
+            raise refusals.ambiguous_context(refusal)
+        case outcome:
+            assert_never(outcome)
+
+
+def _reverted(content: bytes, part: FilePatch) -> Applied:
+    """Return what a part, turned round, makes of a file. Raises Failure."""
+    if not part.hunks:
+        return Applied(content=content, spans=(), moved=())
+    outcome = apply_patch(content, part)
+    if isinstance(outcome, Applied):
+        return outcome
+    not_utf8 = _not_utf8(outcome) if isinstance(outcome, ContextMismatch) else None
+    raise not_utf8 or refusals.cannot_revert(outcome)
+
+
+def _not_utf8(refusal: ContextMismatch) -> Failure | None:
+    """Return the failure of a hunk that stands where the file has bytes which no patch in UTF-8 can spell."""
+    try:
+        (refusal.found or b"").decode()
+    except UnicodeDecodeError:
+        message = f"File is not UTF-8 at line {refusal.line}, which the patch is about"
+        return Failure(Kind.ENCODING, message, line=refusal.line, hunk=refusal.hunk, patch_line=refusal.patch_line)
+    return None
+
+
+def _names(name: str, place: str) -> bool:
+    """Return whether a name in a patch can be that of the file at `place`."""
+    parts = PurePath(name).parts
+    return ".." not in parts and bool(parts) and PurePath(place).parts[-len(parts) :] == parts
+
+
+def _preview(part: FilePatch, moved: Sequence[int]) -> PatchPreview:
+    """Return what `part` would change, at the places where it fits (none given: at those it states)."""
+    lines = None
+    if part.hunks:
+        first, last = part.hunks[0], part.hunks[-1]
+        start = first.start + (moved[0] if moved else 0)
+        end = last.start + len(last.old) + (moved[-1] if moved else 0)
+        lines = AffectedLineRange(start=start + 1, end=max(end, start + 1))
+    return PatchPreview(
+        lines_to_add=part.added, lines_to_remove=part.removed, hunks=len(part.hunks), affected_line_range=lines
+    )
+
+
+def _file_info(part: FilePatch) -> FileInfo:
+    source, target = part.names
+    return FileInfo(
+        source=source, target=target, hunks=len(part.hunks), lines_added=part.added, lines_removed=part.removed
+    )
+
+
+def _moves(made: Applied) -> tuple[str, ...]:
+    return tuple(f"Hunk {n} fits {offset:+d} lines away." for n, offset in enumerate(made.moved, 1) if offset)

@@ -12,9 +12,9 @@ from mcptools.unifieddiff import AmbiguousContext, ContextMismatch, InvalidPatch
 __all__ = [
     "ambiguous_context",
     "ambiguous_string",
-    "cannot_revert",
     "anchor_ambiguous",
     "anchor_missing",
+    "cannot_revert",
     "context_mismatch",
     "edits_overlap",
     "end_before_start",

@@ -86,21 +86,22 @@ class SegmentHeader:
         return fields + blake3(fields).digest(_CHECKSUM_SIZE)
 
     @classmethod
-    def decode(cls, content: Buffer, *, segment: int) -> "SegmentHeader":
-        """Return the header that `content` begins with; `segment` is the number the file's name gives it.
+    def decode(cls, content: Buffer, *, segment: int | None) -> "SegmentHeader":
+        """Return the header that `content` begins with.
 
+        `segment` is the number that the file's name gives it; None: the name tells nothing, any number is right.
         Raises StoreDamaged, or FormatTooNew.
         """
         fields = bytes(content[: _SEGMENT_HEADER.size])
         checksum = bytes(content[_SEGMENT_HEADER.size : SEGMENT_HEADER_SIZE])
         if len(checksum) != _CHECKSUM_SIZE or blake3(fields).digest(_CHECKSUM_SIZE) != checksum:
-            raise StoreDamaged(segment, 0, "the segment's header is damaged")
+            raise StoreDamaged(segment or 0, 0, "the segment's header is damaged")
         magic, version, store, number, created = _SEGMENT_HEADER.unpack(fields)
         if magic != _MAGIC:
-            raise StoreDamaged(segment, 0, "this is no segment")
+            raise StoreDamaged(segment or 0, 0, "this is no segment")
         if version > FORMAT_VERSION:
             raise FormatTooNew(version, FORMAT_VERSION)
-        if number != segment:
+        if segment is not None and number != segment:
             raise StoreDamaged(segment, 0, f"the segment says that its number is {number}")
         return cls(store=StoreId(store), number=number, created=created)
 

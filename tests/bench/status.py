@@ -27,7 +27,7 @@ hello()
 
 
 def bench_status(report: Report) -> None:
-    """A workspace with 1,000 edits in 100 files; git has the same files, modified since the commit."""
+    """Time it on 1,000 edits in 100 files; git has the same files, modified since the commit."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         root = Path(folder) / "work"
         root.mkdir()

@@ -15,7 +15,7 @@ ROUNDS: Final = 2_000
 
 
 def bench_toggle(report: Report) -> None:
-    """A file of 10,000 lines with 10,000 one-line edits: toggle any of them, with all bytes and the conflict check."""
+    """Toggle any of 10,000 one-line edits of a file of 10,000 lines, with all bytes and the conflict check."""
     random_line = random.Random(1)
     lines = [b"line %d of the file, with some text to it\n" % i for i in range(LINES)]
     weave = Weave(b"".join(lines))

@@ -24,7 +24,7 @@ def source(changed: int) -> bytes:
 
 
 def bench_write(report: Report) -> None:
-    """One line of a 400-line file changes: tracked, untracked (write, fsync, rename), git add and commit."""
+    """Change one line of a 400-line file: tracked, untracked (write, fsync, rename), git add and commit."""
     # Beside this file, not in /tmp: that may be a memory file system, where a sync costs nothing.
     with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix="bench-") as folder:
         base = Path(folder)
@@ -45,7 +45,7 @@ def bench_write(report: Report) -> None:
                 os.write(fd, source(i + 1))
                 os.fsync(fd)
                 os.close(fd)
-                os.rename(untracked / "a.py.new", untracked / "a.py")
+                (untracked / "a.py.new").rename(untracked / "a.py")
 
             def both(i: int) -> dict[str, list[float]]:
                 return timed_in_turn({"tracked": write_tracked, "untracked": write_untracked}, i)

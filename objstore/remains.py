@@ -1,0 +1,266 @@
+"""Remains: what can still be read of segment files, frame by frame, whatever has happened to them.
+
+Nothing is needed but the files: no index, no lock, no unbroken order. Every frame proves itself by its keyed checksum,
+every blob by its hash, and every record by its one spelling; so what is found is what was written, or it isn't found.
+"""
+
+import os
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Final, NamedTuple, Self
+
+from objstore.codec import MAX_DEPTH, BlobHeader, decode_blob, parse_blob_header
+from objstore.errors import BlobDamaged, BlobMissing, FileMissing, RecordInvalid, StoreDamaged, StoreUnknown
+from objstore.frames import (
+    FRAME_HEADER_SIZE,
+    MARKER,
+    SEGMENT_HEADER_SIZE,
+    Frame,
+    FrameKey,
+    FrameKind,
+    Gap,
+    SegmentHeader,
+    StoreId,
+    frame_key,
+    read_frame,
+    scan,
+)
+from objstore.ids import BlobId, RecordId, record_id
+from objstore.records import Record, decode_record
+
+__all__ = ["Damage", "FoundRecord", "Remains", "Spot", "segment_folder"]
+
+_SUFFIX: Final = ".seg"
+_CACHE_BYTES: Final = 32 << 20
+_STORE_ID: Final = slice(16, 32)
+"""Where a segment's header holds the store's id."""
+
+_PROBES: Final = 4
+"""How many frames are tried with an id that is only guessed."""
+
+
+class Spot(NamedTuple):
+    """Where a valid frame lies."""
+
+    file: int  # position of its segment in `Remains.segments`
+    offset: int
+    size: int  # bytes of its payload
+
+
+class Damage(NamedTuple):
+    """Bytes of a segment file in which nothing could be read."""
+
+    segment: str  # name of the file
+    offset: int
+    end: int
+    reason: str
+
+
+class FoundRecord(NamedTuple):
+    """A record that still decodes."""
+
+    record: Record
+    id: RecordId
+    previous: RecordId | None  # None: it is the first of its journal
+    spot: Spot
+    group: int  # records of one append have the same number
+
+
+class Segment(NamedTuple):
+    """One segment file."""
+
+    path: str
+    number: int | None  # None: neither its name nor its header tells
+    size: int
+
+
+class Remains:
+    """The readable frames of some segment files."""
+
+    def __init__(self, folder: str, store: StoreId | None = None) -> None:
+        """Read every segment in `folder`. `store`: the store's id, where no header tells it.
+
+        Raises FileMissing where there are no segments, StoreUnknown where no frame can be told from chance.
+        """
+        names = sorted(name for name in os.listdir(folder) if name.endswith(_SUFFIX))
+        if not names:
+            raise FileMissing(os.path.join(folder, f"*{_SUFFIX}"))
+        self._fds: list[int] = []
+        self.damage: Final[list[Damage]] = []
+        self.blobs: Final[dict[BlobId, list[Spot]]] = {}
+        self.records: Final[list[FoundRecord]] = []
+        self._cache: OrderedDict[BlobId, bytes] = OrderedDict()
+        self._cached = 0
+        try:
+            self.segments: Final = self._opened(folder, names)
+            self.store: Final = self._store() if store is None else store
+            self.key: Final = frame_key(self.store)
+            for file in range(len(self.segments)):
+                self._read(file)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close every file."""
+        for fd in self._fds:
+            os.close(fd)
+        self._fds.clear()
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    def missing_segments(self) -> list[int]:
+        """Return the numbers between the first and the last segment that no file has, ascending."""
+        numbers = {segment.number for segment in self.segments if segment.number is not None}
+        return sorted(set(range(min(numbers), max(numbers) + 1)) - numbers) if numbers else []
+
+    def payload(self, spot: Spot) -> bytes:
+        """Return the payload of a frame that was found. Raises StoreDamaged if the file has changed since."""
+        content = os.pread(self._fds[spot.file], FRAME_HEADER_SIZE + spot.size, spot.offset)
+        found = read_frame(content, self.key, 0, base=spot.offset)
+        if isinstance(found, Gap):
+            raise StoreDamaged(self.segments[spot.file].number or 0, spot.offset, found.reason)
+        return bytes(found.payload)
+
+    def blob(self, name: BlobId) -> bytes:
+        """Return a blob's bytes, verified, through its chain of bases.
+
+        Raises BlobMissing, with the blob or base that is not there, or BlobDamaged.
+        """
+        chain: list[tuple[BlobHeader, bytes]] = []
+        content: bytes | None = None
+        wanted: BlobId | None = name
+        while wanted is not None and content is None:
+            if len(chain) > MAX_DEPTH:
+                raise BlobDamaged(name, "its chain of bases is too long")
+            spots = self.blobs.get(wanted)
+            if not spots:
+                raise BlobMissing(wanted)
+            payload = self.payload(spots[0])
+            header = parse_blob_header(payload)
+            chain.append((header, payload))
+            wanted = header.base
+            content = None if wanted is None else self._cache.get(wanted)
+        for header, payload in reversed(chain):
+            content = decode_blob(header, payload, content)
+            self._remember(header.id, content)
+        if content is None:
+            raise BlobMissing(name)
+        return content
+
+    # ---- inside
+
+    def _opened(self, folder: str, names: list[str]) -> list[Segment]:
+        opened = []
+        for name in names:
+            path = os.path.join(folder, name)
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            stem = name.removesuffix(_SUFFIX)
+            number = int(stem) if stem.isascii() and stem.isdigit() else None
+            if number is None:
+                try:
+                    number = SegmentHeader.decode(os.pread(fd, SEGMENT_HEADER_SIZE, 0), segment=None).number
+                except StoreDamaged:
+                    number = None
+            opened.append((fd, Segment(path, number, os.fstat(fd).st_size)))
+        # A file that nothing tells the place of comes last: the chain of records puts it right.
+        opened.sort(key=lambda item: (item[1].number is None, item[1].number or 0, item[1].path))
+        self._fds += [fd for fd, _ in opened]
+        return [segment for _, segment in opened]
+
+    def _store(self) -> StoreId:
+        """Return the id that a header tells, or one that a damaged header nearly tells and a frame proves."""
+        heads = [os.pread(fd, SEGMENT_HEADER_SIZE, 0) for fd in self._fds]
+        for head in heads:
+            try:
+                return SegmentHeader.decode(head, segment=None).store
+            except StoreDamaged:
+                continue
+        for file, head in enumerate(heads):
+            probes = self._probes(file)
+            for candidate in _near(head[_STORE_ID]) if probes else ():
+                key = frame_key(candidate)
+                if any(isinstance(read_frame(probe, key, 0), Frame) for probe in probes):
+                    return candidate
+        raise StoreUnknown([segment.path for segment in self.segments])
+
+    def _probes(self, file: int) -> list[bytes]:
+        """Return the smallest of what may be the first frames of a segment."""
+        content = os.pread(self._fds[file], 1 << 20, 0)
+        found = []
+        at = content.find(MARKER)
+        while at >= 0 and len(found) < _PROBES * _PROBES:
+            end = at + FRAME_HEADER_SIZE + int.from_bytes(content[at + 8 : at + 16], "little")
+            if end <= len(content):
+                found.append(content[at:end])
+            at = content.find(MARKER, at + 1)
+        return sorted(found, key=len)[:_PROBES]
+
+    def _read(self, file: int) -> None:
+        segment = self.segments[file]
+        content = bytearray()
+        while piece := os.pread(self._fds[file], 1 << 26, len(content)):
+            content += piece
+        name = os.path.basename(segment.path)
+        group = self.records[-1].group + 1 if self.records else 0
+        for found in self._frames(memoryview(content), segment, name):
+            group += found.begins
+            spot = Spot(file, found.offset, len(found.payload))
+            try:
+                if found.kind is FrameKind.BLOB:
+                    header = parse_blob_header(found.payload)
+                    self.blobs.setdefault(header.id, []).append(spot)
+                else:
+                    encoded = bytes(found.payload)
+                    record, previous = decode_record(encoded)
+                    self.records.append(FoundRecord(record, record_id(encoded), previous, spot, group))
+            except (BlobDamaged, RecordInvalid) as error:
+                self.damage.append(Damage(name, found.offset, found.end, str(error)))
+
+    def _frames(self, content: memoryview, segment: Segment, name: str) -> Iterator[Frame]:
+        start = SEGMENT_HEADER_SIZE
+        try:
+            header = SegmentHeader.decode(content, segment=segment.number)
+        except StoreDamaged as error:
+            self.damage.append(Damage(name, 0, min(start, len(content)), error.reason))
+        else:
+            if header.store != self.store:
+                self.damage.append(Damage(name, 0, len(content), "the segment belongs to another store"))
+                return
+        for found in scan(content, self.key, start):
+            if isinstance(found, Gap):
+                self.damage.append(Damage(name, found.offset, found.end, found.reason))
+            else:
+                yield found
+
+    def _remember(self, name: BlobId, content: bytes) -> None:
+        if name in self._cache or len(content) > _CACHE_BYTES // 4:
+            return
+        self._cache[name] = content
+        self._cached += len(content)
+        while self._cached > _CACHE_BYTES:
+            _, dropped = self._cache.popitem(last=False)
+            self._cached -= len(dropped)
+
+
+def segment_folder(place: str) -> str:
+    """Return the folder of segment files that is meant: `place` itself, or the one in a `.cas/` or a workspace."""
+    for inside in ("segments", os.path.join(".cas", "segments")):
+        folder = os.path.join(place, inside)
+        if os.path.isdir(folder):
+            return folder
+    return place
+
+
+def _near(spelt: bytes) -> Iterator[StoreId]:
+    """Yield an id as it is spelt, and every one that differs from it in one byte."""
+    yield StoreId(spelt)
+    for at in range(len(spelt)):
+        for byte in range(256):
+            yield StoreId(spelt[:at] + bytes([byte]) + spelt[at + 1 :])

@@ -1,0 +1,151 @@
+"""Editing by line tags over the wire: what `read_text_file` shows is what `edit_text_file` takes."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from objstore import Operation
+from tests.mcp.agent import Agent, Result
+
+
+def read(agent: Agent, file: Path) -> tuple[list[str], str]:
+    """Return the anchors of a file's lines, and the hash of what was read."""
+    result = agent.done("read_text_file", path=str(file))
+    return [line.split("|")[0] for line in result.text.splitlines()], result.structured["file_hash"]
+
+
+def edit(agent: Agent, file: Path, file_hash: str, *operations: dict[str, str]) -> Result:
+    return agent.call("edit_text_file", path=str(file), file_hash=file_hash, operations=list(operations))
+
+
+def test_what_was_read_can_be_edited_and_edited_again(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_bytes(b"one\r\ntwo\r\nthree\r\nfour")
+    anchors, file_hash = read(agent, file)
+    first = edit(
+        agent,
+        file,
+        file_hash,
+        {"op": "replace", "anchor": anchors[1], "content": "2"},
+        {"op": "insert_after", "anchor": anchors[3], "content": "five\nsix\n"},
+        {"op": "delete", "anchor": anchors[0]},
+    )
+    after = b"2\r\nthree\r\nfour\r\nfive\r\nsix"
+    assert file.read_bytes() == after
+    assert first.structured["applied_count"] == 3
+    assert first.structured["file_hash"] == hashlib.sha256(after).hexdigest()
+    assert (first.structured["lines_added"], first.structured["lines_removed"]) == (3, 2)
+    assert read(agent, file)[0] == [line.split("|")[0] for line in first.structured["content"].splitlines()]
+    anchors, _ = read(agent, file)
+    fresh = first.structured["file_hash"]
+    edit(agent, file, fresh, {"op": "delete_range", "anchor": anchors[1], "end_anchor": anchors[4]})
+    assert file.read_bytes() == b"2"
+
+
+def test_an_edit_by_tags_is_recorded_with_the_lines_that_it_named(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("same\n" * 5)
+    anchors, file_hash = read(agent, file)
+    result = edit(agent, file, file_hash, {"op": "delete", "anchor": anchors[2]})
+    view = agent.history()[-1]
+    assert view.seq == result.structured["edit"]
+    assert (view.edit.tool, view.edit.operation) == ("edit_text_file", Operation.EDIT)
+    assert [tuple(hunk) for hunk in view.edit.hunks] == [(2, 1, 2, 0)]
+
+
+def test_a_file_that_changed_since_it_was_read_is_refused_with_fresh_tags(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    lines = [f"line {number}\n" for number in range(1, 21)]
+    file.write_text("".join(lines))
+    anchors, file_hash = read(agent, file)
+    file.write_text("somebody's\n" + "".join(lines))
+    wanted = {"op": "replace", "anchor": anchors[9], "content": "ten"}
+    error = edit(agent, file, file_hash, wanted).error
+    assert (error["code"], error["type"]) == (-32020, "stale_file")
+    fresh = read(agent, file)[0]
+    assert [line.split("|")[0] for line in error["content"].splitlines()] == fresh[7:12]
+    assert error["file_hash"] == hashlib.sha256(file.read_bytes()).hexdigest()
+    # What the refusal says is enough to go on.
+    again = edit(agent, file, error["file_hash"], {"op": "replace", "anchor": fresh[10], "content": "ten"})
+    assert not again.refused
+    assert file.read_text().splitlines()[10] == "ten"
+
+
+def test_an_anchor_with_the_wrong_number_is_the_only_line_with_its_tag_or_refused(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("one\ntwo\none\n")
+    anchors, file_hash = read(agent, file)
+    one, two = anchors[0].split(":")[1], anchors[1].split(":")[1]
+    ambiguous = edit(agent, file, file_hash, {"op": "delete", "anchor": f"2:{one}"}).error
+    assert (ambiguous["code"], ambiguous["type"], ambiguous["lines"]) == (-32022, "anchor_ambiguous", [1, 3])
+    missing = edit(agent, file, file_hash, {"op": "delete", "anchor": "1:00"}).error
+    assert (missing["code"], missing["type"]) == (-32021, "anchor_not_found")
+    assert missing["content"].splitlines()[0] == f"{anchors[0]}|one"
+    assert file.read_text() == "one\ntwo\none\n"
+    moved = edit(agent, file, file_hash, {"op": "delete", "anchor": f"7:{two}"})
+    assert moved.structured["moved_anchors"] == [{"operation_index": 0, "anchor": f"7:{two}", "line": 2}]
+    assert file.read_text() == "one\none\n"
+
+
+def test_operations_on_the_same_lines_are_refused(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("one\ntwo\n")
+    anchors, file_hash = read(agent, file)
+    error = edit(
+        agent,
+        file,
+        file_hash,
+        {"op": "replace", "anchor": anchors[1], "content": "2"},
+        {"op": "delete_range", "anchor": anchors[0], "end_anchor": anchors[1]},
+    ).error
+    assert (error["code"], error["operation_index"], error["prior_index"]) == (-32012, 1, 0)
+    assert file.read_text() == "one\ntwo\n"
+
+
+@pytest.mark.parametrize(
+    ("operation", "said"),
+    [
+        ({"op": "replace", "anchor": "1:2c"}, "needs content"),
+        ({"op": "delete", "anchor": "1:2c", "content": "x"}, "takes no content"),
+        ({"op": "delete_range", "anchor": "1:2c"}, "needs an end_anchor"),
+        ({"op": "delete", "anchor": "1:2c", "end_anchor": "1:2c"}, "takes no end_anchor"),
+        ({"op": "delete_range", "anchor": "2:b5", "end_anchor": "1:2c"}, "above anchor"),
+        ({"op": "delete", "anchor": "1"}, "Not an anchor"),
+        ({"op": "append", "anchor": "1:2c"}, "operations.0.op"),
+        ({"op": "delete", "anchor": "1:2c", "count": 2}, "operations.0.count: unknown argument"),
+    ],
+)
+def test_operations_that_make_no_sense_are_refused(
+    agent: Agent, folder: Path, operation: dict[str, Any], said: str
+) -> None:
+    file = folder / "file.txt"
+    file.write_text("a\nz\n")
+    anchors, file_hash = read(agent, file)
+    assert anchors[0] == "1:2c"
+    if operation["anchor"] == "2:b5":
+        operation = operation | {"anchor": anchors[1]}
+    result = edit(agent, file, file_hash, operation)
+    assert result.error["code"] == -32600
+    assert said in result.text
+    assert file.read_text() == "a\nz\n"
+
+
+def test_no_operations_are_refused(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("a\n")
+    assert edit(agent, file, read(agent, file)[1]).error["code"] == -32600
+
+
+def test_two_edits_from_one_reading_are_one_edit_and_a_refusal(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("a\nb\n")
+    anchors, file_hash = read(agent, file)
+    arguments = [
+        {"path": str(file), "file_hash": file_hash, "operations": [{"op": "delete", "anchor": anchor}]}
+        for anchor in anchors
+    ]
+    results = agent.together([("edit_text_file", each) for each in arguments])
+    assert sorted(result.refused for result in results) == [False, True]
+    assert file.read_text() in {"a\n", "b\n"}

@@ -1,7 +1,7 @@
 """The directories that a server may work in: which of them a path belongs to, and the workspace there."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path, PurePath
 from threading import Lock
@@ -21,13 +21,14 @@ class Directories:
     there is decided by the workspace, which follows each path itself and trusts nothing that was said before.
     """
 
-    def __init__(self, roots: Sequence[str]) -> None:
-        """Take the directories. Raises NotADirectoryError for one that is none."""
+    def __init__(self, roots: Sequence[str], opening: Callable[[str], Workspace] = Workspace.init) -> None:
+        """Take the directories, and how a workspace is opened. Raises NotADirectoryError for one that is none."""
         for root in roots:
             if not Path(root).is_dir():
                 raise NotADirectoryError(root)
         # The innermost first, so that a directory inside another is a workspace of its own.
         self.roots: Final = tuple(sorted({os.path.realpath(root) for root in roots}, key=len, reverse=True))
+        self._opening = opening
         self._open: dict[str, Workspace] = {}
         self._looked_at: dict[str, Files] = {}
         self._lock = Lock()
@@ -55,7 +56,7 @@ class Directories:
         with self._lock:
             workspace = self._open.get(root)
             if workspace is None:
-                workspace = self._open[root] = self._closing.enter_context(Workspace.init(root))
+                workspace = self._open[root] = self._closing.enter_context(self._opening(root))
             return workspace
 
     def _root_of(self, path: str) -> str:

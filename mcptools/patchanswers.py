@@ -4,7 +4,6 @@ Paths are told as they were given. What has no value is null.
 """
 
 from dataclasses import dataclass
-from typing import TypedDict
 
 __all__ = [
     "AffectedLineRange",
@@ -13,14 +12,18 @@ __all__ = [
     "FileInfo",
     "GeneratedChanges",
     "PatchApplied",
+    "PatchBackedUp",
     "PatchChanges",
     "PatchGenerated",
     "PatchInspected",
     "PatchPreview",
     "PatchReverted",
+    "PatchStepped",
     "PatchSummary",
     "PatchValidated",
     "PatchesApplied",
+    "PatchesBatched",
+    "PatchesTried",
     "RevertedChanges",
 ]
 
@@ -182,15 +185,43 @@ class BackupRestored:
     mcp_conversation_id: str
 
 
-class PatchesApplied(TypedDict, total=False):
-    """Patches applied together. Which fields there are besides `success` depends on the strategy."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchesApplied:
+    """Patches applied together; what else is told of them depends on the strategy."""
 
-    success: bool
-    patches_applied: int  # try_revert
-    applied: int  # atomic
-    backup_file: str | None  # backup_restore and progressive; None: no backup was to be kept
-    steps: dict[str, object]  # progressive: of each step whether it passed, and its details
-    changes: PatchChanges  # progressive
-    message: str  # all but progressive
+    success: bool = True
     edits: list[int]  # numbers of the recorded edits, for the reviewer
     mcp_conversation_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchesTried(PatchesApplied):
+    """Patches of one file applied one after the other."""
+
+    patches_applied: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchBackedUp(PatchesApplied):
+    """A patch applied to a file of which there is a backup."""
+
+    backup_file: str | None  # None: none was to be kept
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchesBatched(PatchesApplied):
+    """Patches of several files applied at once."""
+
+    applied: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchStepped(PatchesApplied):
+    """A patch applied step by step."""
+
+    steps: dict[str, object]  # of each step whether it passed, and its details
+    backup_file: str
+    changes: PatchChanges

@@ -39,7 +39,7 @@ from mcptools.unifieddiff import (
 )
 from objstore import Content, is_binary, unified_diff
 
-__all__ = ["Patching", "applied", "part_for"]
+__all__ = ["Patching", "applied", "changes_of", "part_for", "preview_of"]
 
 _NOTHING: Final = FilePatch(source="", target="", hunks=(), bridges=True)
 """The patch that says nothing."""
@@ -47,6 +47,14 @@ _NOTHING: Final = FilePatch(source="", target="", hunks=(), bridges=True)
 
 class Patching(Safeguarded):
     """Patches of one file, and patches as such."""
+
+    def _part(self, patch: str, path: str, found: Content | None) -> FilePatch:
+        """Return the part of `patch` that is for a file (`found`: None where there is none). Raises Failure."""
+        place = path if found is None else absolute(self._directories.files_of(path), found.path)
+        try:
+            return part_for(parse_patches(patch), place)
+        except InvalidPatch as refusal:
+            raise refusals.invalid_patch(refusal) from refusal
 
     def apply_patch(
         self,
@@ -66,7 +74,7 @@ class Patching(Safeguarded):
             part = self._part(patch, file_path, found)
             if dry_run:
                 made = applied(found.bytes, part)
-                number, changed, notes = 0, False, ()
+                number, changed, notes = 0, False, tuple[str, ...]()
                 message = f"Patch can be applied to {shown(name)} (dry run)"
             else:
                 edited = self._edited(
@@ -115,11 +123,11 @@ class Patching(Safeguarded):
                 file_path=path,
                 valid=True,
                 can_apply=False,
-                preview=asdict(_preview(part, ())),
+                preview=asdict(preview_of(part, ())),
                 reason=str(failure),
                 message="Patch is valid but cannot be applied to this file",
             ) from failure
-        preview = _preview(part, made.moved)
+        preview = preview_of(part, made.moved)
         validated = PatchValidated(file_path=path, preview=preview)
         hunks = f"{preview.hunks} hunk{'' if preview.hunks == 1 else 's'}"
         said = f"{validated.message} (+{part.added} -{part.removed} lines, {hunks})"
@@ -205,16 +213,6 @@ class Patching(Safeguarded):
         listed = [f"{file.target}: +{file.lines_added} -{file.lines_removed}" for file in files]
         return Answer(content=inspected, text="\n".join([inspected.message, *listed]))
 
-    # ---- inside
-
-    def _part(self, patch: str, path: str, found: Content | None) -> FilePatch:
-        """Return the part of `patch` that is for a file (`found`: None where there is none). Raises Failure."""
-        place = path if found is None else absolute(self._directories.files_of(path), found.path)
-        try:
-            return part_for(parse_patches(patch), place)
-        except InvalidPatch as refusal:
-            raise refusals.invalid_patch(refusal) from refusal
-
     def _version(self, path: str, which: str) -> bytes:
         """Return a file that a patch can be made of. Raises Failure."""
         try:
@@ -298,7 +296,7 @@ def _names(name: str, place: str) -> bool:
     return ".." not in parts and bool(parts) and PurePath(place).parts[-len(parts) :] == parts
 
 
-def _preview(part: FilePatch, moved: Sequence[int]) -> PatchPreview:
+def preview_of(part: FilePatch, moved: Sequence[int]) -> PatchPreview:
     """Return what `part` would change, at the places where it fits (none given: at those it states)."""
     lines = None
     if part.hunks:
@@ -309,6 +307,11 @@ def _preview(part: FilePatch, moved: Sequence[int]) -> PatchPreview:
     return PatchPreview(
         lines_to_add=part.added, lines_to_remove=part.removed, hunks=len(part.hunks), affected_line_range=lines
     )
+
+
+def changes_of(part: FilePatch) -> PatchChanges:
+    """Return what applying `part` changes."""
+    return PatchChanges(lines_added=part.added, lines_removed=part.removed, hunks_applied=len(part.hunks))
 
 
 def _file_info(part: FilePatch) -> FileInfo:

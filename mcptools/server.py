@@ -94,7 +94,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("directories", nargs="*", metavar="DIR", help="a directory that tools may work in")
     parser.add_argument("--version", action="version", version=_version())
-    given = parser.parse_args(argv).directories
+    _add_limits(parser)
+    arguments = parser.parse_args(argv)
+    given = arguments.directories
     if not given:
         parser.error("no directory to work in: name at least one, as in `editledger DIR`")
     try:
@@ -102,9 +104,34 @@ def main(argv: Sequence[str] | None = None) -> None:
     except NotADirectoryError as error:
         parser.error(f"not a directory: {error}")
     try:
-        EditServer(directories).run("stdio")
+        EditServer(directories, _limits(arguments)).run("stdio")
     finally:
         directories.close()
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    """Add the limits that can be set, with what they are if nobody sets them."""
+    usual = Limits()
+    limits = parser.add_argument_group("limits")
+    for option, name, kind, words in (
+        ("--max-file-size", "max_file_bytes", int, "bytes of a file that is read or edited"),
+        ("--min-free-space", "min_free_space", int, "bytes to be free where a patch or a backup is written"),
+        ("--binary-check-bytes", "binary_check_bytes", int, "bytes looked at to tell whether a file is binary"),
+        ("--non-text-threshold", "non_text_threshold", float, "part of them that may be no text in a text file"),
+    ):
+        value = getattr(usual, name)
+        limits.add_argument(
+            option, dest=name, metavar="N", type=kind, default=value, help=f"{words} (default: {value})"
+        )
+
+
+def _limits(arguments: argparse.Namespace) -> Limits:
+    return Limits(
+        max_file_bytes=arguments.max_file_bytes,
+        min_free_space=arguments.min_free_space,
+        binary_check_bytes=arguments.binary_check_bytes,
+        non_text_threshold=arguments.non_text_threshold,
+    )
 
 
 def _version() -> str:
@@ -135,7 +162,9 @@ def _answered(answer: Answer[Any]) -> CallToolResult:
 
 def _refused(failure: Failure, traits: Traits) -> CallToolResult:
     structured: dict[str, object] = {"error": failure.error()}
-    if not traits.bare_errors:
+    if traits.flat_errors:
+        structured = failure.flat()
+    elif not traits.bare_errors:
         structured = {"success": False, **structured}
     content = [TextContent(type="text", text=str(failure))]
     if failure.hint:
@@ -202,7 +231,10 @@ def _output_schema(method: Callable[..., object], traits: Traits) -> dict[str, A
     """Return the schema of a tool's structured content: what it answers with, or what its failures say."""
     (structured,) = get_args(get_type_hints(method)["return"])
     schema = _flat(TypeAdapter(structured).json_schema(mode="serialization"))
-    schema["properties"]["error"] = _ERROR_SCHEMA
+    if traits.flat_errors:
+        schema["properties"] |= {"error": {"type": "string"}, "error_type": {"type": "string"}}
+    else:
+        schema["properties"]["error"] = _ERROR_SCHEMA
     schema["required"] = [] if traits.bare_errors else ["success"]
     return schema
 
@@ -211,6 +243,9 @@ def _flat(schema: Mapping[str, Any], definitions: Mapping[str, Any] | None = Non
     """Return `schema` with every definition in its place, and without titles, which only repeat names."""
     if definitions is None:
         definitions = schema.get("$defs", {})
+    if {"type": "null"} in schema.get("anyOf", ()):
+        (part,) = (_flat(part, definitions) for part in schema["anyOf"] if part != {"type": "null"})
+        return {**part, "type": [part["type"], "null"]}
     reference = schema.get("$ref")
     if reference is not None:
         schema = {**definitions[reference.removeprefix("#/$defs/")], **schema}

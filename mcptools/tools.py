@@ -34,12 +34,14 @@ from mcptools.answers import (
     MovedAnchor,
     MultiEdited,
 )
+from mcptools.backups import Backups
 from mcptools.directories import not_absolute
 from mcptools.display import shown
 from mcptools.exact import AmbiguousString, Edited, EditsOverlap, MissingString, Replacement, apply_edits
 from mcptools.failures import Failure, Kind
 from mcptools.hashline import hashlines_around
 from mcptools.reading import Reading
+from mcptools.recovery import Recovery
 from mcptools.toolset import (
     ConversationArgument,
     Limits,
@@ -50,6 +52,7 @@ from mcptools.toolset import (
     sha256,
     telling,
 )
+from mcptools.undoing import Undoing
 from mcptools.unifieddiff import (
     AmbiguousContext,
     Applied,
@@ -92,7 +95,7 @@ class AnchorOp:
     content: str = field(default="", metadata={"description": "New lines, without tags"})
 
 
-class Tools(Reading):
+class Tools(Reading, Recovery, Backups, Undoing):
     """The tools of one session over some directories. Its methods may run at once on several threads."""
 
     def create_directory(self, path: PathArgument) -> Answer[DirectoryMade]:

@@ -145,7 +145,8 @@ class Toolset:
             before = call.read(path)
             if len(before.bytes) > self._limits.max_file_bytes:
                 raise FileTooLarge(path, len(before.bytes), self._limits.max_file_bytes)
-            if is_binary(before.bytes):
+            limits = self._limits
+            if is_binary(before.bytes, checked=limits.binary_check_bytes, share=limits.non_text_threshold):
                 raise Failure(Kind.BINARY_FILE, f"Cannot edit binary file: {shown(path)}", path=path)
             key = (workspace.root, before.path)
             changed = not pinned and self._session.knows(key, before.blob) is Knowledge.STALE

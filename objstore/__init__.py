@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         StoreError as StoreError,
         StoreLocked as StoreLocked,
         StoreRefuses as StoreRefuses,
+        StoreUnknown as StoreUnknown,
     )
     from objstore.files import FileFacts as FileFacts, Files as Files
     from objstore.hunks import (
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
         DirectoryEntry as DirectoryEntry,
     )
     from objstore.records import Decision as Decision, Edit as Edit
+    from objstore.salvage import Salvage as Salvage, salvage_store as salvage_store
     from objstore.terms import (
         Action as Action,
         DocumentId as DocumentId,
@@ -137,6 +139,7 @@ _HOMES: Final = {
         "StoreError",
         "StoreLocked",
         "StoreRefuses",
+        "StoreUnknown",
     ),
     "files": ("FileFacts", "Files"),
     "hunks": (
@@ -159,6 +162,7 @@ _HOMES: Final = {
         "Decision",
         "Edit",
     ),
+    "salvage": ("Salvage", "salvage_store"),
     "terms": (
         "Action",
         "DocumentId",

@@ -8,7 +8,7 @@ A pure value: bytes and records in, states and conflicts out.
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, NamedTuple, Self, TypeVar
 
 from objstore.cascade import Cascade, cascade
 from objstore.errors import HistoryBroken
@@ -17,8 +17,9 @@ from objstore.outcomes import Conflict, Notice
 from objstore.records import Decision, Edit
 from objstore.terms import DocumentId, Operation, Seq, Status, Unit
 from objstore.weave import UnitIndex, Weave, WeaveConflict
+from objstore.weavestate import WeaveState
 
-__all__ = ["Document", "Standing"]
+__all__ = ["Document", "DocumentState", "Standing", "replayed"]
 
 Value = TypeVar("Value")
 
@@ -37,12 +38,25 @@ class Standing:
     content: bytes | None  # None: it does not exist
 
 
+class DocumentState(NamedTuple):
+    """What a document knows beside its weave, to be kept and taken up again."""
+
+    document: int
+    seqs: list[int]  # of its edits
+    firsts: list[int]  # where each edit's units begin in the weave
+    statuses: bytes  # one letter for each unit of the weave
+    path: bytes  # before the first edit
+    paths: list[tuple[int, bytes]]  # edit, path that it wrote
+    mode: int  # before the first edit
+    modes: list[tuple[int, int]]  # edit, permission bits that it wrote
+
+
 class _Register(Generic[Value]):
     """A value that edits overwrite: the last live writer's counts."""
 
-    def __init__(self, base: Value) -> None:
+    def __init__(self, base: Value, written: Iterable[tuple[int, Value]] = ()) -> None:
         self._base = base
-        self._written: list[tuple[Unit, Value]] = []
+        self._written = [(Unit(Seq(seq), 0), value) for seq, value in written]
 
     def write(self, unit: Unit, value: Value) -> None:
         self._written.append((unit, value))
@@ -54,20 +68,54 @@ class _Register(Generic[Value]):
                 return value, unit
         return self._base, None
 
+    def state(self) -> tuple[Value, list[tuple[int, Value]]]:
+        """Return the value before the first edit, and who wrote which value since."""
+        return self._base, [(unit.seq, value) for unit, value in self._written]
+
 
 class Document:
     """One file's lineage. Edits are added in the order of the journal, with the verdicts that came between."""
 
-    def __init__(self, first: Edit, before: bytes | None) -> None:
-        """Begin with what stood before the `first` edit, which is not yet added."""
-        self.id: DocumentId = first.document
-        self._weave = Weave(before)
-        # Units are numbered by edit and hunk here, one after another in the weave: an edit's begin at its first.
-        self._seqs: list[Seq] = []
-        self._firsts: list[int] = []
-        self._statuses = bytearray(_LETTERS[Status.ACCEPTED])  # one letter for each unit of the weave
-        self._paths = _Register(first.path if first.source is None else first.source)
-        self._modes = _Register(0 if first.before is None else first.before.mode)
+    def __init__(self, state: DocumentState, weave: Weave) -> None:
+        """Take up what was kept; use `begun` for a new one."""
+        self.id: DocumentId = DocumentId(state.document)
+        self._weave = weave
+        self._seqs = [Seq(seq) for seq in state.seqs]
+        self._firsts = list(state.firsts)
+        self._statuses = bytearray(state.statuses)
+        self._paths = _Register(state.path, state.paths)
+        self._modes = _Register(state.mode, state.modes)
+
+    @classmethod
+    def begun(cls, first: Edit, before: bytes | None) -> Self:
+        """Return a document with what stood before the `first` edit, which is not yet added."""
+        state = DocumentState(
+            document=first.document,
+            seqs=[],
+            firsts=[],
+            statuses=_LETTERS[Status.ACCEPTED],
+            path=first.path if first.source is None else first.source,
+            paths=[],
+            mode=0 if first.before is None else first.before.mode,
+            modes=[],
+        )
+        return cls(state, Weave(before))
+
+    def state(self) -> tuple[DocumentState, WeaveState]:
+        """Return everything that the document knows. Raises ValueError while there are conflicts."""
+        path, paths = self._paths.state()
+        mode, modes = self._modes.state()
+        state = DocumentState(
+            document=self.id,
+            seqs=list(self._seqs),
+            firsts=list(self._firsts),
+            statuses=bytes(self._statuses),
+            path=path,
+            paths=paths,
+            mode=mode,
+            modes=modes,
+        )
+        return state, self._weave.state()
 
     # ---- replay
 
@@ -244,16 +292,24 @@ class Document:
         return self._paths.read(self._is_live)[0].decode("utf-8", "surrogateescape")
 
 
-def replayed(records: Iterable[Edit | Decision], document: DocumentId, blob: Callable[[BlobId], bytes]) -> Document:
-    """Return the document that `records`, in the order of the journal, make. Raises HistoryBroken."""
-    built: Document | None = None
+def replayed(
+    records: Iterable[Edit | Decision],
+    document: DocumentId,
+    blob: Callable[[BlobId], bytes],
+    since: Document | None = None,
+) -> Document:
+    """Return the document that `records`, in the order of the journal, make of what it was `since` (None: nothing).
+
+    Raises HistoryBroken.
+    """
+    built = since
     for record in records:
         if isinstance(record, Decision):
             if built is not None:
                 built.replay(record)
             continue
         if built is None:
-            built = Document(record, None if record.before is None else blob(record.before.blob))
+            built = Document.begun(record, None if record.before is None else blob(record.before.blob))
         built.add(record, None if record.after is None else blob(record.after.blob))
     if built is None:
         raise HistoryBroken(str(document), 0, "no edit belongs to it")

@@ -32,6 +32,7 @@ __all__ = [
     "StoreError",
     "StoreLocked",
     "StoreRefuses",
+    "StoreUnknown",
 ]
 
 
@@ -202,6 +203,17 @@ class StoreDamaged(StoreError):
         self.offset = offset
         self.reason = reason
         super().__init__(f"Store damaged in segment {segment} at byte {offset}: {reason}")
+
+
+class StoreUnknown(StoreError):
+    """No segment tells which store it belongs to, and without that no frame can be told from chance."""
+
+    def __init__(self, segments: Sequence[str]) -> None:
+        self.segments = tuple(segments)
+        super().__init__(
+            "No header of a segment can be read, so frames can't be checked. Give the store's id with --store-id "
+            f"({len(self.segments)} files looked at)."
+        )
 
 
 class FormatTooNew(StoreError):

@@ -223,15 +223,20 @@ class Index:
         )
         return [Place(*row) for row in rows]
 
-    def history(self, document: DocumentId) -> list[Place]:
-        """Return where the document's edits and the decisions on them lie, in order."""
+    def history(self, document: DocumentId, *, after_edit: int = 0, after_decision: int = 0) -> list[Place]:
+        """Return where the document's edits and the decisions on them lie, in order: those with higher numbers."""
         rows = self._db.execute(
-            "SELECT segment, offset FROM edits WHERE document = ?1 AND NOT void UNION "
-            "SELECT segment, offset FROM decisions JOIN decided USING (number) WHERE document = ?1 AND NOT void "
-            "ORDER BY segment, offset",
-            (document,),
+            "SELECT segment, offset FROM edits WHERE document = ?1 AND seq > ?2 AND NOT void UNION "
+            "SELECT segment, offset FROM decisions JOIN decided USING (number) "
+            "WHERE document = ?1 AND number > ?3 AND NOT void ORDER BY segment, offset",
+            (document, after_edit, after_decision),
         )
         return [Place(*row) for row in rows]
+
+    def decision_id(self, number: int) -> RecordId | None:
+        """Return the id of the decision (None: there is none of this number)."""
+        row = self._db.execute("SELECT id FROM decisions WHERE number = ? AND NOT void", (number,)).fetchone()
+        return None if row is None else RecordId(row[0])
 
     # ---- asking: edits and decisions
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from objstore.batch import Batch
     from objstore.transition import Step, Transition
 
-__all__ = ["Journal", "create_workspace"]
+__all__ = ["Journal", "acknowledged", "create_workspace", "find_root", "forget_followed"]
 
 _MARK: Final = Struct("<QQ16s")
 
@@ -231,6 +231,24 @@ class Journal:
 
     def _write_mark(self, end: Place) -> None:
         self.disk.overwrite(self._mark_fd(), _MARK.pack(end.segment, end.offset, self._boot), 0, "applied")
+
+
+def acknowledged(folder: str) -> Place | None:
+    """Return how far files are known to have followed the log of the store in `folder` (None: nothing is known)."""
+    try:
+        with open(os.path.join(folder, "applied"), "rb") as file:
+            stored = file.read(_MARK.size + 1)
+    except OSError:
+        return None
+    return Place(*_MARK.unpack(stored)[:2]) if len(stored) == _MARK.size else None
+
+
+def forget_followed(folder: str, end: Place, disk: Disk) -> None:
+    """Set the mark of the store in `folder` to `end`: no file has to follow what its log holds so far."""
+    path = os.path.join(folder, "applied")
+    with suppress(FileNotFoundError):
+        os.unlink(path)
+    disk.create(path, _MARK.pack(end.segment, end.offset, boot_id()))
 
 
 def find_root(start: str) -> str:

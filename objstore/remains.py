@@ -9,14 +9,13 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Final, NamedTuple, Self
 
-from objstore.codec import MAX_DEPTH, BlobHeader, decode_blob, parse_blob_header
+from objstore.codec import MAX_DEPTH, decode_blob, parse_blob_header
 from objstore.errors import BlobDamaged, BlobMissing, FileMissing, RecordInvalid, StoreDamaged, StoreUnknown
 from objstore.frames import (
     FRAME_HEADER_SIZE,
     MARKER,
     SEGMENT_HEADER_SIZE,
     Frame,
-    FrameKey,
     FrameKind,
     Gap,
     SegmentHeader,
@@ -89,6 +88,7 @@ class Remains:
         self.damage: Final[list[Damage]] = []
         self.blobs: Final[dict[BlobId, list[Spot]]] = {}
         self.records: Final[list[FoundRecord]] = []
+        self._good: dict[BlobId, Spot] = {}
         self._cache: OrderedDict[BlobId, bytes] = OrderedDict()
         self._cached = 0
         try:
@@ -128,31 +128,35 @@ class Remains:
             raise StoreDamaged(self.segments[spot.file].number or 0, spot.offset, found.reason)
         return bytes(found.payload)
 
-    def blob(self, name: BlobId) -> bytes:
-        """Return a blob's bytes, verified, through its chain of bases.
+    def spot(self, name: BlobId) -> Spot:
+        """Return where a blob lies that `blob` has read."""
+        return self._good[name]
+
+    def blob(self, name: BlobId, *, above: int = 0) -> bytes:
+        """Return a blob's bytes, verified, through its chain of bases. `above`: how many blobs stand on it.
 
         Raises BlobMissing, with the blob or base that is not there, or BlobDamaged.
         """
-        chain: list[tuple[BlobHeader, bytes]] = []
-        content: bytes | None = None
-        wanted: BlobId | None = name
-        while wanted is not None and content is None:
-            if len(chain) > MAX_DEPTH:
-                raise BlobDamaged(name, "its chain of bases is too long")
-            spots = self.blobs.get(wanted)
-            if not spots:
-                raise BlobMissing(wanted)
-            payload = self.payload(spots[0])
+        cached = self._cache.get(name)
+        if cached is not None:
+            return cached
+        failure: BlobMissing | BlobDamaged = BlobMissing(name)
+        if above > MAX_DEPTH:
+            raise BlobDamaged(name, "its chain of bases is too long")
+        # There may be two spellings of one blob where a rewriting of segments was interrupted.
+        for spot in self.blobs.get(name, ()):
+            payload = self.payload(spot)
             header = parse_blob_header(payload)
-            chain.append((header, payload))
-            wanted = header.base
-            content = None if wanted is None else self._cache.get(wanted)
-        for header, payload in reversed(chain):
-            content = decode_blob(header, payload, content)
-            self._remember(header.id, content)
-        if content is None:
-            raise BlobMissing(name)
-        return content
+            try:
+                base = None if header.base is None else self.blob(header.base, above=above + 1)
+                content = decode_blob(header, payload, base)
+            except (BlobMissing, BlobDamaged) as error:
+                failure = error
+                continue
+            self._good[name] = spot
+            self._remember(name, content)
+            return content
+        raise failure
 
     # ---- inside
 
@@ -193,7 +197,7 @@ class Remains:
     def _probes(self, file: int) -> list[bytes]:
         """Return the smallest of what may be the first frames of a segment."""
         content = os.pread(self._fds[file], 1 << 20, 0)
-        found = []
+        found: list[bytes] = []
         at = content.find(MARKER)
         while at >= 0 and len(found) < _PROBES * _PROBES:
             end = at + FRAME_HEADER_SIZE + int.from_bytes(content[at + 8 : at + 16], "little")
@@ -224,20 +228,27 @@ class Remains:
                 self.damage.append(Damage(name, found.offset, found.end, str(error)))
 
     def _frames(self, content: memoryview, segment: Segment, name: str) -> Iterator[Frame]:
-        start = SEGMENT_HEADER_SIZE
+        start, fault = SEGMENT_HEADER_SIZE, ""
         try:
             header = SegmentHeader.decode(content, segment=segment.number)
         except StoreDamaged as error:
-            self.damage.append(Damage(name, 0, min(start, len(content)), error.reason))
+            # What begins the file may have been cut off, and the first frame with it or not.
+            start, fault = 0, error.reason
         else:
             if header.store != self.store:
                 self.damage.append(Damage(name, 0, len(content), "the segment belongs to another store"))
                 return
         for found in scan(content, self.key, start):
-            if isinstance(found, Gap):
+            if fault:
+                end = found.end if isinstance(found, Gap) else 0
+                self.damage.append(Damage(name, 0, end, fault))
+                fault = ""
+            elif isinstance(found, Gap):
                 self.damage.append(Damage(name, found.offset, found.end, found.reason))
-            else:
+            if isinstance(found, Frame):
                 yield found
+        if fault:
+            self.damage.append(Damage(name, 0, 0, fault))
 
     def _remember(self, name: BlobId, content: bytes) -> None:
         if name in self._cache or len(content) > _CACHE_BYTES // 4:

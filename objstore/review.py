@@ -11,15 +11,15 @@ from dataclasses import dataclass, field, replace
 
 from objstore.batch import Batch, now
 from objstore.capture import Recorder, external_change, version_of
-from objstore.document import Document, replayed
-from objstore.errors import FileChanged, HistoryBroken, NoSuchName
+from objstore.document import Document
+from objstore.errors import FileChanged, NoSuchName
 from objstore.external import concerns_disk, external_view, found_changes
-from objstore.ids import blob_id
 from objstore.index import Tip
 from objstore.journal import Journal
 from objstore.ondisk import file_at
 from objstore.outcomes import Conflict, Conflicted, FileEffect, Notice
 from objstore.records import Decision, Edit, Written
+from objstore.replay import load_document
 from objstore.terms import Action, DocumentId, FileState, Seq, Status, Unit
 from objstore.transition import Step
 from objstore.views import ExternalChange, OnExternal
@@ -270,22 +270,6 @@ class Planner:
                 path_after=None if after is None else stands.path,
                 after=after,
             )
-
-
-def load_document(journal: Journal, document: DocumentId) -> Document:
-    """Return the document, replayed from the journal and checked against its tip. Raises HistoryBroken."""
-    store = journal.store
-    records = []
-    for place in store.index.history(document):
-        record, _ = store.record(place)
-        if isinstance(record, Edit | Decision):
-            records.append(record)
-    loaded = replayed(records, document, store.blob)
-    tip, stands = store.index.tip(document), loaded.standing()
-    state = None if stands.content is None else FileState(blob=blob_id(stands.content), mode=stands.mode)
-    if state != tip.state or (state is not None and stands.path != tip.path):
-        raise HistoryBroken(os.fsdecode(tip.path), loaded.last, "replaying it does not give the recorded state")
-    return loaded
 
 
 def _effect(written: Written) -> FileEffect:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from objstore.lines import lines_end
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from objstore.runs import Run, Unit
 
@@ -26,18 +26,17 @@ class Block:
 
     __slots__ = ("_rendered", "index", "lines", "runs", "shown", "size", "watchers")
 
-    def __init__(self, index: int, runs: list[Run]) -> None:
+    def __init__(self, index: int, runs: list[Run], watchers: Iterable[Unit] = ()) -> None:
         self.index = index
         self.runs = runs
-        self.watchers: set[Unit] = set()  # units with a watched region in this block
-        self.lines = 0  # lines of the shown runs
-        self.size = 0  # their bytes
-        self.shown = 0  # shown runs
-        self._rendered: bytes | None = None
+        self.watchers: set[Unit] = set(watchers)  # units with a watched region in this block
         for run in runs:
             run.block = self
-            if run.shown:
-                self.count(run, 1)
+        shown = [run for run in runs if run.shown]
+        self.lines = sum([run.lines for run in shown])  # of the shown runs
+        self.size = sum([len(run.text) for run in shown])  # their bytes
+        self.shown = len(shown)
+        self._rendered: bytes | None = None
 
     def count(self, run: Run, sign: int) -> None:
         """Take account of a run that is shown from now on (`sign` 1) or no longer (-1)."""
@@ -56,8 +55,13 @@ class Block:
 class RunOrder:
     """All runs in text order."""
 
-    def __init__(self) -> None:
-        self._blocks = [Block(0, [])]
+    def __init__(self, blocks: Iterable[tuple[list[Run], set[Unit]]] = ()) -> None:
+        """Begin with these runs, divided into blocks, each with its watchers; see `divided`."""
+        self._blocks = [Block(index, runs, watchers) for index, (runs, watchers) in enumerate(blocks)] or [Block(0, [])]
+
+    def divided(self) -> list[tuple[list[Run], set[Unit]]]:
+        """Return the runs of each block, with its watchers."""
+        return [(block.runs, block.watchers) for block in self._blocks]
 
     # -- putting runs in
 

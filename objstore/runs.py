@@ -34,10 +34,10 @@ class Unit:
     """What one unit put in and took out, where it stood, and when it was live."""
 
     __slots__ = (
-        "_flips",
         "above",
         "below",
         "deleted",
+        "flips",
         "gap",
         "index",
         "inserted",
@@ -55,7 +55,7 @@ class Unit:
         self.index = index
         self.since = since  # the first unit of the same edit: the moment of recording
         self.live = True
-        self._flips: tuple[int, ...] = ()  # how many units there were each time `live` changed
+        self.flips: tuple[int, ...] = ()  # how many units there were each time `live` changed
         self.inserted: list[Run] = []  # in text order, as is `deleted`
         self.deleted: list[Run] = []
         self.above: Run | None = None  # for a pure insertion: the run whose last line stood above it, and
@@ -92,14 +92,14 @@ class Unit:
     def flip(self, units: int) -> None:
         """Turn live into dead or dead into live, at the moment when there are so many `units`."""
         self.live = not self.live
-        if self._flips and self._flips[-1] == units:
-            self._flips = self._flips[:-1]
+        if self.flips and self.flips[-1] == units:
+            self.flips = self.flips[:-1]
         else:
-            self._flips += (units,)
+            self.flips += (units,)
 
     def knew(self, other: Unit) -> bool:
         """Return whether `other` was live when this unit was recorded; units of one edit know each other."""
-        return other.since <= self.since and bisect_right(other._flips, self.since) % 2 == 0
+        return other.since <= self.since and bisect_right(other.flips, self.since) % 2 == 0
 
     def saw(self, run: Run) -> bool:
         """Return whether `run`, which is older, was shown when this unit was recorded."""

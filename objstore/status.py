@@ -18,12 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = ["external_changes", "report"]
 
+_LOOKS: Final = 100
+_PAUSE_SECONDS: Final = 0.002
 _GRACE_NS: Final = 2_000_000_000
 """A file touched so lately may change again without its times showing it, on file systems with coarse clocks."""
 
 
 def report(journal: Journal) -> StatusReport:
     """Return the workspace at a glance."""
+    external = external_changes(journal)
     index = journal.store.index
     counts = index.counts()
     return StatusReport(
@@ -43,14 +46,30 @@ def report(journal: Journal) -> StatusReport:
             )
             for conversation, path, seqs, added, removed in index.pending_groups()
         ),
-        external=external_changes(journal),
+        external=external,
         store_bytes=journal.store.log.total_bytes(),
         blobs=index.blob_count(),
     )
 
 
 def external_changes(journal: Journal) -> tuple[ExternalChange, ...]:
-    """Return every recorded file that is not what the journal says. Only files whose times changed are read."""
+    """Return every recorded file that is not what the journal says. Only files whose times changed are read.
+
+    No lock is taken, so a writer may be between the log and its files, and those would look as if a stranger had
+    changed them. What is found counts if the files had followed the log before the look, and the log was the same
+    after it; otherwise the look is taken again, for as long as writers may be expected to need.
+    """
+    for _ in range(_LOOKS):
+        had_followed, end = not journal.unfinished(), journal.store.end
+        found = _look(journal)
+        journal.store.catch_up()
+        if not found or (had_followed and journal.store.end == end):
+            return found
+        time.sleep(_PAUSE_SECONDS)
+    return _look(journal)
+
+
+def _look(journal: Journal) -> tuple[ExternalChange, ...]:
     tips = journal.store.index.tips()
     existing = {tip.path for tip in tips if tip.state is not None}
     # What was deleted matters only where nothing else has the path since, and something stands there again.

@@ -12,7 +12,7 @@ line remembers who last said so.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from objstore.adjacency import adjoining
 from objstore.conflicts import ConflictKind, WeaveConflict, described, findings
@@ -20,12 +20,14 @@ from objstore.hunks import inserted_texts
 from objstore.lines import closed, is_closed
 from objstore.runorder import RunOrder
 from objstore.runs import BASE, Run, Unit, UnitIndex, text_of
+from objstore.weavestate import order_and_units, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from objstore.conflicts import Finding
     from objstore.hunks import Hunk
+    from objstore.weavestate import WeaveState
 
 __all__ = ["BASE", "ConflictKind", "UnitIndex", "Weave", "WeaveConflict"]
 
@@ -44,11 +46,30 @@ class Weave:
         self._text: bytes | None = None
         self._rendered = True  # whether `_text` is the text of the present state
         first = Unit(BASE, BASE)
-        self._units = [first]
+        self._units: list[Unit | None] = [
+            first
+        ]  # None: a whole-file part that nothing came of, made when it is asked for
         if base is not None:
             self._create(first, base)
             self._set_ending(first, missing=not is_closed(base))
             self._text = base
+
+    # -- keeping
+
+    def state(self) -> WeaveState:
+        """Return everything that the weave knows. Raises ValueError while there are conflicts."""
+        if self._findings:
+            raise ValueError("a weave is kept only when it is clean")
+        return state_of(self._order, [self._unit(UnitIndex(index)) for index in range(len(self._units))])
+
+    @classmethod
+    def from_state(cls, state: WeaveState) -> Self:
+        """Return the weave that `state` was taken of."""
+        weave = cls(None)
+        weave._order, weave._units = order_and_units(state)
+        weave._has_endings = bool(state.endings)
+        weave._rendered = False
+        return weave
 
     # -- reading
 
@@ -61,7 +82,7 @@ class Weave:
 
     def is_live(self, unit: UnitIndex) -> bool:
         """Return whether `unit` is live."""
-        return self._units[unit].live
+        return self._unit(unit).live
 
     def blame(self) -> list[tuple[UnitIndex, int]]:
         """Return who inserted the lines of the text: (unit, number of consecutive lines) from the top."""
@@ -80,7 +101,7 @@ class Weave:
         For a pure deletion the count is 0, and the line is the one before which text is missing.
         None when the unit is dead, or none of what it inserted is shown.
         """
-        of = self._units[unit]
+        of = self._unit(unit)
         if not of.live or of.hidden:
             return None
         shown = [run for run in of.inserted if run.shown and run.lines]
@@ -96,13 +117,13 @@ class Weave:
         shown = self.unit_lines(unit)
         if shown is not None:
             return shown[0]
-        of = self._units[unit]
+        of = self._unit(unit)
         place = self._slot(next(iter(of.deleted or of.inserted), None), None)
         return 1 if place is None else self._order.lines_above(place) + 1
 
     def neighbours(self, unit: UnitIndex) -> tuple[UnitIndex, ...]:
         """Return the hunks that stand directly beside `unit`, ascending."""
-        return tuple(sorted(other.index for other in adjoining(self._units[unit], self._order)))
+        return tuple(sorted(other.index for other in adjoining(self._unit(unit), self._order)))
 
     def conflicts(self) -> tuple[WeaveConflict, ...]:
         """Return every conflict of the present state, by unit; none when it is clean."""
@@ -111,6 +132,12 @@ class Weave:
             for unit in sorted(self._findings, key=lambda unit: unit.index)
             for finding in self._findings[unit]
         )
+
+    def _unit(self, index: UnitIndex) -> Unit:
+        unit = self._units[index]
+        if unit is None:
+            unit = self._units[index] = Unit(index, index)
+        return unit
 
     def _render(self) -> bytes | None:
         pieces = self._order.rendered()
@@ -135,7 +162,8 @@ class Weave:
         """Make units live or dead without a word about conflicts. Raises ValueError for the base."""
         if not changes.get(BASE, True):
             raise ValueError("the text before the first edit can't be rejected")
-        flipped = [self._units[index] for index, live in changes.items() if self._units[index].live is not live]
+        units = {self._unit(index): live for index, live in changes.items()}
+        flipped = [unit for unit, live in units.items() if unit.live is not live]
         for unit in flipped:
             unit.flip(len(self._units))
         concerned: set[Unit] = set(flipped)

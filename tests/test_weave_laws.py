@@ -281,7 +281,7 @@ def test_runs_are_not_lines() -> None:
         after = b"%d\n" % number * 1000
         weave.record(after, (Hunk(0, 1000, 0, 1000),))
     assert weave.blame() == [(UnitIndex(2000), 1000)]
-    assert [unit.index for unit in weave._units if len(unit.inserted) > 1] == [BASE]  # noqa: SLF001 - not shown otherwise
+    assert [unit.index for unit in weave._units if unit and len(unit.inserted) > 1] == [BASE]  # noqa: SLF001 - not shown otherwise
 
 
 def test_a_long_random_history_keeps_every_law() -> None:

@@ -85,10 +85,11 @@ class Agent:
 
 
 @contextmanager
-def connected(*roots: Path, mode: str = "auto") -> Iterator[Agent]:
+def connected(*roots: Path, mode: str = "auto", options: Sequence[str] = ()) -> Iterator[Agent]:
     """Start a server on directories, and connect to it. Whatever the server logs is a failure of the test."""
     log = roots[0].parent / f"{roots[0].name}.log"
-    server = StdioServerParameters(command=sys.executable, args=["-m", "mcptools", *map(str, roots)], cwd=REPOSITORY)
+    arguments = ["-m", "mcptools", *options, *map(str, roots)]
+    server = StdioServerParameters(command=sys.executable, args=arguments, cwd=REPOSITORY)
     with log.open("w") as errors, start_blocking_portal() as portal:
         client = Client(
             stdio_client(server, errors),

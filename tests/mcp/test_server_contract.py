@@ -21,9 +21,10 @@ NAMES = [
     "edit_text_file",
     "move_file",
     "delete_file",
+    "Undo",
 ]
 CHANGING = ["write_file", "edit_file_diff", "multi_edit_text_file", "edit_text_file", "move_file", "delete_file"]
-NOT_IDEMPOTENT = ["edit_file_diff", "multi_edit_text_file", "edit_text_file", "move_file"]
+NOT_IDEMPOTENT = ["edit_file_diff", "multi_edit_text_file", "edit_text_file", "move_file", "Undo"]
 
 
 def keys_in(schema: object) -> Iterator[str]:
@@ -84,7 +85,7 @@ def test_file_content_and_ids_are_plain_strings(agent: Agent) -> None:
 def test_every_changing_tool_takes_a_conversation_id_and_may_leave_it_out(agent: Agent) -> None:
     for tool in agent.tools():
         assert ("mcp_conversation_id" in tool.input_schema["properties"]) is (tool.name in CHANGING)
-        assert "mcp_conversation_id" not in tool.input_schema["required"]
+        assert "mcp_conversation_id" not in tool.input_schema.get("required", [])
 
 
 def test_multi_edit_has_the_schema_of_its_document(agent: Agent) -> None:
@@ -105,7 +106,7 @@ def test_every_tool_is_annotated(agent: Agent) -> None:
         assert hints is not None
         assert hints.title
         assert hints.read_only_hint is (tool.name in {"read_file", "read_text_file", "list_directory"})
-        assert hints.destructive_hint is (tool.name in CHANGING)
+        assert hints.destructive_hint is (tool.name in [*CHANGING, "Undo"])
         assert hints.idempotent_hint is (tool.name not in NOT_IDEMPOTENT)
         assert hints.open_world_hint is False
 
@@ -116,7 +117,7 @@ def test_every_output_schema_admits_failures(agent: Agent, folder: Path) -> None
     missing |= {"file_hash": "", "operations": [{"op": "delete", "anchor": "1:a8"}]}
     (folder / "there").mkdir()
     for tool in agent.tools():
-        arguments = {name: missing[name] for name in tool.input_schema["required"]}
+        arguments = {name: missing[name] for name in tool.input_schema.get("required", [])}
         if tool.name in {"write_file", "create_directory"}:
             arguments["path"] = "/etc/none"
         result = agent.call(tool.name, **arguments)

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -294,6 +295,12 @@ def started_again(root: Path) -> None:
     mark.write_bytes(stored)
 
 
+def aged(path: Path, seconds: int) -> None:
+    """Let a file or a folder have been changed so many seconds after now (before, if negative)."""
+    moment = time.time_ns() + seconds * 1_000_000_000
+    os.utime(path, ns=(moment, moment))
+
+
 def put_back(path: Path, content: bytes, like: os.stat_result) -> None:
     """Leave the file as a power cut does that took its newest name: the old bytes with their old times."""
     path.write_bytes(content)
@@ -358,8 +365,16 @@ class TestAfterAPowerCut:
     def test_a_created_file_that_is_gone_is_made_again(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
         (self.root / "a.txt").unlink()
+        aged(self.root, -60)
         started_again(self.root)
         assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ())
+
+    def test_a_created_file_that_a_person_deleted_later_is_left_and_reported(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        (self.root / "a.txt").unlink()
+        aged(self.root, 60)
+        started_again(self.root)
+        assert settled(self.root) == ({}, ("a.txt",))
 
     def test_a_deleted_file_that_is_back_is_deleted(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
@@ -371,12 +386,24 @@ class TestAfterAPowerCut:
         started_again(self.root)
         assert settled(self.root) == ({}, ())
 
-    def test_a_moved_file_that_is_back_is_moved_and_never_lost(self, workspace: Workspace) -> None:
+    @pytest.mark.parametrize("since", [-60, 60], ids=["folder as it was", "folder touched since"])
+    def test_a_moved_file_that_is_back_is_never_lost(self, workspace: Workspace, since: int) -> None:
         write(workspace, "a.txt", b"one\n")
         with workspace.call(INFO) as call:
             call.move("a.txt", "b.txt")
             call.commit()
         (self.root / "b.txt").rename(self.root / "a.txt")
+        aged(self.root, since)
+        started_again(self.root)
+        assert list(settled(self.root)[0].values()) == [(b"one\n", 0o644)]
+
+    def test_a_moved_file_that_is_back_is_moved(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        with workspace.call(INFO) as call:
+            call.move("a.txt", "b.txt")
+            call.commit()
+        (self.root / "b.txt").rename(self.root / "a.txt")
+        aged(self.root, -60)
         started_again(self.root)
         assert settled(self.root) == ({"b.txt": (b"one\n", 0o644)}, ())
 
@@ -400,6 +427,7 @@ class TestAfterAPowerCut:
         write(workspace, "a.txt", b"one\n")
         write(workspace, "a.txt", b"two\n")
         (self.root / "a.txt").write_bytes(b"one\n")
+        aged(self.root / "a.txt", 60)
         started_again(self.root)
         assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ("a.txt",))
 

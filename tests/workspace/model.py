@@ -92,7 +92,7 @@ class Step:
                 pass  # looking was all
 
     @staticmethod
-    def expect(error: type[Exception], wanted: bool, change: Callable[[], None]) -> None:  # noqa: FBT001
+    def expect(error: type[Exception], wanted: bool, change: Callable[[], None]) -> None:  # noqa: FBT001 - what is expected, beside the error that shows it
         try:
             change()
         except error:

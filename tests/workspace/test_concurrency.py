@@ -65,6 +65,7 @@ seen = 0
 with Workspace.open(root) as workspace:
     while not os.path.exists(os.path.join(root, "stop")):
         report = workspace.status()
+        assert report.external == (), "a writer at work was taken for a stranger"
         edits = workspace.edits()
         assert report.edits <= len(edits), "edits went away"
         assert [view.seq for view in edits] == list(range(1, len(edits) + 1)), "a hole in the journal"

@@ -19,6 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from objstore import (
     Action,
+    BlobId,
     CallInfo,
     Conflicted,
     Decided,
@@ -186,7 +187,7 @@ class Histories(RuleBasedStateMachine):
         cascade=st.booleans(),
         on_external=answers,
     )
-    def decide(self, data: st.DataObject, action: Action, count: int, cascade: bool, on_external: OnExternal) -> None:  # noqa: FBT001
+    def decide(self, data: st.DataObject, action: Action, count: int, cascade: bool, on_external: OnExternal) -> None:  # noqa: FBT001 - hypothesis gives it by name
         units = [unit for _ in range(count) for unit in self.some_units(data)]
         self.decision(action, units, cascade=cascade, on_external=on_external)
 
@@ -528,7 +529,7 @@ class Histories(RuleBasedStateMachine):
     def blob(self, blob: bytes | None, mode: int) -> Stands | None:
         if blob is None:
             return None
-        content = self.workspace.blob(blob)  # type: ignore[arg-type]
+        content = self.workspace.blob(BlobId(blob))
         self.states[blob] = content
         return Stands(content, mode)
 

@@ -1,0 +1,143 @@
+"""The backup tools, as plain methods: a copy of a file beside it, and a file made what its copy is.
+
+A backup is a tracked create and a restore a tracked change, so both can be reviewed and taken back like any other.
+Permissions and times go with the bytes, both ways.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Annotated, Final
+
+from mcptools.answers import Answer
+from mcptools.display import shown
+from mcptools.failures import Failure, Kind
+from mcptools.patchanswers import BackupRestored, FileBackedUp
+from mcptools.safety import Safeguarded, refusing
+from mcptools.session import Knowledge
+from mcptools.toolset import ConversationArgument, conversation_notes, edit_number
+from objstore import Call, Content, FileFacts, Operation, Workspace, blob_id
+
+__all__ = ["Backups", "keep_times", "stage_backup"]
+
+_NAME: Final = re.compile(r"(?P<original>.*[^/])\.backup\.\d{8}_\d{6}", re.DOTALL)
+_CHANGED: Final = "What it held had been changed since the backup; that stays in the history."
+
+
+class Backups(Safeguarded):
+    """Copies of files, made and put back."""
+
+    def backup_file(
+        self,
+        file_path: Annotated[str, "Path to the file to backup"],
+        mcp_conversation_id: ConversationArgument = "",
+    ) -> Answer[FileBackedUp]:
+        """Create a timestamped backup: `{file_path}.backup.YYYYMMDD_HHMMSS`, beside the file."""
+        with refusing(original_file=shown(file_path)):
+            facts = self._checked_with_facts(file_path, space=True)[1]
+            # The file itself is not changed, so the call is for the backup; which name is free shows under the lock.
+            place = next(_names(file_path))
+            with self._changing("backup_file", place, mcp_conversation_id, file_path) as (workspace, call):
+                original = call.read(file_path)
+                named = stage_backup(call, file_path, original)
+                outcome = self._commit(workspace, call)
+                keep_times(workspace, named, facts)
+        backed_up = FileBackedUp(
+            original_file=shown(file_path),
+            backup_file=shown(named),
+            backup_size=len(original.bytes),
+            edit=edit_number(outcome),
+            mcp_conversation_id=outcome.conversation,
+        )
+        return Answer(
+            content=backed_up,
+            text=f"{backed_up.message}: {backed_up.backup_file}",
+            notes=conversation_notes(outcome),
+        )
+
+    def restore_backup(
+        self,
+        backup_file: Annotated[str, "Path to the backup file to restore from"],
+        target_file: Annotated[
+            str, "Path where the backup should be restored (optional, defaults to original location)"
+        ] = "",
+        *,
+        force: Annotated[bool, "Overwrite target even if it has been modified (default: false)"] = False,
+        mcp_conversation_id: ConversationArgument = "",
+    ) -> Answer[BackupRestored]:
+        """Restore a file from backup.
+
+        Without force, refused if somebody else has modified the target.
+        """
+        with refusing(backup_file=shown(backup_file)):
+            try:
+                backup, facts = self._checked_with_facts(backup_file)
+            except Failure as failure:
+                if failure.kind is not Kind.FILE_NOT_FOUND:
+                    raise
+                raise Failure(failure.kind, "Backup file not found") from failure
+            target = target_file or _original(backup_file)
+            self._check_target(target, len(backup.bytes))
+            with self._changing("restore_backup", target, mcp_conversation_id) as (workspace, call):
+                changed = call.exists(target) and call.read(target).blob != backup.blob
+                if changed and not force:
+                    self._refuse_if_not_ours(workspace, call.read(target), target)
+                call.write(target, backup.bytes, mode=backup.mode, operation=Operation.REPLACE)
+                name = call.read(target).path
+                outcome = self._commit(workspace, call)
+                self._session.saw((workspace.root, name), blob_id(backup.bytes))
+                keep_times(workspace, target, facts)
+        restored = BackupRestored(
+            backup_file=shown(backup_file),
+            restored_to=shown(target),
+            restored_size=len(backup.bytes),
+            edit=edit_number(outcome),
+            mcp_conversation_id=outcome.conversation,
+        )
+        return Answer(
+            content=restored,
+            text=f"{restored.message}: {restored.restored_to}",
+            notes=(*((_CHANGED,) if changed else ()), *conversation_notes(outcome)),
+        )
+
+    def _refuse_if_not_ours(self, workspace: Workspace, found: Content, path: str) -> None:
+        """Refuse to bury what this session neither made nor saw."""
+        if self._session.knows((workspace.root, found.path), found.blob) is not Knowledge.CURRENT:
+            raise Failure(
+                Kind.CONTEXT_MISMATCH,
+                f"Target has been modified since backup: {shown(path)}",
+                hint="Read it, or pass force=true to overwrite it; what it holds now stays in the history.",
+                path=shown(path),
+            )
+
+
+def stage_backup(call: Call, path: str, original: Content) -> str:
+    """Add to a call the backup of a file, and return its name: one that was free. Raises what Call.write raises."""
+    name = next(name for name in _names(path) if not call.exists(name))
+    call.write(name, original.bytes, mode=original.mode)
+    return name
+
+
+def keep_times(workspace: Workspace, path: str, facts: FileFacts) -> None:
+    """Give a file, just written under the lock, the times that another had. Raises what paths raise."""
+    workspace.files.set_times(path, accessed=facts.accessed, modified=facts.modified)
+
+
+def _names(path: str) -> Iterator[str]:
+    """Yield names for a backup that is made now, of this second and those that follow."""
+    moment = datetime.now().astimezone()
+    while True:
+        yield f"{path}.backup.{moment:%Y%m%d_%H%M%S}"
+        moment += timedelta(seconds=1)
+
+
+def _original(backup: str) -> str:
+    """Return the path that a backup was made of, by its name. Raises Failure."""
+    found = _NAME.fullmatch(backup)
+    if found is None:
+        raise Failure(
+            Kind.IO,
+            f"Cannot tell the original location from the name of the backup: {shown(backup)}",
+            hint="Backups are called NAME.backup.YYYYMMDD_HHMMSS; for any other name give target_file.",
+        )
+    return found["original"]

@@ -1,0 +1,284 @@
+"""Recovery patterns: several patches applied in one tracked call, which stands or falls as a whole.
+
+The document of the patterns applies patch after patch on disk and takes back by hand what went wrong. Here each
+pattern stages its patches in one call and writes once, so that what it promises holds across crashes too: after a
+failure every file is as it was, and what the document calls reverted, restored or rolled back was never written.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from typing import Annotated, ClassVar, TypedDict, assert_never
+
+from mcptools.answers import Answer
+from mcptools.backups import keep_times, stage_backup
+from mcptools.display import shown
+from mcptools.failures import Failure, Kind
+from mcptools.patchanswers import (
+    FileBackedUp,
+    PatchApplied,
+    PatchBackedUp,
+    PatchesApplied,
+    PatchesBatched,
+    PatchesTried,
+    PatchStepped,
+    PatchValidated,
+)
+from mcptools.patching import Patching, applied, changes_of, preview_of
+from mcptools.safety import refusing
+from mcptools.session import FileKey, Knowledge
+from mcptools.toolset import ConversationArgument, conversation_notes
+from mcptools.unifieddiff import Applied, FilePatch
+from objstore import BlobId, Call, CallOutcome, Operation, Workspace, blob_id, hunks_from_spans
+
+__all__ = ["PatchOp", "Recovery", "Strategy"]
+
+
+class Strategy(Enum):
+    """How patches are applied together: the names of the patterns."""
+
+    TRY_REVERT = "try_revert"
+    BACKUP_RESTORE = "backup_restore"
+    ATOMIC = "atomic"
+    PROGRESSIVE = "progressive"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchOp:
+    """One patch for one file, as a client sends it."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}  # read by whoever checks arguments: no field is ignored
+
+    file_path: str = field(metadata={"description": "Path to the file to patch"})
+    patch: str = field(metadata={"description": "Unified diff patch content"})
+
+
+class Recovery(Patching):
+    """Patches that are applied together."""
+
+    def apply_patches(
+        self,
+        strategy: Annotated[
+            Strategy,
+            "try_revert: patches of one file, one after the other, all or none; backup_restore: one patch; "
+            "atomic: patches of many files, all or none; progressive: one patch, each step told, a backup kept",
+        ],
+        patches: Annotated[list[PatchOp], "The patches, in order"],
+        *,
+        keep_backup: Annotated[bool, "With backup_restore: leave a backup beside the file"] = False,
+        mcp_conversation_id: ConversationArgument = "",
+    ) -> Answer[PatchesApplied]:
+        """Apply several patches together: if one does not fit, no file changes."""
+        if not patches:
+            raise Failure(Kind.INVALID_REQUEST, "Patches array cannot be empty")
+        match strategy:
+            case Strategy.TRY_REVERT:
+                return self._try_revert(patches, mcp_conversation_id)
+            case Strategy.BACKUP_RESTORE:
+                return self._backup_restore(_only(patches, strategy), mcp_conversation_id, keep=keep_backup)
+            case Strategy.ATOMIC:
+                return self._atomic(patches, mcp_conversation_id)
+            case Strategy.PROGRESSIVE:
+                return self._progressive(_only(patches, strategy), mcp_conversation_id)
+            case _:
+                assert_never(strategy)
+
+    # ---- the patterns
+
+    def _try_revert(self, patches: Sequence[PatchOp], conversation: str) -> Answer[PatchesApplied]:
+        path = patches[0].file_path
+        if any(op.file_path != path for op in patches):
+            message = "try_revert takes patches of one file"
+            raise Failure(Kind.INVALID_REQUEST, message, hint="For several files there is atomic.")
+        done = 0
+        try:
+            self._checked(path, write=True, space=True)
+            with self._changing("apply_patches", path, conversation) as (workspace, call):
+                staging = _Staging(workspace, call)
+                for op in patches:
+                    self._stage(staging, op)
+                    done += 1
+                outcome = self._finish(staging)
+        except Failure as failure:
+            failed_at = min(done + 1, len(patches))
+            raise failure.with_facts(patches_applied=done, failed_at=failed_at, reverted=True) from failure
+        said = f"Successfully applied {done} patches"
+        tried = PatchesTried(patches_applied=done, message=said, **_recorded(outcome))
+        return Answer(content=tried, text=said, notes=conversation_notes(outcome))
+
+    def _backup_restore(self, op: PatchOp, conversation: str, *, keep: bool) -> Answer[PatchesApplied]:
+        path = op.file_path
+        try:
+            facts = self._checked_with_facts(path, write=True, space=True)[1]
+        except Failure as failure:
+            message = f"Cannot create backup: {failure}"
+            raise Failure(failure.kind, message, hint=failure.hint, **failure.facts, phase="backup") from failure
+        with (
+            refusing(restored=True, phase="apply"),
+            self._changing("apply_patches", path, conversation) as (workspace, call),
+        ):
+            staging = _Staging(workspace, call)
+            # Without `keep` there is no need of a second copy on disk: the store holds what the file was.
+            backup = stage_backup(call, path, call.read(path)) if keep else None
+            self._stage(staging, op)
+            outcome = self._finish(staging)
+            if backup is not None:
+                keep_times(workspace, backup, facts)
+        said = "Patch applied successfully"
+        backup_file = None if backup is None else shown(backup)
+        backed_up = PatchBackedUp(backup_file=backup_file, message=said, **_recorded(outcome))
+        return Answer(content=backed_up, text=said, notes=conversation_notes(outcome))
+
+    def _atomic(self, patches: Sequence[PatchOp], conversation: str) -> Answer[PatchesApplied]:
+        failures: list[tuple[str, Failure]] = []
+        roots: set[str] = set()
+        for op in patches:
+            try:
+                self._checked(op.file_path, write=True, space=True)
+                roots.add(self._directories.files_of(op.file_path).root)
+            except Failure as failure:
+                failures.append((op.file_path, failure))
+        if failures:
+            raise _not_all_fit(failures, len(patches))
+        if len(roots) > 1:
+            message = "Files in several allowed directories can't be changed together"
+            raise Failure(Kind.INVALID_REQUEST, message, hint="Make one call for each directory.")
+        first, *others = (op.file_path for op in patches)
+        try:
+            with self._changing("apply_patches", first, conversation, *others) as (workspace, call):
+                staging = _Staging(workspace, call)
+                for op in patches:
+                    try:
+                        self._refuse_unread(workspace, call, op.file_path)
+                        self._stage(staging, op)
+                    except Failure as failure:
+                        failures.append((op.file_path, failure))
+                if failures:
+                    raise _not_all_fit(failures, len(patches))
+                outcome = self._finish(staging)
+        except Failure as failure:
+            if failures:
+                raise
+            at = failure.facts.get("path", shown(first))
+            raise failure.with_facts(phase="apply", applied=0, failed_at=at, rolled_back=True) from failure
+        said = f"Atomically applied {len(patches)} patches"
+        batched = PatchesBatched(applied=len(patches), message=said, **_recorded(outcome))
+        return Answer(content=batched, text=said, notes=conversation_notes(outcome))
+
+    def _progressive(self, op: PatchOp, conversation: str) -> Answer[PatchesApplied]:
+        path = op.file_path
+        steps: dict[str, object] = {}
+        step = "safety_check"
+        try:
+            facts = self._checked_with_facts(path, write=True, space=True)[1]
+            steps[step] = {"passed": True, "details": None}
+            step = "validation"
+            with self._changing("apply_patches", path, conversation) as (workspace, call):
+                staging = _Staging(workspace, call)
+                before = call.read(path)
+                part, made = self._stage(staging, op)
+                validated = PatchValidated(file_path=shown(path), preview=preview_of(part, made.moved))
+                steps[step] = {"passed": True, "details": asdict(validated)}
+                step = "backup"
+                backup = stage_backup(call, path, before)
+                step = "apply"
+                outcome = self._finish(staging)
+                keep_times(workspace, backup, facts)
+        except Failure as failure:
+            steps[step] = {"passed": False, "details": failure.flat()}
+            if step == "apply":
+                restored = {"success": True, "message": "The file is as it was, and no backup was left"}
+                steps["restore"] = {"passed": True, "details": restored}
+            raise Failure(failure.kind, str(failure), hint=failure.hint, steps=steps, failed_at=step) from failure
+        numbers = {view.edit.operation: view.seq for view in outcome.edits}
+        backed_up = FileBackedUp(
+            original_file=shown(path),
+            backup_file=shown(backup),
+            backup_size=len(before.bytes),
+            edit=numbers.get(Operation.CREATE, 0),
+            mcp_conversation_id=outcome.conversation,
+        )
+        patched = PatchApplied(
+            file_path=shown(path),
+            changes=changes_of(part),
+            message=f"Successfully applied patch to {shown(before.path.rpartition('/')[2])}",
+            hunk_offsets=list(made.moved),
+            edit=numbers.get(Operation.EDIT, 0),
+            changed_since_read=not staging.all_known,
+            mcp_conversation_id=outcome.conversation,
+        )
+        steps["backup"] = {"passed": True, "details": asdict(backed_up)}
+        steps["apply"] = {"passed": True, "details": asdict(patched)}
+        stepped = PatchStepped(
+            steps=steps, backup_file=backed_up.backup_file, changes=patched.changes, **_recorded(outcome)
+        )
+        said = f"{patched.message}; backup: {backed_up.backup_file}"
+        return Answer(content=stepped, text=said, notes=conversation_notes(outcome))
+
+    # ---- inside
+
+    def _stage(self, staging: "_Staging", op: PatchOp) -> tuple[FilePatch, Applied]:
+        """Stage what a patch makes of a file as the call has made it so far. Raises Failure, and as Call.read."""
+        before = staging.call.read(op.file_path)
+        part = self._part(op.patch, op.file_path, before)
+        made = applied(before.bytes, part)
+        key = (staging.workspace.root, before.path)
+        if key not in staging.known:
+            staging.known[key] = self._session.knows(key, before.blob) is not Knowledge.STALE
+        hunks = hunks_from_spans(before.bytes, made.content, made.spans)
+        staging.call.write(op.file_path, made.content, hunks=hunks, operation=Operation.EDIT)
+        staging.after[key] = blob_id(made.content)
+        return part, made
+
+    def _finish(self, staging: "_Staging") -> CallOutcome:
+        """Carry out what was staged. Raises as Call.commit."""
+        outcome = self._commit(staging.workspace, staging.call)
+        for key, blob in staging.after.items():
+            if staging.known[key]:
+                self._session.saw(key, blob)
+        return outcome
+
+
+class _Staging:
+    """Patches of one call on their way: what the session knew of their files, and what they become."""
+
+    def __init__(self, workspace: Workspace, call: Call) -> None:
+        self.workspace = workspace
+        self.call = call
+        self.known: dict[FileKey, bool] = {}  # False: the file had changed since the session saw it
+        self.after: dict[FileKey, BlobId] = {}
+
+    @property
+    def all_known(self) -> bool:
+        return all(self.known.values())
+
+
+def _only(patches: Sequence[PatchOp], strategy: Strategy) -> PatchOp:
+    """Return the one patch that a strategy takes. Raises Failure."""
+    if len(patches) > 1:
+        raise Failure(Kind.INVALID_REQUEST, f"{strategy.value} takes one patch, not {len(patches)}")
+    return patches[0]
+
+
+def _not_all_fit(failures: Sequence[tuple[str, Failure]], count: int) -> Failure:
+    """Return the failure of patches of which some can't be applied."""
+    path, first = failures[0]
+    return Failure(
+        first.kind,
+        f"Validation failed for {shown(path)}: {first}",
+        hint=first.hint,
+        phase="validation",
+        validated=count,
+        failed=len(failures),
+        failures=[{"file": shown(path), "reason": str(failure)} for path, failure in failures],
+    )
+
+
+class _Recorded(TypedDict):
+    edits: list[int]
+    mcp_conversation_id: str
+
+
+def _recorded(outcome: CallOutcome) -> _Recorded:
+    """Return what every answer says of what was recorded."""
+    return {"edits": [view.seq for view in outcome.edits], "mcp_conversation_id": outcome.conversation}

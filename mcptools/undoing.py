@@ -1,0 +1,157 @@
+"""Undo: the session's last change taken back, whichever tool made it, on all its files or on none.
+
+One entry is kept, in memory, and it holds no file's bytes: those before the change are in the store, as for any edit,
+so an entry costs some hundred bytes however large the files are. Taking it back is a decision like a reviewer's. The
+edits become rejected, with a note, and the same order of writes holds: either every file is as it was before the
+change, or none is touched.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+from mcptools.answers import Answer, Undone
+from mcptools.display import one_line, shown
+from mcptools.failures import Failure, Kind
+from mcptools.session import LastChange
+from mcptools.toolset import Toolset, absolute, telling
+from objstore import (
+    Action,
+    Conflicted,
+    Decided,
+    DecisionOutcome,
+    DocumentId,
+    Edit,
+    ExternalChanges,
+    FileMissing,
+    NothingToDo,
+    Unit,
+    Workspace,
+)
+
+__all__ = ["Undoing"]
+
+_NOTHING: Final = "No edits have been applied to any file with this session."
+_NOTE: Final = "Taken back by the agent with Undo"
+
+
+class Undoing(Toolset):
+    """The way back from the last change."""
+
+    def Undo(self) -> Answer[Undone]:  # noqa: N802 - the tool's name is set by its document
+        """Take back your last change to files in this session, on all its files. Refused if one has changed since."""
+        with self._session.undoing:
+            change = self._session.last_change()
+            if change is None:
+                raise Failure(Kind.NOTHING_TO_UNDO, _NOTHING)
+            paths = tuple(_paths(change))
+            with telling(*paths):
+                workspace = self._directories.workspace_of(change.root)
+                targets = _targets(change)
+                for target in targets.values():
+                    self._refuse_unless_as_left(workspace, target)
+                self._reject(workspace, change, targets)
+            self._session.undid(change, ((workspace.root, path) for path in paths))
+        names = [shown(target.path_before or target.path_after) for target in targets.values()]
+        if len(self._directories.roots) > 1:
+            names = [absolute(workspace, name) for name in names]
+        count = f"{len(names)} file{'s' if len(names) > 1 else ''}"
+        return Answer(
+            content=Undone(files_reverted=len(names), paths=names),
+            text="\n".join([f"Reverted {count}:", *map(one_line, names)]),
+            notes=("Read these files again before you change them.",),
+        )
+
+    def _refuse_unless_as_left(self, workspace: Workspace, target: "_Target") -> None:
+        """Refuse a file that is not what the change made of it. Raises Failure and what paths raise."""
+        path = target.path_after
+        try:
+            found = workspace.read(path)
+        except FileMissing:
+            if target.last.after is None:
+                return
+            raise _refused(Kind.FILE_NOT_FOUND, "file missing", path) from None
+        if target.last.after is None:
+            raise _refused(Kind.FILE_EXISTS, "file exists", path)
+        if found.path != path:
+            raise _refused(Kind.SYMLINK, "symbolic link in its place", path)
+        if found.blob != target.last.after.blob:
+            raise _refused(Kind.STALE_FILE, "hash mismatch", path)
+
+    def _reject(self, workspace: Workspace, change: LastChange, targets: Mapping[DocumentId, "_Target"]) -> None:
+        units = [Unit(view.seq, hunk) for view in change.edits for hunk in range(len(view.units))]
+        who = self._session.client.get("client", "")
+        # What was decided on earlier edits meanwhile could make of the files what they never were.
+        planned = _decided(workspace.decide(Action.REJECT, units, who=who, reason=_NOTE, dry_run=True))
+        for effect in planned.files:
+            target = targets.get(effect.document)
+            if target is None or not target.is_before(effect.path_after, effect.after, effect.mode_after):
+                path = effect.path_before or effect.path_after or ""
+                raise _refused(Kind.REVIEW_CONFLICT, "a reviewer has decided on earlier edits since", path)
+        _decided(workspace.decide(Action.REJECT, units, who=who, reason=_NOTE))
+
+
+@dataclass(slots=True)
+class _Target:
+    """What a change did to one file: its first and its last edit there."""
+
+    first: Edit
+    last: Edit
+
+    @property
+    def path_before(self) -> str:
+        """Return the path before the change; "" where there was no file."""
+        return "" if self.first.before is None else os.fsdecode(self.first.source or self.first.path)
+
+    @property
+    def path_after(self) -> str:
+        """Return the path after the change; of a deleted file the one it had."""
+        return os.fsdecode(self.last.path)
+
+    def is_before(self, path: str | None, blob: bytes | None, mode: int) -> bool:
+        """Return whether this is what the file was before the change (None: no file)."""
+        before = self.first.before
+        if before is None:
+            return path is None
+        return (path, blob, mode) == (self.path_before, before.blob, before.mode)
+
+
+def _targets(change: LastChange) -> dict[DocumentId, _Target]:
+    targets: dict[DocumentId, _Target] = {}
+    for view in change.edits:
+        target = targets.setdefault(view.edit.document, _Target(view.edit, view.edit))
+        target.last = view.edit
+    return targets
+
+
+def _paths(change: LastChange) -> Iterator[str]:
+    for view in change.edits:
+        yield os.fsdecode(view.edit.path)
+        if view.edit.source is not None:
+            yield os.fsdecode(view.edit.source)
+
+
+def _decided(outcome: DecisionOutcome) -> Decided:
+    """Return what was decided. Raises Failure for anything else."""
+    match outcome:
+        case Decided():
+            return outcome
+        case ExternalChanges(changes=changes):
+            raise _refused(Kind.STALE_FILE, "hash or permissions mismatch", changes[0].path)
+        case Conflicted(conflicts=conflicts):
+            raise _refused(Kind.REVIEW_CONFLICT, str(conflicts[0]), conflicts[0].path)
+        case NothingToDo():
+            raise Failure(Kind.REVIEW_CONFLICT, "Cannot undo: a reviewer has rejected the change already")
+        case _:
+            assert_never(outcome)
+
+
+def _refused(kind: Kind, reason: str, path: str) -> Failure:
+    return Failure(
+        kind,
+        f"Cannot undo: {shown(reason)}: {one_line(shown(path))}",
+        hint="Nothing was reverted. Read the file, and make the change that is needed instead.",
+        path=shown(path),
+        reason=shown(reason),
+    )

@@ -1,0 +1,160 @@
+"""Replay: a document as the journal makes it, from its last kept state on where that fits.
+
+Replaying reads every state that a file ever had. So the document is kept now and then, in `.cas/cache/`, as it stood
+after a certain edit and a certain decision. Kept states are derived: they may be deleted at any moment, and one is
+believed only if it is whole, if the journal still holds the very records that it stands behind, and if what is
+replayed on top of it ends in the recorded state. A record's id covers all records before it, so two ids pin the past.
+"""
+
+import gc
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Final, NamedTuple
+
+from objstore.document import Document, DocumentState, replayed
+from objstore.errors import CasError, HistoryBroken
+from objstore.ids import HASH_SIZE, RecordId, blob_id
+from objstore.journal import Journal
+from objstore.paths import STORE_NAME
+from objstore.records import Decision, Edit
+from objstore.terms import DocumentId, FileState
+from objstore.weave import Weave
+from objstore.weavestate import WeaveState
+
+__all__ = ["load_document"]
+
+_MAGIC: Final = b"casweav1"
+"""Begins a kept state; the digit counts versions of its form."""
+
+_KEEP_AFTER: Final = 64
+"""Records replayed on top of the last kept state before the document is kept anew."""
+
+_MOST_TEXT: Final = 64 << 20
+"""Bytes of text in a weave that is kept; a larger one is replayed."""
+
+
+class _Position(NamedTuple):
+    """How far a document has followed the journal."""
+
+    seq: int  # its last edit
+    edit: RecordId
+    number: int  # the last decision on it; 0: none
+    decision: RecordId | None  # None: there is no decision
+
+
+def load_document(journal: Journal, document: DocumentId) -> Document:
+    """Return the document, replayed from the journal and checked against its tip. Raises HistoryBroken."""
+    kept = _taken_up(journal, document)
+    if kept is not None:
+        # A kept state that doesn't fit is no fault of the history.
+        with suppress(HistoryBroken):
+            return _followed(journal, document, *kept)
+    return _followed(journal, document, None, _Position(0, RecordId(b""), 0, None))
+
+
+def _followed(journal: Journal, document: DocumentId, since: Document | None, position: _Position) -> Document:
+    """Return the document after everything that the journal says behind `position`, where it was `since`."""
+    store = journal.store
+    places = store.index.history(document, after_edit=position.seq, after_decision=position.number)
+    records: list[Edit | Decision] = []
+    for record, name in map(store.record, places):
+        match record:
+            case Edit():
+                position = position._replace(seq=record.seq, edit=name)
+            case Decision():
+                position = position._replace(number=record.number, decision=name)
+            case _:
+                continue
+        records.append(record)
+    loaded = replayed(records, document, store.blob, since)
+    _check(journal, loaded)
+    if len(records) >= _KEEP_AFTER:
+        _keep(journal, loaded, position)
+    return loaded
+
+
+def _check(journal: Journal, loaded: Document) -> None:
+    tip, stands = journal.store.index.tip(loaded.id), loaded.standing()
+    state = None if stands.content is None else FileState(blob=blob_id(stands.content), mode=stands.mode)
+    if state != tip.state or (state is not None and stands.path != tip.path):
+        raise HistoryBroken(os.fsdecode(tip.path), loaded.last, "replaying it does not give the recorded state")
+
+
+# ---- kept states
+
+
+def _taken_up(journal: Journal, document: DocumentId) -> tuple[Document, _Position] | None:
+    """Return the document as it was last kept, and behind which records that was (None: nothing that fits is kept)."""
+    try:
+        with open(os.path.join(_folder(journal), _name(document)), "rb") as file:
+            stored = file.read()
+    except OSError:
+        return None
+    header, packed = stored[: len(_MAGIC) + HASH_SIZE], stored[len(_MAGIC) + HASH_SIZE :]
+    if header != _MAGIC + blob_id(packed):
+        return None
+    from msgpack import unpackb
+    from zstandard import ZstdDecompressor
+
+    position, state, columns = unpackb(ZstdDecompressor().decompress(packed))
+    behind = _Position._make(position)
+    if state[0] != document or not _still_holds(journal, behind):
+        return None
+    with _without_collecting():
+        weave = Weave.from_state(WeaveState._make(columns))
+        return Document(DocumentState._make(state), weave), behind
+
+
+def _still_holds(journal: Journal, position: _Position) -> bool:
+    """Return whether the journal holds the records of `position`, not taken back."""
+    edit = journal.store.index.edit(position.seq)
+    decision = journal.store.index.decision_id(position.number)
+    return edit is not None and edit.id == position.edit and decision == position.decision
+
+
+def _keep(journal: Journal, loaded: Document, position: _Position) -> None:
+    from msgpack import packb
+    from zstandard import ZstdCompressor
+
+    state, weave = loaded.state()
+    if len(weave.text) > _MOST_TEXT:
+        return
+    packed = ZstdCompressor(level=1).compress(packb((position, state, weave)))
+    # Nobody needs it: a full disk or a folder that can't be written costs the next one time, and nothing else.
+    with suppress(CasError, OSError):
+        folder = _folder(journal)
+        with suppress(FileExistsError):
+            os.mkdir(folder, 0o700)
+        with _opened(folder) as shelf, _opened(os.path.join(os.path.dirname(folder), "tmp")) as scratch:
+            name = journal.disk.stage(scratch, _MAGIC + blob_id(packed) + packed, None, 0o600, folder)
+            journal.disk.replace(scratch, name, shelf, _name(loaded.id))
+
+
+def _folder(journal: Journal) -> str:
+    return os.path.join(journal.tree.root, STORE_NAME, "cache")
+
+
+def _name(document: DocumentId) -> str:
+    return f"weave-{document}"
+
+
+@contextmanager
+def _opened(folder: str) -> Iterator[int]:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """Keep the garbage collector from looking through tens of thousands of new objects again and again."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

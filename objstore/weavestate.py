@@ -1,0 +1,206 @@
+"""A weave at rest: everything that it knows, as columns of numbers and one text, to be kept and taken up again.
+
+Runs are numbered in text order and units as they are in the weave. What can be derived is not kept: which runs a unit
+put in and took out follows from the runs, and which insertions stand at a run from their units.
+"""
+
+from __future__ import annotations
+
+from struct import calcsize, pack, unpack
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from objstore.runorder import RunOrder
+from objstore.runs import Run, Unit, UnitIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["WeaveState", "order_and_units", "state_of"]
+
+Lists = list[list[int]]
+"""Rows of numbers for the few that have any; the first number says whose they are."""
+
+
+class WeaveState(NamedTuple):
+    """The columns. `bytes` are numbers of 32 bits each, unless said otherwise."""
+
+    since: bytes  # of each unit
+    idle: bytes  # of each unit, one byte: whether it is live and nothing else about it is to be known
+    flips: Lists  # unit, how many units there were each time
+    anchors: Lists  # unit, run above + 1, run below + 1; 0: none
+    gaps: Lists  # unit, first run, last run
+    undoes: Lists  # unit, the one whose text it puts back, those who had inserted it
+    shadowed: Lists  # unit, units
+    readers: Lists  # unit, units
+    moved: Lists  # unit, author, units that put its text back
+    blocks: bytes  # runs in each block
+    watchers: Lists  # block, units
+    inserters: bytes  # of each run
+    starts: bytes  # of each run
+    lines: bytes  # of each run
+    sizes: bytes  # bytes of each run
+    shown: bytes  # of each run, one byte: 0 or 1
+    deleters: bytes  # of each run: the first unit that takes it out, + 1; 0: none does
+    more_deleters: Lists  # run, the other units that take it out
+    endings: Lists  # run, then unit and 0 or 1 (no newline) in turn
+    text: bytes  # of all runs, one after the other
+
+
+def state_of(order: RunOrder, units: Sequence[Unit]) -> WeaveState:
+    """Return the state of the weave that has this order and these units."""
+    blocks = order.divided()
+    runs = [run for block, _ in blocks for run in block]
+    numbers = {run: number for number, run in enumerate(runs)}
+
+    enders = {unit for run in runs for unit, _ in run.endings}
+
+    def number_of(run: Run | None) -> int:
+        return 0 if run is None else numbers[run] + 1
+
+    return WeaveState(
+        since=_packed(unit.since for unit in units),
+        idle=bytes(_is_idle(unit) and unit not in enders for unit in units),
+        flips=[[unit.index, *unit.flips] for unit in units if unit.flips],
+        anchors=[
+            [unit.index, number_of(unit.above), number_of(unit.below)]
+            for unit in units
+            if unit.above is not None or unit.below is not None
+        ],
+        gaps=[[unit.index, numbers[unit.gap[0]], numbers[unit.gap[1]]] for unit in units if unit.gap is not None],
+        undoes=[[unit.index, unit.undoes.index, *_indexes(unit.restores)] for unit in units if unit.undoes is not None],
+        shadowed=[[unit.index, *_indexes(unit.shadowed)] for unit in units if unit.shadowed],
+        readers=[[unit.index, *_indexes(unit.readers)] for unit in units if unit.readers],
+        moved=[
+            [unit.index, author.index, *_indexes(targets)] for unit in units for author, targets in unit.moved.items()
+        ],
+        blocks=_packed(len(block) for block, _ in blocks),
+        watchers=[[number, *_indexes(watchers)] for number, (_, watchers) in enumerate(blocks) if watchers],
+        inserters=_packed(run.inserter.index for run in runs),
+        starts=_packed(run.start for run in runs),
+        lines=_packed(run.lines for run in runs),
+        sizes=_packed(len(run.text) for run in runs),
+        shown=bytes(run.shown for run in runs),
+        deleters=_packed(run.deleters[0].index + 1 if run.deleters else 0 for run in runs),
+        more_deleters=[[n, *_indexes(run.deleters[1:])] for n, run in enumerate(runs) if len(run.deleters) > 1],
+        endings=[
+            [number, *(part for unit, missing in run.endings for part in (unit.index, int(missing)))]
+            for number, run in enumerate(runs)
+            if run.endings
+        ],
+        text=b"".join([run.text for run in runs]),
+    )
+
+
+def order_and_units(state: WeaveState) -> tuple[RunOrder, list[Unit | None]]:
+    """Return the order and the units of the weave whose state this is; `state` must be one that `state_of` made.
+
+    None stands for a unit that is idle.
+    """
+    numbered = enumerate(zip(_unpacked(state.since), state.idle, strict=True))
+    units = [None if idle else Unit(UnitIndex(index), UnitIndex(since)) for index, (since, idle) in numbered]
+    # Only idle units are None, and no column names one of them.
+    active = cast("Sequence[Unit]", units)
+    runs = _runs(state, active)
+    for index, *flips in state.flips:
+        active[index].flips = tuple(flips)
+        active[index].live = len(flips) % 2 == 0
+    _stand_among(state, runs, active)
+    _relate(state, active)
+    return _order(state, runs, active), units
+
+
+def _stand_among(state: WeaveState, runs: Sequence[Run], units: Sequence[Unit]) -> None:
+    for index, above, below in state.anchors:
+        unit = units[index]
+        unit.above = runs[above - 1] if above else None
+        unit.below = runs[below - 1] if below else None
+        for neighbour in (unit.above, unit.below):
+            if neighbour is not None:
+                neighbour.anchored += (unit,)
+    for index, first, last in state.gaps:
+        units[index].gap = runs[first], runs[last]
+
+
+def _relate(state: WeaveState, units: Sequence[Unit]) -> None:
+    for index, undone, *restored in state.undoes:
+        units[index].undoes = units[undone]
+        units[index].restores = tuple(units[other] for other in restored)
+    for index, *others in state.shadowed:
+        units[index].shadowed = tuple(units[other] for other in others)
+    for index, *others in state.readers:
+        units[index].readers = tuple(units[other] for other in others)
+    moved: dict[int, dict[Unit, set[Unit]]] = {}
+    for index, author, *targets in state.moved:
+        moved.setdefault(index, {})[units[author]] = {units[target] for target in targets}
+    for index, by_author in moved.items():
+        units[index].moved = by_author
+
+
+def _runs(state: WeaveState, units: Sequence[Unit]) -> list[Run]:
+    runs: list[Run] = []
+    at = 0
+    columns = (state.inserters, state.starts, state.lines, state.sizes, state.deleters)
+    for inserter, start, lines, size, deleter in zip(*map(_unpacked, columns), strict=True):
+        author = units[inserter]
+        run = Run(author, start, state.text[at : at + size], lines)
+        at += size
+        author.inserted.append(run)
+        if deleter:
+            run.deleters = (units[deleter - 1],)
+            units[deleter - 1].deleted.append(run)
+        runs.append(run)
+    for number, shown in enumerate(state.shown):
+        if not shown:
+            runs[number].shown = False
+    _delete_more(state, runs, units)
+    for number, *endings in state.endings:
+        pairs = zip(endings[::2], endings[1::2], strict=True)
+        runs[number].endings = tuple((units[index], bool(missing)) for index, missing in pairs)
+    return runs
+
+
+def _delete_more(state: WeaveState, runs: Sequence[Run], units: Sequence[Unit]) -> None:
+    """Add the deleters beyond the first, and put what they take out into text order again."""
+    if not state.more_deleters:
+        return
+    numbers = {run: number for number, run in enumerate(runs)}
+    concerned: set[Unit] = set()
+    for number, *others in state.more_deleters:
+        deleters = tuple(units[other] for other in others)
+        runs[number].deleters += deleters
+        for unit in deleters:
+            unit.deleted.append(runs[number])
+        concerned.update(deleters)
+    for unit in concerned:
+        unit.deleted.sort(key=numbers.__getitem__)
+
+
+def _order(state: WeaveState, runs: Sequence[Run], units: Sequence[Unit]) -> RunOrder:
+    watchers: dict[int, set[Unit]] = {}
+    for block, *others in state.watchers:
+        watchers[block] = {units[other] for other in others}
+        for unit in watchers[block]:
+            unit.watches = True
+    blocks = []
+    at = 0
+    for number, count in enumerate(_unpacked(state.blocks)):
+        blocks.append((list(runs[at : at + count]), watchers.get(number, set())))
+        at += count
+    return RunOrder(blocks)
+
+
+def _is_idle(unit: Unit) -> bool:
+    return unit.since == unit.index and not (unit.flips or unit.inserted or unit.deleted)
+
+
+def _indexes(units: Iterable[Unit]) -> list[int]:
+    return [unit.index for unit in units]
+
+
+def _packed(numbers: Iterable[int]) -> bytes:
+    column = list(numbers)
+    return pack(f"<{len(column)}I", *column)
+
+
+def _unpacked(column: bytes) -> tuple[int, ...]:
+    return unpack(f"<{len(column) // calcsize('<I')}I", column)

@@ -1,0 +1,312 @@
+"""`Undo`: the session's last change goes back, whole or not at all. The names T-UNDO-… are those of its document."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from mcptools.directories import Directories
+from mcptools.failures import Failure, Kind
+from mcptools.session import Session
+from mcptools.tools import Limits, Tools
+from objstore import Action, CallInfo, Status, Workspace
+from objstore.disk import Disk
+from objstore.errors import DiskFailed
+from tests.mcp.agent import Agent, Result, connected
+
+EMPTY: Final = "No edits have been applied to any file with this session."
+
+
+def edit(agent: Agent, file: Path, old: str, new: str) -> Result:
+    return agent.done("multi_edit_text_file", path=str(file), edits=[{"old_string": old, "new_string": new}])
+
+
+@pytest.fixture
+def file(folder: Path) -> Path:
+    return folder / "file.txt"
+
+
+def name(agent: Agent, file: Path) -> str:
+    return str(file.relative_to(agent.root))
+
+
+# ---- what it does
+
+
+def test_t_undo_01_bytes_come_back_after_an_edit_that_empties_a_file(agent: Agent, file: Path) -> None:
+    content = b"caf\xe9\r\nno newline at the end"
+    file.write_bytes(content)
+    file.chmod(0o640)
+    agent.done("write_file", path=str(file), content="")
+    assert file.read_bytes() == b""
+    undone = agent.done("Undo")
+    assert file.read_bytes() == content
+    assert file.stat().st_mode & 0o777 == 0o640
+    assert undone.structured == {"success": True, "files_reverted": 1, "paths": [name(agent, file)]}
+    assert undone.text == f"Reverted 1 file:\n{name(agent, file)}"
+
+
+def test_t_undo_02_a_file_that_an_edit_created_goes(agent: Agent, folder: Path) -> None:
+    file = folder / "new" / "file.txt"
+    agent.done("write_file", path=str(file), content="text\n")
+    agent.done("Undo")
+    assert not file.exists()
+
+
+def test_t_undo_03_without_an_edit_there_is_one_exact_sentence(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    with connected(root) as agent:
+        result = agent.call("Undo")
+        assert result.texts == [EMPTY]
+        assert result.error["message"] == EMPTY
+        agent.done("write_file", path="file", content="text\n")
+        agent.done("Undo")
+        # The entry is cleared when it is used.
+        assert agent.call("Undo").texts == [EMPTY]
+
+
+def test_t_undo_04_a_file_that_changed_since_is_left_alone(agent: Agent, file: Path) -> None:
+    file.write_text("one\n")
+    edit(agent, file, "one", "two")
+    file.write_text("two\nsomebody's work\n")
+    before = os.lstat(file)
+    result = agent.call("Undo")
+    assert result.error["type"] == "stale_file"
+    assert result.error["reason"] == "hash mismatch"
+    assert result.error["path"] == name(agent, file)
+    assert file.read_text() == "two\nsomebody's work\n"
+    assert os.lstat(file) == before
+    # The entry stays: once the file is as it was left, it can be undone.
+    file.write_text("two\n")
+    agent.done("Undo")
+    assert file.read_text() == "one\n"
+
+
+class StumblingDisk(Disk):
+    """A disk on which the n-th change to a user's file fails."""
+
+    def __init__(self) -> None:
+        self.left = -1  # changes until the failure; -1: none fails
+
+    def step(self, name: str) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise DiskFailed(name, "Input/output error")
+
+    def exchange(self, source_directory: int, source: str, directory: int, name: str) -> bool:
+        self.step(name)
+        return super().exchange(source_directory, source, directory, name)
+
+    def rename_new(self, source_directory: int, source: str, directory: int, name: str) -> None:
+        self.step(name)
+        super().rename_new(source_directory, source, directory, name)
+
+    def unlink(self, directory: int, name: str) -> None:
+        self.step(name)
+        super().unlink(directory, name)
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and ".cas" not in path.parts
+    }
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_t_undo_05_a_failure_in_the_middle_leaves_every_file_as_it_was(tmp_path: Path, step: int) -> None:
+    disk = StumblingDisk()
+    directories = Directories([str(tmp_path)], lambda root: Workspace.init(root, disk))
+    session = Session()
+    tools = Tools(directories, session, Limits())
+    (tmp_path / "changed").write_bytes(b"before\n")
+    (tmp_path / "deleted").write_bytes(b"before\n")
+    workspace = directories.workspace_of(str(tmp_path))
+    with workspace.call(CallInfo(tool="many")) as call:
+        call.write("changed", b"after\n")
+        call.delete("deleted")
+        call.write("created", b"after\n")
+        session.changed(workspace.root, call.commit().edits)
+    after = contents(tmp_path)
+    disk.left = step
+    with pytest.raises(Failure, match="every file of the call is as it was before"):
+        tools.Undo()
+    assert contents(tmp_path) == after
+    disk.left = -1
+    assert tools.Undo().content.files_reverted == 3
+    assert contents(tmp_path) == {"changed": b"before\n", "deleted": b"before\n"}
+    directories.close()
+
+
+def test_t_undo_06_a_file_must_be_read_again_before_any_tool_changes_it(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("one\n")
+    read = agent.done("read_text_file", path=str(file))
+    edit(agent, file, "one", "two")
+    agent.done("Undo")
+    changes: list[tuple[str, dict[str, object]]] = [
+        ("write_file", {"path": str(file), "content": "three\n"}),
+        ("edit_file_diff", {"path": str(file), "diff": "--- a\n+++ a\n@@ -1 +1 @@\n-one\n+three\n"}),
+        ("multi_edit_text_file", {"path": str(file), "edits": [{"old_string": "one", "new_string": "three"}]}),
+        (
+            "edit_text_file",
+            {
+                "path": str(file),
+                "file_hash": read.structured["file_hash"],
+                "operations": [{"op": "delete", "anchor": read.text.split("|")[0]}],
+            },
+        ),
+        ("move_file", {"source": str(file), "destination": str(folder / "moved.txt")}),
+        ("delete_file", {"path": str(file)}),
+    ]
+    for tool, arguments in changes:
+        error = agent.call(tool, **arguments).error
+        assert (error["type"], error["message"]) == (
+            "stale_file",
+            f"File must be read before it is changed: {file}",
+        ), tool
+    assert file.read_text() == "one\n"
+    agent.done("read_file", path=str(file))
+    edit(agent, file, "one", "three")
+
+
+def test_a_deleted_file_returns(agent: Agent, file: Path) -> None:
+    file.write_bytes(b"\0binary")
+    file.chmod(0o750)
+    agent.done("delete_file", path=str(file))
+    agent.done("Undo")
+    assert file.read_bytes() == b"\0binary"
+    assert file.stat().st_mode & 0o777 == 0o750
+
+
+def test_a_moved_file_moves_back(agent: Agent, folder: Path) -> None:
+    here, there = folder / "here", folder / "sub" / "there"
+    here.write_text("text\n")
+    agent.done("move_file", source=str(here), destination=str(there))
+    assert agent.done("Undo").structured["paths"] == [name(agent, here)]
+    assert (here.read_text(), there.exists()) == ("text\n", False)
+
+
+def test_only_the_last_change_is_undone(agent: Agent, folder: Path) -> None:
+    first, last = folder / "first", folder / "last"
+    agent.done("write_file", path=str(first), content="first\n")
+    agent.done("write_file", path=str(last), content="last\n")
+    # What changes nothing is no change to undo.
+    agent.done("write_file", path=str(first), content="first\n")
+    agent.done("read_file", path=str(first))
+    agent.call("edit_file_diff", path=str(first), diff="--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n")
+    agent.done("Undo")
+    assert (first.exists(), last.exists()) == (True, False)
+    assert agent.call("Undo").text == EMPTY
+
+
+def test_what_is_undone_is_rejected_and_the_history_says_why(agent: Agent, file: Path) -> None:
+    number = agent.done("write_file", path=str(file), content="text\n").structured["edit"]
+    agent.done("Undo")
+    with Workspace.open(agent.root) as workspace:
+        view = workspace.edit(number)
+        decision = workspace.decisions()[-1].decision
+    assert view.status is Status.REJECTED
+    assert "Undo" in view.reason
+    assert (decision.action, decision.who) == (Action.REJECT, "test agent")
+
+
+# ---- what it refuses
+
+
+def make_missing(file: Path) -> None:
+    file.unlink()
+
+
+def make_directory(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def make_link(file: Path) -> None:
+    file.rename(file.with_name("elsewhere"))
+    file.symlink_to("elsewhere")
+
+
+def make_executable(file: Path) -> None:
+    file.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "kind"),
+    [
+        (make_missing, "file_not_found"),
+        (make_directory, "io_error"),
+        (make_link, "symlink_error"),
+        (make_executable, "stale_file"),
+    ],
+)
+def test_every_file_must_be_as_the_change_left_it(
+    agent: Agent, file: Path, spoil: Callable[[Path], None], kind: str
+) -> None:
+    agent.done("write_file", path=str(file), content="text\n")
+    spoil(file)
+    before = os.lstat(file) if file.is_symlink() or file.exists() else None
+    error = agent.call("Undo").error
+    assert error["type"] == kind
+    assert error["path"] == name(agent, file)
+    assert (os.lstat(file) if before else before) == before
+
+
+def test_one_spoilt_file_of_many_keeps_all_from_being_undone(tmp_path: Path) -> None:
+    directories = Directories([str(tmp_path)])
+    session = Session()
+    workspace = directories.workspace_of(str(tmp_path))
+    with workspace.call(CallInfo(tool="many")) as call:
+        for each in ("a", "b", "c"):
+            call.write(each, b"text\n")
+        session.changed(workspace.root, call.commit().edits)
+    (tmp_path / "c").write_bytes(b"somebody's work\n")
+    before = contents(tmp_path)
+    with pytest.raises(Failure, match="hash mismatch: c") as refusal:
+        Tools(directories, session, Limits()).Undo()
+    assert refusal.value.kind is Kind.STALE_FILE
+    assert contents(tmp_path) == before
+    directories.close()
+
+
+def test_a_file_that_came_where_one_was_deleted_is_left_alone(agent: Agent, file: Path) -> None:
+    file.write_text("text\n")
+    agent.done("delete_file", path=str(file))
+    file.write_text("somebody's work\n")
+    assert agent.call("Undo").error["type"] == "file_exists"
+    assert file.read_text() == "somebody's work\n"
+
+
+def test_what_a_reviewer_decided_on_earlier_edits_is_not_undone_with_it(agent: Agent, file: Path) -> None:
+    file.write_text("one\ntwo\n")
+    earlier = edit(agent, file, "one", "1").structured["edit"]
+    edit(agent, file, "1\ntwo", "one\n2")
+    after = file.read_bytes()
+    with Workspace.open(agent.root) as workspace:
+        workspace.decide(Action.REJECT, workspace.find_units(str(earlier))[1])
+    decided = file.read_bytes()
+    result = agent.call("Undo")
+    assert result.refused or file.read_bytes() == b"1\ntwo\n"
+    if result.refused:
+        assert file.read_bytes() == decided
+    assert after == b"one\n2\n"
+
+
+def test_it_takes_no_arguments(agent: Agent) -> None:
+    tool = next(tool for tool in agent.tools() if tool.name == "Undo")
+    assert tool.input_schema == {"type": "object", "properties": {}, "additionalProperties": False}
+    assert agent.call("Undo", path="/etc/passwd").error["code"] == -32600
+
+
+def test_two_at_once_undo_one_change_once(agent: Agent, file: Path) -> None:
+    file.write_text("one\n")
+    edit(agent, file, "one", "two")
+    agent.done("read_file", path=str(file))
+    results = agent.together([("Undo", {}), ("Undo", {})])
+    assert sorted(result.refused for result in results) == [False, True]
+    assert file.read_text() == "one\n"

@@ -1,0 +1,304 @@
+"""Salvage: whatever happens to segment files is seen, and all that it did not touch comes back, by its hash."""
+
+import os
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from objstore import (
+    Action,
+    BlobId,
+    CallInfo,
+    FileExists,
+    FileMissing,
+    Operation,
+    RecordId,
+    StoreUnknown,
+    Unit,
+    Workspace,
+    blob_id,
+    salvage_store,
+)
+from objstore.codec import parse_blob_header
+from objstore.frames import SEGMENT_HEADER_SIZE, Frame, FrameKind, SegmentHeader, frame_key, scan
+from objstore.ids import record_id
+from objstore.salvage import Salvage
+from tests.store.scenes import TEXT, change, files, history, rejected, write
+
+SAMPLES: Final = 160
+
+
+@pytest.fixture(scope="module")
+def victim(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a workspace of several segments with edits, delta chains, decisions and a move; to be copied only."""
+    root = tmp_path_factory.mktemp("victim") / "ws"
+    root.mkdir()
+    with pytest.MonkeyPatch.context() as patch, Workspace.init(root) as workspace:
+        patch.setattr("objstore.segments.ROTATE_AT", 3000)
+        for i in range(12):
+            write(workspace, "a.txt", TEXT.replace(b"line 7\n", b"line 7 is now %d\n" % i))
+            write(workspace, f"dir/b{i % 3}.txt", os.urandom(40).hex().encode() + b"\n")
+        change(workspace, ("a.txt", TEXT), ("c", b"new\n"))
+        rejected(workspace, 25)
+        with workspace.call(CallInfo(tool="move_file", conversation="scene")) as call:
+            call.move("c", "moved")
+            call.commit()
+        workspace.undo()
+        write(workspace, "moved", b"new\nand more\n")
+    return root
+
+
+class Shelf:
+    """The frames of an intact store, to compare with what comes back of a damaged one."""
+
+    def __init__(self, root: Path) -> None:
+        self.frames: dict[Path, list[Frame]] = {}
+        for path in sorted((root / ".cas" / "segments").iterdir()):
+            content = path.read_bytes()
+            header = SegmentHeader.decode(content, segment=int(path.stem))
+            found = list(scan(content, frame_key(header.store), SEGMENT_HEADER_SIZE))
+            self.frames[path] = [frame for frame in found if isinstance(frame, Frame)]
+            assert len(found) == len(self.frames[path])
+        self.store = header.store
+        with Workspace.open(root) as workspace:
+            self.contents = {name: workspace.blob(name) for name in self.blobs(set())}
+
+    def all(self) -> Iterator[tuple[Path, Frame]]:
+        for path, frames in self.frames.items():
+            for frame in frames:
+                yield path, frame
+
+    def blobs(self, gone: set[tuple[Path, int]]) -> set[BlobId]:
+        """Return the blobs that can be read when some frames are gone."""
+        bases: dict[BlobId, BlobId | None] = {}
+        for path, frame in self.all():
+            if frame.kind is FrameKind.BLOB and (path, frame.offset) not in gone:
+                header = parse_blob_header(frame.payload)
+                bases[header.id] = header.base
+
+        def stands(name: BlobId | None) -> bool:
+            return name is None or (name in bases and stands(bases[name]))
+
+        return {name for name in bases if stands(name)}
+
+    def records(self, gone: set[tuple[Path, int]]) -> list[RecordId]:
+        """Return the records that can be read when some frames are gone, in order."""
+        return [
+            record_id(bytes(frame.payload))
+            for path, frame in self.all()
+            if frame.kind is FrameKind.RECORD and (path, frame.offset) not in gone
+        ]
+
+    def check(self, salvage: Salvage, gone: set[tuple[Path, int]], saved: Path) -> None:
+        """Check that all but the frames that are gone came back, and that the new store gives it out."""
+        whole, left = self.records(set()), self.records(gone)
+        unbroken = next((i for i, name in enumerate(whole) if name not in left), len(whole))
+        assert set(salvage.blobs) == self.blobs(gone)
+        assert [found.id for found in salvage.journal] == whole[:unbroken]
+        assert [found.id for found in salvage.beyond] == [name for name in left if name not in whole[:unbroken]]
+        with Workspace.open(saved) as workspace:
+            assert {name: workspace.blob(name) for name in salvage.blobs} == {
+                name: self.contents[name] for name in salvage.blobs
+            }
+            assert [view.id for view in workspace.edits()] == [name for name in whole[:unbroken] if self.is_edit(name)]
+        for file in salvage.recovered:
+            assert blob_id((saved / "recovered" / file.name).read_bytes()) == file.state.blob
+
+    def is_edit(self, name: RecordId) -> bool:
+        return any(
+            record_id(bytes(frame.payload)) == name and b"\xa4kind\xa4edit" in bytes(frame.payload)
+            for _, frame in self.all()
+        )
+
+
+@pytest.fixture(scope="module")
+def shelf(victim: Path) -> Shelf:
+    return Shelf(victim)
+
+
+def broken(victim: Path, place: Path) -> Path:
+    """Return the segments of a copy of nothing but the segments."""
+    shutil.copytree(victim / ".cas" / "segments", place)
+    return place
+
+
+def flip(path: Path, offset: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[offset] ^= 1 << (offset % 8)
+    path.write_bytes(content)
+
+
+def test_the_victim_has_what_can_be_broken(shelf: Shelf) -> None:
+    assert len(shelf.frames) > 3
+    depths = {parse_blob_header(f.payload).depth for _, f in shelf.all() if f.kind is FrameKind.BLOB}
+    assert max(depths) > 5
+
+
+def test_an_intact_store_is_saved_whole(victim: Path, shelf: Shelf, tmp_path: Path) -> None:
+    salvage = salvage_store(str(victim), str(tmp_path / "new"))
+    assert salvage.is_whole
+    assert (salvage.lost_edits, salvage.lost_decisions, salvage.breaks) == ((), (), ())
+    shelf.check(salvage, set(), tmp_path / "new")
+    assert files(tmp_path / "new") == {}
+    with Workspace.open(victim) as old, Workspace.open(tmp_path / "new") as new:
+        assert history(new) == history(old)
+
+
+def test_the_new_store_takes_the_place_of_the_old_one(victim: Path, tmp_path: Path) -> None:
+    root = tmp_path / "ws"
+    shutil.copytree(victim, root)
+    (root / ".cas").rename(tmp_path / "damaged")
+    salvage_store(str(tmp_path / "damaged"), str(root))
+    with Workspace.open(root) as workspace:
+        assert workspace.external_changes() == ()
+        rejected(workspace, 28)
+        write(workspace, "a.txt", b"goes on\n")
+        workspace.undo()
+
+
+def test_any_flipped_byte_is_seen_and_costs_one_frame(victim: Path, shelf: Shelf, tmp_path: Path) -> None:
+    chance = random.Random(2)
+    spots = [
+        (path, frame, offset)
+        for path, frame in shelf.all()
+        for offset in {frame.offset, frame.end - 1, chance.randrange(frame.offset, frame.end)}
+    ]
+    for i, (path, frame, offset) in enumerate(chance.sample(spots, min(SAMPLES, len(spots)))):
+        copy = broken(victim, tmp_path / f"{i}")
+        flip(copy / path.name, offset)
+        salvage = salvage_store(str(copy), str(tmp_path / f"{i}.new"))
+        assert [damage.segment for damage in salvage.damage] == [path.name]
+        assert not salvage.is_whole
+        shelf.check(salvage, {(path, frame.offset)}, tmp_path / f"{i}.new")
+
+
+def test_a_file_cut_at_any_frame_gives_what_is_before(victim: Path, shelf: Shelf, tmp_path: Path) -> None:
+    chance = random.Random(3)
+    cuts = [(path, at) for path, frames in shelf.frames.items() for at in range(len(frames))]
+    for i, (path, at) in enumerate(chance.sample(cuts, min(SAMPLES // 4, len(cuts)))):
+        copy = broken(victim, tmp_path / f"{i}")
+        frames = shelf.frames[path]
+        os.truncate(copy / path.name, chance.randrange(frames[at].offset, frames[at].end))
+        salvage = salvage_store(str(copy), str(tmp_path / f"{i}.new"))
+        shelf.check(salvage, {(path, frame.offset) for frame in frames[at:]}, tmp_path / f"{i}.new")
+
+
+def test_a_segment_that_is_gone_is_named_and_the_others_come_back(victim: Path, shelf: Shelf, tmp_path: Path) -> None:
+    for path in list(shelf.frames)[1:-1]:
+        copy = broken(victim, tmp_path / path.stem)
+        (copy / path.name).unlink()
+        salvage = salvage_store(str(copy), str(tmp_path / f"{path.stem}.new"))
+        assert salvage.missing_segments == (int(path.stem),)
+        shelf.check(salvage, {(path, frame.offset) for frame in shelf.frames[path]}, tmp_path / f"{path.stem}.new")
+
+
+def test_a_garbled_header_costs_nothing_but_itself(victim: Path, shelf: Shelf, tmp_path: Path) -> None:
+    path = next(iter(shelf.frames))
+    for offset in range(SEGMENT_HEADER_SIZE):
+        copy = broken(victim, tmp_path / f"{offset}")
+        flip(copy / path.name, offset)
+        salvage = salvage_store(str(copy), None)
+        assert [(damage.segment, damage.offset) for damage in salvage.damage] == [(path.name, 0)]
+        assert set(salvage.blobs) == shelf.blobs(set())
+        assert not salvage.beyond
+
+
+def test_the_only_header_with_one_wrong_byte_still_tells_the_store(tmp_path: Path) -> None:
+    root = tmp_path / "ws"
+    root.mkdir()
+    with Workspace.init(root) as workspace:
+        write(workspace, "a.txt", TEXT)
+    (segment,) = (root / ".cas" / "segments").iterdir()
+    store = SegmentHeader.decode(segment.read_bytes(), segment=1).store
+    for offset in range(SEGMENT_HEADER_SIZE):
+        flip(segment, offset)
+        salvage = salvage_store(str(root), None)
+        assert (salvage.store, salvage.blobs) == (store, (blob_id(TEXT),))
+        flip(segment, offset)
+
+
+def test_without_any_header_the_id_has_to_be_given(victim: Path, shelf: Shelf, tmp_path: Path) -> None:
+    copy = broken(victim, tmp_path / "copy")
+    for path in copy.iterdir():
+        content = path.read_bytes()
+        path.write_bytes(bytes(SEGMENT_HEADER_SIZE) + content[SEGMENT_HEADER_SIZE:])
+    with pytest.raises(StoreUnknown):
+        salvage_store(str(copy), None)
+    salvage = salvage_store(str(copy), str(tmp_path / "new"), shelf.store)
+    shelf.check(salvage, set(), tmp_path / "new")
+
+
+def test_files_under_any_name_are_read_in_any_order(victim: Path, shelf: Shelf, tmp_path: Path) -> None:
+    copy = broken(victim, tmp_path / "copy")
+    for i, path in enumerate(sorted(copy.iterdir(), reverse=True)):
+        path.rename(copy / f"found{i}.seg")
+    shelf.check(salvage_store(str(copy), str(tmp_path / "new")), set(), tmp_path / "new")
+
+
+def test_what_is_lost_is_named(tmp_path: Path) -> None:
+    root = tmp_path / "ws"
+    root.mkdir()
+    with Workspace.init(root) as workspace:
+        write(workspace, "a.txt", b"one\n")
+        write(workspace, "a.txt", b"one\ntwo\n")
+        write(workspace, "b.txt", b"b\n")
+        write(workspace, "a.txt", b"one\ntwo\nthree\n")
+    (segment,) = (root / ".cas" / "segments").iterdir()
+    shelf = Shelf(root)
+    second = [frame for _, frame in shelf.all() if frame.kind is FrameKind.RECORD][1]
+    flip(segment, second.end - 1)
+    salvage = salvage_store(str(root), str(tmp_path / "new"))
+    assert salvage.lost_edits == (2,)
+    ((path, document, after, before),) = salvage.breaks
+    assert (path, document, after, before) == (b"a.txt", 1, "edit 1", "edit 4")
+    assert sorted(file.name for file in salvage.recovered) == ["edit-3/b.txt", "edit-4/a.txt"]
+    assert (tmp_path / "new/recovered/edit-4/a.txt").read_bytes() == b"one\ntwo\nthree\n"
+
+
+def test_a_lost_base_takes_its_deltas_with_it_and_says_so(tmp_path: Path) -> None:
+    root = tmp_path / "ws"
+    root.mkdir()
+    with Workspace.init(root) as workspace:
+        write(workspace, "a.txt", TEXT)
+        write(workspace, "a.txt", TEXT + b"more\n")
+        write(workspace, "b.txt", b"apart\n")
+    (segment,) = (root / ".cas" / "segments").iterdir()
+    base = next(frame for _, frame in Shelf(root).all() if frame.kind is FrameKind.BLOB)
+    flip(segment, base.end - 1)
+    salvage = salvage_store(str(root), None)
+    assert salvage.blobs == (blob_id(b"apart\n"),)
+    lost = {blob.id: blob for blob in salvage.lost_blobs}
+    assert lost[blob_id(TEXT)].edits == (1, 2)
+    assert lost[blob_id(TEXT + b"more\n")].reason == f"its base {blob_id(TEXT).hex()} is lost"
+    assert len(salvage.journal) == 3
+
+
+def test_what_was_taken_back_is_no_break(tmp_path: Path) -> None:
+    root = tmp_path / "ws"
+    root.mkdir()
+    with Workspace.init(root) as workspace:
+        for content in (b"1\n", b"1\n2\n", b"0\n1\n2\n"):
+            with workspace.call(CallInfo(tool="edit", conversation="scene")) as call:
+                call.write("a", content, operation=Operation.EDIT)
+                call.commit()
+        workspace.decide(Action.REJECT, [Unit(workspace.edit(2).seq, 1)])
+        workspace.undo()
+    assert salvage_store(str(root), None).breaks == ()
+
+
+def test_a_store_is_never_written_over(victim: Path, tmp_path: Path) -> None:
+    with Workspace.init(tmp_path) as workspace:
+        write(workspace, "mine", b"mine\n")
+    before = files(tmp_path)
+    with pytest.raises(FileExists):
+        salvage_store(str(victim), str(tmp_path))
+    assert files(tmp_path) == before
+
+
+def test_a_folder_without_segments_is_no_store(tmp_path: Path) -> None:
+    with pytest.raises(FileMissing):
+        salvage_store(str(tmp_path), None)

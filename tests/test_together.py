@@ -1,0 +1,72 @@
+"""Two servers and a reviewer at once on one workspace: nothing is lost, nothing is torn."""
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+from objstore import EditFilter, Status, Workspace
+from tests.mcp.agent import REPOSITORY, Agent, Result, connected
+
+LINES: Final = 40
+ROUNDS: Final = 25
+REFUSED: Final = 1
+
+
+def edited(agent: Agent, path: Path, rounds: range) -> list[Result]:
+    """Let an agent edit distinct lines of the file one after the other, each by its exact text."""
+    found = []
+    conversation = ""
+    for i in rounds:
+        edits = [{"old_string": f"line {i} \n", "new_string": f"line {i} as edited\n"}]
+        arguments = {"path": str(path), "edits": edits, "mcp_conversation_id": conversation}
+        result = agent.done("multi_edit_text_file", **arguments)
+        conversation = result.structured["mcp_conversation_id"]
+        found.append(result)
+    return found
+
+
+def decided(root: Path, rounds: int) -> list[int]:
+    """Reject and accept edit 1 in turn with the command, and return the statuses it ended with."""
+    statuses = []
+    for i in range(rounds):
+        command = [sys.executable, "-m", "cli", "-C", str(root), "reject" if i % 2 == 0 else "accept", "1"]
+        done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, check=False)
+        assert done.returncode in {0, REFUSED}, done.stderr
+        statuses.append(done.returncode)
+    return statuses
+
+
+def test_two_servers_and_a_reviewer_lose_and_tear_nothing(tmp_path: Path) -> None:
+    root = (tmp_path / "work").resolve()
+    root.mkdir()
+    file = root / "a.txt"
+    # A blank at each line's end, so that "line 1" is not in "line 10".
+    file.write_text("".join(f"line {i} \n" for i in range(LINES)))
+    with connected(root) as one, connected(root) as other:
+        edited(one, file, range(1))
+        with ThreadPoolExecutor() as pool:
+            first = pool.submit(edited, one, file, range(1, LINES // 2))
+            second = pool.submit(edited, other, file, range(LINES // 2, LINES))
+            reviews = pool.submit(decided, root, ROUNDS)
+            acknowledged = 1 + len(first.result()) + len(second.result())
+            statuses = reviews.result()
+
+    with Workspace.open(root) as workspace:
+        edits = workspace.edits()
+        assert [view.seq for view in edits] == list(range(1, acknowledged + 1))
+        assert len(workspace.decisions()) == statuses.count(0)
+        assert workspace.external_changes() == ()
+        assert [view.seq for view in workspace.edits(EditFilter(status=Status.REJECTED))] == ([1] if ROUNDS % 2 else [])
+    expected = [f"line {i} as edited\n" for i in range(LINES)]
+    if ROUNDS % 2:
+        expected[0] = "line 0 \n"
+    assert file.read_text() == "".join(expected)
+
+    # The journal is the only truth: without the index, all of it is there again.
+    for derived in (root / ".cas").glob("index.sqlite*"):
+        derived.unlink()
+    with Workspace.open(root) as workspace:
+        assert [view.id for view in workspace.edits()] == [view.id for view in edits]
+        assert workspace.external_changes() == ()

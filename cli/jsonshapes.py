@@ -133,6 +133,7 @@ def status_shape(report: "StatusReport") -> dict[str, Json]:
             for group in report.groups
         ],
         "external_changes": [external_shape(report.root, change) for change in report.external],
+        "unreadable": list(report.unreadable),
         "store": {"bytes": report.store_bytes, "blobs": report.blobs},
     }
 

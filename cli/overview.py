@@ -33,6 +33,13 @@ def status_text(report: "StatusReport", screen: Screen) -> Iterator[bytes]:
             yield screen.line(f"  {kind}  {shown_name(change.path)}")
         if len(report.external) > EXTERNAL_LINES:
             yield screen.line(f"  and {len(report.external) - EXTERNAL_LINES} more")
+    if report.unreadable:
+        yield screen.line()
+        yield screen.line("can't be looked at:")
+        for sentence in report.unreadable[:EXTERNAL_LINES]:
+            yield screen.line(f"  {shown_name(sentence)}")
+        if len(report.unreadable) > EXTERNAL_LINES:
+            yield screen.line(f"  and {len(report.unreadable) - EXTERNAL_LINES} more")
     yield screen.line()
     yield screen.line(f"store: {_size(report.store_bytes)} in {_count(report.blobs, 'blob')}")
 

@@ -27,6 +27,7 @@ __all__ = [
     "edit_diff",
     "edit_header",
     "edit_row",
+    "moment",
     "shown_move",
     "states_diff",
 ]
@@ -51,7 +52,7 @@ def edit_row(view: "EditView", screen: Screen) -> Iterator[bytes]:
     name = shown_move(edit.source, edit.path)
     origin = "" if edit.origin is Origin.AGENT else f"  ({edit.origin.value})"
     yield screen.line(
-        f"{edit.seq:5}  {_moment(edit.time)}  {status}  {edit.operation.value:7}  {counts:>9}  {name}"
+        f"{edit.seq:5}  {moment(edit.time)}  {status}  {edit.operation.value:7}  {counts:>9}  {name}"
         f"  {shown_name(edit.conversation)}{origin}"
     )
     if view.reason:
@@ -72,7 +73,7 @@ def edit_header(view: "EditView", screen: Screen) -> Iterator[bytes]:
         "call": str(edit.call),
         "tool": shown_name(edit.tool),
         "origin": "" if edit.origin is Origin.AGENT else edit.origin.value,
-        "time": _moment(edit.time, zone=True),
+        "time": moment(edit.time, zone=True),
         "before": _shown_state(edit.before),
         "after": _shown_state(edit.after),
         "reason": shown_name(view.reason) if view.reason else "",
@@ -255,6 +256,7 @@ def states_diff(workspace: "Workspace", before: "State", after: "State", screen:
 # ---- words
 
 
-def _moment(microseconds: int, *, zone: bool = False) -> str:
-    moment = datetime.fromtimestamp(microseconds / 1e6, UTC).astimezone()
-    return moment.strftime("%Y-%m-%d %H:%M:%S %z" if zone else "%Y-%m-%d %H:%M:%S")
+def moment(microseconds: int, *, zone: bool = False) -> str:
+    """Return a time as a person reads it, in the person's own time zone."""
+    when = datetime.fromtimestamp(microseconds / 1e6, UTC).astimezone()
+    return when.strftime("%Y-%m-%d %H:%M:%S %z" if zone else "%Y-%m-%d %H:%M:%S")

@@ -49,6 +49,7 @@ class FileRead:
     type: str  # media type, guessed from the name
     size: int  # bytes
     file_hash: str  # SHA-256 of the bytes, in hex
+    next_offset: int  # lines up to the end of `content`, where it is cut; 0: it is not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +64,7 @@ class TextRead:
     line_endings: str  # lf, crlf, mixed, or none where no line ends
     final_newline: bool
     utf8: bool  # whether the lines' contents are exact
+    next_offset: int  # lines up to the end of `content`, where it is cut; 0: it is not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +83,7 @@ class DirectoryListed:
     success: bool = True
     path: str
     entries: list[ListedEntry]
+    next_offset: int  # entries up to the end of these, where they are cut; 0: they are not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

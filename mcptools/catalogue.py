@@ -1,9 +1,10 @@
 """The catalogue: every tool by name, with what a client may know of it before calling it."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["TOOLS", "Traits"]
+__all__ = ["SETS", "TOOLS", "Traits", "chosen"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +22,17 @@ class Traits:
 TOOLS: Final = {
     "read_file": Traits(title="Read a file", read_only=True, idempotent=True),
     "read_text_file": Traits(title="Read a text file with line tags", read_only=True, idempotent=True),
+    "read_multiple_files": Traits(title="Read several files", read_only=True, idempotent=True),
+    "read_file_by_line": Traits(title="Read lines of a file", read_only=True, idempotent=True),
+    "read_file_by_keyword": Traits(title="Read the lines that hold a keyword", read_only=True, idempotent=True),
     "list_directory": Traits(title="List a directory", read_only=True, idempotent=True),
+    "directory_tree": Traits(title="Show a directory as a tree", read_only=True, idempotent=True),
+    "search_files": Traits(title="Find files by name", read_only=True, idempotent=True),
+    "grep_files": Traits(title="Find lines in files", read_only=True, idempotent=True),
+    "get_file_info": Traits(title="Tell about a file", read_only=True, idempotent=True),
+    "list_allowed_directories": Traits(title="List the allowed directories", read_only=True, idempotent=True),
+    "list_edits": Traits(title="List recorded edits", read_only=True, idempotent=True),
+    "show_edit": Traits(title="Show a recorded edit", read_only=True, idempotent=True),
     "create_directory": Traits(title="Create a directory", idempotent=True),
     "write_file": Traits(title="Write a file", destructive=True, idempotent=True),
     "edit_file_diff": Traits(title="Edit a file with a unified diff", destructive=True),
@@ -40,3 +51,64 @@ TOOLS: Final = {
     "restore_backup": Traits(title="Restore a backup", destructive=True, idempotent=True, flat_errors=True),
 }
 """Every tool, as a method of `Tools`, in the order in which clients are told of them."""
+
+_READING: Final = (
+    "read_file",
+    "read_multiple_files",
+    "read_file_by_line",
+    "read_file_by_keyword",
+    "list_directory",
+    "directory_tree",
+    "search_files",
+    "grep_files",
+    "get_file_info",
+    "list_allowed_directories",
+    "list_edits",
+    "show_edit",
+)
+
+SETS: Final[Mapping[str, tuple[str, ...]]] = {
+    "read": _READING,
+    "classic": (
+        "read_file",
+        "list_directory",
+        "create_directory",
+        "write_file",
+        "edit_file_diff",
+        "multi_edit_text_file",
+        "move_file",
+        "delete_file",
+        "Undo",
+    ),
+    "hashline": ("read_text_file", "read_file_by_keyword", "edit_text_file", "write_file", "Undo"),
+    "patch": (
+        "read_file",
+        "apply_patch",
+        "validate_patch",
+        "revert_patch",
+        "generate_patch",
+        "inspect_patch",
+        "apply_patches",
+        "backup_file",
+        "restore_backup",
+        "Undo",
+    ),
+}
+"""Sets of tools that go well together. Every description costs a model tokens, so a client may want only some."""
+
+
+def chosen(names: Iterable[str], *, read_only: bool = False) -> dict[str, Traits]:
+    """Return the tools that are named, one by one or as sets (none: all of them), in the catalogue's order.
+
+    `read_only`: only those among them that change nothing. Raises KeyError with what names neither tool nor set.
+    """
+    wanted: set[str] = set()
+    for name in names:
+        if name not in TOOLS and name not in SETS:
+            raise KeyError(name)
+        wanted.update(SETS.get(name, (name,)))
+    return {
+        name: traits
+        for name, traits in TOOLS.items()
+        if (not wanted or name in wanted) and (traits.read_only or not read_only)
+    }

@@ -9,7 +9,7 @@ from typing import Final
 
 from mcptools.display import shown
 from mcptools.failures import Failure, Kind
-from objstore import Files, Workspace
+from objstore import Files, NotAWorkspace, Workspace
 
 __all__ = ["Directories", "not_absolute"]
 
@@ -58,6 +58,22 @@ class Directories:
             if workspace is None:
                 workspace = self._open[root] = self._closing.enter_context(self._opening(root))
             return workspace
+
+    def recorded_of(self, path: str) -> Workspace | None:
+        """Return the workspace that `path` belongs to, or None where no store is. Raises as workspace_of."""
+        root = self._root_of(path)
+        with self._lock:
+            workspace = self._open.get(root)
+            if workspace is None:
+                try:
+                    workspace = self._open[root] = self._closing.enter_context(Workspace.open(root))
+                except NotAWorkspace:
+                    return None
+            return workspace
+
+    def recorded(self) -> list[Workspace]:
+        """Return every workspace that has a store."""
+        return [workspace for root in self.roots if (workspace := self.recorded_of(root)) is not None]
 
     def _root_of(self, path: str) -> str:
         if not PurePath(path).is_absolute():

@@ -51,6 +51,7 @@ class Kind(Enum):
     FILE_EXISTS = (-32031, "file_exists")
     IO = (-32032, "io_error")
     NOTHING_TO_UNDO = (-32033, "nothing_to_undo")
+    NOT_APPROVED = (-32034, "not_approved")
     INVALID_REQUEST = (-32600, "invalid_request")
     INTERNAL = (-32603, "internal_error")
 
@@ -68,7 +69,7 @@ class Kind(Enum):
 class Failure(Exception):
     """A tool did not do what it was asked; no file changed."""
 
-    def __init__(self, kind: Kind, message: str, *, hint: str = "", **facts: object) -> None:
+    def __init__(self, kind: Kind, message: str, /, *, hint: str = "", **facts: object) -> None:
         self.kind = kind
         self.hint = hint  # a sentence that helps to mend the call; "": the message says it all
         self.facts: Mapping[str, object] = facts

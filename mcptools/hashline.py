@@ -40,15 +40,15 @@ def hashlines(lines: Iterable[bytes], first: int = 1) -> str:
     )
 
 
-def hashlines_around(lines: Sequence[bytes], wanted: Iterable[int], margin: int = 2) -> str:
-    """Return the lines of these numbers, as far as they exist, and `margin` lines on each side, as hashlines.
+def hashlines_around(lines: Sequence[bytes], wanted: Iterable[int], *, before: int = 2, after: int = 2) -> str:
+    """Return the lines of these numbers, as far as they exist, and some `before` and `after` each, as hashlines.
 
     Of a number beyond the end the last lines are given. "..." stands where lines were left out.
     """
     near = set[int]()
     for number in wanted:
         middle = min(number, len(lines))
-        near.update(range(max(1, middle - margin), min(len(lines), middle + margin) + 1))
+        near.update(range(max(1, middle - before), min(len(lines), middle + after) + 1))
     parts: list[str] = []
     last = 0
     for number in sorted(near):

@@ -1,38 +1,232 @@
 """The tools that look at files, as plain methods; nothing that they do is recorded."""
 
 import mimetypes
-from typing import Final
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Final, TypeAlias
 
 from mcptools.answers import Answer, DirectoryListed, FileRead, ListedEntry, TextRead
 from mcptools.display import decoded, line_endings, one_line, shown
 from mcptools.failures import Failure, Kind
-from mcptools.hashline import hashlines
+from mcptools.findings import AllowedDirectories, FileDescribed, FileOfMany, FilesRead, LinesRead
+from mcptools.hashline import hashlines, hashlines_around
+from mcptools.paging import Page, page_of
 from mcptools.toolset import PathArgument, Toolset, absolute, sha256, telling
-from objstore import is_binary, split_lines
+from objstore import Content, Files, is_binary, split_lines
 
-__all__ = ["Reading"]
+__all__ = ["LONGEST_LINE", "LimitArgument", "OffsetArgument", "Reading", "matcher"]
+
+OffsetArgument: TypeAlias = Annotated[int, "Where to go on: the next_offset of the answer before"]
+LimitArgument: TypeAlias = Annotated[int, "Lines to give at most; 0: as many as fit"]
 
 _NOT_UTF8: Final = (
     r"Not UTF-8 throughout: other bytes are shown as \xNN and can't be spelt in an edit; edit around them."
 )
+_RANGE: Final = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?")
+_OVERHEAD: Final = 16
+"""Characters that a line or a file costs in an answer beside what it holds."""
+
+LONGEST_LINE: Final = 2000
+"""Characters of a line up to which a regular expression is tried on it: trying can take long."""
 
 
 class Reading(Toolset):
     """Files and directories as they stand."""
 
-    def read_file(self, path: PathArgument) -> Answer[FileRead]:
-        """Read a whole file. Of a binary file: its type, size and hash."""
+    def read_file(self, path: PathArgument, offset: OffsetArgument = 0, limit: LimitArgument = 0) -> Answer[FileRead]:
+        """Read a file. Of a binary file: its type, size and hash."""
+        return self._whole(*self._read(path), offset, limit)
+
+    def read_text_file(
+        self, path: PathArgument, offset: OffsetArgument = 0, limit: LimitArgument = 0
+    ) -> Answer[TextRead]:
+        """Read a text file with a tag on each line: `{line}:{tag}|{content}`."""
+        place, found = self._text(path)
+        content = found.bytes
+        lines = split_lines(content)
+        page = self._page(lines, offset, limit)
+        utf8 = decoded(content)[1]
+        text, cut = self._fitted(hashlines(page.items, offset + 1))
+        file_hash = sha256(content)
+        return Answer(
+            content=TextRead(
+                path=place,
+                content=text,
+                file_hash=file_hash,
+                lines=len(lines),
+                line_endings=line_endings(content),
+                final_newline=content.endswith(b"\n"),
+                utf8=utf8,
+                next_offset=page.next_offset,
+            ),
+            text=text,
+            notes=(f"file_hash: {file_hash}", *cut, *page.note("lines"), *_exactness(utf8=utf8)),
+        )
+
+    def read_multiple_files(
+        self,
+        paths: Annotated[list[str], "Absolute paths, or relative to the only allowed directory"],
+        offset: OffsetArgument = 0,
+    ) -> Answer[FilesRead]:
+        """Read several files at once. One that can't be read does not keep the others from being read."""
+        self._check_page(offset, 0)
+        files: list[FileOfMany] = []
+        left = self._limits.max_answer
+        for path in paths[offset:]:
+            try:
+                where, found = self._look(path)
+                read = self._whole(where, found, 0, 0).content
+                if files and len(read.content) > left:
+                    break
+                self._session.saw((where.root, found.path), found.blob)
+                files.append(_one_of_many(read))
+            except Failure as failure:
+                files.append(_unreadable(path, failure))
+            left -= len(files[-1].content) + _OVERHEAD
+            if left <= 0:
+                break
+        end = offset + len(files)
+        page = Page(items=files, offset=offset, next_offset=end if end < len(paths) else 0, total=len(paths))
+        cut = [
+            f"{file.path} was cut: go on with read_file and offset={file.next_offset}."
+            for file in files
+            if file.next_offset
+        ]
+        return Answer(
+            content=FilesRead(
+                files=files, failed=sum(bool(file.error) for file in files), next_offset=page.next_offset
+            ),
+            text="\n".join(map(_told, files)),
+            notes=(*cut, *page.note("files")),
+        )
+
+    def read_file_by_line(
+        self,
+        path: PathArgument,
+        ranges: Annotated[list[str], 'Lines and ranges of lines, from 1: ["5", "10-20"]'],
+        offset: OffsetArgument = 0,
+    ) -> Answer[LinesRead]:
+        """Read some lines of a text file, with their tags."""
+        wanted = [_range(spelling) for spelling in ranges]
+
+        def choose(lines: Sequence[bytes]) -> list[int]:
+            return sorted({n for first, last in wanted for n in range(first, min(last, len(lines)) + 1)})
+
+        return self._chosen(path, choose, offset, before=0, after=0)
+
+    def read_file_by_keyword(
+        self,
+        path: PathArgument,
+        keyword: Annotated[str, "Text to look for"],
+        before: Annotated[int, "Lines to give before each match"] = 0,
+        after: Annotated[int, "Lines to give after each match"] = 0,
+        *,
+        use_regex: Annotated[bool, "Take keyword as a Python regular expression"] = False,
+        ignore_case: Annotated[bool, "Take capitals and small letters as equal"] = False,
+        offset: OffsetArgument = 0,
+    ) -> Answer[LinesRead]:
+        """Read the lines of a text file that hold a keyword, with their tags."""
+        holds = matcher(keyword, use_regex=use_regex, ignore_case=ignore_case)
+
+        def choose(lines: Sequence[bytes]) -> list[int]:
+            return [number for number, line in enumerate(lines, 1) if holds(line)]
+
+        return self._chosen(path, choose, offset, before=before, after=after)
+
+    def list_directory(self, path: PathArgument, offset: OffsetArgument = 0) -> Answer[DirectoryListed]:
+        """List the names in a directory, with their types and sizes."""
+        with telling(path):
+            files = self._directories.files_of(path)
+            entries = [
+                ListedEntry(name=shown(entry.name), type=entry.kind, size=entry.size)
+                for entry in files.list_directory(path)
+            ]
+            place = absolute(files, files.relative(path))
+        self._check_page(offset, 0)
+        page = page_of(
+            entries, lambda entry: len(entry.name) + 40, offset=offset, limit=0, budget=self._limits.max_answer
+        )
+        marks = {"file": "[FILE]", "directory": "[DIR]", "symlink": "[LINK]"}
+        return Answer(
+            content=DirectoryListed(path=place, entries=list(page.items), next_offset=page.next_offset),
+            text="\n".join(f"{marks.get(entry.type, '[OTHER]')} {one_line(entry.name)}" for entry in page.items)
+            or "The directory is empty.",
+            notes=page.note("entries"),
+        )
+
+    def get_file_info(self, path: PathArgument) -> Answer[FileDescribed]:
+        """Tell the type, size, times and permissions of a file or directory."""
+        with telling(path):
+            files = self._directories.files_of(path)
+            facts = files.facts(path)
+        described = FileDescribed(
+            path=absolute(files, facts.path),
+            type=facts.kind,
+            size=facts.size,
+            permissions=f"{facts.mode:04o}",
+            writable=facts.writable,
+            modified=_utc(facts.modified),
+            accessed=_utc(facts.accessed),
+        )
+        text = "\n".join(f"{name}: {getattr(described, name)}" for name in described.__slots__ if name != "success")
+        return Answer(content=described, text=text)
+
+    def list_allowed_directories(self) -> Answer[AllowedDirectories]:
+        """List the directories that you may work in."""
+        directories = sorted(map(shown, self._directories.roots))
+        return Answer(content=AllowedDirectories(directories=directories), text="\n".join(directories))
+
+    # ---- inside
+
+    def _text(self, path: str) -> tuple[str, Content]:
+        """Return the absolute path and the content of a text file. Raises Failure."""
         files, found = self._read(path)
+        if is_binary(found.bytes):
+            raise Failure(Kind.BINARY_FILE, f"Cannot read binary file as text: {shown(path)}", path=path)
+        return absolute(files, found.path), found
+
+    def _chosen(
+        self, path: str, choose: Callable[[Sequence[bytes]], list[int]], offset: int, *, before: int, after: int
+    ) -> Answer[LinesRead]:
+        if min(before, after) < 0:
+            raise Failure(Kind.INVALID_REQUEST, "before and after cannot be negative")
+        self._check_page(offset, 0)
+        place, found = self._text(path)
+        lines = split_lines(found.bytes)
+
+        def size(number: int) -> int:
+            return sum(map(_size, lines[max(0, number - 1 - before) : number + after]))
+
+        page = page_of(choose(lines), size, offset=offset, limit=0, budget=self._limits.max_answer)
+        text, cut = self._fitted(hashlines_around(lines, page.items, before=before, after=after))
+        file_hash = sha256(found.bytes)
+        return Answer(
+            content=LinesRead(
+                path=place,
+                content=text,
+                matches=list(page.items),
+                file_hash=file_hash,
+                lines=len(lines),
+                next_offset=page.next_offset,
+            ),
+            text=text or "No such lines.",
+            notes=(
+                f"file_hash: {file_hash}",
+                *cut,
+                *page.note("matches"),
+                *_exactness(utf8=decoded(found.bytes)[1]),
+            ),
+        )
+
+    def _whole(self, files: Files, found: Content, offset: int, limit: int) -> Answer[FileRead]:
         content = found.bytes
         binary = is_binary(content)
         kind = mimetypes.guess_type(found.path)[0] or ("application/octet-stream" if binary else "text/plain")
+        page = self._page([] if binary else split_lines(content), offset, limit)
+        utf8 = not binary and decoded(content)[1]
         file_hash = sha256(content)
-        if binary:
-            text, utf8 = "", False
-            said = f"Binary file: {kind}, {len(content)} bytes, SHA-256 {file_hash}"
-        else:
-            text, utf8 = decoded(content)
-            said = text
+        text, cut = self._fitted("".join(decoded(line)[0] for line in page.items))
         return Answer(
             content=FileRead(
                 path=absolute(files, found.path),
@@ -42,46 +236,99 @@ class Reading(Toolset):
                 type=kind,
                 size=len(content),
                 file_hash=file_hash,
+                next_offset=page.next_offset,
             ),
-            text=said,
-            notes=() if utf8 or binary else (_NOT_UTF8,),
+            text=f"Binary file: {kind}, {len(content)} bytes, SHA-256 {file_hash}" if binary else text,
+            notes=(*cut, *page.note("lines"), *_exactness(utf8=utf8 or binary)),
         )
 
-    def read_text_file(self, path: PathArgument) -> Answer[TextRead]:
-        """Read a text file with a tag on each line: `{line}:{tag}|{content}`."""
-        files, found = self._read(path)
-        content = found.bytes
-        if is_binary(content):
-            raise Failure(Kind.BINARY_FILE, f"Cannot read binary file as text: {shown(path)}", path=path)
-        lines = split_lines(content)
-        utf8 = decoded(content)[1]
-        text = hashlines(lines)
-        return Answer(
-            content=TextRead(
-                path=absolute(files, found.path),
-                content=text,
-                file_hash=sha256(content),
-                lines=len(lines),
-                line_endings=line_endings(content),
-                final_newline=content.endswith(b"\n"),
-                utf8=utf8,
-            ),
-            text=text,
-            notes=(f"file_hash: {sha256(content)}", *(() if utf8 else (_NOT_UTF8,))),
-        )
+    def _fitted(self, text: str) -> tuple[str, tuple[str, ...]]:
+        """Return a page's text, and what has to be said where even one line is longer than an answer may be."""
+        limit = self._limits.max_answer
+        if len(text) <= limit:
+            return text, ()
+        return text[:limit], (f"The last line is cut: {len(text) - limit} more characters do not fit.",)
 
-    def list_directory(self, path: PathArgument) -> Answer[DirectoryListed]:
-        """List the names in a directory, with their types and sizes."""
-        with telling(path):
-            files = self._directories.files_of(path)
-            entries = [
-                ListedEntry(name=shown(entry.name), type=entry.kind, size=entry.size)
-                for entry in files.list_directory(path)
-            ]
-            place = absolute(files, files.relative(path))
-        marks = {"file": "[FILE]", "directory": "[DIR]", "symlink": "[LINK]"}
-        return Answer(
-            content=DirectoryListed(path=place, entries=entries),
-            text="\n".join(f"{marks.get(entry.type, '[OTHER]')} {one_line(entry.name)}" for entry in entries)
-            or "The directory is empty.",
-        )
+    def _page(self, lines: Sequence[bytes], offset: int, limit: int) -> Page[bytes]:
+        self._check_page(offset, limit)
+        return page_of(lines, _size, offset=offset, limit=limit, budget=self._limits.max_answer)
+
+    @staticmethod
+    def _check_page(offset: int, limit: int) -> None:
+        if min(offset, limit) < 0:
+            raise Failure(Kind.INVALID_REQUEST, "offset and limit cannot be negative")
+
+
+def matcher(pattern: str, *, use_regex: bool, ignore_case: bool) -> Callable[[bytes], bool]:
+    """Return whether a line, its ending apart, holds a pattern. Raises Failure for one that is none."""
+    if not pattern:
+        raise Failure(Kind.INVALID_REQUEST, "The text to look for cannot be empty")
+    flags = re.IGNORECASE if ignore_case else re.NOFLAG
+    try:
+        found = re.compile(pattern if use_regex else re.escape(pattern), flags)
+    except (re.error, RecursionError) as error:
+        raise Failure(Kind.INVALID_REQUEST, f"Not a regular expression: {shown(pattern)!r}: {error}") from error
+    longest = LONGEST_LINE if use_regex else None
+
+    def holds(line: bytes) -> bool:
+        return found.search(line.rstrip(b"\r\n").decode("utf-8", "backslashreplace")[:longest]) is not None
+
+    return holds
+
+
+def _size(line: bytes) -> int:
+    """Return how many characters a line may cost in an answer."""
+    return len(decoded(line)[0]) + _OVERHEAD
+
+
+def _range(spelling: str) -> tuple[int, int]:
+    found = _RANGE.fullmatch(spelling)
+    if found is None:
+        raise Failure(Kind.INVALID_REQUEST, f'Not a line or a range of lines, as "5" or "10-20": {shown(spelling)!r}')
+    first, last = int(found[1]), int(found[2] or found[1])
+    if last < first:
+        raise Failure(Kind.INVALID_REQUEST, f"The range ends before it begins: {spelling}")
+    return first, last
+
+
+def _exactness(*, utf8: bool) -> tuple[str, ...]:
+    return () if utf8 else (_NOT_UTF8,)
+
+
+def _one_of_many(read: FileRead) -> FileOfMany:
+    return FileOfMany(
+        path=read.path,
+        content=read.content,
+        binary=read.binary,
+        utf8=read.utf8,
+        size=read.size,
+        file_hash=read.file_hash,
+        next_offset=read.next_offset,
+        error="",
+    )
+
+
+def _unreadable(path: str, failure: Failure) -> FileOfMany:
+    return FileOfMany(
+        path=shown(path),
+        content="",
+        binary=False,
+        utf8=False,
+        size=0,
+        file_hash="",
+        next_offset=0,
+        error=str(failure),
+    )
+
+
+def _told(file: FileOfMany) -> str:
+    """Return one of several files as text, under a line with its name."""
+    if file.error:
+        return f"==> {one_line(file.path)}\nERROR: {file.error}\n"
+    if file.binary:
+        return f"==> {one_line(file.path)}\nBinary file: {file.size} bytes, SHA-256 {file.file_hash}\n"
+    return f"==> {one_line(file.path)}\n{file.content}"
+
+
+def _utc(nanoseconds: int) -> str:
+    return datetime.fromtimestamp(nanoseconds // 1000 / 1_000_000, UTC).isoformat()

@@ -8,22 +8,25 @@ import argparse
 import functools
 import inspect
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import asdict
 from importlib import metadata
-from typing import Any, Final, get_args, get_type_hints
+from typing import Annotated, Any, Final, get_args, get_type_hints
 
 from mcp.server import MCPServer
+from mcp.server.elicitation import AcceptedElicitation, ElicitationResult
 from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
+from mcp.server.mcpserver.resolve import Elicit, Resolve
 from mcp.server.mcpserver.tools import Tool
 from mcp.types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from mcptools.answers import Answer
-from mcptools.catalogue import TOOLS, Traits
+from mcptools.catalogue import SETS, TOOLS, Traits, chosen
 from mcptools.directories import Directories
 from mcptools.failures import Failure, Kind
+from mcptools.resources import Resources
 from mcptools.session import Session
 from mcptools.tools import Limits, Tools
 
@@ -45,26 +48,54 @@ _ERROR_SCHEMA: Final = {
     },
     "required": ["code", "type", "message"],
 }
+_APPROVAL: Final = "approval"
 _MAX_NAME: Final = 200
 """Characters of a client's name and version that are recorded."""
 
 _log: Final = logging.getLogger(__name__)
 
 
+class Approval(BaseModel):
+    """What a person says of a tool that the agent wants to use."""
+
+    approve: bool = Field(default=True, description="Whether it shall go ahead")
+
+
 class EditServer(MCPServer):
     """The tools of some directories, for one client."""
 
-    def __init__(self, directories: Directories, limits: Limits | None = None) -> None:
-        self._session = Session()
+    def __init__(
+        self,
+        directories: Directories,
+        limits: Limits | None = None,
+        *,
+        offered: Mapping[str, Traits] = TOOLS,
+        require_read: bool = False,
+        approve: Collection[str] = (),
+    ) -> None:
+        """Offer some of the tools. Those in `approve` ask the person first, where the client can ask."""
+        self._session = Session(require_read=require_read)
+        self._offered = offered
         tools = Tools(directories, self._session, limits or Limits())
         super().__init__(
             "editledger",
             title="editledger",
             version=_version(),
             instructions=_INSTRUCTIONS,
-            tools=[_tool(getattr(tools, name), traits) for name, traits in TOOLS.items()],
+            tools=[
+                _tool(getattr(tools, name), traits, self._approval(name, traits) if name in approve else None)
+                for name, traits in offered.items()
+            ],
             log_level="WARNING",
         )
+        resources = Resources(directories)
+        for address, kind, find in (
+            ("cas://edit/{id}", "application/json", resources.edit),
+            ("cas://conversation/{id}", "application/json", resources.conversation),
+            ("cas://blob/{hash}", "application/octet-stream", resources.blob),
+        ):
+            words = inspect.getdoc(find)
+            self.resource(address, name=find.__name__, description=words, mime_type=kind)(_resource(find))
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -72,7 +103,7 @@ class EditServer(MCPServer):
         """Call a tool. What the SDK would tell in its own words, wrong arguments and crashes, is told as a failure."""
         if context is not None:
             self._session.client = _client(context)
-        traits = TOOLS.get(name)
+        traits = self._offered.get(name)
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
@@ -84,6 +115,20 @@ class EditServer(MCPServer):
             crash = Failure(Kind.INTERNAL, f"{name} failed for a reason that is a fault of the server; see its log")
             return _refused(crash, traits)
 
+    def _approval(self, name: str, traits: Traits) -> Callable[..., Coroutine[Any, Any, Approval | Elicit[Approval]]]:
+        """Return what asks the person whether a tool may be called."""
+
+        async def ask(context: Context[Any, Any]) -> Approval | Elicit[Approval]:
+            capabilities = context.client_capabilities
+            asks = capabilities.elicitation if capabilities is not None else None
+            if asks is None or (asks.form is None and asks.url is not None):
+                return Approval()  # the client can't ask; its own approval of tools holds
+            if name == "Undo" and self._session.last_change() is None:
+                return Approval()  # there is nothing that a person could decide
+            return Elicit(f"The agent wants to use {name}: {traits.title}. Shall it go ahead?", Approval)
+
+        return ask
+
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Serve the directories on the command line until standard input ends."""
@@ -94,19 +139,56 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("directories", nargs="*", metavar="DIR", help="a directory that tools may work in")
     parser.add_argument("--version", action="version", version=_version())
+    _add_choices(parser)
     _add_limits(parser)
     arguments = parser.parse_args(argv)
     given = arguments.directories
     if not given:
         parser.error("no directory to work in: name at least one, as in `editledger DIR`")
     try:
+        offered = chosen(arguments.tools, read_only=arguments.read_only)
+        approve = chosen(arguments.approve) if arguments.approve else {}
+    except KeyError as error:
+        parser.error(f"neither a tool nor a set of tools: {error.args[0]} (sets: {', '.join(SETS)})")
+    try:
         directories = Directories(given)
     except NotADirectoryError as error:
         parser.error(f"not a directory: {error}")
     try:
-        EditServer(directories, _limits(arguments)).run("stdio")
+        server = EditServer(
+            directories, _limits(arguments), offered=offered, require_read=arguments.require_read, approve=approve
+        )
+        server.run("stdio")
     finally:
         directories.close()
+
+
+def _add_choices(parser: argparse.ArgumentParser) -> None:
+    """Add what says which tools there are and what they ask for first."""
+    parser.add_argument(
+        "--tools",
+        type=_names,
+        default=[],
+        metavar="NAMES",
+        help=f"offer only these tools or sets of tools, separated by commas; the sets are {', '.join(SETS)}",
+    )
+    parser.add_argument("--read-only", action="store_true", help="offer only tools that change nothing")
+    parser.add_argument(
+        "--require-read",
+        action="store_true",
+        help="refuse every change of a file whose present version was not read in this session",
+    )
+    parser.add_argument(
+        "--approve",
+        type=_names,
+        default=["Undo"],
+        metavar="NAMES",
+        help="tools that ask the person first, where the client can ask; empty for none (default: Undo)",
+    )
+
+
+def _names(given: str) -> list[str]:
+    return [name.strip() for name in given.split(",") if name.strip()]
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
@@ -184,18 +266,40 @@ def _invalid_arguments(name: str, error: ValidationError) -> Failure:
     return Failure(Kind.INVALID_REQUEST, message, arguments=wrong)
 
 
+def _resource(find: Callable[..., str | bytes]) -> Callable[..., str | bytes]:
+    """Return a method of `Resources` as the SDK registers it."""
+
+    @functools.wraps(find)
+    def read(**arguments: str) -> str | bytes:
+        try:
+            return find(**arguments)
+        except Failure as failure:
+            kind = ResourceNotFoundError if failure.kind is Kind.FILE_NOT_FOUND else ResourceError
+            raise kind(str(failure)) from failure
+
+    return read
+
+
 # ---- tools
 
 
-def _tool(method: Callable[..., Answer[Any]], traits: Traits) -> Tool:
-    """Return a method of `Tools` as the SDK registers it."""
+def _tool(
+    method: Callable[..., Answer[Any]], traits: Traits, ask: Callable[..., Coroutine[Any, Any, object]] | None
+) -> Tool:
+    """Return a method of `Tools` as the SDK registers it. `ask`: what asks the person first; None: nothing does."""
 
     @functools.wraps(method)
     def run(**arguments: Any) -> CallToolResult:  # noqa: ANN401 - checked against the signature before
+        approval = arguments.pop(_APPROVAL, None)
+        if ask is not None and not (isinstance(approval, AcceptedElicitation) and approval.data.approve):
+            return _refused(Failure(Kind.NOT_APPROVED, "The person did not approve this; nothing was changed"), traits)
         try:
             return _answered(method(**arguments))
         except Failure as failure:
             return _refused(failure, traits)
+
+    if ask is not None:
+        _add_parameter(run, method, Annotated[ElicitationResult[Approval], Resolve(ask)])
 
     tool = Tool.from_function(
         run,
@@ -216,6 +320,14 @@ def _tool(method: Callable[..., Answer[Any]], traits: Traits) -> Tool:
     tool.parameters = _described(_flat(arguments.model_json_schema()), method)
     tool.fn_metadata.output_schema = _output_schema(method, traits)
     return tool
+
+
+def _add_parameter(run: Callable[..., object], method: Callable[..., object], hint: object) -> None:
+    """Give `run` the signature of `method` and a parameter for the person's approval, which no client can pass."""
+    signature = inspect.signature(method)
+    approval = inspect.Parameter(_APPROVAL, inspect.Parameter.KEYWORD_ONLY, annotation=hint)
+    vars(run)["__signature__"] = signature.replace(parameters=[*signature.parameters.values(), approval])
+    run.__annotations__ = {**run.__annotations__, _APPROVAL: hint}
 
 
 def _described(schema: dict[str, Any], method: Callable[..., object]) -> dict[str, Any]:

@@ -40,8 +40,10 @@ from mcptools.display import shown
 from mcptools.exact import AmbiguousString, Edited, EditsOverlap, MissingString, Replacement, apply_edits
 from mcptools.failures import Failure, Kind
 from mcptools.hashline import hashlines_around
+from mcptools.history import History
 from mcptools.reading import Reading
 from mcptools.recovery import Recovery
+from mcptools.searching import Searching
 from mcptools.toolset import (
     ConversationArgument,
     Limits,
@@ -95,7 +97,7 @@ class AnchorOp:
     content: str = field(default="", metadata={"description": "New lines, without tags"})
 
 
-class Tools(Reading, Recovery, Backups, Undoing):
+class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
     """The tools of one session over some directories. Its methods may run at once on several threads."""
 
     def create_directory(self, path: PathArgument) -> Answer[DirectoryMade]:
@@ -270,7 +272,7 @@ class Tools(Reading, Recovery, Backups, Undoing):
                 case AnchorMissing() as refusal:
                     raise refusals.anchor_missing(refusal, hashlines_around(lines, [refusal.anchor.line]))
                 case AnchorAmbiguous() as refusal:
-                    near = hashlines_around(lines, [refusal.anchor.line, *refusal.lines], margin=1)
+                    near = hashlines_around(lines, [refusal.anchor.line, *refusal.lines], before=1, after=1)
                     raise refusals.anchor_ambiguous(refusal, near)
                 case EndBeforeStart() as refusal:
                     raise refusals.end_before_start(refusal)
@@ -282,7 +284,7 @@ class Tools(Reading, Recovery, Backups, Undoing):
         edited = self._edited("edit_text_file", path, mcp_conversation_id, change, pinned=True)
         now = edited.made.content
         changed = [line for hunk in edited.hunks for line in range(hunk.new_start, hunk.new_end + 2)]
-        fresh = hashlines_around(split_lines(now), changed[:_MAX_SHOWN], margin=1)
+        fresh = hashlines_around(split_lines(now), changed[:_MAX_SHOWN], before=1, after=1)
         added = sum(hunk.new_count for hunk in edited.hunks)
         removed = sum(hunk.old_count for hunk in edited.hunks)
         moved = [MovedAnchor(operation_index=i, anchor=str(a), line=line) for i, a, line in edited.made.moved]

@@ -95,11 +95,15 @@ class Toolset:
 
     def _read(self, path: str) -> tuple[Files, Content]:
         """Return a file as it stands, for the model to see."""
-        with telling(path):
-            files = self._directories.files_of(path)
-            found = files.read(path, limit=self._limits.max_file_bytes)
+        files, found = self._look(path)
         self._session.saw((files.root, found.path), found.blob)
         return files, found
+
+    def _look(self, path: str) -> tuple[Files, Content]:
+        """Return a file as it stands; whether the model sees it is not yet said."""
+        with telling(path):
+            files = self._directories.files_of(path)
+            return files, files.read(path, limit=self._limits.max_file_bytes)
 
     @contextmanager
     def _changing(self, tool: str, path: str, conversation: str, *more_paths: str) -> Iterator[tuple[Workspace, Call]]:

@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 _HUNK_HEADER: Final = re.compile(r"@@ -\d{1,9}(,\d{1,9})? \+\d{1,9}(,\d{1,9})? @@.*", re.DOTALL)
+_GIT_HEADER: Final = re.compile(r"^diff --git ", re.MULTILINE)
 _NO_NEWLINE: Final = "\\ No newline at end of file"
 _NOT_LINES: Final = (
     "rename from ",
@@ -193,8 +194,10 @@ def parse_patches(patch: str) -> tuple[FilePatch, ...]:
         return ()
     if not patch.endswith("\n"):
         patch += "\n"
+    _check_only_lines_change(patch)
     try:
-        files = PatchSet(patch)
+        # Only the headers that every unified diff has say which file is meant; git's own line would overrule them.
+        files = PatchSet(_GIT_HEADER.sub("diff ", patch))
     except UnidiffParseError as error:
         raise _refusal(str(error), patch) from error
     _check_all_was_read(files, patch)
@@ -277,16 +280,15 @@ def _check_all_was_read(files: PatchSet, patch: str) -> None:
             in_hunks = False
         if in_hunks and text not in {"", _NO_NEWLINE}:
             raise InvalidPatch("a line beyond the counts in its hunk's @@ header", number)
-        _check_line(raw, lines[number], number)
+        if raw.startswith("--- ") and not lines[number].startswith("+++ "):
+            raise InvalidPatch("missing +++ header")
 
 
-def _check_line(raw: str, below: str, number: int) -> None:
-    """Refuse line `number`, which is in no hunk, if it is no header and no mere words."""
-    if raw.startswith("--- ") and not below.startswith("+++ "):
-        raise InvalidPatch("missing +++ header")
-    if raw.startswith(_NOT_LINES):
-        text = raw.removesuffix("\r")
-        raise InvalidPatch(f"only changes to lines can be applied, not {text!r}", number)
+def _check_only_lines_change(patch: str) -> None:
+    for number, raw in enumerate(patch.split("\n"), 1):
+        if raw.startswith(_NOT_LINES):
+            text = raw.removesuffix("\r")
+            raise InvalidPatch(f"only changes to lines can be applied, not {text!r}", number)
 
 
 def _hunk(parsed: ParsedHunk) -> PatchHunk:

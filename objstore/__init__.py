@@ -9,6 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from objstore.capture import Call as Call
+    from objstore.check import (
+        CheckReport as CheckReport,
+        Fault as Fault,
+        check_store as check_store,
+        repair_store as repair_store,
+    )
     from objstore.diff import (
         diff_lines as diff_lines,
     )
@@ -43,6 +49,7 @@ if TYPE_CHECKING:
         StoreLocked as StoreLocked,
         StoreRefuses as StoreRefuses,
         StoreUnknown as StoreUnknown,
+        Unacknowledged as Unacknowledged,
     )
     from objstore.files import FileFacts as FileFacts, Files as Files
     from objstore.hunks import (
@@ -55,6 +62,12 @@ if TYPE_CHECKING:
         BlobId as BlobId,
         RecordId as RecordId,
         blob_id as blob_id,
+    )
+    from objstore.inspection import (
+        BlamedLines as BlamedLines,
+        RecordView as RecordView,
+        SegmentView as SegmentView,
+        StoreStats as StoreStats,
     )
     from objstore.lines import (
         is_closed as is_closed,
@@ -75,7 +88,13 @@ if TYPE_CHECKING:
     from objstore.paths import (
         DirectoryEntry as DirectoryEntry,
     )
-    from objstore.records import Decision as Decision, Edit as Edit
+    from objstore.records import (
+        Decision as Decision,
+        Edit as Edit,
+        Record as Record,
+        Void as Void,
+    )
+    from objstore.remains import FoundRecord as FoundRecord
     from objstore.salvage import Salvage as Salvage, salvage_store as salvage_store
     from objstore.terms import (
         Action as Action,
@@ -108,6 +127,7 @@ if TYPE_CHECKING:
     )
 
 _HOMES: Final = {
+    "check": ("CheckReport", "Fault", "check_store", "repair_store"),
     "diff": ("diff_lines",),
     "errors": (
         "AmbiguousName",
@@ -139,6 +159,7 @@ _HOMES: Final = {
         "StoreError",
         "StoreLocked",
         "StoreRefuses",
+        "Unacknowledged",
         "StoreUnknown",
     ),
     "files": ("FileFacts", "Files"),
@@ -153,6 +174,7 @@ _HOMES: Final = {
         "RecordId",
         "blob_id",
     ),
+    "inspection": ("BlamedLines", "RecordView", "SegmentView", "StoreStats"),
     "lines": (
         "is_closed",
         "split_lines",
@@ -161,7 +183,10 @@ _HOMES: Final = {
     "records": (
         "Decision",
         "Edit",
+        "Record",
+        "Void",
     ),
+    "remains": ("FoundRecord",),
     "salvage": ("Salvage", "salvage_store"),
     "terms": (
         "Action",

@@ -126,7 +126,8 @@ class Recorder:
             added=_line_count(after) if before is None else sum(hunk.new_count for hunk in hunks),
             removed=_line_count(before) if after is None else sum(hunk.old_count for hunk in hunks),
             origin=change.origin,
-            status=Status.ACCEPTED if change.origin is Origin.EXTERNAL else Status.PENDING,
+            # What a person did needs no review.
+            status=Status.PENDING if change.origin is Origin.AGENT else Status.ACCEPTED,
             tool=tool,
             notes=notes,
         )
@@ -163,6 +164,7 @@ class Call:
     def __init__(self, journal: Journal, batch: Batch, info: CallInfo) -> None:
         """Begin, with the writer lock held."""
         self._journal = journal
+        self._committed = False
         self._batch = batch
         self._info = info
         self._files: dict[bytes, _File] = {}
@@ -281,7 +283,10 @@ class Call:
     # ---- the end
 
     def commit(self) -> CallOutcome:
-        """Record the call and carry it out. Raises what Journal.commit raises."""
+        """Record the call and carry it out: once. Raises what Journal.commit raises."""
+        if self._committed:
+            raise RuntimeError("a call is committed once")
+        self._committed = True
         given = self._info.conversation
         conversation = given or new_conversation()
         call = self._journal.store.next_call(conversation)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
-from objstore.weave import BASE
+from objstore.weave import BASE, UnitIndex
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from objstore.weave import UnitIndex, Weave, WeaveConflict
+    from objstore.weave import Weave, WeaveConflict
 
 __all__ = ["Cascade", "cascade"]
 
@@ -37,9 +38,11 @@ def cascade(weave: Weave, changes: Mapping[UnitIndex, bool]) -> Cascade:
     missing: set[UnitIndex] = set()
     blocked: tuple[WeaveConflict, ...] = ()
     weave.flip(changes)
-    while failing := weave.failing():
-        going = failing.keys() - kept
-        if not going:
+    suspects = [-unit for unit in weave.failing()]  # a heap; it may hold units that no longer fail
+    heapify(suspects)
+    while True:
+        latest = _latest_failing(weave, suspects, kept)
+        if latest is None and (failing := weave.failing()):
             needed = {unit for needs in failing.values() for unit in needs} - changed.keys() - kept - {BASE}
             dead = {unit for unit in needed if not weave.is_live(unit)}
             if dead or not needed:
@@ -51,14 +54,28 @@ def cascade(weave: Weave, changes: Mapping[UnitIndex, bool]) -> Cascade:
                 changed |= dict.fromkeys(dead, False)
                 missing |= dead
                 kept |= dead
-                weave.flip(dict.fromkeys(dead, True))
+                _flip(weave, dict.fromkeys(dead, True), suspects)
                 continue
-            going = needed
-        latest = max(going)
+            latest = max(needed)
+        if latest is None:
+            break
         changed.setdefault(latest, True)
         rejected.append(latest)
-        weave.flip({latest: False})
+        _flip(weave, {latest: False}, suspects)
     if blocked:
         weave.flip(changed)
         return Cascade(rejected=(), accept_first=tuple(sorted(missing)), blocked=blocked)
     return Cascade(rejected=tuple(rejected), accept_first=(), blocked=())
+
+
+def _flip(weave: Weave, changes: Mapping[UnitIndex, bool], suspects: list[int]) -> None:
+    for unit in weave.flip(changes):
+        heappush(suspects, -unit)
+
+
+def _latest_failing(weave: Weave, suspects: list[int], kept: set[UnitIndex]) -> UnitIndex | None:
+    while suspects:
+        unit = UnitIndex(-heappop(suspects))
+        if unit not in kept and weave.is_failing(unit):
+            return unit
+    return None

@@ -1,11 +1,11 @@
 """Decisions as requests and as history: what is asked becomes a plan, and the plan a record and a change on disk."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
 from objstore.batch import Batch
-from objstore.errors import NoSuchName
+from objstore.errors import NoSuchName, PermissionRefused
 from objstore.history import decisions, edit
 from objstore.ids import BlobId
 from objstore.journal import Journal
@@ -125,12 +125,15 @@ def _outcome(journal: Journal, request: Request, batch: Batch) -> DecisionOutcom
 
 @contextmanager
 def _session(journal: Journal, *, dry_run: bool) -> Iterator[Batch]:
-    if dry_run:
-        with journal.reading() as store:
-            yield Batch(store)
-    else:
-        with journal.writing() as batch:
-            yield batch
+    with ExitStack() as stack:
+        try:
+            # A dry run takes the lock too: what a writer is about to change would look changed by a stranger.
+            batch = stack.enter_context(journal.writing())
+        except PermissionRefused:
+            if not dry_run:
+                raise
+            batch = Batch(stack.enter_context(journal.reading()))
+        yield batch
 
 
 def _changes_anything(journal: Journal, verdicts: Mapping[Unit, Status]) -> bool:

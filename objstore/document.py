@@ -220,6 +220,13 @@ class Document:
             content=self._weave.text(),
         )
 
+    def blame(self) -> list[tuple[Unit | None, int]]:
+        """Return which hunk put in the lines of the text: (hunk, number of consecutive lines), from the top.
+
+        None stands for lines that were there before the first edit.
+        """
+        return [(self._unit(index) if index else None, lines) for index, lines in self._weave.blame()]
+
     def path_writer(self) -> Unit | None:
         """Return the unit that put the file where it stands (None: it stood there from the beginning)."""
         return self._paths.read(self._is_live)[1]

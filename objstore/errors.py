@@ -33,6 +33,7 @@ __all__ = [
     "StoreLocked",
     "StoreRefuses",
     "StoreUnknown",
+    "Unacknowledged",
 ]
 
 
@@ -267,6 +268,14 @@ class DiskFailed(StoreError):
         self.path = path
         self.reason = reason
         super().__init__(f"{reason}: {path}")
+
+
+class Unacknowledged(StoreError):
+    """A write failed so late that only opening the store again tells whether it holds."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"Whether the change holds shows when the store is opened again: {reason}")
 
 
 class DiskFull(DiskFailed):

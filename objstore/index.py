@@ -7,7 +7,7 @@ it remembers is not what the log holds, it starts anew. Nothing here is ever the
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -20,7 +20,7 @@ from objstore.terms import DocumentId, FileState, Seq, Status
 if TYPE_CHECKING:
     from objstore.records import Record
 
-__all__ = ["STATUS_LETTERS", "BlobPlace", "Chained", "EditRow", "Index", "Tip", "index_errors"]
+__all__ = ["COMPARED", "STATUS_LETTERS", "BlobPlace", "Chained", "EditRow", "Index", "Tip", "index_errors"]
 
 _SCHEMA_VERSION: Final = 2
 _BUSY_SECONDS: Final = 10
@@ -31,6 +31,9 @@ _BROKEN: Final = frozenset(
     {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH}
 )
 """What SQLite says of a file that is no index of ours: it is made anew."""
+
+_UNWRITABLE: Final = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN})
+"""What SQLite says of a file or folder that it may not write: then the index is kept in memory."""
 
 STATUS_LETTERS: Final = {Status.PENDING: "p", Status.ACCEPTED: "a", Status.REJECTED: "r"}
 _STATUSES: Final = {letter: status for status, letter in STATUS_LETTERS.items()}
@@ -62,6 +65,18 @@ CREATE TABLE seen (
     path BLOB PRIMARY KEY, inode INTEGER, size INTEGER, mtime INTEGER, ctime INTEGER, blob BLOB
 ) WITHOUT ROWID;
 """
+
+COMPARED: Final = {
+    "position": "SELECT * FROM position",
+    "blobs": "SELECT id, segment, offset, size, depth, refs FROM blobs ORDER BY id",
+    "edits": "SELECT * FROM edits ORDER BY seq",
+    "paths": "SELECT * FROM paths ORDER BY path, document",
+    "documents": "SELECT * FROM documents ORDER BY id",
+    "folders": "SELECT * FROM folders ORDER BY path",
+    "decisions": "SELECT * FROM decisions ORDER BY number",
+    "decided": "SELECT * FROM decided ORDER BY document, number",
+}
+"""What the log determines of each table: to be equal in any two indexes of one log."""
 
 Row: TypeAlias = tuple[int | str | bytes | None, ...]
 
@@ -113,12 +128,24 @@ class Index:
         self.last_record: RecordId | None = None
         self._last_place = Place(0, 0)
         self._db = self._opened()
+        self._inode = self._inode_now()
 
     def close(self) -> None:
         """Close the database."""
         self._db.close()
 
     # ---- following the log
+
+    @property
+    def is_there(self) -> bool:
+        """Return whether the database is still the file of its name: it may be deleted at any moment."""
+        return self._inode_now() == self._inode
+
+    def _inode_now(self) -> int:
+        try:
+            return os.stat(self._path).st_ino
+        except OSError:
+            return 0  # a store that may only be read may have none
 
     def catch_up(self) -> None:
         """Read what has been appended to the log since. Raises StoreDamaged."""
@@ -154,6 +181,10 @@ class Index:
         self._load_position()
         self.catch_up()
 
+    def rows(self, table: str) -> Iterator[Row]:
+        """Yield what a table of COMPARED holds, in order, to be compared with another index of the same log."""
+        yield from self._db.execute(COMPARED[table])
+
     # ---- asking: blobs
 
     def blob_place(self, blob: BlobId) -> BlobPlace | None:
@@ -173,6 +204,10 @@ class Index:
     def refs(self, blob: BlobId) -> int:
         """Return how often records name the blob."""
         return self._number("SELECT refs FROM blobs WHERE id = ?", blob)
+
+    def all_refs(self) -> Iterator[tuple[bytes, int]]:
+        """Yield every blob with how often records name it."""
+        yield from self._db.execute("SELECT id, refs FROM blobs")
 
     def sha256(self, blob: BlobId) -> bytes | None:
         """Return the blob's SHA-256 if it was worked out before."""
@@ -339,6 +374,8 @@ class Index:
         try:
             return self._connect_and_follow()
         except sqlite3.DatabaseError as error:
+            if error.sqlite_errorcode & _PRIMARY in _UNWRITABLE:
+                return self._followed(self._copy_in_memory())
             if error.sqlite_errorcode & _PRIMARY not in _BROKEN:
                 raise
         for suffix in ("", "-wal", "-shm"):
@@ -347,7 +384,25 @@ class Index:
         return self._connect_and_follow()
 
     def _connect_and_follow(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        return self._followed(
+            sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        )
+
+    def _copy_in_memory(self) -> sqlite3.Connection:
+        """Return a copy of what the file holds, as far as it can be read, for a store that may only be read."""
+        from urllib.parse import quote
+
+        db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        # Nobody can write beside it either, so the file is taken as it stands; what is newer is in the log.
+        address = f"file:{quote(self._path)}?mode=ro&immutable=1"
+        with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(address, uri=True)) as kept:
+            kept.backup(db)
+            db.execute("SELECT count(*) FROM position").fetchone()
+            return db
+        db.close()
+        return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+
+    def _followed(self, db: sqlite3.Connection) -> sqlite3.Connection:
         try:
             db.execute("PRAGMA journal_mode = WAL")
             # A power cut may then lose the newest rows, never mix them up; they are read from the log again.

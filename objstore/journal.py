@@ -8,13 +8,22 @@ a power cut it may be old, and then the newest groups are looked at again, which
 from __future__ import annotations
 
 import os
+import re
 import threading
 from contextlib import contextmanager, suppress
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from objstore.disk import Disk, boot_id
-from objstore.errors import CallAborted, NotAWorkspace, PathError, StoreDamaged
+from objstore.errors import (
+    CallAborted,
+    DiskFailed,
+    NotAWorkspace,
+    PathError,
+    PermissionRefused,
+    StoreDamaged,
+    Unacknowledged,
+)
 from objstore.files import Files
 from objstore.index import index_errors
 from objstore.paths import STORE_NAME, Tree, is_store
@@ -32,6 +41,8 @@ if TYPE_CHECKING:
 __all__ = ["Journal", "acknowledged", "create_workspace", "find_root", "forget_followed"]
 
 _MARK: Final = Struct("<QQ16s")
+_MAKING: Final = re.compile(re.escape(STORE_NAME) + r"\.[0-9a-f]{16}")
+"""Name of a folder in which a store is being made."""
 
 
 def create_workspace(root: str, disk: Disk) -> None:
@@ -39,23 +50,32 @@ def create_workspace(root: str, disk: Disk) -> None:
     final = os.path.join(root, STORE_NAME)
     if os.path.isdir(final):
         return
-    making = os.path.join(root, f"{STORE_NAME}.{os.getpid()}")
-    os.mkdir(making, 0o700)
-    os.mkdir(os.path.join(making, "tmp"), 0o700)
-    disk.create(os.path.join(making, ".gitignore"), b"*\n")
-    disk.create(os.path.join(making, "lock"), b"")
-    create_store(making, disk)
+    making = os.path.join(root, f"{STORE_NAME}.{os.urandom(8).hex()}")
     try:
+        os.mkdir(making, 0o700)
+        os.mkdir(os.path.join(making, "tmp"), 0o700)
+        disk.create(os.path.join(making, ".gitignore"), b"*\n")
+        disk.create(os.path.join(making, "lock"), b"")
+        create_store(making, disk)
         os.rename(making, final)
     except OSError:
         if not os.path.isdir(final):
             raise
-        # Another process was faster; its store is as good.
-        for folder, _, names in os.walk(making, topdown=False):
-            for name in names:
-                os.unlink(os.path.join(folder, name))
-            os.rmdir(folder)
+        # Another process was faster, and has cleared this one's away; its store is as good.
+    for name in os.listdir(root):
+        if _MAKING.fullmatch(name):
+            _remove_folder(os.path.join(root, name))
     disk.sync_directory(root)
+
+
+def _remove_folder(path: str) -> None:
+    """Remove what a process left that died while it made a store."""
+    for folder, _, names in os.walk(path, topdown=False):
+        for name in names:
+            with suppress(FileNotFoundError):
+                os.unlink(os.path.join(folder, name))
+        with suppress(FileNotFoundError):
+            os.rmdir(folder)
 
 
 class Journal:
@@ -141,9 +161,25 @@ class Journal:
             try:
                 transition.run()
             except CallAborted as error:
-                self._void(group, str(error))
+                try:
+                    self._void(group, str(error))
+                except DiskFailed as failure:
+                    # Without the void the group holds, and the next writer carries it out after all.
+                    raise Unacknowledged(str(error)) from failure
                 raise
         self._write_mark(self.store.end)
+
+    def make_anew(self, *, index: bool, mark: bool) -> None:
+        """Make anew what is derived: the index from the log; the mark, as if files had followed the log to its end.
+
+        Raises StoreLocked, StoreDamaged.
+        """
+        with self.mutex, self._locked(), index_errors(self._folder):
+            if index:
+                self.store.index.rebuild()
+            self.store.catch_up()
+            if mark:
+                self._write_mark(self.store.end)
 
     # ---- inside
 
@@ -193,11 +229,15 @@ class Journal:
         """Finish what a writer that died had recorded but not carried out."""
         marked, boot = self._read_mark()
         end = self.store.end
-        if marked == end and boot == self._boot:
+        is_settled = marked == end and boot == self._boot
+        if self._settled and is_settled:
+            return
+        self._clear_scratch()  # of what writers left that died before they came to the log
+        self._settled = True
+        if is_settled:
             return
         from objstore.recovery import due_steps
 
-        self._clear_scratch()
         for steps in due_steps(self.tree, self.store, marked if boot == self._boot else None):
             # A path that can't be finished stays as it is, and shows as a change from outside.
             with self._transition(steps, self.store.blob) as transition, suppress(PathError, CallAborted):
@@ -230,7 +270,9 @@ class Journal:
         return Place(segment, offset), boot
 
     def _write_mark(self, end: Place) -> None:
-        self.disk.overwrite(self._mark_fd(), _MARK.pack(end.segment, end.offset, self._boot), 0, "applied")
+        # A mark that can't be written is an old mark: then the newest files are looked at once more.
+        with suppress(DiskFailed, PermissionRefused):
+            self.disk.overwrite(self._mark_fd(), _MARK.pack(end.segment, end.offset, self._boot), 0, "applied")
 
 
 def acknowledged(folder: str) -> Place | None:

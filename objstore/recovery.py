@@ -7,14 +7,16 @@ nothing, and times are asked besides: what was changed later than its record is 
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from objstore.batch import now
 from objstore.errors import CasError, StoreDamaged
 from objstore.frames import FrameKind
+from objstore.lines import shared_head
 from objstore.ondisk import disk_state
-from objstore.paths import Tree
+from objstore.paths import Found, Tree
 from objstore.records import Decision, Edit, Record, Void, decode_record
 from objstore.segments import Group, Place
 from objstore.store import Store
@@ -31,14 +33,23 @@ _POWER_CUT_RECORDS: Final = 10_000
 
 
 def due_steps(tree: Tree, store: Store, marked: Place | None) -> Iterator[list[Step]]:
-    """Yield what is still to be done, group by group, the oldest first.
+    """Yield what is still to be done, group by group, the oldest first. Each step starts from what stands there now.
 
     `marked`: how far files have followed the log; None: nobody can tell, the machine has stopped since.
     """
     groups = None if marked is None else _since_mark(store, marked)
-    for steps, time in _since_power_cut(store) if groups is None else groups:
-        since = time if groups is None else None
-        yield [step for step in steps if _is_due(tree, step, since)]
+    after_power_cut = groups is None
+    suspects = _Suspects(_since_power_cut(store) if groups is None else groups)
+    for steps, time in suspects.newest():
+        judge = _Judge(tree, store, suspects.earlier if after_power_cut else {}, time if after_power_cut else None)
+        judged = [(step, judge.verdict(step)) for step in steps]
+        # The old name of a move goes only if the new one is there, or will be.
+        holds = all(verdict is not _OTHER for step, verdict in judged if step.after is not None)
+        yield [
+            replace(step, before=verdict.found)
+            for step, verdict in judged
+            if verdict.is_due and (holds or step.after is not None)
+        ]
 
 
 def void_of(group: Group, reason: str) -> Void:
@@ -49,8 +60,8 @@ def void_of(group: Group, reason: str) -> Void:
     return Void(time=now(), edits=edits, decision=decision, reason=reason)
 
 
-def _since_mark(store: Store, marked: Place) -> list[tuple[list[Step], int]] | None:
-    """Return the steps and the time of each group whose files may not have followed, oldest first.
+def _since_mark(store: Store, marked: Place) -> list[list[Record]] | None:
+    """Return the records of each group whose files may not have followed, oldest first.
 
     None: the mark is not the end of a group, so it tells nothing.
     """
@@ -60,7 +71,7 @@ def _since_mark(store: Store, marked: Place) -> list[tuple[list[Step], int]] | N
         return None
     void_edits = {seq for records in groups for record in records if isinstance(record, Void) for seq in record.edits}
     void_decisions = {record.decision for records in groups for record in records if isinstance(record, Void)}
-    valid = [
+    return [
         [
             record
             for record in records
@@ -69,10 +80,9 @@ def _since_mark(store: Store, marked: Place) -> list[tuple[list[Step], int]] | N
         ]
         for records in groups
     ]
-    return _newest_of_each_path(valid)
 
 
-def _since_power_cut(store: Store) -> list[tuple[list[Step], int]]:
+def _since_power_cut(store: Store) -> list[list[Record]]:
     """Return the same for what may have been in memory only when the machine stopped."""
     recent: list[list[Record]] = []
     for place in store.index.newest_places(_POWER_CUT_RECORDS):
@@ -80,24 +90,71 @@ def _since_power_cut(store: Store) -> list[tuple[list[Step], int]]:
         if recent and record.time < recent[0][0].time - _POWER_CUT_WINDOW:
             break
         recent.append([record])
-    return _newest_of_each_path(recent[::-1])
+    return recent[::-1]
 
 
-def _is_due(tree: Tree, step: Step, since: int | None) -> bool:
-    """Return whether the path is still as it was before the step (`since`: the step's time, after a power cut)."""
-    try:
-        found = disk_state(tree, step.path)
-    except CasError:
-        return False
-    if found is None:
-        return step.before is None and (since is None or _folder_time(tree, step.path) <= since)
-    state, file = found
-    if since is None:
-        return state == step.before
-    # After a power cut, a name may be older than its file's bytes, or newer than any of them: then it is empty.
-    if step.after is not None and not file.content and state.blob != step.after.blob:
-        return True
-    return state == step.before and file.stat.st_mtime_ns // 1000 <= since
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Verdict:
+    """Whether a step is still to be done, and from which state."""
+
+    is_due: bool
+    found: FileState | None = None  # what stands there; None: nothing
+
+
+_DONE: Final = _Verdict(is_due=False)
+_OTHER: Final = _Verdict(is_due=False)  # neither as before nor as after: somebody else's
+
+
+class _Judge:
+    """Looks at what stands at a step's path, and says whether the step is still to be done."""
+
+    def __init__(
+        self, tree: Tree, store: Store, earlier: Mapping[bytes, Collection[FileState]], since: int | None
+    ) -> None:
+        self._tree = tree
+        self._store = store
+        self._earlier = earlier  # states that a path has had lately, before the step
+        self._since = since  # the step's time, after a power cut; None: the machine has run on
+
+    def verdict(self, step: Step) -> _Verdict:
+        try:
+            found = disk_state(self._tree, step.path)
+        except CasError:
+            return _OTHER
+        if found is None:
+            return self._verdict_of_nothing(step)
+        state, file = found
+        if state == step.after:
+            return _DONE
+        is_due = self._is_older(step, state, file) or self._is_unfinished(step, file)
+        return _Verdict(is_due=True, found=state) if is_due else _OTHER
+
+    def _verdict_of_nothing(self, step: Step) -> _Verdict:
+        if step.after is None:
+            return _DONE
+        untouched = self._since is None or _folder_time(self._tree, step.path) <= self._since
+        return _Verdict(is_due=True) if step.before is None and untouched else _OTHER
+
+    def _is_older(self, step: Step, state: FileState, file: Found) -> bool:
+        """Return whether the file is one that stood there before the step."""
+        if self._since is None:
+            return state == step.before
+        # After a power cut it may be older than that; what somebody put back later has a later time.
+        is_recorded = state == step.before or state in self._earlier.get(step.path, ())
+        return is_recorded and file.stat.st_mtime_ns // 1000 <= self._since
+
+    def _is_unfinished(self, step: Step, file: Found) -> bool:
+        """Return whether the file holds a part of what it should, and of nothing else than what it did."""
+        if step.after is None:
+            return False
+        wanted, content = self._store.blob(step.after.blob), file.content
+        if self._since is not None and len(content) <= len(wanted) and wanted.startswith(content.rstrip(b"\0")):
+            return True  # its name reached the disk, and not all of its bytes
+        if file.stat.st_nlink == 1 or step.before is None:
+            return False
+        # A file with several names is written in place: first the new bytes, then what is left of the old ones.
+        written = shared_head(content, wanted)
+        return content[written:] == self._store.blob(step.before.blob)[written:]
 
 
 def _folder_time(tree: Tree, path: bytes) -> int:
@@ -144,11 +201,23 @@ def _note_decision(decision: Decision, note: Callable[[bytes, FileState | None, 
         note(path, before.get(path), after.get(path))
 
 
-def _newest_of_each_path(groups: list[list[Record]]) -> list[tuple[list[Step], int]]:
-    """Return each group's steps and time, without those on paths that a later group changed again."""
-    found = [(_steps_of(records), max(record.time for record in records)) for records in groups if records]
-    newest = {step.path: i for i, (steps, _) in enumerate(found) for step in steps}
-    return [([step for step in steps if newest[step.path] == i], time) for i, (steps, time) in enumerate(found)]
+class _Suspects:
+    """Groups whose files may not have followed the log, the oldest first."""
+
+    def __init__(self, groups: Iterable[Sequence[Record]]) -> None:
+        self._groups = [(_steps_of(records), max(record.time for record in records)) for records in groups if records]
+        self.earlier: dict[bytes, set[FileState]] = {}  # by path: what stood there before the newest of its steps
+        for steps, _ in self._groups:
+            for step in steps:
+                if step.before is not None:
+                    self.earlier.setdefault(step.path, set()).add(step.before)
+
+    def newest(self) -> list[tuple[list[Step], int]]:
+        """Return each group's steps and time, without those on paths that a later group changed again."""
+        newest = {step.path: i for i, (steps, _) in enumerate(self._groups) for step in steps}
+        return [
+            ([step for step in steps if newest[step.path] == i], time) for i, (steps, time) in enumerate(self._groups)
+        ]
 
 
 def _records(group: Group) -> Iterator[Record]:

@@ -43,9 +43,12 @@ class _Position(NamedTuple):
     decision: RecordId | None  # None: there is no decision
 
 
-def load_document(journal: Journal, document: DocumentId) -> Document:
-    """Return the document, replayed from the journal and checked against its tip. Raises HistoryBroken."""
-    kept = _taken_up(journal, document)
+def load_document(journal: Journal, document: DocumentId, *, anew: bool = False) -> Document:
+    """Return the document, replayed from the journal and checked against its tip. Raises HistoryBroken.
+
+    `anew`: from its first edit on, whatever is kept.
+    """
+    kept = None if anew else _taken_up(journal, document)
     if kept is not None:
         # A kept state that doesn't fit is no fault of the history.
         with suppress(HistoryBroken):
@@ -150,11 +153,15 @@ def _opened(folder: str) -> Iterator[int]:
 
 @contextmanager
 def _without_collecting() -> Iterator[None]:
-    """Keep the garbage collector from looking through tens of thousands of new objects again and again."""
+    """Keep the garbage collector from looking through tens of thousands of new objects, all of them in use."""
     was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        if was_on and not gc.get_freeze_count():
+            # There and back, everything counts as old: otherwise the next object made would start a collection.
+            gc.freeze()
+            gc.unfreeze()
         if was_on:
             gc.enable()

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from objstore.disk import Disk
-from objstore.errors import CasError, NotAWorkspace, StoreDamaged, StoreRefuses
+from objstore.errors import CasError, DiskFailed, NotAWorkspace, StoreDamaged, StoreRefuses, Unacknowledged
 from objstore.frames import (
     FRAME_HEADER_SIZE,
     SEGMENT_HEADER_SIZE,
@@ -163,22 +163,30 @@ class Log:
     def append(self, end: Place, payloads: Sequence[tuple[FrameKind, bytes]]) -> Group:
         """Append one group behind `end`, durably, and return its frames with their places.
 
-        After any failure the log takes no more until it is opened again, because what the disk holds is unknown.
-        Raises StoreRefuses, DiskFull, DiskFailed.
+        Raises StoreRefuses, and DiskFull or DiskFailed with nothing changed. After a failed sync what the disk holds is
+        unknown: Unacknowledged says so, and the log takes no more until it is opened again.
         """
         self._writable()
         if end.offset >= ROTATE_AT or self.exists(end.segment + 1):
             end = self._rotate(end.segment)
+        last = len(payloads) - 1
+        encoded = [
+            encode_frame(self.key, kind, payload, begins=i == 0, commits=i == last)
+            for i, (kind, payload) in enumerate(payloads)
+        ]
+        fd = self._append_fd(end.segment)
+        name = self._path(end.segment)
         with self._breaking():
-            last = len(payloads) - 1
-            encoded = [
-                encode_frame(self.key, kind, payload, begins=i == 0, commits=i == last)
-                for i, (kind, payload) in enumerate(payloads)
-            ]
-            fd = self._append_fd(end.segment)
-            name = self._path(end.segment)
-            self._disk.append(fd, b"".join(encoded), name)
-            self._disk.sync(fd, name)
+            try:
+                self._disk.append(fd, b"".join(encoded), name)
+            except DiskFailed as error:
+                self._disk.truncate(fd, end.offset, name)
+                failure: DiskFailed | None = error
+            else:
+                failure = None
+                self._sync(fd, name)
+        if failure is not None:
+            raise failure
         frames: list[Frame] = []
         offset = end.offset
         for (kind, payload), frame in zip(payloads, encoded, strict=True):
@@ -257,6 +265,12 @@ class Log:
     def _writable(self) -> None:
         if self._broken is not None:
             raise StoreRefuses(self._broken)
+
+    def _sync(self, fd: int, name: str) -> None:
+        try:
+            self._disk.sync(fd, name)
+        except DiskFailed as error:
+            raise Unacknowledged(str(error)) from error
 
     @contextmanager
     def _breaking(self) -> Iterator[None]:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from objstore.errors import CasError
+from objstore.errors import CasError, PathError
 from objstore.external import found_changes
 from objstore.index import Tip
 from objstore.journal import Journal
@@ -26,7 +26,7 @@ _GRACE_NS: Final = 2_000_000_000
 
 def report(journal: Journal) -> StatusReport:
     """Return the workspace at a glance."""
-    external = external_changes(journal)
+    external, unreadable = _looked(journal)
     index = journal.store.index
     counts = index.counts()
     return StatusReport(
@@ -47,36 +47,49 @@ def report(journal: Journal) -> StatusReport:
             for conversation, path, seqs, added, removed in index.pending_groups()
         ),
         external=external,
+        unreadable=unreadable,
         store_bytes=journal.store.log.total_bytes(),
         blobs=index.blob_count(),
     )
 
 
 def external_changes(journal: Journal) -> tuple[ExternalChange, ...]:
-    """Return every recorded file that is not what the journal says. Only files whose times changed are read.
+    """Return every recorded file that is not what the journal says; those that can't be read are left out."""
+    return _looked(journal)[0]
 
-    No lock is taken, so a writer may be between the log and its files, and those would look as if a stranger had
-    changed them. What is found counts if the files had followed the log before the look, and the log was the same
-    after it; otherwise the look is taken again, for as long as writers may be expected to need.
+
+def _looked(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
+    """Return the files that are not what the journal says, and those that can't be read.
+
+    Only files whose times changed are read. No lock is taken, so a writer may be between the log and its files, and
+    those would look as if a stranger had changed them. What is found counts if the files had followed the log before
+    the look, and the log was the same after it; otherwise the look is taken again, for as long as writers may need.
     """
     for _ in range(_LOOKS):
         had_followed, end = not journal.unfinished(), journal.store.end
         found = _look(journal)
         journal.store.catch_up()
-        if not found or (had_followed and journal.store.end == end):
+        if not found[0] or (had_followed and journal.store.end == end):
             return found
         time.sleep(_PAUSE_SECONDS)
     return _look(journal)
 
 
-def _look(journal: Journal) -> tuple[ExternalChange, ...]:
+def _look(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
     tips = journal.store.index.tips()
     existing = {tip.path for tip in tips if tip.state is not None}
     # What was deleted matters only where nothing else has the path since, and something stands there again.
     gone = {tip.path: tip for tip in tips if tip.state is None and tip.path not in existing}
     suspects = list(_changed(journal, [tip for tip in tips if tip.state is not None]))
     suspects += [tip for tip in gone.values() if _stands(journal, tip.path)]
-    return found_changes(journal, suspects)
+    found: list[ExternalChange] = []
+    unreadable: list[str] = []
+    for tip in suspects:
+        try:
+            found += found_changes(journal, [tip])
+        except PathError as error:
+            unreadable.append(f"{os.fsdecode(tip.path)}: {error}")
+    return tuple(found), tuple(unreadable)
 
 
 def _stands(journal: Journal, path: bytes) -> bool:

@@ -51,7 +51,8 @@ class Store:
         self.log: Final = Log(os.path.join(folder, _LOG), disk)
         self._ahead = Ahead()
         try:
-            self._index: Final = Index(os.path.join(folder, _INDEX), self.log)
+            self._index_path: Final = os.path.join(folder, _INDEX)
+            self._index = Index(self._index_path, self.log)
         except BaseException:
             self.log.close()
             raise
@@ -84,6 +85,10 @@ class Store:
 
     def catch_up(self) -> None:
         """Read what other processes have appended. Raises StoreDamaged."""
+        if not self._index.is_there:
+            self._ahead = Ahead()  # all of it is in the log
+            self._index.close()
+            self._index = Index(self._index_path, self.log)
         if not self.log.ends_at(self.end):
             self.index.catch_up()
 

@@ -28,6 +28,7 @@ from objstore.errors import (
     PathIsSymlink,
     PathNotRegular,
     PermissionRefused,
+    Unacknowledged,
 )
 from objstore.ids import BlobId, blob_id
 from objstore.ondisk import disk_state
@@ -113,7 +114,7 @@ class Transition:
     def run(self) -> None:
         """Change the files, read each back, and compare. On failure everything is as before, and CallAborted says why.
 
-        Raises DiskFailed when not even that was possible; then the next writer finishes the transition.
+        Raises Unacknowledged when not even that was possible; then the next writer finishes the transition.
         """
         done: list[Step] = []
         try:
@@ -286,8 +287,8 @@ class Transition:
                 like = None if found is None else found[1].stat
                 name = self._disk.stage(spot.folder, self._blob(step.before.blob), like, step.before.mode, spot.path)
                 self._disk.replace(spot.folder, name, spot.folder, spot.name)
-            except (PathError, FileNotFoundError) as error:
-                raise DiskFailed(spot.path, f"{cause}; and it could not be taken back ({error})") from error
+            except (PathError, DiskFailed, FileNotFoundError) as error:
+                raise Unacknowledged(f"{cause}; and {spot.path} could not be taken back ({error})") from error
 
 
 def _check_kind(found: os.stat_result, path: str) -> None:

@@ -112,6 +112,7 @@ class StatusReport:
     conversations: int
     groups: tuple[PendingGroup, ...]  # pending edits by conversation and file, in order of their first edit
     external: tuple[ExternalChange, ...]
+    unreadable: tuple[str, ...]  # recorded files that can't be looked at, each with the reason
     store_bytes: int  # of all segments
     blobs: int
 

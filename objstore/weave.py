@@ -158,8 +158,12 @@ class Weave:
         self.flip(changes)
         return self.conflicts()
 
-    def flip(self, changes: Mapping[UnitIndex, bool]) -> None:
-        """Make units live or dead without a word about conflicts. Raises ValueError for the base."""
+    def flip(self, changes: Mapping[UnitIndex, bool]) -> list[UnitIndex]:
+        """Make units live or dead; return those that this has left or brought in conflict.
+
+        Units that were in conflict before and that this could not help are not among them. Raises ValueError for the
+        base.
+        """
         if not changes.get(BASE, True):
             raise ValueError("the text before the first edit can't be rejected")
         units = {self._unit(index): live for index, live in changes.items()}
@@ -172,6 +176,11 @@ class Weave:
         self._recheck(concerned)
         if flipped:
             self._rendered = False
+        return [unit.index for unit in concerned if unit in self._findings]
+
+    def is_failing(self, unit: UnitIndex) -> bool:
+        """Return whether `unit` is in conflict."""
+        return self._unit(unit) in self._findings
 
     def failing(self) -> dict[UnitIndex, set[UnitIndex]]:
         """Return the units in conflict, each with those it needs live (where dead) or dead (where live)."""

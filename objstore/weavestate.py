@@ -6,6 +6,7 @@ put in and took out follows from the runs, and which insertions stand at a run f
 
 from __future__ import annotations
 
+from itertools import accumulate
 from struct import calcsize, pack, unpack
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -71,10 +72,12 @@ def state_of(order: RunOrder, units: Sequence[Unit]) -> WeaveState:
         shadowed=[[unit.index, *_indexes(unit.shadowed)] for unit in units if unit.shadowed],
         readers=[[unit.index, *_indexes(unit.readers)] for unit in units if unit.readers],
         moved=[
-            [unit.index, author.index, *_indexes(targets)] for unit in units for author, targets in unit.moved.items()
+            [unit.index, author.index, *sorted(_indexes(targets))]
+            for unit in units
+            for author, targets in unit.moved.items()
         ],
         blocks=_packed(len(block) for block, _ in blocks),
-        watchers=[[number, *_indexes(watchers)] for number, (_, watchers) in enumerate(blocks) if watchers],
+        watchers=[[number, *sorted(_indexes(watchers))] for number, (_, watchers) in enumerate(blocks) if watchers],
         inserters=_packed(run.inserter.index for run in runs),
         starts=_packed(run.start for run in runs),
         lines=_packed(run.lines for run in runs),
@@ -137,18 +140,17 @@ def _relate(state: WeaveState, units: Sequence[Unit]) -> None:
 
 
 def _runs(state: WeaveState, units: Sequence[Unit]) -> list[Run]:
-    runs: list[Run] = []
-    at = 0
-    columns = (state.inserters, state.starts, state.lines, state.sizes, state.deleters)
-    for inserter, start, lines, size, deleter in zip(*map(_unpacked, columns), strict=True):
-        author = units[inserter]
-        run = Run(author, start, state.text[at : at + size], lines)
-        at += size
+    authors = [units[index] for index in _unpacked(state.inserters)]
+    ends = list(accumulate(_unpacked(state.sizes)))
+    texts = [state.text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    runs = list(map(Run, authors, _unpacked(state.starts), texts, _unpacked(state.lines)))
+    for author, run in zip(authors, runs, strict=True):
         author.inserted.append(run)
-        if deleter:
-            run.deleters = (units[deleter - 1],)
-            units[deleter - 1].deleted.append(run)
-        runs.append(run)
+    for index, run in zip(_unpacked(state.deleters), runs, strict=True):
+        if index:
+            unit = units[index - 1]
+            run.deleters = (unit,)
+            unit.deleted.append(run)
     for number, shown in enumerate(state.shown):
         if not shown:
             runs[number].shown = False

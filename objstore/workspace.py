@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final, Self
 from objstore.disk import Disk, new_file_mode
 from objstore.errors import ConversationReserved, PermissionRefused
 from objstore.external import EXTERNAL_CONVERSATION
+from objstore.ids import HASH_SIZE
 from objstore.journal import Journal, create_workspace, find_root
 from objstore.paths import MAX_FILE, Tree
-from objstore.terms import Action, Status
+from objstore.terms import Action, Origin, Status
 from objstore.views import EditFilter, OnExternal
 
 # What only some methods need is imported in them: `cas status` must not wait for the review core to load.
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
     from objstore.decisions import Request
     from objstore.files import Files
     from objstore.ids import BlobId
-    from objstore.outcomes import CallInfo, DecisionOutcome, FileEffect
-    from objstore.terms import Unit
+    from objstore.inspection import BlamedLines, RecordView, SegmentView, StoreStats
+    from objstore.outcomes import CallInfo, CallOutcome, DecisionOutcome, FileEffect
+    from objstore.terms import FileState, Unit
     from objstore.views import Content, DecisionView, EditView, ExternalChange, State, StatusReport
 
 __all__ = ["Workspace"]
@@ -176,6 +178,66 @@ class Workspace:
 
         with self._journal.reading():
             return status.external_changes(self._journal)
+
+    # ---- what the store holds
+
+    def records(self) -> list[RecordView]:
+        """Return every record in the order of the journal. Raises StoreDamaged."""
+        from objstore import inspection
+
+        with self._journal.reading():
+            return list(inspection.records(self._journal))
+
+    def segments(self) -> list[SegmentView]:
+        """Return every segment, in order. Raises StoreDamaged."""
+        from objstore import inspection
+
+        with self._journal.reading():
+            return inspection.segments(self._journal)
+
+    def stats(self) -> StoreStats:
+        """Return the store in numbers. Raises StoreDamaged."""
+        from objstore import inspection
+
+        with self._journal.reading():
+            return inspection.stats(self._journal)
+
+    def blobs(self) -> list[BlobId]:
+        """Return every blob's id, ascending."""
+        with self._journal.reading() as store:
+            return store.index.blobs_between(bytes(HASH_SIZE), b"\xff" * HASH_SIZE, -1)
+
+    def files_at(self, seq: int | None = None, *, before: bool = False) -> dict[str, FileState]:
+        """Return every file that existed after edit `seq` (`before`: just before it; None: now), by path.
+
+        Raises NoSuchName.
+        """
+        from objstore import inspection
+
+        with self._journal.reading():
+            return inspection.files_at(self._journal, seq, before=before)
+
+    def blame(self, path: str) -> tuple[bytes, list[BlamedLines]]:
+        """Return the last recorded bytes of the file at `path`, and which hunk put each of its lines there.
+
+        Raises NoSuchName where no recorded file stands, and HistoryBroken.
+        """
+        from objstore import inspection
+
+        with self._journal.reading():
+            return inspection.blame(self._journal, path)
+
+    def restore(self, state: State) -> CallOutcome:
+        """Bring a recorded state back as a tracked edit of a person. Raises what Call.write and Call.commit raise."""
+        from objstore.outcomes import CallInfo
+
+        content = None if state.blob is None else self.blob(state.blob)
+        with self.call(CallInfo(tool="restore", origin=Origin.PERSON)) as call:
+            if content is not None:
+                call.write(state.path, content, mode=state.mode)
+            elif call.exists(state.path):
+                call.delete(state.path)
+            return call.commit()
 
     # ---- review
 

@@ -173,6 +173,23 @@ def test_a_replayed_weave_goes_on_as_the_first_would(journal: Journal, data: st.
     assert (one.text(), one.blame()) == (other.text(), other.blame())
 
 
+@given(journals(), st.data())
+def test_a_weave_that_was_kept_goes_on_as_the_first_would(journal: Journal, data: st.DataObject) -> None:
+    one = journal.weave()
+    other = Weave.from_state(one.state())
+    assert other.state() == one.state()
+    chosen = {unit: data.draw(st.booleans()) for unit in journal.units}
+    live = {unit: one.is_live(unit) for unit in journal.units}
+    after = edited(data.draw, one.text())
+    for weave in (one, other):
+        weave.set_live(chosen)
+        weave.set_live(live)
+        weave.record(after, hunks_of(weave.text(), after))
+    assert other.state() == one.state()
+    assert one.set_live(chosen) == other.set_live(chosen)
+    assert (one.text(), one.blame()) == (other.text(), other.blame())
+
+
 # -- independence
 
 
@@ -295,6 +312,8 @@ def test_a_long_random_history_keeps_every_law() -> None:
         after = b"".join(lines)
         weave.record(after, diff_lines(weave.text() or b"", after))
         assert weave.text() == after
+        if number % 300 == 299:
+            weave = Weave.from_state(weave.state())
     units = [UnitIndex(unit) for unit in range(1, weave.blame()[-1][0] + 1)]
     last = weave.text()
     for _ in range(3):

@@ -1,10 +1,11 @@
-"""Run the benchmarks that are named, or all: `python -m tests.bench [write] [toggle] [status]`."""
+"""Run the benchmarks that are named, or all: `python -m tests.bench [write] [toggle] [review] [status]`."""
 
 import sys
 from collections.abc import Callable
 from typing import Final
 
 from tests.bench.measure import Report
+from tests.bench.review import bench_review
 from tests.bench.status import bench_status
 from tests.bench.toggle import bench_toggle
 from tests.bench.write import bench_write
@@ -12,6 +13,7 @@ from tests.bench.write import bench_write
 BENCHES: Final[dict[str, Callable[[Report], None]]] = {
     "write": bench_write,
     "toggle": bench_toggle,
+    "review": bench_review,
     "status": bench_status,
 }
 

@@ -1,14 +1,17 @@
-"""The examples of docs/review.md are run, one after the other, in a real workspace; the page has to tell the truth."""
+"""The examples of the pages are run, one after the other, in a real workspace; a page has to tell the truth."""
 
 import re
 import shlex
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from objstore import Call, Operation
 from tests.cli.desk import PATIENCE, PROGRAM, SOURCE, Desk, environment
 
-PAGE = Path(SOURCE) / "docs" / "review.md"
+DOCS = Path(SOURCE) / "docs"
 
 FIRST = b"""\
 def greet(name):
@@ -38,10 +41,16 @@ def hello(desk: Desk) -> None:
     desk.edit("greet.py", b'"Hello, " + name', b'f"Hello, {name}!"', conversation="conv_polish")
 
 
-def examples() -> list[tuple[str, str]]:
+def notes(desk: Desk) -> None:
+    """Record what docs/repair.md says that an agent has done."""
+    for content in (b"one\n", b"one\ntwo\n", b"one\ntwo\nthree\n"):
+        desk.write("notes.txt", content, conversation="conv_notes")
+
+
+def examples(page: Path) -> list[tuple[str, str]]:
     """Return every command of the page with what it is said to print."""
     found = []
-    for block in re.findall(r"^```console\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE):
+    for block in re.findall(r"^```console\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE):
         for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
             found.append((command, shown))
     return found
@@ -55,15 +64,16 @@ def pattern_of(shown: str) -> str:
     )
 
 
-def test_the_page_shows_what_happens(desk: Desk, tmp_path: Path) -> None:
-    hello(desk)
+@pytest.mark.parametrize(("page", "prepare"), [("review.md", hello), ("repair.md", notes)])
+def test_the_page_shows_what_happens(desk: Desk, tmp_path: Path, page: str, prepare: Callable[[Desk], None]) -> None:
+    prepare(desk)
     program = tmp_path / "bin" / "cas"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec {shlex.join(PROGRAM)} "$@"\n')
     program.chmod(0o755)
     settings = environment({})
     settings["PATH"] = f"{program.parent}:{settings['PATH']}"
-    commands = examples()
+    commands = examples(DOCS / page)
     assert len(commands) > 15
     for command, shown in commands:
         ran = subprocess.run(

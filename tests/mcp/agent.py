@@ -10,10 +10,11 @@ from typing import Any, Final
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client, StdioServerParameters
+from mcp.client.session import ElicitationFnT
 from mcp.client.stdio import stdio_client
-from mcp.types import CallToolResult, Implementation, TextContent, Tool
+from mcp.types import BlobResourceContents, CallToolResult, Implementation, TextContent, TextResourceContents, Tool
 
-from objstore import EditView, Workspace
+from objstore import EditView, NotAWorkspace, Workspace
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 SECONDS_TO_ANSWER: Final = 60.0
@@ -66,10 +67,18 @@ class Agent:
         """Make calls at once, and wait for all of them."""
         return self._portal.call(self._together, calls)
 
+    def resource(self, address: str) -> TextResourceContents | BlobResourceContents:
+        """Return what stands at an address."""
+        (content,) = self._portal.call(self._client.read_resource, address).contents
+        return content
+
     def history(self) -> list[EditView]:
-        """Return what the first directory's store has recorded."""
-        with Workspace.open(self.root) as workspace:
-            return workspace.edits()
+        """Return what the first directory's store has recorded; nothing where there is none yet."""
+        try:
+            with Workspace.open(self.root) as workspace:
+                return workspace.edits()
+        except NotAWorkspace:
+            return []
 
     async def _together(self, calls: Sequence[tuple[str, Mapping[str, object]]]) -> list[Result]:
         results: dict[int, Result] = {}
@@ -85,7 +94,9 @@ class Agent:
 
 
 @contextmanager
-def connected(*roots: Path, mode: str = "auto", options: Sequence[str] = ()) -> Iterator[Agent]:
+def connected(
+    *roots: Path, mode: str = "auto", options: Sequence[str] = (), person: ElicitationFnT | None = None
+) -> Iterator[Agent]:
     """Start a server on directories, and connect to it. Whatever the server logs is a failure of the test."""
     log = roots[0].parent / f"{roots[0].name}.log"
     arguments = ["-m", "mcptools", *options, *map(str, roots)]
@@ -94,6 +105,7 @@ def connected(*roots: Path, mode: str = "auto", options: Sequence[str] = ()) -> 
         client = Client(
             stdio_client(server, errors),
             mode=mode,
+            elicitation_callback=person,
             client_info=Implementation(name="test agent", version="1.2.3"),
         )
         with portal.wrap_async_context_manager(client):

@@ -13,7 +13,17 @@ from tests.mcp.agent import REPOSITORY, Agent, connected
 NAMES = [
     "read_file",
     "read_text_file",
+    "read_multiple_files",
+    "read_file_by_line",
+    "read_file_by_keyword",
     "list_directory",
+    "directory_tree",
+    "search_files",
+    "grep_files",
+    "get_file_info",
+    "list_allowed_directories",
+    "list_edits",
+    "show_edit",
     "create_directory",
     "write_file",
     "edit_file_diff",
@@ -23,8 +33,22 @@ NAMES = [
     "delete_file",
     "Undo",
 ]
+READING = NAMES[: NAMES.index("create_directory")]
 CHANGING = ["write_file", "edit_file_diff", "multi_edit_text_file", "edit_text_file", "move_file", "delete_file"]
 NOT_IDEMPOTENT = ["edit_file_diff", "multi_edit_text_file", "edit_text_file", "move_file", "Undo"]
+PATCHES = [
+    "apply_patch",
+    "validate_patch",
+    "revert_patch",
+    "generate_patch",
+    "inspect_patch",
+    "apply_patches",
+    "backup_file",
+    "restore_backup",
+]
+READING_PATCHES = ["validate_patch", "generate_patch", "inspect_patch"]
+CHANGING_PATCHES = ["apply_patch", "revert_patch", "apply_patches", "backup_file", "restore_backup"]
+NO_STRINGS = ["edits", "operations", "patches", "dry_run", "force", "keep_backup", "context_lines"]
 
 
 def keys_in(schema: object) -> Iterator[str]:
@@ -53,13 +77,13 @@ def check(value: object, schema: dict[str, Any]) -> None:
     kinds: dict[str, type] = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool}
     assert type(value) is kinds[schema["type"]], (value, schema)
     if isinstance(value, dict):
-        assert value.keys() >= set(schema["required"])
-        for name in value.keys() & schema["properties"].keys():
+        assert value.keys() >= set(schema.get("required", []))
+        for name in value.keys() & schema.get("properties", {}).keys():
             check(value[name], schema["properties"][name])
 
 
 def test_every_tool_is_offered(agent: Agent) -> None:
-    assert [tool.name for tool in agent.tools()] == NAMES
+    assert [tool.name for tool in agent.tools()] == NAMES + PATCHES
 
 
 def test_input_schemas_are_flat(agent: Agent) -> None:
@@ -78,14 +102,19 @@ def test_every_argument_is_described_and_no_other_is_taken(agent: Agent) -> None
 def test_file_content_and_ids_are_plain_strings(agent: Agent) -> None:
     for tool in agent.tools():
         for name, argument in tool.input_schema["properties"].items():
-            if name not in {"edits", "operations", "dry_run"}:
+            if name not in NO_STRINGS and tool.name not in READING:
                 assert argument["type"] == "string", f"{tool.name}: {name}"
 
 
 def test_every_changing_tool_takes_a_conversation_id_and_may_leave_it_out(agent: Agent) -> None:
     for tool in agent.tools():
-        assert ("mcp_conversation_id" in tool.input_schema["properties"]) is (tool.name in CHANGING)
+        assert ("mcp_conversation_id" in tool.input_schema["properties"]) is (tool.name in CHANGING + CHANGING_PATCHES)
         assert "mcp_conversation_id" not in tool.input_schema.get("required", [])
+
+
+def test_strategies_are_told(agent: Agent) -> None:
+    schema = next(tool.input_schema for tool in agent.tools() if tool.name == "apply_patches")
+    assert schema["properties"]["strategy"]["enum"] == ["try_revert", "backup_restore", "atomic", "progressive"]
 
 
 def test_multi_edit_has_the_schema_of_its_document(agent: Agent) -> None:
@@ -105,27 +134,38 @@ def test_every_tool_is_annotated(agent: Agent) -> None:
         hints = tool.annotations
         assert hints is not None
         assert hints.title
-        assert hints.read_only_hint is (tool.name in {"read_file", "read_text_file", "list_directory"})
-        assert hints.destructive_hint is (tool.name in [*CHANGING, "Undo"])
-        assert hints.idempotent_hint is (tool.name not in NOT_IDEMPOTENT)
+        assert hints.read_only_hint is (tool.name in {*READING, *READING_PATCHES})
+        assert hints.destructive_hint is (tool.name in {*CHANGING, "Undo", *CHANGING_PATCHES} - {"backup_file"})
+        assert hints.idempotent_hint is (tool.name not in {*NOT_IDEMPOTENT, *CHANGING_PATCHES} - {"restore_backup"})
         assert hints.open_world_hint is False
 
 
 def test_every_output_schema_admits_failures(agent: Agent, folder: Path) -> None:
-    missing = {"path": str(folder / "none"), "edits": [{"old_string": "a", "new_string": "b"}]}
+    missing: dict[str, object] = {"path": str(folder / "none"), "edits": [{"old_string": "a", "new_string": "b"}]}
     missing |= {"source": missing["path"], "destination": str(folder / "there"), "diff": "", "content": "\0"}
     missing |= {"file_hash": "", "operations": [{"op": "delete", "anchor": "1:a8"}]}
+    missing |= {"file_path": missing["path"], "patch": "no patch", "strategy": "atomic"}
+    missing |= {"patches": [{"file_path": missing["path"], "patch": "no patch"}]}
+    missing |= dict.fromkeys(["original_file", "modified_file", "backup_file"], missing["path"])
     (folder / "there").mkdir()
+    missing |= {"paths": [], "ranges": ["0"], "keyword": "", "pattern": "", "edit": 0}
+    needless: dict[str, dict[str, object]] = {"read_multiple_files": {"offset": -1}, "list_edits": {"offset": -1}}
+    needless |= {"list_allowed_directories": {"unknown": ""}}
     for tool in agent.tools():
         arguments = {name: missing[name] for name in tool.input_schema.get("required", [])}
+        arguments |= needless.get(tool.name, {})
         if tool.name in {"write_file", "create_directory"}:
             arguments["path"] = "/etc/none"
         result = agent.call(tool.name, **arguments)
         assert result.refused
         assert tool.output_schema is not None
         check(result.structured, tool.output_schema)
-        assert result.error.keys() >= {"code", "type", "message"}
-        assert result.text == result.error["message"]
+        if tool.name in PATCHES:
+            assert result.text == result.structured["error"]
+            assert result.structured["error_type"]
+        else:
+            assert result.error.keys() >= {"code", "type", "message"}
+            assert result.text == result.error["message"]
         assert result.structured.get("success") is (None if tool.name == "multi_edit_text_file" else False)
 
 
@@ -193,6 +233,13 @@ def editledger(*arguments: str) -> subprocess.CompletedProcess[str]:
         text=True,
         stdin=subprocess.DEVNULL,
     )
+
+
+@pytest.mark.parametrize("option", ["--tools", "--approve"])
+def test_a_name_of_no_tool_is_refused(tmp_path: Path, option: str) -> None:
+    done = editledger(option, "read_file,format_disk", str(tmp_path))
+    assert done.returncode == 2
+    assert "neither a tool nor a set of tools: format_disk (sets: read, classic, hashline, patch)" in done.stderr
 
 
 def test_without_a_directory_it_says_what_to_do() -> None:

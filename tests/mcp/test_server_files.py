@@ -34,6 +34,7 @@ def test_a_text_file_is_read_exactly(agent: Agent, folder: Path, content: bytes)
         "type": "text/plain",
         "size": len(content),
         "file_hash": sha256(content),
+        "next_offset": 0,
     }
     assert result.texts == [content.decode()]
 

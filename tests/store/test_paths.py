@@ -4,9 +4,8 @@ import os
 import socket
 import stat
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -26,45 +25,7 @@ from objstore.errors import (
     PermissionRefused,
 )
 from objstore.paths import STORE_NAME, DirectoryEntry, Tree, is_store, look_at
-
-SECRET = b"what lies outside\n"
-
-
-class Ground:
-    """A folder `ws` with files, beside others that must stay out of reach."""
-
-    def __init__(self, base: Path) -> None:
-        self.base = base
-        self.ws = base / "ws"
-        (self.ws / "folder" / "deep").mkdir(parents=True)
-        (self.ws / "a.txt").write_bytes(b"a\n")
-        (self.ws / "folder" / "b.txt").write_bytes(b"b\n")
-        (self.ws / STORE_NAME).mkdir()
-        (self.ws / STORE_NAME / "secret").write_bytes(SECRET)
-        for outside in ("ws-evil", "wsx", "elsewhere"):
-            (base / outside).mkdir()
-            (base / outside / "a.txt").write_bytes(SECRET)
-        (base / "a.txt").write_bytes(SECRET)
-        self.tree = Tree(self.ws)
-
-    def link(self, name: str, target: str | Path) -> None:
-        (self.ws / name).symlink_to(target)
-
-    def read(self, path: str | Path, *, follow: bool = True) -> bytes:
-        return self.tree.read(str(path), follow=follow)[1].content
-
-    def spot(self, path: str | Path, *, changing: bool = True) -> str:
-        """Return the canonical path to which a writer would write."""
-        with self.tree.locate(str(path), changing=changing) as spot:
-            return spot.path
-
-
-@pytest.fixture
-def ground(tmp_path: Path) -> Iterator[Ground]:
-    ground = Ground(tmp_path)
-    yield ground
-    ground.tree.close()
-
+from tests.store.ground import SECRET, Ground, nobody
 
 # ---- inside
 
@@ -404,19 +365,6 @@ def test_a_file_over_the_limit_is_refused_unread(ground: Ground) -> None:
     assert ground.tree.read("a.txt", limit=2)[1].content == b"a\n"
 
 
-@contextmanager
-def nobody() -> Iterator[None]:
-    """Act without the rights of the superuser, whom permissions don't stop."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.setresuid(65534, 65534, 0)
-    try:
-        yield
-    finally:
-        os.setresuid(0, 0, 0)
-
-
 @pytest.fixture
 def guarded(ground: Ground) -> Iterator[Ground]:
     """Return the ground with a file and a folder that can't be read, and one in which nothing can be looked up."""
@@ -498,96 +446,3 @@ def test_a_root_that_is_no_folder_is_refused(ground: Ground) -> None:
     for path in ("gone", "a.txt"):
         with pytest.raises(FileMissing):
             Tree(ground.ws / path)
-
-
-# ---- races
-
-
-@contextmanager
-def meanwhile(act: Callable[[], None]) -> Iterator[None]:
-    """Do something over and over in another thread."""
-    stop = threading.Event()
-
-    def run() -> None:
-        while not stop.is_set():
-            act()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-
-
-ROUNDS = 2000
-
-
-def test_a_folder_swapped_for_a_link_between_check_and_use_leads_nowhere(ground: Ground) -> None:
-    (ground.ws / "folder" / "a.txt").write_bytes(b"inside\n")
-    ground.link("link", "../elsewhere")
-    folder, link, parked = ground.ws / "folder", ground.ws / "link", ground.ws / "parked"
-
-    def swap() -> None:
-        folder.rename(parked)
-        link.rename(folder)
-        folder.rename(link)
-        parked.rename(folder)
-
-    outcomes = set()
-    with meanwhile(swap):
-        for _ in range(ROUNDS):
-            try:
-                outcomes.add(ground.read("folder/a.txt"))
-            except PathError as error:
-                outcomes.add(type(error).__name__.encode())
-            with suppress(PathError), ground.tree.locate("folder/a.txt", changing=True) as spot:
-                found = look_at(spot)
-                assert found is None or found.st_size == len(b"inside\n")
-    assert outcomes <= {b"inside\n", b"PathOutside", b"FileMissing", b"PathInvalid", b"FileChanged"}
-
-
-def test_a_file_swapped_for_a_link_between_check_and_use_leads_nowhere(ground: Ground) -> None:
-    ground.link("link", "../a.txt")
-    file, link, parked = ground.ws / "a.txt", ground.ws / "link", ground.ws / "parked"
-
-    def swap() -> None:
-        file.rename(parked)
-        link.rename(file)
-        file.rename(link)
-        parked.rename(file)
-
-    with meanwhile(swap):
-        for follow in (True, False) * (ROUNDS // 2):
-            with suppress(PathError):
-                assert ground.read("a.txt", follow=follow) == b"a\n"
-
-
-def test_a_file_that_is_replaced_while_it_is_read_is_the_old_or_the_new_one(ground: Ground) -> None:
-    versions = [bytes([letter]) * 300_000 for letter in b"xy"]
-    (ground.ws / "big").write_bytes(versions[0])
-    turn = iter(range(10**9))
-
-    def replace() -> None:
-        (ground.ws / "new").write_bytes(versions[next(turn) % 2])
-        (ground.ws / "new").rename(ground.ws / "big")
-
-    with meanwhile(replace):
-        for _ in range(ROUNDS // 10):
-            assert ground.read("big") in versions
-
-
-def test_a_file_that_grows_while_it_is_read_is_never_a_mixture(ground: Ground) -> None:
-    path = ground.ws / "log"
-    path.write_bytes(b"")
-
-    def grow() -> None:
-        with path.open("ab") as file:
-            file.write(b"0123456789")
-
-    with meanwhile(grow):
-        for _ in range(ROUNDS // 4):
-            with suppress(PathError):
-                content = ground.read("log")
-                assert content == b"0123456789" * (len(content) // 10)

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given, strategies as st
 
 from objstore.disk import Disk
-from objstore.errors import DiskFailed, DiskFull, FormatTooNew, NotAWorkspace, StoreDamaged, StoreRefuses
+from objstore.errors import (
+    DiskFailed,
+    DiskFull,
+    FormatTooNew,
+    NotAWorkspace,
+    StoreDamaged,
+    StoreRefuses,
+    Unacknowledged,
+)
 from objstore.frames import FORMAT_VERSION, SEGMENT_HEADER_SIZE, FrameKind, SegmentHeader, StoreId
 from objstore.segments import Group, Log, Place, create_log
 from tests.store import strategies as draw
@@ -220,13 +228,23 @@ def test_whenever_the_machine_stops_what_was_acknowledged_is_there(
     assert steps > 2 * len(MANY)
 
 
-@pytest.mark.usefixtures("small_segments")
 @pytest.mark.parametrize("failure", [full_disk, broken_disk])
-def test_after_a_failed_write_the_log_refuses_until_it_is_opened_again(folder: Path, failure: object) -> None:
+def test_after_a_failed_append_nothing_has_changed_and_the_log_goes_on(folder: Path, failure: object) -> None:
     assert callable(failure)
-    disk = CountdownDisk(1, failure, lasting=False)
-    log = Log(str(folder), disk)
+    log = Log(str(folder), CountdownDisk(0, failure, lasting=False))
     with pytest.raises((DiskFull, DiskFailed)):
+        log.append(log.first, GROUPS[0])
+    assert read(folder) == []
+    log.append(log.first, GROUPS[0])
+    log.close()
+    assert read(folder) == GROUPS[:1]
+
+
+@pytest.mark.parametrize("failure", [full_disk, broken_disk])
+def test_after_a_failed_sync_the_log_refuses_until_it_is_opened_again(folder: Path, failure: object) -> None:
+    assert callable(failure)
+    log = Log(str(folder), CountdownDisk(1, failure, lasting=False))
+    with pytest.raises(Unacknowledged):
         log.append(log.first, GROUPS[0])
     with pytest.raises(StoreRefuses):
         log.append(log.first, GROUPS[0])

@@ -26,8 +26,8 @@ from objstore.paths import Tree
 from objstore.terms import FileState
 from objstore.transition import Step, Transition
 from tests.store.countdown import CountdownDisk, broken_disk
+from tests.store.ground import nobody
 from tests.store.scenes import Files, files
-from tests.store.test_paths import nobody
 
 State: TypeAlias = tuple[bytes, int] | None
 

@@ -1,0 +1,91 @@
+"""The commands `cas blame` and `cas restore`: where each line comes from, and a recorded state brought back."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.invocation import Invocation, command, json_option
+from cli.naming import path_named, state_named
+from cli.terminal import Screen, shown_name, write
+
+if TYPE_CHECKING:
+    from objstore import BlamedLines
+
+__all__ = ["blame", "restore"]
+
+
+@command("blame")
+@click.argument("path", metavar="PATH")
+@json_option
+def blame(*, path: str, as_json: bool) -> None:
+    """Show the hunk, conversation, tool and time behind each line of PATH as it was last recorded.
+
+    With --json, one object for each run of lines; lines are counted from zero.
+    """
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace:
+        content, blamed = workspace.blame(path_named(workspace, path))
+    if as_json:
+        from cli.storeshapes import blame_shape, json_line
+
+        write(json_line(blame_shape(part)) for part in blamed)
+    else:
+        write(_blame_text(content, blamed, invocation.screen()), paged=True)
+
+
+@command("restore")
+@click.argument("name", metavar="PATH@EDIT")
+@json_option
+def restore(*, name: str, as_json: bool) -> None:
+    """Bring a file back to a recorded state: PATH@12 as after edit 12, PATH@12^ as before it, PATH as last recorded.
+
+    This is an edit like any other, made by you: `cas reject` takes it back. What stood there unrecorded is recorded
+    first.
+    """
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace:
+        state = state_named(workspace, name)
+        if not state.path:
+            raise click.UsageError("A hash tells no path: name the state as PATH@EDIT.")
+        outcome = workspace.restore(state)
+        if as_json:
+            from cli.jsonshapes import edit_shape
+            from cli.storeshapes import json_line
+
+            recorded = [edit_shape(workspace, view) for view in outcome.external]
+            made = [edit_shape(workspace, view) for view in outcome.edits]
+            write([json_line({"edits": made, "recorded": recorded})])
+            return
+    screen = invocation.screen()
+    lines = [
+        screen.line(f"Recorded the change from outside to {shown_name(state.path)} as edit {view.seq}.")
+        for view in outcome.external
+    ]
+    if outcome.edits:
+        done = "Removed" if state.blob is None else "Restored"
+        lines.append(screen.line(f"{done} {shown_name(state.path)} as edit {outcome.edits[-1].seq}."))
+    else:
+        lines.append(screen.line("No file changed: it is as in this state."))
+    write(lines)
+
+
+def _blame_text(content: bytes, blamed: "list[BlamedLines]", screen: Screen) -> Iterator[bytes]:
+    from cli.rendering import moment
+
+    lines = content.split(b"\n")
+    heads = []
+    for part in blamed:
+        if part.view is None:
+            heads.append("(before the first recorded edit)")
+        else:
+            edit = part.view.edit
+            heads.append(
+                f"{part.unit}  {moment(edit.time)}  {shown_name(edit.tool or edit.origin.value)}  "
+                f"{shown_name(edit.conversation)}"
+            )
+    width = max(map(len, heads), default=0)
+    for part, head in zip(blamed, heads, strict=True):
+        for number in range(part.start, part.start + part.count):
+            yield f"{head:{width}}  {number + 1:5}  ".encode("utf-8", "backslashreplace")
+            yield screen.content(lines[number]) + b"\n"

@@ -1,0 +1,216 @@
+"""Commands that look into the store: `cas hash`, `verify`, `records`, `segments`, `ls` and `stats`."""
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from cli.invocation import Invocation, command, json_option
+from cli.naming import path_named
+from cli.terminal import Screen, shown_name, write
+
+if TYPE_CHECKING:
+    from cli.jsonshapes import Json
+    from objstore import BlobId, CasError, FileState, Record, RecordView, StoreStats, Workspace
+
+__all__ = ["hash_file", "listing", "records", "segments", "stats", "verify"]
+
+MOMENT: Final = re.compile(r"(?P<path>.*)@(?P<edit>[0-9]{1,15})(?P<before>\^?)", re.DOTALL)
+
+
+@command("hash")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
+@json_option
+def hash_file(*, files: tuple[str, ...], as_json: bool) -> None:
+    """Print the name under which each FILE's bytes are stored: their BLAKE3 hash, as `b3sum` prints it."""
+    from blake3 import blake3
+
+    screen = Invocation.current().screen()
+    lines = []
+    for name in files:
+        # Of any size, so it is hashed where it lies.
+        digest = blake3().update_mmap(name).hexdigest()
+        lines.append(_json({"file": _text(name), "blob": digest}) if as_json else screen.line(_row(digest, name)))
+    write(lines)
+
+
+@command("verify")
+@click.argument("names", metavar="[STATE...]", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Verify every blob of the store.")
+@json_option
+def verify(*, names: tuple[str, ...], everything: bool, as_json: bool) -> None:
+    """Read blobs back and compare their bytes with their hash. A blob is named by its hash or by a state (PATH@12).
+
+    Exits with 1 when one is damaged or missing. Of those that are sound, only their number is told.
+    """
+    from cli.naming import state_named
+
+    if bool(names) is everything:
+        raise click.UsageError("Name blobs, or say --all.")
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace:
+        if everything:
+            blobs = workspace.blobs()
+        else:
+            states = [state_named(workspace, name).blob for name in names]
+            blobs = [blob for blob in states if blob is not None]
+        faults = list(_faults(workspace, blobs))
+    if as_json:
+        damaged: list[Json] = [{"blob": blob.hex(), "reason": str(error)} for blob, error in faults]
+        write([_json({"verified": len(blobs), "damaged": damaged})])
+    else:
+        screen = invocation.screen()
+        write(screen.line(str(error)) for _, error in faults)
+        write([screen.line(f"{len(blobs) - len(faults)} of {len(blobs)} blobs are what their names say.")])
+    if faults:
+        click.get_current_context().exit(1)
+
+
+@command("records")
+@json_option
+def records(*, as_json: bool) -> None:
+    """List every record of the journal, oldest first. With --json, one object a line, with all that each says."""
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace:
+        views = workspace.records()
+    if as_json:
+        from cli.storeshapes import record_view_shape
+
+        write(_json(record_view_shape(view)) for view in views)
+    else:
+        screen = invocation.screen()
+        write((_record_line(view, screen) for view in views), paged=True)
+
+
+@command("segments")
+@json_option
+def segments(*, as_json: bool) -> None:
+    """List the segments of the log. With --json, one object a line."""
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace:
+        views = workspace.segments()
+    if as_json:
+        from cli.storeshapes import segment_shape
+
+        write(_json(segment_shape(view)) for view in views)
+    else:
+        screen = invocation.screen()
+        write(
+            screen.line(
+                f"{view.number:8}  {view.size:12} bytes  {view.groups:8} groups  {view.blobs:8} blobs  "
+                f"{view.records:8} records"
+            )
+            for view in views
+        )
+
+
+@command("ls")
+@click.argument("name", metavar="[PATH|PATH@EDIT|@EDIT]", default="")
+@json_option
+def listing(*, name: str, as_json: bool) -> None:
+    """List the recorded files, or those at or below PATH: as they are, after an edit (PATH@12) or before (PATH@12^)."""
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace:
+        files = _files(workspace, name)
+        if name and not files:
+            raise click.ClickException(f"No recorded file is at or below {shown_name(name)}.")
+    if as_json:
+        write(
+            _json({"path": _text(path), "blob": state.blob.hex(), "mode": state.mode}) for path, state in files.items()
+        )
+    else:
+        screen = invocation.screen()
+        write(screen.line(f"{state.mode:04o}  {_row(state.blob.hex(), path)}") for path, state in files.items())
+
+
+@command("stats")
+@json_option
+def stats(*, as_json: bool) -> None:
+    """Show the store in numbers: edits, decisions, blobs, bytes, chains, and who did what to which files."""
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace:
+        found = workspace.stats()
+    if as_json:
+        from cli.storeshapes import stats_shape
+
+        write([_json(stats_shape(found))])
+    else:
+        write(_stats_text(found, invocation.screen()), paged=True)
+
+
+def _faults(workspace: "Workspace", blobs: "list[BlobId]") -> "Iterator[tuple[BlobId, CasError]]":
+    from objstore import CasError
+
+    for blob in blobs:
+        try:
+            workspace.blob(blob)
+        except CasError as error:
+            yield blob, error
+
+
+def _files(workspace: "Workspace", name: str) -> "dict[str, FileState]":
+    moment = MOMENT.fullmatch(name)
+    seq = None if moment is None else int(moment["edit"])
+    spelt = name if moment is None else moment["path"]
+    path = path_named(workspace, spelt) if spelt else "."
+    found = workspace.files_at(seq, before=moment is not None and bool(moment["before"]))
+    return {at: state for at, state in found.items() if path in {".", at} or at.startswith(f"{path}/")}
+
+
+def _record_line(view: "RecordView", screen: Screen) -> bytes:
+    return screen.line(f"{view.id.hex()[:16]}  {view.segment:8}:{view.offset:<10}  {_said(view.record)}")
+
+
+def _said(record: "Record") -> str:
+    import os
+
+    from objstore import Decision, Edit
+
+    match record:
+        case Edit():
+            return f"edit {record.seq}  {record.operation.value}  {shown_name(os.fsdecode(record.path))}"
+        case Decision():
+            named = sorted({unit.seq for unit, _ in record.verdicts})
+            return f"decision {record.number}  {record.action.value}  edits {' '.join(map(str, named))}"
+        case _:
+            taken = f"edits {' '.join(map(str, record.edits))}" if record.edits else f"decision {record.decision}"
+            return f"void of {taken}"
+
+
+def _stats_text(found: "StoreStats", screen: Screen) -> Iterator[bytes]:
+    edits = ", ".join(f"{number} {status.value}" for status, number in found.edits.items())
+    saved = found.blob_bytes / found.stored_blob_bytes if found.stored_blob_bytes else 1.0
+    facts = {
+        "edits": f"{sum(found.edits.values())} ({edits}) in {found.conversations} conversations",
+        "decisions": f"{found.decisions}",
+        "taken back": f"{found.voids}" if found.voids else "",
+        "blobs": f"{found.blobs}, {found.blob_bytes} bytes, stored in {found.stored_blob_bytes} ({saved:.1f} to 1)",
+        "records": f"{found.record_bytes} bytes",
+        "segments": f"{found.segments}, {found.segment_bytes} bytes",
+        "chain depths": " ".join(f"{depth}:{number}" for depth, number in found.depths.items()),
+    }
+    for name, fact in facts.items():
+        if fact:
+            yield screen.line(f"{name:12}  {fact}")
+    for title, counts in (("by tool", found.tools), ("by file", found.files)):
+        yield screen.line()
+        yield screen.line(f"{title}:")
+        for name, count in counts.items():
+            yield screen.line(f"  {count.edits:7} edits  {f'+{count.added} -{count.removed}':>16}  {shown_name(name)}")
+
+
+def _row(digest: str, name: str) -> str:
+    return f"{digest}  {shown_name(name)}"
+
+
+def _json(shape: "dict[str, Json]") -> bytes:
+    from cli.storeshapes import json_line
+
+    return json_line(shape)
+
+
+def _text(text: str) -> str:
+    from cli.storeshapes import text_shape
+
+    return text_shape(text)

@@ -1,0 +1,154 @@
+"""The commands `cas fsck` and `cas salvage`: what is damaged, and a working store from what is left."""
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from cli.invocation import Invocation, command, json_option
+from cli.terminal import Screen, shown_name, visible, write
+
+if TYPE_CHECKING:
+    from objstore import CheckReport, Salvage
+
+__all__ = ["fsck", "salvage"]
+
+PATIENCE: Final = 1.0
+"""Seconds after which a person at a terminal is told how far a check is."""
+
+REPORT: Final = "salvage.json"
+STORE_ID_BYTES: Final = 16
+
+
+@command("fsck")
+@click.option("--quick", is_flag=True, help="Check frames, records and index, but neither decode blobs nor replay.")
+@click.option("--repair", is_flag=True, help="Make anew what is derived and wrong: the index, and how far files are.")
+@json_option
+def fsck(*, quick: bool, repair: bool, as_json: bool) -> None:
+    """Check the store: every frame, blob and record, the index, each file's history, and the disk.
+
+    Exits with 1 when anything is wrong. Files that changed outside, and an unfinished write, are told but not wrong.
+    """
+    from objstore import check_store, repair_store
+
+    invocation = Invocation.current()
+    progress = _Progress()
+    start = os.curdir if invocation.placed else os.environ.get("CAS_WORKSPACE") or os.curdir
+    report = check_store(os.path.abspath(start), quick=quick, progress=progress.tell)  # noqa: PTH100 -- as workspace()
+    repaired = repair and any(fault.repairable for fault in report.faults)
+    if repaired:
+        report = repair_store(report)
+    progress.wipe()
+    if as_json:
+        from cli.storeshapes import check_shape, json_line
+
+        write([json_line(check_shape(report, repaired=repaired))])
+    else:
+        write(_check_text(report, invocation.screen(), repaired=repaired))
+    if report.faults:
+        click.get_current_context().exit(1)
+
+
+@command("salvage")
+@click.argument("store", metavar="STORE", type=click.Path(exists=True, file_okay=False))
+@click.option("--to", "directory", metavar="DIR", type=click.Path(file_okay=False), help="Where the new store goes.")
+@click.option("--store-id", metavar="HEX", default="", help="The damaged store's id, where no segment's header tells.")
+@click.option("--dry-run", is_flag=True, help="Only say what can be saved.")
+@json_option
+def salvage(*, store: str, directory: str | None, store_id: str, dry_run: bool, as_json: bool) -> None:
+    """Make a working store in DIR/.cas from what is left of STORE: a .cas folder, a copy, or a folder of segments.
+
+    Every blob that verifies is saved, and the journal up to the first lost record. What lies behind goes to
+    DIR/recovered, and all that is lost or saved is listed in DIR/salvage.json. STORE is left as it is.
+    Exits with 1 when anything is lost.
+    """
+    from objstore import salvage_store
+
+    if (directory is None) is not dry_run:
+        raise click.UsageError("Say where to with --to DIR, or --dry-run.")
+    screen = Invocation.current().screen()
+    found = salvage_store(store, directory, _store_id(store_id))
+    from cli.storeshapes import json_line, salvage_shape
+
+    shape = json_line(salvage_shape(found))
+    if directory is not None:
+        with open(os.path.join(directory, REPORT), "wb") as file:  # noqa: PTH118, PTH123 -- pathlib costs start-up
+            file.write(shape)
+    write([shape] if as_json else _salvage_text(found, directory, screen))
+    if not found.is_whole:
+        click.get_current_context().exit(1)
+
+
+def _store_id(spelt: str) -> bytes | None:
+    if not spelt:
+        return None
+    try:
+        store = bytes.fromhex(spelt)
+    except ValueError:
+        store = b""
+    if len(store) != STORE_ID_BYTES:
+        raise click.BadParameter(f"{STORE_ID_BYTES * 2} hexadecimal digits are needed.", param_hint="--store-id")
+    return store
+
+
+class _Progress:
+    """One line on a terminal's standard error, once a check takes its time."""
+
+    def __init__(self) -> None:
+        self._terminal = sys.stderr is not None and sys.stderr.isatty()
+        self._next = time.monotonic() + PATIENCE
+        self._shown = False
+
+    def tell(self, what: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if self._terminal and now >= self._next:
+            self._next = now + PATIENCE / 5
+            self._shown = True
+            click.echo(f"\r\x1b[Kchecking {what}: {done} of {total}", err=True, nl=False)
+
+    def wipe(self) -> None:
+        if self._shown:
+            click.echo("\r\x1b[K", err=True, nl=False)
+
+
+def _check_text(report: "CheckReport", screen: Screen, *, repaired: bool) -> Iterator[bytes]:
+    for fault in report.faults:
+        yield screen.line(screen.paint(f"{fault.part.value}: {visible(fault.what)}", "red"))
+        yield screen.line(f"  {visible(fault.meaning)}")
+    for note in report.notes:
+        yield screen.line(f"Note: {visible(note)}")
+    if repaired:
+        yield screen.line("What was derived and wrong was made anew.")
+    looked = f"{report.segments} segments, {report.blobs} blobs, {report.records} records"
+    replayed = f", {report.documents} files replayed" if report.documents else ""
+    number = len(report.faults)
+    verdict = "nothing is wrong" if not number else f"{number} fault{'' if number == 1 else 's'}"
+    yield screen.line(f"{looked}{replayed}: {verdict}.")
+
+
+def _salvage_text(found: "Salvage", directory: str | None, screen: Screen) -> Iterator[bytes]:
+    for number in found.missing_segments:
+        yield screen.line(f"Segment {number} is missing.")
+    for damage in found.damage:
+        yield screen.line(f"{shown_name(damage.segment)}, bytes {damage.offset} to {damage.end}: {damage.reason}.")
+    for blob in found.lost_blobs:
+        named = f" (edits {' '.join(map(str, blob.edits))})" if blob.edits else ""
+        yield screen.line(f"Lost blob {blob.id.hex()}: {blob.reason}{named}.")
+    if found.lost_edits:
+        yield screen.line(f"Lost edits: {' '.join(map(str, found.lost_edits))}.")
+    if found.lost_decisions:
+        yield screen.line(f"Lost decisions: {' '.join(map(str, found.lost_decisions))}.")
+    for broken in found.breaks:
+        name = shown_name(os.fsdecode(broken.path))
+        between = f"between {broken.after} and {broken.before}" if broken.after else f"before {broken.before}"
+        yield screen.line(f"{name}: changes {between} are lost.")
+    saved = f"{len(found.blobs)} blobs, and {len(found.journal)} records in one unbroken journal"
+    yield screen.line(f"{'Can be saved' if directory is None else 'Saved'}: {saved}.")
+    if found.beyond:
+        states = "" if directory is None else f"; the states they led to are in {shown_name(directory)}/recovered"
+        yield screen.line(f"{len(found.beyond)} records lie behind a lost one{states}.")
+    if found.is_whole:
+        yield screen.line("Nothing is lost.")

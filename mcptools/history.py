@@ -1,0 +1,140 @@
+"""The tools that tell of recorded edits, as plain methods: what became of them, and what a reviewer said."""
+
+import os
+from datetime import UTC, datetime
+from typing import Annotated, Final, Literal, TypeAlias
+
+from mcptools.answers import Answer
+from mcptools.display import one_line, shown
+from mcptools.failures import Failure, Kind
+from mcptools.findings import EditListed, EditShown, EditsListed
+from mcptools.paging import page_of
+from mcptools.reading import OffsetArgument
+from mcptools.toolset import Toolset, absolute, telling
+from objstore import AmbiguousName, EditFilter, EditView, NoSuchName, Status, Workspace, unified_diff
+
+__all__ = ["History", "edit_diff", "edit_listed"]
+
+DirectoryArgument: TypeAlias = Annotated[str, "The allowed directory; leave it out where there is only one"]
+
+_MAX_LISTED: Final = 5000
+"""Edits that are looked through."""
+
+
+class History(Toolset):
+    """Edits as the person who reviews them sees them."""
+
+    def list_edits(
+        self,
+        path: Annotated[str, "Only edits of this file"] = "",
+        conversation: Annotated[str, "Only edits of this mcp_conversation_id"] = "",
+        status: Annotated[Literal["", "pending", "accepted", "rejected"], "Only edits of this status"] = "",
+        directory: DirectoryArgument = "",
+        offset: OffsetArgument = 0,
+    ) -> Answer[EditsListed]:
+        """List recorded edits, the newest first, with their status and the reviewer's reason."""
+        if offset < 0:
+            raise Failure(Kind.INVALID_REQUEST, "offset cannot be negative")
+        wanted = EditFilter(
+            path=path,
+            conversation=conversation,
+            status=Status(status) if status else None,
+            newest_first=True,
+            limit=_MAX_LISTED,
+        )
+        edits: list[EditListed] = []
+        with telling(path or directory):
+            workspace = self._recorded(directory or path)
+            if workspace is not None:
+                edits = [edit_listed(workspace, view) for view in workspace.edits(wanted)]
+        more = (f"Only the newest {_MAX_LISTED} edits were looked at.",) if len(edits) == _MAX_LISTED else ()
+        page = page_of(edits, lambda edit: len(edit.path) + 400, offset=offset, limit=0, budget=self._limits.max_answer)
+        return Answer(
+            content=EditsListed(edits=list(page.items), next_offset=page.next_offset),
+            text="\n".join(map(_line, page.items)) or "No edits are recorded that fit.",
+            notes=(*page.note("edits"), *more),
+        )
+
+    def show_edit(
+        self,
+        edit: Annotated[int, "The edit's number"],
+        directory: DirectoryArgument = "",
+        offset: OffsetArgument = 0,
+    ) -> Answer[EditShown]:
+        """Show a recorded edit as a diff, with its status and the reviewer's reason."""
+        if offset < 0:
+            raise Failure(Kind.INVALID_REQUEST, "offset cannot be negative")
+        missing = Failure(Kind.INVALID_REQUEST, f"No edit has the number {edit} here", edit=edit)
+        with telling(directory):
+            workspace = self._recorded(directory)
+            if workspace is None:
+                raise missing
+            try:
+                view = workspace.edit(edit)
+            except (NoSuchName, AmbiguousName):
+                raise missing from None
+            lines = edit_diff(workspace, view).decode("utf-8", "backslashreplace").splitlines(keepends=True)
+        page = page_of(lines, len, offset=offset, limit=0, budget=self._limits.max_answer)
+        listed = edit_listed(workspace, view)
+        diff = "".join(page.items)
+        return Answer(
+            content=EditShown(
+                edit=listed,
+                hunk_statuses=[status.value for status in view.units[1:]],
+                diff=diff,
+                next_offset=page.next_offset,
+            ),
+            text=f"{_line(listed)}\n{diff}",
+            notes=page.note("lines"),
+        )
+
+    # ---- inside
+
+    def _recorded(self, path: str) -> Workspace | None:
+        """Return the workspace that a path belongs to, or None where nothing is recorded. Raises as workspace_of."""
+        if not path and len(self._directories.roots) > 1:
+            raise Failure(
+                Kind.INVALID_REQUEST,
+                "Say in which directory: several are served",
+                hint=", ".join(map(shown, self._directories.roots)),
+            )
+        return self._directories.recorded_of(path or ".")
+
+
+def edit_diff(workspace: Workspace, view: EditView) -> bytes:
+    """Return what an edit changed as a unified diff. Raises BlobMissing, BlobDamaged."""
+    edit = view.edit
+    return unified_diff(
+        None if edit.before is None else workspace.blob(edit.before.blob),
+        None if edit.after is None else workspace.blob(edit.after.blob),
+        path_before=os.fsdecode(edit.source or edit.path),
+        path_after=os.fsdecode(edit.path),
+        hunks=edit.hunks or None,
+    )
+
+
+def edit_listed(workspace: Workspace, view: EditView) -> EditListed:
+    """Return an edit as it is listed."""
+    edit = view.edit
+    return EditListed(
+        edit=view.seq,
+        status=view.status.value,
+        partly=view.partly,
+        reason=view.reason,
+        operation=edit.operation.value,
+        path=absolute(workspace, os.fsdecode(edit.path)),
+        source_path="" if edit.source is None else absolute(workspace, os.fsdecode(edit.source)),
+        tool=edit.tool,
+        mcp_conversation_id=edit.conversation,
+        time=datetime.fromtimestamp(edit.time / 1_000_000, UTC).isoformat(),
+        lines_added=edit.added,
+        lines_removed=edit.removed,
+    )
+
+
+def _line(edit: EditListed) -> str:
+    partly = " (partly)" if edit.partly else ""
+    source = f"{one_line(edit.source_path)} -> " if edit.source_path else ""
+    reason = f": {one_line(edit.reason)}" if edit.reason else ""
+    counts = f"+{edit.lines_added} -{edit.lines_removed}"
+    return f"{edit.edit} {edit.status}{partly} {edit.operation} {source}{one_line(edit.path)} {counts}{reason}"

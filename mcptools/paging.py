@@ -1,0 +1,43 @@
+"""Paging: how much of a long answer is given at once, and where the rest begins."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+__all__ = ["Page", "page_of"]
+
+ItemT = TypeVar("ItemT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page(Generic[ItemT]):
+    """Some of many items."""
+
+    items: Sequence[ItemT]
+    offset: int  # items before these
+    next_offset: int  # items up to the end of these; 0: nothing is left
+    total: int
+
+    def note(self, items: str) -> tuple[str, ...]:
+        """Return what tells a client how to go on: nothing where nothing is left."""
+        if not self.next_offset:
+            return ()
+        given = f"{self.offset + 1} to {self.next_offset}" if self.items else "0"
+        return (f"These are {items} {given} of {self.total}. Go on with offset={self.next_offset}.",)
+
+
+def page_of(
+    items: Sequence[ItemT], size: Callable[[ItemT], int], *, offset: int, limit: int, budget: int
+) -> Page[ItemT]:
+    """Return the items from `offset` on: at most `limit` (0: any number), of at most `budget` in all, but one at least.
+
+    Of an offset beyond the end the page is empty, and the last.
+    """
+    end, used = offset, 0
+    stop = min(len(items), offset + limit) if limit else len(items)
+    while end < stop:
+        used += size(items[end])
+        if used > budget and end > offset:
+            break
+        end += 1
+    return Page(items=items[offset:end], offset=offset, next_offset=end if end < len(items) else 0, total=len(items))

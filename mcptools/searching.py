@@ -1,0 +1,164 @@
+"""The tools that search below a directory, as plain methods: names, paths and lines, as far as the limits go."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated
+
+from mcptools.answers import Answer
+from mcptools.display import one_line, shown
+from mcptools.failures import Failure, Kind
+from mcptools.findings import FilesFound, LineFound, LinesFound, TreeEntry, TreeListed
+from mcptools.globs import matches
+from mcptools.paging import page_of
+from mcptools.reading import OffsetArgument, matcher
+from mcptools.toolset import PathArgument, Toolset, absolute, telling
+from mcptools.walking import Walk
+from objstore import CasError, is_binary, split_lines
+
+__all__ = ["Searching"]
+
+_MAX_QUOTED = 400
+"""Characters of a line that are quoted."""
+
+
+class Searching(Toolset):
+    """Searches. The store is never shown, links are not followed, and version control is not looked into."""
+
+    def directory_tree(
+        self,
+        path: PathArgument,
+        max_depth: Annotated[int, "Levels to show; 0: all"] = 0,
+        offset: OffsetArgument = 0,
+    ) -> Answer[TreeListed]:
+        """Show what is below a directory, as an indented tree."""
+        if min(max_depth, offset) < 0:
+            raise Failure(Kind.INVALID_REQUEST, "max_depth and offset cannot be negative")
+        with self._walking(path) as walk:
+            entries = [
+                TreeEntry(path=shown(found.below), type=found.kind)
+                for found in walk.names()
+                if not max_depth or found.below.count("/") < max_depth
+            ]
+        page = page_of(
+            entries, lambda entry: len(entry.path) + 30, offset=offset, limit=0, budget=self._limits.max_answer
+        )
+        return Answer(
+            content=TreeListed(
+                path=absolute(walk.files, walk.start),
+                entries=list(page.items),
+                complete=not walk.notes(),
+                next_offset=page.next_offset,
+            ),
+            text="\n".join(map(_branch, page.items)) or "The directory is empty.",
+            notes=(*page.note("entries"), *walk.notes()),
+        )
+
+    def search_files(
+        self,
+        path: PathArgument,
+        pattern: Annotated[str, "Glob such as *.py or src/**/test_*; without * ? [ it is part of a name"],
+        exclude_patterns: Annotated[Sequence[str], "Globs of what to leave out"] = (),
+        offset: OffsetArgument = 0,
+    ) -> Answer[FilesFound]:
+        """Find files and directories below a directory by name or path."""
+        if offset < 0:
+            raise Failure(Kind.INVALID_REQUEST, "offset cannot be negative")
+        with self._walking(path) as walk:
+            paths = [
+                absolute(walk.files, found.path)
+                for found in walk.names()
+                if matches(found.below, pattern) and not _excluded(found.below, exclude_patterns)
+            ]
+        page = page_of(paths, lambda found: len(found) + 4, offset=offset, limit=0, budget=self._limits.max_answer)
+        return Answer(
+            content=FilesFound(paths=list(page.items), complete=not walk.notes(), next_offset=page.next_offset),
+            text="\n".join(map(one_line, page.items)) or "Nothing fits the pattern.",
+            notes=(*page.note("paths"), *walk.notes()),
+        )
+
+    def grep_files(
+        self,
+        path: PathArgument,
+        pattern: Annotated[str, "Text to look for"],
+        include: Annotated[str, "Glob of the files to look into; empty: all"] = "",
+        *,
+        use_regex: Annotated[bool, "Take pattern as a Python regular expression"] = False,
+        ignore_case: Annotated[bool, "Take capitals and small letters as equal"] = False,
+        offset: OffsetArgument = 0,
+    ) -> Answer[LinesFound]:
+        """Find lines by what they hold, in the text files below a directory."""
+        if offset < 0:
+            raise Failure(Kind.INVALID_REQUEST, "offset cannot be negative")
+        holds = matcher(pattern, use_regex=use_regex, ignore_case=ignore_case)
+        found: list[LineFound] = []
+        files = passed_over = 0
+        with self._walking(path) as walk:
+            for name in walk.names():
+                if name.kind != "file" or (include and not matches(name.below, include)):
+                    continue
+                try:
+                    content = walk.files.read(name.path, limit=self._limits.max_file_bytes).bytes
+                except CasError:
+                    passed_over += 1
+                    continue
+                if is_binary(content):
+                    continue
+                files += 1
+                found += _found_in(content, absolute(walk.files, name.path), holds)
+        page = page_of(
+            found,
+            lambda line: len(line.path) + len(line.text) + 40,
+            offset=offset,
+            limit=0,
+            budget=self._limits.max_answer,
+        )
+        passed = (f"{passed_over} files could not be read, or are over the limit.",) if passed_over else ()
+        return Answer(
+            content=LinesFound(
+                matches=list(page.items),
+                files=files,
+                complete=not walk.notes() and not passed,
+                next_offset=page.next_offset,
+            ),
+            text="\n".join(f"{one_line(line.path)}:{line.line}: {line.text}" for line in page.items)
+            or "No line fits the pattern.",
+            notes=(*page.note("matches"), *passed, *walk.notes()),
+        )
+
+    # ---- inside
+
+    @contextmanager
+    def _walking(self, path: str) -> Iterator[Walk]:
+        with telling(path):
+            files = self._directories.files_of(path)
+            yield Walk(
+                files=files,
+                start=files.relative(path),
+                max_walked=self._limits.max_walked,
+                max_seconds=self._limits.max_seconds,
+            )
+
+
+def _branch(entry: TreeEntry) -> str:
+    above, _, name = entry.path.rpartition("/")
+    depth = above.count("/") + 1 if above else 0
+    mark = {"directory": "/", "symlink": "@", "file": ""}.get(entry.type, "?")
+    return "  " * depth + one_line(name) + mark
+
+
+def _excluded(path: str, patterns: Sequence[str]) -> bool:
+    """Return whether a path, or a folder that it is in, fits one of the patterns."""
+    parts = path.split("/")
+    return any(matches("/".join(parts[:end]), pattern) for pattern in patterns for end in range(1, len(parts) + 1))
+
+
+def _found_in(content: bytes, path: str, holds: Callable[[bytes], bool]) -> list[LineFound]:
+    return [
+        LineFound(
+            path=path,
+            line=number,
+            text=line.rstrip(b"\r\n").decode("utf-8", "backslashreplace")[:_MAX_QUOTED],
+        )
+        for number, line in enumerate(split_lines(content), 1)
+        if holds(line)
+    ]

@@ -1,0 +1,79 @@
+"""Walking: the names below a directory, in one order, as far as the limits go.
+
+Links are named and not followed. The store is never shown, and folders of version control are not gone into.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from objstore import CasError, Files
+
+__all__ = ["VERSION_CONTROL", "Walk", "Walked"]
+
+VERSION_CONTROL: Final = frozenset({".git", ".hg", ".svn", ".jj"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walked:
+    """One name that was come across."""
+
+    path: str  # canonical, relative to the allowed directory
+    below: str  # relative to where the walk began
+    kind: str  # file, directory, symlink, other
+
+
+@dataclass(slots=True, kw_only=True)
+class Walk:
+    """A walk below one directory, and what kept it from being whole."""
+
+    files: Files
+    start: str  # canonical
+    max_walked: int  # names
+    max_seconds: float
+    walked: int = 0
+    unreadable: int = 0  # folders that could not be looked into
+    cut: str = ""  # why the walk ended early; "": it did not
+    _deadline: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._deadline = time.monotonic() + self.max_seconds
+
+    def names(self) -> Iterator[Walked]:
+        """Yield every name, each folder before what is in it. Raises what paths raise, for the first folder."""
+        prefix = "" if self.start == "." else f"{self.start}/"
+        left = [self._names_in(self.start, prefix, "")]
+        while left:
+            found = next(left[-1], None)
+            if found is None:
+                left.pop()
+                continue
+            if self.walked >= self.max_walked:
+                self.cut = f"{self.max_walked} names were looked at"
+                return
+            if self.out_of_time():
+                return
+            self.walked += 1
+            yield found
+            if found.kind == "directory" and found.below.rpartition("/")[2] not in VERSION_CONTROL:
+                try:
+                    left.append(self._names_in(found.path, f"{found.path}/", f"{found.below}/"))
+                except (CasError, OSError):
+                    self.unreadable += 1
+
+    def out_of_time(self) -> bool:
+        """Return whether the walk has taken as long as it may."""
+        if time.monotonic() < self._deadline:
+            return False
+        self.cut = f"{self.max_seconds:g} s have passed"
+        return True
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what has to be said of a walk that was not whole."""
+        cut = (f"Not everything was looked at: {self.cut}. Begin further down.",) if self.cut else ()
+        return (*cut, *((f"{self.unreadable} folders could not be read.",) if self.unreadable else ()))
+
+    def _names_in(self, path: str, prefix: str, below: str) -> Iterator[Walked]:
+        entries = self.files.list_directory(path)
+        return (Walked(path=prefix + entry.name, below=below + entry.name, kind=entry.kind) for entry in entries)

@@ -1,0 +1,348 @@
+"""Check: whether a store is what was written, and what it means for which files where it isn't.
+
+Read from the ground up: frames, blobs through their chains, the hash chain of records, and only where those stand the
+index, the reference counts, each document's replay and the files. Nothing is changed but what `repair` is told to.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import zip_longest
+from typing import Final
+
+from objstore.codec import parse_blob_header
+from objstore.disk import Disk
+from objstore.errors import BlobDamaged, BlobMissing, CasError, StoreDamaged, StoreError, StoreUnknown
+from objstore.frames import SEGMENT_HEADER_SIZE, Gap, committed, scan
+from objstore.ids import BlobId
+from objstore.index import COMPARED, Index
+from objstore.intake import held_blobs
+from objstore.journal import Journal, acknowledged, find_root
+from objstore.paths import STORE_NAME
+from objstore.records import Decision, Edit
+from objstore.remains import FoundRecord, Remains, Spot
+from objstore.replay import load_document
+from objstore.segments import Place
+from objstore.status import external_changes
+
+__all__ = ["CheckReport", "Fault", "Part", "check_store", "repair_store"]
+
+_NUMBERS_SHOWN: Final = 20
+_NAMES_SHOWN: Final = 3
+_TRIES: Final = 5
+
+Progress = Callable[[str, int, int], None]
+"""Is told what is looked at, how many of it were, and how many there are."""
+
+
+class Part(StrEnum):
+    """What of a store a fault is in."""
+
+    SEGMENTS = "segments"
+    BLOBS = "blobs"
+    RECORDS = "records"
+    INDEX = "index"
+    REFCOUNTS = "refcounts"
+    DOCUMENTS = "documents"
+    MARK = "mark"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One thing that is wrong."""
+
+    part: Part
+    what: str
+    meaning: str  # for the person whose files these are
+    paths: tuple[str, ...] = ()  # of files whose history it concerns
+    edits: tuple[int, ...] = ()  # that it concerns
+    repairable: bool = False  # it is derived, so it can be made anew
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckReport:
+    """What was looked at, and what was found."""
+
+    root: str
+    segments: int
+    blobs: int
+    records: int
+    documents: int  # that were replayed
+    faults: tuple[Fault, ...]
+    notes: tuple[str, ...]  # worth knowing, and nothing wrong
+
+
+def check_store(start: str, *, quick: bool = False, progress: Progress | None = None) -> CheckReport:
+    """Check the store of the workspace at or above `start`.
+
+    `quick`: neither decode the blobs nor replay the documents; a frame's checksum vouches for its bytes all the same.
+    Raises NotAWorkspace and FormatTooNew.
+    """
+    checking = _Checking(find_root(start), quick=quick, progress=progress or _silent)
+    checking.run()
+    return checking.report
+
+
+def repair_store(report: CheckReport) -> CheckReport:
+    """Make anew what is derived and was found wrong, check again, and return what is found now.
+
+    Raises StoreLocked, PermissionRefused and what else a write raises.
+    """
+    parts = {fault.part for fault in report.faults if fault.repairable}
+    if parts:
+        with closing(Journal(report.root, Disk())) as journal:
+            journal.make_anew(index=bool(parts & {Part.INDEX, Part.REFCOUNTS}), mark=Part.MARK in parts)
+    return check_store(report.root)
+
+
+def _silent(_what: str, _done: int, _total: int) -> None:
+    pass
+
+
+class _Checking:
+    """One check in progress."""
+
+    def __init__(self, root: str, *, quick: bool, progress: Progress) -> None:
+        self._folder = os.path.join(root, STORE_NAME)
+        self._quick = quick
+        self._progress = progress
+        self._faults: list[Fault] = []
+        self._notes: list[str] = []
+        self._edits_of: dict[BlobId, list[Edit]] = {}  # that name a blob
+        self.report = CheckReport(root=root, segments=0, blobs=0, records=0, documents=0, faults=(), notes=())
+
+    def run(self) -> None:
+        try:
+            with Remains(os.path.join(self._folder, "segments")) as remains:
+                records = self._check_segments(remains)
+                for found in records:
+                    if isinstance(found.record, Edit):
+                        for blob in held_blobs(found.record):
+                            self._edits_of.setdefault(blob, []).append(found.record)
+                self._check_chain(records, remains)
+                log_stands = not any(fault.part in {Part.SEGMENTS, Part.RECORDS} for fault in self._faults)
+                self._check_blobs(remains, records)
+                self.report = replace(
+                    self.report, segments=len(remains.segments), blobs=len(remains.blobs), records=len(records)
+                )
+            if log_stands:
+                self._check_derived(records)
+            else:
+                self._notes.append(
+                    "The log is damaged, so index, reference counts, documents and files were not looked at."
+                )
+        except StoreUnknown as error:
+            self._fault(Part.SEGMENTS, str(error), "Nothing can be read. `cas salvage` takes the store's id.")
+        self.report = replace(self.report, faults=tuple(self._faults), notes=tuple(self._notes))
+
+    # ---- the log
+
+    def _check_segments(self, remains: Remains) -> list[FoundRecord]:
+        """Find damage; return the records that are in the journal."""
+        for number in remains.missing_segments():
+            self._fault(Part.SEGMENTS, f"segment {number} is missing", "What was recorded in it is lost; see below.")
+        tail = self._tail(remains)
+        marked = acknowledged(self._folder)
+        last = remains.segments[-1]
+        end = Place(last.number or 0, tail)
+        is_acknowledged = marked is not None and end < marked
+        if tail < last.size and not is_acknowledged:
+            self._notes.append(f"{last.size - tail} bytes of an unfinished write at the end; the next one cuts it off.")
+        for damage in remains.damage:
+            in_tail = damage.segment == os.path.basename(last.path) and damage.offset >= tail
+            if not in_tail or is_acknowledged:
+                self._fault(
+                    Part.SEGMENTS,
+                    f"{damage.segment}, bytes {damage.offset} to {damage.end}: {damage.reason}",
+                    "Blobs or records that lay there are lost; see below.",
+                )
+        if is_acknowledged:
+            self._fault(
+                Part.MARK,
+                f"the log ends at byte {end.offset} of segment {end.segment}, and files had followed it further",
+                "The newest edits are lost, or .cas/applied is another store's; no write is taken until repaired.",
+                repairable=tail == last.size,
+            )
+        return [found for found in remains.records if not self._is_in(remains, found.spot, tail)]
+
+    def _tail(self, remains: Remains) -> int:
+        """Return where the whole groups of the last segment end."""
+        last = remains.segments[-1]
+        with open(last.path, "rb") as file:
+            content = file.read()
+        end = min(len(content), SEGMENT_HEADER_SIZE)
+        for found in committed(scan(memoryview(content), remains.key, end)):
+            if not isinstance(found, Gap):
+                end = found[-1].end
+        return end
+
+    @staticmethod
+    def _is_in(remains: Remains, spot: Spot, tail: int) -> bool:
+        return spot.file == len(remains.segments) - 1 and spot.offset >= tail
+
+    def _check_chain(self, records: list[FoundRecord], remains: Remains) -> None:
+        last = None
+        last_seq = 0
+        for at, found in enumerate(records):
+            if found.previous != last:
+                name = os.path.basename(remains.segments[found.spot.file].path)
+                lost = tuple(range(last_seq + 1, _edits_before(records[at:]) + 1))
+                self._fault(
+                    Part.RECORDS,
+                    f"{name}, byte {found.spot.offset}: the record does not follow the one before it",
+                    "Records between them are lost"
+                    + (f", edits {_listed(lost)} among them" if lost else "")
+                    + ". `cas salvage` makes a store of the rest.",
+                    edits=lost,
+                )
+            last = found.id
+            last_seq = int(found.record.seq) if isinstance(found.record, Edit) else last_seq
+
+    def _check_blobs(self, remains: Remains, records: list[FoundRecord]) -> None:
+        total = len(remains.blobs)
+        for done, name in enumerate(remains.blobs):
+            self._progress("blobs", done, total)
+            try:
+                if self._quick:
+                    lost = [base for base in _bases(remains, name) if base not in remains.blobs]
+                    if lost:
+                        self._lost_blob(name, f"its base {lost[0].hex()} is lost")
+                else:
+                    remains.blob(name)
+            except BlobMissing as error:
+                self._lost_blob(name, f"its base {error.blob.hex()} is lost")
+            except BlobDamaged as error:
+                self._lost_blob(name, error.reason)
+        named = {blob: None for found in records for blob in held_blobs(found.record)}
+        for name in named:
+            if name not in remains.blobs:
+                self._lost_blob(name, "no frame of it can be read")
+
+    def _lost_blob(self, name: BlobId, reason: str) -> None:
+        edits = self._edits_of.get(name, [])
+        paths = tuple(dict.fromkeys(os.fsdecode(edit.path) for edit in edits))
+        numbers = tuple(dict.fromkeys(int(edit.seq) for edit in edits))
+        meaning = "No edit names it."
+        if edits:
+            meaning = f"Edits {_listed(numbers)} can't be shown, and no edit of {', '.join(paths)} can be decided on."
+        self._fault(Part.BLOBS, f"blob {name.hex()}: {reason}", meaning, paths=paths, edits=numbers)
+
+    # ---- what is derived
+
+    def _check_derived(self, records: list[FoundRecord]) -> None:
+        try:
+            journal = Journal(self.report.root, Disk())
+        except CasError as error:
+            self._fault(Part.INDEX, str(error), "Nothing can be looked up until it is made anew.", repairable=True)
+            return
+        with closing(journal):
+            try:
+                with journal.reading() as store:
+                    self._check_index(store.index, Index(":memory:", store.log))
+                    self._check_refs(store.index, records)
+                    if not self._quick:
+                        self._check_documents(journal)
+                    self._check_files(journal)
+            except StoreDamaged as error:
+                meaning = "The store can't be opened. `cas salvage` makes one of the rest."
+                self._fault(Part.SEGMENTS, str(error), meaning)
+
+    def _check_index(self, kept: Index, fresh: Index) -> None:
+        with closing(fresh):
+            differing: list[str] = []
+            for _ in range(_TRIES):
+                kept.catch_up()
+                fresh.catch_up()
+                differing = list(_differing(kept, fresh))
+                # A writer may have gone on meanwhile; then it is no wonder.
+                if kept.end == fresh.end and not differing:
+                    return
+        for table in differing:
+            self._fault(
+                Part.INDEX,
+                f"the index's table {table} is not what the log says",
+                "What commands show may be wrong; no file and no history is. `cas fsck --repair` makes it anew.",
+                repairable=True,
+            )
+
+    def _check_refs(self, index: Index, records: list[FoundRecord]) -> None:
+        if index.last_record != (records[-1].id if records else None):
+            return  # a writer has gone on since the log was read
+        counted = Counter(bytes(blob) for found in records for blob in held_blobs(found.record))
+        wrong = sum(refs != counted[name] for name, refs in index.all_refs())
+        if wrong:
+            self._fault(
+                Part.REFCOUNTS,
+                f"{wrong} blobs have another reference count than records give them",
+                "Space may be kept too long, or taken too early. `cas fsck --repair` counts anew.",
+                repairable=True,
+            )
+
+    def _check_documents(self, journal: Journal) -> None:
+        tips = journal.store.index.tips()
+        for done, tip in enumerate(tips):
+            self._progress("documents", done, len(tips))
+            try:
+                load_document(journal, tip.document, anew=True)
+            except StoreError as error:
+                path = os.fsdecode(tip.path)
+                self._fault(
+                    Part.DOCUMENTS,
+                    f"{path}: {error}",
+                    f"No edit of {path} can be decided on. Its recorded states can still be read.",
+                    paths=(path,),
+                )
+        self.report = replace(self.report, documents=len(tips))
+
+    def _check_files(self, journal: Journal) -> None:
+        changed = [change.path for change in external_changes(journal)]
+        if changed:
+            more = len(changed) - _NAMES_SHOWN
+            names = ", ".join(changed[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+            self._notes.append(f"Files that are not as last recorded (see `cas diff`): {names}.")
+
+    def _fault(
+        self,
+        part: Part,
+        what: str,
+        meaning: str,
+        *,
+        paths: tuple[str, ...] = (),
+        edits: tuple[int, ...] = (),
+        repairable: bool = False,
+    ) -> None:
+        self._faults.append(
+            Fault(part=part, what=what, meaning=meaning, paths=paths, edits=edits, repairable=repairable)
+        )
+
+
+def _edits_before(records: list[FoundRecord]) -> int:
+    """Return the number of the newest edit that must have been there before the records, as far as they tell."""
+    for found in records:
+        match found.record:
+            case Edit():
+                return found.record.seq - 1
+            case Decision():
+                return max((unit.seq for unit, _ in found.record.verdicts), default=0)
+            case _:
+                continue
+    return 0
+
+
+def _bases(remains: Remains, name: BlobId) -> list[BlobId]:
+    bases = (parse_blob_header(remains.payload(spot)).base for spot in remains.blobs[name])
+    return [base for base in bases if base is not None]
+
+
+def _differing(kept: Index, fresh: Index) -> Iterator[str]:
+    for table in COMPARED:
+        if any(a != b for a, b in zip_longest(kept.rows(table), fresh.rows(table))):
+            yield table
+
+
+def _listed(numbers: tuple[int, ...]) -> str:
+    shown = " ".join(map(str, numbers[:_NUMBERS_SHOWN]))
+    return shown + (f" and {len(numbers) - _NUMBERS_SHOWN} more" if len(numbers) > _NUMBERS_SHOWN else "")

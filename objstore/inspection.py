@@ -1,0 +1,262 @@
+"""Inspection: what a store holds, told frame by frame and record by record, and how much of it there is."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from objstore.codec import parse_blob_header
+from objstore.errors import NoSuchName
+from objstore.frames import FRAME_HEADER_SIZE, FrameKind
+from objstore.ids import RecordId
+from objstore.intake import decoded
+from objstore.journal import Journal
+from objstore.naming import recorded_path
+from objstore.records import Decision, Edit, Record, Void
+from objstore.replay import load_document
+from objstore.terms import DocumentId, FileState, Seq, Status, Unit
+from objstore.views import EditView
+
+__all__ = [
+    "BlamedLines",
+    "ChangeCount",
+    "RecordView",
+    "SegmentView",
+    "StoreStats",
+    "blame",
+    "files_at",
+    "records",
+    "segments",
+    "stats",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordView:
+    """A record, and where it lies."""
+
+    id: RecordId
+    previous: RecordId | None  # None: it is the first
+    segment: int
+    offset: int  # of its frame
+    record: Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentView:
+    """A segment, and how much is in it."""
+
+    number: int
+    size: int  # bytes, of the file
+    groups: int
+    blobs: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeCount:
+    """How much some edits changed."""
+
+    edits: int
+    added: int  # lines
+    removed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreStats:
+    """A store in numbers."""
+
+    edits: Mapping[Status, int]
+    decisions: int
+    voids: int
+    conversations: int
+    blobs: int
+    blob_bytes: int  # of all blobs as they are read
+    stored_blob_bytes: int  # of their frames
+    record_bytes: int  # of the records' frames
+    segments: int
+    segment_bytes: int
+    depths: Mapping[int, int]  # how many blobs stand on how many others; 0: keyframes
+    tools: Mapping[str, ChangeCount]
+    files: Mapping[str, ChangeCount]  # by the path that each has now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlamedLines:
+    """Lines of a file, one behind the other, that the same hunk put there."""
+
+    start: int  # of the first line, zero-based
+    count: int
+    unit: Unit | None  # None: they were there before the first recorded edit
+    view: EditView | None
+
+
+def records(journal: Journal) -> Iterator[RecordView]:
+    """Yield every record in the order of the journal, those taken back included."""
+    log = journal.store.log
+    for group in log.groups(log.first):
+        offsets = (frame.offset for frame in group.frames if frame.kind is FrameKind.RECORD)
+        for chained, offset in zip(decoded(group), offsets, strict=True):
+            yield RecordView(
+                id=chained.id,
+                previous=chained.previous,
+                segment=group.segment,
+                offset=offset,
+                record=chained.record,
+            )
+
+
+def segments(journal: Journal) -> list[SegmentView]:
+    """Return every segment, in order."""
+    log = journal.store.log
+    groups: Counter[int] = Counter()
+    kinds: Counter[tuple[int, FrameKind]] = Counter()
+    for group in log.groups(log.first):
+        groups[group.segment] += 1
+        kinds.update((group.segment, frame.kind) for frame in group.frames)
+    return [
+        SegmentView(
+            number=number,
+            size=log.size(number),
+            groups=groups[number],
+            blobs=kinds[number, FrameKind.BLOB],
+            records=kinds[number, FrameKind.RECORD],
+        )
+        for number in log.numbers()
+    ]
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What is counted on the way through the log."""
+
+    blobs: int = 0
+    blob_bytes: int = 0
+    stored: Counter[FrameKind] = field(default_factory=Counter)
+    depths: Counter[int] = field(default_factory=Counter)
+    edits: dict[Seq, Edit] = field(default_factory=dict)
+    decisions: int = 0
+    voids: int = 0
+
+    def take(self, record: Record) -> None:
+        match record:
+            case Edit():
+                self.edits[record.seq] = record
+            case Decision():
+                self.decisions += 1
+            case Void():
+                self.voids += 1
+                self.decisions -= bool(record.decision)
+                for seq in record.edits:
+                    self.edits.pop(seq, None)
+
+
+def stats(journal: Journal) -> StoreStats:
+    """Return the store in numbers. What was taken back counts as never made, except for the bytes it takes."""
+    log, index = journal.store.log, journal.store.index
+    tally = _Tally()
+    for group in log.groups(log.first):
+        for frame in group.frames:
+            tally.stored[frame.kind] += FRAME_HEADER_SIZE + len(frame.payload)
+            if frame.kind is FrameKind.BLOB:
+                header = parse_blob_header(frame.payload)
+                tally.blobs += 1
+                tally.blob_bytes += header.size
+                tally.depths[header.depth] += 1
+        for chained in decoded(group):
+            tally.take(chained.record)
+    tools: dict[str, list[Edit]] = {}
+    files: dict[DocumentId, list[Edit]] = {}
+    for edit in tally.edits.values():
+        tools.setdefault(edit.tool, []).append(edit)
+        files.setdefault(edit.document, []).append(edit)
+    return StoreStats(
+        edits=index.counts(),
+        decisions=tally.decisions,
+        voids=tally.voids,
+        conversations=index.conversation_count(),
+        blobs=tally.blobs,
+        blob_bytes=tally.blob_bytes,
+        stored_blob_bytes=tally.stored[FrameKind.BLOB],
+        record_bytes=tally.stored[FrameKind.RECORD],
+        segments=len(log.numbers()),
+        segment_bytes=log.total_bytes(),
+        depths=dict(sorted(tally.depths.items())),
+        tools={tool: _count(made) for tool, made in sorted(tools.items())},
+        files=_file_counts(journal, files),
+    )
+
+
+def _file_counts(journal: Journal, files: Mapping[DocumentId, list[Edit]]) -> dict[str, ChangeCount]:
+    # Two documents may have had the same path, one after the other.
+    by_path: dict[str, list[Edit]] = {}
+    for document, made in files.items():
+        by_path.setdefault(os.fsdecode(journal.store.index.tip(document).path), []).extend(made)
+    return {path: _count(made) for path, made in sorted(by_path.items())}
+
+
+def _count(made: list[Edit]) -> ChangeCount:
+    return ChangeCount(
+        edits=len(made), added=sum(edit.added for edit in made), removed=sum(edit.removed for edit in made)
+    )
+
+
+def files_at(journal: Journal, seq: int | None = None, *, before: bool = False) -> dict[str, FileState]:
+    """Return every file that existed after edit `seq` (`before`: just before it; None: now), by path.
+
+    Raises NoSuchName.
+    """
+    if seq is None:
+        return {os.fsdecode(tip.path): tip.state for tip in journal.store.index.tips() if tip.state is not None}
+    if journal.store.index.edit(seq) is None:
+        raise NoSuchName(str(seq), "edit")
+    gone = {n for view in records(journal) if isinstance(view.record, Void) for n in view.record.edits}
+    void_decisions = {view.record.decision for view in records(journal) if isinstance(view.record, Void)}
+    standing: dict[DocumentId, tuple[bytes, FileState]] = {}
+    for view in records(journal):
+        record = view.record
+        if isinstance(record, Decision) and record.number not in void_decisions:
+            for written in record.written:
+                _stand(standing, written.document, written.path_after, written.after)
+        if not isinstance(record, Edit) or record.seq in gone:
+            continue
+        if before and record.seq == seq:
+            break
+        _stand(standing, record.document, record.path, record.after)
+        if record.seq == seq:
+            break
+    return {os.fsdecode(path): state for path, state in sorted(standing.values(), key=lambda item: item[0])}
+
+
+def _stand(
+    standing: dict[DocumentId, tuple[bytes, FileState]],
+    document: DocumentId,
+    path: bytes | None,
+    state: FileState | None,
+) -> None:
+    if path is None or state is None:
+        standing.pop(document, None)
+    else:
+        standing[document] = (path, state)
+
+
+def blame(journal: Journal, path: str) -> tuple[bytes, list[BlamedLines]]:
+    """Return the last recorded bytes of the file at `path`, and which hunk put each of its lines there.
+
+    Raises NoSuchName where no recorded file stands, and HistoryBroken.
+    """
+    from objstore import history
+
+    tip = journal.store.index.tip_at(recorded_path(journal, path))
+    if tip is None or tip.state is None:
+        raise NoSuchName(path, "recorded file")
+    loaded = load_document(journal, tip.document)
+    blamed, start = [], 0
+    views: dict[Seq, EditView] = {}
+    for unit, count in loaded.blame():
+        if unit is not None and unit.seq not in views:
+            views[unit.seq] = history.edit(journal, unit.seq)
+        view = None if unit is None else views[unit.seq]
+        blamed.append(BlamedLines(start=start, count=count, unit=unit, view=view))
+        start += count
+    return journal.store.blob(tip.state.blob), blamed

@@ -1,0 +1,157 @@
+"""Review of a file of 10,000 lines with 10,000 edits: opened, decided, recorded on, and as a whole command."""
+
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from objstore import Action, CallInfo, Decided, Hunk, Operation, Seq, Unit, Workspace
+from objstore.disk import Disk
+from objstore.document import Document
+from objstore.journal import Journal
+from objstore.replay import load_document
+from objstore.terms import DocumentId, Status
+from tests.bench.measure import Report, timed
+
+__all__ = ["bench_review"]
+
+LINES: Final = 10_000
+EDITS: Final = 10_000
+OPENINGS: Final = 20
+TOGGLES: Final = 2_000
+COMMANDS: Final = 20
+MERGES: Final = 40
+NAME: Final = "file.txt"
+
+
+def bench_review(report: Report) -> None:
+    """Open it with and without a kept weave, decide, record, run `cas reject`; replay by git merge-file beside it."""
+    # Beside this file, not in /tmp: that may be a memory file system.
+    with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix="bench-") as folder:
+        root = Path(folder)
+        states = _history(root)
+        journal = Journal(str(root), Disk())
+        with journal.reading():
+            _open_and_toggle(report, journal, root / ".cas" / "cache")
+        journal.close()
+        _decide(report, root)
+        merge = _merge_replay(report, root, states)
+    figures = report.figures
+    report.ratio("open with a kept weave, p50 ms", figures["open with a kept weave p50 ms"], "<= 50")
+    report.ratio("toggle, p50 ms", figures["toggle one edit, with all bytes p50 ms"], "<= 0.15")
+    report.ratio("toggle, p99 ms", figures["toggle one edit, with all bytes p99 ms"], "<= 0.5")
+    report.ratio("reject a random half, ms", figures["reject a random half p50 ms"], "<= 150")
+    report.ratio("cas reject, p50 ms", figures["cas reject p50 ms"], "<= 150")
+    report.ratio(
+        "replay by merge of all later edits / cas reject", merge * EDITS / figures["cas reject p50 ms"], "> 1 000"
+    )
+
+
+def _history(root: Path) -> list[bytes]:
+    """Record one-line edits at random places; return the first states."""
+    random_line = random.Random(1)
+    lines = [b"line %d of the file, with some text to it\n" % i for i in range(LINES)]
+    (root / NAME).write_bytes(b"".join(lines))
+    states = []
+    with Workspace.init(root) as workspace:
+        for i in range(EDITS):
+            at = random_line.randrange(LINES)
+            lines[at] = b"line %d as edit %d left it, with some text\n" % (at, i)
+            content = b"".join(lines)
+            with workspace.call(CallInfo(tool="bench", conversation=f"c{i // 100}")) as call:
+                call.write(NAME, content, hunks=[Hunk(at, 1, at, 1)], operation=Operation.EDIT)
+                call.commit()
+            if i <= MERGES:
+                states.append(content)
+    return states
+
+
+def _open_and_toggle(report: Report, journal: Journal, cache: Path) -> None:
+    document = DocumentId(1)
+
+    def opened() -> Document:
+        return load_document(journal, document)
+
+    report.times("open without a kept weave, and keep it", timed(lambda _: opened(), 1))
+    if not cache.is_dir():
+        raise AssertionError("nothing was kept")
+    report.times("open with a kept weave", timed(lambda _: opened(), OPENINGS))
+    loaded = opened()
+    whole = loaded.standing()
+    free = [seq for seq in range(1, EDITS + 1) if not _conflicting(loaded, seq)]
+    flips = {Status.REJECTED: Status.PENDING, Status.PENDING: Status.REJECTED}
+    said = dict.fromkeys(free, Status.PENDING)
+
+    def toggle(i: int) -> None:
+        seq = free[i // 2 * 7919 % len(free)]
+        said[seq] = flips[said[seq]]
+        loaded.give({Unit(Seq(seq), 1): said[seq]})
+        if loaded.conflicts() or loaded.standing().content is None:
+            raise AssertionError("a free edit is in conflict")
+
+    report.times("toggle one edit, with all bytes", timed(toggle, TOGGLES))
+    if loaded.standing() != whole:
+        raise AssertionError("toggling twice has changed the text")
+    half = {Unit(Seq(seq), 1): Status.REJECTED for seq in random.Random(2).sample(range(1, EDITS + 1), EDITS // 2)}
+
+    def reject_half(_: int) -> None:
+        loaded.give_with_dependents(half)
+        if loaded.standing() == whole:
+            raise AssertionError("nothing was rejected")
+
+    before = loaded.statuses()
+    times = []
+    for _ in range(5):
+        times += timed(reject_half, 1)
+        loaded.give_back(before)
+    report.times("reject a random half", times)
+    shutil.copytree(cache, cache.with_name("kept"))
+
+
+def _conflicting(loaded: Document, seq: int) -> bool:
+    unit = Unit(Seq(seq), 1)
+    loaded.give({unit: Status.REJECTED})
+    found = bool(loaded.conflicts())
+    loaded.give({unit: Status.PENDING})
+    return found
+
+
+def _decide(report: Report, root: Path) -> None:
+    with Workspace.open(root) as workspace:
+        free = [
+            seq
+            for seq in range(1, EDITS + 1, EDITS // (COMMANDS * 4))
+            if isinstance(workspace.decide(Action.REJECT, [Unit(Seq(seq), 1)], dry_run=True), Decided)
+        ][:COMMANDS]
+        lines = (root / NAME).read_bytes().splitlines(keepends=True)
+
+        def record(i: int) -> None:
+            at = 7919 * i % LINES
+            lines[at] = b"one more edit, number %d\n" % i
+            with workspace.call(CallInfo(tool="bench", conversation="more")) as call:
+                call.write(NAME, b"".join(lines), hunks=[Hunk(at, 1, at, 1)], operation=Operation.EDIT)
+                call.commit()
+
+        report.times("record one more edit, durably", timed(record, 40))
+
+    def ran(*words: str) -> None:
+        command = [sys.executable, "-m", "cli", "-C", str(root), *words]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+    report.times("cas reject", timed(lambda i: ran("reject", str(free[i % len(free)])), len(free)))
+
+
+def _merge_replay(report: Report, root: Path, states: list[bytes]) -> float:
+    """Time the replay of edits by three-way merge, as one who drops the first of them would; return ms for an edit."""
+    ours = root / "ours"
+    ours.write_bytes(states[0])
+
+    def merge(i: int) -> None:
+        (root / "ancestor").write_bytes(states[i])
+        (root / "theirs").write_bytes(states[i + 1])
+        subprocess.run(["git", "merge-file", "-q", "ours", "ancestor", "theirs"], cwd=root, check=False)
+
+    return report.times("replay one edit by git merge-file", timed(merge, MERGES))

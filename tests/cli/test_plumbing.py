@@ -1,0 +1,209 @@
+"""Looking into the store: hashes, records, segments, listings, numbers, the hand behind each line, and back again."""
+
+from pathlib import Path
+
+import pytest
+from blake3 import blake3
+
+from tests.cli.desk import Desk, cas
+
+WILD = b"CR\rCRLF\r\nNUL\0\xff\xfe last without newline"
+TWO = blake3(b"2\n").hexdigest()
+EMPTY = blake3(b"").hexdigest()
+
+
+def flip(path: Path, offset: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[offset] ^= 1
+    path.write_bytes(content)
+
+
+# ---- hash, verify
+
+
+def test_hash_prints_what_names_the_bytes(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "wild").write_bytes(WILD)
+    (tmp_path / "empty").touch()
+    printed = cas("hash", "wild", "empty", folder=tmp_path).text
+    assert printed == f"{blake3(WILD).hexdigest()}  wild\n{EMPTY}  empty\n"
+    (desk.folder / "a").write_bytes(WILD)
+    desk.write("a", b"x\n")
+    assert desk.done("cat", cas("hash", "wild", "--json", folder=tmp_path).lines()[0]["blob"]).out == WILD
+    assert cas("hash", "nowhere", folder=tmp_path).status == 2
+
+
+def test_verify_tells_a_damaged_blob(desk: Desk) -> None:
+    desk.write("a", WILD)
+    desk.write("b", b"whole\n")
+    assert desk.done("verify", "--all").text == "2 of 2 blobs are what their names say.\n"
+    assert desk.done("verify", "a@1", blake3(WILD).hexdigest()[:8], "--json").json() == {"verified": 2, "damaged": []}
+    (segment,) = (desk.folder / ".cas" / "segments").iterdir()
+    flip(segment, segment.read_bytes().index(b"NUL"))
+    ran = desk.cas("verify", "--all", "--json")
+    assert (ran.status, ran.json()["verified"]) == (1, 2)
+    assert [damaged["blob"] for damaged in ran.json()["damaged"]] == [blake3(WILD).hexdigest()]
+    assert desk.cas("verify", "a").status == 1
+    assert desk.done("verify", "b").status == 0
+
+
+@pytest.mark.parametrize("words", [["verify"], ["verify", "--all", "a"]])
+def test_verify_wants_blobs_or_all(desk: Desk, words: list[str]) -> None:
+    assert desk.cas(*words).status == 2
+
+
+# ---- records, segments, stats
+
+
+def test_records_are_a_chain_of_everything(desk: Desk) -> None:
+    desk.write("a", b"1\n")
+    desk.write("a", b"1\n2\n")
+    desk.done("reject", "2", "--reason", "no")
+    listed = desk.done("records", "--json").lines()
+    assert [(record["kind"], record.get("seq", record.get("number"))) for record in listed] == [
+        ("edit", 1),
+        ("edit", 2),
+        ("decision", 1),
+    ]
+    assert [record["previous"] for record in listed] == [None, listed[0]["id"], listed[1]["id"]]
+    assert listed[1]["hunks"] == [[1, 0, 1, 1]]
+    assert (listed[2]["reason"], listed[2]["verdicts"]) == ("no", [[2, 0, "rejected"], [2, 1, "rejected"]])
+    assert [line.split(maxsplit=2)[-1] for line in desk.done("records").text.splitlines()][-1].endswith("edits 2")
+
+
+def test_segments_say_how_much_is_in_them(desk: Desk) -> None:
+    desk.write("a", b"1\n")
+    desk.write("a", b"1\n2\n")
+    (only,) = desk.done("segments", "--json").lines()
+    size = (desk.folder / ".cas" / "segments" / "00000001.seg").stat().st_size
+    assert only == {"segment": 1, "bytes": size, "groups": 2, "blobs": 2, "records": 2}
+    assert f"{size} bytes" in desk.done("segments").text
+
+
+def test_stats_count_what_was_done(desk: Desk) -> None:
+    text = b"".join(b"line %d\n" % i for i in range(100))
+    desk.write("a", text)
+    desk.edit("a", b"line 7\n", b"line seven\n")
+    desk.write("b", b"1\n")
+    desk.move("b", "c")
+    desk.done("reject", "2")
+    found = desk.done("stats", "--json").json()
+    assert found["edits"] == {"pending": 3, "accepted": 0, "rejected": 1}
+    assert (found["decisions"], found["voids"], found["conversations"]) == (1, 0, 1)
+    assert (found["blobs"]["count"], found["blobs"]["bytes"]) == (3, 2 * len(text) + 4 + 2)
+    assert found["blobs"]["depths"] == {"0": 2, "1": 1}
+    assert found["blobs"]["stored_bytes"] + found["record_bytes"] + 64 == found["segments"]["bytes"]
+    assert found["tools"]["edit_file_diff"] == {"edits": 1, "lines_added": 1, "lines_removed": 1}
+    assert found["files"]["c"]["edits"] == 2
+    assert "by file:" in desk.done("stats").text
+
+
+# ---- ls
+
+
+def test_ls_lists_the_recorded_files_now_and_then(desk: Desk) -> None:
+    desk.write("a", b"1\n")
+    desk.write("dir/b", b"2\n", mode=0o755)
+    desk.move("a", "dir/a")
+    desk.delete("dir/b")
+    desk.done("reject", "4")
+
+    def listed(*words: str) -> list[str]:
+        return [file["path"] for file in desk.done("ls", *words, "--json").lines()]
+
+    assert listed() == ["dir/a", "dir/b"]
+    assert listed("@1") == ["a"]
+    assert listed("@2") == ["a", "dir/b"]
+    assert listed("@3^") == ["a", "dir/b"]
+    assert listed("@3") == ["dir/a", "dir/b"]
+    assert listed("@4") == ["dir/a"]
+    assert listed("dir@2") == ["dir/b"]
+    assert listed("dir/b") == ["dir/b"]
+    assert desk.done("ls", "dir/b").text == f"0755  {TWO}  dir/b\n"
+    assert desk.cas("ls", "nowhere").status == 1
+    assert desk.cas("ls", "@99").status == 1
+
+
+# ---- blame
+
+
+def test_blame_names_the_hand_behind_each_line(desk: Desk) -> None:
+    (desk.folder / "a").write_bytes(b"old 1\nold 2\n")
+    desk.edit("a", b"old 2\n", b"old 2\nnew\n", conversation="conv_two")
+    desk.write("b", b"b\n")
+    parts = desk.done("blame", "a", "--json").lines()
+    assert [(part["start"], part["count"], part["hunk"], part["conversation_id"]) for part in parts] == [
+        (0, 2, None, None),
+        (2, 1, "1:1", "conv_two"),
+    ]
+    assert parts[1]["tool_name"] == "edit_file_diff"
+    shown = desk.done("blame", "a").text.splitlines()
+    assert [line.rsplit(maxsplit=1)[-1] for line in shown] == ["1", "2", "new"]
+    assert "conv_two" in shown[2]
+
+
+def test_blame_follows_decisions_and_moves(desk: Desk) -> None:
+    desk.write("a", b"1\n2\n")
+    desk.edit("a", b"2\n", b"two\n")
+    desk.move("a", "b")
+    assert [part["hunk"] for part in desk.done("blame", "b", "--json").lines()] == ["1:0", "2:1"]
+    desk.done("reject", "2")
+    assert [part["hunk"] for part in desk.done("blame", "b", "--json").lines()] == ["1:0"]
+    assert desk.cas("blame", "a").status == 1
+
+
+def test_blame_shows_a_last_line_without_newline(desk: Desk) -> None:
+    desk.write("a", b"1\n2")
+    assert desk.done("blame", "a").text.count("\n") == 2
+    desk.write("empty", b"")
+    assert desk.done("blame", "empty").out == b""
+
+
+# ---- restore
+
+
+def test_restore_brings_any_state_back_as_an_edit_that_can_be_taken_back(desk: Desk) -> None:
+    desk.write("a", WILD, mode=0o755)
+    desk.write("a", b"second\n", mode=0o644)
+    assert desk.done("restore", "a@1").text == "Restored a as edit 3.\n"
+    assert desk.bytes("a") == WILD
+    assert (desk.folder / "a").stat().st_mode & 0o777 == 0o755
+    (made,) = desk.done("log", "-n", "1", "--json").lines()
+    assert (made["origin"], made["status"], made["tool_name"]) == ("person", "accepted", "restore")
+    desk.done("reject", "3")
+    assert desk.bytes("a") == b"second\n"
+
+
+def test_restore_removes_and_brings_back_files(desk: Desk) -> None:
+    desk.write("dir/a", b"1\n")
+    assert desk.done("restore", "dir/a@1^").text == "Removed dir/a as edit 2.\n"
+    assert not (desk.folder / "dir" / "a").exists()
+    desk.done("restore", "dir/a@1")
+    assert desk.bytes("dir/a") == b"1\n"
+    assert desk.done("restore", "dir/a@1").text == "No file changed: it is as in this state.\n"
+
+
+def test_restore_records_what_it_covers(desk: Desk) -> None:
+    desk.write("a", b"1\n")
+    (desk.folder / "a").write_bytes(b"typed\n")
+    shape = desk.done("restore", "a@1", "--json").json()
+    assert [edit["seq"] for edit in shape["recorded"]] == [2]
+    assert [edit["seq"] for edit in shape["edits"]] == [3]
+    assert desk.done("cat", "a@2").out == b"typed\n"
+
+
+def test_restore_wants_a_path(desk: Desk) -> None:
+    desk.write("a", b"1\n")
+    assert desk.cas("restore", blake3(b"1\n").hexdigest()).status == 2
+    assert desk.cas("restore", "a@9").status == 1
+
+
+# ---- a name can't forge output
+
+
+def test_a_hostile_name_is_spelt_out(desk: Desk) -> None:
+    name = "evil\n\x1b[31mname"
+    desk.write(name, b"x\n")
+    for words in (["ls"], ["records"], ["stats"]):
+        assert rb"evil\n\x1b[31mname" in desk.done(*words).out
+    (desk.folder / name).unlink()
+    assert "evil" in desk.done("restore", f"{name}@1").text

@@ -1,0 +1,136 @@
+"""A store that may only be read, and a store without its files, answer as ever; nothing in them changes."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.cli.desk import PATIENCE, Desk, Ran, environment
+
+READING: Final = (
+    ("status", "--json"),
+    ("log", "--json"),
+    ("log", "-p"),
+    ("show", "1"),
+    ("diff",),
+    ("diff", "a@1", "a@2"),
+    ("cat", "a@1"),
+    ("ls", "@2"),
+    ("blame", "a"),
+    ("records", "--json"),
+    ("segments", "--json"),
+    ("stats", "--json"),
+    ("verify", "--all"),
+    ("fsck",),
+    ("salvage", ".", "--dry-run"),
+)
+"""Every command that only reads."""
+
+FEW: Final = (("log", "--json"), ("blame", "a"), ("fsck",))
+
+NEEDS_FILES: Final = {("status", "--json"), ("diff",), ("fsck",)}
+"""Those that compare the store with the files."""
+
+# The superuser may write everywhere: PR_CAPBSET_DROP of CAP_DAC_OVERRIDE takes that away from what is started next.
+AS_ANYBODY: Final = """
+import ctypes, os, sys
+if os.geteuid() == 0 and ctypes.CDLL(None).prctl(24, 1, 0, 0, 0):
+    sys.exit("the superuser's rights can't be dropped")
+os.execv(sys.executable, [sys.executable, "-P", "-m", "cli", *sys.argv[1:]])
+"""
+
+
+@pytest.fixture
+def written(desk: Desk) -> Desk:
+    """Return a desk with some history."""
+    desk.write("a", b"1\n")
+    desk.write("a", b"1\n2\n")
+    desk.write("dir/b", b"b\n")
+    desk.done("reject", "3")
+    desk.done("accept", "1")
+    return desk
+
+
+def cas(folder: Path, *words: str) -> Ran:
+    """Run `cas` with no more rights to the files than their modes give."""
+    ran = subprocess.run(
+        [sys.executable, "-c", AS_ANYBODY, *words],
+        cwd=folder,
+        env=environment({}),
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    return Ran(status=ran.returncode, out=ran.stdout, err=ran.stderr)
+
+
+def bytes_of(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def sealed(written: Desk) -> Iterator[Desk]:
+    """Return the desk with a store in which nobody may write."""
+    paths = [written.folder, *written.folder.rglob("*")]
+    inside = [path for path in paths if path == written.folder or ".cas" in path.parts]
+    for path in inside:
+        path.chmod(path.stat().st_mode & ~0o222)
+    yield written
+    for path in inside:
+        path.chmod(path.stat().st_mode | 0o200)
+
+
+def test_a_store_that_may_only_be_read_answers_as_ever(written: Desk, request: pytest.FixtureRequest) -> None:
+    said = {words: cas(written.folder, *words) for words in READING}
+    assert {ran.status for ran in said.values()} == {0}
+    sealed: Desk = request.getfixturevalue("sealed")
+    before = bytes_of(sealed.folder)
+    for words, ran in said.items():
+        assert cas(sealed.folder, *words) == ran, words
+    assert bytes_of(sealed.folder) == before
+
+
+def test_without_an_index_it_is_made_in_memory(written: Desk, request: pytest.FixtureRequest) -> None:
+    said = {words: cas(written.folder, *words) for words in FEW}
+    for path in (written.folder / ".cas").glob("index.sqlite*"):
+        path.unlink()
+    sealed: Desk = request.getfixturevalue("sealed")
+    for words, ran in said.items():
+        assert cas(sealed.folder, *words) == ran, words
+    assert not list((sealed.folder / ".cas").glob("index.sqlite*"))
+
+
+def test_an_old_index_is_followed_in_memory(written: Desk, request: pytest.FixtureRequest) -> None:
+    index = written.folder / ".cas" / "index.sqlite"
+    old = index.read_bytes()
+    written.write("late", b"late\n")
+    for path in index.parent.glob("index.sqlite*"):
+        path.unlink()
+    index.write_bytes(old)
+    sealed: Desk = request.getfixturevalue("sealed")
+    assert b"late" in cas(sealed.folder, "log").out
+    assert index.read_bytes() == old
+
+
+def test_what_writes_is_refused(sealed: Desk) -> None:
+    for words in (["reject", "1"], ["restore", "a@1"], ["undo"]):
+        ran = cas(sealed.folder, *words)
+        assert (ran.status, ran.out) == (1, b""), words
+        assert "Permission denied" in ran.said
+
+
+def test_a_store_alone_answers_as_ever(written: Desk, tmp_path: Path) -> None:
+    said = {words: cas(written.folder, *words) for words in READING}
+    alone = tmp_path / "alone"
+    shutil.copytree(written.folder / ".cas", alone / ".cas")
+    for words, ran in said.items():
+        if words not in NEEDS_FILES:
+            expected = ran.out.replace(os.fsencode(written.folder), os.fsencode(alone))
+            assert cas(alone, *words).out == expected, words
+    assert cas(alone, "fsck").status == 0
+    assert [path.name for path in alone.iterdir()] == [".cas"]

@@ -1,0 +1,91 @@
+"""`cas fsck` and `cas salvage`: damage is told, with what it means, and what is left becomes a working store."""
+
+import json
+import shutil
+from pathlib import Path
+
+from tests.cli.desk import Desk, cas
+
+
+def segment(desk: Desk) -> Path:
+    (only,) = (desk.folder / ".cas" / "segments").iterdir()
+    return only
+
+
+def break_record(desk: Desk, seq: int) -> None:
+    """Flip one bit in the record of an edit."""
+    content = bytearray(segment(desk).read_bytes())
+    at = content.index(b"\xa3seq" + bytes([seq]))
+    content[at] ^= 1
+    segment(desk).write_bytes(content)
+
+
+def four_edits(desk: Desk) -> None:
+    desk.write("a", b"one\n")
+    desk.write("b", b"b\n")
+    desk.write("a", b"one\ntwo\n")
+    desk.write("a", b"one\ntwo\nthree\n")
+
+
+def test_a_sound_store_is_said_to_be_sound(desk: Desk) -> None:
+    four_edits(desk)
+    assert desk.done("fsck").text == "1 segments, 4 blobs, 4 records, 2 files replayed: nothing is wrong.\n"
+    report = desk.done("fsck", "--quick", "--json").json()
+    assert (report["sound"], report["faults"], report["notes"], report["documents"]) == (True, [], [], 0)
+
+
+def test_damage_is_told_with_what_it_means(desk: Desk) -> None:
+    four_edits(desk)
+    break_record(desk, 2)
+    ran = desk.cas("fsck")
+    assert ran.status == 1
+    assert "a frame's checksum does not match" in ran.text
+    assert "edits 2 among them" in ran.text
+    report = desk.cas("fsck", "--json")
+    assert report.status == 1
+    assert {fault["part"] for fault in report.json()["faults"]} == {"segments", "records"}
+
+
+def test_repair_makes_the_index_anew(desk: Desk) -> None:
+    four_edits(desk)
+    desk.done("reject", "2")
+    (desk.folder / ".cas" / "index.sqlite").write_bytes(b"no index at all")
+    report = desk.cas("fsck", "--repair", "--json")
+    assert (report.status, report.json()["sound"]) == (0, True)
+    assert desk.done("log", "--status", "rejected", "--json").lines()[0]["seq"] == 2
+
+
+def test_fsck_outside_a_workspace_says_so(tmp_path: Path) -> None:
+    assert cas("fsck", folder=tmp_path).status == 10
+
+
+def test_salvage_makes_a_store_of_what_is_left(desk: Desk, tmp_path: Path) -> None:
+    four_edits(desk)
+    break_record(desk, 3)
+    damaged = shutil.move(desk.folder / ".cas", tmp_path / "damaged")
+    ran = desk.cas("salvage", str(damaged), "--to", ".")
+    assert ran.status == 1
+    assert "Lost edits: 3." in ran.text
+    assert "a: changes between edit 1 and edit 4 are lost." in ran.text
+    assert "Saved: 4 blobs, and 2 records in one unbroken journal." in ran.text
+    report = json.loads((desk.folder / "salvage.json").read_bytes())
+    assert [record["seq"] for record in report["beyond"]] == [4]
+    assert desk.bytes("recovered/edit-4/a") == b"one\ntwo\nthree\n"
+    assert [edit["seq"] for edit in desk.done("log", "--json").lines()] == [2, 1]
+    assert desk.done("fsck", "--json").json()["sound"]
+    desk.done("reject", "2")
+
+
+def test_a_dry_run_of_salvage_writes_nothing(desk: Desk) -> None:
+    four_edits(desk)
+    before = sorted(desk.folder.rglob("*"))
+    assert desk.done("salvage", ".", "--dry-run").text.endswith("Nothing is lost.\n")
+    assert desk.done("salvage", ".cas", "--dry-run", "--json").json()["whole"]
+    assert sorted(desk.folder.rglob("*")) == before
+
+
+def test_salvage_refuses_where_a_store_is_and_what_makes_no_sense(desk: Desk, tmp_path: Path) -> None:
+    four_edits(desk)
+    assert desk.cas("salvage", ".", "--to", ".").status == 1
+    assert desk.cas("salvage", ".").status == 2
+    assert desk.cas("salvage", ".", "--to", str(tmp_path / "new"), "--store-id", "xyz").status == 2

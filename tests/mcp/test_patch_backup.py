@@ -1,0 +1,239 @@
+"""`backup_file` and `restore_backup` over the wire: every result, behaviour and example of their document."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from objstore import Operation, Workspace
+from tests.mcp.agent import Agent, connected
+
+PATCH = "--- f\n+++ f\n@@ -1 +1 @@\n-one\n+two\n"
+LONG_AGO = 1_000_000_000_123_456_789  # nanoseconds
+
+
+def backed_up(agent: Agent, file: Path) -> str:
+    name: str = agent.done("backup_file", file_path=str(file)).structured["backup_file"]
+    return name
+
+
+# ---- backup_file
+
+
+def test_backup_create(agent: Agent, folder: Path) -> None:
+    file = folder / "config.py"
+    file.write_text("one\n")
+    result = agent.done("backup_file", file_path=str(file))
+    name = result.structured["backup_file"]
+    assert re.fullmatch(re.escape(str(file)) + r"\.backup\.\d{8}_\d{6}", name)
+    assert Path(name).read_text() == "one\n"
+    assert (
+        result.structured.items()
+        >= {
+            "success": True,
+            "original_file": str(file),
+            "backup_size": 4,
+            "message": "Backup created successfully",
+        }.items()
+    )
+
+
+def test_a_backup_is_named_as_the_file_was(agent: Agent, folder: Path) -> None:
+    (folder / "database.py").write_text("one\n")
+    path = f"{folder.name}/database.py"
+    result = agent.done("backup_file", file_path=path)
+    assert result.structured["original_file"] == path
+    assert result.structured["backup_file"].startswith(f"{path}.backup.")
+    assert (agent.root / result.structured["backup_file"]).exists()
+
+
+def test_a_backup_keeps_permissions_and_times(agent: Agent, folder: Path) -> None:
+    file = folder / "script.sh"
+    file.write_text("one\n")
+    file.chmod(0o750)
+    os.utime(file, ns=(LONG_AGO, LONG_AGO))
+    stat = Path(backed_up(agent, file)).stat()
+    assert (stat.st_mode & 0o7777, stat.st_mtime_ns) == (0o750, LONG_AGO)
+    assert file.stat().st_mtime_ns == LONG_AGO
+
+
+def test_a_backup_is_a_tracked_create(agent: Agent, folder: Path) -> None:
+    file = folder / "f"
+    file.write_text("one\n")
+    result = agent.done("backup_file", file_path=str(file), mcp_conversation_id="backups")
+    view = agent.history()[-1]
+    assert (view.seq, view.edit.operation, view.edit.tool, view.edit.conversation) == (
+        result.structured["edit"],
+        Operation.CREATE,
+        "backup_file",
+        "backups",
+    )
+    assert result.structured["mcp_conversation_id"] == "backups"
+    assert os.fsdecode(view.edit.path) == os.path.relpath(result.structured["backup_file"], agent.root)
+
+
+def test_backups_of_one_second_do_not_overwrite_each_other(agent: Agent, folder: Path) -> None:
+    file = folder / "f"
+    names = set()
+    for number in range(5):
+        file.write_text(f"{number}\n")
+        names.add(backed_up(agent, file))
+    assert len(names) == 5
+    assert sorted(Path(name).read_text() for name in names) == [f"{number}\n" for number in range(5)]
+    assert all(re.search(r"\.backup\.\d{8}_\d{6}$", name) for name in names)
+
+
+def test_a_backup_of_what_is_not_there(agent: Agent, folder: Path) -> None:
+    path = str(folder / "config.py")
+    result = agent.call("backup_file", file_path=path)
+    assert result.refused
+    assert (
+        result.structured.items()
+        >= {
+            "success": False,
+            "original_file": path,
+            "error": f"File not found: {path}",
+            "error_type": "file_not_found",
+        }.items()
+    )
+
+
+# ---- restore_backup
+
+
+def test_restore_success(agent: Agent, folder: Path) -> None:
+    file = folder / "config.py"
+    file.write_text("one\n")
+    backup = backed_up(agent, file)
+    agent.done("apply_patch", file_path=str(file), patch=PATCH)
+    assert file.read_text() == "two\n"
+    result = agent.done("restore_backup", backup_file=backup)
+    assert file.read_text() == "one\n"
+    assert (
+        result.structured.items()
+        >= {
+            "success": True,
+            "backup_file": backup,
+            "restored_to": str(file),
+            "restored_size": 4,
+            "message": "Successfully restored from backup",
+        }.items()
+    )
+    view = agent.history()[-1]
+    assert (view.seq, view.edit.operation, view.edit.tool) == (
+        result.structured["edit"],
+        Operation.REPLACE,
+        "restore_backup",
+    )
+    assert Path(backup).exists()
+
+
+def test_restore_keeps_permissions_and_times_of_the_backup(agent: Agent, folder: Path) -> None:
+    file = folder / "script.sh"
+    file.write_text("one\n")
+    file.chmod(0o750)
+    os.utime(file, ns=(LONG_AGO, LONG_AGO))
+    backup = backed_up(agent, file)
+    agent.done("apply_patch", file_path=str(file), patch=PATCH)
+    file.chmod(0o600)
+    agent.done("restore_backup", backup_file=backup, force=True)
+    stat = file.stat()
+    assert (stat.st_mode & 0o7777, stat.st_mtime_ns, file.read_text()) == (0o750, LONG_AGO, "one\n")
+
+
+def test_restore_to_different_location(agent: Agent, folder: Path) -> None:
+    file, target = folder / "app.py", folder / "new" / "folder" / "app_recovered.py"
+    file.write_text("one\n")
+    backup = backed_up(agent, file)
+    result = agent.done("restore_backup", backup_file=backup, target_file=str(target))
+    assert result.structured["restored_to"] == str(target)
+    assert (target.read_text(), file.read_text()) == ("one\n", "one\n")
+
+
+def test_restore_with_force(agent: Agent, folder: Path) -> None:
+    file = folder / "data.json"
+    file.write_text("one\n")
+    backup = backed_up(agent, file)
+    file.write_text("somebody's work\n")
+    result = agent.call("restore_backup", backup_file=backup)
+    assert (
+        result.structured.items()
+        >= {
+            "success": False,
+            "backup_file": backup,
+            "error": f"Target has been modified since backup: {file}",
+            "error_type": "context_mismatch",
+        }.items()
+    )
+    assert file.read_text() == "somebody's work\n"
+    forced = agent.done("restore_backup", backup_file=backup, force=True)
+    assert file.read_text() == "one\n"
+    assert "stays in the history" in forced.texts[-1]
+    # Nothing is lost: what was overwritten is in the store.
+    before = agent.history()[-1].edit.before
+    assert before is not None
+    with Workspace.open(agent.root) as workspace:
+        assert workspace.blob(before.blob) == b"somebody's work\n"
+
+
+def test_restore_backup_not_found(agent: Agent, folder: Path) -> None:
+    path = str(folder / "config.py.backup.20250117_143052")
+    result = agent.call("restore_backup", backup_file=path)
+    assert result.refused
+    assert (
+        result.structured.items()
+        >= {
+            "success": False,
+            "backup_file": path,
+            "error": "Backup file not found",
+            "error_type": "file_not_found",
+        }.items()
+    )
+
+
+def test_a_deleted_file_is_restored_with_its_folder(agent: Agent, folder: Path) -> None:
+    file = folder / "sub" / "f"
+    file.parent.mkdir()
+    file.write_text("one\n")
+    backup = Path(backed_up(agent, file))
+    kept = folder / backup.name
+    backup.rename(kept)
+    file.unlink()
+    file.parent.rmdir()
+    agent.done("restore_backup", backup_file=str(kept), target_file=str(file))
+    assert file.read_text() == "one\n"
+
+
+def test_restoring_what_is_there_already_records_nothing(agent: Agent, folder: Path) -> None:
+    file = folder / "f"
+    file.write_text("one\n")
+    backup = backed_up(agent, file)
+    before = len(agent.history())
+    assert agent.done("restore_backup", backup_file=backup).structured["edit"] == 0
+    assert len(agent.history()) == before
+
+
+@pytest.mark.parametrize("name", ["f", "f.backup.123", "f.backup.20250117_143052.txt", ".backup.20250117_143052"])
+def test_a_name_that_tells_no_original_needs_a_target(agent: Agent, folder: Path, name: str) -> None:
+    (folder / name).write_text("one\n")
+    result = agent.call("restore_backup", backup_file=str(folder / name))
+    assert result.structured["error_type"] == "io_error"
+    assert "Cannot tell the original location" in result.text
+    agent.done("restore_backup", backup_file=str(folder / name), target_file=str(folder / "target"))
+    assert (folder / "target").read_text() == "one\n"
+
+
+def test_another_session_needs_force_over_what_it_has_not_seen(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    file = root / "f"
+    file.write_text("one\n")
+    with connected(root) as agent:
+        backup = backed_up(agent, file)
+        agent.done("apply_patch", file_path="f", patch=PATCH)
+    with connected(root) as agent:
+        assert agent.call("restore_backup", backup_file=backup).structured["error_type"] == "context_mismatch"
+        agent.done("read_file", path="f")
+        agent.done("restore_backup", backup_file=backup)
+    assert file.read_text() == "one\n"

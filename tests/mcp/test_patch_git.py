@@ -1,0 +1,73 @@
+"""Git as a judge: what `git diff` makes, the patch tools apply as `git apply` does, and the other way round."""
+
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+from shutil import which
+
+from hypothesis import assume, given, settings, strategies as st
+
+from mcptools.patching import applied, part_for
+from mcptools.unifieddiff import Applied, apply_patch, parse_patches
+from objstore import unified_diff
+
+# Where git is not on PATH there is no judge, and the laws say the same of the tools alone.
+GIT = which("git")
+
+lines = st.sampled_from(["a", "b", "", " x", "-x", "+x", "\ttab", "é", "--- a", "@@", "c", "d"])
+texts = st.builds(
+    lambda parts, tail: ("".join(f"{part}\n" for part in parts) + tail).encode(),
+    st.lists(lines, min_size=1, max_size=25),
+    st.one_of(st.just(""), lines),
+)
+
+
+def git(folder: Path, *arguments: str, patch: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+    assert GIT is not None
+    environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+    return subprocess.run([GIT, *arguments], cwd=folder, env=environment, input=patch, capture_output=True, check=False)
+
+
+def made_by_git(folder: Path, old: bytes, new: bytes) -> bytes:
+    """Return git's diff of two texts, or ours where there is no git."""
+    if GIT is None:
+        return unified_diff(old, new, path_before="old", path_after="new")
+    (folder / "old").write_bytes(old)
+    (folder / "new").write_bytes(new)
+    return git(folder, "diff", "--no-index", "--no-color", "old", "new").stdout
+
+
+def applied_by_git(folder: Path, content: bytes, patch: bytes) -> bytes | None:
+    """Return what `git apply` makes of a file; None: it refuses, or there is no git."""
+    if GIT is None:
+        return None
+    (folder / "f").write_bytes(content)
+    done = git(folder, "apply", "--whitespace=nowarn", "--unsafe-paths", "-p1", patch=patch)
+    return (folder / "f").read_bytes() if done.returncode == 0 else None
+
+
+@settings(max_examples=30)
+@given(texts, texts)
+def test_a_diff_that_git_makes_is_applied_and_taken_back(old: bytes, new: bytes) -> None:
+    assume(old != new)
+    with tempfile.TemporaryDirectory() as place:
+        patch = made_by_git(Path(place), old, new)
+    part = part_for(parse_patches(patch.decode()), "/ws/f")
+    assert applied(old, part).content == new
+    assert applied(new, part.reverse).content == old
+
+
+@settings(max_examples=30)
+@given(texts, texts, texts)
+def test_git_agrees_with_whatever_is_applied(old: bytes, new: bytes, other: bytes) -> None:
+    assume(old != new)
+    patch = unified_diff(old, new, path_before="a/f", path_after="b/f")
+    part = part_for(parse_patches(patch.decode()), "/ws/f")
+    for content in (old, other, b"above\n" + old):
+        outcome = apply_patch(content, part)
+        if isinstance(outcome, Applied):
+            with tempfile.TemporaryDirectory() as place:
+                judged = applied_by_git(Path(place), content, patch)
+            assert judged in {None, outcome.content}
+            assert content != old or GIT is None or judged == new

@@ -1,0 +1,80 @@
+"""The limits of searches, and the pure parts: globs and pages."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, strategies as st
+
+from mcptools.directories import Directories
+from mcptools.globs import matches
+from mcptools.paging import page_of
+from mcptools.session import Session
+from mcptools.tools import Limits, Tools
+
+
+@pytest.fixture
+def directories(tmp_path: Path) -> Iterator[Directories]:
+    for number in range(20):
+        (tmp_path / f"folder {number % 3}").mkdir(exist_ok=True)
+        (tmp_path / f"folder {number % 3}" / f"file {number:02}").write_text("needle\n")
+    found = Directories([str(tmp_path)])
+    yield found
+    found.close()
+
+
+@pytest.mark.parametrize("limits", [Limits(max_walked=5), Limits(max_seconds=0)])
+def test_a_search_that_ends_early_says_so(directories: Directories, limits: Limits) -> None:
+    tools = Tools(directories, Session(), limits)
+    answers = (tools.directory_tree("."), tools.search_files(".", "*"), tools.grep_files(".", "needle"))
+    for answer in answers:
+        assert answer.content.complete is False
+        assert "Not everything was looked at" in " ".join(answer.notes)
+
+
+def test_a_file_over_the_limit_is_passed_over_and_counted(directories: Directories, tmp_path: Path) -> None:
+    (tmp_path / "big").write_text("needle" * 100)
+    answer = Tools(directories, Session(), Limits(max_file_bytes=100)).grep_files(".", "needle")
+    assert (answer.content.files, answer.content.complete) == (20, False)
+    assert "1 files could not be read" in answer.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("path", "pattern", "fits"),
+    [
+        ("a/b/c.py", "*.py", True),
+        ("a/b/c.py", "*/*.py", False),
+        ("a/b/c.py", "a/**", True),
+        ("a", "a/**", True),
+        ("a/b/c.py", "**/c.py", True),
+        ("c.py", "**/c.py", True),
+        ("a/b/c.py", "**/b/**/c.py", True),
+        ("a/b/c.py", "**/x/**", False),
+        ("a/b/c.py", "**", True),
+        ("a/b/C.py", "c.P", True),
+        ("a/b/C.py", "c.p*", False),
+        ("a/b/c.py", "/a/b/c.py", True),
+        ("abc/d", "b", False),
+    ],
+)
+def test_globs(path: str, pattern: str, *, fits: bool) -> None:
+    assert matches(path, pattern) is fits
+
+
+@given(
+    st.lists(st.text(max_size=20), max_size=30),
+    st.integers(0, 10),
+    st.integers(1, 60),
+)
+def test_pages_make_the_whole_and_keep_to_the_budget(items: list[str], limit: int, budget: int) -> None:
+    given_so_far: list[str] = []
+    offset = 0
+    while True:
+        page = page_of(items, len, offset=offset, limit=limit, budget=budget)
+        assert len(page.items) <= 1 or sum(map(len, page.items)) <= budget
+        given_so_far += page.items
+        if not page.next_offset:
+            break
+        assert page.next_offset > offset
+        offset = page.next_offset
+    assert given_so_far == items

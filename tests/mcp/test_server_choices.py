@@ -1,0 +1,142 @@
+"""What whoever starts the server chooses: which tools there are, what must be read, and what a person is asked."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.client.context import ClientRequestContext
+from mcp.types import ElicitRequestParams, ElicitResult
+
+from mcptools.catalogue import SETS, TOOLS, chosen
+from tests.mcp.agent import connected
+
+# ---- which tools
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    return root
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        (["--tools", "hashline"], list(chosen(["hashline"]))),
+        (["--tools", "read_file, Undo"], ["read_file", "Undo"]),
+        (["--tools", "hashline,delete_file", "--read-only"], ["read_text_file", "read_file_by_keyword"]),
+        (["--read-only"], [name for name, traits in TOOLS.items() if traits.read_only]),
+    ],
+)
+def test_only_the_chosen_tools_are_offered(root: Path, options: list[str], names: list[str]) -> None:
+    with connected(root, options=options) as agent:
+        assert [tool.name for tool in agent.tools()] == names
+        assert agent.call("create_directory", path="new").refused
+    assert not (root / "new").exists()
+
+
+def test_sets_name_tools_and_each_tool_is_in_one() -> None:
+    assert {name for names in SETS.values() for name in names} == set(TOOLS)
+    for name in SETS:
+        assert list(chosen([name])) == [tool for tool in TOOLS if tool in SETS[name]]
+    with pytest.raises(KeyError, match="format_disk"):
+        chosen(["read", "format_disk"])
+
+
+def test_read_only_leaves_nothing_that_changes_a_file() -> None:
+    assert not [name for name, traits in chosen([], read_only=True).items() if traits.destructive]
+    assert not set(chosen(["classic"], read_only=True)) - {"read_file", "list_directory"}
+
+
+# ---- what must be read
+
+
+def test_with_require_read_every_change_needs_a_read_of_the_present_version(root: Path) -> None:
+    file = root / "file.txt"
+    file.write_text("one\n")
+    edits = [{"old_string": "one", "new_string": "two"}]
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("write_file", {"path": str(file), "content": "two\n"}),
+        ("multi_edit_text_file", {"path": str(file), "edits": edits}),
+        ("edit_file_diff", {"path": str(file), "diff": "--- a\n+++ a\n@@ -1 +1 @@\n-one\n+two\n"}),
+        ("move_file", {"source": str(file), "destination": str(root / "moved")}),
+        ("delete_file", {"path": str(file)}),
+    ]
+    with connected(root, options=["--require-read"]) as agent:
+        for tool, arguments in calls:
+            assert agent.call(tool, **arguments).error["type"] == "stale_file", tool
+        agent.done("read_file", path=str(file))
+        file.write_text("one\nsomebody's work\n")
+        # What was read is not the present version.
+        assert agent.call("multi_edit_text_file", path=str(file), edits=edits).refused
+        agent.done("read_text_file", path=str(file))
+        agent.done("multi_edit_text_file", path=str(file), edits=edits)
+        # What the session made of a file is known to it, and a new file can't be read before.
+        agent.done("write_file", path=str(file), content="three\n")
+        agent.done("write_file", path=str(root / "new"), content="new\n")
+        agent.done("write_file", path=str(root / "new"), content="newer\n")
+    assert file.read_text() == "three\n"
+
+
+# ---- what a person is asked
+
+
+class Person:
+    """Somebody who answers every question in one way, and remembers what was asked."""
+
+    def __init__(self, answer: ElicitResult) -> None:
+        self.answer = answer
+        self.asked: list[str] = []
+
+    async def __call__(
+        self,
+        context: ClientRequestContext,  # noqa: ARG002 - the SDK passes it by name
+        params: ElicitRequestParams,
+    ) -> ElicitResult:
+        self.asked.append(params.message)
+        return self.answer
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+@pytest.mark.parametrize(
+    ("answer", "approved"),
+    [
+        (ElicitResult(action="accept", content={"approve": True}), True),
+        (ElicitResult(action="accept", content={}), True),
+        (ElicitResult(action="accept", content={"approve": False}), False),
+        (ElicitResult(action="decline"), False),
+        (ElicitResult(action="cancel"), False),
+    ],
+)
+def test_undo_asks_the_person_where_the_client_can_ask(
+    root: Path, mode: str, answer: ElicitResult, *, approved: bool
+) -> None:
+    person = Person(answer)
+    with connected(root, mode=mode, person=person) as agent:
+        empty = agent.call("Undo")
+        assert empty.text == "No edits have been applied to any file with this session."
+        agent.done("write_file", path="file", content="text\n")
+        assert person.asked == []
+        result = agent.call("Undo")
+        assert person.asked == ["The agent wants to use Undo: Undo your last change. Shall it go ahead?"]
+        if not approved:
+            assert result.error["type"] == "not_approved"
+    assert result.refused is not approved
+    assert (root / "file").exists() is not approved
+
+
+def test_which_tools_ask_is_chosen(root: Path) -> None:
+    person = Person(ElicitResult(action="decline"))
+    with connected(root, options=["--approve", "delete_file,move_file"], person=person) as agent:
+        agent.done("write_file", path="file", content="text\n")
+        tool = next(tool for tool in agent.tools() if tool.name == "delete_file")
+        assert set(tool.input_schema["properties"]) == {"path", "mcp_conversation_id"}
+        assert agent.call("delete_file", path="file").error["type"] == "not_approved"
+        assert agent.call("delete_file", path="file", approval="yes").error["code"] == -32600
+        agent.done("Undo")
+    with connected(root, options=["--approve", ""], person=person) as agent:
+        agent.done("write_file", path="file", content="text\n")
+        agent.done("Undo")
+    assert len(person.asked) == 1
+    assert not (root / "file").exists()

@@ -1,0 +1,72 @@
+"""What a model can learn of its edits: status, diff, and the reviewer's reason."""
+
+from pathlib import Path
+
+from objstore import Action, Workspace
+from tests.mcp.agent import Agent, connected
+
+
+def test_edits_are_listed_with_what_the_reviewer_said(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    first = agent.done("write_file", path=str(file), content="one\n").structured
+    second = agent.done(
+        "multi_edit_text_file",
+        path=str(file),
+        edits=[{"old_string": "one", "new_string": "two"}],
+        mcp_conversation_id=first["mcp_conversation_id"],
+    ).structured
+    with Workspace.open(agent.root) as workspace:
+        workspace.decide(Action.REJECT, workspace.find_units(str(second["edit"]))[1], reason="not two, three")
+    result = agent.done("list_edits", path=str(file))
+    assert [
+        (edit["edit"], edit["status"], edit["operation"], edit["reason"]) for edit in result.structured["edits"]
+    ] == [
+        (second["edit"], "rejected", "edit", "not two, three"),
+        (first["edit"], "pending", "create", ""),
+    ]
+    assert result.text.splitlines()[0] == f"{second['edit']} rejected edit {file} +1 -1: not two, three"
+    assert {edit["mcp_conversation_id"] for edit in result.structured["edits"]} == {first["mcp_conversation_id"]}
+    only = agent.done("list_edits", path=str(file), status="rejected", conversation=first["mcp_conversation_id"])
+    assert [edit["edit"] for edit in only.structured["edits"]] == [second["edit"]]
+    shown = agent.done("show_edit", edit=second["edit"])
+    name = file.relative_to(agent.root)
+    assert shown.structured["diff"] == f"--- {name}\n+++ {name}\n@@ -1 +1 @@\n-one\n+two\n"
+    assert shown.structured["edit"]["reason"] == "not two, three"
+    assert shown.structured["hunk_statuses"] == ["rejected"]
+
+
+def test_a_status_that_is_none_and_an_edit_that_is_none_are_refused(agent: Agent) -> None:
+    assert agent.call("list_edits", status="liked").error["code"] == -32600
+    assert agent.call("show_edit", edit=10**6).error["code"] == -32600
+
+
+def test_a_long_history_and_a_long_diff_are_given_in_pages(agent: Agent, folder: Path) -> None:
+    number = agent.done("write_file", path=str(folder / "long"), content="x" * 90 + "\n").structured["edit"]
+    text = ("y" * 90 + "\n") * 2000
+    number = agent.done("write_file", path=str(folder / "long"), content=text).structured["edit"]
+    diff, offset = "", 0
+    while True:
+        page = agent.done("show_edit", edit=number, offset=offset).structured
+        diff += page["diff"]
+        offset = page["next_offset"]
+        if not offset:
+            break
+    assert diff.count("\n+y") == 2000
+    with Workspace.open(agent.root) as workspace:
+        recorded = len(workspace.edits())
+    listed = agent.done("list_edits").structured["edits"]
+    assert [edit["edit"] for edit in listed] == list(range(recorded, 0, -1))[: len(listed)]
+
+
+def test_looking_at_history_makes_no_store(tmp_path: Path) -> None:
+    roots = [tmp_path / "one", tmp_path / "two"]
+    for root in roots:
+        root.mkdir()
+    with connected(*roots) as agent:
+        assert agent.call("list_edits").error["code"] == -32600
+        assert agent.done("list_edits", directory=str(roots[1])).structured["edits"] == []
+        assert agent.call("show_edit", edit=1, directory=str(roots[0])).error["code"] == -32600
+        assert not list(tmp_path.glob("*/.cas"))
+        agent.done("write_file", path=str(roots[1] / "file"), content="text\n")
+        assert len(agent.done("list_edits", directory=str(roots[1])).structured["edits"]) == 1
+        assert agent.done("list_edits", directory=str(roots[0])).structured["edits"] == []

@@ -1,0 +1,257 @@
+"""Reading and searching over the wire: what is given is true, and what is left out is said."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcptools.hashline import line_tag
+from mcptools.toolset import Limits
+from tests.mcp.agent import Agent, Result
+
+BUDGET = Limits().max_answer
+
+
+def tagged(number: int, line: str) -> str:
+    return f"{number}:{line_tag(line.encode())}|{line}"
+
+
+def notes(result: Result) -> str:
+    return "\n".join(result.texts[1:])
+
+
+def all_pages(agent: Agent, tool: str, key: str, **arguments: object) -> list[Any]:
+    """Return what every page of an answer holds, page by page."""
+    pages = []
+    offset = 0
+    while True:
+        result = agent.done(tool, offset=offset, **arguments)
+        assert sum(map(len, result.texts)) <= BUDGET + 1000
+        pages.append(result.structured[key])
+        if not result.structured["next_offset"]:
+            return pages
+        assert result.structured["next_offset"] > offset
+        offset = result.structured["next_offset"]
+        assert f"offset={offset}" in notes(result)
+
+
+# ---- long files
+
+
+@pytest.mark.parametrize("tool", ["read_file", "read_text_file"])
+def test_a_long_file_is_given_in_pages_that_make_the_whole(agent: Agent, folder: Path, tool: str) -> None:
+    file = folder / "long.txt"
+    lines = [f"line {number} {'x' * 50}\n" for number in range(1, 3001)]
+    file.write_text("".join(lines))
+    pages = all_pages(agent, tool, "content", path=str(file))
+    assert len(pages) > 1
+    whole = "".join(pages)
+    if tool == "read_text_file":
+        lines = [tagged(number, line.rstrip("\n")) + "\n" for number, line in enumerate(lines, 1)]
+    assert whole == "".join(lines)
+
+
+def test_a_part_of_a_file_can_be_asked_for(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("a\nb\nc\nd\n")
+    result = agent.done("read_text_file", path=str(file), offset=1, limit=2)
+    assert result.text == f"{tagged(2, 'b')}\n{tagged(3, 'c')}\n"
+    assert result.structured["next_offset"] == 3
+    assert result.structured["lines"] == 4
+    assert agent.done("read_file", path=str(file), offset=9).structured["content"] == ""
+    assert agent.call("read_file", path=str(file), offset=-1).error["code"] == -32600
+
+
+def test_a_line_longer_than_an_answer_is_cut_and_said_to_be(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("x" * (BUDGET + 500) + "\nnext\n")
+    result = agent.done("read_file", path=str(file))
+    assert result.structured["content"] == "x" * BUDGET
+    assert "The last line is cut: 501 more characters" in notes(result)
+    assert agent.done("read_file", path=str(file), offset=1).structured["content"] == "next\n"
+
+
+# ---- several files, some lines
+
+
+def test_several_files_are_read_and_one_that_can_not_be_is_named(agent: Agent, folder: Path) -> None:
+    (folder / "a").write_text("a\n")
+    (folder / "b").write_bytes(b"\0\1")
+    names = [str(folder / name) for name in ("a", "none", "b")]
+    result = agent.done("read_multiple_files", paths=names)
+    files = result.structured["files"]
+    assert [file["content"] for file in files] == ["a\n", "", ""]
+    assert [file["binary"] for file in files] == [False, False, True]
+    assert result.structured["failed"] == 1
+    assert files[1]["error"] == f"File not found: {names[1]}"
+    assert result.text.startswith(f"==> {names[0]}\na\n")
+    assert f"ERROR: File not found: {names[1]}" in result.text
+
+
+def test_many_files_are_read_in_pages(agent: Agent, folder: Path) -> None:
+    names = [str(folder / f"{number}") for number in range(6)]
+    for name in names:
+        Path(name).write_text(("x" * 99 + "\n") * 300)
+    pages = all_pages(agent, "read_multiple_files", "files", paths=names)
+    assert [file["path"] for page in pages for file in page] == names
+    assert len(pages) > 1
+    assert {len(file["content"]) for page in pages for file in page} == {30_000}
+
+
+def test_what_was_not_given_does_not_count_as_read(agent: Agent, folder: Path) -> None:
+    names = [folder / "a", folder / "b"]
+    for name in names:
+        name.write_text(("x" * 99 + "\n") * 700)
+        agent.done("read_file", path=str(name))
+        name.write_text(("y" * 99 + "\n") * 700)
+    result = agent.done("read_multiple_files", paths=list(map(str, names)))
+    assert result.structured["next_offset"] == 1
+    assert not agent.call("write_file", path=str(names[0]), content="").refused
+    assert agent.call("write_file", path=str(names[1]), content="").error["type"] == "stale_file"
+
+
+def test_lines_are_read_by_number_and_by_keyword(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("".join(f"{word}\n" for word in ("one", "two", "three", "Two", "five")))
+    by_line = agent.done("read_file_by_line", path=str(file), ranges=["4-9", "1"])
+    assert by_line.structured["matches"] == [1, 4, 5]
+    assert by_line.text == f"{tagged(1, 'one')}\n...\n{tagged(4, 'Two')}\n{tagged(5, 'five')}\n"
+    by_word = agent.done("read_file_by_keyword", path=str(file), keyword="two", after=1)
+    assert by_word.structured["matches"] == [2]
+    assert by_word.text == f"{tagged(2, 'two')}\n{tagged(3, 'three')}\n"
+    both = agent.done("read_file_by_keyword", path=str(file), keyword="^t.O$", use_regex=True, ignore_case=True)
+    assert both.structured["matches"] == [2, 4]
+    assert agent.done("read_file_by_keyword", path=str(file), keyword="t.o").text == "No such lines."
+    for wrong in ({"ranges": ["0"]}, {"ranges": ["5-2"]}, {"ranges": ["x"]}):
+        assert agent.call("read_file_by_line", path=str(file), **wrong).error["code"] == -32600
+    for keyword in ("", "("):
+        refused = agent.call("read_file_by_keyword", path=str(file), keyword=keyword, use_regex=True)
+        assert refused.error["code"] == -32600
+
+
+def test_tags_of_lines_read_by_keyword_can_be_edited(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("one\ntwo\n")
+    found = agent.done("read_file_by_keyword", path=str(file), keyword="two")
+    agent.done(
+        "edit_text_file",
+        path=str(file),
+        file_hash=found.structured["file_hash"],
+        operations=[{"op": "delete", "anchor": found.text.split("|")[0]}],
+    )
+    assert file.read_text() == "one\n"
+
+
+# ---- trees and searches
+
+
+@pytest.fixture
+def tree(folder: Path) -> Path:
+    for name in ("src/a.py", "src/deep/b.py", "src/deep/c.txt", ".git/config", "README.md", "build/out.py"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"this is {name}\nneedle\n")
+    (folder / "link").symlink_to("src")
+    outside = folder.parent.parent / "outside of the workspace"
+    outside.mkdir(exist_ok=True)
+    (outside / "needle.py").write_text("needle\n")
+    (folder / "way out").symlink_to(outside)
+    return folder
+
+
+def test_a_tree_shows_links_and_does_not_follow_them(agent: Agent, tree: Path) -> None:
+    result = agent.done("directory_tree", path=str(tree))
+    assert result.text.splitlines() == [
+        ".git/",
+        "README.md",
+        "build/",
+        "  out.py",
+        "link@",
+        "src/",
+        "  a.py",
+        "  deep/",
+        "    b.py",
+        "    c.txt",
+        "way out@",
+    ]
+    assert result.structured["complete"] is True
+    shallow = agent.done("directory_tree", path=str(tree / "src"), max_depth=1)
+    assert shallow.structured["entries"] == [{"path": "a.py", "type": "file"}, {"path": "deep", "type": "directory"}]
+
+
+def test_the_store_is_in_no_tree_and_in_no_search(agent: Agent, tree: Path) -> None:
+    agent.done("write_file", path=str(tree / "new"), content="so that there is a store\n")
+    assert (agent.root / ".cas").is_dir()
+    top = str(agent.root)
+    assert ".cas" not in agent.done("directory_tree", path=top, max_depth=1).text
+    assert agent.done("search_files", path=top, pattern=".cas*").structured["paths"] == []
+    assert not [
+        match
+        for match in agent.done("grep_files", path=top, pattern="so that there is a store").structured["matches"]
+        if match["path"] != str(tree / "new")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "exclude", "found"),
+    [
+        ("*.py", [], ["build/out.py", "src/a.py", "src/deep/b.py"]),
+        ("*.py", ["build"], ["src/a.py", "src/deep/b.py"]),
+        ("src/*.py", [], ["src/a.py"]),
+        ("src/**/*.py", [], ["src/a.py", "src/deep/b.py"]),
+        ("**/deep/*", [], ["src/deep/b.py", "src/deep/c.txt"]),
+        ("readme", [], ["README.md"]),
+        ("[ab].py", ["**/deep"], ["src/a.py"]),
+        ("needle*", [], []),
+    ],
+)
+def test_files_are_found_by_name(agent: Agent, tree: Path, pattern: str, exclude: list[str], found: list[str]) -> None:
+    result = agent.done("search_files", path=str(tree), pattern=pattern, exclude_patterns=exclude)
+    assert result.structured["paths"] == [str(tree / name) for name in found]
+
+
+def test_lines_are_found_in_text_files_only(agent: Agent, tree: Path) -> None:
+    (tree / "binary").write_bytes(b"\0needle\n")
+    result = agent.done("grep_files", path=str(tree), pattern="needle", include="*.py")
+    names = ["build/out.py", "src/a.py", "src/deep/b.py"]
+    assert result.structured["matches"] == [{"path": str(tree / name), "line": 2, "text": "needle"} for name in names]
+    assert result.text.splitlines()[0] == f"{tree / names[0]}:2: needle"
+    everywhere = agent.done("grep_files", path=str(tree), pattern="NEEDLE$", use_regex=True, ignore_case=True)
+    assert everywhere.structured["files"] == len(everywhere.structured["matches"]) == 5
+
+
+def test_many_matches_are_given_in_pages(agent: Agent, folder: Path) -> None:
+    (folder / "file").write_text("needle in hay\n" * 2000)
+    pages = all_pages(agent, "grep_files", "matches", path=str(folder), pattern="needle")
+    assert [match["line"] for page in pages for match in page] == list(range(1, 2001))
+
+
+def test_what_a_file_is_can_be_asked_without_reading_it(agent: Agent, tree: Path) -> None:
+    file = tree / "README.md"
+    file.chmod(0o640)
+    os.utime(file, (0, 1))
+    told = agent.done("get_file_info", path=str(file)).structured
+    assert (told["type"], told["size"], told["permissions"]) == ("file", file.stat().st_size, "0640")
+    assert told["modified"] == "1970-01-01T00:00:01+00:00"
+    assert agent.done("get_file_info", path=str(tree / "way out")).structured["type"] == "symlink"
+    assert agent.done("get_file_info", path=str(tree)).structured["type"] == "directory"
+
+
+def test_the_allowed_directories_are_told(agent: Agent) -> None:
+    assert agent.done("list_allowed_directories").structured["directories"] == [str(agent.root)]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("directory_tree", {}),
+        ("search_files", {"pattern": "*"}),
+        ("grep_files", {"pattern": "a"}),
+        ("get_file_info", {}),
+        ("read_file_by_line", {"ranges": ["1"]}),
+        ("read_file_by_keyword", {"keyword": "a"}),
+    ],
+)
+def test_nothing_outside_can_be_looked_at(agent: Agent, tree: Path, tool: str, arguments: dict[str, object]) -> None:
+    for path in ("/etc", "/etc/passwd", str(tree / ".." / ".." / ".."), str(tree / "way out" / "needle.py")):
+        assert agent.call(tool, path=path, **arguments).error["code"] == -32002, path

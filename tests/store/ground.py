@@ -1,0 +1,54 @@
+"""A folder to be kept in, with what must stay out of reach around it."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from objstore.paths import STORE_NAME, Tree
+
+__all__ = ["SECRET", "Ground", "nobody"]
+
+SECRET = b"what lies outside\n"
+
+
+class Ground:
+    """A folder `ws` with files, beside others that must stay out of reach."""
+
+    def __init__(self, base: Path) -> None:
+        self.base = base
+        self.ws = base / "ws"
+        (self.ws / "folder" / "deep").mkdir(parents=True)
+        (self.ws / "a.txt").write_bytes(b"a\n")
+        (self.ws / "folder" / "b.txt").write_bytes(b"b\n")
+        (self.ws / STORE_NAME).mkdir()
+        (self.ws / STORE_NAME / "secret").write_bytes(SECRET)
+        for outside in ("ws-evil", "wsx", "elsewhere"):
+            (base / outside).mkdir()
+            (base / outside / "a.txt").write_bytes(SECRET)
+        (base / "a.txt").write_bytes(SECRET)
+        self.tree = Tree(self.ws)
+
+    def link(self, name: str, target: str | Path) -> None:
+        (self.ws / name).symlink_to(target)
+
+    def read(self, path: str | Path, *, follow: bool = True) -> bytes:
+        return self.tree.read(str(path), follow=follow)[1].content
+
+    def spot(self, path: str | Path, *, changing: bool = True) -> str:
+        """Return the canonical path to which a writer would write."""
+        with self.tree.locate(str(path), changing=changing) as spot:
+            return spot.path
+
+
+@contextmanager
+def nobody() -> Iterator[None]:
+    """Act without the rights of the superuser, whom permissions don't stop."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.setresuid(65534, 65534, 0)
+    try:
+        yield
+    finally:
+        os.setresuid(0, 0, 0)

@@ -1,0 +1,99 @@
+"""Paths under way: what another process swaps, replaces or writes while a path is walked or a file is read."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from objstore.errors import PathError
+from objstore.paths import look_at
+from tests.store.ground import Ground
+
+
+@contextmanager
+def meanwhile(act: Callable[[], None]) -> Iterator[None]:
+    """Do something over and over in another thread."""
+    stop = threading.Event()
+
+    def run() -> None:
+        while not stop.is_set():
+            act()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+ROUNDS = 2000
+
+
+def test_a_folder_swapped_for_a_link_between_check_and_use_leads_nowhere(ground: Ground) -> None:
+    (ground.ws / "folder" / "a.txt").write_bytes(b"inside\n")
+    ground.link("link", "../elsewhere")
+    folder, link, parked = ground.ws / "folder", ground.ws / "link", ground.ws / "parked"
+
+    def swap() -> None:
+        folder.rename(parked)
+        link.rename(folder)
+        folder.rename(link)
+        parked.rename(folder)
+
+    outcomes = set()
+    with meanwhile(swap):
+        for _ in range(ROUNDS):
+            try:
+                outcomes.add(ground.read("folder/a.txt"))
+            except PathError as error:
+                outcomes.add(type(error).__name__.encode())
+            with suppress(PathError), ground.tree.locate("folder/a.txt", changing=True) as spot:
+                found = look_at(spot)
+                assert found is None or found.st_size == len(b"inside\n")
+    assert outcomes <= {b"inside\n", b"PathOutside", b"FileMissing", b"PathInvalid", b"FileChanged"}
+
+
+def test_a_file_swapped_for_a_link_between_check_and_use_leads_nowhere(ground: Ground) -> None:
+    ground.link("link", "../a.txt")
+    file, link, parked = ground.ws / "a.txt", ground.ws / "link", ground.ws / "parked"
+
+    def swap() -> None:
+        file.rename(parked)
+        link.rename(file)
+        file.rename(link)
+        parked.rename(file)
+
+    with meanwhile(swap):
+        for follow in (True, False) * (ROUNDS // 2):
+            with suppress(PathError):
+                assert ground.read("a.txt", follow=follow) == b"a\n"
+
+
+def test_a_file_that_is_replaced_while_it_is_read_is_the_old_or_the_new_one(ground: Ground) -> None:
+    versions = [bytes([letter]) * 300_000 for letter in b"xy"]
+    (ground.ws / "big").write_bytes(versions[0])
+    turn = iter(range(10**9))
+
+    def replace() -> None:
+        (ground.ws / "new").write_bytes(versions[next(turn) % 2])
+        (ground.ws / "new").rename(ground.ws / "big")
+
+    with meanwhile(replace):
+        for _ in range(ROUNDS // 10):
+            assert ground.read("big") in versions
+
+
+def test_a_file_that_grows_while_it_is_read_is_never_a_mixture(ground: Ground) -> None:
+    path = ground.ws / "log"
+    path.write_bytes(b"")
+
+    def grow() -> None:
+        with path.open("ab") as file:
+            file.write(b"0123456789")
+
+    with meanwhile(grow):
+        for _ in range(ROUNDS // 4):
+            with suppress(PathError):
+                content = ground.read("log")
+                assert content == b"0123456789" * (len(content) // 10)

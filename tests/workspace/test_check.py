@@ -1,0 +1,187 @@
+"""Check: what is damaged is seen and named, what is derived is made anew, and a sound store is said to be sound."""
+
+import os
+import random
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from objstore import Status, Workspace, check_store, repair_store
+from objstore.check import Part
+from tests.store.scenes import TEXT, change, history, rejected, write
+
+SAMPLES: Final = 60
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a workspace in which nothing is wrong; to be copied only."""
+    root = tmp_path_factory.mktemp("sound") / "ws"
+    root.mkdir()
+    with pytest.MonkeyPatch.context() as patch, Workspace.init(root) as workspace:
+        patch.setattr("objstore.segments.ROTATE_AT", 2000)
+        for i in range(8):
+            write(workspace, "a.txt", TEXT.replace(b"line 7\n", b"line 7 is now %d\n" % i))
+        change(workspace, ("b.txt", b"b\n"), ("dir/c", b"c\n"))
+        rejected(workspace, 8)
+    return root
+
+
+@pytest.fixture
+def root(sound: Path, tmp_path: Path) -> Path:
+    """Return a copy of the sound workspace, to be damaged."""
+    return Path(shutil.copytree(sound, tmp_path / "ws"))
+
+
+def parts(root: Path, *, quick: bool = False) -> set[Part]:
+    return {fault.part for fault in check_store(str(root), quick=quick).faults}
+
+
+def segments(root: Path) -> list[Path]:
+    return sorted((root / ".cas" / "segments").iterdir())
+
+
+def in_index(root: Path, statement: str) -> None:
+    """Change the index behind the store's back."""
+    with sqlite3.connect(root / ".cas" / "index.sqlite") as db:
+        assert db.execute(statement).rowcount != 0
+    db.close()
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_a_sound_store_has_no_fault(root: Path, quick: bool) -> None:  # noqa: FBT001 -- pytest passes by name
+    report = check_store(str(root), quick=quick)
+    assert (report.faults, report.notes) == ((), ())
+    assert (report.blobs, report.records, report.segments) == (10, 11, len(segments(root)))
+    assert report.documents == (0 if quick else 3)
+
+
+def test_any_flipped_byte_is_found(root: Path) -> None:
+    chance = random.Random(5)
+    sizes = [(path, offset) for path in segments(root) for offset in range(path.stat().st_size)]
+    for path, offset in chance.sample(sizes, SAMPLES):
+        before = path.read_bytes()
+        damaged = bytearray(before)
+        damaged[offset] ^= 1 << chance.randrange(8)
+        path.write_bytes(damaged)
+        assert Part.SEGMENTS in parts(root, quick=True), (path.name, offset)
+        path.write_bytes(before)
+    assert parts(root) == set()
+
+
+def test_a_log_cut_anywhere_is_found_even_between_two_groups(root: Path) -> None:
+    last = segments(root)[-1]
+    content = last.read_bytes()
+    for size in range(64, len(content), 7):
+        last.write_bytes(content[:size])
+        assert Part.MARK in parts(root, quick=True), size
+    last.unlink()
+    assert Part.MARK in parts(root, quick=True)
+
+
+def test_a_missing_segment_is_named_with_the_edits_that_went_with_it(root: Path) -> None:
+    segments(root)[1].unlink()
+    faults = check_store(str(root)).faults
+    assert "segment 2 is missing" in [fault.what for fault in faults]
+    chain = next(fault for fault in faults if fault.part is Part.RECORDS)
+    assert chain.edits
+    assert "cas salvage" in chain.meaning
+
+
+def test_an_unfinished_write_is_no_fault(root: Path) -> None:
+    with segments(root)[-1].open("ab") as file:
+        file.write(b"\xf5\xca\x5e\xfa half a frame")
+    report = check_store(str(root))
+    assert report.faults == ()
+    assert "unfinished write" in report.notes[0]
+
+
+def test_a_file_changed_outside_is_no_fault(root: Path) -> None:
+    (root / "b.txt").write_bytes(b"typed\n")
+    report = check_store(str(root))
+    assert report.faults == ()
+    assert "b.txt" in report.notes[0]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE edits SET status = 'a' WHERE seq = 2",
+        "UPDATE documents SET mode = 0 WHERE id = 1",
+        "DELETE FROM blobs WHERE depth > 1",
+        "DELETE FROM decided",
+        "INSERT INTO folders VALUES (x'61')",
+        "DELETE FROM paths WHERE document = 1",
+    ],
+)
+def test_an_index_that_says_something_else_is_found_and_made_anew(root: Path, statement: str) -> None:
+    with Workspace.open(root) as workspace:
+        before = history(workspace)
+    in_index(root, statement)
+    report = check_store(str(root))
+    assert Part.INDEX in {fault.part for fault in report.faults}
+    assert repair_store(report).faults == ()
+    with Workspace.open(root) as workspace:
+        assert history(workspace) == before
+
+
+def test_a_wrong_reference_count_is_found_and_counted_anew(root: Path) -> None:
+    in_index(root, "UPDATE blobs SET refs = refs + 1 WHERE depth = 0")
+    report = check_store(str(root))
+    assert Part.REFCOUNTS in {fault.part for fault in report.faults}
+    assert repair_store(report).faults == ()
+
+
+def test_a_mark_beyond_the_log_stops_writes_until_it_is_repaired(root: Path) -> None:
+    last = segments(root)[-1]
+    # The file as the last group left it, then without that group: a cut exactly between two.
+    with Workspace.open(root) as workspace:
+        size = last.stat().st_size
+        write(workspace, "b.txt", b"b again\n")
+    os.truncate(segments(root)[-1], size if segments(root)[-1] == last else 64)
+    report = check_store(str(root))
+    assert [fault.part for fault in report.faults] == [Part.MARK]
+    assert repair_store(report).faults == ()
+    with Workspace.open(root) as workspace:
+        write(workspace, "other", b"goes on\n")
+
+
+def test_checking_changes_neither_log_nor_mark_nor_files(root: Path) -> None:
+    def look() -> dict[str, bytes]:
+        return {
+            str(path): path.read_bytes()
+            for path in root.rglob("*")
+            if path.is_file() and not path.name.startswith("index")
+        }
+
+    (root / ".cas" / "applied").write_bytes(b"nonsense")
+    before = look()
+    check_store(str(root))
+    assert look() == before
+
+
+def test_repair_leaves_what_is_not_derived(root: Path) -> None:
+    path = segments(root)[0]
+    content = bytearray(path.read_bytes())
+    content[100] ^= 1
+    path.write_bytes(content)
+    report = check_store(str(root))
+    assert repair_store(report).faults == report.faults
+    assert path.read_bytes() == content
+
+
+def test_progress_counts_what_is_looked_at(root: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    check_store(str(root), progress=lambda what, done, total: told.append((what, done, total)))
+    assert [step for step in told if step[0] == "blobs"] == [("blobs", i, 10) for i in range(10)]
+    assert {what for what, _, _ in told} == {"blobs", "documents"}
+
+
+def test_statuses_survive_a_repair(root: Path) -> None:
+    in_index(root, "UPDATE edits SET status = 'p', units = 'pp' WHERE seq = 8")
+    repair_store(check_store(str(root)))
+    with Workspace.open(root) as workspace:
+        assert workspace.edit(8).status is Status.REJECTED

@@ -12,7 +12,7 @@ from cli.terminal import Screen, screen_for
 if TYPE_CHECKING:
     from objstore import Workspace
 
-__all__ = ["Command", "Invocation", "command", "global_options", "json_option"]
+__all__ = ["Command", "Invocation", "command", "global_options", "json_option", "reviewer"]
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -54,9 +54,13 @@ class Invocation:
         """
         from objstore import Workspace
 
+        return Workspace.find(self.start())
+
+    def start(self) -> str:
+        """Return the folder at or above which the workspace is meant."""
         start = os.curdir if self.placed else os.environ.get("CAS_WORKSPACE") or os.curdir
         # Absolute, so that the sentence about a missing workspace says where it looked.
-        return Workspace.find(os.path.abspath(start))  # noqa: PTH100 -- pathlib costs 4 ms of start-up
+        return os.path.abspath(start)  # noqa: PTH100 -- pathlib costs 4 ms of start-up
 
 
 def global_options() -> list[click.Parameter]:
@@ -117,3 +121,8 @@ def command(name: str) -> Callable[[Callable[..., None]], Command]:
 def json_option(function: Function) -> Function:
     """Give a command the option --json."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)
+
+
+def reviewer() -> str:
+    """Return who is at the desk, as records name them."""
+    return os.environ.get("LOGNAME") or os.environ.get("USER") or f"uid {os.getuid()}"

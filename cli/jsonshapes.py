@@ -79,6 +79,7 @@ def edit_shape(workspace: "Workspace", view: "EditView") -> dict[str, Json]:
         "mode_before": None if before is None else before.mode,
         "mode_after": None if after is None else after.mode,
         "origin": edit.origin.value,
+        "amends": edit.amends,
         "whole_file": view.units[0].value if view.whole else None,
         "hunks": [
             {

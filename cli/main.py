@@ -56,6 +56,7 @@ COMMANDS: Final = {
     "reset": "cli.commands.review:reset",
     "undo": "cli.commands.review:undo",
     "redo": "cli.commands.review:redo",
+    "amend": "cli.commands.amend:amend",
     "blame": "cli.commands.lineage:blame",
     "restore": "cli.commands.lineage:restore",
     "ls": "cli.commands.plumbing:listing",

@@ -51,6 +51,8 @@ def edit_row(view: "EditView", screen: Screen) -> Iterator[bytes]:
     counts = f"+{edit.added} -{edit.removed}"
     name = shown_move(edit.source, edit.path)
     origin = "" if edit.origin is Origin.AGENT else f"  ({edit.origin.value})"
+    if edit.amends is not None:
+        origin = f"  (amends {edit.amends})"
     yield screen.line(
         f"{edit.seq:5}  {moment(edit.time)}  {status}  {edit.operation.value:7}  {counts:>9}  {name}"
         f"  {shown_name(edit.conversation)}{origin}"
@@ -73,6 +75,7 @@ def edit_header(view: "EditView", screen: Screen) -> Iterator[bytes]:
         "call": str(edit.call),
         "tool": shown_name(edit.tool),
         "origin": "" if edit.origin is Origin.AGENT else edit.origin.value,
+        "amends": "" if edit.amends is None else f"edit {edit.amends}",
         "time": moment(edit.time, zone=True),
         "before": _shown_state(edit.before),
         "after": _shown_state(edit.after),

@@ -68,6 +68,7 @@ def check_shape(report: "CheckReport", *, repaired: bool) -> "dict[str, Json]":
             }
             for fault in report.faults
         ],
+        "leftovers": report.leftovers,
         "notes": [_text(note) for note in report.notes],
     }
 
@@ -79,6 +80,7 @@ def salvage_shape(found: "Salvage") -> "dict[str, Json]":
         "whole": found.is_whole,
         "segments": [_text(name) for name in found.segments],
         "missing_segments": list(found.missing_segments),
+        "cut_off": found.is_cut_off,
         "damage": [
             {"segment": _text(damage.segment), "offset": damage.offset, "end": damage.end, "reason": damage.reason}
             for damage in found.damage
@@ -144,6 +146,7 @@ def record_shape(record: "Record") -> "dict[str, Json]":
                 "lines": [record.added, record.removed],
                 "origin": record.origin.value,
                 "status": record.status.value,
+                "amends": record.amends,
                 "tool": _text(record.tool),
                 "notes": {_text(key): _text(note) for key, note in record.notes.items()},
             }

@@ -16,7 +16,7 @@ from mcptools.patchanswers import BackupRestored, FileBackedUp
 from mcptools.safety import Safeguarded, refusing
 from mcptools.session import Knowledge
 from mcptools.toolset import ConversationArgument, conversation_notes, edit_number
-from objstore import Call, Content, FileFacts, Operation, Workspace, blob_id
+from objstore import Call, CasError, Content, FileFacts, Operation, Workspace, blob_id
 
 __all__ = ["Backups", "keep_times", "stage_backup"]
 
@@ -41,7 +41,7 @@ class Backups(Safeguarded):
                 original = call.read(file_path)
                 named = stage_backup(call, file_path, original)
                 outcome = self._commit(workspace, call)
-                keep_times(workspace, named, facts)
+                untimely = keep_times(workspace, named, facts)
         backed_up = FileBackedUp(
             original_file=shown(file_path),
             backup_file=shown(named),
@@ -52,7 +52,7 @@ class Backups(Safeguarded):
         return Answer(
             content=backed_up,
             text=f"{backed_up.message}: {backed_up.backup_file}",
-            notes=conversation_notes(outcome),
+            notes=(*untimely, *conversation_notes(outcome)),
         )
 
     def restore_backup(
@@ -86,7 +86,7 @@ class Backups(Safeguarded):
                 name = call.read(target).path
                 outcome = self._commit(workspace, call)
                 self._session.saw((workspace.root, name), blob_id(backup.bytes))
-                keep_times(workspace, target, facts)
+                untimely = keep_times(workspace, target, facts)
         restored = BackupRestored(
             backup_file=shown(backup_file),
             restored_to=shown(target),
@@ -97,7 +97,7 @@ class Backups(Safeguarded):
         return Answer(
             content=restored,
             text=f"{restored.message}: {restored.restored_to}",
-            notes=(*((_CHANGED,) if changed else ()), *conversation_notes(outcome)),
+            notes=(*((_CHANGED,) if changed else ()), *untimely, *conversation_notes(outcome)),
         )
 
     def _refuse_if_not_ours(self, workspace: Workspace, found: Content, path: str) -> None:
@@ -118,9 +118,14 @@ def stage_backup(call: Call, path: str, original: Content) -> str:
     return name
 
 
-def keep_times(workspace: Workspace, path: str, facts: FileFacts) -> None:
-    """Give a file, just written under the lock, the times that another had. Raises what paths raise."""
-    workspace.files.set_times(path, accessed=facts.accessed, modified=facts.modified)
+def keep_times(workspace: Workspace, path: str, facts: FileFacts) -> tuple[str, ...]:
+    """Give a file, just written under the lock, the times that another had; return what has to be said of it."""
+    try:
+        workspace.files.set_times(path, accessed=facts.accessed, modified=facts.modified)
+    except (CasError, OSError) as error:
+        # The bytes are written and recorded, so the call has succeeded all the same.
+        return (f"The times of {shown(path)} could not be kept: {shown(str(error))}",)
+    return ()
 
 
 def _names(path: str) -> Iterator[str]:

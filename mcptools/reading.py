@@ -11,11 +11,12 @@ from mcptools.display import decoded, line_endings, one_line, shown
 from mcptools.failures import Failure, Kind
 from mcptools.findings import AllowedDirectories, FileDescribed, FileOfMany, FilesRead, LinesRead
 from mcptools.hashline import hashlines, hashlines_around
+from mcptools.matching import TooSlow, matching
 from mcptools.paging import Page, page_of
 from mcptools.toolset import PathArgument, Toolset, absolute, sha256, telling
 from objstore import Content, Files, is_binary, split_lines
 
-__all__ = ["LONGEST_LINE", "LimitArgument", "OffsetArgument", "Reading", "matcher"]
+__all__ = ["LimitArgument", "OffsetArgument", "Reading"]
 
 OffsetArgument: TypeAlias = Annotated[int, "Where to go on: the next_offset of the answer before"]
 LimitArgument: TypeAlias = Annotated[int, "Lines to give at most; 0: as many as fit"]
@@ -26,9 +27,6 @@ _NOT_UTF8: Final = (
 _RANGE: Final = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?")
 _OVERHEAD: Final = 16
 """Characters that a line or a file costs in an answer beside what it holds."""
-
-LONGEST_LINE: Final = 2000
-"""Characters of a line up to which a regular expression is tried on it: trying can take long."""
 
 
 class Reading(Toolset):
@@ -110,8 +108,9 @@ class Reading(Toolset):
         """Read some lines of a text file, with their tags."""
         wanted = [_range(spelling) for spelling in ranges]
 
-        def choose(lines: Sequence[bytes]) -> list[int]:
-            return sorted({n for first, last in wanted for n in range(first, min(last, len(lines)) + 1)})
+        def choose(content: bytes) -> list[int]:
+            count = len(split_lines(content))
+            return sorted({n for first, last in wanted for n in range(first, min(last, count) + 1)})
 
         return self._chosen(path, choose, offset, before=0, after=0)
 
@@ -127,10 +126,15 @@ class Reading(Toolset):
         offset: OffsetArgument = 0,
     ) -> Answer[LinesRead]:
         """Read the lines of a text file that hold a keyword, with their tags."""
-        holds = matcher(keyword, use_regex=use_regex, ignore_case=ignore_case)
 
-        def choose(lines: Sequence[bytes]) -> list[int]:
-            return [number for number, line in enumerate(lines, 1) if holds(line)]
+        def choose(content: bytes) -> list[int]:
+            seconds = self._limits.max_seconds
+            try:
+                with matching(keyword, use_regex=use_regex, ignore_case=ignore_case, seconds=seconds) as lines_of:
+                    return lines_of(content)
+            except TooSlow:
+                message = f"Looking for {shown(keyword)!r} takes longer than {seconds:g} s"
+                raise Failure(Kind.RESOURCE_LIMIT, message, hint="Use a simpler expression.") from None
 
         return self._chosen(path, choose, offset, before=before, after=after)
 
@@ -187,7 +191,7 @@ class Reading(Toolset):
         return absolute(files, found.path), found
 
     def _chosen(
-        self, path: str, choose: Callable[[Sequence[bytes]], list[int]], offset: int, *, before: int, after: int
+        self, path: str, choose: Callable[[bytes], list[int]], offset: int, *, before: int, after: int
     ) -> Answer[LinesRead]:
         if min(before, after) < 0:
             raise Failure(Kind.INVALID_REQUEST, "before and after cannot be negative")
@@ -198,7 +202,7 @@ class Reading(Toolset):
         def size(number: int) -> int:
             return sum(map(_size, lines[max(0, number - 1 - before) : number + after]))
 
-        page = page_of(choose(lines), size, offset=offset, limit=0, budget=self._limits.max_answer)
+        page = page_of(choose(found.bytes), size, offset=offset, limit=0, budget=self._limits.max_answer)
         text, cut = self._fitted(hashlines_around(lines, page.items, before=before, after=after))
         file_hash = sha256(found.bytes)
         return Answer(
@@ -257,23 +261,6 @@ class Reading(Toolset):
     def _check_page(offset: int, limit: int) -> None:
         if min(offset, limit) < 0:
             raise Failure(Kind.INVALID_REQUEST, "offset and limit cannot be negative")
-
-
-def matcher(pattern: str, *, use_regex: bool, ignore_case: bool) -> Callable[[bytes], bool]:
-    """Return whether a line, its ending apart, holds a pattern. Raises Failure for one that is none."""
-    if not pattern:
-        raise Failure(Kind.INVALID_REQUEST, "The text to look for cannot be empty")
-    flags = re.IGNORECASE if ignore_case else re.NOFLAG
-    try:
-        found = re.compile(pattern if use_regex else re.escape(pattern), flags)
-    except (re.error, RecursionError) as error:
-        raise Failure(Kind.INVALID_REQUEST, f"Not a regular expression: {shown(pattern)!r}: {error}") from error
-    longest = LONGEST_LINE if use_regex else None
-
-    def holds(line: bytes) -> bool:
-        return found.search(line.rstrip(b"\r\n").decode("utf-8", "backslashreplace")[:longest]) is not None
-
-    return holds
 
 
 def _size(line: bytes) -> int:

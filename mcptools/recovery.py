@@ -122,12 +122,11 @@ class Recovery(Patching):
             backup = stage_backup(call, path, call.read(path)) if keep else None
             self._stage(staging, op)
             outcome = self._finish(staging)
-            if backup is not None:
-                keep_times(workspace, backup, facts)
+            untimely = () if backup is None else keep_times(workspace, backup, facts)
         said = "Patch applied successfully"
         backup_file = None if backup is None else shown(backup)
         backed_up = PatchBackedUp(backup_file=backup_file, message=said, **_recorded(outcome))
-        return Answer(content=backed_up, text=said, notes=conversation_notes(outcome))
+        return Answer(content=backed_up, text=said, notes=(*untimely, *conversation_notes(outcome)))
 
     def _atomic(self, patches: Sequence[PatchOp], conversation: str) -> Answer[PatchesApplied]:
         failures: list[tuple[str, Failure]] = []
@@ -183,7 +182,7 @@ class Recovery(Patching):
                 backup = stage_backup(call, path, before)
                 step = "apply"
                 outcome = self._finish(staging)
-                keep_times(workspace, backup, facts)
+                untimely = keep_times(workspace, backup, facts)
         except Failure as failure:
             steps[step] = {"passed": False, "details": failure.flat()}
             if step == "apply":
@@ -213,7 +212,7 @@ class Recovery(Patching):
             steps=steps, backup_file=backed_up.backup_file, changes=patched.changes, **_recorded(outcome)
         )
         said = f"{patched.message}; backup: {backed_up.backup_file}"
-        return Answer(content=stepped, text=said, notes=conversation_notes(outcome))
+        return Answer(content=stepped, text=said, notes=(*untimely, *conversation_notes(outcome)))
 
     # ---- inside
 

@@ -1,6 +1,6 @@
 """The tools that search below a directory, as plain methods: names, paths and lines, as far as the limits go."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated
 
@@ -9,8 +9,9 @@ from mcptools.display import one_line, shown
 from mcptools.failures import Failure, Kind
 from mcptools.findings import FilesFound, LineFound, LinesFound, TreeEntry, TreeListed
 from mcptools.globs import matches
+from mcptools.matching import LinesOf, TooSlow, matching
 from mcptools.paging import page_of
-from mcptools.reading import OffsetArgument, matcher
+from mcptools.reading import OffsetArgument
 from mcptools.toolset import PathArgument, Toolset, absolute, telling
 from mcptools.walking import Walk
 from objstore import CasError, is_binary, split_lines
@@ -89,22 +90,20 @@ class Searching(Toolset):
         """Find lines by what they hold, in the text files below a directory."""
         if offset < 0:
             raise Failure(Kind.INVALID_REQUEST, "offset cannot be negative")
-        holds = matcher(pattern, use_regex=use_regex, ignore_case=ignore_case)
+        seconds = self._limits.max_seconds
         found: list[LineFound] = []
         files = passed_over = 0
         with self._walking(path) as walk:
-            for name in walk.names():
-                if name.kind != "file" or (include and not matches(name.below, include)):
-                    continue
-                try:
-                    content = walk.files.read(name.path, limit=self._limits.max_file_bytes).bytes
-                except CasError:
-                    passed_over += 1
-                    continue
-                if is_binary(content):
-                    continue
-                files += 1
-                found += _found_in(content, absolute(walk.files, name.path), holds)
+            try:
+                with matching(pattern, use_regex=use_regex, ignore_case=ignore_case, seconds=seconds) as lines_of:
+                    for content, place in self._texts(walk, include):
+                        if content is None:
+                            passed_over += 1
+                        elif not is_binary(content):
+                            found += _found_in(content, place, lines_of)
+                            files += 1
+            except TooSlow:
+                walk.cut = f"{seconds:g} s have passed"
         page = page_of(
             found,
             lambda line: len(line.path) + len(line.text) + 40,
@@ -126,6 +125,17 @@ class Searching(Toolset):
         )
 
     # ---- inside
+
+    def _texts(self, walk: Walk, include: str) -> Iterator[tuple[bytes | None, str]]:
+        """Yield each file that fits and its absolute path; None for one that can't be read."""
+        for name in walk.names():
+            if name.kind != "file" or (include and not matches(name.below, include)):
+                continue
+            try:
+                content = walk.files.read(name.path, limit=self._limits.max_file_bytes).bytes
+            except CasError:
+                content = None
+            yield content, absolute(walk.files, name.path)
 
     @contextmanager
     def _walking(self, path: str) -> Iterator[Walk]:
@@ -152,13 +162,16 @@ def _excluded(path: str, patterns: Sequence[str]) -> bool:
     return any(matches("/".join(parts[:end]), pattern) for pattern in patterns for end in range(1, len(parts) + 1))
 
 
-def _found_in(content: bytes, path: str, holds: Callable[[bytes], bool]) -> list[LineFound]:
+def _found_in(content: bytes, path: str, lines_of: LinesOf) -> list[LineFound]:
+    numbers = lines_of(content)
+    if not numbers:
+        return []
+    lines = split_lines(content)
     return [
         LineFound(
             path=path,
             line=number,
-            text=line.rstrip(b"\r\n").decode("utf-8", "backslashreplace")[:_MAX_QUOTED],
+            text=lines[number - 1].rstrip(b"\r\n").decode("utf-8", "backslashreplace")[:_MAX_QUOTED],
         )
-        for number, line in enumerate(split_lines(content), 1)
-        if holds(line)
+        for number in numbers
     ]

@@ -360,7 +360,10 @@ def _flat(schema: Mapping[str, Any], definitions: Mapping[str, Any] | None = Non
         return {**part, "type": [part["type"], "null"]}
     reference = schema.get("$ref")
     if reference is not None:
-        schema = {**definitions[reference.removeprefix("#/$defs/")], **schema}
+        # What a definition says of itself is for readers of the code; a model pays for each word.
+        definition = {**definitions[reference.removeprefix("#/$defs/")]}
+        definition.pop("description", None)
+        schema = {**definition, **schema}
     flat = {key: value for key, value in schema.items() if key not in {"$defs", "$ref", "title"}}
     if "properties" in flat:
         flat["properties"] = {name: _flat(part, definitions) for name, part in flat["properties"].items()}

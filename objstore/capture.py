@@ -65,6 +65,7 @@ class Change:
     after: Version | None
     hunks: Sequence[Hunk] | None  # None: to be found by diff
     origin: Origin
+    amends: Seq | None = None  # the edit that this one amends; None: it amends none
     folders: int = 0  # how many of the path's folders are to be made
 
 
@@ -128,6 +129,7 @@ class Recorder:
             origin=change.origin,
             # What a person did needs no review.
             status=Status.PENDING if change.origin is Origin.AGENT else Status.ACCEPTED,
+            amends=change.amends,
             tool=tool,
             notes=notes,
         )
@@ -228,6 +230,7 @@ class Call:
                     after=after,
                     hunks=hunks,
                     origin=self._info.origin,
+                    amends=self._info.amends,
                     folders=file.folders if before is None else 0,
                 ),
             )

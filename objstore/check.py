@@ -15,8 +15,7 @@ from typing import Final
 
 from objstore.codec import parse_blob_header
 from objstore.disk import Disk
-from objstore.errors import BlobDamaged, BlobMissing, CasError, StoreDamaged, StoreError, StoreUnknown
-from objstore.frames import SEGMENT_HEADER_SIZE, Gap, committed, scan
+from objstore.errors import BlobDamaged, BlobMissing, CasError, FileMissing, StoreDamaged, StoreError, StoreUnknown
 from objstore.ids import BlobId
 from objstore.index import COMPARED, Index
 from objstore.intake import held_blobs
@@ -72,6 +71,7 @@ class CheckReport:
     records: int
     documents: int  # that were replayed
     faults: tuple[Fault, ...]
+    leftovers: int  # files in .cas/tmp, of writes that were cut off or are going on
     notes: tuple[str, ...]  # worth knowing, and nothing wrong
 
 
@@ -87,12 +87,12 @@ def check_store(start: str, *, quick: bool = False, progress: Progress | None = 
 
 
 def repair_store(report: CheckReport) -> CheckReport:
-    """Make anew what is derived and was found wrong, check again, and return what is found now.
+    """Make anew what is derived and was found wrong, clear leftovers away, and return what a new check finds.
 
     Raises StoreLocked, PermissionRefused and what else a write raises.
     """
     parts = {fault.part for fault in report.faults if fault.repairable}
-    if parts:
+    if parts or report.leftovers:
         with closing(Journal(report.root, Disk())) as journal:
             journal.make_anew(index=bool(parts & {Part.INDEX, Part.REFCOUNTS}), mark=Part.MARK in parts)
     return check_store(report.root)
@@ -112,12 +112,16 @@ class _Checking:
         self._faults: list[Fault] = []
         self._notes: list[str] = []
         self._edits_of: dict[BlobId, list[Edit]] = {}  # that name a blob
-        self.report = CheckReport(root=root, segments=0, blobs=0, records=0, documents=0, faults=(), notes=())
+        self.report = CheckReport(
+            root=root, segments=0, blobs=0, records=0, documents=0, faults=(), leftovers=0, notes=()
+        )
 
     def run(self) -> None:
+        # Before the log: a writer moves the mark after it.
+        marked = acknowledged(self._folder)
         try:
             with Remains(os.path.join(self._folder, "segments")) as remains:
-                records = self._check_segments(remains)
+                records = self._check_segments(remains, marked)
                 for found in records:
                     if isinstance(found.record, Edit):
                         for blob in held_blobs(found.record):
@@ -134,23 +138,33 @@ class _Checking:
                 self._notes.append(
                     "The log is damaged, so index, reference counts, documents and files were not looked at."
                 )
+        except FileMissing:
+            self._fault(Part.SEGMENTS, "there is no segment", "All that was recorded is lost.")
         except StoreUnknown as error:
             self._fault(Part.SEGMENTS, str(error), "Nothing can be read. `cas salvage` takes the store's id.")
-        self.report = replace(self.report, faults=tuple(self._faults), notes=tuple(self._notes))
+        leftovers = self._leftovers()
+        if leftovers:
+            self._notes.append(f"{leftovers} files in .cas/tmp, of writes that were cut off or are going on.")
+        self.report = replace(self.report, faults=tuple(self._faults), leftovers=leftovers, notes=tuple(self._notes))
+
+    def _leftovers(self) -> int:
+        try:
+            return len(os.listdir(os.path.join(self._folder, "tmp")))
+        except FileNotFoundError:
+            return 0
 
     # ---- the log
 
-    def _check_segments(self, remains: Remains) -> list[FoundRecord]:
+    def _check_segments(self, remains: Remains, marked: Place | None) -> list[FoundRecord]:
         """Find damage; return the records that are in the journal."""
         for number in remains.missing_segments():
             self._fault(Part.SEGMENTS, f"segment {number} is missing", "What was recorded in it is lost; see below.")
-        tail = self._tail(remains)
-        marked = acknowledged(self._folder)
         last = remains.segments[-1]
+        tail, size = remains.ends[-1]
         end = Place(last.number or 0, tail)
         is_acknowledged = marked is not None and end < marked
-        if tail < last.size and not is_acknowledged:
-            self._notes.append(f"{last.size - tail} bytes of an unfinished write at the end; the next one cuts it off.")
+        if tail < size and not is_acknowledged:
+            self._notes.append(f"{size - tail} bytes of an unfinished write at the end; the next one cuts it off.")
         for damage in remains.damage:
             in_tail = damage.segment == os.path.basename(last.path) and damage.offset >= tail
             if not in_tail or is_acknowledged:
@@ -164,20 +178,9 @@ class _Checking:
                 Part.MARK,
                 f"the log ends at byte {end.offset} of segment {end.segment}, and files had followed it further",
                 "The newest edits are lost, or .cas/applied is another store's; no write is taken until repaired.",
-                repairable=tail == last.size,
+                repairable=tail == size,
             )
         return [found for found in remains.records if not self._is_in(remains, found.spot, tail)]
-
-    def _tail(self, remains: Remains) -> int:
-        """Return where the whole groups of the last segment end."""
-        last = remains.segments[-1]
-        with open(last.path, "rb") as file:
-            content = file.read()
-        end = min(len(content), SEGMENT_HEADER_SIZE)
-        for found in committed(scan(memoryview(content), remains.key, end)):
-            if not isinstance(found, Gap):
-                end = found[-1].end
-        return end
 
     @staticmethod
     def _is_in(remains: Remains, spot: Spot, tail: int) -> bool:
@@ -282,19 +285,21 @@ class _Checking:
             )
 
     def _check_documents(self, journal: Journal) -> None:
-        tips = journal.store.index.tips()
-        for done, tip in enumerate(tips):
-            self._progress("documents", done, len(tips))
-            try:
-                load_document(journal, tip.document, anew=True)
-            except StoreError as error:
-                path = os.fsdecode(tip.path)
-                self._fault(
-                    Part.DOCUMENTS,
-                    f"{path}: {error}",
-                    f"No edit of {path} can be decided on. Its recorded states can still be read.",
-                    paths=(path,),
-                )
+        # One moment for all: between two looks, another process may record an edit.
+        with journal.store.index.still():
+            tips = journal.store.index.tips()
+            for done, tip in enumerate(tips):
+                self._progress("documents", done, len(tips))
+                try:
+                    load_document(journal, tip.document, anew=True)
+                except StoreError as error:
+                    path = os.fsdecode(tip.path)
+                    self._fault(
+                        Part.DOCUMENTS,
+                        f"{path}: {error}",
+                        f"No edit of {path} can be decided on. Its recorded states can still be read.",
+                        paths=(path,),
+                    )
         self.report = replace(self.report, documents=len(tips))
 
     def _check_files(self, journal: Journal) -> None:

@@ -83,7 +83,7 @@ class Disk:
     def stage(self, directory: int, content: bytes, like: os.stat_result | None, mode: int, name: str) -> str:
         """Write `content` to a new file in `directory` and return its name there.
 
-        It gets `mode`, and where we may, the owner and the extended attributes of the file it will replace (`like`).
+        It gets `mode`, and where we may, the owner of the file that it will replace (`like`; None: it replaces none).
         """
         temporary = f".cas-{os.urandom(8).hex()}"
         with _translated(name):

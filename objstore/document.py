@@ -49,6 +49,7 @@ class DocumentState(NamedTuple):
     paths: list[tuple[int, bytes]]  # edit, path that it wrote
     mode: int  # before the first edit
     modes: list[tuple[int, int]]  # edit, permission bits that it wrote
+    amendments: list[tuple[int, int]]  # edit, the one that it amends
 
 
 class _Register(Generic[Value]):
@@ -85,6 +86,7 @@ class Document:
         self._statuses = bytearray(state.statuses)
         self._paths = _Register(state.path, state.paths)
         self._modes = _Register(state.mode, state.modes)
+        self._amendments = [(Seq(seq), Seq(amended)) for seq, amended in state.amendments]
 
     @classmethod
     def begun(cls, first: Edit, before: bytes | None) -> Self:
@@ -98,6 +100,7 @@ class Document:
             paths=[],
             mode=0 if first.before is None else first.before.mode,
             modes=[],
+            amendments=[],
         )
         return cls(state, Weave(before))
 
@@ -114,6 +117,7 @@ class Document:
             paths=paths,
             mode=mode,
             modes=modes,
+            amendments=list(self._amendments),
         )
         return state, self._weave.state()
 
@@ -137,6 +141,8 @@ class Document:
             self._paths.write(whole, edit.path)
         if edit.after is not None and (edit.before is None or edit.before.mode != edit.after.mode):
             self._modes.write(whole, edit.after.mode)
+        if edit.amends is not None:
+            self._amendments.append((edit.seq, edit.amends))
         if edit.status is Status.REJECTED:
             self._weave.flip(dict.fromkeys(indexes, False))
 
@@ -158,9 +164,10 @@ class Document:
 
     def knows(self, unit: Unit) -> bool:
         """Return whether the unit is one of this document's."""
+        if not self._has(unit.seq):
+            return False
         at = bisect_left(self._seqs, unit.seq)
-        is_edit = at < len(self._seqs) and self._seqs[at] == unit.seq
-        return is_edit and 0 <= unit.hunk < self._end(at) - self._firsts[at]
+        return 0 <= unit.hunk < self._end(at) - self._firsts[at]
 
     def statuses(self) -> bytes:
         """Return what was last said of every unit, to be compared with `changed_since`, or to be given back."""
@@ -197,6 +204,34 @@ class Document:
         gone = tuple(map(self._unit, done.rejected))
         self._note({**verdicts, **dict.fromkeys(gone, Status.REJECTED)})
         return gone
+
+    def amendments(self, verdicts: Mapping[Unit, Status]) -> list[Unit]:
+        """Return the live units that go with `verdicts` because they amend an edit of which nothing stays live.
+
+        Those of which `verdicts` says something itself are not among them.
+        """
+        given = dict(verdicts)
+        for seq, amended in self._amendments:  # ascending, so that amendments of amendments go too
+            units = self.units(amended) if self._has(amended) else []
+            goes = any(unit in given and self._is_live(unit) for unit in units)
+            if goes and all(given.get(unit, self._status(unit)) is Status.REJECTED for unit in units):
+                given |= {
+                    unit: Status.REJECTED for unit in self.units(seq) if unit not in given and self._is_live(unit)
+                }
+        return [unit for unit in given if unit not in verdicts]
+
+    def amendments(self, verdicts: Mapping[Unit, Status]) -> list[Unit]:
+        """Return the live units that go with `verdicts` because they amend an edit of which nothing stays live.
+
+        Those of which `verdicts` says something itself are not among them.
+        """
+        given = dict(verdicts)
+        for seq, amended in self._amendments:  # ascending, so that amendments of amendments go too
+            units = self.units(amended) if self._has(amended) else []
+            goes = any(unit in given and self._is_live(unit) for unit in units)
+            if goes and all(given.get(unit, self._status(unit)) is Status.REJECTED for unit in units):
+                given |= {unit: Status.REJECTED for unit in self.units(seq) if unit not in given and self._is_live(unit)}
+        return [unit for unit in given if unit not in verdicts]
 
     def ways_out(self, verdicts: Mapping[Unit, Status]) -> Cascade:
         """Return what a cascade of `verdicts` would come to; nothing is changed."""
@@ -258,6 +293,13 @@ class Document:
                 )
 
     # ---- inside
+
+    def _has(self, seq: Seq) -> bool:
+        at = bisect_left(self._seqs, seq)
+        return at < len(self._seqs) and self._seqs[at] == seq
+
+    def _status(self, unit: Unit) -> Status:
+        return _STATUSES[self._statuses[self._index(unit)]]
 
     def _index(self, unit: Unit) -> UnitIndex:
         return UnitIndex(self._firsts[bisect_left(self._seqs, unit.seq)] + unit.hunk)

@@ -19,6 +19,7 @@ __all__ = [
     "HistoryBroken",
     "NoSuchName",
     "NotAWorkspace",
+    "NotAmendable",
     "PathError",
     "PathInvalid",
     "PathIsDirectory",
@@ -70,6 +71,15 @@ class AmbiguousName(CasError):
         self.candidates = tuple(candidates)
         shown = ", ".join(self.candidates[:5])
         super().__init__(f"{spelling!r} is the beginning of more than one {kind}: {shown}.")
+
+
+class NotAmendable(CasError):
+    """An edit has no result that could be amended."""
+
+    def __init__(self, seq: int, reason: str) -> None:
+        self.seq = seq
+        self.reason = reason
+        super().__init__(f"Edit {seq} can't be amended: {reason}.")
 
 
 class ConversationReserved(CasError):

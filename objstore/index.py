@@ -185,6 +185,15 @@ class Index:
         """Yield what a table of COMPARED holds, in order, to be compared with another index of the same log."""
         yield from self._db.execute(COMPARED[table])
 
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """Hold all that is asked to one moment, whatever other processes put in meanwhile. Nothing may be put in."""
+        self._db.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._db.execute("COMMIT")
+
     # ---- asking: blobs
 
     def blob_place(self, blob: BlobId) -> BlobPlace | None:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from objstore import history
 from objstore.codec import parse_blob_header
 from objstore.errors import NoSuchName
 from objstore.frames import FRAME_HEADER_SIZE, FrameKind
@@ -210,11 +211,12 @@ def files_at(journal: Journal, seq: int | None = None, *, before: bool = False) 
         return {os.fsdecode(tip.path): tip.state for tip in journal.store.index.tips() if tip.state is not None}
     if journal.store.index.edit(seq) is None:
         raise NoSuchName(str(seq), "edit")
-    gone = {n for view in records(journal) if isinstance(view.record, Void) for n in view.record.edits}
-    void_decisions = {view.record.decision for view in records(journal) if isinstance(view.record, Void)}
+    journalled = [view.record for view in records(journal)]
+    voids = [record for record in journalled if isinstance(record, Void)]
+    gone = {taken for void in voids for taken in void.edits}
+    void_decisions = {void.decision for void in voids}
     standing: dict[DocumentId, tuple[bytes, FileState]] = {}
-    for view in records(journal):
-        record = view.record
+    for record in journalled:
         if isinstance(record, Decision) and record.number not in void_decisions:
             for written in record.written:
                 _stand(standing, written.document, written.path_after, written.after)
@@ -245,8 +247,11 @@ def blame(journal: Journal, path: str) -> tuple[bytes, list[BlamedLines]]:
 
     Raises NoSuchName where no recorded file stands, and HistoryBroken.
     """
-    from objstore import history
+    with journal.store.index.still():
+        return _blamed(journal, path)
 
+
+def _blamed(journal: Journal, path: str) -> tuple[bytes, list[BlamedLines]]:
     tip = journal.store.index.tip_at(recorded_path(journal, path))
     if tip is None or tip.state is None:
         raise NoSuchName(path, "recorded file")

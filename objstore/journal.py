@@ -172,12 +172,15 @@ class Journal:
     def make_anew(self, *, index: bool, mark: bool) -> None:
         """Make anew what is derived: the index from the log; the mark, as if files had followed the log to its end.
 
+        What writes that were cut off left in `.cas/tmp` goes in any case.
+
         Raises StoreLocked, StoreDamaged.
         """
         with self.mutex, self._locked(), index_errors(self._folder):
             if index:
                 self.store.index.rebuild()
             self.store.catch_up()
+            self._clear_scratch()
             if mark:
                 self._write_mark(self.store.end)
 

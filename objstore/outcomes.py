@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from objstore.ids import BlobId
-from objstore.terms import Action, DocumentId, Origin, Status, Unit
+from objstore.terms import Action, DocumentId, Origin, Seq, Status, Unit
 from objstore.views import EditView, ExternalChange
 
 __all__ = [
@@ -29,6 +29,7 @@ class CallInfo:
     tool: str
     conversation: str = ""  # "": a new conversation
     origin: Origin = Origin.AGENT
+    amends: Seq | None = None  # the edit whose result a person betters by the call; None: it amends none
     notes: Mapping[str, str] = field(default_factory=dict)  # agent, client, model, prompt, …
 
 

@@ -53,6 +53,7 @@ class Edit:
     removed: int = 0
     origin: Origin = Origin.AGENT
     status: Status = Status.PENDING  # what it was recorded as; decisions come after
+    amends: Seq | None = None  # the edit whose result a person bettered by this one; None: it amends none
     tool: str
     notes: Mapping[str, str] = field(default_factory=dict)  # agent, client, model, prompt, …: where known
 
@@ -207,6 +208,8 @@ def _edit_fields(edit: Edit) -> dict[str, Value]:
         fields["origin"] = edit.origin.value
     if edit.status is not Status.PENDING:
         fields["status"] = edit.status.value
+    if edit.amends is not None:
+        fields["amends"] = edit.amends
     if edit.notes:
         fields["notes"] = dict(edit.notes)
     return fields
@@ -236,6 +239,7 @@ def _edit(fields: "_Fields") -> Edit:
         removed=lines[1],
         origin=fields.choice("origin", Origin, Origin.AGENT),
         status=fields.choice("status", Status, Status.PENDING),
+        amends=Seq(fields.number("amends", least=1)) if fields.has("amends") else None,
         tool=fields.text("tool"),
         notes=fields.texts("notes"),
     )
@@ -256,6 +260,8 @@ def _check_shape(edit: Edit) -> None:
         raise RecordInvalid("an edit made more folders than its path has")
     if edit.document > edit.seq:
         raise RecordInvalid("a document is named by an edit that comes later")
+    if edit.amends is not None and (edit.amends >= edit.seq or edit.origin is not Origin.PERSON):
+        raise RecordInvalid("an amendment comes after what it amends, and a person makes it")
     end_old = end_new = 0
     for hunk in edit.hunks:
         if hunk.old_start < end_old or hunk.new_start < end_new or not (hunk.old_count or hunk.new_count):

@@ -27,7 +27,7 @@ from objstore.frames import (
 from objstore.ids import BlobId, RecordId, record_id
 from objstore.records import Record, decode_record
 
-__all__ = ["Damage", "FoundRecord", "Remains", "Spot", "segment_folder"]
+__all__ = ["Damage", "FoundRecord", "Remains", "Segment", "SegmentEnd", "Spot", "segment_folder"]
 
 _SUFFIX: Final = ".seg"
 _CACHE_BYTES: Final = 32 << 20
@@ -70,6 +70,12 @@ class Segment(NamedTuple):
 
     path: str
     number: int | None  # None: neither its name nor its header tells
+
+
+class SegmentEnd(NamedTuple):
+    """Where a segment ended when it was read."""
+
+    whole: int  # behind its last whole group
     size: int
 
 
@@ -88,6 +94,7 @@ class Remains:
         self.damage: Final[list[Damage]] = []
         self.blobs: Final[dict[BlobId, list[Spot]]] = {}
         self.records: Final[list[FoundRecord]] = []
+        self.ends: Final[list[SegmentEnd]] = []
         self._good: dict[BlobId, Spot] = {}
         self._cache: OrderedDict[BlobId, bytes] = OrderedDict()
         self._cached = 0
@@ -172,7 +179,7 @@ class Remains:
                     number = SegmentHeader.decode(os.pread(fd, SEGMENT_HEADER_SIZE, 0), segment=None).number
                 except StoreDamaged:
                     number = None
-            opened.append((fd, Segment(path, number, os.fstat(fd).st_size)))
+            opened.append((fd, Segment(path, number)))
         # A file that nothing tells the place of comes last: the chain of records puts it right.
         opened.sort(key=lambda item: (item[1].number is None, item[1].number or 0, item[1].path))
         self._fds += [fd for fd, _ in opened]
@@ -213,8 +220,12 @@ class Remains:
             content += piece
         name = os.path.basename(segment.path)
         group = self.records[-1].group + 1 if self.records else 0
+        whole, following = SEGMENT_HEADER_SIZE, -1
         for found in self._frames(memoryview(content), segment, name):
             group += found.begins
+            if found.begins or found.offset == following:
+                following = -1 if found.commits else found.end
+                whole = found.end if found.commits else whole
             spot = Spot(file, found.offset, len(found.payload))
             try:
                 if found.kind is FrameKind.BLOB:
@@ -226,6 +237,7 @@ class Remains:
                     self.records.append(FoundRecord(record, record_id(encoded), previous, spot, group))
             except (BlobDamaged, RecordInvalid) as error:
                 self.damage.append(Damage(name, found.offset, found.end, str(error)))
+        self.ends.append(SegmentEnd(min(whole, len(content)), len(content)))
 
     def _frames(self, content: memoryview, segment: Segment, name: str) -> Iterator[Frame]:
         start, fault = SEGMENT_HEADER_SIZE, ""

@@ -24,7 +24,7 @@ from objstore.weavestate import WeaveState
 
 __all__ = ["load_document"]
 
-_MAGIC: Final = b"casweav1"
+_MAGIC: Final = b"casweav2"
 """Begins a kept state; the digit counts versions of its form."""
 
 _KEEP_AFTER: Final = 64

@@ -103,6 +103,10 @@ class Planner:
         given = dict(verdicts) | dict.fromkeys(discarded, Status.REJECTED)
         for loaded in map(self._document, documents):
             mine = {unit: status for unit, status in given.items() if loaded.knows(unit)}
+            amendments = loaded.amendments(mine)
+            cascaded += amendments
+            given |= dict.fromkeys(amendments, Status.REJECTED)
+            mine |= dict.fromkeys(amendments, Status.REJECTED)
             if cascade:
                 cascaded += loaded.give_with_dependents(mine)
             else:

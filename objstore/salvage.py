@@ -8,7 +8,6 @@ are written out beside it. docs/decisions/0007-salvage.md says why it is not rec
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, NamedTuple
@@ -18,11 +17,11 @@ from objstore.errors import BlobDamaged, BlobMissing, FileExists
 from objstore.frames import FrameKind, StoreId
 from objstore.ids import BlobId, RecordId
 from objstore.intake import held_blobs
-from objstore.journal import create_workspace, forget_followed
+from objstore.journal import acknowledged, create_workspace, forget_followed
 from objstore.paths import STORE_NAME
 from objstore.records import Decision, Edit, Record, Void
 from objstore.remains import Damage, FoundRecord, Remains, segment_folder
-from objstore.segments import Log
+from objstore.segments import Log, Place
 from objstore.terms import DocumentId, FileState, Seq
 
 __all__ = ["LostBlob", "PathBreak", "RecoveredFile", "Salvage", "plan_salvage", "rebuild", "salvage_store"]
@@ -65,6 +64,7 @@ class Salvage:
     store: StoreId
     segments: tuple[str, ...]  # names of the files that were read
     missing_segments: tuple[int, ...]  # numbers
+    is_cut_off: bool  # files had followed the log beyond where it ends now, as a mark beside it says
     damage: tuple[Damage, ...]
     blobs: tuple[BlobId, ...]  # every one that verifies, in the order of the log
     lost_blobs: tuple[LostBlob, ...]
@@ -77,8 +77,8 @@ class Salvage:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether nothing is lost, as far as can be seen from segments alone."""
-        return not (self.missing_segments or self.damage or self.lost_blobs or self.beyond)
+        """Return whether nothing is lost, as far as can be seen."""
+        return not (self.missing_segments or self.is_cut_off or self.damage or self.lost_blobs or self.beyond)
 
 
 def salvage_store(place: str, directory: str | None, store: bytes | None = None) -> Salvage:
@@ -88,15 +88,17 @@ def salvage_store(place: str, directory: str | None, store: bytes | None = None)
     16 bytes, where no header tells it. What is at `place` is left as it is.
     Raises FileMissing, StoreUnknown, FileExists, and what the disk raises.
     """
-    with Remains(segment_folder(place), None if store is None else StoreId(store)) as remains:
-        salvage = plan_salvage(remains)
+    folder = segment_folder(place)
+    marked = acknowledged(os.path.dirname(folder))
+    with Remains(folder, None if store is None else StoreId(store)) as remains:
+        salvage = plan_salvage(remains, marked)
         if directory is not None:
             rebuild(salvage, remains, directory, Disk())
         return salvage
 
 
-def plan_salvage(remains: Remains) -> Salvage:
-    """Return what can be saved. Changes nothing."""
+def plan_salvage(remains: Remains, marked: Place | None) -> Salvage:
+    """Return what can be saved. Changes nothing. `marked`: how far the log is known to have gone, if it is."""
     saved, lost = _verified(remains)
     journal, beyond = _chain(remains.records)
     known = [found.record for found in (*journal, *beyond)]
@@ -106,6 +108,7 @@ def plan_salvage(remains: Remains) -> Salvage:
         store=remains.store,
         segments=tuple(os.path.basename(segment.path) for segment in remains.segments),
         missing_segments=tuple(remains.missing_segments()),
+        is_cut_off=marked is not None and Place(remains.segments[-1].number or 0, remains.ends[-1].whole) < marked,
         damage=tuple(remains.damage),
         blobs=tuple(saved),
         lost_blobs=tuple(_lost_blobs(known, saved, lost)),
@@ -114,28 +117,29 @@ def plan_salvage(remains: Remains) -> Salvage:
         lost_edits=tuple(Seq(n) for n in range(1, max(edits, default=0)) if n not in edits),
         lost_decisions=tuple(n for n in range(1, max(decisions, default=0)) if n not in decisions),
         breaks=tuple(_breaks(known)),
-        recovered=tuple(file for found in beyond for file in _states(found.record) if file.state.blob in saved),
+        recovered=tuple(file for file in _states(beyond) if file.state.blob in saved),
     )
 
 
 def rebuild(salvage: Salvage, remains: Remains, directory: str, disk: Disk) -> None:
     """Make the new store in `directory`, and write the states behind the break beside it.
 
-    Raises FileExists where there is a store already, and what the disk raises. The store appears whole or not at all.
+    The store appears whole or not at all. Raises FileExists where there is a store, or a folder of recovered files,
+    already, and what the disk raises.
     """
-    final = os.path.join(directory, STORE_NAME)
-    if os.path.lexists(final):
-        raise FileExists(final)
+    final, recovered = os.path.join(directory, STORE_NAME), os.path.join(directory, RECOVERED)
+    for taken in (final, recovered):
+        if os.path.lexists(taken):
+            raise FileExists(taken)
     os.makedirs(directory, exist_ok=True)
     making = os.path.join(directory, f"{STORE_NAME}.salvage")
     os.mkdir(making, 0o700)
     create_workspace(making, disk)
     _fill(salvage, remains, os.path.join(making, STORE_NAME), disk)
     for file in salvage.recovered:
-        path = os.path.join(directory, RECOVERED, file.name)
+        path = os.path.join(recovered, file.name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with suppress(FileExistsError):
-            disk.create(path, remains.blob(file.state.blob), file.state.mode | 0o400)
+        disk.create(path, remains.blob(file.state.blob), file.state.mode | 0o400)
     os.rename(os.path.join(making, STORE_NAME), final)
     os.rmdir(making)
     disk.sync_directory(directory)
@@ -226,26 +230,46 @@ def _name(record: Record) -> str:
     return f"edit {record.seq}" if isinstance(record, Edit) else f"decision {getattr(record, 'number', 0)}"
 
 
-def _states(record: Record) -> Iterator[RecoveredFile]:
-    """Yield the states that a record led to, each under a name that nothing else can have."""
-    folder = _name(record).replace(" ", "-")
-    for _, path, _, after in _transitions(record):
-        if after is not None:
-            yield RecoveredFile(os.path.join(folder, os.fsdecode(path)), after)
+def _states(beyond: Iterable[FoundRecord]) -> Iterator[RecoveredFile]:
+    """Yield the states that records led to, each under a name that nothing else has."""
+    named: set[str] = set()
+    for found in beyond:
+        folder = _name(found.record).replace(" ", "-")
+        if folder in named:
+            # Two records of one number: one of them was never acknowledged, and nothing tells which.
+            folder = f"{folder}-{found.id.hex()}"
+        named.add(folder)
+        for _, path, _, after in _transitions(found.record):
+            if after is not None:
+                yield RecoveredFile(os.path.join(folder, os.fsdecode(path)), after)
 
 
 # ---- acting
 
 
+class _LateDisk(Disk):
+    """A disk on which appends become durable all at once, at the end: nobody sees the store before."""
+
+    def sync(self, fd: int, name: str) -> None:
+        pass
+
+
 def _fill(salvage: Salvage, remains: Remains, folder: str, disk: Disk) -> None:
-    log = Log(os.path.join(folder, "segments"), disk)
+    segments = os.path.join(folder, "segments")
+    log = Log(segments, _LateDisk())
     try:
         end = log.first
         for payloads in _groups(salvage, remains):
             end = log.append(end, payloads).end
-        forget_followed(folder, end, disk)
     finally:
         log.close()
+    for name in os.listdir(segments):
+        fd = os.open(os.path.join(segments, name), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            disk.sync(fd, name)
+        finally:
+            os.close(fd)
+    forget_followed(folder, end, disk)
 
 
 def _groups(salvage: Salvage, remains: Remains) -> Iterator[list[tuple[FrameKind, bytes]]]:

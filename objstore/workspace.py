@@ -305,6 +305,25 @@ class Workspace:
         )
         return self._outcome(request)
 
+    def amendable(self, seq: int) -> Content:
+        """Return the file that an edit changed, as it stands on disk. Raises NoSuchName, NotAmendable, FileMissing."""
+        from objstore.amend import amendable_path
+
+        with self._journal.reading():
+            path = amendable_path(self._journal, seq)
+        return self.read(path)
+
+    def amend(self, seq: int, content: bytes, *, seen: BlobId, who: str = "") -> CallOutcome:
+        """Give the file that an edit changed new bytes, recorded as an amendment of the edit, by a person.
+
+        Whoever rejects the whole edit rejects its amendments with it; an amendment rejected gives back the edit's own
+        result. `seen`: what the file held when the reviewer began; FileChanged is raised if it has moved on. Raises
+        NoSuchName, NotAmendable, FileMissing and what Call.commit raises.
+        """
+        from objstore.amend import amend
+
+        return amend(self._journal, seq, content, who=who, seen=seen)
+
     def preview(self, effect: FileEffect) -> tuple[bytes | None, bytes | None]:
         """Return a file's bytes before and after an effect (None: no file); also of the last dry run's effects."""
         with self._journal.reading() as store:

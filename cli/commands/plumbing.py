@@ -12,7 +12,7 @@ from cli.terminal import Screen, shown_name, write
 
 if TYPE_CHECKING:
     from cli.jsonshapes import Json
-    from objstore import BlobId, CasError, FileState, Record, RecordView, StoreStats, Workspace
+    from objstore import BlobId, CasError, FileState, Record, RecordView, State, StoreStats, Workspace
 
 __all__ = ["hash_file", "listing", "records", "segments", "stats", "verify"]
 
@@ -50,11 +50,7 @@ def verify(*, names: tuple[str, ...], everything: bool, as_json: bool) -> None:
         raise click.UsageError("Name blobs, or say --all.")
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
-        if everything:
-            blobs = workspace.blobs()
-        else:
-            states = [state_named(workspace, name).blob for name in names]
-            blobs = [blob for blob in states if blob is not None]
+        blobs = workspace.blobs() if everything else [_blob(state_named(workspace, name)) for name in names]
         faults = list(_faults(workspace, blobs))
     if as_json:
         damaged: list[Json] = [{"blob": blob.hex(), "reason": str(error)} for blob, error in faults]
@@ -137,6 +133,12 @@ def stats(*, as_json: bool) -> None:
         write([_json(stats_shape(found))])
     else:
         write(_stats_text(found, invocation.screen()), paged=True)
+
+
+def _blob(state: "State") -> "BlobId":
+    if state.blob is None:
+        raise click.ClickException(f"There is no file {shown_name(state.path)} in this state.")
+    return state.blob
 
 
 def _faults(workspace: "Workspace", blobs: "list[BlobId]") -> "Iterator[tuple[BlobId, CasError]]":

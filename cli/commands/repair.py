@@ -36,9 +36,8 @@ def fsck(*, quick: bool, repair: bool, as_json: bool) -> None:
 
     invocation = Invocation.current()
     progress = _Progress()
-    start = os.curdir if invocation.placed else os.environ.get("CAS_WORKSPACE") or os.curdir
-    report = check_store(os.path.abspath(start), quick=quick, progress=progress.tell)  # noqa: PTH100 -- as workspace()
-    repaired = repair and any(fault.repairable for fault in report.faults)
+    report = check_store(invocation.start(), quick=quick, progress=progress.tell)
+    repaired = repair and (report.leftovers > 0 or any(fault.repairable for fault in report.faults))
     if repaired:
         report = repair_store(report)
     progress.wipe()
@@ -121,7 +120,7 @@ def _check_text(report: "CheckReport", screen: Screen, *, repaired: bool) -> Ite
     for note in report.notes:
         yield screen.line(f"Note: {visible(note)}")
     if repaired:
-        yield screen.line("What was derived and wrong was made anew.")
+        yield screen.line("What was derived and wrong was made anew, and .cas/tmp was cleared.")
     looked = f"{report.segments} segments, {report.blobs} blobs, {report.records} records"
     replayed = f", {report.documents} files replayed" if report.documents else ""
     number = len(report.faults)
@@ -137,6 +136,8 @@ def _salvage_text(found: "Salvage", directory: str | None, screen: Screen) -> It
     for blob in found.lost_blobs:
         named = f" (edits {' '.join(map(str, blob.edits))})" if blob.edits else ""
         yield screen.line(f"Lost blob {blob.id.hex()}: {blob.reason}{named}.")
+    if found.is_cut_off:
+        yield screen.line("The log ends before what was acknowledged last: the newest edits are lost.")
     if found.lost_edits:
         yield screen.line(f"Lost edits: {' '.join(map(str, found.lost_edits))}.")
     if found.lost_decisions:

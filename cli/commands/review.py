@@ -1,6 +1,5 @@
 """The commands `cas accept`, `reject`, `reset`, `undo` and `redo`: a person's word on edits."""
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, assert_never, cast
 import click
 
 from cli.external import settled
-from cli.invocation import Invocation, command, json_option
+from cli.invocation import Invocation, command, json_option, reviewer
 from cli.naming import Selection, units_named
 from cli.outcomes import conflict_text, decided_text, effect_text, external_refusal, ways_out
 from cli.terminal import FOR_STDERR, write
@@ -134,7 +133,7 @@ class Desk:
                     action,
                     units,
                     reason=reason,
-                    who=_reviewer(),
+                    who=reviewer(),
                     cascade=cascade,
                     on_external=on_external,
                     expected=expected,
@@ -150,7 +149,7 @@ class Desk:
             stepped = workspace.undo if action is Action.UNDO else workspace.redo
 
             def decide(on_external: OnExternal, expected: tuple["ExternalChange", ...]) -> "DecisionOutcome":
-                return stepped(who=_reviewer(), on_external=on_external, expected=expected, dry_run=self.dry_run)
+                return stepped(who=reviewer(), on_external=on_external, expected=expected, dry_run=self.dry_run)
 
             self._report(workspace, action, settled(workspace, decide, self.on_external))
 
@@ -191,7 +190,3 @@ class Desk:
         if self.dry_run:
             text = chain(text, effect_text(outcome.files, workspace.preview, screen))
         write(text, paged=self.dry_run)
-
-
-def _reviewer() -> str:
-    return os.environ.get("LOGNAME") or os.environ.get("USER") or f"uid {os.getuid()}"

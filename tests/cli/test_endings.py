@@ -178,7 +178,10 @@ def test_an_interrupt_is_status_130_without_a_word(desk: Desk) -> None:
             time.sleep(0.005)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, out, err) == (130, b"", b"")
+    # Python ends by the signal itself where it was executing source text, as it does for each dataclass it makes. A shell
+    # calls both 130.
+    assert process.returncode in {130, -signal.SIGINT}
+    assert (out, err) == (b"", b"")
 
 
 def open_files(pid: int) -> list[str]:

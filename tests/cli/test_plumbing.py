@@ -1,10 +1,13 @@
 """Looking into the store: hashes, records, segments, listings, numbers, the hand behind each line, and back again."""
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from blake3 import blake3
 
+from cli.storeshapes import record_shape
+from objstore import Decision, Edit, Void
 from tests.cli.desk import Desk, cas
 
 WILD = b"CR\rCRLF\r\nNUL\0\xff\xfe last without newline"
@@ -68,6 +71,18 @@ def test_records_are_a_chain_of_everything(desk: Desk) -> None:
     assert listed[1]["hunks"] == [[1, 0, 1, 1]]
     assert (listed[2]["reason"], listed[2]["verdicts"]) == ("no", [[2, 0, "rejected"], [2, 1, "rejected"]])
     assert [line.split(maxsplit=2)[-1] for line in desk.done("records").text.splitlines()][-1].endswith("edits 2")
+
+
+@pytest.mark.parametrize("kind", [Edit, Decision, Void])
+def test_records_leave_no_field_out(desk: Desk, kind: type[Edit | Decision | Void]) -> None:
+    desk.write("a", b"1\n")
+    desk.done("reject", "1")
+    named = {field.name for field in fields(kind)} - {"added", "removed"}
+    with desk.workspace() as workspace:
+        said = [record_shape(view.record) for view in workspace.records()]
+    said.append(record_shape(Void(time=1, edits=(), decision=0, reason="")))
+    shape = next(shape for shape in said if shape["kind"] == kind.__name__.lower())
+    assert set(shape) - {"kind", "lines"} == named
 
 
 def test_segments_say_how_much_is_in_them(desk: Desk) -> None:

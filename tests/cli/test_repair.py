@@ -1,10 +1,17 @@
 """`cas fsck` and `cas salvage`: damage is told, with what it means, and what is left becomes a working store."""
 
 import json
+import os
+import pty
+import select
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
-from tests.cli.desk import Desk, cas
+import pytest
+
+from tests.cli.desk import PATIENCE, Desk, cas, environment
 
 
 def segment(desk: Desk) -> Path:
@@ -89,3 +96,36 @@ def test_salvage_refuses_where_a_store_is_and_what_makes_no_sense(desk: Desk, tm
     assert desk.cas("salvage", ".", "--to", ".").status == 1
     assert desk.cas("salvage", ".").status == 2
     assert desk.cas("salvage", ".", "--to", str(tmp_path / "new"), "--store-id", "xyz").status == 2
+
+
+PROGRESS = """
+import sys
+import cli.commands.repair
+from cli.main import main
+cli.commands.repair.PATIENCE = float(sys.argv[1])
+sys.exit(main(["fsck"]))
+"""
+
+
+@pytest.mark.parametrize(("patience", "told"), [(0, True), (3600, False)])
+def test_only_a_check_that_takes_its_time_tells_how_far_it_is(desk: Desk, patience: int, told: bool) -> None:  # noqa: FBT001 -- pytest passes by name
+    four_edits(desk)
+    master, terminal = pty.openpty()
+    ran = subprocess.run(
+        [sys.executable, "-P", "-c", PROGRESS, str(patience)],
+        cwd=desk.folder,
+        env=environment({}),
+        stdout=subprocess.PIPE,
+        stderr=terminal,
+        timeout=PATIENCE,
+        check=True,
+    )
+    # Read while this end is open: without one, the other end is not empty but gone.
+    shown = os.read(master, 65536) if select.select([master], [], [], 0)[0] else b""
+    os.close(terminal)
+    os.close(master)
+    assert (b"checking blobs: 0 of 4" in shown) is told
+    assert ran.stdout.endswith(b"nothing is wrong.\n")
+    if told:
+        # The line is gone at the end.
+        assert shown.endswith(b"\r\x1b[K")

@@ -30,7 +30,21 @@ def modules_after(desk: Desk, *words: str) -> set[str]:
     return set(ran.stderr.decode().splitlines())
 
 
-@pytest.mark.parametrize("words", [["status"], ["log"], ["status", "--json"], ["--version"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["status"],
+        ["log"],
+        ["status", "--json"],
+        ["--version"],
+        ["ls"],
+        ["blame", "a"],
+        ["records"],
+        ["stats"],
+        ["verify", "--all"],
+        ["fsck"],
+    ],
+)
 def test_reading_imports_neither_the_server_nor_what_only_writers_need(desk: Desk, words: list[str]) -> None:
     desk.write("a", b"x\n")
     desk.write("b", b"x\n")

@@ -1,11 +1,16 @@
 """Failures: one list of codes and types, and each error of the store and the system has its place in it."""
 
 import errno
+import inspect
+import re
+from pathlib import Path
 
 import pytest
 
 import objstore
+from mcptools.catalogue import TOOLS
 from mcptools.failures import Failure, Kind, failure_of
+from mcptools.tools import Tools
 
 
 def test_codes_and_types_are_each_used_once() -> None:
@@ -96,3 +101,20 @@ def test_a_failure_tells_its_facts() -> None:
         "hint": "what to do",
         "line": 7,
     }
+
+
+def test_the_documentation_lists_every_failure() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "server.md").read_text()
+    listed = re.findall(r"^\| (-\d+) \| `(\w+)` \|", text, re.MULTILINE)
+    assert listed == [(str(kind.code), kind.type) for kind in Kind]
+
+
+def test_the_documentation_lists_every_tool_and_its_arguments() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "server.md").read_text()
+    listed = dict(re.findall(r"^\| `(\w+)\(([\w, ]*)\)` \|", text, re.MULTILINE))
+    assert set(listed) == set(TOOLS)
+    for name, arguments in listed.items():
+        parameters = [each for each in inspect.signature(getattr(Tools, name)).parameters if each != "self"]
+        assert [each for each in arguments.split(", ") if each] == [
+            each for each in parameters if each != "mcp_conversation_id"
+        ], name

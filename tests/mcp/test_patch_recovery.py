@@ -221,6 +221,15 @@ def test_atomic_rolls_back_what_can_not_be_carried_out(starved: Agent) -> None:
     assert snapshot(starved.root) == before
 
 
+def test_undo_takes_a_batch_back_as_one(agent: Agent, folder: Path) -> None:
+    files = [folder / name for name in ("a", "b")]
+    for file in files:
+        file.write_text(TEXT)
+    agent.done("apply_patches", strategy="atomic", patches=[op for file in files for op in ops(file, FIRST)])
+    agent.done("Undo")
+    assert {file.read_text() for file in files} == {TEXT}
+
+
 def test_a_file_may_be_patched_twice_in_a_batch(agent: Agent, file: Path) -> None:
     agent.done("apply_patches", strategy="atomic", patches=ops(file, FIRST, SECOND))
     assert file.read_text().startswith("1\n1.5\ntwo\n")

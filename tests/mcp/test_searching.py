@@ -1,13 +1,16 @@
 """The limits of searches, and the pure parts: globs and pages."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from mcptools.directories import Directories
+from mcptools.failures import Failure, Kind
 from mcptools.globs import matches
+from mcptools.matching import matching
 from mcptools.paging import page_of
 from mcptools.session import Session
 from mcptools.tools import Limits, Tools
@@ -37,6 +40,42 @@ def test_a_file_over_the_limit_is_passed_over_and_counted(directories: Directori
     answer = Tools(directories, Session(), Limits(max_file_bytes=100)).grep_files(".", "needle")
     assert (answer.content.files, answer.content.complete) == (20, False)
     assert "1 files could not be read" in answer.notes[0]
+
+
+@pytest.mark.parametrize("expression", ["(a+)+$", "(a|a)*$", "a*a*a*a*a*a*$"])
+def test_an_expression_that_would_take_for_ever_is_ended(
+    directories: Directories, tmp_path: Path, expression: str
+) -> None:
+    (tmp_path / "folder 0" / "slow").write_text("found\n" + "a" * 3000 + "b\n")
+    tools = Tools(directories, Session(), Limits(max_seconds=0.5))
+    found = tools.grep_files(".", expression, "slow", use_regex=True)
+    assert (found.content.matches, found.content.complete) == ([], False)
+    assert "Not everything was looked at" in found.notes[0]
+    with pytest.raises(Failure, match="takes longer than") as refusal:
+        tools.read_file_by_keyword("folder 0/slow", expression, use_regex=True)
+    assert refusal.value.kind is Kind.RESOURCE_LIMIT
+
+
+@pytest.mark.parametrize("expression", ["(", "a{2,1}", "(?P<a", "\\"])
+def test_what_is_no_regular_expression_is_refused_with_its_fault(directories: Directories, expression: str) -> None:
+    with pytest.raises(Failure, match=r"Not a regular expression: .*: .+"):
+        Tools(directories, Session(), Limits()).grep_files(".", expression, use_regex=True)
+
+
+LINE = st.text(st.characters(exclude_characters="\n"), max_size=8)
+
+
+@settings(max_examples=20)
+@given(lines=st.lists(LINE, max_size=8), text=st.text(min_size=1, max_size=3), ignore_case=st.booleans())
+def test_text_and_its_escaped_expression_are_found_in_the_same_lines(
+    lines: list[str], text: str, *, ignore_case: bool
+) -> None:
+    content = "\n".join(lines).encode()
+    found = []
+    for pattern, use_regex in ((text, False), (re.escape(text), True)):
+        with matching(pattern, use_regex=use_regex, ignore_case=ignore_case, seconds=60) as lines_of:
+            found.append(lines_of(content))
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize(

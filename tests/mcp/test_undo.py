@@ -1,9 +1,10 @@
 """`Undo`: the session's last change goes back, whole or not at all. The names T-UNDO-… are those of its document."""
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -191,6 +192,39 @@ def test_a_moved_file_moves_back(agent: Agent, folder: Path) -> None:
     assert (here.read_text(), there.exists()) == ("text\n", False)
 
 
+EDIT = "--- a\n+++ a\n@@ -1 +1 @@\n-one\n+two\n"
+CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("write_file", {"path": "{}", "content": "two\n"}),
+    ("edit_file_diff", {"path": "{}", "diff": EDIT}),
+    ("multi_edit_text_file", {"path": "{}", "edits": [{"old_string": "one", "new_string": "two"}]}),
+    ("edit_text_file", {"path": "{}", "file_hash": "", "operations": [{"op": "delete", "anchor": ""}]}),
+    ("move_file", {"source": "{}", "destination": "{} moved"}),
+    ("delete_file", {"path": "{}"}),
+    ("apply_patch", {"file_path": "{}", "patch": EDIT}),
+    ("revert_patch", {"file_path": "{}", "patch": EDIT.replace("-one\n+two", "-two\n+one")}),
+    ("apply_patches", {"strategy": "atomic", "patches": [{"file_path": "{}", "patch": EDIT}]}),
+    ("backup_file", {"file_path": "{}"}),
+]
+
+
+@pytest.mark.parametrize(("tool", "arguments"), CALLS)
+def test_whichever_tool_made_the_change_it_goes_back(
+    agent: Agent, folder: Path, tool: str, arguments: dict[str, Any]
+) -> None:
+    file = folder / "file.txt"
+    file.write_text("one\n")
+    read = agent.done("read_text_file", path=str(file))
+    arguments = json.loads(json.dumps(arguments).replace("{}", str(file)))
+    if tool == "edit_text_file":
+        arguments["file_hash"] = read.structured["file_hash"]
+        arguments["operations"][0]["anchor"] = read.text.split("|")[0]
+    before = contents(folder)
+    agent.done(tool, **arguments)
+    assert contents(folder) != before
+    agent.done("Undo")
+    assert contents(folder) == before
+
+
 def test_only_the_last_change_is_undone(agent: Agent, folder: Path) -> None:
     first, last = folder / "first", folder / "last"
     agent.done("write_file", path=str(first), content="first\n")
@@ -282,19 +316,32 @@ def test_a_file_that_came_where_one_was_deleted_is_left_alone(agent: Agent, file
     assert file.read_text() == "somebody's work\n"
 
 
-def test_what_a_reviewer_decided_on_earlier_edits_is_not_undone_with_it(agent: Agent, file: Path) -> None:
-    file.write_text("one\ntwo\n")
-    earlier = edit(agent, file, "one", "1").structured["edit"]
-    edit(agent, file, "1\ntwo", "one\n2")
-    after = file.read_bytes()
+def test_what_a_reviewer_decided_since_is_not_undone_with_it(agent: Agent, file: Path) -> None:
+    lines = [f"line {number}\n" for number in range(20)]
+    file.write_text("".join(lines))
+    earlier = edit(agent, file, "line 0\n", "first\n").structured["edit"]
+    edit(agent, file, "line 19\n", "last\n")
     with Workspace.open(agent.root) as workspace:
         workspace.decide(Action.REJECT, workspace.find_units(str(earlier))[1])
-    decided = file.read_bytes()
-    result = agent.call("Undo")
-    assert result.refused or file.read_bytes() == b"1\ntwo\n"
-    if result.refused:
-        assert file.read_bytes() == decided
-    assert after == b"one\n2\n"
+    decided = file.read_text()
+    assert decided == "".join([*lines[:-1], "last\n"])
+    assert agent.call("Undo").error["reason"] == "hash mismatch"
+    assert file.read_text() == decided
+    with Workspace.open(agent.root) as workspace:
+        workspace.decide(Action.RESET, workspace.find_units(str(earlier))[1])
+    agent.done("Undo")
+    assert file.read_text() == "".join(["first\n", *lines[1:]])
+
+
+def test_a_change_that_later_edits_build_on_is_not_undone(agent: Agent, file: Path) -> None:
+    file.write_text("one\n")
+    edit(agent, file, "one", "two")
+    with connected(agent.root) as other:
+        edit(other, file, "two", "three")
+        edit(other, file, "three", "two")
+    # The bytes are those that the change made, but they are another's by now.
+    assert agent.call("Undo").error["type"] == "review_conflict"
+    assert file.read_text() == "two\n"
 
 
 def test_it_takes_no_arguments(agent: Agent) -> None:

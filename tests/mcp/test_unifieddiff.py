@@ -13,6 +13,7 @@ from mcptools.unifieddiff import (
     InvalidPatch,
     apply_patch,
     parse_patch,
+    parse_patches,
 )
 from objstore.hunks import Span, hunks_fit, hunks_from_spans
 from objstore.unified import unified_diff
@@ -316,6 +317,29 @@ def test_applying_the_diff_of_two_texts_to_the_first_gives_the_second(old: str, 
     assert isinstance(outcome, Applied), outcome
     assert outcome.content == after
     assert outcome.moved == (0,) * len(outcome.moved)
+
+
+@given(texts, texts, st.integers(1, 3))
+def test_applying_a_patch_and_then_its_reverse_is_identity(old: str, new: str, context: int) -> None:
+    before, after = old.encode(), new.encode()
+    assume(before != after)
+    patch = parse_patch(diff(before, after, context))
+    assert patch.reverse.reverse == patch
+    outcome = apply_patch(after, patch.reverse)
+    assert isinstance(outcome, Applied), outcome
+    assert outcome.content == before
+
+
+@given(st.lists(st.tuples(texts, texts), max_size=4))
+def test_patches_of_several_files_are_those_of_each(pairs: list[tuple[str, str]]) -> None:
+    alone = [diff(old.encode(), new.encode(), 3) for old, new in pairs if old != new]
+    together = parse_patches("".join(alone))
+    assert len(together) == len(alone)
+    for part, patch in zip(together, alone, strict=True):
+        only = parse_patch(patch)
+        assert [[(line.mark, line.text) for line in hunk.lines] for hunk in part.hunks] == [
+            [(line.mark, line.text) for line in hunk.lines] for hunk in only.hunks
+        ]
 
 
 @given(texts, texts, st.integers(1, 3))

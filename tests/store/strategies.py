@@ -69,6 +69,7 @@ def edits(draw: st.DrawFn) -> Edit:
     before = None if operation is Operation.CREATE else draw(states)
     after = None if operation is Operation.DELETE else draw(states)
     seq, path = draw(seqs), draw(paths)
+    origin = draw(st.sampled_from(Origin))
     return Edit(
         seq=seq,
         document=DocumentId(draw(st.integers(1, seq))),
@@ -86,8 +87,9 @@ def edits(draw: st.DrawFn) -> Edit:
         newline=draw(st.booleans()),
         added=draw(numbers),
         removed=draw(numbers),
-        origin=draw(st.sampled_from(Origin)),
+        origin=origin,
         status=draw(st.sampled_from(Status)),
+        amends=Seq(draw(st.integers(1, seq - 1))) if origin is Origin.PERSON and seq > 1 else None,
         tool=draw(texts),
         notes=draw(st.dictionaries(texts, texts, max_size=3)),
     )

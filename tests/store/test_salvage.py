@@ -193,12 +193,17 @@ def test_a_file_cut_at_any_frame_gives_what_is_before(victim: Path, shelf: Shelf
         shelf.check(salvage, {(path, frame.offset) for frame in frames[at:]}, new)
 
 
-def test_a_segment_that_is_gone_is_named_and_the_others_come_back(victim: Path, shelf: Shelf, tmp_path: Path) -> None:
-    for path in list(shelf.frames)[1:-1]:
-        copy = broken(victim, tmp_path / path.stem)
-        (copy / path.name).unlink()
-        salvage = salvage_store(str(copy), str(tmp_path / f"{path.stem}.new"))
-        assert salvage.missing_segments == (int(path.stem),)
+def test_a_segment_that_is_gone_is_seen_and_the_others_come_back(victim: Path, shelf: Shelf, tmp_path: Path) -> None:
+    for path in shelf.frames:
+        store = tmp_path / path.stem
+        broken(victim, store / "segments")
+        shutil.copy(victim / ".cas" / "applied", store)
+        (store / "segments" / path.name).unlink()
+        salvage = salvage_store(str(store), str(tmp_path / f"{path.stem}.new"))
+        assert not salvage.is_whole
+        if path not in {min(shelf.frames), max(shelf.frames)}:
+            assert salvage.missing_segments == (int(path.stem),)
+        assert salvage.is_cut_off is (path == max(shelf.frames))
         shelf.check(salvage, {(path, frame.offset) for frame in shelf.frames[path]}, tmp_path / f"{path.stem}.new")
 
 
@@ -303,6 +308,12 @@ def test_a_store_is_never_written_over(victim: Path, tmp_path: Path) -> None:
     with pytest.raises(FileExists):
         salvage_store(str(victim), str(tmp_path))
     assert files(tmp_path) == before
+
+
+def test_recovered_files_are_never_mixed(victim: Path, tmp_path: Path) -> None:
+    (tmp_path / "recovered").mkdir()
+    with pytest.raises(FileExists):
+        salvage_store(str(victim), str(tmp_path))
 
 
 def test_a_folder_without_segments_is_no_store(tmp_path: Path) -> None:

@@ -4,13 +4,22 @@ import os
 import random
 import shutil
 import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 from typing import Final
 
 import pytest
 
-from objstore import Status, Workspace, check_store, repair_store
+from objstore import FileState, Operation, Seq, Status, Workspace, blob_id, check_store, repair_store
+from objstore.batch import Batch
 from objstore.check import Part
+from objstore.codec import encode_blob
+from objstore.disk import Disk
+from objstore.frames import FrameKind
+from objstore.journal import Journal
 from tests.store.scenes import TEXT, change, history, rejected, write
 
 SAMPLES: Final = 60
@@ -171,6 +180,81 @@ def test_repair_leaves_what_is_not_derived(root: Path) -> None:
     report = check_store(str(root))
     assert repair_store(report).faults == report.faults
     assert path.read_bytes() == content
+
+
+def appended(root: Path, fill: Callable[[Batch], None]) -> None:
+    """Append to the log what no writer would."""
+    with closing(Journal(str(root), Disk())) as journal, journal.writing() as batch:
+        fill(batch)
+        journal.commit(batch, [])
+
+
+def test_a_history_that_does_not_add_up_is_found(root: Path) -> None:
+    with Workspace.open(root) as workspace:
+        last = workspace.edits()[-1].edit
+
+    def untrue(batch: Batch) -> None:
+        state = FileState(blob=batch.blob(b"from nowhere\n"), mode=0o644)
+        batch.record(replace(last, seq=Seq(last.seq + 1), operation=Operation.EDIT, before=state, after=state))
+
+    appended(root, untrue)
+    (fault,) = check_store(str(root)).faults
+    assert (fault.part, fault.paths) == (Part.DOCUMENTS, ("dir/c",))
+    assert "can be decided on" in fault.meaning
+
+
+def test_a_blob_under_a_false_name_is_found_with_the_edits_that_name_it(root: Path) -> None:
+    with Workspace.open(root) as workspace:
+        last = workspace.edits()[-1].edit
+    false = blob_id(b"true")
+    with closing(Journal(str(root), Disk())) as journal, journal.writing():
+        journal.store.append([(FrameKind.BLOB, encode_blob(b"false", name=false)[1])], [])
+    state = FileState(blob=false, mode=0o644)
+
+    def named(batch: Batch) -> None:
+        batch.record(replace(last, seq=Seq(last.seq + 1), after=state))
+
+    appended(root, named)
+    faults = check_store(str(root)).faults
+    blob = next(fault for fault in faults if fault.part is Part.BLOBS)
+    assert (blob.edits, blob.paths) == ((last.seq + 1,), ("dir/c",))
+    assert "do not hash to its name" in blob.what
+
+
+def test_what_cut_off_writes_left_is_told_and_cleared(root: Path) -> None:
+    (root / ".cas" / "tmp" / ".cas-left").write_bytes(b"half")
+    report = check_store(str(root))
+    assert (report.leftovers, report.faults) == (1, ())
+    assert repair_store(report).leftovers == 0
+
+
+def test_a_store_without_any_segment_is_damaged(root: Path) -> None:
+    for path in segments(root):
+        path.unlink()
+    assert parts(root) == {Part.SEGMENTS}
+
+
+def test_each_segment_that_is_gone_is_found(root: Path, tmp_path: Path) -> None:
+    for path in segments(root):
+        path.rename(tmp_path / path.name)
+        assert {Part.SEGMENTS, Part.RECORDS, Part.MARK} & parts(root), path.name
+        (tmp_path / path.name).rename(path)
+
+
+def test_a_store_that_is_written_to_meanwhile_is_sound(root: Path) -> None:
+    def write_on() -> None:
+        with Workspace.open(root) as workspace:
+            for i in range(150):
+                write(workspace, f"{i % 7}.txt", b"%d\n" % i * 50)
+
+    writer = Thread(target=write_on)
+    writer.start()
+    checks = 0
+    while writer.is_alive() or not checks:
+        assert check_store(str(root)).faults == ()
+        checks += 1
+    writer.join()
+    assert check_store(str(root)).notes == ()
 
 
 def test_progress_counts_what_is_looked_at(root: Path) -> None:

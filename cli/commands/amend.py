@@ -1,0 +1,58 @@
+"""The command `cas amend`: a person betters the result of an edit."""
+
+import sys
+import tempfile
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.invocation import Invocation, command, json_option, reviewer
+from cli.terminal import can_ask, shown_name, write
+
+if TYPE_CHECKING:
+    from objstore import Content
+
+__all__ = ["amend"]
+
+
+@command("amend")
+@click.argument("name", metavar="EDIT")
+@click.option("--from", "source", metavar="FILE", help="Take the file's new bytes from FILE (- for standard input).")
+@json_option
+def amend(*, name: str, source: str | None, as_json: bool) -> None:
+    """Better the result of an edit: an editor opens its file as it stands, and what you change belongs to the edit.
+
+    Who rejects the edit rejects its amendments with it. Rejecting the amendment gives the edit's own result back.
+    """
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace:
+        seq = workspace.find_units(name)[0].seq
+        file = workspace.amendable(seq)
+        content = _edited(file) if source is None else _read(source)
+        outcome = workspace.amend(seq, content, seen=file.blob, who=reviewer())
+        if as_json:
+            from cli.jsonshapes import edit_shape, json_line
+
+            write(json_line(edit_shape(workspace, view)) for view in outcome.edits)
+            return
+        screen = invocation.screen()
+        if not outcome.edits:
+            write([screen.line(f"Nothing to do: {shown_name(file.path)} holds these bytes already.")])
+        for view in outcome.edits:
+            write([screen.line(f"Recorded edit {view.seq}, which amends edit {seq}.")])
+
+
+def _read(source: str) -> bytes:
+    return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+
+
+def _edited(file: "Content") -> bytes:
+    """Return what a person makes of the file in the editor of VISUAL or EDITOR. Raises click.ClickException."""
+    if not can_ask():
+        raise click.UsageError("Without a terminal there is no editor: name the new bytes with --from FILE.")
+    with tempfile.TemporaryDirectory(prefix="cas-amend-") as folder:
+        copy = Path(folder) / PurePath(file.path).name
+        copy.write_bytes(file.bytes)
+        click.edit(filename=str(copy))
+        return copy.read_bytes()

@@ -1,0 +1,48 @@
+"""Amendments: a reviewer betters the result of an edit, and what they changed is recorded as bound to it."""
+
+import os
+
+from objstore.capture import Call
+from objstore.errors import FileChanged, NotAmendable
+from objstore.history import edit
+from objstore.ids import BlobId
+from objstore.journal import Journal
+from objstore.outcomes import CallInfo, CallOutcome
+from objstore.terms import Operation, Origin, Seq, Status
+
+__all__ = ["amend", "amendable_path"]
+
+
+def amendable_path(journal: Journal, seq: int) -> str:
+    """Return where the file that the edit changed stands now. Raises NoSuchName, NotAmendable."""
+    view = edit(journal, seq)
+    if view.edit.origin is Origin.EXTERNAL:
+        raise NotAmendable(seq, "it was made outside; change the file yourself")
+    if view.status is Status.REJECTED:
+        raise NotAmendable(seq, "it is rejected")
+    tip = journal.store.index.tip(view.edit.document)
+    if tip.state is None:
+        raise NotAmendable(seq, "its file is deleted")
+    return os.fsdecode(tip.path)
+
+
+def amend(journal: Journal, seq: int, content: bytes, *, who: str, seen: BlobId) -> CallOutcome:
+    """Give the edit's file these bytes, as an amendment of the edit. `seen`: what the reviewer started from.
+
+    Raises NoSuchName, NotAmendable, FileChanged where the file is no longer as it was seen, and what Call.commit
+    raises.
+    """
+    with journal.writing() as batch:
+        path = amendable_path(journal, seq)
+        info = CallInfo(
+            tool="amend",
+            conversation=edit(journal, seq).edit.conversation,
+            origin=Origin.PERSON,
+            amends=Seq(seq),
+            notes={"who": who} if who else {},
+        )
+        call = Call(journal, batch, info)
+        if call.read(path).blob != seen:
+            raise FileChanged(path)
+        call.write(path, content, operation=Operation.EDIT)
+        return call.commit()

@@ -1,0 +1,111 @@
+"""The pages of `docs/contracts/` held against the tests, both ways."""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+TESTS: Final = Path(__file__).resolve().parent
+PAGES: Final = TESTS.parent / "docs" / "contracts"
+SEEDS: Final = ("000", "001", "002", "003", "004")
+
+ROW: Final = re.compile(r"^\| (?P<id>[^|]+) \| (?P<what>(?:[^|]|\\\|)*) \| (?P<shown>[^|]+) \|$", re.MULTILINE)
+REFERENCE: Final = re.compile(r"`(?P<file>[\w/]+\.py)::(?P<name>test_\w+)`")
+WHOLE_FILE: Final = re.compile(r"^- `(?P<file>[\w/]+\.py)`$", re.MULTILINE)
+NOT_YET: Final = re.compile(r"not yet(: \S.*)?")
+
+NUMBERED: Final = {
+    "001": [f"TC{number}" for number in range(1, 8)],
+    "002": [
+        *(f"FR-UNDO-{number:02}" for number in range(1, 18)),
+        *(f"NFR-UNDO-SAFE-{number:02}" for number in range(1, 5)),
+        *(f"NFR-UNDO-SEC-{number:02}" for number in range(1, 3)),
+        *(f"NFR-UNDO-PERF-{number:02}" for number in range(1, 4)),
+        *(f"T-UNDO-{number:02}" for number in range(1, 7)),
+    ],
+}
+"""Requirements that the documents themselves number."""
+
+
+class Row(NamedTuple):
+    """One requirement of a page."""
+
+    id: str
+    tests: list[str]  # as `file::name`; []: not yet
+    shown: str
+
+
+def rows(seed: str) -> list[Row]:
+    """Return the requirements of a document's page."""
+    return [
+        Row(found["id"], ["::".join(test) for test in REFERENCE.findall(found["shown"])], found["shown"])
+        for found in ROW.finditer((PAGES / f"{seed}.md").read_text())
+        if set(found["id"]) != {"-"} and found["shown"] != "shown by"
+    ]
+
+
+@cache
+def functions_in(file: str) -> frozenset[str]:
+    """Return the names of the tests in a file, none where there is no such file."""
+    path = TESTS / file
+    if not path.is_file():
+        return frozenset()
+    body = ast.parse(path.read_bytes()).body
+    return frozenset(f"{file}::{part.name}" for part in body if isinstance(part, ast.FunctionDef))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_row_names_tests_or_says_not_yet(seed: str) -> None:
+    assert rows(seed)
+    for row in rows(seed):
+        rest = REFERENCE.sub("", row.shown).replace("<br>", "").strip()
+        assert rest == "" if row.tests else NOT_YET.fullmatch(rest), row
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_line_of_a_table_is_overlooked(seed: str) -> None:
+    lines = [line for line in (PAGES / f"{seed}.md").read_text().splitlines() if line.startswith("|")]
+    headings = [line for line in lines if line in {"| | requirement | shown by |", "|---|---|---|"}]
+    assert len(rows(seed)) == len(lines) - len(headings)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_test_that_a_page_names_exists(seed: str) -> None:
+    named = {test for row in rows(seed) for test in row.tests}
+    assert sorted(test for test in named if test not in functions_in(test.partition("::")[0])) == []
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_test_of_a_file_that_belongs_to_a_page_is_named_there(seed: str) -> None:
+    text = (PAGES / f"{seed}.md").read_text()
+    named = {test for row in rows(seed) for test in row.tests}
+    for file in WHOLE_FILE.findall(text):
+        tests = {test for test in functions_in(file) if "::test_" in test}
+        assert tests, f"{file} holds no test"
+        assert sorted(tests - named) == []
+
+
+@pytest.mark.parametrize("seed", NUMBERED)
+def test_every_numbered_requirement_has_its_row(seed: str) -> None:
+    ids = [row.id for row in rows(seed)]
+    assert [number for number in NUMBERED[seed] if ids.count(number) != 1] == []
+
+
+@pytest.mark.parametrize(("seed", "prefix"), [("001", "test_tc"), ("002", "test_t_undo_")])
+def test_every_test_named_for_a_requirement_is_in_its_row(seed: str, prefix: str) -> None:
+    ids = {re.sub(r"\W", "", row.id).lower(): row for row in rows(seed)}
+    for path in sorted((TESTS / "mcp").glob("test_*.py")):
+        for test in functions_in(f"mcp/{path.name}"):
+            name = test.partition("::")[2]
+            found = re.match(rf"{prefix}(\d+)_", name)
+            if found is not None:
+                number = prefix.removeprefix("test_").replace("_", "") + found[1]
+                assert test in ids[number].tests, test
+
+
+def test_every_page_is_listed() -> None:
+    listed = re.findall(r"\]\((\d{3})\.md\)", (PAGES / "README.md").read_text())
+    assert listed == list(SEEDS) == sorted(page.stem for page in PAGES.glob("[0-9]*.md"))

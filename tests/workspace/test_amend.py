@@ -1,0 +1,162 @@
+"""Amendments: bound to the edit that they better, and to nothing else."""
+
+import pytest
+
+from objstore import (
+    Action,
+    CallOutcome,
+    Conflicted,
+    EditFilter,
+    FileChanged,
+    FileMissing,
+    NoSuchName,
+    NotAmendable,
+    OnExternal,
+    Origin,
+    Seq,
+    Status,
+    Unit,
+)
+from tests.workspace.scene import Scene
+
+POEM = b"one\ntwo\nthree\nfour\nfive\n"
+
+
+def amended(scene: Scene, seq: int, old: bytes, new: bytes) -> CallOutcome:
+    """Amend an edit by replacing some text of its file."""
+    file = scene.workspace.amendable(seq)
+    assert file.bytes.count(old) == 1
+    return scene.workspace.amend(seq, file.bytes.replace(old, new), seen=file.blob, who="reviewer")
+
+
+def test_an_amendment_is_a_persons_edit_that_names_what_it_amends(scene: Scene) -> None:
+    scene.write("f", POEM)
+    edit = scene.edit("f", b"two", b"TWO")
+    (view,) = amended(scene, edit, b"TWO", b"Two").edits
+    assert (view.edit.amends, view.edit.origin, view.status) == (edit, Origin.PERSON, Status.ACCEPTED)
+    assert (view.edit.conversation, view.edit.notes) == ("conv_one", {"who": "reviewer"})
+    assert scene.view(edit).status is Status.PENDING
+    assert scene.text("f") == POEM.replace(b"two", b"Two")
+    scene.forget_index()
+    assert scene.view(view.seq).edit.amends == edit
+    assert scene.view(edit).edit.amends is None
+
+
+def test_rejecting_an_edit_takes_its_amendments_along(scene: Scene) -> None:
+    scene.write("f", POEM)
+    edit = scene.edit("f", b"two", b"TWO")
+    # One amendment touches the edit's own line, the other quite another.
+    first = amended(scene, edit, b"TWO", b"Two").edits[0].seq
+    second = amended(scene, edit, b"five", b"FIVE").edits[0].seq
+    outcome = scene.reject(edit)
+    assert scene.text("f") == POEM
+    assert set(outcome.cascaded) == {Unit(seq, hunk) for seq in (first, second) for hunk in (0, 1)}
+    scene.accept(edit)
+    assert scene.text("f") == POEM.replace(b"two", b"TWO")
+    scene.undo()
+    scene.undo()
+    assert scene.text("f") == POEM.replace(b"two", b"Two").replace(b"five", b"FIVE")
+
+
+def test_rejecting_an_amendment_gives_the_agents_text_back(scene: Scene) -> None:
+    scene.write("f", POEM)
+    edit = scene.edit("f", b"two", b"TWO")
+    amendment = amended(scene, edit, b"TWO", b"Two").edits[0].seq
+    scene.reject(amendment)
+    assert scene.text("f") == POEM.replace(b"two", b"TWO")
+    assert scene.statuses()[edit] is Status.PENDING
+    scene.accept(amendment)
+    assert scene.text("f") == POEM.replace(b"two", b"Two")
+
+
+def test_amendments_of_amendments_go_too(scene: Scene) -> None:
+    scene.write("f", POEM)
+    edit = scene.edit("f", b"two", b"TWO")
+    first = amended(scene, edit, b"one", b"ONE").edits[0].seq
+    amended(scene, first, b"five", b"FIVE")
+    scene.reject(edit)
+    assert scene.text("f") == POEM
+
+
+def test_what_is_asked_of_an_amendment_is_done(scene: Scene) -> None:
+    scene.write("f", POEM)
+    edit = scene.edit("f", b"two", b"TWO")
+    amendment = amended(scene, edit, b"five", b"FIVE").edits[0].seq
+    scene.reject(edit)
+    scene.accept(amendment)
+    assert scene.text("f") == POEM.replace(b"five", b"FIVE")
+    # The edit is rejected already, so nothing goes with it a second time.
+    scene.write("f", POEM.replace(b"five", b"FIVE").replace(b"one", b"ONE"))
+    assert scene.statuses()[amendment] is Status.ACCEPTED
+
+
+def test_a_hunk_alone_takes_no_amendment_along_but_names_what_needs_it(scene: Scene) -> None:
+    scene.write("f", POEM)
+    edit = scene.write("f", POEM.replace(b"one", b"ONE").replace(b"four", b"FOUR"))
+    amendment = amended(scene, edit, b"FOUR", b"Four").edits[0].seq
+    scene.reject(f"{edit}:1")
+    assert scene.text("f") == POEM.replace(b"four", b"Four")
+    (conflict,) = scene.refused(Action.REJECT, f"{edit}:2")
+    assert (conflict.unit, conflict.needs) == (Unit(amendment, 1), (Unit(edit, 2),))
+
+
+def test_an_amendment_outlasts_being_kept(scene: Scene) -> None:
+    scene.write("f", POEM)
+    edit = scene.edit("f", b"two", b"TWO")
+    amended(scene, edit, b"five", b"FIVE")
+    for number in range(70):
+        scene.write("g", b"%d\n" % number)
+        scene.write("f", (scene.text("f") or b"") + b"%d\n" % number)
+    last = scene.view(edit + 140).seq
+    scene.reject(last)
+    assert (scene.root / ".cas" / "cache").is_dir()
+    scene.reject(edit)
+    assert (scene.text("f") or b"").startswith(POEM)
+
+
+def test_what_has_no_result_can_not_be_amended(scene: Scene) -> None:
+    scene.write("f", POEM)
+    edit = scene.edit("f", b"two", b"TWO")
+    (scene.root / "f").write_bytes(b"by hand\n")
+    scene.decide(Action.ACCEPT, edit, on_external=OnExternal.KEEP)
+    rejected = scene.write("f", b"again\n")
+    scene.reject(rejected)
+    gone = scene.write("g", b"g\n")
+    scene.delete("g")
+    before = scene.everything()
+    for seq, said in ((3, "outside"), (rejected, "rejected"), (gone, "deleted")):
+        with pytest.raises(NotAmendable, match=said):
+            scene.workspace.amendable(seq)
+    with pytest.raises(NoSuchName):
+        scene.workspace.amendable(99)
+    assert scene.everything() == before
+
+
+def test_a_file_that_moved_on_meanwhile_is_not_amended(scene: Scene) -> None:
+    scene.write("f", POEM)
+    edit = scene.edit("f", b"two", b"TWO")
+    file = scene.workspace.amendable(edit)
+    (scene.root / "f").write_bytes(b"by hand\n")
+    with pytest.raises(FileChanged):
+        scene.workspace.amend(edit, b"mine\n", seen=file.blob)
+    assert scene.text("f") == b"by hand\n"
+    (scene.root / "f").unlink()
+    with pytest.raises(FileMissing):
+        scene.workspace.amend(edit, b"mine\n", seen=file.blob)
+    assert len(scene.workspace.edits(EditFilter())) == 2
+
+
+def test_the_same_bytes_amend_nothing(scene: Scene) -> None:
+    scene.write("f", POEM)
+    file = scene.workspace.amendable(1)
+    assert scene.workspace.amend(1, file.bytes, seen=file.blob).edits == ()
+    assert list(scene.statuses()) == [1]
+
+
+def test_an_amendment_follows_its_file(scene: Scene) -> None:
+    scene.write("f", POEM)
+    edit = scene.edit("f", b"two", b"TWO")
+    scene.move("f", "d/g")
+    amended(scene, edit, b"TWO", b"Two")
+    assert scene.text("d/g") == POEM.replace(b"two", b"Two")
+    assert isinstance(scene.decide(Action.REJECT, Seq(1)), Conflicted)

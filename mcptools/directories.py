@@ -27,7 +27,8 @@ class Directories:
             if not Path(root).is_dir():
                 raise NotADirectoryError(root)
         # The innermost first, so that a directory inside another is a workspace of its own.
-        self.roots: Final = tuple(sorted({os.path.realpath(root) for root in roots}, key=len, reverse=True))
+        real = {os.path.realpath(root) for root in roots}
+        self.roots: Final = tuple(sorted(real, key=lambda root: (-len(root), root)))
         self._opening = opening
         self._open: dict[str, Workspace] = {}
         self._looked_at: dict[str, Files] = {}

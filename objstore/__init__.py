@@ -36,7 +36,6 @@ if TYPE_CHECKING:
         NoSuchName as NoSuchName,
         NotAmendable as NotAmendable,
         NotAWorkspace as NotAWorkspace,
-        NotAmendable as NotAmendable,
         PathError as PathError,
         PathInvalid as PathInvalid,
         PathIsDirectory as PathIsDirectory,

@@ -220,19 +220,6 @@ class Document:
                 }
         return [unit for unit in given if unit not in verdicts]
 
-    def amendments(self, verdicts: Mapping[Unit, Status]) -> list[Unit]:
-        """Return the live units that go with `verdicts` because they amend an edit of which nothing stays live.
-
-        Those of which `verdicts` says something itself are not among them.
-        """
-        given = dict(verdicts)
-        for seq, amended in self._amendments:  # ascending, so that amendments of amendments go too
-            units = self.units(amended) if self._has(amended) else []
-            goes = any(unit in given and self._is_live(unit) for unit in units)
-            if goes and all(given.get(unit, self._status(unit)) is Status.REJECTED for unit in units):
-                given |= {unit: Status.REJECTED for unit in self.units(seq) if unit not in given and self._is_live(unit)}
-        return [unit for unit in given if unit not in verdicts]
-
     def ways_out(self, verdicts: Mapping[Unit, Status]) -> Cascade:
         """Return what a cascade of `verdicts` would come to; nothing is changed."""
         flips = self._flips(verdicts)

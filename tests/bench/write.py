@@ -25,6 +25,7 @@ def source(changed: int) -> bytes:
 
 def bench_write(report: Report) -> None:
     """Change one line of a 400-line file: tracked, untracked (write, fsync, rename), git add and commit."""
+    texts = [source(i + 1) for i in range(ROUNDS)]
     # Beside this file, not in /tmp: that may be a memory file system, where a sync costs nothing.
     with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix="bench-") as folder:
         base = Path(folder)
@@ -37,27 +38,23 @@ def bench_write(report: Report) -> None:
 
             def write_tracked(i: int) -> None:
                 with workspace.call(CallInfo(tool="bench", conversation="bench")) as call:
-                    call.write("a.py", source(i + 1), operation=Operation.EDIT)
+                    call.write("a.py", texts[i], operation=Operation.EDIT)
                     call.commit()
 
             def write_untracked(i: int) -> None:
                 fd = os.open(untracked / "a.py.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-                os.write(fd, source(i + 1))
+                os.write(fd, texts[i])
                 os.fsync(fd)
                 os.close(fd)
                 (untracked / "a.py.new").rename(untracked / "a.py")
 
-            def both(i: int) -> dict[str, list[float]]:
-                return timed_in_turn({"tracked": write_tracked, "untracked": write_untracked}, i)
-
-            both(50)
-            times = both(ROUNDS)
+            times = timed_in_turn({"tracked": write_tracked, "untracked": write_untracked}, ROUNDS)
 
         git = ["git", "-c", "user.name=b", "-c", "user.email=b@localhost", "-C", str(shadow)]
         subprocess.run([*git, "init", "-q"], check=True)
 
         def commit(i: int) -> None:
-            (shadow / "a.py").write_bytes(source(i + 1))
+            (shadow / "a.py").write_bytes(texts[i])
             subprocess.run([*git, "add", "a.py"], check=True)
             subprocess.run([*git, "commit", "-q", "-m", "edit"], check=True)
 

@@ -178,8 +178,8 @@ def test_an_interrupt_is_status_130_without_a_word(desk: Desk) -> None:
             time.sleep(0.005)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=PATIENCE)
-    # Python ends by the signal itself where it was executing source text, as it does for each dataclass it makes. A shell
-    # calls both 130.
+    # Python ends by the signal itself if it was executing source text, as it does for each dataclass that it makes.
+    # A shell calls both 130.
     assert process.returncode in {130, -signal.SIGINT}
     assert (out, err) == (b"", b"")
 

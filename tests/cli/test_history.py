@@ -87,6 +87,7 @@ def test_log_json_has_the_fields_of_the_edit_log(desk: Desk) -> None:
         "mode_before": 0o644,
         "mode_after": 0o644,
         "origin": "agent",
+        "amends": None,
         "whole_file": None,
         "hunks": [
             {

@@ -1,0 +1,85 @@
+"""`cas amend`: a person betters an edit's result, in an editor or from a file."""
+
+from pathlib import Path
+
+import pytest
+
+from objstore import Status
+from tests.cli.desk import Desk
+
+PENDING, ACCEPTED, REJECTED = Status
+
+
+@pytest.fixture
+def edited(desk: Desk) -> Desk:
+    """Record a file and an edit of its second line."""
+    desk.write("a", b"one\ntwo\nthree\n")
+    desk.edit("a", b"two", b"2")
+    return desk
+
+
+def editor(folder: Path, script: str) -> str:
+    """Return an editor that does to a file what the script does to $1."""
+    program = folder / "editor"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    return str(program)
+
+
+def test_an_amendment_from_a_file_is_bound_to_its_edit(edited: Desk, tmp_path: Path) -> None:
+    new = tmp_path / "new"
+    new.write_bytes(b"one\nzwei\nthree\n")
+    assert edited.done("amend", "2", "--from", str(new)).text == "Recorded edit 3, which amends edit 2.\n"
+    assert edited.bytes("a") == b"one\nzwei\nthree\n"
+    assert edited.statuses() == {"1:0": PENDING, "2:1": PENDING, "3:1": ACCEPTED}
+    assert "(amends 2)" in edited.done("log").text
+    assert "amends        edit 2\n" in edited.done("show", "3").text
+    assert edited.done("log", "--json", "-n", "1").json()["amends"] == 2
+    said = edited.done("reject", "2").text
+    assert said == "Rejected edit 2.\nAlso edit 3, which can't stand without.\nRewrote a\n"
+    assert edited.bytes("a") == b"one\ntwo\nthree\n"
+
+
+def test_rejecting_the_amendment_gives_the_edits_text_back(edited: Desk, tmp_path: Path) -> None:
+    new = tmp_path / "new"
+    new.write_bytes(b"one\nzwei\nthree\n")
+    assert edited.done("amend", "2:1", "--from", str(new), "--json").json()["amends"] == 2
+    edited.done("reject", "3")
+    assert edited.bytes("a") == b"one\n2\nthree\n"
+
+
+def test_an_editor_gets_the_file_as_it_stands(edited: Desk, tmp_path: Path) -> None:
+    status, shown = edited.typed("amend", "2", EDITOR=editor(tmp_path, 'sed -i s/2/II/ "$1"'), VISUAL="")
+    assert (status, shown) == (0, "Recorded edit 3, which amends edit 2.\n")
+    assert edited.bytes("a") == b"one\nII\nthree\n"
+
+
+def test_an_editor_that_changes_nothing_records_nothing(edited: Desk, tmp_path: Path) -> None:
+    status, shown = edited.typed("amend", "2", EDITOR=editor(tmp_path, "true"), VISUAL="")
+    assert (status, shown) == (0, "Nothing to do: a holds these bytes already.\n")
+    assert edited.statuses() == {"1:0": PENDING, "2:1": PENDING}
+
+
+def test_an_editor_that_fails_changes_nothing(edited: Desk, tmp_path: Path) -> None:
+    status, shown = edited.typed("amend", "2", EDITOR=editor(tmp_path, 'echo lost > "$1"; exit 3'), VISUAL="")
+    assert status == 1
+    assert shown.startswith("cas: ")
+    assert edited.bytes("a") == b"one\n2\nthree\n"
+
+
+def test_a_file_that_changes_while_the_editor_is_open_is_not_overwritten(edited: Desk, tmp_path: Path) -> None:
+    script = f'echo mine > "$1"; echo theirs > "{edited.folder / "a"}"'
+    status, shown = edited.typed("amend", "2", EDITOR=editor(tmp_path, script), VISUAL="")
+    assert status == 1
+    assert "changed on disk meanwhile" in shown
+    assert edited.bytes("a") == b"theirs\n"
+
+
+def test_without_a_terminal_the_new_bytes_are_named(edited: Desk) -> None:
+    ran = edited.cas("amend", "2")
+    assert ran.status == 2
+    assert "--from FILE" in ran.said
+    edited.done("reject", "2")
+    ran = edited.cas("amend", "2", "--from", "-")
+    assert (ran.status, ran.said) == (1, "cas: Edit 2 can't be amended: it is rejected.\n")
+    assert edited.cas("amend", "1", "--from", "nowhere").status == 1

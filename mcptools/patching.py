@@ -233,7 +233,7 @@ class Patching(Safeguarded):
 
 
 def part_for(parts: Sequence[FilePatch], place: str) -> FilePatch:
-    """Return the part that is for the file at `place`: the only one, or the only one that names it.
+    """Return the part that is for the file at `place`: the only one, or the one that names it best.
 
     Nothing is the part of a blank patch. Raises InvalidPatch where none or several could be meant, and for a part that
     creates or deletes its file.
@@ -242,7 +242,8 @@ def part_for(parts: Sequence[FilePatch], place: str) -> FilePatch:
         return _NOTHING
     part = parts[0]
     if len(parts) > 1:
-        named = [part for part in parts if any(_names(name, place) for name in part.names)]
+        matched = [max(_matched(name, place) for name in part.names) for part in parts]
+        named = [part for part, count in zip(parts, matched, strict=True) if count and count == max(matched)]
         if len(named) != 1:
             count = "no part" if not named else f"{len(named)} parts"
             raise InvalidPatch(f"more than one file, and {count} for {PurePath(place).name}")
@@ -290,10 +291,11 @@ def _not_utf8(refusal: ContextMismatch) -> Failure | None:
     return None
 
 
-def _names(name: str, place: str) -> bool:
-    """Return whether a name in a patch can be that of the file at `place`."""
+def _matched(name: str, place: str) -> int:
+    """Return of how many parts a name in a patch is, if it can be that of the file at `place`, else 0."""
     parts = PurePath(name).parts
-    return ".." not in parts and bool(parts) and PurePath(place).parts[-len(parts) :] == parts
+    fits = ".." not in parts and PurePath(place).parts[-len(parts) :] == parts
+    return len(parts) if fits else 0
 
 
 def preview_of(part: FilePatch, moved: Sequence[int]) -> PatchPreview:

@@ -197,7 +197,7 @@ class _Checking:
                     Part.RECORDS,
                     f"{name}, byte {found.spot.offset}: the record does not follow the one before it",
                     "Records between them are lost"
-                    + (f", edits {_listed(lost)} among them" if lost else "")
+                    + (f", {_listed(lost)} among them" if lost else "")
                     + ". `cas salvage` makes a store of the rest.",
                     edits=lost,
                 )
@@ -230,7 +230,7 @@ class _Checking:
         numbers = tuple(dict.fromkeys(int(edit.seq) for edit in edits))
         meaning = "No edit names it."
         if edits:
-            meaning = f"Edits {_listed(numbers)} can't be shown, and no edit of {', '.join(paths)} can be decided on."
+            meaning = f"No diff of {_listed(numbers)} can be shown, and no edit of {', '.join(paths)} decided on."
         self._fault(Part.BLOBS, f"blob {name.hex()}: {reason}", meaning, paths=paths, edits=numbers)
 
     # ---- what is derived
@@ -349,5 +349,7 @@ def _differing(kept: Index, fresh: Index) -> Iterator[str]:
 
 
 def _listed(numbers: tuple[int, ...]) -> str:
-    shown = " ".join(map(str, numbers[:_NUMBERS_SHOWN]))
+    """Return some edits as a person names them, cut short where there are many."""
+    shown = "edit " if len(numbers) == 1 else "edits "
+    shown += " ".join(map(str, numbers[:_NUMBERS_SHOWN]))
     return shown + (f" and {len(numbers) - _NUMBERS_SHOWN} more" if len(numbers) > _NUMBERS_SHOWN else "")

@@ -121,10 +121,11 @@ def _check_text(report: "CheckReport", screen: Screen, *, repaired: bool) -> Ite
         yield screen.line(f"Note: {visible(note)}")
     if repaired:
         yield screen.line("What was derived and wrong was made anew, and .cas/tmp was cleared.")
-    looked = f"{report.segments} segments, {report.blobs} blobs, {report.records} records"
-    replayed = f", {report.documents} files replayed" if report.documents else ""
-    number = len(report.faults)
-    verdict = "nothing is wrong" if not number else f"{number} fault{'' if number == 1 else 's'}"
+    looked = ", ".join(
+        (_count(report.segments, "segment"), _count(report.blobs, "blob"), _count(report.records, "record"))
+    )
+    replayed = f", {_count(report.documents, 'file')} replayed" if report.documents else ""
+    verdict = _count(len(report.faults), "fault") if report.faults else "nothing is wrong"
     yield screen.line(f"{looked}{replayed}: {verdict}.")
 
 
@@ -146,10 +147,15 @@ def _salvage_text(found: "Salvage", directory: str | None, screen: Screen) -> It
         name = shown_name(os.fsdecode(broken.path))
         between = f"between {broken.after} and {broken.before}" if broken.after else f"before {broken.before}"
         yield screen.line(f"{name}: changes {between} are lost.")
-    saved = f"{len(found.blobs)} blobs, and {len(found.journal)} records in one unbroken journal"
+    saved = f"{_count(len(found.blobs), 'blob')}, and {_count(len(found.journal), 'record')} in one unbroken journal"
     yield screen.line(f"{'Can be saved' if directory is None else 'Saved'}: {saved}.")
     if found.beyond:
-        states = "" if directory is None else f"; the states they led to are in {shown_name(directory)}/recovered"
-        yield screen.line(f"{len(found.beyond)} records lie behind a lost one{states}.")
+        states = "" if directory is None else f"; what they led to is in {shown_name(directory)}/recovered"
+        number = len(found.beyond)
+        yield screen.line(f"{_count(number, 'record')} {'lies' if number == 1 else 'lie'} behind a lost one{states}.")
     if found.is_whole:
         yield screen.line("Nothing is lost.")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -36,7 +36,7 @@ def four_edits(desk: Desk) -> None:
 
 def test_a_sound_store_is_said_to_be_sound(desk: Desk) -> None:
     four_edits(desk)
-    assert desk.done("fsck").text == "1 segments, 4 blobs, 4 records, 2 files replayed: nothing is wrong.\n"
+    assert desk.done("fsck").text == "1 segment, 4 blobs, 4 records, 2 files replayed: nothing is wrong.\n"
     report = desk.done("fsck", "--quick", "--json").json()
     assert (report["sound"], report["faults"], report["notes"], report["documents"]) == (True, [], [], 0)
 
@@ -47,7 +47,7 @@ def test_damage_is_told_with_what_it_means(desk: Desk) -> None:
     ran = desk.cas("fsck")
     assert ran.status == 1
     assert "a frame's checksum does not match" in ran.text
-    assert "edits 2 among them" in ran.text
+    assert "edit 2 among them" in ran.text
     report = desk.cas("fsck", "--json")
     assert report.status == 1
     assert {fault["part"] for fault in report.json()["faults"]} == {"segments", "records"}

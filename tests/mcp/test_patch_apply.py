@@ -245,6 +245,22 @@ def test_of_a_patch_of_several_files_the_part_that_names_the_file_is_applied(age
     refused(result, "invalid_patch", "Invalid patch format: more than one file, and no part for three.py")
 
 
+def test_of_parts_with_one_name_the_longer_path_that_fits_is_meant(agent: Agent, folder: Path) -> None:
+    (folder / "docs").mkdir()
+    for name in ("README.md", "docs/README.md"):
+        (folder / name).write_text("old\n")
+    patch = "".join(
+        f"--- a/{name}\n+++ b/{name}\n@@ -1 +1 @@\n-old\n+{name}\n" for name in ("README.md", "docs/README.md")
+    )
+    for name in ("docs/README.md", "README.md"):
+        agent.done("apply_patch", file_path=str(folder / name), patch=patch)
+        assert (folder / name).read_text() == f"{name}\n"
+    (folder / "twice").write_text("old\n")
+    twice = "--- twice\n+++ twice\n@@ -1 +1 @@\n-old\n+new\n" * 2
+    result = agent.call("apply_patch", file_path=str(folder / "twice"), patch=twice)
+    refused(result, "invalid_patch", "Invalid patch format: more than one file, and 2 parts for twice")
+
+
 def test_a_name_in_a_patch_never_leads_anywhere(agent: Agent, folder: Path) -> None:
     file = folder / "mine.txt"
     file.write_text("old\n")

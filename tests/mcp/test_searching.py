@@ -62,7 +62,7 @@ def test_what_is_no_regular_expression_is_refused_with_its_fault(directories: Di
         Tools(directories, Session(), Limits()).grep_files(".", expression, use_regex=True)
 
 
-LINE = st.text(st.characters(exclude_characters="\n"), max_size=8)
+LINE = st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=8)
 
 
 @settings(max_examples=20)

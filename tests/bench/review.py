@@ -1,7 +1,6 @@
 """Review of a file of 10,000 lines with 10,000 edits: opened, decided, recorded on, and as a whole command."""
 
 import random
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -108,7 +107,6 @@ def _open_and_toggle(report: Report, journal: Journal, cache: Path) -> None:
         times += timed(reject_half, 1)
         loaded.give_back(before)
     report.times("reject a random half", times)
-    shutil.copytree(cache, cache.with_name("kept"))
 
 
 def _conflicting(loaded: Document, seq: int) -> bool:

@@ -59,6 +59,9 @@ class Encoding(IntEnum):
     DELTA_ZSTD = 3
 
 
+_ENCODINGS: Final = frozenset(Encoding)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
     """A stored blob that a new one may be spelt against."""
@@ -119,7 +122,7 @@ def parse_blob_header(payload: Buffer) -> BlobHeader:
     if len(payload) < _HEADER.size:
         raise BlobDamaged(bytes(payload[:HASH_SIZE]), "the frame is too short")
     name, size, encoding, depth = _HEADER.unpack(payload[: _HEADER.size])
-    if encoding not in set(Encoding) or size > MAX_BLOB or bytes(payload[_HEADER.size - 6 : _HEADER.size]) != _RESERVED:
+    if encoding not in _ENCODINGS or size > MAX_BLOB or bytes(payload[_HEADER.size - 6 : _HEADER.size]) != _RESERVED:
         raise BlobDamaged(name, "the frame's fields are out of range")
     delta = encoding in {Encoding.DELTA_RAW, Encoding.DELTA_ZSTD}
     if delta is not (1 <= depth <= MAX_DEPTH):

@@ -21,6 +21,9 @@ __all__ = [
 _STRIDE: Final = 1 << 16
 """Bytes compared or counted in one step: large enough for C to do the work, small enough to stay in cache."""
 
+_PIECE: Final = 1 << 14
+"""Bytes in which the first difference of two texts is found at once, as numbers."""
+
 _FEW: Final = 16
 """Up to so many lines, finding each newline is cheaper than counting ahead."""
 
@@ -95,23 +98,26 @@ def starts_line(text: bytes, offset: int) -> bool:
 def shared_head(old: bytes, new: bytes) -> int:
     """Return how many bytes two texts share at the start."""
     shared, limit = 0, min(len(old), len(new))
-    step = _STRIDE
-    while step and shared < limit:
-        if old.startswith(new[shared : min(shared + step, limit)], shared):
-            shared = min(shared + step, limit)
-        else:
-            step //= 2
+    while shared < limit:
+        end = min(shared + _PIECE, limit)
+        piece = new[shared:end]
+        if not old.startswith(piece, shared):
+            # The highest bit in which two equally long numbers differ lies in the first byte that differs.
+            differing = int.from_bytes(old[shared:end], "big") ^ int.from_bytes(piece, "big")
+            return end - (differing.bit_length() + 7) // 8
+        shared = end
     return shared
 
 
 def shared_tail(old: bytes, new: bytes, limit: int) -> int:
     """Return how many bytes, `limit` at most, two texts share at the end."""
     shared = 0
-    step = _STRIDE
-    while step and shared < limit:
-        piece = new[len(new) - min(shared + step, limit) : len(new) - shared]
-        if old.endswith(piece, 0, len(old) - shared):
-            shared = min(shared + step, limit)
-        else:
-            step //= 2
+    while shared < limit:
+        size = min(_PIECE, limit - shared)
+        piece = new[len(new) - shared - size : len(new) - shared]
+        if not old.endswith(piece, 0, len(old) - shared):
+            old_piece = old[len(old) - shared - size : len(old) - shared]
+            differing = int.from_bytes(old_piece, "big") ^ int.from_bytes(piece, "big")
+            return shared + ((differing & -differing).bit_length() - 1) // 8
+        shared += size
     return shared

@@ -96,11 +96,17 @@ if TYPE_CHECKING:
         Void as Void,
     )
     from objstore.remains import FoundRecord as FoundRecord
+    from objstore.reports import (
+        ExternalChange as ExternalChange,
+        PendingGroup as PendingGroup,
+        StatusReport as StatusReport,
+    )
     from objstore.salvage import Salvage as Salvage, salvage_store as salvage_store
     from objstore.terms import (
         Action as Action,
         DocumentId as DocumentId,
         FileState as FileState,
+        OnExternal as OnExternal,
         Operation as Operation,
         Origin as Origin,
         Seq as Seq,
@@ -117,11 +123,7 @@ if TYPE_CHECKING:
         DecisionView as DecisionView,
         EditFilter as EditFilter,
         EditView as EditView,
-        ExternalChange as ExternalChange,
-        OnExternal as OnExternal,
-        PendingGroup as PendingGroup,
         State as State,
-        StatusReport as StatusReport,
     )
     from objstore.workspace import (
         Workspace as Workspace,
@@ -194,6 +196,7 @@ _HOMES: Final = {
         "Action",
         "DocumentId",
         "FileState",
+        "OnExternal",
         "Operation",
         "Origin",
         "Seq",
@@ -217,16 +220,17 @@ _HOMES: Final = {
         "NothingToDo",
         "Notice",
     ),
+    "reports": (
+        "ExternalChange",
+        "PendingGroup",
+        "StatusReport",
+    ),
     "views": (
         "Content",
         "DecisionView",
         "EditFilter",
         "EditView",
-        "ExternalChange",
-        "PendingGroup",
         "State",
-        "StatusReport",
-        "OnExternal",
     ),
     "capture": ("Call",),
     "workspace": ("Workspace",),

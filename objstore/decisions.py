@@ -11,9 +11,9 @@ from objstore.ids import BlobId
 from objstore.journal import Journal
 from objstore.outcomes import Conflicted, Decided, DecisionOutcome, ExternalChanges, NothingToDo
 from objstore.records import Decision
+from objstore.reports import ExternalChange
 from objstore.review import Planner
-from objstore.terms import Action, Status, Unit
-from objstore.views import ExternalChange, OnExternal
+from objstore.terms import Action, OnExternal, Status, Unit
 
 __all__ = ["Request", "decide"]
 

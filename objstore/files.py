@@ -1,15 +1,19 @@
 """The files of one folder as they stand: looking at them needs no store, and records nothing."""
 
+from __future__ import annotations
+
 import os
 import stat
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from objstore.disk import Disk
 from objstore.errors import FileMissing
 from objstore.ids import blob_id
 from objstore.paths import MAX_FILE, DirectoryEntry, Spot, Tree, look_at, open_folder
-from objstore.views import Content
+
+if TYPE_CHECKING:
+    from objstore.views import Content
 
 __all__ = ["FileFacts", "Files"]
 
@@ -60,6 +64,8 @@ class Files:
 
         Raises what paths raise.
         """
+        from objstore.views import Content
+
         name, found = self.tree.read(path, limit=limit, follow=follow)
         return Content(path=name, bytes=found.content, blob=blob_id(found.content), mode=found.mode)
 

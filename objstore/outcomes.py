@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from objstore.ids import BlobId
+from objstore.reports import ExternalChange
 from objstore.terms import Action, DocumentId, Origin, Seq, Status, Unit
-from objstore.views import EditView, ExternalChange
+from objstore.views import EditView
 
 __all__ = [
     "CallInfo",

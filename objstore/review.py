@@ -20,9 +20,9 @@ from objstore.ondisk import file_at
 from objstore.outcomes import Conflict, Conflicted, FileEffect, Notice
 from objstore.records import Decision, Edit, Written
 from objstore.replay import load_document
-from objstore.terms import Action, DocumentId, FileState, Seq, Status, Unit
+from objstore.reports import ExternalChange
+from objstore.terms import Action, DocumentId, FileState, OnExternal, Seq, Status, Unit
 from objstore.transition import Step
-from objstore.views import ExternalChange, OnExternal
 
 __all__ = ["Plan", "Planner"]
 

@@ -10,8 +10,8 @@ from objstore.external import found_changes
 from objstore.index import Tip
 from objstore.journal import Journal
 from objstore.ondisk import disk_state
+from objstore.reports import ExternalChange, PendingGroup, StatusReport
 from objstore.terms import Status
-from objstore.views import ExternalChange, PendingGroup, StatusReport
 
 if TYPE_CHECKING:
     from objstore.ids import BlobId

@@ -6,7 +6,7 @@ from typing import NewType
 
 from objstore.ids import BlobId
 
-__all__ = ["Action", "DocumentId", "FileState", "Operation", "Origin", "Seq", "Status", "Unit"]
+__all__ = ["Action", "DocumentId", "FileState", "OnExternal", "Operation", "Origin", "Seq", "Status", "Unit"]
 
 Seq = NewType("Seq", int)
 """Number of an edit in its workspace, from 1, never used twice."""
@@ -49,6 +49,14 @@ class Action(StrEnum):
     RESET = "reset"
     UNDO = "undo"
     REDO = "redo"
+
+
+class OnExternal(StrEnum):
+    """What to do about changes on disk that nobody recorded."""
+
+    KEEP = "keep"  # record each as an edit, and carry it through
+    DISCARD = "discard"  # record each, and go back to the last recorded state
+    ABORT = "abort"  # change nothing
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from objstore.ids import BlobId, RecordId
     from objstore.records import Decision, Edit
-    from objstore.terms import DocumentId, Seq, Status
+    from objstore.terms import Seq, Status
 
 __all__ = [
     "Content",
     "DecisionView",
     "EditFilter",
     "EditView",
-    "ExternalChange",
-    "OnExternal",
-    "PendingGroup",
     "State",
-    "StatusReport",
 ]
 
 
@@ -75,54 +70,6 @@ class EditFilter:
     status: Status | None = None
     newest_first: bool = False
     limit: int = 0  # 0: all
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExternalChange:
-    """A file that is not what the journal says."""
-
-    document: DocumentId
-    path: str
-    recorded: BlobId | None  # None: the journal says that there is no file
-    recorded_mode: int
-    found: BlobId | None  # None: the file is gone
-    found_mode: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingGroup:
-    """Edits not yet decided, of one conversation in one file."""
-
-    conversation: str
-    path: str
-    seqs: tuple[Seq, ...]
-    added: int  # lines
-    removed: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatusReport:
-    """A workspace at a glance."""
-
-    root: str
-    edits: int
-    pending: int
-    accepted: int
-    rejected: int
-    conversations: int
-    groups: tuple[PendingGroup, ...]  # pending edits by conversation and file, in order of their first edit
-    external: tuple[ExternalChange, ...]
-    unreadable: tuple[str, ...]  # recorded files that can't be looked at, each with the reason
-    store_bytes: int  # of all segments
-    blobs: int
-
-
-class OnExternal(StrEnum):
-    """What to do about changes on disk that nobody recorded."""
-
-    KEEP = "keep"  # record each as an edit, and carry it through
-    DISCARD = "discard"  # record each, and go back to the last recorded state
-    ABORT = "abort"  # change nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,7 @@ from objstore.external import EXTERNAL_CONVERSATION
 from objstore.ids import HASH_SIZE
 from objstore.journal import Journal, create_workspace, find_root
 from objstore.paths import MAX_FILE, Tree
-from objstore.terms import Action, Origin, Status
-from objstore.views import EditFilter, OnExternal
+from objstore.terms import Action, OnExternal, Origin, Status
 
 # What only some methods need is imported in them: `cas status` must not wait for the review core to load.
 if TYPE_CHECKING:
@@ -25,13 +24,13 @@ if TYPE_CHECKING:
     from objstore.ids import BlobId
     from objstore.inspection import BlamedLines, RecordView, SegmentView, StoreStats
     from objstore.outcomes import CallInfo, CallOutcome, DecisionOutcome, FileEffect
+    from objstore.reports import ExternalChange, StatusReport
     from objstore.terms import FileState, Unit
-    from objstore.views import Content, DecisionView, EditView, ExternalChange, State, StatusReport
+    from objstore.views import Content, DecisionView, EditFilter, EditView, State
 
 __all__ = ["Workspace"]
 
 _STATUS_OF: Final = {Action.ACCEPT: Status.ACCEPTED, Action.REJECT: Status.REJECTED, Action.RESET: Status.PENDING}
-_NO_FILTER: Final = EditFilter()
 
 
 class Workspace:
@@ -112,12 +111,13 @@ class Workspace:
 
     # ---- history
 
-    def edits(self, wanted: EditFilter = _NO_FILTER) -> list[EditView]:
-        """Return the edits that fit, in order."""
+    def edits(self, wanted: EditFilter | None = None) -> list[EditView]:
+        """Return the edits that fit (None: all), in order."""
         from objstore import history
+        from objstore.views import EditFilter
 
         with self._journal.reading():
-            return history.edits(self._journal, wanted)
+            return history.edits(self._journal, EditFilter() if wanted is None else wanted)
 
     def edit(self, seq: int) -> EditView:
         """Return one edit. Raises NoSuchName."""

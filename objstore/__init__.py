@@ -52,7 +52,7 @@ if TYPE_CHECKING:
         StoreUnknown as StoreUnknown,
         Unacknowledged as Unacknowledged,
     )
-    from objstore.files import FileFacts as FileFacts, Files as Files
+    from objstore.files import Files as Files
     from objstore.hunks import (
         Hunk as Hunk,
         Span as Span,
@@ -86,9 +86,6 @@ if TYPE_CHECKING:
         NothingToDo as NothingToDo,
         Notice as Notice,
     )
-    from objstore.paths import (
-        DirectoryEntry as DirectoryEntry,
-    )
     from objstore.records import (
         Decision as Decision,
         Edit as Edit,
@@ -121,8 +118,10 @@ if TYPE_CHECKING:
     from objstore.views import (
         Content as Content,
         DecisionView as DecisionView,
+        DirectoryEntry as DirectoryEntry,
         EditFilter as EditFilter,
         EditView as EditView,
+        FileFacts as FileFacts,
         State as State,
     )
     from objstore.workspace import (
@@ -166,7 +165,7 @@ _HOMES: Final = {
         "Unacknowledged",
         "StoreUnknown",
     ),
-    "files": ("FileFacts", "Files"),
+    "files": ("Files",),
     "hunks": (
         "Span",
         "Hunk",
@@ -183,7 +182,6 @@ _HOMES: Final = {
         "is_closed",
         "split_lines",
     ),
-    "paths": ("DirectoryEntry",),
     "records": (
         "Decision",
         "Edit",
@@ -228,8 +226,10 @@ _HOMES: Final = {
     "views": (
         "Content",
         "DecisionView",
+        "DirectoryEntry",
         "EditFilter",
         "EditView",
+        "FileFacts",
         "State",
     ),
     "capture": ("Call",),

@@ -4,33 +4,19 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
 from objstore.disk import Disk
 from objstore.errors import FileMissing
 from objstore.ids import blob_id
-from objstore.paths import MAX_FILE, DirectoryEntry, Spot, Tree, look_at, open_folder
+from objstore.paths import MAX_FILE, Spot, Tree, look_at, open_folder
 
 if TYPE_CHECKING:
-    from objstore.views import Content
+    from objstore.views import Content, DirectoryEntry, FileFacts
 
-__all__ = ["FileFacts", "Files"]
+__all__ = ["Files"]
 
 _KINDS: Final = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "symlink"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileFacts:
-    """What is known of a name without reading what it holds."""
-
-    path: str  # canonical, relative to the root
-    kind: str  # file, directory, symlink, other
-    size: int  # bytes
-    mode: int  # permission bits
-    writable: bool  # whether this process may write it, and somebody may
-    modified: int  # nanoseconds since the epoch
-    accessed: int  # nanoseconds since the epoch
 
 
 class Files:
@@ -71,6 +57,8 @@ class Files:
 
     def facts(self, path: str) -> FileFacts:
         """Return what stands at a path, a link itself and not where it leads. Raises what paths raise."""
+        from objstore.views import FileFacts
+
         with self.tree.locate(path) as spot:
             found = look_at(spot)
             if found is None:

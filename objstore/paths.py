@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from objstore.disk import is_same_file, read_all
 from objstore.errors import (
@@ -31,10 +31,12 @@ from objstore.errors import (
     PermissionRefused,
 )
 
+if TYPE_CHECKING:
+    from objstore.views import DirectoryEntry
+
 __all__ = [
     "MAX_FILE",
     "STORE_NAME",
-    "DirectoryEntry",
     "Found",
     "Spot",
     "Tree",
@@ -78,15 +80,6 @@ class Found:
     def mode(self) -> int:
         """Return the permission bits."""
         return stat.S_IMODE(self.stat.st_mode)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DirectoryEntry:
-    """One name in a folder."""
-
-    name: str
-    kind: str  # file, directory, symlink, other
-    size: int  # bytes, of a file
 
 
 class Tree:
@@ -152,7 +145,7 @@ class Tree:
         with self.locate(path, follow=follow) as spot:
             return spot.path, read_at(spot, limit=limit)
 
-    def entries(self, path: str) -> list[DirectoryEntry]:
+    def entries(self, path: str) -> "list[DirectoryEntry]":
         """Return what is in a folder, by name, without the store. Raises FileMissing, PathInvalid, PathOutside."""
         with self.locate(path, follow=True) as spot:
             try:
@@ -251,7 +244,9 @@ def _unreadable(spot: Spot, error: OSError) -> Exception:
     return DiskFailed(spot.path, error.strerror or str(error))
 
 
-def _entry(item: "os.DirEntry[str]") -> DirectoryEntry:
+def _entry(item: "os.DirEntry[str]") -> "DirectoryEntry":
+    from objstore.views import DirectoryEntry
+
     if item.is_symlink():
         return DirectoryEntry(name=item.name, kind="symlink", size=0)
     if item.is_dir(follow_symlinks=False):

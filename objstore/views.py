@@ -13,8 +13,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Content",
     "DecisionView",
+    "DirectoryEntry",
     "EditFilter",
     "EditView",
+    "FileFacts",
     "State",
 ]
 
@@ -78,3 +80,25 @@ class DecisionView:
 
     id: RecordId
     decision: Decision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectoryEntry:
+    """One name in a folder."""
+
+    name: str
+    kind: str  # file, directory, symlink, other
+    size: int  # bytes, of a file
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileFacts:
+    """What is known of a name without reading what it holds."""
+
+    path: str  # canonical, relative to the root
+    kind: str  # file, directory, symlink, other
+    size: int  # bytes
+    mode: int  # permission bits
+    writable: bool  # whether this process may write it, and somebody may
+    modified: int  # nanoseconds since the epoch
+    accessed: int  # nanoseconds since the epoch

@@ -24,7 +24,8 @@ from objstore.errors import (
     PathReserved,
     PermissionRefused,
 )
-from objstore.paths import STORE_NAME, DirectoryEntry, Tree, is_store, look_at
+from objstore.paths import STORE_NAME, Tree, is_store, look_at
+from objstore.views import DirectoryEntry
 from tests.store.ground import SECRET, Ground, nobody
 
 # ---- inside

@@ -32,9 +32,12 @@ class Batch:
         """Return whether there is anything to append."""
         return bool(self._payloads)
 
-    def blob(self, content: bytes, base: BlobId | None = None) -> BlobId:
-        """Add a blob, unless the store has it, and return its id. `base`: a blob that it may resemble."""
-        name = blob_id(content)
+    def blob(self, content: bytes, base: BlobId | None = None, *, name: BlobId | None = None) -> BlobId:
+        """Add a blob, unless the store has it, and return its id.
+
+        `base`: a blob that it may resemble. `name`: its id, where the caller has worked it out from these very bytes.
+        """
+        name = blob_id(content) if name is None else name
         if name in self._blobs or self._store.has(name):
             return name
         header, payload = encode_blob(content, self._base(base), name=name)

@@ -105,9 +105,9 @@ class Recorder:
         """Add the change's blobs and its record to the batch, and return the edit as it will be shown."""
         before, after = change.before, change.after
         if before is not None:
-            self._batch.blob(before.content)
+            self._batch.blob(before.content, name=before.state.blob)
         if after is not None:
-            self._batch.blob(after.content, None if before is None else before.state.blob)
+            self._batch.blob(after.content, None if before is None else before.state.blob, name=after.state.blob)
         hunks, newline = _hunks(before, after, change.hunks)
         edit = Edit(
             seq=self._seq,

@@ -316,10 +316,6 @@ class Index:
         """Return up to `limit` edits whose ids are in the closed interval."""
         return self._edits("id BETWEEN ? AND ? AND NOT void", (low, high, limit), "LIMIT ?")
 
-    def edits_of(self, document: DocumentId) -> list[EditRow]:
-        """Return the document's edits in order."""
-        return self._edits("document = ? AND NOT void", (document,), "ORDER BY seq")
-
     def conversations(self, prefix: str, limit: int) -> list[str]:
         """Return up to `limit` conversations whose names begin with `prefix`."""
         rows = self._db.execute(

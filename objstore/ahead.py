@@ -6,13 +6,16 @@ derived, so a process that dies before that costs the next one a moment of readi
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from objstore.frames import FrameKind
 from objstore.ids import BlobId, RecordId
 from objstore.index import BlobPlace, Chained, Tip
 from objstore.segments import Group, Place
 from objstore.terms import Operation, Seq
+
+if TYPE_CHECKING:
+    from objstore.codec import BlobHeader
 
 __all__ = ["Ahead"]
 
@@ -46,17 +49,15 @@ class Ahead:
         """Return whether the index should take the groups in now."""
         return not self.is_plain or len(self.groups) >= _MOST_GROUPS
 
-    def note(self, group: Group, records: Sequence[Chained]) -> None:
-        """Add a group that was just appended, with its records."""
-        from objstore.codec import parse_blob_header
+    def note(self, group: Group, blobs: Sequence["BlobHeader"], records: Sequence[Chained]) -> None:
+        """Add a group that was just appended, with its blobs and its records, in order."""
         from objstore.records import Edit
 
         self.groups.append((group, records))
-        for frame in group.frames:
-            if frame.kind is FrameKind.BLOB:
-                header = parse_blob_header(frame.payload)
-                place = BlobPlace(Place(group.segment, frame.offset), header.size, header.depth)
-                self.blobs.setdefault(header.id, place)
+        frames = (frame for frame in group.frames if frame.kind is FrameKind.BLOB)
+        for header, frame in zip(blobs, frames, strict=True):
+            place = BlobPlace(Place(group.segment, frame.offset), header.size, header.depth)
+            self.blobs.setdefault(header.id, place)
         for chained in records:
             edit = chained.record
             if not isinstance(edit, Edit) or edit.operation is Operation.MOVE:

@@ -2,10 +2,11 @@
 
 import time
 
-from objstore.codec import MAX_DEPTH, Base, encode_blob
+from objstore.codec import MAX_DEPTH, Base, BlobHeader, encode_blob
 from objstore.frames import FrameKind
 from objstore.ids import BlobId, RecordId, blob_id, record_id
 from objstore.index import Chained
+from objstore.lines import Affixes
 from objstore.records import Record, encode_record
 from objstore.segments import Group
 from objstore.store import Store
@@ -25,6 +26,7 @@ class Batch:
         self._store = store
         self._payloads: list[tuple[FrameKind, bytes]] = []
         self._blobs: dict[BlobId, Base] = {}
+        self._headers: list[BlobHeader] = []
         self._records: list[Chained] = []
         self._previous = store.last_record
 
@@ -32,16 +34,25 @@ class Batch:
         """Return whether there is anything to append."""
         return bool(self._payloads)
 
-    def blob(self, content: bytes, base: BlobId | None = None, *, name: BlobId | None = None) -> BlobId:
+    def blob(
+        self,
+        content: bytes,
+        base: BlobId | None = None,
+        *,
+        name: BlobId | None = None,
+        affixes: Affixes | None = None,
+    ) -> BlobId:
         """Add a blob, unless the store has it, and return its id.
 
-        `base`: a blob that it may resemble. `name`: its id, where the caller has worked it out from these very bytes.
+        `base`: a blob that it may resemble. `name`: its id, and `affixes`: what it shares with the base, where the
+        caller has worked them out from these very bytes.
         """
         name = blob_id(content) if name is None else name
         if name in self._blobs or self._store.has(name):
             return name
-        header, payload = encode_blob(content, self._base(base), name=name)
+        header, payload = encode_blob(content, self._base(base), name=name, affixes=affixes)
         self._payloads.append((FrameKind.BLOB, payload))
+        self._headers.append(header)
         self._blobs[name] = Base(id=name, content=content, depth=header.depth)
         return name
 
@@ -61,7 +72,7 @@ class Batch:
 
     def commit(self) -> Group:
         """Append everything durably and return it as a group. Raises what Log.append raises."""
-        group = self._store.append(self._payloads, self._records)
+        group = self._store.append(self._payloads, self._headers, self._records)
         for name, base in self._blobs.items():
             self._store.remember(name, base.content)
         return group

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from objstore.batch import Batch, now
+from objstore.descent import passages_since
 from objstore.diff import diff_lines
 from objstore.disk import new_file_mode
 from objstore.errors import FileExists, FileMissing
@@ -19,10 +20,11 @@ from objstore.hunks import Hunk, hunks_fit
 from objstore.ids import BlobId, blob_id
 from objstore.index import Tip
 from objstore.journal import Journal
-from objstore.lines import is_closed
+from objstore.lines import Affixes, common_affixes, is_closed
 from objstore.ondisk import state_at
 from objstore.outcomes import CallInfo, CallOutcome
 from objstore.paths import Found, Spot
+from objstore.rebase import Clash, Rebased, rebased
 from objstore.records import Edit
 from objstore.terms import DocumentId, FileState, Operation, Origin, Seq, Status
 from objstore.transition import Step
@@ -104,11 +106,15 @@ class Recorder:
     ) -> EditView:
         """Add the change's blobs and its record to the batch, and return the edit as it will be shown."""
         before, after = change.before, change.after
+        affixes = None
         if before is not None:
             self._batch.blob(before.content, name=before.state.blob)
         if after is not None:
-            self._batch.blob(after.content, None if before is None else before.state.blob, name=after.state.blob)
-        hunks, newline = _hunks(before, after, change.hunks)
+            base = None
+            if before is not None and before.state.blob != after.state.blob:
+                base, affixes = before.state.blob, common_affixes(before.content, after.content)
+            self._batch.blob(after.content, base, name=after.state.blob, affixes=affixes)
+        hunks, newline = _hunks(before, after, change.hunks, affixes)
         edit = Edit(
             seq=self._seq,
             document=DocumentId(self._seq) if document is None else document,
@@ -189,6 +195,16 @@ class Call:
     def exists(self, path: str) -> bool:
         """Return whether a file stands there. Raises what paths raise."""
         return self._file(path)[1].now is not None
+
+    def rebased(self, path: str, base: bytes, made: bytes, hunks: Sequence[Hunk]) -> Rebased | Clash:
+        """Return what a change from `base`, an earlier version of the file, to `made` makes of the file as it is now.
+
+        `hunks` lead from `base` to `made`; ValueError is raised where they don't. Raises FileMissing.
+        """
+        now = self.read(path).bytes
+        tip = self._journal.store.tip_at(self._file(path)[0])
+        passages = passages_since(self._journal, tip, base, blob_id(base), now)
+        return rebased(base, made, hunks, passages)
 
     # ---- changing
 
@@ -420,16 +436,16 @@ def external_change(tip: Tip, now: Version | None, blob: Callable[[BlobId], byte
 
 
 def _hunks(
-    before: Version | None, after: Version | None, known: Sequence[Hunk] | None
+    before: Version | None, after: Version | None, known: Sequence[Hunk] | None, affixes: Affixes | None
 ) -> tuple[tuple[Hunk, ...], bool]:
     """Return an edit's hunks, and whether only its last line's newline came or went beside them."""
-    if before is None or after is None or before.content == after.content:
+    if before is None or after is None or before.state.blob == after.state.blob:
         return (), False
     old, new = before.content, after.content
     if known is None and (is_binary(old) or is_binary(new)):
         # Lines mean nothing here: the state as a whole is what can be decided.
         known = (Hunk(0, _line_count(before), 0, _line_count(after)),)
-    hunks = diff_lines(old, new) if known is None else tuple(known)
+    hunks = diff_lines(old, new, affixes) if known is None else tuple(known)
     ends_inside = bool(hunks) and hunks[-1].new_count > 0 and hunks[-1].new_end == _line_count(after)
     return hunks, not ends_inside and is_closed(old) is not is_closed(new)
 

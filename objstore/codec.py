@@ -15,7 +15,7 @@ import zstandard
 
 from objstore.errors import BlobDamaged
 from objstore.ids import HASH_SIZE, BlobId, blob_id
-from objstore.lines import shared_head, shared_tail
+from objstore.lines import Affixes, common_affixes
 
 __all__ = [
     "MAX_BLOB",
@@ -23,7 +23,6 @@ __all__ = [
     "Base",
     "BlobHeader",
     "Encoding",
-    "common_affixes",
     "decode_blob",
     "encode_blob",
     "parse_blob_header",
@@ -85,17 +84,20 @@ class BlobHeader:
     data: int  # offset of the data in the payload
 
 
-def encode_blob(content: bytes, base: Base | None = None, *, name: BlobId | None = None) -> tuple[BlobHeader, bytes]:
+def encode_blob(
+    content: bytes, base: Base | None = None, *, name: BlobId | None = None, affixes: Affixes | None = None
+) -> tuple[BlobHeader, bytes]:
     """Return the payload of a blob frame for `content`, and its parsed header.
 
     It is a delta where `base` is given, is not at the end of its chain, and that is the shorter spelling.
-    `name` is the blob's id where the caller has it already. Raises ValueError over MAX_BLOB.
+    `name` is the blob's id and `affixes` what it shares with the base, where the caller has them already.
+    Raises ValueError over MAX_BLOB.
     """
     if len(content) > MAX_BLOB:
         raise ValueError(f"blob of {len(content)} bytes is over {MAX_BLOB}")
     name = blob_id(content) if name is None else name
     if base is not None and base.depth < MAX_DEPTH:
-        prefix, suffix = common_affixes(base.content, content)
+        prefix, suffix = common_affixes(base.content, content) if affixes is None else affixes
         middle = content[prefix : len(content) - suffix]
         dictionary = _dictionary(base.content, prefix, suffix)
         if len(dictionary) <= _MAX_DICTIONARY:
@@ -105,13 +107,23 @@ def encode_blob(content: bytes, base: Base | None = None, *, name: BlobId | None
             # A middle that is most of the file may compress better on its own; then the chain is cut too.
             alone = _compressed(content, b"") if len(data) * 2 > len(content) else None
             if alone is None or len(data) + _DELTA.size <= len(alone):
-                fields = _HEADER.pack(name, len(content), encoding, base.depth + 1)
-                payload = b"".join((fields, _DELTA.pack(base.id, prefix, suffix), data))
-                return parse_blob_header(payload), payload
+                header = BlobHeader(
+                    id=name,
+                    size=len(content),
+                    encoding=encoding,
+                    depth=base.depth + 1,
+                    base=base.id,
+                    prefix=prefix,
+                    suffix=suffix,
+                    data=_HEADER.size + _DELTA.size,
+                )
+                fields = _HEADER.pack(name, header.size, encoding, header.depth)
+                return header, b"".join((fields, _DELTA.pack(base.id, prefix, suffix), data))
     data = _compressed(content, b"")
     encoding = Encoding.ZSTD if len(data) < len(content) else Encoding.RAW
-    payload = _HEADER.pack(name, len(content), encoding, 0) + (data if encoding is Encoding.ZSTD else content)
-    return parse_blob_header(payload), payload
+    header = _keyframe(name, len(content), encoding)
+    fields = _HEADER.pack(name, header.size, encoding, header.depth)
+    return header, fields + (data if encoding is Encoding.ZSTD else content)
 
 
 def parse_blob_header(payload: Buffer) -> BlobHeader:
@@ -128,16 +140,7 @@ def parse_blob_header(payload: Buffer) -> BlobHeader:
     if delta is not (1 <= depth <= MAX_DEPTH):
         raise BlobDamaged(name, f"a depth of {depth} does not fit its encoding")
     if not delta:
-        return BlobHeader(
-            id=name,
-            size=size,
-            encoding=Encoding(encoding),
-            depth=0,
-            base=None,
-            prefix=0,
-            suffix=0,
-            data=_HEADER.size,
-        )
+        return _keyframe(name, size, Encoding(encoding))
     start = _HEADER.size + _DELTA.size
     if len(payload) < start:
         raise BlobDamaged(name, "the frame is too short for a delta")
@@ -179,10 +182,8 @@ def decode_blob(header: BlobHeader, payload: Buffer, base: bytes | None) -> byte
     return content
 
 
-def common_affixes(a: bytes, b: bytes) -> tuple[int, int]:
-    """Return how many bytes `a` and `b` share at the start and, beyond those, at the end."""
-    prefix = shared_head(a, b)
-    return prefix, shared_tail(a, b, min(len(a), len(b)) - prefix)
+def _keyframe(name: BlobId, size: int, encoding: Encoding) -> BlobHeader:
+    return BlobHeader(id=name, size=size, encoding=encoding, depth=0, base=None, prefix=0, suffix=0, data=_HEADER.size)
 
 
 def _dictionary(base: bytes, prefix: int, suffix: int) -> bytes:

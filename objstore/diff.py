@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from objstore.hunks import Hunk, Span, hunks_fit, hunks_from_spans
-from objstore.lines import closed, shared_ends, split_lines
+from objstore.lines import Affixes, closed, common_affixes, shared_ends, split_lines
 
 __all__ = ["Hunk", "Span", "diff_lines", "hunks_fit", "hunks_from_spans", "split_lines"]
 
@@ -22,27 +22,33 @@ _ROUNDS: Final = 24
 _PAIRS: Final = 100_000
 """Pairs of equal lines that all gaps without unique lines may cost together, besides ten for each line."""
 
+_REPEATED: Final = -1
+"""Stands for the place of a line that has several."""
+
 _SLIDE: Final = 64
 """How many lines an insertion or deletion may be moved up to a boundary that reads better."""
 
 
-def diff_lines(before: bytes, after: bytes) -> tuple[Hunk, ...]:
-    """Return the hunks that lead from the lines of `before` to the lines of `after`."""
+def diff_lines(before: bytes, after: bytes, affixes: Affixes | None = None) -> tuple[Hunk, ...]:
+    """Return the hunks that lead from the lines of `before` to the lines of `after`.
+
+    `affixes`: what the two share at their ends, where the caller has worked it out.
+    """
     old, new = closed(before), closed(after)
     if old == new:
         return ()
-    head, tail = shared_ends(old, new)
+    if affixes is None or old is not before or new is not after:
+        affixes = common_affixes(old, new)
+    head, tail = shared_ends(old, new, affixes)
     replaced, replacing = (text[head : len(text) - tail].split(b"\n")[:-1] for text in (old, new))
-    if replaced and replacing and set(replaced).isdisjoint(replacing):
-        # Nothing to match and nothing to slide: the usual edit, which needs no more than this.
-        line = old.count(b"\n", 0, head)
-        return (Hunk(line, len(replaced), line, len(replacing)),)
-    head = _back(old, head, _SLIDE)  # room to slide into
-    first = old.count(b"\n", 0, head)
-    old_lines = old[head : len(old) - tail].split(b"\n")[:-1]
-    new_lines = new[head : len(new) - tail].split(b"\n")[:-1]
-    hunks = _slid(old_lines, new_lines, _between(_matches(old_lines, new_lines), old_lines, new_lines))
-    return tuple(Hunk(h.old_start + first, h.old_count, h.new_start + first, h.new_count) for h in hunks)
+    line = old.count(b"\n", 0, head)
+    hunks = _between(_matches(replaced, replacing), replaced, replacing)
+    if any(not hunk.old_count or not hunk.new_count for hunk in hunks):
+        room = old[_back(old, head, _SLIDE) : head].split(b"\n")[:-1]
+        line -= len(room)
+        moved = (Hunk(h.old_start + len(room), h.old_count, h.new_start + len(room), h.new_count) for h in hunks)
+        hunks = _slid(room + replaced, room + replacing, moved)
+    return tuple(Hunk(h.old_start + line, h.old_count, h.new_start + line, h.new_count) for h in hunks)
 
 
 def _back(text: bytes, offset: int, lines: int) -> int:
@@ -82,7 +88,7 @@ def _matches(old_lines: Sequence[bytes], new_lines: Sequence[bytes]) -> list[_Bl
     gaps = [_Gap(0, len(old), 0, len(new), _ROUNDS)]
     while gaps:
         gap = _trim(old, new, gaps.pop(), blocks)
-        if gap.a == gap.b or gap.c == gap.d:
+        if set(old[gap.a : gap.b]).isdisjoint(new[gap.c : gap.d]):
             continue
         if gap.rounds and (chain := _longest_chain(_unique_pairs(old, new, gap))):
             gaps.extend(_cut(gap, chain))
@@ -115,7 +121,8 @@ def _trim(old: list[int], new: list[int], gap: _Gap, blocks: list[_Block]) -> _G
 def _cut(gap: _Gap, chain: Iterable[tuple[int, int]]) -> Iterable[_Gap]:
     a, c = gap.a, gap.c
     for old_at, new_at in chain:
-        yield _Gap(a, old_at, c, new_at, gap.rounds - 1)
+        if a < old_at and c < new_at:
+            yield _Gap(a, old_at, c, new_at, gap.rounds - 1)
         a, c = old_at + 1, new_at + 1
     yield _Gap(a, gap.b, c, gap.d, gap.rounds - 1)
 
@@ -127,8 +134,10 @@ def _unique_pairs(old: list[int], new: list[int], gap: _Gap) -> list[tuple[int, 
 
 
 def _places_of_unique(lines: list[int], start: int, end: int) -> dict[int, int]:
-    counts = Counter(lines[start:end])
-    return {line: place for place, line in enumerate(lines[start:end], start) if counts[line] == 1}
+    places: dict[int, int] = {}
+    for place, line in enumerate(lines[start:end], start):
+        places[line] = _REPEATED if line in places else place
+    return {line: place for line, place in places.items() if place != _REPEATED}
 
 
 def _pair_count(old: list[int], new: list[int], gap: _Gap) -> int:

@@ -6,8 +6,7 @@ Nothing else in the package writes. A subclass that fails at the n-th call shows
 import errno
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from typing import Final
 
@@ -32,24 +31,24 @@ class Disk:
 
     def append(self, fd: int, content: bytes, name: str) -> None:
         """Write all of `content` at the end of the file that `fd` has open for appending."""
-        with _translated(name):
+        with _Translated(name):
             _write_all(fd, content)
 
     def overwrite(self, fd: int, content: bytes, offset: int, name: str) -> None:
         """Write all of `content` at `offset`."""
-        with _translated(name):
+        with _Translated(name):
             written = 0
             while written < len(content):
                 written += os.pwrite(fd, content[written:], offset + written)
 
     def sync(self, fd: int, name: str) -> None:
         """Make what was written to `fd` survive a power cut."""
-        with _translated(name):
+        with _Translated(name):
             _sync_data(fd)
 
     def truncate(self, fd: int, size: int, name: str) -> None:
         """Cut the file to `size` bytes."""
-        with _translated(name):
+        with _Translated(name):
             os.ftruncate(fd, size)
 
     def create(self, path: str, content: bytes, mode: int = 0o600) -> None:
@@ -58,7 +57,7 @@ class Disk:
         FileExistsError where something has the name.
         """
         temporary = f"{path}.{os.urandom(8).hex()}"
-        with _translated(path):
+        with _Translated(path):
             fd = os.open(temporary, _TEMPORARY_FLAGS, mode)
             try:
                 _write_all(fd, content)
@@ -71,7 +70,7 @@ class Disk:
 
     def sync_directory(self, path: str) -> None:
         """Make the names in the directory survive a power cut."""
-        with _translated(path):
+        with _Translated(path):
             fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
                 os.fsync(fd)
@@ -86,7 +85,7 @@ class Disk:
         It gets `mode`, and where we may, the owner of the file that it will replace (`like`; None: it replaces none).
         """
         temporary = f".cas-{os.urandom(8).hex()}"
-        with _translated(name):
+        with _Translated(name):
             fd = os.open(temporary, _TEMPORARY_FLAGS, 0o600, dir_fd=directory)
             try:
                 _write_all(fd, content)
@@ -107,7 +106,7 @@ class Disk:
 
     def replace(self, source_directory: int, source: str, directory: int, name: str) -> None:
         """Give the file `source` the name `name`, in place of what has it."""
-        with _translated(name):
+        with _Translated(name):
             os.rename(source, name, src_dir_fd=source_directory, dst_dir_fd=directory)
 
     def exchange(self, source_directory: int, source: str, directory: int, name: str) -> bool:
@@ -118,12 +117,12 @@ class Disk:
         """
         from objstore.exchange import rename_exchange
 
-        with _translated(name):
+        with _Translated(name):
             return rename_exchange(source_directory, source, directory, name)
 
     def rename_new(self, source_directory: int, source: str, directory: int, name: str) -> None:
         """Give the file `source` the name `name`. FileExistsError where something has it already."""
-        with _translated(name):
+        with _Translated(name):
             try:
                 os.link(source, name, src_dir_fd=source_directory, dst_dir_fd=directory, follow_symlinks=False)
             except OSError as error:
@@ -139,7 +138,7 @@ class Disk:
 
     def rewrite(self, directory: int, name: str, content: bytes) -> None:
         """Write `content` into the existing file itself, for files that have more than one name."""
-        with _translated(name):
+        with _Translated(name):
             fd = os.open(name, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=directory)
             try:
                 _write_all(fd, content)
@@ -149,7 +148,7 @@ class Disk:
 
     def chmod(self, directory: int, name: str, mode: int) -> None:
         """Set the permission bits of a regular file."""
-        with _translated(name):
+        with _Translated(name):
             fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=directory)
             try:
                 os.fchmod(fd, mode)
@@ -158,12 +157,12 @@ class Disk:
 
     def unlink(self, directory: int, name: str) -> None:
         """Remove a name. FileNotFoundError where it is gone already."""
-        with _translated(name):
+        with _Translated(name):
             os.unlink(name, dir_fd=directory)
 
     def make_directory(self, directory: int, name: str) -> None:
         """Make a folder with the process's default permissions. FileExistsError where something is there."""
-        with _translated(name):
+        with _Translated(name):
             os.mkdir(name, dir_fd=directory)
 
     def remove_directory(self, directory: int, name: str) -> bool:
@@ -232,15 +231,22 @@ def _sync_data(fd: int) -> None:
         os.fsync(fd)
 
 
-@contextmanager
-def _translated(name: str) -> Iterator[None]:
-    try:
-        yield
-    except (FileNotFoundError, FileExistsError):
-        raise
-    except OSError as error:
+class _Translated:
+    """Turns OSError into our own errors; a class, because a generator would cost a write more than the work inside."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if not isinstance(error, OSError) or isinstance(error, FileNotFoundError | FileExistsError):
+            return
         if error.errno in _NO_ROOM:
-            raise DiskFull(name) from error
+            raise DiskFull(self._name) from error
         if error.errno in _NO_PERMISSION:
-            raise PermissionRefused(name) from error
-        raise DiskFailed(name, error.strerror or str(error)) from error
+            raise PermissionRefused(self._name) from error
+        raise DiskFailed(self._name, error.strerror or str(error)) from error

@@ -8,7 +8,7 @@ that both texts share stands between two of them.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from objstore.lines import closed, lines_end, same_bytes, shared_ends, starts_line
+from objstore.lines import closed, common_affixes, lines_end, same_bytes, shared_ends, starts_line
 
 __all__ = ["Hunk", "Span", "hunks_fit", "hunks_from_spans", "inserted_texts"]
 
@@ -163,7 +163,8 @@ def _line_end(text: bytes, at: int) -> int:
 def _trimmed(old: bytes, new: bytes, spans: Iterable[Span]) -> Iterator[Span]:
     """Drop equal lines at the ends of each span, and spans that hold nothing else."""
     for old_start, old_end, new_start, new_end in spans:
-        head, tail = shared_ends(old[old_start:old_end], new[new_start:new_end])
+        removed, added = old[old_start:old_end], new[new_start:new_end]
+        head, tail = shared_ends(removed, added, common_affixes(removed, added))
         span = Span(old_start + head, old_end - tail, new_start + head, new_end - tail)
         if span.old_start < span.old_end or span.new_start < span.new_end:
             yield span

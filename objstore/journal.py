@@ -132,11 +132,17 @@ class Journal:
         """
         from objstore.batch import Batch
 
-        with self.mutex, self._locked(), index_errors(self._folder):
-            self.store.catch_up()
-            self._refuse_if_lost()
-            self.store.log.repair_tail(self.store.end)
-            self._settle()
+        with self.mutex, self._lock, index_errors(self._folder):
+            is_whole = self.store.catch_up()
+            marked, boot = self._read_mark()
+            if marked is not None and self.store.end < marked:
+                # That is no unfinished write to cut off.
+                raise StoreDamaged(
+                    *self.store.end, "what was acknowledged is not there (or .cas/applied is another store's)"
+                )
+            if not is_whole:
+                self.store.log.repair_tail(self.store.end)
+            self._settle(marked, boot)
             yield Batch(self.store)
 
     def commit(
@@ -176,7 +182,7 @@ class Journal:
 
         Raises StoreLocked, StoreDamaged.
         """
-        with self.mutex, self._locked(), index_errors(self._folder):
+        with self.mutex, self._lock, index_errors(self._folder):
             if index:
                 self.store.index.rebuild()
             self.store.catch_up()
@@ -185,14 +191,6 @@ class Journal:
                 self._write_mark(self.store.end)
 
     # ---- inside
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        self._lock.acquire()
-        try:
-            yield
-        finally:
-            self._lock.release()
 
     def _transition(
         self,
@@ -220,17 +218,8 @@ class Journal:
         batch.commit()
         self._write_mark(self.store.end)
 
-    def _refuse_if_lost(self) -> None:
-        """Raise StoreDamaged when the log ends before what was acknowledged: that is no unfinished write to cut off."""
-        marked, _ = self._read_mark()
-        if marked is not None and self.store.end < marked:
-            raise StoreDamaged(
-                *self.store.end, "what was acknowledged is not there (or .cas/applied is another store's)"
-            )
-
-    def _settle(self) -> None:
-        """Finish what a writer that died had recorded but not carried out."""
-        marked, boot = self._read_mark()
+    def _settle(self, marked: Place | None, boot: bytes) -> None:
+        """Finish what a writer that died had recorded but not carried out, as far as the mark tells."""
         end = self.store.end
         is_settled = marked == end and boot == self._boot
         if self._settled and is_settled:

@@ -4,10 +4,12 @@ Two texts that differ only in whether their last line ends are the same lines he
 is kept apart from the text. A text is *closed* when its last line ends (or it has none).
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 __all__ = [
+    "Affixes",
     "closed",
+    "common_affixes",
     "is_closed",
     "lines_end",
     "same_bytes",
@@ -22,7 +24,13 @@ _STRIDE: Final = 1 << 16
 """Bytes compared or counted in one step: large enough for C to do the work, small enough to stay in cache."""
 
 _PIECE: Final = 1 << 14
-"""Bytes in which the first difference of two texts is found at once, as numbers."""
+"""Bytes of two texts that are compared in one step while no difference has shown."""
+
+_NARROWER: Final = 4
+"""How many steps a stretch that holds the first difference is cut into, until it is as short as a number may be."""
+
+_NUMBER: Final = 64
+"""Bytes in which the first difference is found at once, as numbers: making long ones costs more than comparing."""
 
 _FEW: Final = 16
 """Up to so many lines, finding each newline is cheaper than counting ahead."""
@@ -76,14 +84,26 @@ def same_bytes(old: bytes, old_at: int, new: bytes, new_at: int, size: int) -> b
     return True
 
 
-def shared_ends(old: bytes, new: bytes) -> tuple[int, int]:
-    """Return how many bytes of whole lines two closed texts share at the start, and then at the end.
+class Affixes(NamedTuple):
+    """How many bytes two texts share at the start and, beyond those, at the end."""
 
-    The two stretches never overlap in either text.
-    """
-    head = shared_head(old, new)
-    head = old.rfind(b"\n", 0, head) + 1
-    tail = shared_tail(old, new, min(len(old), len(new)) - head)
+    prefix: int
+    suffix: int
+
+
+def common_affixes(old: bytes, new: bytes) -> Affixes:
+    """Return what two texts share at their ends. The two stretches never overlap in either text."""
+    prefix = shared_head(old, new)
+    return Affixes(prefix, shared_tail(old, new, min(len(old), len(new)) - prefix))
+
+
+def shared_ends(old: bytes, new: bytes, affixes: Affixes) -> tuple[int, int]:
+    """Return how many bytes of whole lines two closed texts share at the start, and then at the end."""
+    head = old.rfind(b"\n", 0, affixes.prefix) + 1
+    tail = affixes.suffix
+    limit = min(len(old), len(new)) - head
+    if tail == limit - (affixes.prefix - head) < limit:
+        tail = shared_tail(old, new, limit)  # what the prefix had of a line that goes to the end after all
     cut = len(old) - tail
     if not (starts_line(old, cut) and starts_line(new, len(new) - tail)):
         tail = len(old) - (old.find(b"\n", cut) + 1)
@@ -97,27 +117,33 @@ def starts_line(text: bytes, offset: int) -> bool:
 
 def shared_head(old: bytes, new: bytes) -> int:
     """Return how many bytes two texts share at the start."""
-    shared, limit = 0, min(len(old), len(new))
+    shared, limit, stride = 0, min(len(old), len(new)), _PIECE
     while shared < limit:
-        end = min(shared + _PIECE, limit)
-        piece = new[shared:end]
-        if not old.startswith(piece, shared):
+        piece = new[shared : min(shared + stride, limit)]
+        if old.startswith(piece, shared):
+            shared += len(piece)
+        elif len(piece) > _NUMBER:
+            stride = len(piece) // _NARROWER
+        else:
             # The highest bit in which two equally long numbers differ lies in the first byte that differs.
-            differing = int.from_bytes(old[shared:end], "big") ^ int.from_bytes(piece, "big")
-            return end - (differing.bit_length() + 7) // 8
-        shared = end
+            old_piece = old[shared : shared + len(piece)]
+            differing = int.from_bytes(old_piece, "big") ^ int.from_bytes(piece, "big")
+            return shared + len(piece) - (differing.bit_length() + 7) // 8
     return shared
 
 
 def shared_tail(old: bytes, new: bytes, limit: int) -> int:
     """Return how many bytes, `limit` at most, two texts share at the end."""
-    shared = 0
+    shared, stride = 0, _PIECE
     while shared < limit:
-        size = min(_PIECE, limit - shared)
+        size = min(stride, limit - shared)
         piece = new[len(new) - shared - size : len(new) - shared]
-        if not old.endswith(piece, 0, len(old) - shared):
+        if old.endswith(piece, 0, len(old) - shared):
+            shared += size
+        elif size > _NUMBER:
+            stride = size // _NARROWER
+        else:
             old_piece = old[len(old) - shared - size : len(old) - shared]
             differing = int.from_bytes(old_piece, "big") ^ int.from_bytes(piece, "big")
             return shared + ((differing & -differing).bit_length() - 1) // 8
-        shared += size
     return shared

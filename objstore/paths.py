@@ -10,8 +10,7 @@ import os
 import stat
 import unicodedata
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -122,19 +121,14 @@ class Tree:
             return real[len(self.root) :].strip("/") or "."
         raise PathOutside(path)
 
-    @contextmanager
-    def locate(self, path: str, *, follow: bool = False, changing: bool = False) -> Iterator[Spot]:
+    def locate(self, path: str, *, follow: bool = False, changing: bool = False) -> AbstractContextManager[Spot]:
         """Find the folder and the last name that `path` leads to, and hold the folder open.
 
         Links in its folders are followed as long as they stay inside; the last name only with `follow`.
         With `changing`, missing folders are allowed, and places reserved for version control are not.
         Raises PathInvalid, PathOutside, PathReserved, FileMissing, FileChanged, PermissionRefused.
         """
-        walk = _Walk(self, path)
-        try:
-            yield walk.run(follow=follow, changing=changing)
-        finally:
-            walk.close()
+        return _Walk(self, path, follow=follow, changing=changing)
 
     def read(self, path: str, *, limit: int = MAX_FILE, follow: bool = True) -> tuple[str, Found]:
         """Return the canonical path of a regular file, and the file.
@@ -259,13 +253,25 @@ def _entry(item: "os.DirEntry[str]") -> "DirectoryEntry":
 class _Walk:
     """One walk from the root to a last name. Holds every folder on the way open, so that `..` means what it says."""
 
-    def __init__(self, tree: Tree, path: str) -> None:
+    def __init__(self, tree: Tree, path: str, *, follow: bool, changing: bool) -> None:
         self.tree = tree
         self.given = path
+        self.follows = follow
+        self.changing = changing
         self.left = deque(part for part in tree.within(path).split("/") if part not in {"", "."})
         self.folders: list[int] = []  # open folders below the root
         self.names: list[str] = []  # their names
         self.links = 0
+
+    def __enter__(self) -> Spot:
+        try:
+            return self.run()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         for fd in self.folders:
@@ -276,7 +282,7 @@ class _Walk:
     def folder(self) -> int:
         return self.folders[-1] if self.folders else self.tree.fd
 
-    def run(self, *, follow: bool, changing: bool) -> Spot:
+    def run(self) -> Spot:
         while self.left:
             part = self.left.popleft()
             if part == "..":
@@ -285,16 +291,16 @@ class _Walk:
                 os.close(self.folders.pop())
                 self.names.pop()
                 continue
-            self.check(part, changing=changing)
+            self.check(part)
             last = not any(rest != "." for rest in self.left)
-            if last and not (follow and self.is_link(part)):
+            if last and not (self.follows and self.is_link(part)):
                 return self.spot(part)
             if last:
                 self.follow_link(part)
             elif not self.enter(part):
-                if not changing:
+                if not self.changing:
                     raise FileMissing(self.given)
-                return self.new_spot(part, changing=changing)
+                return self.new_spot(part)
         # The path ends in the root, or in a folder that ".." led back to.
         if not self.folders:
             return Spot(folder=self.tree.fd, name=".", path=".", missing=())
@@ -305,23 +311,23 @@ class _Walk:
     def spot(self, name: str) -> Spot:
         return Spot(folder=self.folder, name=name, path="/".join([*self.names, name]), missing=())
 
-    def new_spot(self, part: str, *, changing: bool) -> Spot:
+    def new_spot(self, part: str) -> Spot:
         """Return the spot of a file whose folders, from `part` on, are still to be made."""
         rest = [name for name in self.left if name != "."]
         if ".." in rest:
             raise FileMissing(self.given)
         for name in rest:
-            self.check(name, changing=changing)
+            self.check(name)
         missing = (part, *rest[:-1])
         return Spot(folder=self.folder, name=rest[-1], path="/".join([*self.names, part, *rest]), missing=missing)
 
-    def check(self, part: str, *, changing: bool) -> None:
+    def check(self, part: str) -> None:
         if len(os.fsencode(part)) > _MAX_NAME:
             raise PathInvalid(self.given, f"a name in it is longer than {_MAX_NAME} bytes")
         folded = _folded(part)
         if folded == STORE_NAME:
             raise PathReserved(self.given, "the store")
-        if changing and folded in _VERSION_CONTROL:
+        if self.changing and folded in _VERSION_CONTROL:
             raise PathReserved(self.given, "version control")
 
     def is_link(self, part: str) -> bool:

@@ -61,6 +61,7 @@ class Log:
         self._disk = disk
         self._descriptors: dict[int, int] = {}
         self._appending: tuple[int, int] | None = None  # segment and descriptor
+        self._begun: int | None = None  # a segment without a group, which a writer left that died
         self._broken: str | None = None  # why it takes no more writes
         numbers = self.numbers()
         if not numbers:
@@ -157,17 +158,19 @@ class Log:
         cut = self._cut(end)
         if self.exists(end.segment + 1):
             # A writer died between beginning this segment and the end of its first group.
-            cut += self._cut(Place(end.segment + 1, SEGMENT_HEADER_SIZE))
+            self._begun = end.segment + 1
+            cut += self._cut(Place(self._begun, SEGMENT_HEADER_SIZE))
         return cut
 
     def append(self, end: Place, payloads: Sequence[tuple[FrameKind, bytes]]) -> Group:
         """Append one group behind `end`, durably, and return its frames with their places.
 
+        Nothing may follow `end`: where something did, `repair_tail` has cut it off.
         Raises StoreRefuses, and DiskFull or DiskFailed with nothing changed. After a failed sync what the disk holds is
         unknown: Unacknowledged says so, and the log takes no more until it is opened again.
         """
         self._writable()
-        if end.offset >= ROTATE_AT or self.exists(end.segment + 1):
+        if end.offset >= ROTATE_AT or self._begun == end.segment + 1:
             end = self._rotate(end.segment)
         last = len(payloads) - 1
         encoded = [

@@ -83,14 +83,19 @@ class Store:
         """Return the last record that is known (None: there is none yet)."""
         return self._ahead.last_record or self._index.last_record
 
-    def catch_up(self) -> None:
-        """Read what other processes have appended. Raises StoreDamaged."""
+    def catch_up(self) -> bool:
+        """Read what other processes have appended; return whether the log ends there, with nothing unfinished behind.
+
+        Raises StoreDamaged.
+        """
         if not self._index.is_there:
             self._ahead = Ahead()  # all of it is in the log
             self._index.close()
             self._index = Index(self._index_path, self.log)
-        if not self.log.ends_at(self.end):
-            self.index.catch_up()
+        if self.log.ends_at(self.end):
+            return True
+        self.index.catch_up()
+        return self.log.ends_at(self.end)
 
     def flush(self) -> None:
         """Put into the index what this process has appended since it last did."""
@@ -175,10 +180,12 @@ class Store:
 
     # ---- writing, only under the writer lock
 
-    def append(self, payloads: Sequence[tuple[FrameKind, bytes]], records: Sequence[Chained]) -> Group:
-        """Append a group at the end of the log, durably, and return it. `records`: those in it, in order."""
+    def append(
+        self, payloads: Sequence[tuple[FrameKind, bytes]], blobs: Sequence[BlobHeader], records: Sequence[Chained]
+    ) -> Group:
+        """Append a group at the end of the log, durably, and return it. `blobs`, `records`: those in it, in order."""
         group = self.log.append(self.end, payloads)
-        self._ahead.note(group, records)
+        self._ahead.note(group, blobs, records)
         if self._ahead.is_full:
             self.flush()
         return group

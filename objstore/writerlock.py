@@ -8,7 +8,7 @@ way, so they exclude each other.
 import errno
 import fcntl
 import os
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from objstore.errors import DiskFailed, PermissionRefused, StoreLocked
 
@@ -29,6 +29,15 @@ class WriterLock:
         self._path: Final = path
         self._fd: int | None = None
         self._waited: BaseFileLock | None = None
+
+    def __enter__(self) -> Self:
+        """Take the lock."""
+        self.acquire()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Give it back."""
+        self.release()
 
     def acquire(self) -> None:
         """Take the lock, waiting up to 30 s. Raises StoreLocked."""

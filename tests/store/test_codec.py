@@ -15,13 +15,13 @@ from objstore.codec import (
     MAX_DEPTH,
     Base,
     Encoding,
-    common_affixes,
     decode_blob,
     encode_blob,
     parse_blob_header,
 )
 from objstore.errors import BlobDamaged
 from objstore.ids import blob_id
+from objstore.lines import common_affixes
 from tests.store import strategies as draw
 
 HEADER = Struct("<32sQBB6x")

@@ -116,7 +116,8 @@ def test_a_folder_without_a_log_is_no_store(tmp_path: Path) -> None:
 
 def forged(store: Store, *payloads: bytes) -> Group:
     """Put blob frames of any making into the log."""
-    return store.append([(FrameKind.BLOB, payload) for payload in payloads], [])
+    headers = [parse_blob_header(payload) for payload in payloads]
+    return store.append([(FrameKind.BLOB, payload) for payload in payloads], headers, [])
 
 
 def delta(name: BlobId, base: BlobId, size: int, depth: int = 1) -> bytes:

@@ -208,7 +208,8 @@ def test_a_blob_under_a_false_name_is_found_with_the_edits_that_name_it(root: Pa
         last = workspace.edits()[-1].edit
     false = blob_id(b"true")
     with closing(Journal(str(root), Disk())) as journal, journal.writing():
-        journal.store.append([(FrameKind.BLOB, encode_blob(b"false", name=false)[1])], [])
+        header, payload = encode_blob(b"false", name=false)
+        journal.store.append([(FrameKind.BLOB, payload)], [header], [])
     state = FileState(blob=false, mode=0o644)
 
     def named(batch: Batch) -> None:

@@ -18,7 +18,7 @@ TOO_OLD := editledger needs Python 3.11 or newer, and none of $(PYTHONS) is: ins
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup test lint format demo bench fuzz lock clean
+.PHONY: help setup test lint format demo bench conformance fuzz lock clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -44,6 +44,9 @@ demo: setup ## watch an agent edit and a person review, on a copy of real source
 
 bench: setup ## measure against git and plain writes, side by side
 	$(BIN)/python -m tests.bench $(ARGS)
+
+conformance: setup ## put the server before the Inspector and the conformance suite (npm), and write docs/conformance.md
+	$(BIN)/python -m tests.conformance --write $(ARGS)
 
 fuzz: setup ## feed hostile bytes to the decoders for SECONDS (10)
 	$(BIN)/python -m fuzz --seconds $(SECONDS) $(ARGS)

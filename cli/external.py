@@ -13,7 +13,7 @@ from objstore import ExternalChanges, FileMissing, OnExternal, PathError
 if TYPE_CHECKING:
     from objstore import DecisionOutcome, ExternalChange, Workspace
 
-__all__ = ["external_diff", "settled"]
+__all__ = ["external_diff", "external_sides", "settled"]
 
 Decide = Callable[[OnExternal, tuple["ExternalChange", ...]], "DecisionOutcome"]
 """Takes the decision: what to do about changes from outside, and those that the person was shown."""
@@ -38,16 +38,22 @@ def settled(workspace: "Workspace", decide: Decide, on_external: OnExternal | No
 
 def external_diff(workspace: "Workspace", change: "ExternalChange", screen: Screen) -> Iterator[bytes]:
     """Yield the diff between the last recorded state of a file and the file on disk."""
-    recorded = None if change.recorded is None else workspace.blob(change.recorded)
     try:
-        found = None if change.found is None else workspace.read(change.path).bytes
-    except FileMissing:
-        found = None
+        recorded, found = external_sides(workspace, change)
     except PathError as error:
         yield screen.line(f"{shown_name(change.path)}: {shown_name(str(error))}")
         return
     modes = (change.recorded_mode, change.found_mode)
     yield from diff_text(recorded, found, change.path, change.path, screen, modes=modes)
+
+
+def external_sides(workspace: "Workspace", change: "ExternalChange") -> tuple[bytes | None, bytes | None]:
+    """Return a file's last recorded bytes and those on disk (None: no file). Raises PathError."""
+    recorded = None if change.recorded is None else workspace.blob(change.recorded)
+    try:
+        return recorded, None if change.found is None else workspace.read(change.path).bytes
+    except FileMissing:
+        return recorded, None
 
 
 def _asked(number: int) -> OnExternal:

@@ -12,7 +12,16 @@ from cli.terminal import Screen, screen_for
 if TYPE_CHECKING:
     from objstore import Workspace
 
-__all__ = ["Command", "Invocation", "command", "global_options", "json_option", "reviewer"]
+__all__ = [
+    "Command",
+    "CommandGroup",
+    "Invocation",
+    "command",
+    "command_group",
+    "global_options",
+    "json_option",
+    "reviewer",
+]
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -116,6 +125,30 @@ class Command(click.Command):
 def command(name: str) -> Callable[[Callable[..., None]], Command]:
     """Return a decorator that makes a function the command `name`."""
     return click.command(name, cls=Command)
+
+
+class CommandGroup(click.Group):
+    """A command of `cas` that has commands of its own: takes the options that every command takes, as they do."""
+
+    command_class = Command
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:  # noqa: ANN401 -- click's signature, passed on
+        super().__init__(*arguments, **settings)
+        self.params.extend(global_options())
+
+
+def command_group(name: str, *, otherwise: str) -> Callable[[Callable[..., None]], CommandGroup]:
+    """Return a decorator that makes a function the command `name`, of which `otherwise` is what is meant alone."""
+
+    class Group(CommandGroup):
+        def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+            # Its options need not its name either: `cas config --json`.
+            only_options = not args or args[0].startswith("-")
+            if only_options and not set(args) & {*self.commands, *ctx.help_option_names}:
+                args = [otherwise, *args]
+            return super().parse_args(ctx, args)
+
+    return click.group(name, cls=Group)
 
 
 def json_option(function: Function) -> Function:

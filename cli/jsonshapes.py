@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 from cli.external import external_diff
 from cli.outcomes import Preview, effect_text
 from cli.overview import shown_external
-from cli.rendering import edit_diff, states_diff
+from cli.rendering import concerns, edit_diff, states_diff
 from cli.terminal import EXACT
 from objstore import Action, Conflicted, Decided, ExternalChanges, NothingToDo, Unit
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         ExternalChange,
         FileEffect,
         Notice,
+        StandingMarkers,
         State,
         StatusReport,
         Workspace,
@@ -71,8 +72,8 @@ def edit_shape(workspace: "Workspace", view: "EditView") -> dict[str, Json]:
         # The store keeps states, not files of diffs: `cas show` and `cas cat` derive both.
         "diff_file": None,
         "checkpoint_file": None,
-        "hash_before": None if before is None else workspace.sha256(before.blob),
-        "hash_after": None if after is None else workspace.sha256(after.blob),
+        "hash_before": None if before is None or view.expired else workspace.sha256(before.blob),
+        "hash_after": None if after is None or view.expired else workspace.sha256(after.blob),
         "seq": view.seq,
         "blob_before": None if before is None else before.blob.hex(),
         "blob_after": None if after is None else after.blob.hex(),
@@ -80,6 +81,13 @@ def edit_shape(workspace: "Workspace", view: "EditView") -> dict[str, Json]:
         "mode_after": None if after is None else after.mode,
         "origin": edit.origin.value,
         "amends": edit.amends,
+        "marks": None
+        if edit.marks is None
+        else {
+            "decision": edit.marks.decision,
+            "against": [str(unit) for unit in edit.marks.against],
+            "aside": [str(unit) for unit, _ in edit.marks.aside],
+        },
         "whole_file": view.units[0].value if view.whole else None,
         "hunks": [
             {
@@ -95,6 +103,9 @@ def edit_shape(workspace: "Workspace", view: "EditView") -> dict[str, Json]:
         "lines_added": edit.added,
         "lines_removed": edit.removed,
         "reason": _text(view.reason),
+        "expired": None
+        if view.expired is None
+        else {"timestamp": _timestamp(view.expired.time), "reason": _text(view.expired.reason)},
         "notes": {_text(key): _text(note) for key, note in edit.notes.items()},
     }
 
@@ -107,7 +118,10 @@ def shown_edit_shape(workspace: "Workspace", view: "EditView", units: Iterable[U
     hunks = shape["hunks"]
     if isinstance(hunks, list):
         shape["hunks"] = [hunk for number, hunk in enumerate(hunks, 1) if number in meant]
-    shape["diff"] = _joined(edit_diff(view, workspace.blob, EXACT, units))
+    shape["markers"] = [
+        markers_shape(workspace.root, markers) for markers in workspace.markers() if concerns(markers, view.edit)
+    ]
+    shape["diff"] = None if view.expired else _joined(edit_diff(view, workspace.blob, EXACT, units))
     return shape
 
 
@@ -134,8 +148,29 @@ def status_shape(report: "StatusReport") -> dict[str, Json]:
             for group in report.groups
         ],
         "external_changes": [external_shape(report.root, change) for change in report.external],
+        "markers": [markers_shape(report.root, markers) for markers in report.markers],
         "unreadable": list(report.unreadable),
-        "store": {"bytes": report.store_bytes, "blobs": report.blobs},
+        "store": {
+            "bytes": report.store_bytes,
+            "blobs": report.blobs,
+            "max_size": report.reclaimable.max_size,
+            "older_than": report.reclaimable.older_than,
+            "free_blobs": report.reclaimable.free_blobs,
+            "free_bytes": report.reclaimable.free_bytes,
+            "old_edits": report.reclaimable.old_edits,
+        },
+    }
+
+
+def markers_shape(root: str, markers: "StandingMarkers") -> dict[str, Json]:
+    """Return the conflict markers that one decision wrote into one file."""
+    return {
+        "file_path": _text(os.path.join(root, markers.path)),  # noqa: PTH118 -- a name, not a place
+        "edit": markers.edit,
+        "decision": markers.decision,
+        "lines": [line - 1 for line in markers.lines],
+        "decided": [str(unit) for unit in markers.decided],
+        "aside": [str(unit) for unit in markers.aside],
     }
 
 
@@ -170,6 +205,8 @@ def outcome_shape(
         "files": [],
         "recorded": [],
         "notices": [],
+        "markers": [],
+        "unmarked": [],
         "conflicts": [],
         "accept_first": [],
         "reject_first": [],
@@ -191,6 +228,16 @@ def outcome_shape(
                 ],
                 "recorded": [view.seq for view in outcome.external],
                 "notices": [_notice_shape(workspace, notice) for notice in outcome.notices],
+                "markers": [
+                    {
+                        "edit": markers.edit or None,
+                        "file_path": _path(workspace, markers.path),
+                        "regions": markers.regions,
+                        "aside": [str(unit) for unit in markers.aside],
+                    }
+                    for markers in outcome.markers
+                ],
+                "unmarked": list(outcome.unmarked),
             }
         case Conflicted():
             shape |= {
@@ -235,6 +282,7 @@ def _conflict_shape(workspace: "Workspace", conflict: "Conflict") -> dict[str, J
         "line": conflict.line or None,
         "removed": conflict.removed.decode(errors="replace"),
         "inserted": conflict.inserted.decode(errors="replace"),
+        "outside": [str(unit) for unit in (conflict.unit, *conflict.needs) if unit.seq in conflict.outside],
         "message": _text(str(conflict)),
     }
 

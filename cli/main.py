@@ -20,7 +20,7 @@ from typing import Final
 
 import click
 
-from cli.invocation import Command, Invocation, global_options
+from cli.invocation import Command, CommandGroup, Invocation, global_options
 from cli.terminal import OutputFailed, flush, visible
 
 __all__ = [
@@ -56,17 +56,26 @@ COMMANDS: Final = {
     "reset": "cli.commands.review:reset",
     "undo": "cli.commands.review:undo",
     "redo": "cli.commands.review:redo",
+    "review": "cli.commands.interactive:review",
     "amend": "cli.commands.amend:amend",
     "blame": "cli.commands.lineage:blame",
     "restore": "cli.commands.lineage:restore",
+    "snapshot": "cli.commands.snapshot:snapshot",
+    "record": "cli.commands.record:record",
     "ls": "cli.commands.plumbing:listing",
     "hash": "cli.commands.plumbing:hash_file",
     "verify": "cli.commands.plumbing:verify",
     "records": "cli.commands.plumbing:records",
     "segments": "cli.commands.plumbing:segments",
-    "stats": "cli.commands.plumbing:stats",
+    "stats": "cli.commands.statistics:stats",
     "fsck": "cli.commands.repair:fsck",
     "salvage": "cli.commands.repair:salvage",
+    "export": "cli.commands.transfer:export",
+    "import": "cli.commands.transfer:import_",
+    "gc": "cli.commands.retention:gc",
+    "pin": "cli.commands.pin:pin",
+    "config": "cli.commands.config:config",
+    "completion": "cli.commands.shell:completion",
     "mcp": "cli.commands.setup:mcp",
     "demo": "cli.commands.setup:demo",
 }
@@ -86,7 +95,7 @@ class LazyGroup(click.Group):
             return None
         module, _, attribute = COMMANDS[cmd_name].partition(":")
         command = getattr(import_module(module), attribute)
-        if not isinstance(command, Command):
+        if not isinstance(command, Command | CommandGroup):
             raise TypeError(f"{COMMANDS[cmd_name]} is no command")
         return command
 

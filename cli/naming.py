@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -56,6 +55,8 @@ def path_named(workspace: "Workspace", spelling: str) -> str:
 
     From outside the workspace (CAS_WORKSPACE), a relative path begins at its root. Raises PathError.
     """
+    from pathlib import Path
+
     here = Path.cwd()
     if here.is_relative_to(workspace.root):
         # Joined as text: `..` after a link means what the core says that it means.
@@ -81,21 +82,28 @@ def edit_filter(workspace: "Workspace", *, conversation: str, file: str, status:
 def units_named(workspace: "Workspace", action: Action, selection: Selection) -> tuple[Unit, ...]:
     """Return the units that `selection` stands for when `action` is to be taken.
 
-    Edits and hunks that are named stand for themselves. A group stands for edits of agents: for `accept` the
-    pending ones, so that what was rejected stays rejected (or all, where none is pending); for `reject` the
-    pending and the accepted ones; for `reset` all.
-    Raises NoSuchName, AmbiguousName, PathError, or click.UsageError.
+    Edits and hunks that are named stand for themselves. A group stands for edits of agents that have not expired: for
+    `accept` the pending ones, so that what was rejected stays rejected (or all, where none is pending); for `reject`
+    the pending and the accepted ones; for `reset` all.
+    Raises NoSuchName, AmbiguousName, EditExpired, PathError, or click.UsageError.
     """
     selection.check()
     named = [unit for spelling in selection.names for unit in workspace.find_units(spelling)[1]]
     if selection.is_group:
         wanted = edit_filter(workspace, conversation=selection.conversation, file=selection.file, status=None)
         # What a person typed is recorded too, but goes only when it is named itself.
-        views = [view for view in workspace.edits(wanted) if view.edit.origin is Origin.AGENT]
+        found = workspace.edits(wanted)
+        views = [view for view in found if view.edit.origin is Origin.AGENT]
+        if not views and selection.conversation:
+            # A conversation of a person's alone, such as a restored snapshot, is named by its name.
+            views = [view for view in found if view.edit.origin is Origin.PERSON]
         if not views and not selection.everything:
             what = "file that an agent edited" if selection.file else "conversation of an agent"
             raise NoSuchName(selection.file or selection.conversation, what)
-        named += _group(views, action)
+        kept = [view for view in views if view.expired is None]
+        if views and not kept:
+            views[-1].refuse_if_expired()
+        named += _group(kept, action)
     return tuple(dict.fromkeys(named))
 
 
@@ -142,6 +150,8 @@ def edits_named(workspace: "Workspace", spelling: str) -> list[tuple["EditView",
 def looks_like_state(spelling: str) -> bool:
     """Return whether `spelling` names a state (`PATH@12`, `PATH@12^`, a blob's hash) and no file on disk."""
     spelt = STATE.fullmatch(spelling) or BLOB.fullmatch(spelling)
+    from pathlib import Path
+
     return spelt is not None and not Path(spelling).is_symlink() and not Path(spelling).exists()
 
 

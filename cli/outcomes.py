@@ -49,13 +49,16 @@ Preview = Callable[["FileEffect"], tuple[bytes | None, bytes | None]]
 
 def decided_text(outcome: "Decided", screen: Screen, *, dry_run: bool) -> Iterator[bytes]:
     """Yield what a decision changed: the units, the files, and what was recorded on the way."""
-    named = [unit for unit, _ in outcome.verdicts if unit not in set(outcome.cascaded)]
+    besides = {*outcome.cascaded, *outcome.returned}
+    named = [unit for unit, _ in outcome.verdicts if unit not in besides]
     if dry_run:
         yield screen.line("Dry run: nothing was changed.")
     said = f"Would {WANTED[outcome.action]}" if dry_run else DONE[outcome.action]
     yield screen.line(f"{said} {shown_units(named)}.")
-    if outcome.cascaded:
-        yield screen.line(f"Also {shown_units(outcome.cascaded)}, which can't stand without.")
+    aside = {unit for markers in outcome.markers for unit in markers.aside}
+    if cascaded := [unit for unit in outcome.cascaded if unit not in aside]:
+        yield screen.line(f"Also {shown_units(cascaded)}, which can't stand without.")
+    yield from _markers_text(outcome, screen, dry_run=dry_run)
     for view in outcome.external:
         name = shown_name(view.edit.path.decode("utf-8", "surrogateescape"))
         yield screen.line(f"Recorded the change from outside to {name} as edit {view.seq}.")
@@ -68,6 +71,26 @@ def decided_text(outcome: "Decided", screen: Screen, *, dry_run: bool) -> Iterat
     if len(outcome.notices) > NOTICES_SHOWN:
         yield screen.line(
             f"Note: and {len(outcome.notices) - NOTICES_SHOWN} more such neighbours (--json has them all)."
+        )
+
+
+def _markers_text(outcome: "Decided", screen: Screen, *, dry_run: bool) -> Iterator[bytes]:
+    """Yield which conflict markers come and which go."""
+    for markers in outcome.markers:
+        places = "a place" if markers.regions == 1 else f"{markers.regions} places"
+        yield screen.line(
+            f"{'Would set' if dry_run else 'Set'} aside {shown_units(markers.aside)}: "
+            f"between conflict markers, at {places} in {shown_name(markers.path)}"
+            + ("." if dry_run else f" (edit {markers.edit}).")
+        )
+    if outcome.unmarked:
+        said = (
+            f"the conflict markers of edit{'' if len(outcome.unmarked) == 1 else 's'} {shown_edits(outcome.unmarked)}"
+        )
+        yield screen.line(
+            f"Would take out {said}."
+            if dry_run
+            else f"Took out {said}; what was set aside for them is as it was before."
         )
 
 
@@ -144,8 +167,17 @@ def ways_out(
     `selection` is what was named, as spelt (None: nothing, it was an undo or redo); `edit` looks up an edit by its
     number.
     """
+    outside = set(outcome.outside)
+    in_the_way = (*outcome.reject_first, *_in_the_way(outcome))
     dead = _spelt_units(outcome.accept_first, edit)
-    live = _spelt_units((*outcome.reject_first, *_in_the_way(outcome)), edit)
+    live = _spelt_units((unit for unit in in_the_way if unit.seq not in outside), edit)
+    if any(unit.seq in outside for unit in in_the_way):
+        # It has no number yet by which it could be named.
+        return [
+            "The change from outside can't stay as it is: say --on-external discard to drop it (it stays retrievable),",
+            "or --markers to keep both in the file.",
+            *([f"Besides, make room:  cas reject {live}"] if live else []),
+        ]
     match action:
         case Action.REJECT if selection is not None:
             together = f"Or name them together:  cas reject {_spelt(selection)} {live}"
@@ -188,6 +220,8 @@ def _spelt_units(units: Iterable[Unit], edit: Callable[[int], "EditView"]) -> st
     words = []
     for seq, hunks in by_edit.items():
         view = edit(seq)
+        if view.expired is not None:
+            continue  # it stays as it was decided
         # An edit that is meant with all its hunks is named as one.
         if 0 in hunks or (not view.whole and len(hunks) == len(view.units) - 1):
             words.append(str(seq))

@@ -7,13 +7,14 @@ from cli.terminal import Screen, shown_name
 
 # Nothing of the store is imported here: the start of `cas status` is measured.
 if TYPE_CHECKING:
-    from objstore import ExternalChange, PendingGroup, StatusReport
+    from objstore import ExternalChange, PendingGroup, StandingMarkers, StatusReport
 
-__all__ = ["shown_edits", "shown_external", "status_text"]
+__all__ = ["shown_edits", "shown_external", "shown_markers", "size_text", "status_text"]
 
 # With these, a status takes at most 24 lines, the height of the smallest terminal in use.
 PENDING_LINES: Final = 10
 EXTERNAL_LINES: Final = 4
+PLACES: Final = 6
 NUMBERS: Final = 12
 
 
@@ -33,6 +34,14 @@ def status_text(report: "StatusReport", screen: Screen) -> Iterator[bytes]:
             yield screen.line(f"  {kind}  {shown_name(change.path)}")
         if len(report.external) > EXTERNAL_LINES:
             yield screen.line(f"  and {len(report.external) - EXTERNAL_LINES} more")
+    if report.markers:
+        yield screen.line()
+        yield screen.line("conflict markers (resolve them in the file, or decide anew):")
+        for markers in report.markers[:EXTERNAL_LINES]:
+            places = ", ".join(map(str, markers.lines[:PLACES])) + (" ..." if len(markers.lines) > PLACES else "")
+            yield screen.line(f"  {shown_name(markers.path)}:{places}  {shown_markers(markers)}")
+        if len(report.markers) > EXTERNAL_LINES:
+            yield screen.line(f"  and {len(report.markers) - EXTERNAL_LINES} more")
     if report.unreadable:
         yield screen.line()
         yield screen.line("can't be looked at:")
@@ -41,7 +50,19 @@ def status_text(report: "StatusReport", screen: Screen) -> Iterator[bytes]:
         if len(report.unreadable) > EXTERNAL_LINES:
             yield screen.line(f"  and {len(report.unreadable) - EXTERNAL_LINES} more")
     yield screen.line()
-    yield screen.line(f"store: {_size(report.store_bytes)} in {_count(report.blobs, 'blob')}")
+    yield screen.line(f"store: {size_text(report.store_bytes)} in {_count(report.blobs, 'blob')}{_reclaimable(report)}")
+
+
+def _reclaimable(report: "StatusReport") -> str:
+    """Return what `cas gc` would do about the size of the store."""
+    found = report.reclaimable
+    if found.unreadable:
+        return " (see `cas config`: the limits can't be told)"
+    said = [f"frees about {size_text(found.free_bytes)}"] if found.free_blobs else []
+    said += [f"may let go of {_count(found.old_edits, 'old edit')}"] if found.old_edits else []
+    if found.max_size is not None and report.store_bytes > found.max_size:
+        said.append(f"makes room for {size_text(report.store_bytes - found.max_size)} over the limit")
+    return f"; `cas gc` {', '.join(said)}" if said else ""
 
 
 def shown_external(change: "ExternalChange") -> str:
@@ -51,6 +72,12 @@ def shown_external(change: "ExternalChange") -> str:
     if change.recorded is None:
         return "created"
     return "modified" if change.found != change.recorded else "mode changed"
+
+
+def shown_markers(markers: "StandingMarkers") -> str:
+    """Return whose conflict stands between the markers."""
+    decided, aside = ({unit.seq: None for unit in units} for units in (markers.decided, markers.aside))
+    return f"edit {markers.edit}: {shown_edits(list(decided))} against {shown_edits(list(aside))}"
 
 
 def _pending_text(groups: Sequence["PendingGroup"], screen: Screen) -> Iterator[bytes]:
@@ -85,7 +112,8 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _size(count: int) -> str:
+def size_text(count: int) -> str:
+    """Return a number of bytes as a person reads it."""
     size = float(count)
     for unit in ("bytes", "kB", "MB"):
         if size < 1000:  # noqa: PLR2004 -- SI prefixes

@@ -20,9 +20,10 @@ from objstore import (
 )
 
 if TYPE_CHECKING:
-    from objstore import Edit, EditView, FileState, State, Workspace
+    from objstore import Edit, EditView, Expiration, FileState, Marks, StandingMarkers, State, Workspace
 
 __all__ = [
+    "concerns",
     "diff_text",
     "edit_diff",
     "edit_header",
@@ -53,6 +54,10 @@ def edit_row(view: "EditView", screen: Screen) -> Iterator[bytes]:
     origin = "" if edit.origin is Origin.AGENT else f"  ({edit.origin.value})"
     if edit.amends is not None:
         origin = f"  (amends {edit.amends})"
+    if edit.marks is not None:
+        origin = f"  (markers of decision {edit.marks.decision})"
+    if view.expired is not None:
+        origin += "  (expired)"
     yield screen.line(
         f"{edit.seq:5}  {moment(edit.time)}  {status}  {edit.operation.value:7}  {counts:>9}  {name}"
         f"  {shown_name(edit.conversation)}{origin}"
@@ -61,8 +66,8 @@ def edit_row(view: "EditView", screen: Screen) -> Iterator[bytes]:
         yield screen.line(f"{'':7}reason: {shown_name(view.reason)}")
 
 
-def edit_header(view: "EditView", screen: Screen) -> Iterator[bytes]:
-    """Yield what is known of one edit beside its diff."""
+def edit_header(view: "EditView", screen: Screen, standing: Sequence["StandingMarkers"] = ()) -> Iterator[bytes]:
+    """Yield what is known of one edit beside its diff. `standing`: the conflict markers that are in the files."""
     edit = view.edit
     name = shown_move(edit.source, edit.path)
     title = f"edit {edit.seq}  {edit.operation.value}  {name}  +{edit.added} -{edit.removed}"
@@ -76,21 +81,41 @@ def edit_header(view: "EditView", screen: Screen) -> Iterator[bytes]:
         "tool": shown_name(edit.tool),
         "origin": "" if edit.origin is Origin.AGENT else edit.origin.value,
         "amends": "" if edit.amends is None else f"edit {edit.amends}",
+        "markers": "" if edit.marks is None else _own_markers(edit, edit.marks, standing),
+        "between": "; ".join(_shown_places(markers) for markers in standing if concerns(markers, edit)),
         "time": moment(edit.time, zone=True),
         "before": _shown_state(edit.before),
         "after": _shown_state(edit.after),
         "reason": shown_name(view.reason) if view.reason else "",
+        "expired": "" if view.expired is None else _shown_expiration(view.expired),
     } | {shown_name(key): shown_name(note) for key, note in sorted(edit.notes.items())}
     for name, fact in facts.items():
         if fact:
             yield screen.line(f"{name:12}  {fact}")
 
 
+def concerns(markers: "StandingMarkers", edit: "Edit") -> bool:
+    """Return whether anything of the edit stands between the markers."""
+    return any(unit.seq == edit.seq for unit in (*markers.decided, *markers.aside))
+
+
+def _own_markers(edit: "Edit", marks: "Marks", standing: Sequence["StandingMarkers"]) -> str:
+    where = next((_shown_places(markers) for markers in standing if markers.edit == edit.seq), "resolved")
+    aside = " ".join(str(unit) for unit, _ in marks.aside)
+    return f"of decision {marks.decision}, which set aside {aside}: {where}"
+
+
+def _shown_places(markers: "StandingMarkers") -> str:
+    return f"conflict markers at {shown_name(markers.path)}:{','.join(map(str, markers.lines))} (edit {markers.edit})"
+
+
 def edit_diff(view: "EditView", blobs: Blobs, screen: Screen, units: Iterable[Unit] | None = None) -> Iterator[bytes]:
     """Yield the diff of one edit, each hunk under its own name and status (`12:1 pending`).
 
     With `units`, only those hunks. The result is a unified diff: names stand where one may hold a remark.
+    Raises EditExpired.
     """
+    view.refuse_if_expired()
     edit = view.edit
     wanted = set(range(len(view.units))) if units is None else {unit.hunk for unit in units}
     before = None if edit.before is None else blobs(edit.before.blob)
@@ -119,16 +144,30 @@ def edit_diff(view: "EditView", blobs: Blobs, screen: Screen, units: Iterable[Un
         if number in wanted:
             shown += trail
             yield _hunk_head(hunk, lead, trail, _label(view, number, screen), screen)
-            yield from _side(b" ", old[hunk.old_start - lead : hunk.old_start], screen)
-            yield from _side(b"-", old[hunk.old_start : hunk.old_end], screen)
-            yield from _side(b"+", new[hunk.new_start : hunk.new_end], screen)
-            yield from _side(b" ", old[hunk.old_end : shown], screen)
+            yield from _hunk_body(old, new, hunk, lead, trail, screen)
+
+
+def _hunk_body(
+    old: Sequence[bytes], new: Sequence[bytes], hunk: Hunk, lead: int, trail: int, screen: Screen
+) -> Iterator[bytes]:
+    if screen.columns:
+        from cli.columns import hunk_rows
+
+        yield from hunk_rows(old, new, hunk, lead, trail, screen)
+        return
+    yield from _side(b" ", old[hunk.old_start - lead : hunk.old_start], screen)
+    yield from _sides(old[hunk.old_start : hunk.old_end], new[hunk.new_start : hunk.new_end], screen)
+    yield from _side(b" ", old[hunk.old_end : hunk.old_end + trail], screen)
 
 
 def shown_move(source: bytes | None, path: bytes) -> str:
     """Return a file's name, with the one that it had before if it was moved."""
     name = shown_name(os.fsdecode(path))
     return name if source is None else f"{shown_name(os.fsdecode(source))} -> {name}"
+
+
+def _shown_expiration(expired: "Expiration") -> str:
+    return f"{moment(expired.time, zone=True)}, {shown_name(expired.reason)}: what it changed is kept no more"
 
 
 def _status_word(view: "EditView") -> str:
@@ -173,12 +212,35 @@ def _numbered_hunks(edit: "Edit", old: Sequence[bytes], new: Sequence[bytes]) ->
 def _hunk_head(hunk: Hunk, lead: int, trail: int, label: str, screen: Screen) -> bytes:
     old = _span(hunk.old_start - lead, lead + hunk.old_count + trail)
     new = _span(hunk.new_start - lead, lead + hunk.new_count + trail)
-    return screen.line(f"{screen.paint(f'@@ -{old} +{new} @@', 'cyan')} {label}")
+    return screen.line(f"{screen.paint(f'@@ -{old} +{new} @@', 'cyan')} {label}".rstrip())
 
 
 def _span(start: int, count: int) -> str:
     # Lines are counted from 1; a span of none names the line before it.
     return f"{start + 1 if count else start},{count}"
+
+
+def _sides(old: Sequence[bytes], new: Sequence[bytes], screen: Screen) -> Iterator[bytes]:
+    """Yield both sides of a change, in colour with the words marked that differ within lines."""
+    if not screen.color or not old or not new:
+        yield from _side(b"-", old, screen)
+        yield from _side(b"+", new, screen)
+        return
+    from cli.words import Span, emphasis, paired_lines
+
+    old_shown, new_shown = ([screen.content(line.removesuffix(b"\n")).decode() for line in side] for side in (old, new))
+    old_spans: dict[int, tuple[Span, ...]] = {}
+    new_spans: dict[int, tuple[Span, ...]] = {}
+    for i, j in paired_lines(old, new):
+        found = emphasis(old_shown[i], new_shown[j])
+        if found is not None:
+            old_spans[i], new_spans[j] = found
+    for sign, lines, shown, spans in (("-", old, old_shown, old_spans), ("+", new, new_shown, new_spans)):
+        for at, (line, text) in enumerate(zip(lines, shown, strict=True)):
+            color = SIGN_COLOR[sign.encode()]
+            yield screen.line(screen.paint(sign + screen.emphasize(text, spans.get(at, ())), color))
+            if not line.endswith(b"\n"):
+                yield NO_NEWLINE + b"\n"
 
 
 def _side(sign: bytes, lines: Iterable[bytes], screen: Screen) -> Iterator[bytes]:
@@ -224,6 +286,9 @@ def diff_text(
         header += [f"rename from {_diff_name('', path_before)}", f"rename to {_diff_name('', path_after)}"]
     for line in header:
         yield screen.line(screen.paint(line, bold=True))
+    if screen.columns and not any(map(is_binary, (before or b"", after or b""))):
+        yield from _diff_columns(before or b"", after or b"", screen)
+        return
     diff = unified_diff(
         before,
         after,
@@ -231,10 +296,47 @@ def diff_text(
         path_after=f"b/{path_after}",
     )
     # Only b"\n" ends a line here; splitlines() would cut on CR too.
-    in_header = True
-    for row in diff.removesuffix(b"\n").split(b"\n") if diff else ():
-        in_header = in_header and row.startswith((b"--- ", b"+++ "))
-        yield screen.line(screen.paint(row.decode(), bold=True)) if in_header else _content_line(row, screen)
+    rows = diff.removesuffix(b"\n").split(b"\n") if diff else []
+    names = 2 if rows and rows[0].startswith(b"--- ") else 0
+    for row in rows[:names]:
+        yield screen.line(screen.paint(row.decode(), bold=True))
+    yield from _diff_rows(rows[names:], screen)
+
+
+def _diff_columns(before: bytes, after: bytes, screen: Screen) -> Iterator[bytes]:
+    from objstore import diff_lines
+
+    old, new = split_lines(before), split_lines(after)
+    hunks = diff_lines(before, after)
+    shown = 0
+    for hunk, following in zip(hunks, [*(later.old_start for later in hunks[1:]), len(old)], strict=True):
+        lead, trail = min(CONTEXT, hunk.old_start - shown), min(CONTEXT, following - hunk.old_end)
+        yield _hunk_head(hunk, lead, trail, "", screen)
+        yield from _hunk_body(old, new, hunk, lead, trail, screen)
+        shown = hunk.old_end + trail
+
+
+def _diff_rows(rows: Sequence[bytes], screen: Screen) -> Iterator[bytes]:
+    """Yield the lines of hunks, each change as one piece."""
+    if not screen.color:
+        yield from (_content_line(row, screen) for row in rows)
+        return
+    at = 0
+    while at < len(rows):
+        change, old, new = at, list[bytes](), list[bytes]()
+        # A remark about a missing newline belongs to the line before it.
+        for side, sign in ((old, b"-"), (new, b"+")):
+            while at < len(rows) and (rows[at][:1] == sign or (side and rows[at] == NO_NEWLINE)):
+                if rows[at] == NO_NEWLINE:
+                    side[-1] = side[-1].removesuffix(b"\n")
+                else:
+                    side.append(rows[at][1:] + b"\n")
+                at += 1
+        if at > change:
+            yield from _sides(old, new, screen)
+        else:
+            yield _content_line(rows[at], screen)
+            at += 1
 
 
 def _diff_name(side: str, path: str) -> str:

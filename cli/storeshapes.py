@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, assert_never
 
-from objstore import Decision, Edit, Void
+from objstore import Decision, Edit, Expiry, Pin, Snapshot, Void
 
 if TYPE_CHECKING:
     from cli.jsonshapes import Json
@@ -147,6 +147,13 @@ def record_shape(record: "Record") -> "dict[str, Json]":
                 "origin": record.origin.value,
                 "status": record.status.value,
                 "amends": record.amends,
+                "marks": None
+                if record.marks is None
+                else [
+                    record.marks.decision,
+                    [str(unit) for unit in record.marks.against],
+                    {str(unit): status.value for unit, status in record.marks.aside},
+                ],
                 "tool": _text(record.tool),
                 "notes": {_text(key): _text(note) for key, note in record.notes.items()},
             }
@@ -170,6 +177,37 @@ def record_shape(record: "Record") -> "dict[str, Json]":
                 "who": _text(record.who),
                 "reason": _text(record.reason),
                 "takes_back": record.takes_back,
+            }
+        case Snapshot():
+            return {
+                "kind": "snapshot",
+                "number": record.number,
+                "time": record.time,
+                "root": record.root.hex(),
+                "path": None if record.path is None else _bytes(record.path),
+                "who": _text(record.who),
+                "title": _text(record.title),
+            }
+        case Pin():
+            return {
+                "kind": "pin",
+                "number": record.number,
+                "time": record.time,
+                "edits": list(_numbers(record.edits)),
+                "blobs": [blob.hex() for blob in record.blobs],
+                "who": _text(record.who),
+                "title": _text(record.title),
+            }
+        case Expiry():
+            return {
+                "kind": "expiry",
+                "time": record.time,
+                "edits": [list(_numbers(span)) for span in record.edits],
+                "decisions": [list(_numbers(span)) for span in record.decisions],
+                "snapshots": list(_numbers(record.snapshots)),
+                "pins": list(_numbers(record.pins)),
+                "reason": _text(record.reason),
+                "who": _text(record.who),
             }
         case Void():
             return {
@@ -228,6 +266,10 @@ def stats_shape(found: "StoreStats") -> "dict[str, Json]":
             _text(path): {"edits": count.edits, "lines_added": count.added, "lines_removed": count.removed}
             for path, count in found.files.items()
         },
+        "minutes": [
+            {"time": minute * 60_000_000, "edits": activity.edits, "bytes": activity.stored_bytes}
+            for minute, activity in found.minutes.items()
+        ],
     }
 
 

@@ -69,6 +69,9 @@ def shown_name(path: str) -> str:
 
 # ---- writing
 
+REVERSE: Final = "\x1b[7m"
+NOT_REVERSE: Final = "\x1b[27m"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screen:
@@ -76,10 +79,21 @@ class Screen:
 
     color: bool
     guarded: bool  # a person looks at it: control characters in files are spelt out instead of sent
+    columns: int = 0  # the width that both sides of a change take next to each other; 0: one below the other
 
     def paint(self, text: str, color: str | None = None, *, bold: bool = False) -> str:
         """Return `text`, coloured if colour is on."""
         return click.style(text, fg=color, bold=bold or None) if self.color else text
+
+    def emphasize(self, text: str, spans: Iterable[tuple[int, int]]) -> str:
+        """Return `text` with some of its characters, from start up to end each, in reverse if colour is on."""
+        if not self.color:
+            return text
+        pieces, at = [], 0
+        for start, end in spans:
+            pieces += [text[at:start], REVERSE, text[start:end], NOT_REVERSE]
+            at = end
+        return "".join((*pieces, text[at:]))
 
     def line(self, text: str = "") -> bytes:
         """Return `text` and a line feed, as bytes to write."""

@@ -123,6 +123,7 @@ class DiffEdited:
     lines_added: int
     lines_removed: int
     changed_since_read: bool  # by somebody else, elsewhere in the file
+    rebased: bool  # whether the change was carried over from the version that was read
     file_hash: str  # SHA-256 of the bytes now (of a dry run: as they would be), in hex
     mcp_conversation_id: str  # "" of a dry run that was given none
 
@@ -146,6 +147,7 @@ class MultiEdited:
     line_ranges: list[LineRangeOfEdit]
     edit: int  # number of the recorded edit, for the reviewer; 0: nothing changed
     changed_since_read: bool  # by somebody else, elsewhere in the file
+    rebased: bool  # whether the change was carried over from the version that was read
     mcp_conversation_id: str
 
 
@@ -170,6 +172,7 @@ class AnchorEdited:
     lines_added: int
     lines_removed: int
     content: str  # hashlines around what changed, as the file is now
+    rebased: bool  # whether the change was carried over from the version that was read
     file_hash: str  # SHA-256 of the bytes now, in hex
     mcp_conversation_id: str
 

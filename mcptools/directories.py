@@ -1,14 +1,16 @@
 """The directories that a server may work in: which of them a path belongs to, and the workspace there."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from copy import copy
 from pathlib import Path, PurePath
 from threading import Lock
 from typing import Final
 
 from mcptools.display import shown
 from mcptools.failures import Failure, Kind
+from mcptools.roots import intersected
 from objstore import Files, NotAWorkspace, Workspace
 
 __all__ = ["Directories", "not_absolute"]
@@ -22,63 +24,86 @@ class Directories:
     """
 
     def __init__(self, roots: Sequence[str], opening: Callable[[str], Workspace] = Workspace.init) -> None:
-        """Take the directories, and how a workspace is opened. Raises NotADirectoryError for one that is none."""
+        """Take the directories, and how a workspace is opened. Raises NotADirectoryError for one that is none.
+
+        Where none is given, it is for the client's roots to say (see `within`).
+        """
         for root in roots:
             if not Path(root).is_dir():
                 raise NotADirectoryError(root)
-        # The innermost first, so that a directory inside another is a workspace of its own.
-        real = {os.path.realpath(root) for root in roots}
-        self.roots: Final = tuple(sorted(real, key=lambda root: (-len(root), root)))
-        self._opening = opening
-        self._open: dict[str, Workspace] = {}
-        self._looked_at: dict[str, Files] = {}
-        self._lock = Lock()
-        self._closing = ExitStack()
+        self._given: Final = tuple({os.path.realpath(root): None for root in roots})
+        self._opened: Final = _Opened(opening)
+        self.homes: Mapping[str, str] = {root: root for root in self._given}
+        """Of each allowed directory, the workspace that it lies in."""
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """Return the allowed directories: the innermost first, so that one inside another is one of its own."""
+        return tuple(sorted(self.homes, key=lambda root: (-len(root), root)))
+
+    def within(self, roots: Sequence[str]) -> "Directories":
+        """Return the same directories as far as they lie within these, which are the client's.
+
+        Where none was given, these are the directories. What is open is shared.
+        """
+        narrowed = copy(self)
+        narrowed.homes = intersected(self._given, roots) if self._given else {root: root for root in roots}
+        return narrowed
 
     def close(self) -> None:
         """Close every workspace."""
-        self._closing.close()
+        self._opened.close()
 
     def files_of(self, path: str) -> Files:
         """Return the directory that `path` belongs to, to look at; that makes no store. Raises as workspace_of."""
         root = self._root_of(path)
-        with self._lock:
-            files = self._looked_at.get(root)
-            if files is None:
-                files = self._looked_at[root] = self._closing.enter_context(Files(root))
-            return files
+        files = self._opened.files(self.homes[root])
+        return files.confined(parts) if (parts := self._parts(root)) else files
 
     def workspace_of(self, path: str) -> Workspace:
         """Return the workspace that `path` belongs to; a relative one belongs to the only workspace.
 
         Its store is made if there is none. Raises Failure, and what Workspace.init raises.
         """
-        root = self._root_of(path)
-        with self._lock:
-            workspace = self._open.get(root)
-            if workspace is None:
-                workspace = self._open[root] = self._closing.enter_context(self._opening(root))
-            return workspace
+        return self._opened.workspace(self.homes[self._root_of(path)])
+
+    def home(self, root: str) -> Workspace:
+        """Return the workspace in this directory, which a call has changed before. Raises as Workspace.init."""
+        return self._opened.workspace(root)
+
+    def reach_of(self, path: str) -> tuple[str, ...]:
+        """Return below which canonical paths of its workspace a call on `path` may reach; (): everywhere in it."""
+        return self._parts(self._root_of(path))
+
+    def allows(self, workspace: Files | Workspace, path: str) -> bool:
+        """Return whether a canonical path of a workspace lies in an allowed directory."""
+        place = PurePath(workspace.root, path)
+        return any(home == workspace.root and place.is_relative_to(root) for root, home in self.homes.items())
+
+    def opened(self) -> list[Workspace]:
+        """Return every workspace that was asked for so far."""
+        return self._opened.workspaces()
 
     def recorded_of(self, path: str) -> Workspace | None:
         """Return the workspace that `path` belongs to, or None where no store is. Raises as workspace_of."""
-        root = self._root_of(path)
-        with self._lock:
-            workspace = self._open.get(root)
-            if workspace is None:
-                try:
-                    workspace = self._open[root] = self._closing.enter_context(Workspace.open(root))
-                except NotAWorkspace:
-                    return None
-            return workspace
+        return self._opened.recorded(self.homes[self._root_of(path)])
 
     def recorded(self) -> list[Workspace]:
         """Return every workspace that has a store."""
-        return [workspace for root in self.roots if (workspace := self.recorded_of(root)) is not None]
+        homes = dict.fromkeys(self.homes[root] for root in self.roots)
+        return [workspace for home in homes if (workspace := self._opened.recorded(home)) is not None]
+
+    def _parts(self, root: str) -> tuple[str, ...]:
+        """Return which parts of a directory's workspace are allowed; (): all of it."""
+        home = self.homes[root]
+        mine = [other for other in self.roots if self.homes[other] == home]
+        return () if home in mine else tuple(str(PurePath(other).relative_to(home)) for other in mine)
 
     def _root_of(self, path: str) -> str:
+        if not self.roots:
+            raise _nowhere(path, given=bool(self._given))
         if not PurePath(path).is_absolute():
-            if len(self.roots) > 1:
+            if len(self.roots) > 1 or self._parts(self.roots[0]):
                 raise not_absolute(path)
             return self.roots[0]
         try:
@@ -94,6 +119,58 @@ class Directories:
             hint=f"It is outside the allowed directories: {', '.join(map(shown, self.roots))}",
             path=path,
         )
+
+
+class _Opened:
+    """What is open, by its root: shared by every view of the directories."""
+
+    def __init__(self, opening: Callable[[str], Workspace]) -> None:
+        self._opening = opening
+        self._open: dict[str, Workspace] = {}
+        self._looked_at: dict[str, Files] = {}
+        self._lock = Lock()
+        self._closing = ExitStack()
+
+    def close(self) -> None:
+        self._closing.close()
+
+    def files(self, root: str) -> Files:
+        with self._lock:
+            files = self._looked_at.get(root)
+            if files is None:
+                files = self._looked_at[root] = self._closing.enter_context(Files(root))
+            return files
+
+    def workspace(self, root: str) -> Workspace:
+        with self._lock:
+            workspace = self._open.get(root)
+            if workspace is None:
+                workspace = self._open[root] = self._closing.enter_context(self._opening(root))
+            return workspace
+
+    def workspaces(self) -> list[Workspace]:
+        with self._lock:
+            return list(self._open.values())
+
+    def recorded(self, root: str) -> Workspace | None:
+        with self._lock:
+            workspace = self._open.get(root)
+            if workspace is None:
+                try:
+                    workspace = self._open[root] = self._closing.enter_context(Workspace.open(root))
+                except NotAWorkspace:
+                    return None
+            return workspace
+
+
+def _nowhere(path: str, *, given: bool) -> Failure:
+    hint = (
+        "The client's roots lie outside the directories that the server was started with: change the one or the other."
+        if given
+        else "Start the server with a directory, as in `editledger DIR`, or let the client name its roots."
+    )
+    message = f"No directory is allowed to work in: {shown(path)}"
+    return Failure(Kind.PERMISSION_DENIED, message, hint=hint, path=path)
 
 
 def not_absolute(path: str) -> Failure:

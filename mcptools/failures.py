@@ -9,6 +9,7 @@ from mcptools.display import shown
 from objstore import (
     CasError,
     DiskFull,
+    EditExpired,
     FileChanged,
     FileExists,
     FileMissing,
@@ -52,6 +53,8 @@ class Kind(Enum):
     IO = (-32032, "io_error")
     NOTHING_TO_UNDO = (-32033, "nothing_to_undo")
     NOT_APPROVED = (-32034, "not_approved")
+    REBASE_CONFLICT = (-32035, "rebase_conflict")
+    EXPIRED = (-32036, "expired")
     INVALID_REQUEST = (-32600, "invalid_request")
     INTERNAL = (-32603, "internal_error")
 
@@ -104,6 +107,7 @@ _KIND_OF: Final[Mapping[type[CasError], Kind]] = {
     FileExists: Kind.FILE_EXISTS,
     StoreLocked: Kind.LOCKED,
     DiskFull: Kind.DISK_SPACE,
+    EditExpired: Kind.EXPIRED,
 }
 
 

@@ -146,6 +146,7 @@ class EditListed:
     time: str  # UTC
     lines_added: int
     lines_removed: int
+    expired: bool  # whether what it changed is kept no more: then it has no diff, and no reviewer can decide on it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

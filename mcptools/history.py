@@ -46,7 +46,9 @@ class History(Toolset):
         with telling(path or directory):
             workspace = self._recorded(directory or path)
             if workspace is not None:
-                edits = [edit_listed(workspace, view) for view in workspace.edits(wanted)]
+                edits = [
+                    edit_listed(workspace, view) for view in workspace.edits(wanted) if self._shows(workspace, view)
+                ]
         more = (f"Only the newest {_MAX_LISTED} edits were looked at.",) if len(edits) == _MAX_LISTED else ()
         page = page_of(edits, lambda edit: len(edit.path) + 400, offset=offset, limit=0, budget=self._limits.max_answer)
         return Answer(
@@ -73,6 +75,8 @@ class History(Toolset):
                 view = workspace.edit(edit)
             except (NoSuchName, AmbiguousName):
                 raise missing from None
+            if not self._shows(workspace, view):
+                raise missing
             lines = edit_diff(workspace, view).decode("utf-8", "backslashreplace").splitlines(keepends=True)
         page = page_of(lines, len, offset=offset, limit=0, budget=self._limits.max_answer)
         listed = edit_listed(workspace, view)
@@ -98,11 +102,17 @@ class History(Toolset):
                 "Say in which directory: several are served",
                 hint=", ".join(map(shown, self._directories.roots)),
             )
-        return self._directories.recorded_of(path or ".")
+        return self._directories.recorded_of(path or next(iter(self._directories.roots), "."))
+
+    def _shows(self, workspace: Workspace, view: EditView) -> bool:
+        """Return whether an edit is of files in the allowed directories."""
+        places = (view.edit.path, view.edit.source or view.edit.path)
+        return all(self._directories.allows(workspace, os.fsdecode(place)) for place in places)
 
 
 def edit_diff(workspace: Workspace, view: EditView) -> bytes:
-    """Return what an edit changed as a unified diff. Raises BlobMissing, BlobDamaged."""
+    """Return what an edit changed as a unified diff. Raises EditExpired, BlobDamaged."""
+    view.refuse_if_expired()
     edit = view.edit
     return unified_diff(
         None if edit.before is None else workspace.blob(edit.before.blob),
@@ -129,6 +139,7 @@ def edit_listed(workspace: Workspace, view: EditView) -> EditListed:
         time=datetime.fromtimestamp(edit.time / 1_000_000, UTC).isoformat(),
         lines_added=edit.added,
         lines_removed=edit.removed,
+        expired=view.expired is not None,
     )
 
 
@@ -137,4 +148,5 @@ def _line(edit: EditListed) -> str:
     source = f"{one_line(edit.source_path)} -> " if edit.source_path else ""
     reason = f": {one_line(edit.reason)}" if edit.reason else ""
     counts = f"+{edit.lines_added} -{edit.lines_removed}"
-    return f"{edit.edit} {edit.status}{partly} {edit.operation} {source}{one_line(edit.path)} {counts}{reason}"
+    expired = " (expired)" if edit.expired else ""
+    return f"{edit.edit} {edit.status}{partly}{expired} {edit.operation} {source}{one_line(edit.path)} {counts}{reason}"

@@ -16,6 +16,7 @@ from typing import Final, Self, TypeAlias
 
 from mcptools.display import shown
 from mcptools.failures import Failure, Kind
+from mcptools.watching import checkpoint
 from objstore import split_lines
 
 __all__ = ["LinesOf", "TooSlow", "matching"]
@@ -44,6 +45,8 @@ while True:
             if pattern.search(line.removesuffix(b"\r").decode("utf-8", "backslashreplace"))), flush=True)
 """
 _CHUNK: Final = 1 << 16
+_LOOK: Final = 0.1
+"""Seconds after which is asked again whether the answer is still wanted."""
 
 
 class TooSlow(Exception):
@@ -116,8 +119,11 @@ class _Child:
             raise TooSlow from None
         answer = b""
         while not answer.endswith(b"\n"):
+            checkpoint()
             left = max(0.0, self._deadline - time.monotonic())
-            ready, _, _ = select.select([answers], [], [], left)
+            ready, _, _ = select.select([answers], [], [], min(left, _LOOK))
+            if not ready and left > _LOOK:
+                continue
             part = os.read(answers.fileno(), _CHUNK) if ready else b""
             if not part:
                 raise TooSlow

@@ -14,6 +14,7 @@ from mcptools.hashline import hashlines, hashlines_around
 from mcptools.matching import TooSlow, matching
 from mcptools.paging import Page, page_of
 from mcptools.toolset import PathArgument, Toolset, absolute, sha256, telling
+from mcptools.watching import progress
 from objstore import Content, Files, is_binary, split_lines
 
 __all__ = ["LimitArgument", "OffsetArgument", "Reading"]
@@ -71,13 +72,14 @@ class Reading(Toolset):
         self._check_page(offset, 0)
         files: list[FileOfMany] = []
         left = self._limits.max_answer
-        for path in paths[offset:]:
+        for number, path in enumerate(paths[offset:], 1):
+            progress(number, len(paths) - offset, shown(path))
             try:
                 where, found = self._look(path)
                 read = self._whole(where, found, 0, 0).content
                 if files and len(read.content) > left:
                     break
-                self._session.saw((where.root, found.path), found.blob)
+                self._session.saw((where.root, found.path), found.blob, found.bytes)
                 files.append(_one_of_many(read))
             except Failure as failure:
                 files.append(_unreadable(path, failure))

@@ -29,6 +29,7 @@ from mcptools.safety import refusing
 from mcptools.session import FileKey, Knowledge
 from mcptools.toolset import ConversationArgument, conversation_notes
 from mcptools.unifieddiff import Applied, FilePatch
+from mcptools.watching import progress
 from objstore import BlobId, Call, CallOutcome, Operation, Workspace, blob_id, hunks_from_spans
 
 __all__ = ["PatchOp", "Recovery", "Strategy"]
@@ -96,6 +97,7 @@ class Recovery(Patching):
             with self._changing("apply_patches", path, conversation) as (workspace, call):
                 staging = _Staging(workspace, call)
                 for op in patches:
+                    progress(done + 1, len(patches), shown(op.file_path))
                     self._stage(staging, op)
                     done += 1
                 outcome = self._finish(staging)
@@ -131,7 +133,8 @@ class Recovery(Patching):
     def _atomic(self, patches: Sequence[PatchOp], conversation: str) -> Answer[PatchesApplied]:
         failures: list[tuple[str, Failure]] = []
         roots: set[str] = set()
-        for op in patches:
+        for number, op in enumerate(patches, 1):
+            progress(number, 2 * len(patches), shown(op.file_path))
             try:
                 self._checked(op.file_path, write=True, space=True)
                 roots.add(self._directories.files_of(op.file_path).root)
@@ -146,7 +149,8 @@ class Recovery(Patching):
         try:
             with self._changing("apply_patches", first, conversation, *others) as (workspace, call):
                 staging = _Staging(workspace, call)
-                for op in patches:
+                for number, op in enumerate(patches, 1):
+                    progress(len(patches) + number, 2 * len(patches), shown(op.file_path))
                     try:
                         self._refuse_unread(workspace, call, op.file_path)
                         self._stage(staging, op)

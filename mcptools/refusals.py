@@ -1,13 +1,16 @@
 """Refusals: why an edit does not apply to a file, told so that a model can mend its call."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from mcptools.anchored import AnchorAmbiguous, AnchorMissing, EndBeforeStart, OperationsOverlap
 from mcptools.display import shown
 from mcptools.exact import AmbiguousString, EditsOverlap, MissingString
 from mcptools.failures import Failure, Kind
+from mcptools.hashline import hashlines_around
 from mcptools.nearest import Nearest, nearest
 from mcptools.unifieddiff import AmbiguousContext, ContextMismatch, InvalidPatch
+from objstore import Clash, split_lines
 
 __all__ = [
     "ambiguous_context",
@@ -15,9 +18,11 @@ __all__ = [
     "anchor_ambiguous",
     "anchor_missing",
     "cannot_revert",
+    "clash",
     "context_mismatch",
     "edits_overlap",
     "end_before_start",
+    "forgotten",
     "invalid_patch",
     "missing_string",
     "operations_overlap",
@@ -25,6 +30,9 @@ __all__ = [
     "stale_anchors",
     "unread",
 ]
+
+_MAX_SHOWN: Final = 50
+"""Lines that are shown of those that a change conflicts with."""
 
 
 def missing_string(refusal: MissingString, old_string: str) -> Failure:
@@ -130,6 +138,40 @@ def unread(path: str, file_hash: str) -> Failure:
         Kind.STALE_FILE,
         f"File must be read before it is changed: {shown(path)}",
         hint="You have not read it as it stands now.",
+        path=path,
+        file_hash=file_hash,
+    )
+
+
+def clash(refusal: Clash, path: str, file_hash: str, now: bytes) -> Failure:
+    """Return the failure of a change that can't be carried over to the file as it is (`now`)."""
+    last = refusal.start + refusal.count - 1
+    there = f"lines {refusal.start}-{last}" if refusal.count > 1 else f"line {refusal.start}"
+    was = f"{there} now" if refusal.count else f"they are gone; they stood above line {refusal.start}"
+    read = "where it inserts" if not refusal.read_count else f"line {refusal.read_start} as you read it"
+    if refusal.read_count > 1:
+        read = f"lines {refusal.read_start}-{refusal.read_start + refusal.read_count - 1} as you read it"
+    shown_lines = [*range(refusal.start, last + 1)][:_MAX_SHOWN] or [refusal.start]
+    fresh = hashlines_around(split_lines(now), shown_lines)
+    return Failure(
+        Kind.REBASE_CONFLICT,
+        f"Part {refusal.hunk} of the change conflicts with what was done since you read {shown(path)}: {read} ({was})",
+        hint=f"Nothing was changed. The file reads, around it:\n{fresh}" if fresh else "The file is empty now.",
+        path=path,
+        hunk=refusal.hunk,
+        line=refusal.start,
+        lines=refusal.count,
+        file_hash=file_hash,
+        content=fresh,
+    )
+
+
+def forgotten(path: str, file_hash: str) -> Failure:
+    """Return the failure of a change that can't be carried over, for the version it was made to is nowhere kept."""
+    return Failure(
+        Kind.STALE_FILE,
+        f"File has changed since it was last read or written here: {path}",
+        hint="The version that you read is no longer kept. Read the file again, and make the change anew.",
         path=path,
         file_hash=file_hash,
     )

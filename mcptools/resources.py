@@ -1,22 +1,34 @@
 """Resources: what is recorded, by address, as plain functions: an edit, a conversation, the bytes of a blob."""
 
 import json
+import os
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Final, TypeVar
 
 from mcptools.directories import Directories
-from mcptools.display import shown
+from mcptools.display import one_line, shown
 from mcptools.failures import Failure, Kind
 from mcptools.history import edit_diff, edit_listed
 from mcptools.toolset import telling
-from objstore import BlobId, BlobMissing, EditFilter, NoSuchName, Workspace
+from objstore import BlobId, BlobMissing, EditFilter, EditView, NoSuchName, Workspace
 
-__all__ = ["Resources"]
+__all__ = ["Entry", "Resources"]
 
 _HASH_BYTES: Final = 32
+_MOST_LISTED: Final = 50
+"""Edits of each directory that are listed; all have an address."""
 
 FoundT = TypeVar("FoundT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """Something that is recorded, as it is listed."""
+
+    address: str
+    name: str
+    words: str
 
 
 class Resources:
@@ -30,13 +42,15 @@ class Resources:
 
         def find(workspace: Workspace) -> str:
             view, _ = workspace.find_units(id)
+            if not self._shows(workspace, view):
+                raise NoSuchName(id, "edit")
             found = {
                 "id": view.id.hex(),
                 **asdict(edit_listed(workspace, view)),
                 "blob_before": None if view.edit.before is None else view.edit.before.blob.hex(),
                 "blob_after": None if view.edit.after is None else view.edit.after.blob.hex(),
                 "hunk_statuses": [status.value for status in view.units[1:]],
-                "diff": edit_diff(workspace, view).decode("utf-8", "backslashreplace"),
+                "diff": "" if view.expired else edit_diff(workspace, view).decode("utf-8", "backslashreplace"),
             }
             return _json(found)
 
@@ -48,7 +62,7 @@ class Resources:
         with telling(f"conversation {id}"):
             for workspace in self._directories.recorded():
                 views = workspace.edits(EditFilter(conversation=id))
-                edits += [asdict(edit_listed(workspace, view)) for view in views]
+                edits += [asdict(edit_listed(workspace, view)) for view in views if self._shows(workspace, view)]
         if not edits:
             raise _missing(f"conversation {id}")
         return _json({"mcp_conversation_id": id, "edits": edits})
@@ -64,7 +78,30 @@ class Resources:
         # Wherever the bytes are, they are the same.
         return next(self._found(lambda workspace: workspace.blob(name), f"blob {hash}"))
 
+    def newest(self) -> list[Entry]:
+        """Return the newest edits, the newest first, and the conversations that they belong to."""
+        edits: list[tuple[int, Entry]] = []
+        conversations: dict[str, None] = {}
+        for workspace in self._directories.recorded():
+            for view in workspace.edits(EditFilter(newest_first=True, limit=_MOST_LISTED)):
+                if self._shows(workspace, view):
+                    listed = edit_listed(workspace, view)
+                    name = f"edit {view.seq} of {one_line(listed.path)}"
+                    words = f"{listed.status} {listed.operation}, +{listed.lines_added} -{listed.lines_removed} lines"
+                    edits.append((view.edit.time, Entry(address=f"cas://edit/{view.id.hex()}", name=name, words=words)))
+                    conversations[view.edit.conversation] = None
+        edits.sort(key=lambda found: -found[0])
+        return [entry for _, entry in edits] + [
+            Entry(address=f"cas://conversation/{name}", name=name, words="A conversation with its edits")
+            for name in conversations
+        ]
+
     # ---- inside
+
+    def _shows(self, workspace: Workspace, view: EditView) -> bool:
+        """Return whether an edit is of files in the allowed directories."""
+        places = (view.edit.path, view.edit.source or view.edit.path)
+        return all(self._directories.allows(workspace, os.fsdecode(place)) for place in places)
 
     def _only(self, find: Callable[[Workspace], FoundT], what: str) -> FoundT:
         found = list(self._found(find, what))

@@ -1,58 +1,72 @@
-"""The server: offers the tools over the Model Context Protocol, on standard input and output.
+"""The server: offers the tools over the Model Context Protocol, in both of its eras.
 
 It translates and nothing more: signatures into flat input schemas, answers into structured content and text,
-failures into results that a model can see. It is the only module that knows the protocol's SDK.
+failures into results that a model can see, the client's roots into directories, and changes into notifications. With
+`web` it is the only module that knows the protocol's SDK.
 """
 
-import argparse
 import functools
 import inspect
 import logging
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import asdict
-from importlib import metadata
-from typing import Annotated, Any, Final, get_args, get_type_hints
+from typing import Annotated, Any, Final, TypeVar
 
+import anyio
+import anyio.from_thread
+import anyio.to_thread
 from mcp.server import MCPServer
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.elicitation import AcceptedElicitation, ElicitationResult
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
-from mcp.server.mcpserver.resolve import Elicit, Resolve
+from mcp.server.mcpserver.resolve import Elicit, ListRoots, Resolve
 from mcp.server.mcpserver.tools import Tool
-from mcp.types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from mcp.shared.exceptions import MCPError
+from mcp.types import (
+    INVALID_PARAMS,
+    CallToolResult,
+    EmptyResult,
+    GetPromptResult,
+    InputRequiredResult,
+    ListRootsRequest,
+    ListRootsResult,
+    Resource,
+    SubscribeRequestParams,
+    TextContent,
+    ToolAnnotations,
+    UnsubscribeRequestParams,
+)
+from pydantic import BaseModel, Field, ValidationError
 
 from mcptools.answers import Answer
-from mcptools.catalogue import SETS, TOOLS, Traits, chosen
+from mcptools.catalogue import TOOLS, Traits
+from mcptools.clients import Client, Clients
 from mcptools.directories import Directories
 from mcptools.failures import Failure, Kind
 from mcptools.resources import Resources
-from mcptools.session import Session
+from mcptools.roots import root_paths
+from mcptools.schemas import described, flat, output_schema, parameters_of
 from mcptools.tools import Limits, Tools
+from mcptools.version import version
+from mcptools.watching import Cancelled, Watch
 
-__all__ = ["EditServer", "main"]
+__all__ = ["EditServer"]
 
 _INSTRUCTIONS: Final = (
     "Every change is recorded, and a person reviews it. The first change of a turn returns an mcp_conversation_id: "
     "pass it with every further change of the same turn. A refused call has changed nothing; its hint says what to "
     "mend."
 )
-_ERROR_SCHEMA: Final = {
-    "type": "object",
-    "description": "Of a failure: what went wrong, and facts that help to mend the call",
-    "properties": {
-        "code": {"type": "integer"},
-        "type": {"type": "string"},
-        "message": {"type": "string"},
-        "hint": {"type": "string"},
-    },
-    "required": ["code", "type", "message"],
-}
 _APPROVAL: Final = "approval"
-_MAX_NAME: Final = 200
-"""Characters of a client's name and version that are recorded."""
+_CONTEXT: Final = "context"
+_ROOTS: Final = "roots"
+_STATELESS_SINCE: Final = "2026-07-28"
+"""The first version of the protocol without sessions: what was asked of a client holds for one call only."""
 
 _log: Final = logging.getLogger(__name__)
+
+ResultT = TypeVar("ResultT")
 
 
 class Approval(BaseModel):
@@ -62,7 +76,7 @@ class Approval(BaseModel):
 
 
 class EditServer(MCPServer):
-    """The tools of some directories, for one client."""
+    """The tools of some directories, for one client on standard streams, or for several over HTTP."""
 
     def __init__(
         self,
@@ -74,35 +88,33 @@ class EditServer(MCPServer):
         approve: Collection[str] = (),
     ) -> None:
         """Offer some of the tools. Those in `approve` ask the person first, where the client can ask."""
-        self._session = Session(require_read=require_read)
+        self._directories = directories
+        self._limits = limits or Limits()
+        self._clients = Clients(require_read=require_read)
         self._offered = offered
-        tools = Tools(directories, self._session, limits or Limits())
         super().__init__(
             "editledger",
             title="editledger",
-            version=_version(),
+            version=version(),
             instructions=_INSTRUCTIONS,
-            tools=[
-                _tool(getattr(tools, name), traits, self._approval(name, traits) if name in approve else None)
-                for name, traits in offered.items()
-            ],
+            tools=[self._tool(name, traits, asks=name in approve) for name, traits in offered.items()],
             log_level="WARNING",
+            middleware=[self._notice],
         )
-        resources = Resources(directories)
         for address, kind, find in (
-            ("cas://edit/{id}", "application/json", resources.edit),
-            ("cas://conversation/{id}", "application/json", resources.conversation),
-            ("cas://blob/{hash}", "application/octet-stream", resources.blob),
+            ("cas://edit/{id}", "application/json", Resources.edit),
+            ("cas://conversation/{id}", "application/json", Resources.conversation),
+            ("cas://blob/{hash}", "application/octet-stream", Resources.blob),
         ):
             words = inspect.getdoc(find)
-            self.resource(address, name=find.__name__, description=words, mime_type=kind)(_resource(find))
+            self.resource(address, name=find.__name__, description=words, mime_type=kind)(self._resource(find))
+        self._lowlevel_server.add_request_handler("resources/subscribe", SubscribeRequestParams, self._subscribe)
+        self._lowlevel_server.add_request_handler("resources/unsubscribe", UnsubscribeRequestParams, self._unsubscribe)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool. What the SDK would tell in its own words, wrong arguments and crashes, is told as a failure."""
-        if context is not None:
-            self._session.client = _client(context)
         traits = self._offered.get(name)
         try:
             return await super().call_tool(name, arguments, context)
@@ -115,6 +127,57 @@ class EditServer(MCPServer):
             crash = Failure(Kind.INTERNAL, f"{name} failed for a reason that is a fault of the server; see its log")
             return _refused(crash, traits)
 
+    async def list_resources(self) -> list[Resource]:
+        """Return the newest edits and their conversations; older ones have addresses all the same."""
+        # Whose roots are not known may not be shown names that lie outside them.
+        roots = self._clients.current().roots
+        found = await anyio.to_thread.run_sync(Resources(self._within(roots or ())).newest)
+        return [
+            Resource(uri=entry.address, name=entry.name, description=entry.words, mime_type="application/json")
+            for entry in found
+        ]
+
+    async def get_prompt(
+        self, name: str, arguments: dict[str, Any] | None = None, context: Context[Any, Any] | None = None
+    ) -> GetPromptResult:
+        """Refuse: there are no prompts."""
+        raise MCPError(INVALID_PARAMS, f"Unknown prompt: {name}")
+
+    # ---- clients
+
+    async def _notice(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        """See every message pass, for what concerns the client as such and not one call."""
+        self._clients.heard(_key(ctx))
+        if ctx.method == "notifications/roots/list_changed":
+            self._clients.current().forget_roots()
+        result = await call_next(ctx)
+        if ctx.method == "initialize" and isinstance(result, dict):
+            result["capabilities"]["resources"]["listChanged"] = True
+        return result
+
+    async def _roots(self, context: Context[Any, Any]) -> ListRoots | tuple[str, ...]:
+        """Return the client's roots, or what asks for them; (): it has none to give."""
+        if not _has_roots(context):
+            return ()
+        client = self._clients.current()
+        if client.roots is not None:
+            return client.roots
+        client.asking_for_roots()
+        return ListRoots()
+
+    def _within(self, roots: tuple[str, ...]) -> Directories:
+        """Return the directories as far as they lie within a client's roots, if it names some."""
+        return self._directories.within(root_paths(roots)) if roots else self._directories
+
+    def _learnt(self, found: ListRootsResult | tuple[str, ...], context: Context[Any, Any]) -> tuple[str, ...]:
+        """Return the addresses of the client's roots, and remember those of a client that says when they change."""
+        if not isinstance(found, ListRootsResult):
+            return found
+        roots = tuple(str(root.uri) for root in found.roots)
+        if _tells_of_roots(context):
+            self._clients.current().learn_roots(roots)
+        return roots
+
     def _approval(self, name: str, traits: Traits) -> Callable[..., Coroutine[Any, Any, Approval | Elicit[Approval]]]:
         """Return what asks the person whether a tool may be called."""
 
@@ -123,113 +186,198 @@ class EditServer(MCPServer):
             asks = capabilities.elicitation if capabilities is not None else None
             if asks is None or (asks.form is None and asks.url is not None):
                 return Approval()  # the client can't ask; its own approval of tools holds
-            if name == "Undo" and self._session.last_change() is None:
+            if name == "Undo" and self._clients.current().session.last_change() is None:
                 return Approval()  # there is nothing that a person could decide
             return Elicit(f"The agent wants to use {name}: {traits.title}. Shall it go ahead?", Approval)
 
         return ask
 
+    # ---- tools
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Serve the directories on the command line until standard input ends."""
-    parser = argparse.ArgumentParser(
-        prog="editledger",
-        description="Serve file tools for AI agents over the Model Context Protocol, on standard input and output. "
-        "Every change is recorded, for a person to review with `cas`.",
-    )
-    parser.add_argument("directories", nargs="*", metavar="DIR", help="a directory that tools may work in")
-    parser.add_argument("--version", action="version", version=_version())
-    _add_choices(parser)
-    _add_limits(parser)
-    arguments = parser.parse_args(argv)
-    given = arguments.directories
-    if not given:
-        parser.error("no directory to work in: name at least one, as in `editledger DIR`")
-    try:
-        offered = chosen(arguments.tools, read_only=arguments.read_only)
-        approve = chosen(arguments.approve) if arguments.approve else {}
-    except KeyError as error:
-        parser.error(f"neither a tool nor a set of tools: {error.args[0]} (sets: {', '.join(SETS)})")
-    try:
-        directories = Directories(given)
-    except NotADirectoryError as error:
-        parser.error(f"not a directory: {error}")
-    try:
-        server = EditServer(
-            directories, _limits(arguments), offered=offered, require_read=arguments.require_read, approve=approve
+    def _tool(self, name: str, traits: Traits, *, asks: bool) -> Tool:
+        """Return a method of `Tools` as the SDK registers it. `asks`: whether it asks the person first."""
+        method: Callable[..., Answer[Any]] = getattr(Tools, name)
+
+        async def run(**arguments: Any) -> CallToolResult:  # noqa: ANN401 - checked against the signature before
+            context, roots = arguments.pop(_CONTEXT), arguments.pop(_ROOTS)
+            approval = arguments.pop(_APPROVAL, None)
+            if asks and not (isinstance(approval, AcceptedElicitation) and approval.data.approve):
+                failure = Failure(Kind.NOT_APPROVED, "The person did not approve this; nothing was changed")
+                return _refused(failure, traits)
+            client = self._clients.current()
+            client.session.client = _named(context)
+            directories = self._within(self._learnt(roots, context))
+            tools = Tools(directories, client.session, self._limits)
+            try:
+                answer = await _watched(functools.partial(method, tools, **arguments), context)
+            except Failure as failure:
+                return _refused(failure, traits)
+            await self._tell(client, context)
+            return _answered(answer)
+
+        run.__name__, run.__doc__ = name, inspect.getdoc(method)
+        hidden: dict[str, object] = {
+            _CONTEXT: Context[Any, Any],
+            _ROOTS: Annotated[ListRootsResult | tuple[str, ...], Resolve(self._roots)],
+        }
+        if asks:
+            hidden[_APPROVAL] = Annotated[ElicitationResult[Approval], Resolve(self._approval(name, traits))]
+        _give_signature(run, method, hidden)
+        tool = Tool.from_function(
+            run,
+            title=traits.title,
+            description=run.__doc__,
+            annotations=ToolAnnotations(
+                title=traits.title,
+                read_only_hint=traits.read_only,
+                destructive_hint=traits.destructive,
+                idempotent_hint=traits.idempotent,
+                open_world_hint=False,
+            ),
+            structured_output=False,
         )
-        server.run("stdio")
-    finally:
-        directories.close()
+        arguments = tool.fn_metadata.arg_model
+        arguments.model_config["extra"] = "forbid"
+        arguments.model_rebuild(force=True)
+        tool.parameters = described(flat(arguments.model_json_schema()), method)
+        tool.fn_metadata.output_schema = output_schema(method, traits)
+        return tool
+
+    # ---- resources
+
+    def _resource(self, find: Callable[..., str | bytes]) -> Callable[..., object]:
+        """Return a method of `Resources` as the SDK registers it."""
+
+        async def read(**arguments: Any) -> str | bytes | InputRequiredResult:  # noqa: ANN401 - parts of an address
+            context: Context[Any, Any] = arguments.pop(_CONTEXT)
+            roots = await self._roots_now(context)
+            if isinstance(roots, InputRequiredResult):
+                return roots
+            resources = Resources(self._within(roots))
+            try:
+                return await anyio.to_thread.run_sync(functools.partial(find, resources, **arguments))
+            except Failure as failure:
+                kind = ResourceNotFoundError if failure.kind is Kind.FILE_NOT_FOUND else ResourceError
+                raise kind(str(failure)) from failure
+
+        read.__name__ = find.__name__
+        _give_signature(read, find, {_CONTEXT: Context[Any, Any]})
+        return read
+
+    async def _roots_now(self, context: Context[Any, Any]) -> tuple[str, ...] | InputRequiredResult:
+        """Return the client's roots where no tool is called, or what asks for them."""
+        wanted = await self._roots(context)
+        if not isinstance(wanted, ListRoots):
+            return wanted
+        if _is_stateless(context):
+            answer = (context.input_responses or {}).get(_ROOTS)
+            if isinstance(answer, ListRootsResult):
+                return self._learnt(answer, context)
+            return InputRequiredResult(input_requests={_ROOTS: ListRootsRequest()})
+        return self._learnt(await context.session.send_request(ListRootsRequest(), ListRootsResult), context)
+
+    async def _subscribe(self, _: ServerRequestContext[Any, Any], params: SubscribeRequestParams) -> EmptyResult:
+        self._clients.current().subscribed.add(str(params.uri))
+        return EmptyResult()
+
+    async def _unsubscribe(self, _: ServerRequestContext[Any, Any], params: UnsubscribeRequestParams) -> EmptyResult:
+        self._clients.current().subscribed.discard(str(params.uri))
+        return EmptyResult()
+
+    async def _tell(self, client: Client, context: Context[Any, Any]) -> None:
+        """Tell who listens what a call has recorded: that there are new edits, and which addresses read anew."""
+        news = client.session.news()
+        if not news:
+            return
+        await context.notify_resources_changed()
+        for address in news:
+            await context.notify_resource_updated(address)
+        if not _is_stateless(context):
+            # Clients of the older era are told on their own connection, each of what it has subscribed to.
+            await context.session.send_resource_list_changed()
+            for address in news:
+                if address in client.subscribed:
+                    await context.session.send_resource_updated(address)
 
 
-def _add_choices(parser: argparse.ArgumentParser) -> None:
-    """Add what says which tools there are and what they ask for first."""
-    parser.add_argument(
-        "--tools",
-        type=_names,
-        default=[],
-        metavar="NAMES",
-        help=f"offer only these tools or sets of tools, separated by commas; the sets are {', '.join(SETS)}",
-    )
-    parser.add_argument("--read-only", action="store_true", help="offer only tools that change nothing")
-    parser.add_argument(
-        "--require-read",
-        action="store_true",
-        help="refuse every change of a file whose present version was not read in this session",
-    )
-    parser.add_argument(
-        "--approve",
-        type=_names,
-        default=["Undo"],
-        metavar="NAMES",
-        help="tools that ask the person first, where the client can ask; empty for none (default: Undo)",
-    )
+# ---- what a request tells of its client
 
 
-def _names(given: str) -> list[str]:
-    return [name.strip() for name in given.split(",") if name.strip()]
+def _key(context: ServerRequestContext[Any, Any]) -> str:
+    """Return what tells the clients of one server apart: their sessions, and where there are none their names."""
+    headers = getattr(context.request, "headers", None)
+    if headers is None:
+        return ""  # standard streams have one client
+    session = headers.get("mcp-session-id")
+    if session:
+        return f"session {session}"
+    params = context.session.client_params
+    return "" if params is None else f"client {params.client_info.name} {params.client_info.version}"
 
 
-def _add_limits(parser: argparse.ArgumentParser) -> None:
-    """Add the limits that can be set, with what they are if nobody sets them."""
-    usual = Limits()
-    limits = parser.add_argument_group("limits")
-    for option, name, kind, words in (
-        ("--max-file-size", "max_file_bytes", int, "bytes of a file that is read or edited"),
-        ("--min-free-space", "min_free_space", int, "bytes to be free where a patch or a backup is written"),
-        ("--binary-check-bytes", "binary_check_bytes", int, "bytes looked at to tell whether a file is binary"),
-        ("--non-text-threshold", "non_text_threshold", float, "part of them that may be no text in a text file"),
-    ):
-        value = getattr(usual, name)
-        limits.add_argument(
-            option, dest=name, metavar="N", type=kind, default=value, help=f"{words} (default: {value})"
-        )
+def _is_stateless(context: Context[Any, Any]) -> bool:
+    return (context.protocol_version or "") >= _STATELESS_SINCE
 
 
-def _limits(arguments: argparse.Namespace) -> Limits:
-    return Limits(
-        max_file_bytes=arguments.max_file_bytes,
-        min_free_space=arguments.min_free_space,
-        binary_check_bytes=arguments.binary_check_bytes,
-        non_text_threshold=arguments.non_text_threshold,
-    )
+def _has_roots(context: Context[Any, Any]) -> bool:
+    capabilities = context.client_capabilities
+    return capabilities is not None and capabilities.roots is not None
 
 
-def _version() -> str:
-    try:
-        return metadata.version("editledger")
-    except metadata.PackageNotFoundError:
-        return "unreleased"  # run from a source tree that is not installed
+def _tells_of_roots(context: Context[Any, Any]) -> bool:
+    """Return whether the client says when its roots change, so that they need not be asked for each time."""
+    capabilities = context.client_capabilities
+    roots = capabilities.roots if capabilities is not None else None
+    return roots is not None and bool(roots.list_changed) and not _is_stateless(context)
 
 
-def _client(context: Context[Any, Any]) -> dict[str, str]:
+def _named(context: Context[Any, Any]) -> dict[str, str]:
     """Return what the client calls itself, as it is recorded with each change."""
     params = context.request_context.session.client_params
     if params is None:
         return {}
     named = {"client": params.client_info.name, "client_version": params.client_info.version}
     return {key: value[:_MAX_NAME] for key, value in named.items() if value}
+
+
+_MAX_NAME: Final = 200
+"""Characters of a client's name and version that are recorded."""
+
+
+# ---- calls
+
+
+async def _watched(work: Callable[[], ResultT], context: Context[Any, Any]) -> ResultT:
+    """Do the work on a thread. If the call is cancelled, wait until the work has ended, which is told to."""
+    meta = context.request_context.meta
+    watch = Watch(_report(context) if meta and "progress_token" in meta else None)
+    try:
+        return await anyio.to_thread.run_sync(functools.partial(watch.run, work), abandon_on_cancel=True)
+    except anyio.get_cancelled_exc_class():
+        watch.cancel()
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(watch.ended.wait)
+        raise
+
+
+def _report(context: Context[Any, Any]) -> Callable[[float, float | None, str], None]:
+    """Return what tells the client of progress, from a call's thread."""
+
+    def report(done: float, total: float | None, words: str) -> None:
+        try:
+            anyio.from_thread.run(context.report_progress, done, total, words)
+        except anyio.get_cancelled_exc_class():
+            raise Cancelled from None
+
+    return report
+
+
+def _give_signature(run: Callable[..., object], method: Callable[..., object], hidden: Mapping[str, object]) -> None:
+    """Give `run` the signature of an unbound method, and parameters that no client can pass."""
+    shown = parameters_of(method)
+    added = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=hint) for name, hint in hidden.items()]
+    vars(run)["__signature__"] = inspect.Signature([*shown, *added])
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*shown, *added]}
 
 
 # ---- results
@@ -264,109 +412,3 @@ def _invalid_arguments(name: str, error: ValidationError) -> Failure:
         wrong.append(f"{where}: {what}")
     message = f"Invalid arguments for {name}: {'; '.join(wrong)}"
     return Failure(Kind.INVALID_REQUEST, message, arguments=wrong)
-
-
-def _resource(find: Callable[..., str | bytes]) -> Callable[..., str | bytes]:
-    """Return a method of `Resources` as the SDK registers it."""
-
-    @functools.wraps(find)
-    def read(**arguments: str) -> str | bytes:
-        try:
-            return find(**arguments)
-        except Failure as failure:
-            kind = ResourceNotFoundError if failure.kind is Kind.FILE_NOT_FOUND else ResourceError
-            raise kind(str(failure)) from failure
-
-    return read
-
-
-# ---- tools
-
-
-def _tool(
-    method: Callable[..., Answer[Any]], traits: Traits, ask: Callable[..., Coroutine[Any, Any, object]] | None
-) -> Tool:
-    """Return a method of `Tools` as the SDK registers it. `ask`: what asks the person first; None: nothing does."""
-
-    @functools.wraps(method)
-    def run(**arguments: Any) -> CallToolResult:  # noqa: ANN401 - checked against the signature before
-        approval = arguments.pop(_APPROVAL, None)
-        if ask is not None and not (isinstance(approval, AcceptedElicitation) and approval.data.approve):
-            return _refused(Failure(Kind.NOT_APPROVED, "The person did not approve this; nothing was changed"), traits)
-        try:
-            return _answered(method(**arguments))
-        except Failure as failure:
-            return _refused(failure, traits)
-
-    if ask is not None:
-        _add_parameter(run, method, Annotated[ElicitationResult[Approval], Resolve(ask)])
-
-    tool = Tool.from_function(
-        run,
-        title=traits.title,
-        description=inspect.getdoc(method),
-        annotations=ToolAnnotations(
-            title=traits.title,
-            read_only_hint=traits.read_only,
-            destructive_hint=traits.destructive,
-            idempotent_hint=traits.idempotent,
-            open_world_hint=False,
-        ),
-        structured_output=False,
-    )
-    arguments = tool.fn_metadata.arg_model
-    arguments.model_config["extra"] = "forbid"
-    arguments.model_rebuild(force=True)
-    tool.parameters = _described(_flat(arguments.model_json_schema()), method)
-    tool.fn_metadata.output_schema = _output_schema(method, traits)
-    return tool
-
-
-def _add_parameter(run: Callable[..., object], method: Callable[..., object], hint: object) -> None:
-    """Give `run` the signature of `method` and a parameter for the person's approval, which no client can pass."""
-    signature = inspect.signature(method)
-    approval = inspect.Parameter(_APPROVAL, inspect.Parameter.KEYWORD_ONLY, annotation=hint)
-    vars(run)["__signature__"] = signature.replace(parameters=[*signature.parameters.values(), approval])
-    run.__annotations__ = {**run.__annotations__, _APPROVAL: hint}
-
-
-def _described(schema: dict[str, Any], method: Callable[..., object]) -> dict[str, Any]:
-    """Return an input schema with the words that stand beside the types in a method's signature."""
-    for name, hint in get_type_hints(method, include_extras=True).items():
-        words = [part for part in get_args(hint)[1:] if isinstance(part, str)]
-        if name in schema["properties"] and words:
-            schema["properties"][name]["description"] = words[0]
-    return schema
-
-
-def _output_schema(method: Callable[..., object], traits: Traits) -> dict[str, Any]:
-    """Return the schema of a tool's structured content: what it answers with, or what its failures say."""
-    (structured,) = get_args(get_type_hints(method)["return"])
-    schema = _flat(TypeAdapter(structured).json_schema(mode="serialization"))
-    if traits.flat_errors:
-        schema["properties"] |= {"error": {"type": "string"}, "error_type": {"type": "string"}}
-    else:
-        schema["properties"]["error"] = _ERROR_SCHEMA
-    schema["required"] = [] if traits.bare_errors else ["success"]
-    return schema
-
-
-def _flat(schema: Mapping[str, Any], definitions: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return `schema` with every definition in its place, and without titles, which only repeat names."""
-    if definitions is None:
-        definitions = schema.get("$defs", {})
-    if {"type": "null"} in schema.get("anyOf", ()):
-        (part,) = (_flat(part, definitions) for part in schema["anyOf"] if part != {"type": "null"})
-        return {**part, "type": [part["type"], "null"]}
-    reference = schema.get("$ref")
-    if reference is not None:
-        # What a definition says of itself is for readers of the code; a model pays for each word.
-        definition = {**definitions[reference.removeprefix("#/$defs/")]}
-        definition.pop("description", None)
-        schema = {**definition, **schema}
-    flat = {key: value for key, value in schema.items() if key not in {"$defs", "$ref", "title"}}
-    if "properties" in flat:
-        flat["properties"] = {name: _flat(part, definitions) for name, part in flat["properties"].items()}
-    if "items" in flat:
-        flat["items"] = _flat(flat["items"], definitions)
-    return flat

@@ -1,11 +1,12 @@
 """A session: which version of each file its model knows, what it changed last, and who the model's client is."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from threading import Lock
 from typing import Final, TypeAlias
 
+from mcptools.pins import Pins
 from objstore import BlobId, EditView
 
 __all__ = ["FileKey", "Knowledge", "LastChange", "Session"]
@@ -45,6 +46,8 @@ class Session:
         self._known: dict[FileKey, BlobId | None] = {}  # None: the file was gone
         self._to_read: set[FileKey] = set()  # files that were undone
         self._last: LastChange | None = None  # None: nothing to undo
+        self._pins = Pins()
+        self._news: dict[str, None] = {}
         self._lock = Lock()
 
     def knows(self, file: FileKey, now: BlobId | None) -> Knowledge:
@@ -59,11 +62,39 @@ class Session:
         with self._lock:
             return file in self._to_read or (self._require_read and self._known.get(file) != now)
 
-    def saw(self, file: FileKey, version: BlobId | None) -> None:
-        """Note that the model has read the file, or made it what it is (None: deleted it)."""
+    def saw(self, file: FileKey, version: BlobId | None, content: bytes | None = None) -> None:
+        """Note that the model has read the file, or made it what it is (None: deleted it).
+
+        `content`: the version's bytes, where it may be in no store.
+        """
         with self._lock:
             self._known[file] = version
             self._to_read.discard(file)
+            if version is not None:
+                self._pins.note(file, version)
+                if content is not None:
+                    self._pins.keep(version, content)
+
+    def made(self, file: FileKey, before: BlobId, after: BlobId) -> None:
+        """Note a version that the model has made of another one, in parts of the file; both are in the store."""
+        with self._lock:
+            self._pins.note(file, after)
+            self._pins.drop(before)
+
+    def known(self, file: FileKey) -> BlobId | None:
+        """Return the version of the file that the model knows; None: it knows none, or knows that it was deleted."""
+        with self._lock:
+            return self._known.get(file)
+
+    def versions(self, file: FileKey) -> Sequence[BlobId]:
+        """Return the last versions of the file that the model has seen, the latest first."""
+        with self._lock:
+            return self._pins.versions(file)
+
+    def content(self, version: BlobId) -> bytes | None:
+        """Return the bytes of a version that the model has seen; None: look for them in the store."""
+        with self._lock:
+            return self._pins.content(version)
 
     def moved(self, source: FileKey, destination: FileKey) -> None:
         """Note that the model has moved the file; what was known of it is known of it there."""
@@ -77,6 +108,13 @@ class Session:
         if edits:
             with self._lock:
                 self._last = LastChange(root=root, edits=edits)
+                self._news[f"cas://conversation/{edits[0].edit.conversation}"] = None
+
+    def news(self) -> list[str]:
+        """Return the addresses of what reads otherwise since this was last asked; [] where nothing was recorded."""
+        with self._lock:
+            news, self._news = list(self._news), {}
+            return news
 
     def last_change(self) -> LastChange | None:
         """Return what can be undone; None: nothing."""
@@ -88,4 +126,7 @@ class Session:
         with self._lock:
             if self._last is change:
                 self._last = None
+            self._news[f"cas://conversation/{change.edits[0].edit.conversation}"] = None
+            for view in change.edits:
+                self._news |= dict.fromkeys((f"cas://edit/{view.seq}", f"cas://edit/{view.id.hex()}"))
             self._to_read.update(files)

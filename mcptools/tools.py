@@ -48,6 +48,7 @@ from mcptools.toolset import (
     ConversationArgument,
     Limits,
     PathArgument,
+    RebaseArgument,
     absolute,
     conversation_notes,
     edit_number,
@@ -156,6 +157,7 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
         diff: Annotated[str, "Unified diff of this one file, with context lines and exact counts"],
         *,
         dry_run: Annotated[bool, "Only say whether it would apply"] = False,
+        rebase: RebaseArgument = False,
         mcp_conversation_id: ConversationArgument = "",
     ) -> Answer[DiffEdited]:
         """Apply a unified diff to a file: every context and removed line must be in it exactly, or nothing changes."""
@@ -172,7 +174,7 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
                 case outcome:
                     assert_never(outcome)
 
-        edited = self._edited("edit_file_diff", path, mcp_conversation_id, change, dry_run=dry_run)
+        edited = self._edited("edit_file_diff", path, mcp_conversation_id, change, dry_run=dry_run, rebase=rebase)
         offsets = list(edited.made.moved)
         hunks = len(patch.hunks)
         said = f"{'Would apply' if dry_run else 'Applied'} {hunks} hunk{'s' if hunks > 1 else ''} to {edited.place}"
@@ -188,7 +190,8 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
                 lines_added=patch.added,
                 lines_removed=patch.removed,
                 changed_since_read=edited.changed_since_read,
-                file_hash=sha256(edited.made.content),
+                rebased=edited.rebased,
+                file_hash=sha256(edited.content),
                 mcp_conversation_id=edited.conversation or mcp_conversation_id,
             ),
             text=f"{said} (+{patch.added} -{patch.removed} lines)",
@@ -199,6 +202,8 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
         self,
         path: Annotated[str, "Absolute path to the file"],
         edits: Annotated[list[EditOp], "Array of edit operations to apply sequentially"],
+        *,
+        rebase: RebaseArgument = False,
         mcp_conversation_id: ConversationArgument = "",
     ) -> Answer[MultiEdited]:
         """Apply multiple string replacement edits to a file with cumulative diff.
@@ -224,10 +229,10 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
                 case outcome:
                     assert_never(outcome)
 
-        edited = self._edited("multi_edit_text_file", path, mcp_conversation_id, change)
+        edited = self._edited("multi_edit_text_file", path, mcp_conversation_id, change, rebase=rebase)
         diff = unified_diff(
             edited.before.bytes,
-            edited.made.content,
+            edited.content,
             path_before=edited.before.path,
             path_after=edited.before.path,
             hunks=edited.hunks,
@@ -240,6 +245,7 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
                 line_ranges=[LineRangeOfEdit(edit_index=i, start=r.start, end=r.end) for i, r in ranges],
                 edit=edited.number,
                 changed_since_read=edited.changed_since_read,
+                rebased=edited.rebased,
                 mcp_conversation_id=edited.conversation,
             ),
             text=diff or f"Nothing to change in {edited.place}",
@@ -251,11 +257,13 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
         path: PathArgument,
         file_hash: Annotated[str, "The file_hash that read_text_file returned"],
         operations: Annotated[list[AnchorOp], "All anchors mean the file as you read it"],
+        *,
+        rebase: RebaseArgument = False,
         mcp_conversation_id: ConversationArgument = "",
     ) -> Answer[AnchorEdited]:
         """Edit lines by the tags that read_text_file shows. All operations apply, or none.
 
-        Refused, with fresh tags, if the file has changed since you read it.
+        Refused, with fresh tags, if the file has changed since you read it, unless with rebase.
         """
         if not operations:
             raise Failure(Kind.INVALID_REQUEST, "Operations array cannot be empty")
@@ -281,8 +289,8 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
                 case outcome:
                     assert_never(outcome)
 
-        edited = self._edited("edit_text_file", path, mcp_conversation_id, change, pinned=True)
-        now = edited.made.content
+        edited = self._edited("edit_text_file", path, mcp_conversation_id, change, file_hash=file_hash, rebase=rebase)
+        now = edited.content
         changed = [line for hunk in edited.hunks for line in range(hunk.new_start, hunk.new_end + 2)]
         fresh = hashlines_around(split_lines(now), changed[:_MAX_SHOWN], before=1, after=1)
         added = sum(hunk.new_count for hunk in edited.hunks)
@@ -297,6 +305,7 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
                 lines_added=added,
                 lines_removed=removed,
                 content=fresh,
+                rebased=edited.rebased,
                 file_hash=sha256(now),
                 mcp_conversation_id=edited.conversation,
             ),

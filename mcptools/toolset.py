@@ -8,7 +8,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Annotated, Final, Generic, Protocol, TypeAlias, TypeVar
 
@@ -17,17 +17,22 @@ from mcptools.directories import Directories
 from mcptools.display import shown
 from mcptools.exact import Span
 from mcptools.failures import Failure, Kind, failure_of
-from mcptools.session import Knowledge, Session
+from mcptools.session import FileKey, Knowledge, Session
+from mcptools.watching import checkpoint, progress
 from objstore import (
+    BlobId,
+    BlobMissing,
     Call,
     CallInfo,
     CallOutcome,
     CasError,
+    Clash,
     Content,
     Files,
     FileTooLarge,
     Hunk,
     Operation,
+    Rebased,
     Workspace,
     blob_id,
     hunks_from_spans,
@@ -40,6 +45,7 @@ __all__ = [
     "Limits",
     "Made",
     "PathArgument",
+    "RebaseArgument",
     "Toolset",
     "absolute",
     "conversation_notes",
@@ -50,8 +56,13 @@ __all__ = [
 
 _CONVERSATION: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 _CHANGED: Final = "The file had changed since you last read or wrote it; the change was made in its present version."
+_REBASED: Final = (
+    "The file had changed since you read it; your change was carried over to its present version. Read it again to see "
+    "what else is new."
+)
 
 PathArgument: TypeAlias = Annotated[str, "Absolute path, or relative to the only allowed directory"]
+RebaseArgument: TypeAlias = Annotated[bool, "If the file has changed since you read it, carry the change over to it"]
 ConversationArgument: TypeAlias = Annotated[
     str, "The id that your first change of this turn returned; leave it out on that first change"
 ]
@@ -96,7 +107,7 @@ class Toolset:
     def _read(self, path: str) -> tuple[Files, Content]:
         """Return a file as it stands, for the model to see."""
         files, found = self._look(path)
-        self._session.saw((files.root, found.path), found.blob)
+        self._session.saw((files.root, found.path), found.blob, found.bytes)
         return files, found
 
     def _look(self, path: str) -> tuple[Files, Content]:
@@ -117,15 +128,22 @@ class Toolset:
                 f"Not a conversation id: {shown(conversation)!r}",
                 hint="Leave it out to begin a conversation, then pass the id that is returned.",
             )
-        info = CallInfo(tool=tool, conversation=conversation, notes=dict(self._session.client))
         with telling(path, *more_paths):
             workspace = self._directories.workspace_of(path)
+            info = CallInfo(
+                tool=tool,
+                conversation=conversation,
+                notes=dict(self._session.client),
+                within=self._directories.reach_of(path),
+            )
+            progress(0, None, "Waiting for its turn to write")
             with workspace.call(info) as call:
                 self._refuse_unread(workspace, call, path)
                 yield workspace, call
 
     def _commit(self, workspace: Workspace, call: Call) -> CallOutcome:
         """Record the call and carry it out; it is what `Undo` takes back next. Raises what Call.commit raises."""
+        checkpoint()
         outcome = call.commit()
         self._session.changed(workspace.root, outcome.edits)
         return outcome
@@ -138,11 +156,14 @@ class Toolset:
         change: Callable[[bytes], MadeT],
         *,
         dry_run: bool = False,
-        pinned: bool = False,
+        file_hash: str | None = None,
+        rebase: bool = False,
     ) -> "EditedFile[MadeT]":
         """Put a text file through `change`, which says what it makes of the bytes and where.
 
-        `pinned`: `change` itself refuses bytes other than those that the model has seen.
+        `file_hash`: names the version that the model has seen, and `change` itself refuses any other. `rebase`: where
+        the file has changed since, `change` gets the version that the model has seen, and what it makes of it is
+        carried over to the file as it is.
         """
         outcome = None
         with self._changing(tool, path, conversation) as (workspace, call):
@@ -153,22 +174,62 @@ class Toolset:
             if is_binary(before.bytes, checked=limits.binary_check_bytes, share=limits.non_text_threshold):
                 raise Failure(Kind.BINARY_FILE, f"Cannot edit binary file: {shown(path)}", path=path)
             key = (workspace.root, before.path)
-            changed = not pinned and self._session.knows(key, before.blob) is Knowledge.STALE
-            made = change(before.bytes)
-            hunks = hunks_from_spans(before.bytes, made.content, made.spans)
+            base = self._base(workspace, key, before, file_hash) if rebase else before
+            made = change(base.bytes)
+            hunks: Sequence[Hunk] = hunks_from_spans(base.bytes, made.content, made.spans)
+            changed = self._session.knows(key, before.blob) is Knowledge.STALE
+            changed = base is not before or (changed and file_hash is None)
+            content = made.content
+            if base is not before:
+                match call.rebased(path, base.bytes, made.content, hunks):
+                    case Rebased() as carried:
+                        content, hunks = carried.content, carried.hunks
+                    case Clash() as clash:
+                        raise refusals.clash(clash, path, sha256(before.bytes), before.bytes)
             if not dry_run:
-                call.write(path, made.content, hunks=hunks, operation=Operation.EDIT)
+                call.write(path, content, hunks=hunks, operation=Operation.EDIT)
                 outcome = self._commit(workspace, call)
+                after = blob_id(content)
                 if not changed:
-                    self._session.saw(key, blob_id(made.content))
+                    self._session.saw(key, after)
+                self._session.made(key, before.blob, after)
         return EditedFile(
             place=absolute(workspace, before.path),
             before=before,
             made=made,
+            content=content,
             hunks=hunks,
             outcome=outcome,
             changed_since_read=changed,
+            rebased=base is not before,
         )
+
+    def _base(self, workspace: Workspace, key: FileKey, now: Content, file_hash: str | None) -> Content:
+        """Return the version of a file that the model made its change to; `now` where it knows no other.
+
+        Raises Failure where its bytes are nowhere any more.
+        """
+        if file_hash is None:
+            known = self._session.known(key)
+            if known is None or known == now.blob:
+                return now
+            found = self._bytes_of(workspace, known)
+            if found is None:
+                raise refusals.forgotten(absolute(workspace, now.path), sha256(now.bytes))
+            return replace(now, bytes=found, blob=known)
+        if sha256(now.bytes) == file_hash.lower():
+            return now
+        for version in self._session.versions(key):
+            found = self._bytes_of(workspace, version)
+            if found is not None and sha256(found) == file_hash.lower():
+                return replace(now, bytes=found, blob=version)
+        return now
+
+    def _bytes_of(self, workspace: Workspace, version: BlobId) -> bytes | None:
+        try:
+            return self._session.content(version) or workspace.blob(version)
+        except BlobMissing:
+            return None
 
     def _refuse_unread(self, workspace: Workspace, call: Call, path: str) -> None:
         """Refuse a file that the model has to read before it changes it."""
@@ -188,10 +249,12 @@ class EditedFile(Generic[MadeT]):
 
     place: str
     before: Content
-    made: MadeT
-    hunks: Sequence[Hunk]
+    made: MadeT  # of the version that the model has seen, where the change was carried over
+    content: bytes  # of the file now (of a dry run: as it would be)
+    hunks: Sequence[Hunk]  # from `before` to `content`
     outcome: CallOutcome | None  # None: a dry run
     changed_since_read: bool
+    rebased: bool  # whether the change was carried over
 
     @property
     def number(self) -> int:
@@ -206,7 +269,7 @@ class EditedFile(Generic[MadeT]):
     @property
     def notes(self) -> tuple[str, ...]:
         """Return what has to be said besides."""
-        changed = (_CHANGED,) if self.changed_since_read else ()
+        changed = (_REBASED if self.rebased else _CHANGED,) if self.changed_since_read else ()
         return (*changed, *(() if self.outcome is None else conversation_notes(self.outcome)))
 
 

@@ -16,6 +16,7 @@ from mcptools.display import one_line, shown
 from mcptools.failures import Failure, Kind
 from mcptools.session import LastChange
 from mcptools.toolset import Toolset, absolute, telling
+from mcptools.watching import checkpoint, progress
 from objstore import (
     Action,
     Conflicted,
@@ -46,9 +47,13 @@ class Undoing(Toolset):
             if change is None:
                 raise Failure(Kind.NOTHING_TO_UNDO, _NOTHING)
             paths = tuple(_paths(change))
+            progress(0, None, "Looking at the files that the change was about")
             with telling(*paths):
-                workspace = self._directories.workspace_of(change.root)
+                workspace = self._directories.home(change.root)
                 targets = _targets(change)
+                for path in paths:
+                    if not self._directories.allows(workspace, path):  # the client's roots may have narrowed since
+                        raise _refused(Kind.PERMISSION_DENIED, "permission denied", path)
                 for target in targets.values():
                     self._refuse_unless_as_left(workspace, target)
                 self._reject(workspace, change, targets)
@@ -89,6 +94,7 @@ class Undoing(Toolset):
             if target is None or not target.is_before(effect.path_after, effect.after, effect.mode_after):
                 path = effect.path_before or effect.path_after or ""
                 raise _refused(Kind.REVIEW_CONFLICT, "a reviewer has decided on earlier edits since", path)
+        checkpoint()
         _decided(workspace.decide(Action.REJECT, units, who=who, reason=_NOTE))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from mcptools.watching import progress
 from objstore import CasError, Files
 
 __all__ = ["VERSION_CONTROL", "Walk", "Walked"]
@@ -55,6 +56,7 @@ class Walk:
             if self.out_of_time():
                 return
             self.walked += 1
+            progress(self.walked, None, f"{self.walked} names looked at")
             yield found
             if found.kind == "directory" and found.below.rpartition("/")[2] not in VERSION_CONTROL:
                 try:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
         check_store as check_store,
         repair_store as repair_store,
     )
+    from objstore.collection import Collected as Collected, CollectionPlan as CollectionPlan
+    from objstore.configuration import Configuration as Configuration, Given as Given
     from objstore.diff import (
         diff_lines as diff_lines,
     )
@@ -22,11 +24,13 @@ if TYPE_CHECKING:
         AmbiguousName as AmbiguousName,
         BlobDamaged as BlobDamaged,
         BlobMissing as BlobMissing,
+        BundleRefused as BundleRefused,
         CallAborted as CallAborted,
         CasError as CasError,
         ConversationReserved as ConversationReserved,
         DiskFailed as DiskFailed,
         DiskFull as DiskFull,
+        EditExpired as EditExpired,
         FileChanged as FileChanged,
         FileExists as FileExists,
         FileMissing as FileMissing,
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
         FormatTooNew as FormatTooNew,
         HistoryBroken as HistoryBroken,
         NoSuchName as NoSuchName,
+        NoSuchSetting as NoSuchSetting,
         NotAmendable as NotAmendable,
         NotAWorkspace as NotAWorkspace,
         PathError as PathError,
@@ -45,11 +50,16 @@ if TYPE_CHECKING:
         PathReserved as PathReserved,
         PermissionRefused as PermissionRefused,
         RecordInvalid as RecordInvalid,
+        SeriesBroken as SeriesBroken,
+        SettingInvalid as SettingInvalid,
+        SettingsUnreadable as SettingsUnreadable,
+        SnapshotIncomplete as SnapshotIncomplete,
         StoreDamaged as StoreDamaged,
         StoreError as StoreError,
         StoreLocked as StoreLocked,
         StoreRefuses as StoreRefuses,
         StoreUnknown as StoreUnknown,
+        TreeInvalid as TreeInvalid,
         Unacknowledged as Unacknowledged,
     )
     from objstore.files import Files as Files
@@ -65,11 +75,13 @@ if TYPE_CHECKING:
         blob_id as blob_id,
     )
     from objstore.inspection import (
+        Activity as Activity,
         BlamedLines as BlamedLines,
         RecordView as RecordView,
         SegmentView as SegmentView,
         StoreStats as StoreStats,
     )
+    from objstore.limits import RetentionLimits as RetentionLimits
     from objstore.lines import (
         is_closed as is_closed,
         split_lines as split_lines,
@@ -83,22 +95,44 @@ if TYPE_CHECKING:
         DecisionOutcome as DecisionOutcome,
         ExternalChanges as ExternalChanges,
         FileEffect as FileEffect,
+        MarkersWritten as MarkersWritten,
         NothingToDo as NothingToDo,
         Notice as Notice,
     )
+    from objstore.pins import PinView as PinView
+    from objstore.rebase import Clash as Clash, Rebased as Rebased
+    from objstore.recording import Recorded as Recorded
     from objstore.records import (
         Decision as Decision,
         Edit as Edit,
+        Expiry as Expiry,
+        Marks as Marks,
+        Pin as Pin,
         Record as Record,
+        Snapshot as Snapshot,
         Void as Void,
     )
     from objstore.remains import FoundRecord as FoundRecord
     from objstore.reports import (
         ExternalChange as ExternalChange,
         PendingGroup as PendingGroup,
+        Reclaimable as Reclaimable,
+        StandingMarkers as StandingMarkers,
         StatusReport as StatusReport,
     )
+    from objstore.retention import ExpiryPlan as ExpiryPlan, Letting as Letting
     from objstore.salvage import Salvage as Salvage, salvage_store as salvage_store
+    from objstore.series import SeriesStep as SeriesStep, StepState as StepState
+    from objstore.settings import Kind as Kind, Setting as Setting, value_of as value_of
+    from objstore.snapshots import (
+        PathState as PathState,
+        Restored as Restored,
+        SnapshotChange as SnapshotChange,
+        SnapshotTaken as SnapshotTaken,
+        SnapshotView as SnapshotView,
+    )
+    from objstore.survey import Limits as Limits, Passed as Passed
+    from objstore.suggestions import NameFound as NameFound, NameKind as NameKind
     from objstore.terms import (
         Action as Action,
         DocumentId as DocumentId,
@@ -110,6 +144,7 @@ if TYPE_CHECKING:
         Status as Status,
         Unit as Unit,
     )
+    from objstore.transfer import Imported as Imported, import_bundle as import_bundle
     from objstore.unified import (
         is_binary as is_binary,
         quoted_name as quoted_name,
@@ -121,6 +156,7 @@ if TYPE_CHECKING:
         DirectoryEntry as DirectoryEntry,
         EditFilter as EditFilter,
         EditView as EditView,
+        Expiration as Expiration,
         FileFacts as FileFacts,
         State as State,
     )
@@ -130,16 +166,20 @@ if TYPE_CHECKING:
 
 _HOMES: Final = {
     "check": ("CheckReport", "Fault", "check_store", "repair_store"),
+    "collection": ("Collected", "CollectionPlan"),
+    "configuration": ("Configuration", "Given"),
     "diff": ("diff_lines",),
     "errors": (
         "AmbiguousName",
         "BlobDamaged",
         "BlobMissing",
+        "BundleRefused",
         "CallAborted",
         "CasError",
         "ConversationReserved",
         "DiskFailed",
         "DiskFull",
+        "EditExpired",
         "FileChanged",
         "FileExists",
         "FileMissing",
@@ -147,6 +187,7 @@ _HOMES: Final = {
         "FormatTooNew",
         "HistoryBroken",
         "NoSuchName",
+        "NoSuchSetting",
         "NotAWorkspace",
         "NotAmendable",
         "PathError",
@@ -158,12 +199,17 @@ _HOMES: Final = {
         "PathReserved",
         "PermissionRefused",
         "RecordInvalid",
+        "SeriesBroken",
+        "SettingInvalid",
+        "SettingsUnreadable",
+        "SnapshotIncomplete",
         "StoreDamaged",
         "StoreError",
         "StoreLocked",
         "StoreRefuses",
         "Unacknowledged",
         "StoreUnknown",
+        "TreeInvalid",
     ),
     "files": ("Files",),
     "hunks": (
@@ -177,19 +223,30 @@ _HOMES: Final = {
         "RecordId",
         "blob_id",
     ),
-    "inspection": ("BlamedLines", "RecordView", "SegmentView", "StoreStats"),
+    "inspection": ("Activity", "BlamedLines", "RecordView", "SegmentView", "StoreStats"),
+    "limits": ("RetentionLimits",),
     "lines": (
         "is_closed",
         "split_lines",
     ),
+    "rebase": ("Clash", "Rebased"),
+    "pins": ("PinView",),
     "records": (
         "Decision",
         "Edit",
+        "Expiry",
+        "Marks",
+        "Pin",
         "Record",
+        "Snapshot",
         "Void",
     ),
     "remains": ("FoundRecord",),
+    "retention": ("ExpiryPlan", "Letting"),
     "salvage": ("Salvage", "salvage_store"),
+    "series": ("SeriesStep", "StepState"),
+    "settings": ("Kind", "Setting", "value_of"),
+    "suggestions": ("NameFound", "NameKind"),
     "terms": (
         "Action",
         "DocumentId",
@@ -201,6 +258,7 @@ _HOMES: Final = {
         "Status",
         "Unit",
     ),
+    "transfer": ("Imported", "import_bundle"),
     "unified": (
         "is_binary",
         "quoted_name",
@@ -215,12 +273,15 @@ _HOMES: Final = {
         "DecisionOutcome",
         "ExternalChanges",
         "FileEffect",
+        "MarkersWritten",
         "NothingToDo",
         "Notice",
     ),
     "reports": (
         "ExternalChange",
         "PendingGroup",
+        "Reclaimable",
+        "StandingMarkers",
         "StatusReport",
     ),
     "views": (
@@ -229,10 +290,14 @@ _HOMES: Final = {
         "DirectoryEntry",
         "EditFilter",
         "EditView",
+        "Expiration",
         "FileFacts",
         "State",
     ),
     "capture": ("Call",),
+    "recording": ("Recorded",),
+    "snapshots": ("PathState", "Restored", "SnapshotChange", "SnapshotTaken", "SnapshotView"),
+    "survey": ("Limits", "Passed"),
     "workspace": ("Workspace",),
 }
 _HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}

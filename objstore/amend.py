@@ -14,8 +14,9 @@ __all__ = ["amend", "amendable_path"]
 
 
 def amendable_path(journal: Journal, seq: int) -> str:
-    """Return where the file that the edit changed stands now. Raises NoSuchName, NotAmendable."""
+    """Return where the file that the edit changed stands now. Raises NoSuchName, EditExpired, NotAmendable."""
     view = edit(journal, seq)
+    view.refuse_if_expired()
     if view.edit.origin is Origin.EXTERNAL:
         raise NotAmendable(seq, "it was made outside; change the file yourself")
     if view.status is Status.REJECTED:

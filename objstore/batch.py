@@ -1,14 +1,22 @@
-"""A batch: blobs and records on their way into the log, together or not at all."""
+"""A batch: blobs and records on their way into the log, together or not at all.
+
+The chunks of large blobs go before them, in groups of their own: all of them would be too much for the memory. Until
+the list that names them is there, nothing does; if it never comes, they are garbage, or save the next try their work.
+"""
 
 import time
+from collections.abc import Iterator
 
 from objstore.codec import MAX_DEPTH, Base, BlobHeader, encode_blob
+from objstore.errors import BlobMissing
 from objstore.frames import FrameKind
 from objstore.ids import BlobId, RecordId, blob_id, record_id
 from objstore.index import Chained
 from objstore.lines import Affixes
 from objstore.records import Record, encode_record
 from objstore.segments import Group
+from objstore.sources import Source
+from objstore.standins import MAX_BLOB, is_stand_in, stand_in, stood_for
 from objstore.store import Store
 
 __all__ = ["Batch", "now"]
@@ -28,11 +36,12 @@ class Batch:
         self._blobs: dict[BlobId, Base] = {}
         self._headers: list[BlobHeader] = []
         self._records: list[Chained] = []
+        self._large: dict[BlobId, tuple[Source, BlobId | None]] = {}  # to be taken in, each with what it may resemble
         self._previous = store.last_record
 
     def __bool__(self) -> bool:
         """Return whether there is anything to append."""
-        return bool(self._payloads)
+        return bool(self._payloads or self._large)
 
     def blob(
         self,
@@ -42,7 +51,7 @@ class Batch:
         name: BlobId | None = None,
         affixes: Affixes | None = None,
     ) -> BlobId:
-        """Add a blob, unless the store has it, and return its id.
+        """Add a blob of at most MAX_BLOB bytes, unless the store has it, and return its id.
 
         `base`: a blob that it may resemble. `name`: its id, and `affixes`: what it shares with the base, where the
         caller has worked them out from these very bytes.
@@ -54,6 +63,30 @@ class Batch:
         self._payloads.append((FrameKind.BLOB, payload))
         self._headers.append(header)
         self._blobs[name] = Base(id=name, content=content, depth=header.depth)
+        return name
+
+    def state(
+        self,
+        text: bytes,
+        base: BlobId | None = None,
+        *,
+        name: BlobId | None = None,
+        affixes: Affixes | None = None,
+        source: Source | None = None,
+    ) -> BlobId:
+        """Add the blob of the state that has this text, as `blob` does, and return its id.
+
+        `source`: of a stand-in, where the bytes are to be read when the batch is committed. Raises BlobMissing for a
+        stand-in that has none and names nothing that is stored.
+        """
+        if not is_stand_in(text):
+            return self.blob(text, base, name=name, affixes=affixes)
+        name = stood_for(text)
+        if name in self._blobs or name in self._large or self._store.has(name):
+            return name
+        if source is None:
+            raise BlobMissing(name)
+        self._large[name] = source, base
         return name
 
     def record(self, record: Record) -> RecordId:
@@ -70,12 +103,40 @@ class Batch:
         base = self._blobs.get(name)
         return self._store.blob(name) if base is None else base.content
 
+    def text(self, name: BlobId) -> bytes:
+        """Return the text of a state, of this batch or of the store. Raises what Store.text raises."""
+        if name in self._large:
+            return stand_in(name)
+        base = self._blobs.get(name)
+        return self._store.text(name) if base is None else base.content
+
+    def pieces(self, name: BlobId) -> Iterator[bytes]:
+        """Yield the bytes of a blob, of this batch or of the store. Raises what they raise."""
+        if name in self._large:
+            yield from self._large[name][0].pieces()
+        elif name in self._blobs:
+            yield self._blobs[name].content
+        else:
+            yield from self._store.pieces(name)
+
     def commit(self) -> Group:
-        """Append everything durably and return it as a group. Raises what Log.append raises."""
+        """Append everything durably and return it as a group.
+
+        Raises what Log.append raises, and FileChanged if a large file is no longer what it was.
+        """
+        for name, (source, base) in self._large.items():
+            self._take_in(name, source, base)
         group = self._store.append(self._payloads, self._headers, self._records)
-        for name, base in self._blobs.items():
-            self._store.remember(name, base.content)
+        for name, known in self._blobs.items():
+            self._store.remember(name, known.content)
         return group
+
+    def _take_in(self, name: BlobId, source: Source, base: BlobId | None) -> None:
+        from objstore.largeblobs import take_in
+
+        headers, payloads = take_in(self._store, name, source, base)
+        self._headers[:0] = headers
+        self._payloads[:0] = [(FrameKind.BLOB, payload) for payload in payloads]
 
     def _base(self, name: BlobId | None) -> Base | None:
         if name is None:
@@ -83,6 +144,6 @@ class Batch:
         if name in self._blobs:
             return self._blobs[name]
         found = self._store.blob_place(name)
-        if found is None or found.depth >= MAX_DEPTH:
+        if found is None or found.depth >= MAX_DEPTH or found.size > MAX_BLOB:
             return None
         return Base(id=name, content=self._store.blob(name), depth=found.depth)

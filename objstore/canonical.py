@@ -14,6 +14,7 @@ from objstore.errors import RecordInvalid
 __all__ = ["Value", "decode", "encode", "unpack"]
 
 _PLAIN: Final = frozenset({bool, int, str, bytes})
+_STRINGS: Final = frozenset({str})
 
 Value: TypeAlias = "bool | int | str | bytes | list[Value] | dict[str, Value]"
 
@@ -64,7 +65,7 @@ def _ordered(value: Value) -> Value:
         # Most lists are of numbers, and need no look at each.
         return value if _PLAIN.issuperset(map(type, value)) else [_ordered(item) for item in value]
     if isinstance(value, dict):
-        if not all(isinstance(key, str) for key in value):
+        if not _STRINGS.issuperset(map(type, value)):
             raise TypeError("a map key must be a string")
         return {key: item if type(item := value[key]) in _PLAIN else _ordered(item) for key in sorted(value)}
     raise TypeError(f"a record can't hold {type(value).__name__}")

@@ -7,14 +7,14 @@ no byte is ever attributed to the wrong hand.
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from objstore.batch import Batch, now
 from objstore.descent import passages_since
 from objstore.diff import diff_lines
 from objstore.disk import new_file_mode
-from objstore.errors import FileExists, FileMissing
+from objstore.errors import FileExists, FileMissing, FileTooLarge
 from objstore.external import EXTERNAL_CONVERSATION
 from objstore.hunks import Hunk, hunks_fit
 from objstore.ids import BlobId, blob_id
@@ -23,9 +23,11 @@ from objstore.journal import Journal
 from objstore.lines import Affixes, common_affixes, is_closed
 from objstore.ondisk import state_at
 from objstore.outcomes import CallInfo, CallOutcome
-from objstore.paths import Found, Spot
+from objstore.paths import Found, Spot, Tree
 from objstore.rebase import Clash, Rebased, rebased
-from objstore.records import Edit
+from objstore.records import Edit, Marks
+from objstore.sources import FileSource, MemorySource, Source
+from objstore.standins import MAX_BLOB, is_stand_in, stand_in
 from objstore.terms import DocumentId, FileState, Operation, Origin, Seq, Status
 from objstore.transition import Step
 from objstore.unified import is_binary
@@ -49,10 +51,11 @@ def new_conversation() -> str:
 
 @dataclass(slots=True, kw_only=True)
 class Version:
-    """A file's bytes and permission bits, with the blob's name."""
+    """A file's text and permission bits, with the blob's name."""
 
-    content: bytes
+    content: bytes  # of a large file, its stand-in
     state: FileState
+    source: Source | None = None  # of a stand-in: where the bytes are, if the store may not have them
 
 
 @dataclass(slots=True, kw_only=True)
@@ -68,6 +71,7 @@ class Change:
     hunks: Sequence[Hunk] | None  # None: to be found by diff
     origin: Origin
     amends: Seq | None = None  # the edit that this one amends; None: it amends none
+    marks: Marks | None = None  # None: it writes no conflict markers
     folders: int = 0  # how many of the path's folders are to be made
 
 
@@ -108,12 +112,14 @@ class Recorder:
         before, after = change.before, change.after
         affixes = None
         if before is not None:
-            self._batch.blob(before.content, name=before.state.blob)
+            self._batch.state(before.content, name=before.state.blob, source=before.source)
         if after is not None:
             base = None
             if before is not None and before.state.blob != after.state.blob:
                 base, affixes = before.state.blob, common_affixes(before.content, after.content)
-            self._batch.blob(after.content, base, name=after.state.blob, affixes=affixes)
+            # What a stand-in shares with another text says nothing of the bytes.
+            shared = None if before is not None and is_stand_in(before.content) else affixes
+            self._batch.state(after.content, base, name=after.state.blob, affixes=shared, source=after.source)
         hunks, newline = _hunks(before, after, change.hunks, affixes)
         edit = Edit(
             seq=self._seq,
@@ -136,6 +142,7 @@ class Recorder:
             # What a person did needs no review.
             status=Status.PENDING if change.origin is Origin.AGENT else Status.ACCEPTED,
             amends=change.amends,
+            marks=change.marks,
             tool=tool,
             notes=notes,
         )
@@ -162,8 +169,19 @@ class Recorder:
                 tool="",
                 notes={},
             )
-            for ordinal, change in enumerate(changes)
+            for ordinal, change in enumerate(map(self._bound_to_markers, changes))
         ]
+
+    def _bound_to_markers(self, change: Change) -> Change:
+        """Return a change found on disk as an amendment, where all of it lies between conflict markers."""
+        if change.document is None or change.before is None or change.after is None:
+            return change
+        if not self._store.index.markers(change.document):
+            return change
+        from objstore.marking import resolved
+
+        hunks, _ = _hunks(change.before, change.after, None, None)
+        return replace(change, amends=resolved(self._store, change.document, change.before.content, hunks))
 
 
 class Call:
@@ -175,8 +193,10 @@ class Call:
         self._committed = False
         self._batch = batch
         self._info = info
+        self._tree = journal.tree.confined(info.within)
         self._files: dict[bytes, _File] = {}
         self._changes: list[Change] = []
+        self._by_path: dict[bytes, list[Change]] = {}  # of each path, the changes that it takes part in
         self._external: list[Change] = []
         self._lineages: dict[int, Change] = {}  # by id() of a change: the change that began its document
         self._names: dict[str, bytes] = {}  # canonical paths of the spellings that were used
@@ -184,13 +204,19 @@ class Call:
     # ---- looking
 
     def read(self, path: str) -> Content:
-        """Return the file as the call has made it so far. Raises FileMissing and what paths raise."""
+        """Return the file as the call has made it so far. Raises FileMissing, FileTooLarge and what paths raise."""
         spot, file = self._file(path)
         if file.now is None:
             raise FileMissing(path)
-        return Content(
-            path=os.fsdecode(spot), bytes=file.now.content, blob=file.now.state.blob, mode=file.now.state.mode
-        )
+        content = file.now.content
+        if is_stand_in(content):
+            content = self._bytes(path, file.now)
+        return Content(path=os.fsdecode(spot), bytes=content, blob=file.now.state.blob, mode=file.now.state.mode)
+
+    def state(self, path: str) -> FileState | None:
+        """Return what stands there as the call has made it so far (None: nothing). Raises what paths raise."""
+        now = self._file(path)[1].now
+        return None if now is None else now.state
 
     def exists(self, path: str) -> bool:
         """Return whether a file stands there. Raises what paths raise."""
@@ -222,12 +248,30 @@ class Call:
         before = file.now
         if mode is None:
             mode = new_file_mode() if before is None else before.state.mode
-        state = FileState(blob=blob_id(content), mode=mode)
+        blob = blob_id(content)
+        state = FileState(blob=blob, mode=mode)
         if before is not None and before.state == state:
             return
         after = Version(content=content, state=state)
+        if len(content) > MAX_BLOB or is_stand_in(content):
+            after = Version(content=stand_in(blob), state=state, source=MemorySource(spot, content))
+        if before is not None and (is_stand_in(before.content) or is_stand_in(after.content)):
+            hunks = None  # a large state is replaced as a whole
         if hunks is not None and before is not None and not hunks_fit(before.content, content, hunks):
             raise ValueError(f"the hunks do not lead from what {path!r} holds to what it shall hold")
+        self._write(spot, file, after, hunks, operation)
+
+    def restore(self, path: str, state: FileState) -> None:
+        """Give the file a state whose blob is stored, of whatever size, or create it. Raises BlobMissing."""
+        spot, file = self._file(path)
+        if file.now is None or file.now.state != state:
+            after = Version(content=self._batch.text(state.blob), state=state)
+            self._write(spot, file, after, None, Operation.REPLACE)
+
+    def _write(
+        self, spot: bytes, file: _File, after: Version, hunks: Sequence[Hunk] | None, operation: Operation
+    ) -> None:
+        before, state = file.now, after.state
         earlier = self._last_write(spot)
         if earlier is not None:
             # The call has written this file before: together that is one edit, or none.
@@ -348,17 +392,22 @@ class Call:
         elif file.document is None:
             file.lineage = change
         self._changes.append(change)
+        for path in (change.path, change.source):
+            if path is not None:
+                self._by_path.setdefault(path, []).append(change)
 
     def _last_write(self, path: bytes) -> Change | None:
         """Return the change of this call that last gave the file its bytes, if nothing happened to it since."""
-        for change in reversed(self._changes):
-            if path in {change.path, change.source}:
-                return change if change.path == path and change.operation in _CONTENT_OPERATIONS else None
-        return None
+        changes = self._by_path.get(path)
+        if not changes:
+            return None
+        change = changes[-1]
+        return change if change.path == path and change.operation in _CONTENT_OPERATIONS else None
 
     def _drop(self, file: _File, change: Change) -> None:
         """Forget the last change of a file."""
         self._changes = [other for other in self._changes if other is not change]
+        self._by_path[change.path].pop()
         self._lineages.pop(id(change), None)
         if file.lineage is change:
             file.lineage = None
@@ -366,7 +415,7 @@ class Call:
     def _file(self, path: str) -> tuple[bytes, _File]:
         name = self._names.get(path)
         if name is None:
-            with self._journal.tree.locate(path, changing=True) as spot:
+            with self._tree.locate(path, changing=True) as spot:
                 name = self._names[path] = os.fsencode(spot.path)
                 if name not in self._files:
                     self._files[name] = self._look(name, spot)
@@ -374,7 +423,7 @@ class Call:
 
     def _look(self, path: bytes, spot: Spot) -> _File:
         found = state_at(spot)
-        version = version_of(found)
+        version = version_of(found, self._journal.tree, path)
         file = _File(
             found=None if found is None else found[1],
             state_found=None if found is None else found[0],
@@ -385,7 +434,7 @@ class Call:
         tip = self._journal.store.tip_at(path)
         if tip is not None:
             file.document = tip.document
-            change = external_change(tip, version, self._journal.store.blob)
+            change = external_change(tip, version, self._journal.store.text)
             if change is not None:
                 self._external.append(change)
         return file
@@ -401,6 +450,14 @@ class Call:
             for path, file in self._files.items()
         ]
 
+    def _bytes(self, path: str, version: Version) -> bytes:
+        """Return what a stand-in stands for."""
+        blob, source = version.state.blob, version.source
+        size = self._journal.store.size(blob) if source is None else source.size
+        if size > MAX_BLOB:
+            raise FileTooLarge(path, size, MAX_BLOB)
+        return b"".join(self._batch.pieces(blob) if source is None else source.pieces())
+
     def _moves_whole(self, file: _File) -> bool:
         """Return whether the very file that stood at the source, unchanged, is what comes here."""
         if file.moved_from is None or file.state_found is not None or file.now is None:
@@ -412,16 +469,20 @@ class Call:
         return {path: file.found.stat for path, file in self._files.items() if file.found is not None}
 
 
-def version_of(found: tuple[FileState, Found] | None) -> Version | None:
-    """Return what was found on disk as a version."""
-    return None if found is None else Version(content=found[1].content, state=found[0])
+def version_of(found: tuple[FileState, Found] | None, tree: Tree, path: bytes) -> Version | None:
+    """Return what was found on disk at `path` as a version."""
+    if found is None:
+        return None
+    state, file = found
+    source = FileSource(tree, path, file.stat) if is_stand_in(file.content) else None
+    return Version(content=file.content, state=state, source=source)
 
 
-def external_change(tip: Tip, now: Version | None, blob: Callable[[BlobId], bytes]) -> Change | None:
+def external_change(tip: Tip, now: Version | None, text: Callable[[BlobId], bytes]) -> Change | None:
     """Return the edit that leads from what the journal says of a file to what stands on disk (None: nothing does)."""
     if (None if now is None else now.state) == tip.state:
         return None
-    before = None if tip.state is None else Version(content=blob(tip.state.blob), state=tip.state)
+    before = None if tip.state is None else Version(content=text(tip.state.blob), state=tip.state)
     operation = Operation.CREATE if before is None else Operation.DELETE if now is None else Operation.EDIT
     return Change(
         document=tip.document,

@@ -5,11 +5,11 @@ index, the reference counts, each document's replay and the files. Nothing is ch
 """
 
 import os
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from itertools import zip_longest
 from typing import Final
 
@@ -17,15 +17,17 @@ from objstore.codec import parse_blob_header
 from objstore.disk import Disk
 from objstore.errors import BlobDamaged, BlobMissing, CasError, FileMissing, StoreDamaged, StoreError, StoreUnknown
 from objstore.ids import BlobId
-from objstore.index import COMPARED, Index
-from objstore.intake import held_blobs
+from objstore.index import Index
+from objstore.indexfile import COMPARED
 from objstore.journal import Journal, acknowledged, find_root
 from objstore.paths import STORE_NAME
 from objstore.records import Decision, Edit
+from objstore.refcounts import held_blobs, recount
 from objstore.remains import FoundRecord, Remains, Spot
 from objstore.replay import load_document
 from objstore.segments import Place
 from objstore.status import external_changes
+from objstore.store import Store
 
 __all__ = ["CheckReport", "Fault", "Part", "check_store", "repair_store"]
 
@@ -96,6 +98,14 @@ def repair_store(report: CheckReport) -> CheckReport:
         with closing(Journal(report.root, Disk())) as journal:
             journal.make_anew(index=bool(parts & {Part.INDEX, Part.REFCOUNTS}), mark=Part.MARK in parts)
     return check_store(report.root)
+
+
+def _read_or_none(read: Callable[[BlobId], bytes], blob: BlobId) -> bytes | None:
+    """Return a blob's bytes (None: they can't be read, and that is told elsewhere)."""
+    try:
+        return read(blob)
+    except (BlobMissing, BlobDamaged, StoreDamaged):
+        return None
 
 
 def _silent(_what: str, _done: int, _total: int) -> None:
@@ -219,8 +229,8 @@ class _Checking:
                 self._lost_blob(name, f"its base {error.blob.hex()} is lost")
             except BlobDamaged as error:
                 self._lost_blob(name, error.reason)
-        named = {blob: None for found in records for blob in held_blobs(found.record)}
-        for name in named:
+        # What has expired holds nothing: that its blobs are gone is in order.
+        for name in recount((found.record for found in records), partial(_read_or_none, remains.blob)):
             if name not in remains.blobs:
                 self._lost_blob(name, "no frame of it can be read")
 
@@ -245,7 +255,7 @@ class _Checking:
             try:
                 with journal.reading() as store:
                     self._check_index(store.index, Index(":memory:", store.log))
-                    self._check_refs(store.index, records)
+                    self._check_refs(store, records)
                     if not self._quick:
                         self._check_documents(journal)
                     self._check_files(journal)
@@ -271,11 +281,12 @@ class _Checking:
                 repairable=True,
             )
 
-    def _check_refs(self, index: Index, records: list[FoundRecord]) -> None:
+    def _check_refs(self, store: Store, records: list[FoundRecord]) -> None:
+        index = store.index
         if index.last_record != (records[-1].id if records else None):
             return  # a writer has gone on since the log was read
-        counted = Counter(bytes(blob) for found in records for blob in held_blobs(found.record))
-        wrong = sum(refs != counted[name] for name, refs in index.all_refs())
+        counted = recount((found.record for found in records), partial(_read_or_none, store.blob))
+        wrong = sum(refs != counted[BlobId(name)] for name, refs in index.all_refs())
         if wrong:
             self._fault(
                 Part.REFCOUNTS,

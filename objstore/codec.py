@@ -4,8 +4,11 @@ A delta names how many bytes at the start and at the end it shares with its base
 compressed with the base's neighbourhood of that middle as dictionary. So a one-line edit of a large file costs its
 own size to write and a copy to read, whatever the file's size. The base is known from the edit: nothing is searched.
 Sources: zstd's raw-content dictionaries (RFC 8878, section 5); trimming by prefix and suffix is xdelta's and diff's.
+
+A blob that is not to be held in memory is spelt as the list of its chunks, each of which is a blob of its own.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
@@ -13,23 +16,24 @@ from typing import Final, TypeAlias
 
 import zstandard
 
+from objstore.chunking import MAX_CHUNK, Chunk
 from objstore.errors import BlobDamaged
 from objstore.ids import HASH_SIZE, BlobId, blob_id
 from objstore.lines import Affixes, common_affixes
+from objstore.standins import MAX_BLOB, MAX_CHUNKED
 
 __all__ = [
-    "MAX_BLOB",
     "MAX_DEPTH",
     "Base",
     "BlobHeader",
     "Encoding",
     "decode_blob",
     "encode_blob",
+    "encode_chunks",
+    "expand_blob",
     "parse_blob_header",
+    "parse_chunks",
 ]
-
-MAX_BLOB: Final = 1 << 31
-"""Longest blob that is held in memory, in bytes: a frame that declares more is refused before memory is taken."""
 
 MAX_DEPTH: Final = 32
 """Deltas in a row before a keyframe (a blob that needs no other) is written."""
@@ -44,6 +48,7 @@ _WORTH_COMPRESSING: Final = 48
 
 _HEADER: Final = Struct(f"<{HASH_SIZE}sQBB6x")
 _DELTA: Final = Struct(f"<{HASH_SIZE}sQQ")
+_CHUNK: Final = Struct(f"<{HASH_SIZE}sQ")
 _RESERVED: Final = b"\0" * 6
 
 Buffer: TypeAlias = bytes | memoryview
@@ -56,6 +61,7 @@ class Encoding(IntEnum):
     ZSTD = 1
     DELTA_RAW = 2
     DELTA_ZSTD = 3
+    CHUNKED = 4
 
 
 _ENCODINGS: Final = frozenset(Encoding)
@@ -134,7 +140,8 @@ def parse_blob_header(payload: Buffer) -> BlobHeader:
     if len(payload) < _HEADER.size:
         raise BlobDamaged(bytes(payload[:HASH_SIZE]), "the frame is too short")
     name, size, encoding, depth = _HEADER.unpack(payload[: _HEADER.size])
-    if encoding not in _ENCODINGS or size > MAX_BLOB or bytes(payload[_HEADER.size - 6 : _HEADER.size]) != _RESERVED:
+    fits = MAX_BLOB < size <= MAX_CHUNKED if encoding == Encoding.CHUNKED else size <= MAX_BLOB
+    if encoding not in _ENCODINGS or not fits or bytes(payload[_HEADER.size - 6 : _HEADER.size]) != _RESERVED:
         raise BlobDamaged(name, "the frame's fields are out of range")
     delta = encoding in {Encoding.DELTA_RAW, Encoding.DELTA_ZSTD}
     if delta is not (1 <= depth <= MAX_DEPTH):
@@ -164,6 +171,19 @@ def decode_blob(header: BlobHeader, payload: Buffer, base: bytes | None) -> byte
 
     Raises BlobDamaged unless they hash to the blob's id. Takes no more memory than the header's size declares.
     """
+    content = expand_blob(header, payload, base)
+    if blob_id(content) != header.id:
+        raise BlobDamaged(header.id, "its bytes do not hash to its name")
+    return content
+
+
+def expand_blob(header: BlobHeader, payload: Buffer, base: bytes | None) -> bytes:
+    """Return what `decode_blob` returns, but don't hash it: for a chain of which the last is compared.
+
+    Raises BlobDamaged where it can't be right, whatever its hash.
+    """
+    if header.encoding is Encoding.CHUNKED:
+        raise BlobDamaged(header.id, "it lies in chunks, where one piece is needed")
     data = payload[header.data :]
     if header.base is None:
         content = _expanded(header, data, header.size, b"") if header.encoding is Encoding.ZSTD else bytes(data)
@@ -177,9 +197,37 @@ def decode_blob(header: BlobHeader, payload: Buffer, base: bytes | None) -> byte
         else:
             middle = bytes(data)
         content = b"".join((base[: header.prefix], middle, base[len(base) - header.suffix :]))
-    if len(content) != header.size or blob_id(content) != header.id:
-        raise BlobDamaged(header.id, "its bytes do not hash to its name")
+    if len(content) != header.size:
+        raise BlobDamaged(header.id, "it is not as long as it says")
     return content
+
+
+def encode_chunks(name: BlobId, chunks: Sequence[Chunk]) -> tuple[BlobHeader, bytes]:
+    """Return the payload of a blob frame that lists the blob's chunks, in order, and its parsed header.
+
+    Raises ValueError unless the blob is over MAX_BLOB and at most MAX_CHUNKED.
+    """
+    size = sum(chunk.size for chunk in chunks)
+    if not MAX_BLOB < size <= MAX_CHUNKED:
+        raise ValueError(f"a blob of {size} bytes is not to be spelt as chunks")
+    fields = _HEADER.pack(name, size, Encoding.CHUNKED, 0)
+    return _keyframe(name, size, Encoding.CHUNKED), fields + b"".join([_CHUNK.pack(*chunk) for chunk in chunks])
+
+
+def parse_chunks(header: BlobHeader, payload: Buffer) -> tuple[Chunk, ...]:
+    """Return the chunks that a chunked blob consists of, in order.
+
+    Raises BlobDamaged unless they are of 1 to MAX_CHUNK bytes and together as long as the blob.
+    """
+    data = payload[header.data :]
+    if header.encoding is not Encoding.CHUNKED or len(data) % _CHUNK.size:
+        raise BlobDamaged(header.id, "it is no list of chunks")
+    chunks = tuple(Chunk(BlobId(name), size) for name, size in _CHUNK.iter_unpack(data))
+    if not all(0 < chunk.size <= MAX_CHUNK for chunk in chunks):
+        raise BlobDamaged(header.id, "the size of a chunk is out of range")
+    if sum(chunk.size for chunk in chunks) != header.size:
+        raise BlobDamaged(header.id, "its chunks are not as long as it is")
+    return chunks
 
 
 def _keyframe(name: BlobId, size: int, encoding: Encoding) -> BlobHeader:

@@ -14,23 +14,30 @@ surroundings gone
 text returned inside
     Text shows inside the unit's region that was not shown when the unit was recorded, or that was put
     there by a unit which didn't know this one.
+
+What moves a file, or gives it a mode or a final newline, takes out no line. Where there is no file for it, it is held
+to the first two rules as if it had replaced the file's first bound: whoever put that in is needed, and whoever takes
+it out without having known of this is a rival.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from objstore.runs import text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from objstore.runorder import RunOrder
     from objstore.runs import Run, Unit, UnitIndex
 
-__all__ = ["ConflictKind", "Finding", "WeaveConflict", "described", "findings"]
+__all__ = ["About", "Checked", "ConflictKind", "Finding", "WeaveConflict", "described", "findings"]
+
+_FEW_RUNS: Final = 8
+"""Runs that a unit takes out and that are quicker looked at again than remembered."""
 
 
 class ConflictKind(StrEnum):
@@ -49,7 +56,7 @@ class WeaveConflict:
     kind: ConflictKind
     unit: UnitIndex
     needs: tuple[UnitIndex, ...]  # ascending; a dead unit is needed live, a live one dead
-    line: int  # of the current text, from 1: where the unit stands or would stand
+    line: int  # of the current text, from 1: where the unit stands or would stand; 0: it is about the file as a whole
     removed: bytes  # the lines that the unit took out, each ended
     inserted: bytes  # the lines that the unit put in, each ended
 
@@ -58,15 +65,71 @@ Finding = tuple[ConflictKind, frozenset["Unit"]]
 """A broken rule and the units it names."""
 
 
-def findings(unit: Unit, order: RunOrder) -> list[Finding]:
-    """Return the rules that `unit` breaks in the present state; none when it is dead or hidden."""
+class About:
+    """What has changed for a unit since it was last checked."""
+
+    __slots__ = ("authors", "deleters", "is_all", "runs")
+
+    def __init__(self) -> None:
+        self.authors: set[Unit] = set()  # of text that the unit takes out
+        self.deleters: set[Unit] = set()  # of text that the unit takes out, too
+        self.runs: set[Run] = set()  # shown or hidden, perhaps in the unit's region
+        self.is_all = False  # whether anything may have changed
+
+
+class Checked:
+    """What a unit with many lines needs, part by part, so that one change among them costs one look."""
+
+    __slots__ = ("missing", "returned", "rivals")
+
+    def __init__(self, unit: Unit, order: RunOrder) -> None:
+        authors = {run.inserter for run in unit.deleted}
+        self.missing = {author: needed for author in authors if (needed := _missing_target(unit, author)) is not None}
+        self.rivals = _rivals(unit)
+        self.returned = {run: needs for run in _region(unit, order) if (needs := _returned(unit, run))}
+
+    def follow(self, unit: Unit, about: About, order: RunOrder) -> None:
+        """Take account of what has changed."""
+        for author in about.authors:
+            needed = _missing_target(unit, author)
+            if needed is None:
+                self.missing.pop(author, None)
+            elif any(unit in run.deleters for run in author.inserted):
+                self.missing[author] = needed
+        for other in about.deleters:
+            self.rivals.discard(other)
+            if unit.inserted and other.live and not other.knew(unit):
+                self.rivals.add(other)
+        for run in about.runs:
+            needs = _returned(unit, run) if run.shown and order.is_within(run, *unit.region) else None
+            if needs:
+                self.returned[run] = needs
+            else:
+                self.returned.pop(run, None)
+
+
+def findings(unit: Unit, order: RunOrder, about: About | None = None) -> list[Finding]:
+    """Return the rules that `unit` breaks in the present state; none when it is dead or hidden.
+
+    `about`: what has changed since it was last asked for; None: anything.
+    """
     if not unit.live or unit.hidden:
+        unit.checked = None
         return []
+    checked = unit.checked
+    if checked is None or about is None or about.is_all:
+        checked = Checked(unit, order)
+        unit.checked = checked if unit.watches or len(unit.deleted) > _FEW_RUNS else None
+    else:
+        checked.follow(unit, about, order)
+    missing, rivals = set(checked.missing.values()), set(checked.rivals)
+    if unit.stands_on is not None and not order.has_file():
+        _hold_to_bound(unit, unit.stands_on, missing, rivals)
     found = [
-        (ConflictKind.MISSING_TARGET, _missing_targets(unit)),
-        (ConflictKind.BOTH_CHANGED, _rivals(unit)),
+        (ConflictKind.MISSING_TARGET, missing),
+        (ConflictKind.BOTH_CHANGED, rivals),
         (ConflictKind.SURROUNDINGS_GONE, _lost_surroundings(unit)),
-        (ConflictKind.TEXT_RETURNED, _returned(unit, order)),
+        (ConflictKind.TEXT_RETURNED, set().union(*checked.returned.values())),
     ]
     return [(kind, frozenset(needs)) for kind, needs in found if needs]
 
@@ -74,30 +137,28 @@ def findings(unit: Unit, order: RunOrder) -> list[Finding]:
 def described(unit: Unit, finding: Finding, order: RunOrder) -> WeaveConflict:
     """Return `finding` of `unit` as a value that can leave the weave."""
     kind, needs = finding
-    place = (unit.inserted or unit.deleted)[0]
+    place = next(iter(unit.inserted or unit.deleted), None)
     return WeaveConflict(
         kind=kind,
         unit=unit.index,
         needs=tuple(sorted(needed.index for needed in needs)),
-        line=order.lines_above(place) + 1,
+        line=0 if place is None else order.lines_above(place) + 1,
         removed=text_of(run for run in unit.deleted if unit.saw(run)),
         inserted=text_of(unit.inserted),
     )
 
 
-def _missing_targets(unit: Unit) -> set[Unit]:
-    needs: set[Unit] = set()
-    for run in unit.deleted:
-        author = run.inserter
-        if not author.live:
-            moved = any(target.live for target in unit.moved.get(author, ()))
-            if unit.inserted or moved or any(old.shown for old in author.deleted):
-                needs.add(author)
-        elif author.undoes is not None and author.hidden:
-            origin = author.undoes
-            if unit.inserted or any(old.shown for old in origin.deleted):
-                needs.add(origin)
-    return needs
+def _missing_target(unit: Unit, author: Unit) -> Unit | None:
+    """Return whom `unit` needs, which took out text of `author`."""
+    if not author.live:
+        moved = any(target.live for target in unit.moved.get(author, ()))
+        if unit.inserted or moved or any(old.shown for old in author.deleted):
+            return author
+    elif author.undoes is not None and author.hidden:
+        origin = author.undoes
+        if unit.inserted or any(old.shown for old in origin.deleted):
+            return origin
+    return None
 
 
 def _rivals(unit: Unit) -> set[Unit]:
@@ -110,6 +171,14 @@ def _rivals(unit: Unit) -> set[Unit]:
         for other in run.deleters
         if other.live and not other.knew(unit)
     }
+
+
+def _hold_to_bound(unit: Unit, bound: Run, missing: set[Unit], rivals: set[Unit]) -> None:
+    """Add who is to blame that there is no file for what `unit` says of one."""
+    if bound.inserter.live:
+        rivals.update(other for other in bound.deleters if other.live and not other.knew(unit))
+    else:
+        missing.add(bound.inserter)
 
 
 def _lost_surroundings(unit: Unit) -> set[Unit]:
@@ -132,14 +201,14 @@ def _reasons_gone(unit: Unit, neighbour: Run) -> Iterator[Unit]:
                 yield other
 
 
-def _returned(unit: Unit, order: RunOrder) -> set[Unit]:
-    if not unit.watches:
+def _region(unit: Unit, order: RunOrder) -> Iterable[Run]:
+    return order.shown(*unit.region) if unit.watches else ()
+
+
+def _returned(unit: Unit, run: Run) -> set[Unit]:
+    """Return whom `unit` needs, in whose region `run` is shown."""
+    author = run.inserter
+    if author is unit or author.knew(unit):
         return set()
-    needs: set[Unit] = set()
-    for run in order.shown(*unit.region):
-        author = run.inserter
-        if author is unit or author.knew(unit):
-            continue
-        hid = {other for other in run.deleters if not other.live and other.since < unit.since and unit.knew(other)}
-        needs |= hid or {author}
-    return needs
+    hid = {other for other in run.deleters if not other.live and other.since < unit.since and unit.knew(other)}
+    return hid or {author}

@@ -6,9 +6,11 @@ from dataclasses import dataclass, field, replace
 
 from objstore.batch import Batch
 from objstore.errors import NoSuchName, PermissionRefused
-from objstore.history import decisions, edit
+from objstore.expired import refuse_expired
+from objstore.history import decisions, edit, statuses_before
 from objstore.ids import BlobId
 from objstore.journal import Journal
+from objstore.marking import written_by
 from objstore.outcomes import Conflicted, Decided, DecisionOutcome, ExternalChanges, NothingToDo
 from objstore.records import Decision
 from objstore.reports import ExternalChange
@@ -27,6 +29,7 @@ class Request:
     who: str
     reason: str = ""
     cascade: bool = False  # reject also what can't be live without what is rejected
+    markers: bool = False  # set aside what can't stand with the decision, and put both into the text
     on_external: OnExternal
     expected: tuple[ExternalChange, ...]  # what the reviewer was shown; (): nothing
     dry_run: bool
@@ -34,9 +37,9 @@ class Request:
 
 
 def decide(journal: Journal, request: Request) -> tuple[DecisionOutcome, Callable[[BlobId], bytes]]:
-    """Do what is asked, or say why not; also return a reader of blobs that knows what a dry run would write.
+    """Do what is asked, or say why not; also return what reads texts of states, also those that a dry run would write.
 
-    Raises NoSuchName, FileChanged, HistoryBroken and what Journal.commit raises.
+    Raises NoSuchName, EditExpired, FileChanged, HistoryBroken and what Journal.commit raises.
     """
     with _session(journal, dry_run=request.dry_run) as batch:
         match request.action:
@@ -44,7 +47,7 @@ def decide(journal: Journal, request: Request) -> tuple[DecisionOutcome, Callabl
                 request = _undo(journal, request)
             case Action.REDO:
                 request = _redo(journal, request)
-        return _outcome(journal, request, batch), batch.content if request.dry_run else journal.store.blob
+        return _outcome(journal, request, batch), batch.text if request.dry_run else journal.store.text
 
 
 def _undo(journal: Journal, request: Request) -> Request:
@@ -52,7 +55,9 @@ def _undo(journal: Journal, request: Request) -> Request:
     standing, _ = _stacks(journal)
     if not standing:
         return request
-    return replace(request, verdicts=_statuses_before(journal, standing[-1]), takes_back=standing[-1].number)
+    number = standing[-1].number
+    verdicts = dict.fromkeys(written_by(journal, number), Status.REJECTED) | statuses_before(journal, number)
+    return replace(request, verdicts=verdicts, takes_back=number)
 
 
 def _redo(journal: Journal, request: Request) -> Request:
@@ -61,7 +66,8 @@ def _redo(journal: Journal, request: Request) -> Request:
     if not undone:
         return request
     decision, undo = undone[-1]
-    return replace(request, verdicts=dict(decision.verdicts), reason=decision.reason, takes_back=undo.number)
+    verdicts = dict(decision.verdicts) | dict.fromkeys(written_by(journal, decision.number), Status.ACCEPTED)
+    return replace(request, verdicts=verdicts, reason=decision.reason, takes_back=undo.number)
 
 
 def _stacks(journal: Journal) -> tuple[list[Decision], list[tuple[Decision, Decision]]]:
@@ -83,16 +89,6 @@ def _stacks(journal: Journal) -> tuple[list[Decision], list[tuple[Decision, Deci
     return standing, undone
 
 
-def _statuses_before(journal: Journal, decision: Decision) -> dict[Unit, Status]:
-    """Return the status that each unit of the decision had before it."""
-    before = {unit: edit(journal, unit.seq).edit.status for unit, _ in decision.verdicts}
-    for view in decisions(journal):
-        if view.decision.number == decision.number:
-            break
-        before |= {unit: status for unit, status in view.decision.verdicts if unit in before}
-    return before
-
-
 def _outcome(journal: Journal, request: Request, batch: Batch) -> DecisionOutcome:
     if not _changes_anything(journal, request.verdicts):
         return NothingToDo()
@@ -101,13 +97,19 @@ def _outcome(journal: Journal, request: Request, batch: Batch) -> DecisionOutcom
     if found and request.on_external is OnExternal.ABORT:
         return ExternalChanges(changes=found)
     plan = planner.plan(
-        request.verdicts, cascade=request.cascade, on_external=request.on_external, expected=request.expected
+        request.verdicts,
+        cascade=request.cascade,
+        markers=request.markers,
+        on_external=request.on_external,
+        expected=request.expected,
+        is_new=not request.takes_back,
     )
     if isinstance(plan, Conflicted):
         return plan
     number = 0
+    markers = tuple(file.report(0) for file in plan.marked.files)
     if not request.dry_run:
-        decision = planner.record(
+        decision, markers = planner.record(
             plan, request.action, who=request.who, reason=request.reason, takes_back=request.takes_back
         )
         journal.commit(batch, plan.steps(), plan.looked, prune=True)
@@ -120,6 +122,9 @@ def _outcome(journal: Journal, request: Request, batch: Batch) -> DecisionOutcom
         files=plan.effects(),
         external=() if request.dry_run else tuple(edit(journal, found.seq) for found in plan.external),
         notices=plan.notices,
+        markers=markers,
+        unmarked=plan.unmarked,
+        returned=plan.returned,
     )
 
 
@@ -142,5 +147,6 @@ def _changes_anything(journal: Journal, verdicts: Mapping[Unit, Status]) -> bool
         row = journal.store.index.edit(unit.seq)
         if row is None or not 0 <= unit.hunk < len(row.units):
             raise NoSuchName(str(unit), "hunk")
+        refuse_expired(journal, row)
         found = found or row.units[unit.hunk] is not wanted
     return found

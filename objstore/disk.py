@@ -6,16 +6,21 @@ Nothing else in the package writes. A subclass that fails at the n-th call shows
 import errno
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
-from typing import Final
+from typing import Final, TypeAlias
 
 from objstore.errors import DiskFailed, DiskFull, PermissionRefused
 
-__all__ = ["Disk", "boot_id", "is_same_file", "new_file_mode", "read_all"]
+__all__ = ["Disk", "Pieces", "boot_id", "is_same_file", "new_file_mode", "read_all"]
+
+Pieces: TypeAlias = bytes | Iterable[bytes]
+"""The content of a file: in one piece, or in several, so that not all of it need be in memory."""
 
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _NO_PERMISSION: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS})
 _CHUNK: Final = 1 << 20
 _TEMPORARY_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
@@ -51,7 +56,7 @@ class Disk:
         with _Translated(name):
             os.ftruncate(fd, size)
 
-    def create(self, path: str, content: bytes, mode: int = 0o600) -> None:
+    def create(self, path: str, content: Pieces, mode: int = 0o600) -> None:
         """Make a new file with `content`, whole and durable with its name, or not at all.
 
         FileExistsError where something has the name.
@@ -60,13 +65,47 @@ class Disk:
         with _Translated(path):
             fd = os.open(temporary, _TEMPORARY_FLAGS, mode)
             try:
-                _write_all(fd, content)
+                _write_pieces(fd, content)
                 _sync_data(fd)
-                os.link(temporary, path)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(temporary)
+                raise
             finally:
                 os.close(fd)
-                os.unlink(temporary)
-            self.sync_directory(os.path.dirname(path))
+            folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                _rename_new(folder, os.path.basename(temporary), folder, os.path.basename(path))
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(temporary)
+                raise
+            finally:
+                os.close(folder)
+            self.sync_directory(os.path.dirname(path) or ".")
+
+    def make_store_folder(self, path: str) -> None:
+        """Make a folder that is the store's own. FileExistsError where something has the name."""
+        with _Translated(path):
+            os.mkdir(path, 0o700)
+
+    def move_store_folder(self, source: str, path: str) -> None:
+        """Give a folder another name. FileExistsError where a folder with something in it has that name."""
+        with _Translated(path), _said_as_found(path):
+            os.rename(source, path)
+
+    def remove_store_file(self, path: str) -> None:
+        """Remove a file that is the store's own. FileNotFoundError where it is gone already."""
+        with _Translated(path):
+            os.unlink(path)
+
+    def remove_store_folder(self, path: str) -> None:
+        """Remove a folder that is the store's own.
+
+        FileNotFoundError where it is gone already, FileExistsError where something is in it.
+        """
+        with _Translated(path), _said_as_found(path):
+            os.rmdir(path)
 
     def sync_directory(self, path: str) -> None:
         """Make the names in the directory survive a power cut."""
@@ -79,7 +118,7 @@ class Disk:
 
     # ---- the user's files; `directory` is an open folder, so that no link on the way can lead elsewhere
 
-    def stage(self, directory: int, content: bytes, like: os.stat_result | None, mode: int, name: str) -> str:
+    def stage(self, directory: int, content: Pieces, like: os.stat_result | None, mode: int, name: str) -> str:
         """Write `content` to a new file in `directory` and return its name there.
 
         It gets `mode`, and where we may, the owner of the file that it will replace (`like`; None: it replaces none).
@@ -88,7 +127,7 @@ class Disk:
         with _Translated(name):
             fd = os.open(temporary, _TEMPORARY_FLAGS, 0o600, dir_fd=directory)
             try:
-                _write_all(fd, content)
+                _write_pieces(fd, content)
                 if like is not None:
                     own = os.fstat(fd)
                     if (own.st_uid, own.st_gid) != (like.st_uid, like.st_gid):
@@ -123,26 +162,14 @@ class Disk:
     def rename_new(self, source_directory: int, source: str, directory: int, name: str) -> None:
         """Give the file `source` the name `name`. FileExistsError where something has it already."""
         with _Translated(name):
-            try:
-                os.link(source, name, src_dir_fd=source_directory, dst_dir_fd=directory, follow_symlinks=False)
-            except OSError as error:
-                if error.errno not in {errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS}:
-                    raise
-                # No hard links here: look, then rename, which is as near as such a file system allows.
-                with suppress(FileNotFoundError):
-                    os.lstat(name, dir_fd=directory)
-                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name) from error
-                os.rename(source, name, src_dir_fd=source_directory, dst_dir_fd=directory)
-                return
-            os.unlink(source, dir_fd=source_directory)
+            _rename_new(source_directory, source, directory, name)
 
-    def rewrite(self, directory: int, name: str, content: bytes) -> None:
+    def rewrite(self, directory: int, name: str, content: Pieces) -> None:
         """Write `content` into the existing file itself, for files that have more than one name."""
         with _Translated(name):
             fd = os.open(name, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=directory)
             try:
-                _write_all(fd, content)
-                os.ftruncate(fd, len(content))
+                os.ftruncate(fd, _write_pieces(fd, content))
             finally:
                 os.close(fd)
 
@@ -159,6 +186,15 @@ class Disk:
         """Remove a name. FileNotFoundError where it is gone already."""
         with _Translated(name):
             os.unlink(name, dir_fd=directory)
+
+    def clock(self, directory: int, name: str) -> int:
+        """Return the time, in nanoseconds, that the file system of an open folder gives to what changes now.
+
+        It may differ from that of the machine, and is as coarse as the times of files are.
+        """
+        with _Translated(name):
+            os.utime(directory)
+            return os.fstat(directory).st_ctime_ns
 
     def make_directory(self, directory: int, name: str) -> None:
         """Make a folder with the process's default permissions. FileExistsError where something is there."""
@@ -224,11 +260,49 @@ def _write_all(fd: int, content: bytes) -> None:
         written += os.write(fd, memoryview(content)[written:])
 
 
+def _write_pieces(fd: int, content: Pieces) -> int:
+    """Write all of `content` and return how many bytes that were."""
+    if isinstance(content, bytes):
+        _write_all(fd, content)
+        return len(content)
+    size = 0
+    for piece in content:
+        _write_all(fd, piece)
+        size += len(piece)
+    return size
+
+
+def _rename_new(source_directory: int, source: str, directory: int, name: str) -> None:
+    try:
+        os.link(source, name, src_dir_fd=source_directory, dst_dir_fd=directory, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        # No hard links here: look, then rename, which is as near as such a file system allows.
+        with suppress(FileNotFoundError):
+            os.lstat(name, dir_fd=directory)
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name) from error
+        os.rename(source, name, src_dir_fd=source_directory, dst_dir_fd=directory)
+        return
+    os.unlink(source, dir_fd=source_directory)
+
+
 def _sync_data(fd: int) -> None:
     if hasattr(os, "fdatasync"):
         os.fdatasync(fd)
     else:
         os.fsync(fd)
+
+
+@contextmanager
+def _said_as_found(path: str) -> Iterator[None]:
+    """Let a folder with something in it count as found where it should not be."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENOTEMPTY:
+            raise
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from error
 
 
 class _Translated:

@@ -11,12 +11,16 @@ from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, Self, TypeVar
 
 from objstore.cascade import Cascade, cascade
+from objstore.conflicts import ConflictKind
 from objstore.errors import HistoryBroken
 from objstore.ids import BlobId
+from objstore.lines import NOTHING_SHARED, Affixes
+from objstore.markers import Labels, MarkedText
 from objstore.outcomes import Conflict, Notice
 from objstore.records import Decision, Edit
+from objstore.standins import is_stand_in, mixes_stand_ins
 from objstore.terms import DocumentId, Operation, Seq, Status, Unit
-from objstore.weave import UnitIndex, Weave, WeaveConflict
+from objstore.weave import BASE, UnitIndex, Weave, WeaveConflict
 from objstore.weavestate import WeaveState
 
 __all__ = ["Document", "DocumentState", "Standing", "replayed"]
@@ -50,6 +54,7 @@ class DocumentState(NamedTuple):
     mode: int  # before the first edit
     modes: list[tuple[int, int]]  # edit, permission bits that it wrote
     amendments: list[tuple[int, int]]  # edit, the one that it amends
+    is_large: bool  # whether any state of it is too large for the weave, and stood in for
 
 
 class _Register(Generic[Value]):
@@ -87,22 +92,31 @@ class Document:
         self._paths = _Register(state.path, state.paths)
         self._modes = _Register(state.mode, state.modes)
         self._amendments = [(Seq(seq), Seq(amended)) for seq, amended in state.amendments]
+        self._is_large = state.is_large
 
     @classmethod
     def begun(cls, first: Edit, before: bytes | None) -> Self:
         """Return a document with what stood before the `first` edit, which is not yet added."""
+        path = first.path if first.source is None else first.source
+        mode = 0 if first.before is None else first.before.mode
+        return cls.found(first.document, Standing(path=path, mode=mode, content=before))
+
+    @classmethod
+    def found(cls, document: DocumentId, stands: Standing) -> Self:
+        """Return a document of which no more is known than what it is: no edit of it, or none any more."""
         state = DocumentState(
-            document=first.document,
+            document=document,
             seqs=[],
             firsts=[],
             statuses=_LETTERS[Status.ACCEPTED],
-            path=first.path if first.source is None else first.source,
+            path=stands.path,
             paths=[],
-            mode=0 if first.before is None else first.before.mode,
+            mode=stands.mode,
             modes=[],
             amendments=[],
+            is_large=stands.content is not None and is_stand_in(stands.content),
         )
-        return cls(state, Weave(before))
+        return cls(state, Weave(stands.content))
 
     def state(self) -> tuple[DocumentState, WeaveState]:
         """Return everything that the document knows. Raises ValueError while there are conflicts."""
@@ -118,21 +132,26 @@ class Document:
             mode=mode,
             modes=modes,
             amendments=list(self._amendments),
+            is_large=self._is_large,
         )
         return state, self._weave.state()
 
     # ---- replay
 
-    def add(self, edit: Edit, after: bytes | None) -> None:
-        """Add the next edit, which led from the present state to `after`. Raises HistoryBroken."""
+    def add(self, edit: Edit, after: bytes | None, shared: Affixes = NOTHING_SHARED) -> None:
+        """Add the next edit, which led from the present state to `after`. Raises HistoryBroken.
+
+        `shared`: how much the two texts are known to share at their ends.
+        """
         now = self.standing()
         expected = edit.path if edit.source is None else edit.source
         if (now.content is None) is not (edit.before is None) or (now.content is not None and now.path != expected):
             raise HistoryBroken(self._name(), edit.seq, "it starts from another state than the edits before it lead to")
         try:
-            indexes = self._weave.record(after, edit.hunks)
+            indexes = self._weave.record(after, edit.hunks, needs_file=edit.changes_whole, shared=shared)
         except ValueError as error:
             raise HistoryBroken(self._name(), edit.seq, str(error)) from error
+        self._is_large = self._is_large or (after is not None and is_stand_in(after))
         self._seqs.append(edit.seq)
         self._firsts.append(indexes[0])
         self._statuses += _LETTERS[edit.status] * len(indexes)
@@ -154,8 +173,8 @@ class Document:
 
     @property
     def last(self) -> Seq:
-        """Return the newest edit."""
-        return self._seqs[-1]
+        """Return the newest edit (0: it has none)."""
+        return self._seqs[-1] if self._seqs else Seq(0)
 
     def units(self, seq: Seq) -> list[Unit]:
         """Return every unit of the edit."""
@@ -205,6 +224,53 @@ class Document:
         self._note({**verdicts, **dict.fromkeys(gone, Status.REJECTED)})
         return gone
 
+    def give_with_markers(
+        self, verdicts: Mapping[Unit, Status], labels: Callable[[Mapping[Unit, Status], list[Unit]], Labels]
+    ) -> tuple[MarkedText, dict[Unit, Status]] | None:
+        """Give units new statuses and reject what can't stand with them; return the text with both in it, and what.
+
+        What was rejected comes with the status that it had. `labels` is given, of each place, what was decided that has
+        a part in it, and what went besides. None where nothing had to go besides, or where markers can't show it: then
+        `conflicts` says what is so.
+        """
+        flips = self._flips(verdicts)
+        failing = self._weave.failing().values()
+        # What a conflict from before lacks is shown with the side that lacks it.
+        lacking = {unit: True for needs in failing for unit in needs if not self._weave.is_live(unit)}
+        theirs = self._visibility_with(lacking)
+        done = cascade(self._weave, flips)
+        if done.blocked:
+            self.give(verdicts)
+            return None
+        self._note(verdicts)
+        if not done.rejected:
+            return None
+        base = self._visibility_with(lacking | {index: not live for index, live in flips.items()})
+        decided = {**verdicts, **{self._unit(index): Status.REJECTED for index in lacking if index not in flips}}
+        gone = {unit: self._status(unit) for unit in map(self._unit, done.rejected)}
+
+        def labelled(units: set[UnitIndex]) -> Labels:
+            here = set(map(self._unit, units - {BASE}))
+            return labels(
+                {unit: status for unit, status in decided.items() if unit in here},
+                [unit for unit in gone if unit in here],
+            )
+
+        found = self._weave.marked(base, theirs, labelled)
+        if found is None:
+            self._weave.flip(dict.fromkeys(done.rejected, True))
+            return None
+        self._note(dict.fromkeys(gone, Status.REJECTED))
+        return found, gone
+
+    def _visibility_with(self, changes: Mapping[UnitIndex, bool]) -> bytes:
+        """Return what of the text would be shown after `changes`; nothing is changed."""
+        before = {index: self._weave.is_live(index) for index in changes}
+        self._weave.flip(changes)
+        found = self._weave.visibility()
+        self._weave.flip(before)
+        return found
+
     def amendments(self, verdicts: Mapping[Unit, Status]) -> list[Unit]:
         """Return the live units that go with `verdicts` because they amend an edit of which nothing stays live.
 
@@ -242,6 +308,10 @@ class Document:
             content=self._weave.text(),
         )
 
+    def text(self) -> bytes | None:
+        """Return the bytes under the present verdicts (None: it does not exist)."""
+        return self._weave.text()
+
     def blame(self) -> list[tuple[Unit | None, int]]:
         """Return which hunk put in the lines of the text: (hunk, number of consecutive lines), from the top.
 
@@ -256,7 +326,27 @@ class Document:
     def conflicts(self) -> tuple[Conflict, ...]:
         """Return every hunk that can't be live together with what else is, in order."""
         found = self._weave.conflicts()
-        return tuple(self._conflict(conflict) for conflict in found) if found else ()
+        if not found:
+            return self._mixed() if self._is_large else ()
+        return tuple(self._conflict(conflict) for conflict in found)
+
+    def _mixed(self) -> tuple[Conflict, ...]:
+        """Return a conflict for a large state that other lines would stand beside: a file holds it alone or not."""
+        text = self._weave.text()
+        if text is None or not mixes_stand_ins(text):
+            return ()
+        shown = [unit for unit, _ in self.blame() if unit is not None]
+        return (
+            Conflict(
+                kind=ConflictKind.TEXT_RETURNED.value,
+                unit=shown[0],
+                needs=tuple(dict.fromkeys(shown[1:])),
+                path=self._name(),
+                line=0,
+                removed=b"",
+                inserted=b"",
+            ),
+        )
 
     def line(self, unit: Unit) -> int:
         """Return the 1-based line at which the text shows the unit, or would if it were live."""
@@ -332,11 +422,13 @@ def replayed(
     records: Iterable[Edit | Decision],
     document: DocumentId,
     blob: Callable[[BlobId], bytes],
+    after: Callable[[Edit, bytes | None], tuple[bytes | None, Affixes]],
     since: Document | None = None,
 ) -> Document:
     """Return the document that `records`, in the order of the journal, make of what it was `since` (None: nothing).
 
-    Raises HistoryBroken.
+    `blob`: the text of a state. `after`: the text after an edit, given the one before it (None: no file), and how much
+    the two share at their ends. Raises HistoryBroken.
     """
     built = since
     for record in records:
@@ -346,7 +438,7 @@ def replayed(
             continue
         if built is None:
             built = Document.begun(record, None if record.before is None else blob(record.before.blob))
-        built.add(record, None if record.after is None else blob(record.after.blob))
+        built.add(record, *after(record, built.text()))
     if built is None:
         raise HistoryBroken(str(document), 0, "no edit belongs to it")
     return built

@@ -6,11 +6,14 @@ __all__ = [
     "AmbiguousName",
     "BlobDamaged",
     "BlobMissing",
+    "BlobTooLarge",
+    "BundleRefused",
     "CallAborted",
     "CasError",
     "ConversationReserved",
     "DiskFailed",
     "DiskFull",
+    "EditExpired",
     "FileChanged",
     "FileExists",
     "FileMissing",
@@ -18,6 +21,7 @@ __all__ = [
     "FormatTooNew",
     "HistoryBroken",
     "NoSuchName",
+    "NoSuchSetting",
     "NotAWorkspace",
     "NotAmendable",
     "PathError",
@@ -29,11 +33,16 @@ __all__ = [
     "PathReserved",
     "PermissionRefused",
     "RecordInvalid",
+    "SeriesBroken",
+    "SettingInvalid",
+    "SettingsUnreadable",
+    "SnapshotIncomplete",
     "StoreDamaged",
     "StoreError",
     "StoreLocked",
     "StoreRefuses",
     "StoreUnknown",
+    "TreeInvalid",
     "Unacknowledged",
 ]
 
@@ -73,6 +82,16 @@ class AmbiguousName(CasError):
         super().__init__(f"{spelling!r} is the beginning of more than one {kind}: {shown}.")
 
 
+class EditExpired(CasError):
+    """Retention let go of what an edit changed: it can be neither shown nor decided any more."""
+
+    def __init__(self, seq: int, time: int, reason: str) -> None:
+        self.seq = seq
+        self.time = time  # of the expiry, in microseconds since 1970-01-01 UTC
+        self.reason = reason
+        super().__init__(f"Edit {seq} expired on {_day(time)}: {reason}. Its record is kept, what it changed is not.")
+
+
 class NotAmendable(CasError):
     """An edit has no result that could be amended."""
 
@@ -88,6 +107,42 @@ class ConversationReserved(CasError):
     def __init__(self, name: str) -> None:
         self.name = name
         super().__init__(f"The conversation {name!r} is kept for changes that nobody recorded; choose another name.")
+
+
+# ---- settings
+
+
+class NoSuchSetting(CasError):
+    """A name means no setting."""
+
+    def __init__(self, name: str, origin: str, near: str) -> None:
+        self.name = name
+        self.origin = origin  # path of the file that has it; "": somebody asked for it
+        self.near = near  # a setting of a similar name; "": none
+        where = f" (in {origin})" if origin else ""
+        hint = f" Is {near} meant?" if near else " `cas config` lists them."
+        super().__init__(f"There is no setting {name!r}{where}.{hint}")
+
+
+class SettingInvalid(CasError):
+    """A setting has a value that it can't have."""
+
+    def __init__(self, name: str, spelling: str, origin: str, reason: str) -> None:
+        self.name = name
+        self.spelling = spelling
+        self.origin = origin  # path of a file or name of a variable; "": somebody asked for it
+        self.reason = reason
+        where = f" in {origin}" if origin else ""
+        super().__init__(f"{name} can't be {spelling!r}{where}: it takes {reason}.")
+
+
+class SettingsUnreadable(CasError):
+    """A file with settings can't be read, or can't be changed."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(f"The settings in {path} can't be used: {reason}.")
 
 
 # ---- the user's files
@@ -244,6 +299,40 @@ class RecordInvalid(StoreError):
         super().__init__(f"Not a record: {reason}")
 
 
+class TreeInvalid(StoreError):
+    """Bytes are not the one canonical spelling of a tree."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"Not a tree: {reason}")
+
+
+class SnapshotIncomplete(StoreError):
+    """A snapshot could not take in all that it covers, and none was recorded."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"No snapshot was taken: {reason}. Name a folder, or ignore what need not be covered")
+
+
+class BundleRefused(StoreError):
+    """A bundle is not what one has to be."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"The bundle is refused, and nothing was imported: {reason}.")
+
+
+class SeriesBroken(CasError):
+    """Edits were chosen without others that need them."""
+
+    def __init__(self, seq: int, needs: tuple[int, ...]) -> None:
+        self.seq = seq
+        self.needs = needs
+        named = " ".join(map(str, needs))
+        super().__init__(f"Edit {seq} needs what is chosen (edits {named}): choose it too, or leave them out.")
+
+
 class HistoryBroken(StoreError):
     """Replaying records does not give the state that they say."""
 
@@ -269,6 +358,16 @@ class BlobDamaged(StoreError):
         self.blob = blob
         self.reason = reason
         super().__init__(f"Blob {blob.hex()} is damaged: {reason}")
+
+
+class BlobTooLarge(StoreError):
+    """A blob is over the limit on what is held in memory: it can only be read piece by piece."""
+
+    def __init__(self, blob: bytes, size: int, limit: int) -> None:
+        self.blob = blob
+        self.size = size
+        self.limit = limit
+        super().__init__(f"Blob {blob.hex()} is too large to be shown: {size} bytes (max: {limit}). See `cas cat`.")
 
 
 class DiskFailed(StoreError):
@@ -302,3 +401,13 @@ class CallAborted(CasError):
         self.path = path
         self.reason = reason
         super().__init__(f"Could not replace {path} ({reason}); every file of the call is as it was before.")
+
+
+def _day(microseconds: int) -> str:
+    """Return the day of a moment, by the clock of this machine; the number where no calendar has it."""
+    from time import localtime, strftime
+
+    try:
+        return strftime("%Y-%m-%d", localtime(microseconds / 1e6))
+    except (OverflowError, ValueError, OSError):
+        return str(microseconds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from copy import copy
 from typing import TYPE_CHECKING, Final, Self
 
 from objstore.disk import Disk
@@ -12,6 +13,8 @@ from objstore.ids import blob_id
 from objstore.paths import MAX_FILE, Spot, Tree, look_at, open_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from objstore.views import Content, DirectoryEntry, FileFacts
 
 __all__ = ["Files"]
@@ -24,13 +27,19 @@ class Files:
 
     def __init__(self, root: str | os.PathLike[str], disk: Disk | None = None) -> None:
         """Open the folder. Raises FileMissing or PermissionRefused."""
-        self.tree: Final = Tree(root)
+        self.tree = Tree(root)
         self.root: Final = self.tree.root
         self._disk: Final = disk or Disk()
 
     def close(self) -> None:
         """Close the folder."""
         self.tree.close()
+
+    def confined(self, parts: Iterable[str]) -> Files:
+        """Return the same folder as far as these canonical paths below it go; it closes with this one."""
+        confined = copy(self)
+        confined.tree = self.tree.confined(parts)
+        return confined
 
     def __enter__(self) -> Self:
         """Return itself."""

@@ -7,7 +7,7 @@ commits the group is how SQLite's WAL does it. The first frame is marked too, be
 group can be there without its beginning, and must then not be taken for a group.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from struct import Struct
@@ -34,6 +34,7 @@ __all__ = [
     "frame_key",
     "read_frame",
     "scan",
+    "scan_windows",
 ]
 
 FORMAT_VERSION: Final = 1
@@ -68,6 +69,9 @@ class FrameKind(IntEnum):
 
 
 _KINDS: Final = frozenset(FrameKind)
+_WINDOW: Final = 1 << 20
+"""Bytes of a segment that a scan holds in memory, where no frame is longer."""
+
 _COMMITS: Final = 1
 _BEGINS: Final = 2
 
@@ -180,22 +184,99 @@ def scan(content: Buffer, key: FrameKey, start: int, *, base: int = 0) -> Iterat
     After damage the scan goes on at the next marker with a valid frame behind it, so one bad byte costs one frame.
     `base` is where `content` begins in the segment.
     """
+
+    def read(offset: int, size: int) -> Buffer:
+        return content[offset - base : offset - base + size]
+
+    return scan_windows(read, key, base + start, base + len(content), window=len(content))
+
+
+def scan_windows(
+    read: Callable[[int, int], Buffer], key: FrameKey, start: int, end: int, *, window: int = _WINDOW
+) -> Iterator[Frame | Gap]:
+    """Yield the same as `scan`, of a segment of which only a window is in memory at any moment.
+
+    `read(offset, size)` returns `size` bytes of the segment, or what there is. A frame longer than `window` is read
+    whole only after its checksum was found right, so that no damaged length takes memory.
+    """
+    seen = _Window(read, key, end, window)
     offset = start
-    whole = None
-    while offset < len(content):
-        found = read_frame(content, key, offset, base=base)
+    while offset < seen.end:
+        found = seen.frame_at(offset)
         if isinstance(found, Gap):
-            # A bytes object is needed to search; it is made only once there is damage.
-            whole = bytes(content) if whole is None else whole
-            resumed = whole.find(MARKER, offset + 1)
-            while resumed >= 0 and isinstance(read_frame(content, key, resumed, base=base), Gap):
-                resumed = whole.find(MARKER, resumed + 1)
-            stop = len(content) if resumed < 0 else resumed
-            yield Gap(offset=base + offset, end=base + stop, reason=found.reason)
-            offset = stop
+            resumed = seen.marker_after(offset)
+            while resumed < seen.end and isinstance(seen.frame_at(resumed), Gap):
+                resumed = seen.marker_after(resumed)
+            yield Gap(offset=offset, end=resumed, reason=found.reason)
+            offset = resumed
         else:
             yield found
-            offset = found.end - base
+            offset = found.end
+
+
+class _Window:
+    """The part of a segment that is in memory."""
+
+    def __init__(self, read: Callable[[int, int], Buffer], key: FrameKey, end: int, size: int) -> None:
+        self.end = end  # of the segment
+        self._read = read
+        self._key = key
+        self._size = max(size, FRAME_HEADER_SIZE)
+        self._base = 0
+        self._content: Buffer = memoryview(b"")
+        self._searched: bytes | None = None  # the same as bytes; None: not needed so far
+
+    def frame_at(self, offset: int) -> Frame | Gap:
+        self._cover(offset, FRAME_HEADER_SIZE)
+        at = offset - self._base
+        if offset + FRAME_HEADER_SIZE <= self.end and self._content[at : at + len(MARKER)] == MARKER:
+            size = FRAME_HEADER_SIZE + int.from_bytes(self._content[at + 8 : at + 16], "little")
+            if size > MAX_PAYLOAD + FRAME_HEADER_SIZE:
+                return Gap(offset=offset, end=offset + 1, reason="a frame's header is damaged")
+            if offset + size > self.end:
+                return Gap(offset=offset, end=self.end, reason="cut off in a frame")
+            if size > self._size and at + size > len(self._content) and not self._holds(offset, size):
+                return Gap(offset=offset, end=offset + 1, reason="a frame's checksum does not match")
+            self._cover(offset, size)
+        return read_frame(self._content, self._key, offset - self._base, base=self._base)
+
+    def marker_after(self, offset: int) -> int:
+        """Return where the next marker behind `offset` begins; the end of the segment where there is none."""
+        offset += 1
+        while offset < self.end:
+            self._cover(offset, len(MARKER))
+            # A bytes object is needed to search; it is made only once there is damage.
+            if self._searched is None:
+                self._searched = bytes(self._content)
+            found = self._searched.find(MARKER, offset - self._base)
+            if found >= 0:
+                return self._base + found
+            offset = max(offset + 1, self._base + len(self._content) - len(MARKER) + 1)
+        return self.end
+
+    def _cover(self, offset: int, size: int) -> None:
+        """Have `size` bytes from `offset` on in memory, or what there is of them."""
+        wanted = min(size, self.end - offset)
+        if self._base <= offset and offset + wanted <= self._base + len(self._content):
+            return
+        asked = min(max(self._size, size), self.end - offset)
+        self._base, self._content = offset, memoryview(self._read(offset, asked))
+        self._searched = None
+        if len(self._content) < asked:
+            self.end = offset + len(self._content)  # somebody has cut it off meanwhile
+
+    def _holds(self, offset: int, size: int) -> bool:
+        """Return whether the frame's checksum is right, without having all of it in memory."""
+        head = bytes(self._content[offset - self._base : offset - self._base + FRAME_HEADER_SIZE])
+        hasher = blake3(head[: _FRAME_HEADER.size], key=self._key)
+        done = FRAME_HEADER_SIZE
+        while done < size:
+            piece = self._read(offset + done, min(self._size, size - done))
+            if not piece:
+                return False
+            hasher.update(piece)
+            done += len(piece)
+        return hasher.digest(_CHECKSUM_SIZE) == head[_FRAME_HEADER.size :]
 
 
 def committed(found: Iterator[Frame | Gap]) -> Iterator[list[Frame] | Gap]:

@@ -1,13 +1,15 @@
 """History: the edits and decisions of a workspace as surfaces are shown them."""
 
 from objstore.errors import NoSuchName, StoreDamaged
+from objstore.expired import expiration, expiration_by
 from objstore.index import EditRow
 from objstore.journal import Journal
 from objstore.naming import recorded_path
 from objstore.records import Decision, Edit
-from objstore.views import DecisionView, EditFilter, EditView
+from objstore.terms import Status, Unit
+from objstore.views import DecisionView, EditFilter, EditView, Expiration
 
-__all__ = ["decisions", "edit", "edits"]
+__all__ = ["decisions", "edit", "edits", "statuses_before"]
 
 
 def edits(journal: Journal, wanted: EditFilter) -> list[EditView]:
@@ -17,10 +19,13 @@ def edits(journal: Journal, wanted: EditFilter) -> list[EditView]:
         conversation=wanted.conversation,
         path=path,
         status=wanted.status,
+        before=wanted.before,
         newest_first=wanted.newest_first,
         limit=wanted.limit,
     )
-    return [_view(journal, row) for row in rows]
+    numbers = {row.expired for row in rows} - {0}
+    expirations = {number: expiration_by(journal, number) for number in numbers}
+    return [_view(journal, row, expirations.get(row.expired)) for row in rows]
 
 
 def edit(journal: Journal, seq: int) -> EditView:
@@ -28,7 +33,7 @@ def edit(journal: Journal, seq: int) -> EditView:
     row = journal.store.index.edit(seq)
     if row is None:
         raise NoSuchName(str(seq), "edit")
-    return _view(journal, row)
+    return _view(journal, row, expiration(journal, row))
 
 
 def decisions(journal: Journal) -> list[DecisionView]:
@@ -37,8 +42,30 @@ def decisions(journal: Journal) -> list[DecisionView]:
     return [DecisionView(id=name, decision=record) for name, record in found if isinstance(record, Decision)]
 
 
-def _view(journal: Journal, row: EditRow) -> EditView:
+def statuses_before(journal: Journal, number: int) -> dict[Unit, Status]:
+    """Return the status that each unit of decision `number` had before it; nothing where there is no such decision."""
+    before: dict[Unit, Status] = {}
+    views = decisions(journal)
+    for view in views:
+        if view.decision.number == number:
+            before = {unit: edit(journal, unit.seq).edit.status for unit, _ in view.decision.verdicts}
+    for view in views:
+        if view.decision.number == number:
+            break
+        before |= {unit: status for unit, status in view.decision.verdicts if unit in before}
+    return before
+
+
+def _view(journal: Journal, row: EditRow, expired: Expiration | None) -> EditView:
     record, name = journal.store.record(row.place)
     if not isinstance(record, Edit) or record.seq != row.seq:
         raise StoreDamaged(*row.place, f"edit {row.seq} is not where the index says")
-    return EditView(id=name, edit=record, status=row.status, units=row.units, whole=row.whole, reason=row.reason)
+    return EditView(
+        id=name,
+        edit=record,
+        status=row.status,
+        units=row.units,
+        whole=row.whole,
+        reason=row.reason,
+        expired=expired,
+    )

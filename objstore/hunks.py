@@ -8,9 +8,18 @@ that both texts share stands between two of them.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from objstore.lines import closed, common_affixes, lines_end, same_bytes, shared_ends, starts_line
+from objstore.lines import (
+    NOTHING_SHARED,
+    Affixes,
+    closed,
+    common_affixes,
+    lines_end,
+    same_bytes,
+    shared_ends,
+    starts_line,
+)
 
-__all__ = ["Hunk", "Span", "hunks_fit", "hunks_from_spans", "inserted_texts"]
+__all__ = ["Hunk", "Span", "borders", "hunks_fit", "hunks_from_spans", "inserted_texts"]
 
 
 class Hunk(NamedTuple):
@@ -46,11 +55,13 @@ def inserted_texts(
     after: bytes,
     hunks: Sequence[Hunk],
     line_offset: Callable[[int], int] | None = None,
+    shared: Affixes = NOTHING_SHARED,
 ) -> list[bytes]:
     """Return the closed text that each hunk puts in.
 
     `line_offset`, where the caller has something quicker than counting, tells at which byte a line of
-    closed `before` begins; it raises ValueError beyond the end.
+    closed `before` begins; it raises ValueError beyond the end. `shared`: how much the texts are known to share at
+    their ends, and that need not be compared again.
     Raises ValueError unless the hunks ascend without touching, lie inside both texts, and turn the lines of
     `before` into the lines of `after`: stored hunks are believed only after this.
     """
@@ -66,16 +77,32 @@ def inserted_texts(
             raise ValueError(f"{hunk} changes nothing")
         old_from = line_offset(hunk.old_start)
         new_from = new_at + old_from - old_at
-        if not same_bytes(old, old_at, new, new_at, old_from - old_at):
+        known = not texts and old_from <= shared.prefix
+        if not known and not same_bytes(old, old_at, new, new_at, old_from - old_at):
             raise ValueError(f"the texts differ before {hunk}")
         old_at = line_offset(hunk.old_end)
         new_at = lines_end(new, new_from, hunk.new_count)
         old_line, new_line = hunk.old_end, hunk.new_end
         texts.append(new[new_from:new_at])
     rest = len(old) - old_at
-    if rest != len(new) - new_at or not same_bytes(old, old_at, new, new_at, rest):
+    known = rest <= shared.suffix and old is before and new is after
+    if rest != len(new) - new_at or not (known or same_bytes(old, old_at, new, new_at, rest)):
         raise ValueError("the texts differ after the last hunk")
     return texts
+
+
+def borders(hunks: Sequence[Hunk]) -> Iterator[int]:
+    """Yield each old line at which a hunk begins or ends, the middle one first.
+
+    So that whoever cuts a text at each of them copies it a logarithmic number of times.
+    """
+    lines = sorted({line for hunk in hunks for line in (hunk.old_start, hunk.old_end)})
+    spans = [(0, len(lines))]
+    for low, high in spans:
+        if low < high:
+            middle = (low + high) // 2
+            yield lines[middle]
+            spans += [(low, middle), (middle + 1, high)]
 
 
 def _ascending_offsets(text: bytes) -> Callable[[int], int]:

@@ -4,7 +4,7 @@ from typing import Final, NewType
 
 from blake3 import blake3
 
-__all__ = ["HASH_SIZE", "BlobId", "RecordId", "blob_id", "hex_prefix_bounds", "record_id"]
+__all__ = ["HASH_SIZE", "BlobHasher", "BlobId", "RecordId", "blob_id", "hex_prefix_bounds", "record_id"]
 
 HASH_SIZE: Final = 32
 """Bytes in an id: BLAKE3 with its default output of 256 bits."""
@@ -19,6 +19,24 @@ RecordId = NewType("RecordId", bytes)
 def blob_id(content: bytes | memoryview) -> BlobId:
     """Return the name under which `content` is stored (32 bytes)."""
     return BlobId(blake3(content).digest())
+
+
+class BlobHasher:
+    """Works out a blob's id from pieces of it."""
+
+    def __init__(self) -> None:
+        """Begin with no bytes."""
+        self._hasher = blake3()
+        self.size = 0  # bytes so far
+
+    def update(self, piece: bytes) -> None:
+        """Add the next piece."""
+        self._hasher.update(piece)
+        self.size += len(piece)
+
+    def blob_id(self) -> BlobId:
+        """Return the name under which the bytes so far are stored (32 bytes)."""
+        return BlobId(self._hasher.digest())
 
 
 def record_id(encoded: bytes) -> RecordId:

@@ -6,77 +6,38 @@ it remembers is not what the log holds, it starts anew. Nothing here is ever the
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from objstore.errors import DiskFailed, DiskFull, StoreDamaged, StoreLocked
+from objstore.errors import StoreDamaged
 from objstore.frames import FrameKind
 from objstore.ids import BlobId, RecordId, record_id
+from objstore.indexfile import (
+    COMPARED,
+    SCHEMA,
+    SCHEMA_VERSION,
+    connect,
+    copy_in_memory,
+    is_broken,
+    is_unwritable,
+    prepare,
+    remove_index,
+)
 from objstore.segments import Group, Log, Place
 from objstore.terms import DocumentId, FileState, Seq, Status
 
 if TYPE_CHECKING:
     from objstore.records import Record
 
-__all__ = ["COMPARED", "STATUS_LETTERS", "BlobPlace", "Chained", "EditRow", "Index", "Tip", "index_errors"]
-
-_SCHEMA_VERSION: Final = 2
-_BUSY_SECONDS: Final = 10
-_PRIMARY: Final = 0xFF
-"""Mask of an SQLite error's primary code."""
-
-_BROKEN: Final = frozenset(
-    {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH}
-)
-"""What SQLite says of a file that is no index of ours: it is made anew."""
-
-_UNWRITABLE: Final = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN})
-"""What SQLite says of a file or folder that it may not write: then the index is kept in memory."""
+__all__ = ["STATUS_LETTERS", "BlobPlace", "Chained", "EditRow", "ExpiryRow", "HoldRow", "Index", "Tip"]
 
 STATUS_LETTERS: Final = {Status.PENDING: "p", Status.ACCEPTED: "a", Status.REJECTED: "r"}
 _STATUSES: Final = {letter: status for status, letter in STATUS_LETTERS.items()}
 
-_SCHEMA: Final = """
-CREATE TABLE position (
-    store BLOB, segment INTEGER, offset INTEGER, last_record BLOB, last_segment INTEGER, last_offset INTEGER
-);
-CREATE TABLE blobs (
-    id BLOB PRIMARY KEY, segment INTEGER, offset INTEGER, size INTEGER, depth INTEGER, refs INTEGER, sha256 BLOB
-) WITHOUT ROWID;
-CREATE TABLE edits (
-    seq INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, document INTEGER, conversation TEXT,
-    call INTEGER, status TEXT, units TEXT, whole INTEGER, reason TEXT,
-    added INTEGER, removed INTEGER, void INTEGER
-);
-CREATE INDEX edits_by_document ON edits (document, seq);
-CREATE INDEX edits_by_conversation ON edits (conversation, call);
-CREATE INDEX edits_by_status ON edits (status, seq);
-CREATE TABLE paths (path BLOB, document INTEGER, PRIMARY KEY (path, document)) WITHOUT ROWID;
-CREATE TABLE documents (id INTEGER PRIMARY KEY, path BLOB, blob BLOB, mode INTEGER);
-CREATE INDEX documents_by_path ON documents (path);
-CREATE TABLE folders (path BLOB PRIMARY KEY) WITHOUT ROWID;
-CREATE TABLE decisions (
-    number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, takes_back INTEGER, before BLOB, void INTEGER
-);
-CREATE TABLE decided (document INTEGER, number INTEGER, PRIMARY KEY (document, number)) WITHOUT ROWID;
-CREATE TABLE seen (
-    path BLOB PRIMARY KEY, inode INTEGER, size INTEGER, mtime INTEGER, ctime INTEGER, blob BLOB
-) WITHOUT ROWID;
-"""
-
-COMPARED: Final = {
-    "position": "SELECT * FROM position",
-    "blobs": "SELECT id, segment, offset, size, depth, refs FROM blobs ORDER BY id",
-    "edits": "SELECT * FROM edits ORDER BY seq",
-    "paths": "SELECT * FROM paths ORDER BY path, document",
-    "documents": "SELECT * FROM documents ORDER BY id",
-    "folders": "SELECT * FROM folders ORDER BY path",
-    "decisions": "SELECT * FROM decisions ORDER BY number",
-    "decided": "SELECT * FROM decided ORDER BY document, number",
-}
-"""What the log determines of each table: to be equal in any two indexes of one log."""
+_ASKED_AT_ONCE: Final = 500
+"""Values in one question to the database."""
 
 Row: TypeAlias = tuple[int | str | bytes | None, ...]
 
@@ -115,6 +76,24 @@ class EditRow(NamedTuple):
     units: tuple[Status, ...]
     whole: bool
     reason: str
+    expired: int  # number of the expiry that took what it mentions; 0: none has
+
+
+class ExpiryRow(NamedTuple):
+    """What the index knows of an expiry."""
+
+    place: Place
+    time: int  # microseconds since 1970-01-01 UTC
+    reason: str
+
+
+class HoldRow(NamedTuple):
+    """What the index knows of a snapshot or a pin."""
+
+    number: int
+    id: RecordId
+    place: Place
+    expired: int  # number of the expiry that took it; 0: none has
 
 
 class Index:
@@ -198,25 +177,45 @@ class Index:
 
     def blob_place(self, blob: BlobId) -> BlobPlace | None:
         """Return where the blob lies (None: not in this store)."""
-        row = self._db.execute("SELECT segment, offset, size, depth FROM blobs WHERE id = ?", (blob,)).fetchone()
+        row = self._db.execute(
+            "SELECT segment, offset, size, depth FROM blobs WHERE id = ? AND segment", (blob,)
+        ).fetchone()
         return None if row is None else BlobPlace(Place(row[0], row[1]), row[2], row[3])
+
+    def blob_places(self, blobs: Sequence[BlobId]) -> dict[BlobId, BlobPlace]:
+        """Return where each of the blobs lies, as far as they are in this store."""
+        found: dict[BlobId, BlobPlace] = {}
+        for at in range(0, len(blobs), _ASKED_AT_ONCE):
+            asked = blobs[at : at + _ASKED_AT_ONCE]
+            marks = ",".join("?" * len(asked))
+            rows = self._db.execute(
+                f"SELECT id, segment, offset, size, depth FROM blobs WHERE id IN ({marks}) AND segment",  # noqa: S608 - nothing but question marks is put in
+                asked,
+            )
+            found |= {BlobId(row[0]): BlobPlace(Place(row[1], row[2]), row[3], row[4]) for row in rows}
+        return found
 
     def blobs_between(self, low: bytes, high: bytes, limit: int) -> list[BlobId]:
         """Return up to `limit` blob ids in the closed interval."""
-        rows = self._db.execute("SELECT id FROM blobs WHERE id BETWEEN ? AND ? LIMIT ?", (low, high, limit))
+        rows = self._db.execute("SELECT id FROM blobs WHERE id BETWEEN ? AND ? AND segment LIMIT ?", (low, high, limit))
         return [BlobId(row[0]) for row in rows]
 
     def blob_count(self) -> int:
         """Return the number of blobs."""
-        return self._number("SELECT count(*) FROM blobs")
+        return self._number("SELECT count(*) FROM blobs WHERE segment")
 
     def refs(self, blob: BlobId) -> int:
-        """Return how often records name the blob."""
+        """Return how often the blob is held: by records, tips and trees."""
         return self._number("SELECT refs FROM blobs WHERE id = ?", blob)
 
     def all_refs(self) -> Iterator[tuple[bytes, int]]:
-        """Yield every blob with how often records name it."""
+        """Yield every blob that is stored or held, with how often it is held."""
         yield from self._db.execute("SELECT id, refs FROM blobs")
+
+    def unheld(self) -> tuple[int, int]:
+        """Return the number of stored blobs that nothing holds, and their sizes' sum in bytes (of the blobs, as read)."""
+        row = self._db.execute("SELECT count(*), ifnull(sum(size), 0) FROM blobs WHERE refs = 0").fetchone()
+        return row[0], row[1]
 
     def sha256(self, blob: BlobId) -> bytes | None:
         """Return the blob's SHA-256 if it was worked out before."""
@@ -254,28 +253,72 @@ class Index:
         )
         return [_tip(row) for row in rows]
 
+    def ever_at(self, path: bytes) -> bool:
+        """Return whether a document ever stood at the path."""
+        return bool(self._number("SELECT count(*) FROM paths WHERE path = ?", path))
+
+    def paths_below(self, folder: bytes) -> list[bytes]:
+        """Return every path below a folder (b"": anywhere) where a document ever stood, ascending."""
+        if not folder:
+            return [row[0] for row in self._db.execute("SELECT DISTINCT path FROM paths ORDER BY path")]
+        query = "SELECT DISTINCT path FROM paths WHERE path > ? AND path < ? ORDER BY path"
+        return [row[0] for row in self._db.execute(query, (folder + b"/", folder + b"0"))]
+
     def made_folder(self, path: bytes) -> bool:
         """Return whether a recorded edit made the folder."""
         return bool(self._number("SELECT count(*) FROM folders WHERE path = ?", path))
 
     def newest_places(self, limit: int) -> list[Place]:
-        """Return where the newest edits and decisions lie, the newest first."""
+        """Return where the newest edits and decisions lie that have not expired, the newest first."""
         rows = self._db.execute(
-            "SELECT segment, offset FROM edits WHERE NOT void UNION ALL SELECT segment, offset FROM decisions "
-            "WHERE NOT void ORDER BY segment DESC, offset DESC LIMIT ?",
+            "SELECT segment, offset FROM edits WHERE NOT void AND NOT expired UNION ALL "
+            "SELECT segment, offset FROM decisions WHERE NOT void AND NOT expired "
+            "ORDER BY segment DESC, offset DESC LIMIT ?",
             (limit,),
         )
         return [Place(*row) for row in rows]
 
     def history(self, document: DocumentId, *, after_edit: int = 0, after_decision: int = 0) -> list[Place]:
-        """Return where the document's edits and the decisions on them lie, in order: those with higher numbers."""
+        """Return where the document's edits and the decisions on them lie, in order: those with higher numbers.
+
+        What has expired is left out.
+        """
         rows = self._db.execute(
-            "SELECT segment, offset FROM edits WHERE document = ?1 AND seq > ?2 AND NOT void UNION "
+            "SELECT segment, offset FROM edits WHERE document = ?1 AND seq > ?2 AND NOT void AND NOT expired UNION "
             "SELECT segment, offset FROM decisions JOIN decided USING (number) "
-            "WHERE document = ?1 AND number > ?3 AND NOT void ORDER BY segment, offset",
+            "WHERE document = ?1 AND number > ?3 AND NOT void AND NOT expired ORDER BY segment, offset",
             (document, after_edit, after_decision),
         )
         return [Place(*row) for row in rows]
+
+    def recorded(
+        self, document: DocumentId, *, after_edit: int = 0, after_decision: int = 0
+    ) -> list[tuple[Place, RecordId]]:
+        """Return what `history` returns, each with the id of the record."""
+        rows = self._db.execute(
+            "SELECT segment, offset, id FROM edits WHERE document = ?1 AND seq > ?2 AND NOT void AND NOT expired UNION "
+            "SELECT segment, offset, id FROM decisions JOIN decided USING (number) "
+            "WHERE document = ?1 AND number > ?3 AND NOT void AND NOT expired ORDER BY segment, offset",
+            (document, after_edit, after_decision),
+        )
+        return [(Place(row[0], row[1]), RecordId(row[2])) for row in rows]
+
+    def unheld_blobs(self) -> Iterator[BlobId]:
+        """Yield the stored blobs that nothing holds."""
+        for (blob,) in self._db.execute("SELECT id FROM blobs WHERE refs = 0 AND segment"):
+            yield BlobId(blob)
+
+    def oldest_edit(self, document: DocumentId) -> Seq | None:
+        """Return the document's first edit that has not expired (None: none is left)."""
+        query = "SELECT min(seq) FROM edits WHERE document = ? AND NOT void AND NOT expired"
+        seq = self._number(query, document)
+        return Seq(seq) if seq else None
+
+    def decision_place(self, number: int) -> Place | None:
+        """Return where the decision lies (None: there is none of this number)."""
+        query = "SELECT segment, offset FROM decisions WHERE number = ? AND NOT void"
+        row = self._db.execute(query, (number,)).fetchone()
+        return None if row is None else Place(row[0], row[1])
 
     def decision_id(self, number: int) -> RecordId | None:
         """Return the id of the decision (None: there is none of this number)."""
@@ -295,6 +338,7 @@ class Index:
         conversation: str = "",
         path: bytes = b"",
         status: Status | None = None,
+        before: int = 0,
         newest_first: bool = False,
         limit: int = 0,
     ) -> list[EditRow]:
@@ -309,8 +353,17 @@ class Index:
         if status is not None:
             conditions.append("status = ?")
             values.append(STATUS_LETTERS[status])
+        if before:
+            conditions.append("seq < ?")
+            values.append(before)
         order = f"ORDER BY seq {'DESC' if newest_first else 'ASC'}" + (" LIMIT ?" if limit else "")
         return self._edits(" AND ".join(conditions), (*values, limit) if limit else tuple(values), order)
+
+    def markers(self, document: DocumentId | None = None) -> list[EditRow]:
+        """Return the edits that wrote conflict markers, of one document or (None) of all."""
+        if document is None:
+            return self._edits("marks > 0 AND NOT void AND NOT expired", (), "ORDER BY seq")
+        return self._edits("marks > 0 AND document = ? AND NOT void AND NOT expired", (document,), "ORDER BY seq")
 
     def edits_between(self, low: bytes, high: bytes, limit: int) -> list[EditRow]:
         """Return up to `limit` edits whose ids are in the closed interval."""
@@ -321,6 +374,39 @@ class Index:
         rows = self._db.execute(
             "SELECT DISTINCT conversation FROM edits WHERE conversation >= ?1 AND substr(conversation, 1, ?2) = ?1 "
             "AND NOT void ORDER BY conversation LIMIT ?3",
+            (prefix, len(prefix), limit),
+        )
+        return [row[0] for row in rows]
+
+    def newest_edits(self, digits: str, limit: int) -> list[tuple[Seq, bytes, Status]]:
+        """Return up to `limit` edits whose number begins with `digits` (number, path of the file now, status).
+
+        The newest come first.
+        """
+        rows = self._db.execute(
+            "SELECT seq, path, status FROM edits JOIN documents ON documents.id = document "
+            "WHERE substr(seq, 1, ?1) = ?2 AND NOT void ORDER BY seq DESC LIMIT ?3",
+            (len(digits), digits, limit),
+        )
+        return [(Seq(row[0]), row[1], _STATUSES[row[2]]) for row in rows]
+
+    def newest_conversations(self, prefix: str, limit: int) -> list[tuple[str, int]]:
+        """Return up to `limit` conversations whose names begin with `prefix`, each with its number of edits.
+
+        The one with the newest edit comes first.
+        """
+        rows = self._db.execute(
+            "SELECT conversation, count(*) FROM edits WHERE conversation >= ?1 AND substr(conversation, 1, ?2) = ?1 "
+            "AND NOT void GROUP BY conversation ORDER BY max(seq) DESC LIMIT ?3",
+            (prefix, len(prefix), limit),
+        )
+        return [(row[0], row[1]) for row in rows]
+
+    def paths(self, prefix: bytes, limit: int) -> list[bytes]:
+        """Return up to `limit` paths of existing files that begin with `prefix`, ascending."""
+        rows = self._db.execute(
+            "SELECT DISTINCT path FROM documents WHERE path >= ?1 AND substr(path, 1, ?2) = ?1 AND blob IS NOT NULL "
+            "ORDER BY path LIMIT ?3",
             (prefix, len(prefix), limit),
         )
         return [row[0] for row in rows]
@@ -361,6 +447,82 @@ class Index:
         )
         return [(row[0], row[1], sorted(Seq(int(n)) for n in row[2].split(",")), row[3], row[4]) for row in rows]
 
+    # ---- asking: what may expire
+
+    def aged_edits(self) -> Iterator[tuple[int, int, int, int, int, bool]]:
+        """Yield edit, document, time (µs), segment, offset, and whether it is free to go, of what has not expired.
+
+        By document, and there in the order of the journal. An edit is not free where anything of its conversation is
+        pending, or where conflict markers stand in its file.
+        """
+        for seq, document, moment, segment, offset, is_free in self._db.execute(
+            "SELECT seq, document, time, segment, offset, status != 'p' AND conversation NOT IN "
+            "(SELECT conversation FROM edits WHERE status = 'p' AND NOT void) AND document NOT IN "
+            "(SELECT document FROM edits WHERE marks > 0 AND status != 'r' AND NOT void AND NOT expired) "
+            "FROM edits WHERE NOT void AND NOT expired ORDER BY document, seq"
+        ):
+            yield seq, document, moment, segment, offset, bool(is_free)
+
+    def decided_before(self, moment: int) -> int:
+        """Return how many edits are decided, older than the moment (µs since 1970-01-01 UTC), and have not expired."""
+        return self._number(
+            "SELECT count(*) FROM edits WHERE time < ? AND NOT void AND NOT expired AND status != 'p'", moment
+        )
+
+    def unheld_places(self, limit: int) -> list[Place]:
+        """Return where up to `limit` of the stored blobs lie that nothing holds."""
+        rows = self._db.execute("SELECT segment, offset FROM blobs WHERE refs = 0 AND segment LIMIT ?", (limit,))
+        return [Place(row[0], row[1]) for row in rows]
+
+    def aged_decisions(self) -> list[tuple[int, int, Place]]:
+        """Return number, time (µs) and place of every decision that has not expired, oldest first."""
+        rows = self._db.execute(
+            "SELECT number, time, segment, offset FROM decisions WHERE NOT void AND NOT expired ORDER BY number"
+        )
+        return [(row[0], row[1], Place(row[2], row[3])) for row in rows]
+
+    def mentions(self, first: int, last: int) -> list[BlobId]:
+        """Return the blobs that the edits from `first` to `last` mention, once for each mention."""
+        rows = self._db.execute("SELECT before, after FROM edits WHERE seq BETWEEN ? AND ?", (first, last))
+        return [BlobId(blob) for states in rows for blob in states if blob is not None]
+
+    def shares_conversation(self, first: int, last: int, since: int) -> bool:
+        """Return whether an edit from `first` to `last` is of a conversation to which edits from `since` on belong."""
+        return bool(
+            self._db.execute(
+                "SELECT count(*) FROM edits WHERE seq BETWEEN ?1 AND ?2 AND conversation IN "
+                "(SELECT conversation FROM edits WHERE seq >= ?3 AND NOT void)",
+                (first, last, since),
+            ).fetchone()[0]
+        )
+
+    # ---- asking: snapshots, pins, expiries
+
+    def snapshots(self) -> list[HoldRow]:
+        """Return every snapshot, those that have expired included, oldest first."""
+        return self._holds("SELECT number, id, segment, offset, expired FROM snapshots ORDER BY number")
+
+    def next_snapshot(self) -> int:
+        """Return the number of the next snapshot."""
+        return self._number("SELECT ifnull(max(number), 0) + 1 FROM snapshots")
+
+    def pins(self) -> list[HoldRow]:
+        """Return every pin, those that have expired included, oldest first."""
+        return self._holds("SELECT number, id, segment, offset, expired FROM pins ORDER BY number")
+
+    def next_pin(self) -> int:
+        """Return the number of the next pin."""
+        return self._number("SELECT ifnull(max(number), 0) + 1 FROM pins")
+
+    def expiry(self, number: int) -> ExpiryRow | None:
+        """Return what is known of the expiry, by its number in the order of the journal (None: there is none)."""
+        query = "SELECT segment, offset, time, reason FROM expiries WHERE number = ?"
+        row = self._db.execute(query, (number,)).fetchone()
+        return None if row is None else ExpiryRow(Place(row[0], row[1]), row[2], row[3])
+
+    def _holds(self, query: str) -> list[HoldRow]:
+        return [HoldRow(row[0], RecordId(row[1]), Place(row[2], row[3]), row[4]) for row in self._db.execute(query)]
+
     # ---- the stat cache: which bytes a file had when it last looked like this
 
     def seen(self) -> dict[bytes, tuple[int, int, int, int, BlobId]]:
@@ -379,39 +541,19 @@ class Index:
         try:
             return self._connect_and_follow()
         except sqlite3.DatabaseError as error:
-            if error.sqlite_errorcode & _PRIMARY in _UNWRITABLE:
-                return self._followed(self._copy_in_memory())
-            if error.sqlite_errorcode & _PRIMARY not in _BROKEN:
+            if is_unwritable(error):
+                return self._followed(copy_in_memory(self._path))
+            if not is_broken(error):
                 raise
-        for suffix in ("", "-wal", "-shm"):
-            with suppress(FileNotFoundError):
-                os.unlink(self._path + suffix)
+        remove_index(self._path)
         return self._connect_and_follow()
 
     def _connect_and_follow(self) -> sqlite3.Connection:
-        return self._followed(
-            sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-        )
-
-    def _copy_in_memory(self) -> sqlite3.Connection:
-        """Return a copy of what the file holds, as far as it can be read, for a store that may only be read."""
-        from urllib.parse import quote
-
-        db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        # Nobody can write beside it either, so the file is taken as it stands; what is newer is in the log.
-        address = f"file:{quote(self._path)}?mode=ro&immutable=1"
-        with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(address, uri=True)) as kept:
-            kept.backup(db)
-            db.execute("SELECT count(*) FROM position").fetchone()
-            return db
-        db.close()
-        return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        return self._followed(connect(self._path))
 
     def _followed(self, db: sqlite3.Connection) -> sqlite3.Connection:
         try:
-            db.execute("PRAGMA journal_mode = WAL")
-            # A power cut may then lose the newest rows, never mix them up; they are read from the log again.
-            db.execute("PRAGMA synchronous = NORMAL")
+            prepare(db)
             self._db = db
             if not self._fits():
                 with self._transaction():
@@ -428,7 +570,7 @@ class Index:
 
     def _fits(self) -> bool:
         """Return whether the database is of this version and store, and the log still holds the frame it read last."""
-        if self._number("PRAGMA user_version") != _SCHEMA_VERSION:
+        if self._number("PRAGMA user_version") != SCHEMA_VERSION:
             return False
         row = self._db.execute("SELECT * FROM position").fetchone()
         if row is None or row[0] != self._log.store:
@@ -444,10 +586,10 @@ class Index:
         return inside and frame.kind is FrameKind.RECORD and record_id(bytes(frame.payload)) == last
 
     def _create(self) -> None:
-        for statement in _SCHEMA.split(";"):
+        for statement in SCHEMA.split(";"):
             self._db.execute(statement)
         self._db.execute("INSERT INTO position VALUES (?, ?, ?, NULL, 0, 0)", (self._log.store, *self._log.first))
-        self._db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+        self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -482,7 +624,7 @@ class Index:
     def _edits(self, condition: str, values: tuple[int | str | bytes, ...], order: str) -> list[EditRow]:
         # The condition and the order are this module's own text; every value is bound.
         rows = self._db.execute(
-            f"SELECT seq, id, segment, offset, status, units, whole, reason FROM edits WHERE {condition} {order}",  # noqa: S608 - see above
+            f"SELECT seq, id, segment, offset, status, units, whole, reason, expired FROM edits WHERE {condition} {order}",  # noqa: S608 - see above
             values,
         )
         return [
@@ -494,6 +636,7 @@ class Index:
                 tuple(_STATUSES[letter] for letter in row[5]),
                 bool(row[6]),
                 row[7],
+                row[8],
             )
             for row in rows
         ]
@@ -509,21 +652,6 @@ class Index:
                 self.end = group.end
         self.last_record, self._last_place = intake.last_record, intake.last_place
         self._save_position()
-
-
-@contextmanager
-def index_errors(path: str) -> Iterator[None]:
-    """Turn what SQLite raises into StoreLocked, DiskFull or DiskFailed."""
-    try:
-        yield
-    except sqlite3.DatabaseError as error:
-        match error.sqlite_errorcode & _PRIMARY:
-            case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-                raise StoreLocked(path, _BUSY_SECONDS) from error
-            case sqlite3.SQLITE_FULL:
-                raise DiskFull(path) from error
-            case _:
-                raise DiskFailed(path, f"The index can't be used ({error}); it may be deleted") from error
 
 
 def _tip(row: Row) -> Tip:

@@ -4,10 +4,11 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 from objstore import history
-from objstore.codec import parse_blob_header
-from objstore.errors import NoSuchName
+from objstore.codec import Encoding, parse_blob_header
+from objstore.errors import FileTooLarge, NoSuchName
 from objstore.frames import FRAME_HEADER_SIZE, FrameKind
 from objstore.ids import RecordId
 from objstore.intake import decoded
@@ -15,10 +16,12 @@ from objstore.journal import Journal
 from objstore.naming import recorded_path
 from objstore.records import Decision, Edit, Record, Void
 from objstore.replay import load_document
+from objstore.standins import MAX_BLOB, is_stand_in
 from objstore.terms import DocumentId, FileState, Seq, Status, Unit
 from objstore.views import EditView
 
 __all__ = [
+    "Activity",
     "BlamedLines",
     "ChangeCount",
     "RecordView",
@@ -30,6 +33,9 @@ __all__ = [
     "segments",
     "stats",
 ]
+
+_MINUTE: Final = 60_000_000
+"""Microseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +69,13 @@ class ChangeCount:
     removed: int
 
 
+class Activity(NamedTuple):
+    """What a stretch of time brought."""
+
+    edits: int
+    stored_bytes: int  # of frames
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreStats:
     """A store in numbers."""
@@ -80,6 +93,7 @@ class StoreStats:
     depths: Mapping[int, int]  # how many blobs stand on how many others; 0: keyframes
     tools: Mapping[str, ChangeCount]
     files: Mapping[str, ChangeCount]  # by the path that each has now
+    minutes: Mapping[int, Activity]  # by minutes since 1970-01-01 UTC, ascending; those without any are left out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +152,8 @@ class _Tally:
     edits: dict[Seq, Edit] = field(default_factory=dict)
     decisions: int = 0
     voids: int = 0
+    minute_edits: Counter[int] = field(default_factory=Counter)
+    minute_bytes: Counter[int] = field(default_factory=Counter)
 
     def take(self, record: Record) -> None:
         match record:
@@ -162,10 +178,16 @@ def stats(journal: Journal) -> StoreStats:
             if frame.kind is FrameKind.BLOB:
                 header = parse_blob_header(frame.payload)
                 tally.blobs += 1
-                tally.blob_bytes += header.size
+                # The bytes of a large blob are those of its chunks, which are counted as blobs of their own.
+                tally.blob_bytes += 0 if header.encoding is Encoding.CHUNKED else header.size
                 tally.depths[header.depth] += 1
-        for chained in decoded(group):
-            tally.take(chained.record)
+        taken = [chained.record for chained in decoded(group)]
+        for record in taken:
+            tally.take(record)
+        size = sum(FRAME_HEADER_SIZE + len(frame.payload) for frame in group.frames)
+        tally.minute_bytes[taken[-1].time // _MINUTE if taken else 0] += size
+    tally.minute_edits.update(edit.time // _MINUTE for edit in tally.edits.values())
+    minutes = sorted((set(tally.minute_edits) | set(tally.minute_bytes)) - {0})
     tools: dict[str, list[Edit]] = {}
     files: dict[DocumentId, list[Edit]] = {}
     for edit in tally.edits.values():
@@ -185,6 +207,7 @@ def stats(journal: Journal) -> StoreStats:
         depths=dict(sorted(tally.depths.items())),
         tools={tool: _count(made) for tool, made in sorted(tools.items())},
         files=_file_counts(journal, files),
+        minutes={at: Activity(tally.minute_edits[at], tally.minute_bytes[at]) for at in minutes},
     )
 
 
@@ -245,7 +268,7 @@ def _stand(
 def blame(journal: Journal, path: str) -> tuple[bytes, list[BlamedLines]]:
     """Return the last recorded bytes of the file at `path`, and which hunk put each of its lines there.
 
-    Raises NoSuchName where no recorded file stands, and HistoryBroken.
+    Raises NoSuchName where no recorded file stands, FileTooLarge, and HistoryBroken.
     """
     with journal.store.index.still():
         return _blamed(journal, path)
@@ -255,6 +278,9 @@ def _blamed(journal: Journal, path: str) -> tuple[bytes, list[BlamedLines]]:
     tip = journal.store.index.tip_at(recorded_path(journal, path))
     if tip is None or tip.state is None:
         raise NoSuchName(path, "recorded file")
+    content = journal.store.text(tip.state.blob)
+    if is_stand_in(content):
+        raise FileTooLarge(path, journal.store.size(tip.state.blob), MAX_BLOB)
     loaded = load_document(journal, tip.document)
     blamed, start = [], 0
     views: dict[Seq, EditView] = {}
@@ -264,4 +290,4 @@ def _blamed(journal: Journal, path: str) -> tuple[bytes, list[BlamedLines]]:
         view = None if unit is None else views[unit.seq]
         blamed.append(BlamedLines(start=start, count=count, unit=unit, view=view))
         start += count
-    return journal.store.blob(tip.state.blob), blamed
+    return content, blamed

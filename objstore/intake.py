@@ -9,16 +9,18 @@ from typing import Final, assert_never
 
 from msgpack import packb, unpackb
 
+from objstore.chains import read_chain
 from objstore.codec import parse_blob_header
 from objstore.errors import RecordInvalid, StoreDamaged
 from objstore.frames import FrameKind
 from objstore.ids import BlobId, RecordId, record_id
 from objstore.index import STATUS_LETTERS, Chained
-from objstore.records import Decision, Edit, Record, Void, decode_record
+from objstore.records import Decision, Edit, Expiry, Pin, Snapshot, Void, decode_record
+from objstore.refcounts import RefCounts
 from objstore.segments import Group, Log, Place
 from objstore.terms import DocumentId, FileState, Seq, Status, Unit
 
-__all__ = ["Intake", "decoded", "held_blobs"]
+__all__ = ["Intake", "decoded"]
 
 
 class Intake:
@@ -28,6 +30,7 @@ class Intake:
         """Go on behind `last_record` (None: at the beginning), which lies at `last_place`."""
         self._db: Final = db
         self._log: Final = log
+        self._counts: Final = RefCounts(db, self._blob)
         self.last_record = last_record
         self.last_place = last_place
 
@@ -37,16 +40,13 @@ class Intake:
         for frame in group.frames:
             place = Place(group.segment, frame.offset)
             if frame.kind is FrameKind.BLOB:
-                header = parse_blob_header(frame.payload)
-                self._db.execute(
-                    "INSERT INTO blobs VALUES (?, ?, ?, ?, ?, 0, NULL) ON CONFLICT DO NOTHING",
-                    (header.id, place.segment, place.offset, header.size, header.depth),
-                )
+                self._counts.store(parse_blob_header(frame.payload), place)
             else:
                 try:
                     self._take_record(next(decoded), place)
                 except sqlite3.IntegrityError as error:
                     raise StoreDamaged(*place, "the record has a number that another one has") from error
+        self._counts.settle()
 
     def _take_record(self, chained: Chained, place: Place) -> None:
         if chained.previous != self.last_record:
@@ -58,16 +58,22 @@ class Intake:
                 self._take_decision(chained.record, chained.id, place)
             case Void():
                 self._take_void(chained.record)
+            case Snapshot():
+                self._take_snapshot(chained.record, chained.id, place)
+            case Pin():
+                self._take_pin(chained.record, chained.id, place)
+            case Expiry():
+                self._take_expiry(chained.record, chained.id, place)
             case _:
                 assert_never(chained.record)
-        self._count_refs(chained.record)
+        self._counts.hold_record(chained.record)
         self.last_record = chained.id
         self.last_place = place
 
     def _take_edit(self, edit: Edit, name: RecordId, place: Place) -> None:
         units = STATUS_LETTERS[edit.status] * (1 + len(edit.hunks))
         self._db.execute(
-            "INSERT INTO edits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?, ?, 0)",
+            "INSERT INTO edits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?, ?, 0, ?, ?, ?, ?, 0)",
             (
                 edit.seq,
                 name,
@@ -81,6 +87,10 @@ class Intake:
                 edit.changes_whole,
                 edit.added,
                 edit.removed,
+                0 if edit.marks is None else edit.marks.decision,
+                edit.time,
+                None if edit.before is None else edit.before.blob,
+                None if edit.after is None else edit.after.blob,
             ),
         )
         for folder in _innermost_folders(edit.path, edit.folders):
@@ -92,8 +102,8 @@ class Intake:
     def _take_decision(self, decision: Decision, name: RecordId, place: Place) -> None:
         before = self._set_verdicts(decision.verdicts, decision.reason)
         self._db.execute(
-            "INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, 0)",
-            (decision.number, name, place.segment, place.offset, decision.takes_back, before),
+            "INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, 0, ?, 0)",
+            (decision.number, name, place.segment, place.offset, decision.takes_back, before, decision.time),
         )
         documents = {
             row[0]
@@ -139,6 +149,7 @@ class Intake:
             assert isinstance(edit, Edit)  # noqa: S101 - the row came from this very record
             self._db.execute("UPDATE edits SET void = 1 WHERE seq = ?", (seq,))
             if int(edit.document) == int(edit.seq) and edit.before is None:
+                self._let_go_of_tip(edit.document)
                 self._db.execute("DELETE FROM documents WHERE id = ?", (edit.document,))
             else:
                 self._set_tip(edit.document, edit.source or edit.path, edit.before)
@@ -159,12 +170,66 @@ class Intake:
             self._set_tip(written.document, path, written.before)
 
     def _set_tip(self, document: DocumentId, path: bytes | None, state: FileState | None) -> None:
+        self._let_go_of_tip(document)
         blob, mode = (None, 0) if state is None else (state.blob, state.mode)
         self._db.execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?)", (document, path, blob, mode))
         self._db.execute("INSERT OR IGNORE INTO paths VALUES (?, ?)", (path, document))
+        if blob is not None:
+            self._counts.hold([blob])
 
-    def _count_refs(self, record: Record) -> None:
-        self._db.executemany("UPDATE blobs SET refs = refs + 1 WHERE id = ?", [(blob,) for blob in held_blobs(record)])
+    def _let_go_of_tip(self, document: DocumentId) -> None:
+        row = self._db.execute("SELECT blob FROM documents WHERE id = ?", (document,)).fetchone()
+        if row is not None and row[0] is not None:
+            self._counts.hold([BlobId(row[0])], -1)
+
+    # ---- what holds blobs apart from edits and decisions, and what lets go of them
+
+    def _take_snapshot(self, snapshot: Snapshot, name: RecordId, place: Place) -> None:
+        row = (snapshot.number, name, place.segment, place.offset, snapshot.root)
+        self._db.execute("INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, 0)", row)
+
+    def _take_pin(self, pin: Pin, name: RecordId, place: Place) -> None:
+        row = (pin.number, name, place.segment, place.offset)
+        self._db.execute("INSERT INTO pins VALUES (?, ?, ?, ?, 0)", row)
+
+    def _take_expiry(self, expiry: Expiry, name: RecordId, place: Place) -> None:
+        row = (name, place.segment, place.offset, expiry.time, expiry.reason)
+        number = self._db.execute(
+            "INSERT INTO expiries (id, segment, offset, time, reason) VALUES (?, ?, ?, ?, ?)", row
+        ).lastrowid
+        # An edit's row holds all that it mentions; of the other kinds there are few, and their records are read.
+        for first, last in expiry.edits:
+            rows = self._db.execute(
+                "SELECT before, after FROM edits WHERE seq BETWEEN ? AND ? AND NOT expired", (first, last)
+            )
+            self._counts.hold((BlobId(blob) for states in rows for blob in states if blob is not None), -1)
+            self._db.execute(
+                "UPDATE edits SET expired = ? WHERE seq BETWEEN ? AND ? AND NOT expired", (number, first, last)
+            )
+        for first, last in expiry.decisions:
+            self._expire("decisions", first, last, number)
+        for one in expiry.snapshots:
+            self._expire("snapshots", one, one, number)
+        for one in expiry.pins:
+            self._expire("pins", one, one, number)
+
+    def _expire(self, table: str, first: int, last: int, number: int | None) -> None:
+        # The table is one of this module's own names.
+        which = f"FROM {table} WHERE number BETWEEN ? AND ? AND NOT expired"
+        for place in self._db.execute(f"SELECT segment, offset {which}", (first, last)).fetchall():
+            record, _ = decode_record(bytes(self._log.read(Place(*place)).payload))
+            self._counts.hold_record(record, -1)
+        self._db.execute(
+            f"UPDATE {table} SET expired = ? WHERE number BETWEEN ? AND ? AND NOT expired",  # noqa: S608 - as above
+            (number, first, last),
+        )
+
+    def _blob(self, name: BlobId) -> bytes:
+        return read_chain(name, self._log, self._place_of)
+
+    def _place_of(self, name: BlobId) -> Place | None:
+        row = self._db.execute("SELECT segment, offset FROM blobs WHERE id = ?", (name,)).fetchone()
+        return None if row is None or row[0] is None else Place(*row)
 
 
 def decoded(group: Group) -> Iterator[Chained]:
@@ -183,17 +248,3 @@ def _innermost_folders(path: bytes, count: int) -> list[bytes]:
     """Return the `count` innermost folders of a path, the innermost first."""
     parts = path.split(b"/")[:-1]
     return [b"/".join(parts[:end]) for end in range(len(parts), len(parts) - count, -1) if end > 0]
-
-
-def held_blobs(record: Record) -> list[BlobId]:
-    """Return the blobs that a record keeps alive, one for each mention."""
-    match record:
-        case Edit():
-            states = [record.before, record.after]
-        case Decision():
-            states = [state for written in record.written for state in (written.before, written.after)]
-        case Void():
-            states = []
-        case _:
-            assert_never(record)
-    return [state.blob for state in states if state is not None]

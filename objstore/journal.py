@@ -25,7 +25,7 @@ from objstore.errors import (
     Unacknowledged,
 )
 from objstore.files import Files
-from objstore.index import index_errors
+from objstore.indexfile import index_errors
 from objstore.paths import STORE_NAME, Tree, is_store
 from objstore.segments import Group, Place
 from objstore.store import Store, create_store
@@ -36,9 +36,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from objstore.batch import Batch
+    from objstore.disk import Pieces
+    from objstore.ids import BlobId
     from objstore.transition import Step, Transition
 
-__all__ = ["Journal", "acknowledged", "create_workspace", "find_root", "forget_followed"]
+__all__ = [
+    "Journal",
+    "acknowledged",
+    "create_workspace",
+    "discard_making",
+    "find_root",
+    "forget_followed",
+    "is_making",
+    "making_name",
+]
 
 _MARK: Final = Struct("<QQ16s")
 _MAKING: Final = re.compile(re.escape(STORE_NAME) + r"\.[0-9a-f]{16}")
@@ -50,32 +61,42 @@ def create_workspace(root: str, disk: Disk) -> None:
     final = os.path.join(root, STORE_NAME)
     if os.path.isdir(final):
         return
-    making = os.path.join(root, f"{STORE_NAME}.{os.urandom(8).hex()}")
+    making = os.path.join(root, making_name())
     try:
-        os.mkdir(making, 0o700)
-        os.mkdir(os.path.join(making, "tmp"), 0o700)
+        disk.make_store_folder(making)
+        disk.make_store_folder(os.path.join(making, "tmp"))
         disk.create(os.path.join(making, ".gitignore"), b"*\n")
         disk.create(os.path.join(making, "lock"), b"")
         create_store(making, disk)
-        os.rename(making, final)
-    except OSError:
+        disk.move_store_folder(making, final)
+    except (FileExistsError, FileNotFoundError):
         if not os.path.isdir(final):
             raise
         # Another process was faster, and has cleared this one's away; its store is as good.
-    for name in os.listdir(root):
-        if _MAKING.fullmatch(name):
-            _remove_folder(os.path.join(root, name))
+    for name in filter(is_making, os.listdir(root)):
+        discard_making(os.path.join(root, name), disk)
     disk.sync_directory(root)
 
 
-def _remove_folder(path: str) -> None:
-    """Remove what a process left that died while it made a store."""
+def making_name() -> str:
+    """Return a new name for a folder in which a store is made; what is left of one is cleared away by and by."""
+    return f"{STORE_NAME}.{os.urandom(8).hex()}"
+
+
+def is_making(name: str) -> bool:
+    """Return whether a folder of this name is one in which a store is, or was, made."""
+    return _MAKING.fullmatch(name) is not None
+
+
+def discard_making(path: str, disk: Disk) -> None:
+    """Remove a folder in which a store was made, with what is in it."""
     for folder, _, names in os.walk(path, topdown=False):
         for name in names:
             with suppress(FileNotFoundError):
-                os.unlink(os.path.join(folder, name))
-        with suppress(FileNotFoundError):
-            os.rmdir(folder)
+                disk.remove_store_file(os.path.join(folder, name))
+        # Who is still at it puts something in again, and clears it away when it comes too late.
+        with suppress(FileNotFoundError, FileExistsError):
+            disk.remove_store_folder(folder)
 
 
 class Journal:
@@ -161,7 +182,7 @@ class Journal:
         taken back.
         """
         prunable = self.store.index.made_folder if prune else None
-        with self._transition(steps, batch.content, looked, prunable) as transition:
+        with self._transition(steps, batch.pieces, looked, prunable) as transition:
             transition.prepare()
             group = batch.commit()
             try:
@@ -174,6 +195,15 @@ class Journal:
                     raise Unacknowledged(str(error)) from failure
                 raise
         self._write_mark(self.store.end)
+
+    def carry_out(self, steps: Iterable[Step]) -> None:
+        """Make files what the log says of them already. Call it while `writing`; nothing is recorded.
+
+        Raises what Transition.prepare raises, with nothing changed, or CallAborted with everything taken back.
+        """
+        with self._transition(steps, self.store.pieces) as transition:
+            transition.prepare()
+            transition.run()
 
     def make_anew(self, *, index: bool, mark: bool) -> None:
         """Make anew what is derived: the index from the log; the mark, as if files had followed the log to its end.
@@ -195,7 +225,7 @@ class Journal:
     def _transition(
         self,
         steps: Iterable[Step],
-        content: Callable[..., bytes],
+        pieces: Callable[[BlobId], Pieces],
         looked: Mapping[bytes, os.stat_result] | None = None,
         prunable: Callable[[bytes], bool] | None = None,
     ) -> Transition:
@@ -203,10 +233,11 @@ class Journal:
 
         if self._scratch is None:
             path = os.path.join(self._folder, "tmp")
-            with suppress(FileExistsError):
-                os.mkdir(path, 0o700)
+            if not os.path.isdir(path):
+                with suppress(FileExistsError):
+                    self.disk.make_store_folder(path)
             self._scratch = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        return Transition(self.tree, self.disk, steps, content, scratch=self._scratch, looked=looked, prunable=prunable)
+        return Transition(self.tree, self.disk, steps, pieces, scratch=self._scratch, looked=looked, prunable=prunable)
 
     def _void(self, group: Group, reason: str) -> None:
         """Record that the group was taken back."""
@@ -232,7 +263,7 @@ class Journal:
 
         for steps in due_steps(self.tree, self.store, marked if boot == self._boot else None):
             # A path that can't be finished stays as it is, and shows as a change from outside.
-            with self._transition(steps, self.store.blob) as transition, suppress(PathError, CallAborted):
+            with self._transition(steps, self.store.pieces) as transition, suppress(PathError, CallAborted):
                 transition.prepare()
                 transition.run()
         self._write_mark(end)
@@ -241,7 +272,7 @@ class Journal:
         folder = os.path.join(self._folder, "tmp")
         with suppress(FileNotFoundError):
             for name in os.listdir(folder):
-                os.unlink(os.path.join(folder, name))
+                self.disk.remove_store_file(os.path.join(folder, name))
 
     # ---- the mark
 
@@ -281,7 +312,7 @@ def forget_followed(folder: str, end: Place, disk: Disk) -> None:
     """Set the mark of the store in `folder` to `end`: no file has to follow what its log holds so far."""
     path = os.path.join(folder, "applied")
     with suppress(FileNotFoundError):
-        os.unlink(path)
+        disk.remove_store_file(path)
     disk.create(path, _MARK.pack(end.segment, end.offset, boot_id()))
 
 

@@ -7,6 +7,7 @@ is kept apart from the text. A text is *closed* when its last line ends (or it h
 from typing import Final, NamedTuple
 
 __all__ = [
+    "NOTHING_SHARED",
     "Affixes",
     "closed",
     "common_affixes",
@@ -89,6 +90,9 @@ class Affixes(NamedTuple):
 
     prefix: int
     suffix: int
+
+
+NOTHING_SHARED: Final = Affixes(0, 0)
 
 
 def common_affixes(old: bytes, new: bytes) -> Affixes:

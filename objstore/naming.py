@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Final
 
 from objstore.errors import AmbiguousName, FileMissing, NoSuchName, PathInvalid, PathOutside
+from objstore.expired import refuse_expired
 from objstore.ids import BlobId, hex_prefix_bounds
 from objstore.index import EditRow
 from objstore.journal import Journal
@@ -54,7 +55,7 @@ def find_blob(journal: Journal, spelling: str) -> BlobId:
 def find_state(journal: Journal, spelling: str) -> State:
     """Return the state that `PATH@12` (after that edit), `PATH@12^` (before), `PATH` (now) or a blob's hash names.
 
-    Raises NoSuchName, AmbiguousName and what paths raise.
+    Raises NoSuchName, AmbiguousName, EditExpired and what paths raise.
     """
     path, at, version = spelling.rpartition("@")
     if at and path:
@@ -96,6 +97,8 @@ def _state_at(journal: Journal, path: str, version: str, spelling: str) -> State
     if recorded_path(journal, path) not in {edit.path, edit.source}:
         raise NoSuchName(spelling, "state")
     state = edit.before if before else edit.after
+    if state is not None and not journal.store.has(state.blob):
+        refuse_expired(journal, row)
     where = edit.source if before and edit.source is not None else edit.path
     blob, mode = (None, 0) if state is None else (state.blob, state.mode)
     return State(path=os.fsdecode(where), blob=blob, mode=mode)

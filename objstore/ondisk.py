@@ -1,9 +1,11 @@
 """What stands on disk at a recorded path, as a state that can be compared with the journal's."""
 
 import os
+from dataclasses import replace
 
 from objstore.errors import (
     FileMissing,
+    FileTooLarge,
     PathInvalid,
     PathIsDirectory,
     PathIsSymlink,
@@ -12,6 +14,7 @@ from objstore.errors import (
 )
 from objstore.ids import blob_id
 from objstore.paths import Found, Spot, Tree, read_at
+from objstore.standins import MAX_BLOB, MAX_CHUNKED, is_stand_in, stand_in, text_of_state
 from objstore.terms import FileState
 
 __all__ = ["disk_state", "file_at", "state_at"]
@@ -42,9 +45,28 @@ def file_at(tree: Tree, path: bytes) -> tuple[FileState, Found] | None:
 
 
 def state_at(spot: Spot) -> tuple[FileState, Found] | None:
-    """Return what stands at `spot` (None: nothing). Raises as disk_state."""
+    """Return what stands at `spot` (None: nothing). Raises as disk_state.
+
+    A large file is read piece by piece, and its stand-in is what is returned as its content.
+    """
     try:
-        found = read_at(spot)
+        found = read_at(spot, limit=MAX_BLOB)
     except FileMissing:
         return None
-    return FileState(blob=blob_id(found.content), mode=found.mode), found
+    except FileTooLarge:
+        return _large_state_at(spot)
+    blob = blob_id(found.content)
+    if is_stand_in(found.content):
+        found = replace(found, content=text_of_state(found.content, blob))
+    return FileState(blob=blob, mode=found.mode), found
+
+
+def _large_state_at(spot: Spot) -> tuple[FileState, Found] | None:
+    from objstore.sources import hashed_at
+
+    try:
+        blob, looked = hashed_at(spot, limit=MAX_CHUNKED)
+    except FileMissing:
+        return None
+    found = Found(content=stand_in(blob), stat=looked)
+    return FileState(blob=blob, mode=found.mode), found

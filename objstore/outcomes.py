@@ -18,6 +18,7 @@ __all__ = [
     "DecisionOutcome",
     "ExternalChanges",
     "FileEffect",
+    "MarkersWritten",
     "NothingToDo",
     "Notice",
 ]
@@ -32,6 +33,7 @@ class CallInfo:
     origin: Origin = Origin.AGENT
     amends: Seq | None = None  # the edit whose result a person betters by the call; None: it amends none
     notes: Mapping[str, str] = field(default_factory=dict)  # agent, client, model, prompt, …
+    within: tuple[str, ...] = ()  # canonical paths below which the call may reach; (): everywhere in the workspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,22 +71,30 @@ class Conflict:
     line: int  # 1-based, in the text as it stands; 0: the file as a whole
     removed: bytes  # the lines that the hunk took out
     inserted: bytes  # the lines that it put in
+    outside: tuple[Seq, ...] = ()  # edits among them that are changes found on disk, and were not recorded after all
 
     def __str__(self) -> str:
         who = f"edit {self.unit.seq}" + (f" hunk {self.unit.hunk}" if self.unit.hunk else "")
-        needs = ", ".join(str(seq) for seq in sorted({unit.seq for unit in self.needs}))
+        if self.unit.seq in self.outside:
+            who = "the change from outside"
+        needed = {unit.seq for unit in self.needs}
+        recorded = sorted(needed.difference(self.outside))
+        named = [f"edit {', '.join(map(str, recorded))}"] if recorded else []
+        needs = " and ".join([*named, *(["the change from outside"] if needed.intersection(self.outside) else [])])
         where = f"{self.path}:{self.line}" if self.line else self.path
         match self.kind:
+            case "both-changed" if not self.line:
+                return f"{who} and {needs} both decide on the file as a whole ({where})"
             case "both-changed":
-                return f"{who} and edit {needs} both change the same lines ({where})"
+                return f"{who} and {needs} both change the same lines ({where})"
             case "path-taken":
-                return f"{who} puts a file where edit {needs} has put another ({where})"
+                return f"{who} puts a file where {needs} has put another ({where})"
             case "text-returned-inside":
-                return f"{who} was made without text that edit {needs} decides on ({where})"
+                return f"{who} was made without text that {needs} decides on ({where})"
             case "surroundings-gone":
-                return f"{who} stands between lines that edit {needs} decides on ({where})"
+                return f"{who} stands between lines that {needs} decides on ({where})"
             case _:
-                return f"{who} needs edit {needs} ({where})"
+                return f"{who} needs {needs} ({where})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +117,16 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MarkersWritten:
+    """A file that a decision has put conflict markers into (or would, if it was a dry run)."""
+
+    edit: Seq  # the edit that wrote them; 0: a dry run
+    path: str
+    regions: int  # how many places are marked
+    aside: tuple[Unit, ...]  # hunks set aside: rejected until somebody decides on the conflict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
     """The decision holds: on disk and in the journal (or would, if it was a dry run)."""
 
@@ -117,6 +137,9 @@ class Decided:
     files: tuple[FileEffect, ...]  # files whose bytes, mode or path change; () when only statuses do
     external: tuple[EditView, ...]  # changes nobody had recorded, recorded first
     notices: tuple[Notice, ...]
+    markers: tuple[MarkersWritten, ...] = ()
+    unmarked: tuple[Seq, ...] = ()  # edits that wrote markers, which are gone now
+    returned: tuple[Unit, ...] = ()  # units whose status changed only because of that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +153,7 @@ class Conflicted:
     conflicts: tuple[Conflict, ...]
     accept_first: tuple[Unit, ...] = ()  # rejected units that are needed live, ascending
     reject_first: tuple[Unit, ...] = ()  # live units that can't stay, ascending
+    outside: tuple[Seq, ...] = ()  # edits among them that are changes found on disk, and were not recorded after all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ import stat
 import unicodedata
 from collections import deque
 from contextlib import AbstractContextManager
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -31,6 +32,8 @@ from objstore.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from objstore.views import DirectoryEntry
 
 __all__ = [
@@ -39,8 +42,10 @@ __all__ = [
     "Found",
     "Spot",
     "Tree",
+    "is_reserved",
     "is_store",
     "look_at",
+    "open_file",
     "open_folder",
     "read_at",
 ]
@@ -72,7 +77,7 @@ class Spot:
 class Found:
     """A regular file as it stood at one moment."""
 
-    content: bytes
+    content: bytes  # of a large one, its stand-in
     stat: os.stat_result
 
     @property
@@ -86,6 +91,7 @@ class Tree:
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         """Open the folder. Raises FileMissing or PermissionRefused."""
+        self.parts: tuple[str, ...] = ()  # canonical paths below which it may be reached; (): all of it
         self._given = os.path.abspath(os.fspath(root))
         self.root: Final = os.path.realpath(self._given)
         try:
@@ -98,6 +104,16 @@ class Tree:
     def close(self) -> None:
         """Close the folder."""
         os.close(self.fd)
+
+    def confined(self, parts: "Iterable[str]") -> "Tree":
+        """Return the same folder as far as these canonical paths below it go; it closes with this one."""
+        confined = copy(self)
+        confined.parts = tuple(parts)
+        return confined
+
+    def reaches(self, path: str) -> bool:
+        """Return whether a canonical path is one that may be reached."""
+        return not self.parts or any(path == part or path.startswith(f"{part}/") for part in self.parts)
 
     def within(self, path: str) -> str:
         """Return the part of `path` below the root, unresolved. Raises PathInvalid or PathOutside."""
@@ -162,12 +178,7 @@ def read_at(spot: Spot, *, limit: int = MAX_FILE) -> Found:
     if spot.missing:
         raise FileMissing(spot.path)
     for _ in range(_TRIES):
-        try:
-            fd = os.open(spot.name, _READ_FLAGS, dir_fd=spot.folder)
-        except FileNotFoundError as error:
-            raise FileMissing(spot.path) from error
-        except OSError as error:
-            raise _unreadable(spot, error) from error
+        fd = open_file(spot)
         try:
             before = os.fstat(fd)
             if stat.S_ISDIR(before.st_mode):
@@ -185,6 +196,19 @@ def read_at(spot: Spot, *, limit: int = MAX_FILE) -> Found:
         if len(content) == after.st_size and is_same_file(before, after):
             return Found(content=content, stat=after)
     raise FileChanged(spot.path)
+
+
+def open_file(spot: Spot) -> int:
+    """Return a descriptor for reading what stands at `spot`; never through a link, and never waiting for a FIFO.
+
+    Raises FileMissing, PathIsSymlink, PermissionRefused, PathNotRegular, DiskFailed.
+    """
+    try:
+        return os.open(spot.name, _READ_FLAGS, dir_fd=spot.folder)
+    except FileNotFoundError as error:
+        raise FileMissing(spot.path) from error
+    except OSError as error:
+        raise _unreadable(spot, error) from error
 
 
 def open_folder(parent: int, name: str, path: str) -> int:
@@ -210,6 +234,12 @@ def look_at(spot: Spot) -> os.stat_result | None:
 def is_store(name: str) -> bool:
     """Return whether a file system could take `name` for the store's folder."""
     return _folded(name) == STORE_NAME
+
+
+def is_reserved(name: str) -> bool:
+    """Return whether a file system could take `name` for the store's folder or for one of version control."""
+    folded = _folded(name)
+    return folded == STORE_NAME or folded in _VERSION_CONTROL
 
 
 def _folded(name: str) -> str:
@@ -265,7 +295,7 @@ class _Walk:
 
     def __enter__(self) -> Spot:
         try:
-            return self.run()
+            return self.reached(self.run())
         except BaseException:
             self.close()
             raise
@@ -307,6 +337,11 @@ class _Walk:
         name = self.names.pop()
         os.close(self.folders.pop())
         return self.spot(name)
+
+    def reached(self, spot: Spot) -> Spot:
+        if not self.tree.reaches(spot.path):
+            raise PathOutside(self.given)
+        return spot
 
     def spot(self, name: str) -> Spot:
         return Spot(folder=self.folder, name=name, path="/".join([*self.names, name]), missing=())

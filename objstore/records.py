@@ -5,30 +5,38 @@ A record is immutable and names the record before it, so the journal is a hash c
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Final, TypeAlias, TypeVar, assert_never
+from typing import TypeAlias, assert_never
 
 from objstore.canonical import Value, encode, unpack
 from objstore.errors import RecordInvalid
+from objstore.fields import Fields, Range, is_number, state_value
 from objstore.hunks import Hunk
-from objstore.ids import HASH_SIZE, BlobId, RecordId
+from objstore.ids import BlobId, RecordId
 from objstore.terms import Action, DocumentId, FileState, Operation, Origin, Seq, Status, Unit
 
 __all__ = [
     "Decision",
     "Edit",
+    "Expiry",
+    "Marks",
+    "Pin",
     "Record",
+    "Snapshot",
     "Void",
     "Written",
     "decode_record",
     "encode_record",
+    "read_record",
 ]
 
-Choice = TypeVar("Choice", bound=StrEnum)
 
-MAX_INT: Final = 2**63 - 1
-MAX_MODE: Final = 0o7777
-MAX_TEXT: Final = 65536
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """Why an edit wrote conflict markers into its file."""
+
+    decision: int  # the decision that would else have been refused
+    against: tuple[Unit, ...]  # what was decided that the others could not stand with; ascending
+    aside: tuple[tuple[Unit, Status], ...]  # those others, rejected only because of that, with what they were before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +62,7 @@ class Edit:
     origin: Origin = Origin.AGENT
     status: Status = Status.PENDING  # what it was recorded as; decisions come after
     amends: Seq | None = None  # the edit whose result a person bettered by this one; None: it amends none
+    marks: Marks | None = None  # None: it wrote no conflict markers
     tool: str
     notes: Mapping[str, str] = field(default_factory=dict)  # agent, client, model, prompt, …: where known
 
@@ -100,7 +109,44 @@ class Void:
     reason: str
 
 
-Record: TypeAlias = Edit | Decision | Void
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """What stood in a folder at one moment, as a tree of blobs."""
+
+    number: int  # of the snapshot in its workspace, from 1
+    time: int  # microseconds since 1970-01-01 UTC
+    root: BlobId  # the tree of the folder
+    path: bytes | None  # the folder, relative to the workspace; None: the whole workspace
+    who: str
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pin:
+    """A person's word that some edits, with what came after them in their files, and some blobs are to be kept."""
+
+    number: int  # of the pin in its workspace, from 1
+    time: int  # microseconds since 1970-01-01 UTC
+    edits: tuple[Seq, ...]  # ascending
+    blobs: tuple[BlobId, ...]  # ascending
+    who: str
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expiry:
+    """Edits, decisions, snapshots and pins that hold their blobs no longer. The records themselves stay."""
+
+    time: int  # microseconds since 1970-01-01 UTC
+    edits: tuple[Range, ...] = ()  # ascending, with a number between any two
+    decisions: tuple[Range, ...] = ()
+    snapshots: tuple[int, ...] = ()  # ascending
+    pins: tuple[int, ...] = ()
+    reason: str
+    who: str
+
+
+Record: TypeAlias = Edit | Decision | Void | Snapshot | Pin | Expiry
 
 
 def encode_record(record: Record, previous: RecordId | None) -> bytes:
@@ -114,7 +160,7 @@ def encode_record(record: Record, previous: RecordId | None) -> bytes:
         encoded = encode(fields)
     except (UnicodeEncodeError, OverflowError) as error:
         raise RecordInvalid(f"a value can't be spelt: {error}") from error
-    _read(_Fields(fields))
+    _read(Fields(fields))
     return encoded
 
 
@@ -133,6 +179,12 @@ def _spelt(record: Record, previous: RecordId | None) -> dict[str, Value]:
                 "decision": record.decision,
                 "reason": record.reason,
             }
+        case Snapshot():
+            fields = _snapshot_fields(record)
+        case Pin():
+            fields = _pin_fields(record)
+        case Expiry():
+            fields = _expiry_fields(record)
         case _:
             assert_never(record)
     if previous is not None:
@@ -145,14 +197,22 @@ def decode_record(encoded: bytes) -> tuple[Record, RecordId | None]:
 
     Raises RecordInvalid for anything but the one spelling of a well-formed record: stored bytes are not trusted.
     """
-    record, previous = _read(_Fields(unpack(encoded)))
+    record, previous = _read(Fields(unpack(encoded)))
     # This one comparison refuses every other spelling: longer integers, keys in disorder, defaults that are stated.
     if encode(_spelt(record, previous)) != encoded:
         raise RecordInvalid("not the canonical spelling")
     return record, previous
 
 
-def _read(fields: "_Fields") -> tuple[Record, RecordId | None]:
+def read_record(encoded: bytes) -> Record:
+    """Return the record of bytes that `decode_record` has taken before: they are not spelt again.
+
+    Raises RecordInvalid.
+    """
+    return _read(Fields(unpack(encoded)))[0]
+
+
+def _read(fields: Fields) -> tuple[Record, RecordId | None]:
     previous = fields.hash_or_none("previous")
     kind = fields.text("kind")
     record: Record
@@ -168,6 +228,12 @@ def _read(fields: "_Fields") -> tuple[Record, RecordId | None]:
                 decision=fields.number("decision"),
                 reason=fields.text("reason"),
             )
+        case "snapshot":
+            record = _snapshot(fields)
+        case "pin":
+            record = _pin(fields)
+        case "expiry":
+            record = _expiry(fields)
         case _:
             raise RecordInvalid(f"unknown kind {kind!r}")
     fields.finish()
@@ -193,9 +259,9 @@ def _edit_fields(edit: Edit) -> dict[str, Value]:
     if edit.source is not None:
         fields["source"] = edit.source
     if edit.before is not None:
-        fields["before"] = _state_value(edit.before)
+        fields["before"] = state_value(edit.before)
     if edit.after is not None:
-        fields["after"] = _state_value(edit.after)
+        fields["after"] = state_value(edit.after)
     if edit.hunks:
         fields["hunks"] = [n for hunk in edit.hunks for n in hunk]
     if edit.folders:
@@ -204,18 +270,30 @@ def _edit_fields(edit: Edit) -> dict[str, Value]:
         fields["newline"] = True
     if edit.added or edit.removed:
         fields["lines"] = [edit.added, edit.removed]
+    return fields | _standing_fields(edit)
+
+
+def _standing_fields(edit: Edit) -> dict[str, Value]:
+    """Return who made the edit and what was said of it."""
+    fields: dict[str, Value] = {}
     if edit.origin is not Origin.AGENT:
         fields["origin"] = edit.origin.value
     if edit.status is not Status.PENDING:
         fields["status"] = edit.status.value
     if edit.amends is not None:
         fields["amends"] = edit.amends
+    if edit.marks is not None:
+        fields["marks"] = [
+            edit.marks.decision,
+            [[unit.seq, unit.hunk] for unit in edit.marks.against],
+            [[unit.seq, unit.hunk, status.value] for unit, status in edit.marks.aside],
+        ]
     if edit.notes:
         fields["notes"] = dict(edit.notes)
     return fields
 
 
-def _edit(fields: "_Fields") -> Edit:
+def _edit(fields: Fields) -> Edit:
     lines = fields.numbers("lines") or (0, 0)
     flat = fields.numbers("hunks")
     if len(lines) != len(("added", "removed")) or len(flat) % len(Hunk._fields):
@@ -240,11 +318,36 @@ def _edit(fields: "_Fields") -> Edit:
         origin=fields.choice("origin", Origin, Origin.AGENT),
         status=fields.choice("status", Status, Status.PENDING),
         amends=Seq(fields.number("amends", least=1)) if fields.has("amends") else None,
+        marks=_marks(fields.items("marks")) if fields.has("marks") else None,
         tool=fields.text("tool"),
         notes=fields.texts("notes"),
     )
     _check_shape(edit)
     return edit
+
+
+def _marks(value: list[Value]) -> Marks:
+    match value:
+        case [int(decision), list(against), list(aside)] if is_number(decision) and decision:
+            return Marks(decision=decision, against=tuple(map(_unit, against)), aside=tuple(map(_verdict, aside)))
+        case _:
+            raise RecordInvalid("markers are not told as a decision and hunks")
+
+
+def _unit(value: Value) -> Unit:
+    match value:
+        case [int(seq), int(hunk)] if is_number(seq) and is_number(hunk):
+            return Unit(Seq(seq), hunk)
+        case _:
+            raise RecordInvalid("a hunk is not [edit, hunk]")
+
+
+def _verdict(value: Value) -> tuple[Unit, Status]:
+    match value:
+        case [int(seq), int(hunk), str(status)] if is_number(seq) and is_number(hunk) and status in set(Status):
+            return Unit(Seq(seq), hunk), Status(status)
+        case _:
+            raise RecordInvalid("a verdict is not [edit, hunk, status]")
 
 
 def _check_shape(edit: Edit) -> None:
@@ -260,8 +363,10 @@ def _check_shape(edit: Edit) -> None:
         raise RecordInvalid("an edit made more folders than its path has")
     if edit.document > edit.seq:
         raise RecordInvalid("a document is named by an edit that comes later")
-    if edit.amends is not None and (edit.amends >= edit.seq or edit.origin is not Origin.PERSON):
+    if edit.amends is not None and (edit.amends >= edit.seq or edit.origin is Origin.AGENT):
         raise RecordInvalid("an amendment comes after what it amends, and a person makes it")
+    if edit.marks is not None and (edit.origin is not Origin.PERSON or edit.operation is not Operation.EDIT):
+        raise RecordInvalid("markers are an edit, on a person's word")
     end_old = end_new = 0
     for hunk in edit.hunks:
         if hunk.old_start < end_old or hunk.new_start < end_new or not (hunk.old_count or hunk.new_count):
@@ -287,19 +392,12 @@ def _decision_fields(decision: Decision) -> dict[str, Value]:
     return fields
 
 
-def _decision(fields: "_Fields") -> Decision:
-    verdicts = []
-    for item in fields.items("verdicts"):
-        match item:
-            case [int(seq), int(hunk), str(status)] if _is_number(seq) and _is_number(hunk) and status in set(Status):
-                verdicts.append((Unit(Seq(seq), hunk), Status(status)))
-            case _:
-                raise RecordInvalid("a verdict is not [edit, hunk, status]")
+def _decision(fields: Fields) -> Decision:
     return Decision(
         number=fields.number("number", least=1),
         time=fields.number("time"),
         action=fields.choice("action", Action),
-        verdicts=tuple(verdicts),
+        verdicts=tuple(map(_verdict, fields.items("verdicts"))),
         written=tuple(_written(item) for item in fields.items("written", optional=True)),
         who=fields.text("who"),
         reason=fields.text("reason", ""),
@@ -312,18 +410,18 @@ def _written_value(written: Written) -> Value:
     if written.path_before is not None:
         value["path_before"] = written.path_before
     if written.before is not None:
-        value["before"] = _state_value(written.before)
+        value["before"] = state_value(written.before)
     if written.path_after is not None:
         value["path_after"] = written.path_after
     if written.after is not None:
-        value["after"] = _state_value(written.after)
+        value["after"] = state_value(written.after)
     return value
 
 
 def _written(value: Value) -> Written:
     if not isinstance(value, dict):
         raise RecordInvalid("what was written is not a map")
-    fields = _Fields(value)
+    fields = Fields(value)
     written = Written(
         document=DocumentId(fields.number("document", least=1)),
         path_before=fields.path("path_before") if fields.has("path_before") else None,
@@ -339,118 +437,85 @@ def _written(value: Value) -> Written:
     return written
 
 
-# ---- values
+def _snapshot_fields(snapshot: Snapshot) -> dict[str, Value]:
+    fields: dict[str, Value] = {
+        "kind": "snapshot",
+        "number": snapshot.number,
+        "time": snapshot.time,
+        "root": bytes(snapshot.root),
+        "who": snapshot.who,
+    }
+    if snapshot.path is not None:
+        fields["path"] = snapshot.path
+    if snapshot.title:
+        fields["title"] = snapshot.title
+    return fields
 
 
-def _state_value(state: FileState) -> Value:
-    return [bytes(state.blob), state.mode]
+def _snapshot(fields: Fields) -> Snapshot:
+    return Snapshot(
+        number=fields.number("number", least=1),
+        time=fields.number("time"),
+        root=BlobId(fields.hash("root")),
+        path=fields.path("path") if fields.has("path") else None,
+        who=fields.text("who"),
+        title=fields.text("title", ""),
+    )
 
 
-def _is_number(value: object) -> bool:
-    # bool is a kind of int, and must not pass for one
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_INT
+def _pin_fields(pin: Pin) -> dict[str, Value]:
+    fields: dict[str, Value] = {"kind": "pin", "number": pin.number, "time": pin.time, "who": pin.who}
+    if pin.edits:
+        fields["edits"] = [int(seq) for seq in pin.edits]
+    if pin.blobs:
+        fields["blobs"] = [bytes(blob) for blob in pin.blobs]
+    if pin.title:
+        fields["title"] = pin.title
+    return fields
 
 
-def _checked_path(value: object) -> bytes:
-    if not isinstance(value, bytes) or not value or len(value) > MAX_TEXT:
-        raise RecordInvalid("a path is not a byte string of a sane length")
-    if b"\0" in value or any(part in (b"", b".", b"..") for part in value.split(b"/")):
-        raise RecordInvalid(f"a path leaves its workspace: {value!r}")
-    return value
+def _pin(fields: Fields) -> Pin:
+    pin = Pin(
+        number=fields.number("number", least=1),
+        time=fields.number("time"),
+        edits=tuple(Seq(n) for n in fields.ascending("edits")),
+        blobs=tuple(BlobId(name) for name in fields.hashes("blobs")),
+        who=fields.text("who"),
+        title=fields.text("title", ""),
+    )
+    if not (pin.edits or pin.blobs):
+        raise RecordInvalid("a pin that holds nothing")
+    return pin
 
 
-class _Fields:
-    """A decoded map, taken apart field by field; what is left over at the end is an error."""
+def _expiry_fields(expiry: Expiry) -> dict[str, Value]:
+    fields: dict[str, Value] = {
+        "kind": "expiry",
+        "time": expiry.time,
+        "reason": expiry.reason,
+        "who": expiry.who,
+    }
+    if expiry.edits:
+        fields["edits"] = [n for numbers in expiry.edits for n in numbers]
+    if expiry.decisions:
+        fields["decisions"] = [n for numbers in expiry.decisions for n in numbers]
+    if expiry.snapshots:
+        fields["snapshots"] = list(expiry.snapshots)
+    if expiry.pins:
+        fields["pins"] = list(expiry.pins)
+    return fields
 
-    __slots__ = ("_left",)
 
-    def __init__(self, fields: Mapping[str, Value]) -> None:
-        self._left = dict(fields)
-
-    def finish(self) -> None:
-        if self._left:
-            raise RecordInvalid(f"unknown field {min(self._left)!r}")
-
-    def has(self, name: str) -> bool:
-        return name in self._left
-
-    def _take(self, name: str) -> Value:
-        try:
-            return self._left.pop(name)
-        except KeyError:
-            raise RecordInvalid(f"no field {name!r}") from None
-
-    def number(self, name: str, *, least: int = 0) -> int:
-        value = self._take(name)
-        if not isinstance(value, int) or not _is_number(value) or value < least:
-            raise RecordInvalid(f"field {name!r} is not a number of at least {least}")
-        return value
-
-    def numbers(self, name: str) -> tuple[int, ...]:
-        if not self.has(name):
-            return ()
-        value = self._take(name)
-        if not isinstance(value, list) or not all(_is_number(item) for item in value):
-            raise RecordInvalid(f"field {name!r} is not a list of numbers")
-        return tuple(item for item in value if isinstance(item, int))
-
-    def flag(self, name: str) -> bool:
-        if not self.has(name):
-            return False
-        if self._take(name) is not True:
-            raise RecordInvalid(f"field {name!r} is not true")
-        return True
-
-    def text(self, name: str, default: str | None = None) -> str:
-        if default is not None and not self.has(name):
-            return default
-        value = self._take(name)
-        if not isinstance(value, str) or len(value) > MAX_TEXT:
-            raise RecordInvalid(f"field {name!r} is not a string of a sane length")
-        return value
-
-    def texts(self, name: str) -> dict[str, str]:
-        if not self.has(name):
-            return {}
-        value = self._take(name)
-        if not isinstance(value, dict):
-            raise RecordInvalid(f"field {name!r} is not a map")
-        inner = _Fields(value)
-        return {key: inner.text(key) for key in value}
-
-    def items(self, name: str, *, optional: bool = False) -> list[Value]:
-        if optional and not self.has(name):
-            return []
-        value = self._take(name)
-        if not isinstance(value, list):
-            raise RecordInvalid(f"field {name!r} is not a list")
-        return value
-
-    def choice(self, name: str, kind: type[Choice], default: Choice | None = None) -> Choice:
-        if default is not None and not self.has(name):
-            return default
-        spelling = self.text(name)
-        try:
-            return kind(spelling)
-        except ValueError:
-            raise RecordInvalid(f"field {name!r} can't be {spelling!r}") from None
-
-    def path(self, name: str) -> bytes:
-        return _checked_path(self._take(name))
-
-    def hash_or_none(self, name: str) -> bytes | None:
-        if not self.has(name):
-            return None
-        value = self._take(name)
-        if not isinstance(value, bytes) or len(value) != HASH_SIZE:
-            raise RecordInvalid(f"field {name!r} is not a hash")
-        return value
-
-    def state(self, name: str) -> FileState | None:
-        if not self.has(name):
-            return None
-        match self._take(name):
-            case [bytes(blob), int(mode)] if len(blob) == HASH_SIZE and _is_number(mode) and mode <= MAX_MODE:
-                return FileState(blob=BlobId(blob), mode=mode)
-            case _:
-                raise RecordInvalid(f"field {name!r} is not [blob, mode]")
+def _expiry(fields: Fields) -> Expiry:
+    expiry = Expiry(
+        time=fields.number("time"),
+        edits=fields.ranges("edits"),
+        decisions=fields.ranges("decisions"),
+        snapshots=fields.ascending("snapshots"),
+        pins=fields.ascending("pins"),
+        reason=fields.text("reason"),
+        who=fields.text("who"),
+    )
+    if not (expiry.edits or expiry.decisions or expiry.snapshots or expiry.pins):
+        raise RecordInvalid("an expiry of nothing")
+    return expiry

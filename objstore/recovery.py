@@ -12,13 +12,15 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from objstore.batch import now
-from objstore.errors import CasError, StoreDamaged
+from objstore.errors import CasError, FileChanged, StoreDamaged
 from objstore.frames import FrameKind
 from objstore.lines import shared_head
 from objstore.ondisk import disk_state
 from objstore.paths import Found, Tree
 from objstore.records import Decision, Edit, Record, Void, decode_record
 from objstore.segments import Group, Place
+from objstore.sources import FileSource
+from objstore.standins import MAX_BLOB, is_stand_in
 from objstore.store import Store
 from objstore.terms import FileState, Origin
 from objstore.transition import Step
@@ -147,6 +149,8 @@ class _Judge:
         """Return whether the file holds a part of what it should, and of nothing else than what it did."""
         if step.after is None:
             return False
+        if is_stand_in(file.content) or self._store.size(step.after.blob) > MAX_BLOB:
+            return self._is_unfinished_large(step, step.after, file)
         wanted, content = self._store.blob(step.after.blob), file.content
         if self._since is not None and len(content) <= len(wanted) and wanted.startswith(content.rstrip(b"\0")):
             return True  # its name reached the disk, and not all of its bytes
@@ -155,6 +159,50 @@ class _Judge:
         # A file with several names is written in place: first the new bytes, then what is left of the old ones.
         written = shared_head(content, wanted)
         return content[written:] == self._store.blob(step.before.blob)[written:]
+
+    def _is_unfinished_large(self, step: Step, after: FileState, file: Found) -> bool:
+        """Return the same, where not all of it can be held in memory at once."""
+        size = file.stat.st_size
+        source = FileSource(self._tree, step.path, file.stat)
+        try:
+            written = _shared(source.pieces(), self._store.pieces(after.blob))
+            if self._since is not None and size <= self._store.size(after.blob) and _is_zero(source.pieces(), written):
+                return True
+            if file.stat.st_nlink == 1 or step.before is None:
+                return False
+            before = self._store.size(step.before.blob)
+            if written == size or before != size:
+                return written == size and before <= size
+            return _shared(source.pieces(), self._store.pieces(step.before.blob), skip=written) == size
+        except FileChanged:
+            return False  # somebody is writing to it
+
+
+def _shared(pieces: Iterator[bytes], others: Iterator[bytes], *, skip: int = 0) -> int:
+    """Return up to which byte two contents are equal, of which the first `skip` bytes count as such."""
+    at, mine, other = 0, b"", b""
+    while True:
+        mine = mine or next(pieces, b"")
+        other = other or next(others, b"")
+        size = min(len(mine), len(other))
+        if not size:
+            return at
+        if mine[:size] != other[:size] and at + size > skip:
+            start = max(0, skip - at)
+            head = shared_head(mine[start:size], other[start:size])
+            if start + head < size:
+                return at + start + head
+        at, mine, other = at + size, mine[size:], other[size:]
+
+
+def _is_zero(pieces: Iterator[bytes], start: int) -> bool:
+    """Return whether nothing but zeros stands from byte `start` on."""
+    at = 0
+    for piece in pieces:
+        if at + len(piece) > start and piece[max(0, start - at) :].strip(b"\0"):
+            return False
+        at += len(piece)
+    return True
 
 
 def _folder_time(tree: Tree, path: bytes) -> int:

@@ -12,19 +12,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final, NamedTuple
 
-from objstore.document import Document, DocumentState, replayed
+from objstore.document import Document, DocumentState, Standing, replayed
 from objstore.errors import CasError, HistoryBroken
 from objstore.ids import HASH_SIZE, RecordId, blob_id
 from objstore.journal import Journal
 from objstore.paths import STORE_NAME
 from objstore.records import Decision, Edit
+from objstore.standins import blob_of_text
+from objstore.states import States, records_of
 from objstore.terms import DocumentId, FileState
 from objstore.weave import Weave
 from objstore.weavestate import WeaveState
 
 __all__ = ["load_document"]
 
-_MAGIC: Final = b"casweav2"
+_MAGIC: Final = b"casweav4"
 """Begins a kept state; the digit counts versions of its form."""
 
 _KEEP_AFTER: Final = 64
@@ -52,16 +54,26 @@ def load_document(journal: Journal, document: DocumentId, *, anew: bool = False)
     if kept is not None:
         # A kept state that doesn't fit is no fault of the history.
         with suppress(HistoryBroken):
-            return _followed(journal, document, *kept)
-    return _followed(journal, document, None, _Position(0, RecordId(b""), 0, None))
+            return _followed(journal, document, *kept, is_hashed=False)
+    beginning = _Position(0, RecordId(b""), 0, None)
+    if not anew:
+        # If states that nobody hashed don't end in the recorded one, their hashes say which is wrong.
+        with suppress(HistoryBroken):
+            return _followed(journal, document, None, beginning, is_hashed=False)
+    return _followed(journal, document, None, beginning, is_hashed=True)
 
 
-def _followed(journal: Journal, document: DocumentId, since: Document | None, position: _Position) -> Document:
-    """Return the document after everything that the journal says behind `position`, where it was `since`."""
+def _followed(
+    journal: Journal, document: DocumentId, since: Document | None, position: _Position, *, is_hashed: bool
+) -> Document:
+    """Return the document after everything that the journal says behind `position`, where it was `since`.
+
+    `is_hashed`: whether each state is compared with its hash, and not only the last.
+    """
     store = journal.store
-    places = store.index.history(document, after_edit=position.seq, after_decision=position.number)
     records: list[Edit | Decision] = []
-    for record, name in map(store.record, places):
+    found = records_of(store, document, after_edit=position.seq, after_decision=position.number)
+    for record, name in found:
         match record:
             case Edit():
                 position = position._replace(seq=record.seq, edit=name)
@@ -70,16 +82,33 @@ def _followed(journal: Journal, document: DocumentId, since: Document | None, po
             case _:
                 continue
         records.append(record)
-    loaded = replayed(records, document, store.blob, since)
+    if since is None and store.index.oldest_edit(document) is None:
+        since = _without_history(journal, document)
+    states = States(store, () if is_hashed else (record for record in records if isinstance(record, Edit)))
+    with _without_collecting():
+        loaded = replayed(records, document, store.text, states.after, since)
     _check(journal, loaded)
-    if len(records) >= _KEEP_AFTER:
+    if sum(map(_weight, records)) >= _KEEP_AFTER:
         _keep(journal, loaded, position)
     return loaded
 
 
+def _weight(record: Edit | Decision) -> int:
+    """Return what replaying the record costs, in edits of one hunk."""
+    return max(1, len(record.verdicts) // _KEEP_AFTER if isinstance(record, Decision) else len(record.hunks) // 2)
+
+
+def _without_history(journal: Journal, document: DocumentId) -> Document:
+    """Return a document whose edits have all expired: it is what it is, and nobody can take anything of that away."""
+    tip = journal.store.index.tip(document)
+    content = None if tip.state is None else journal.store.text(tip.state.blob)
+    mode = 0 if tip.state is None else tip.state.mode
+    return Document.found(document, Standing(path=tip.path, mode=mode, content=content))
+
+
 def _check(journal: Journal, loaded: Document) -> None:
     tip, stands = journal.store.index.tip(loaded.id), loaded.standing()
-    state = None if stands.content is None else FileState(blob=blob_id(stands.content), mode=stands.mode)
+    state = None if stands.content is None else FileState(blob=blob_of_text(stands.content), mode=stands.mode)
     if state != tip.state or (state is not None and stands.path != tip.path):
         raise HistoryBroken(os.fsdecode(tip.path), loaded.last, "replaying it does not give the recorded state")
 
@@ -102,15 +131,18 @@ def _taken_up(journal: Journal, document: DocumentId) -> tuple[Document, _Positi
 
     position, state, columns = unpackb(ZstdDecompressor().decompress(packed))
     behind = _Position._make(position)
-    if state[0] != document or not _still_holds(journal, behind):
+    kept = DocumentState._make(state)
+    if kept.document != document or not _still_holds(journal, kept, behind):
         return None
     with _without_collecting():
         weave = Weave.from_state(WeaveState._make(columns))
-        return Document(DocumentState._make(state), weave), behind
+        return Document(kept, weave), behind
 
 
-def _still_holds(journal: Journal, position: _Position) -> bool:
-    """Return whether the journal holds the records of `position`, not taken back."""
+def _still_holds(journal: Journal, kept: DocumentState, position: _Position) -> bool:
+    """Return whether the journal holds the records of `position`, not taken back, and no edit has expired since."""
+    if kept.seqs[:1] != [journal.store.index.oldest_edit(DocumentId(kept.document))]:
+        return False
     edit = journal.store.index.edit(position.seq)
     decision = journal.store.index.decision_id(position.number)
     return edit is not None and edit.id == position.edit and decision == position.decision

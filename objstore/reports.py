@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from objstore.ids import BlobId
-    from objstore.terms import DocumentId, Seq
+    from objstore.terms import DocumentId, Seq, Unit
 
-__all__ = ["ExternalChange", "PendingGroup", "StatusReport"]
+__all__ = ["ExternalChange", "PendingGroup", "Reclaimable", "StandingMarkers", "StatusReport"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +36,30 @@ class PendingGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StandingMarkers:
+    """Conflict markers that a decision wrote into a file and that are still there."""
+
+    edit: Seq  # the edit that wrote them
+    decision: int  # the decision that it belongs to
+    path: str
+    lines: tuple[int, ...]  # where the places begin, from 1, in the file as it stands
+    decided: tuple[Unit, ...]  # what the decision named
+    aside: tuple[Unit, ...]  # what could not stand with it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reclaimable:
+    """What a collection could free, told without planning one."""
+
+    free_blobs: int  # that nothing holds
+    free_bytes: int  # of their frames, about
+    older_than: int | None  # seconds, the age limit in force; None: there is none
+    old_edits: int  # that are decided and older: most of them may be let go
+    max_size: int | None  # bytes, the size limit in force; None: there is none
+    unreadable: str  # why the limits could not be told; "": they could
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StatusReport:
     """A workspace at a glance."""
 
@@ -47,6 +71,8 @@ class StatusReport:
     conversations: int
     groups: tuple[PendingGroup, ...]  # pending edits by conversation and file, in order of their first edit
     external: tuple[ExternalChange, ...]
+    markers: tuple[StandingMarkers, ...]  # by edit
     unreadable: tuple[str, ...]  # recorded files that can't be looked at, each with the reason
     store_bytes: int  # of all segments
     blobs: int
+    reclaimable: Reclaimable

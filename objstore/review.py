@@ -5,24 +5,32 @@ document it concerns is replayed under them. If that leaves no conflict and no t
 documents then are is written; otherwise the conflicts are returned, and nothing changes.
 """
 
+from __future__ import annotations
+
 import os
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from objstore.batch import Batch, now
-from objstore.capture import Recorder, external_change, version_of
-from objstore.document import Document
 from objstore.errors import FileChanged, NoSuchName
 from objstore.external import concerns_disk, external_view, found_changes
 from objstore.index import Tip
-from objstore.journal import Journal
+from objstore.marking import Marker, put_back, taken_up
 from objstore.ondisk import file_at
-from objstore.outcomes import Conflict, Conflicted, FileEffect, Notice
+from objstore.outcomes import Conflict, Conflicted, FileEffect, MarkersWritten, Notice
 from objstore.records import Decision, Edit, Written
 from objstore.replay import load_document
 from objstore.reports import ExternalChange
 from objstore.terms import Action, DocumentId, FileState, OnExternal, Seq, Status, Unit
 from objstore.transition import Step
+
+# What records edits is imported where a decision finds some on disk, or writes markers.
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from objstore.capture import Change, Recorder
+    from objstore.document import Document
+    from objstore.journal import Journal
 
 __all__ = ["Plan", "Planner"]
 
@@ -37,18 +45,22 @@ class Plan:
     external: list[Edit]
     looked: dict[bytes, os.stat_result]
     notices: tuple[Notice, ...]
+    marked: Marker
+    unmarked: tuple[Seq, ...]  # edits whose markers go
+    returned: tuple[Unit, ...]  # units whose status changes only because of that
 
     def effects(self) -> tuple[FileEffect, ...]:
         """Return what the decision does to each file, as far as it does anything."""
-        return tuple(_effect(written) for written in self.written)
+        return tuple(map(_effect, self.marked.over(self.written)))
 
     def steps(self) -> list[Step]:
         """Return what is to be done on disk, path by path."""
-        before = {w.path_before: w.before for w in self.written if w.path_before is not None}
-        after = {w.path_after: w.after for w in self.written if w.path_after is not None}
+        files = self.marked.over(self.written)
+        before = {w.path_before: w.before for w in files if w.path_before is not None}
+        after = {w.path_after: w.after for w in files if w.path_after is not None}
         moves = {
             w.path_after: w.path_before
-            for w in self.written
+            for w in files
             if w.path_before != w.path_after and w.before == w.after and w.path_after not in before
         }
         return [
@@ -79,6 +91,7 @@ class Planner:
     _tips: dict[DocumentId, Tip] = field(default_factory=dict)  # what the files are, external edits included
     _looked: dict[bytes, os.stat_result] = field(default_factory=dict)
     _external: list[Edit] = field(default_factory=list)
+    _recorder: Recorder | None = None  # knows the numbers that it has given; None: it has given none
 
     def external_changes(self, units: Iterable[Unit]) -> tuple[ExternalChange, ...]:
         """Return what stands on disk otherwise than recorded, among the files that the units concern."""
@@ -89,19 +102,36 @@ class Planner:
         verdicts: Mapping[Unit, Status],
         *,
         cascade: bool,
+        markers: bool,
         on_external: OnExternal,
         expected: Sequence[ExternalChange],
+        is_new: bool = True,
     ) -> Plan | Conflicted:
         """Work out what the verdicts lead to. Changes found on disk are recorded first, and kept or discarded.
 
+        `is_new`: whether somebody thought again, so that markers about the same go; an undo puts back what was.
+        `cascade`: what can't stand with them is rejected; `markers`: it is set aside, and shown in the text.
         Raises FileChanged when the disk is not as `expected`, where that is given, and HistoryBroken.
         """
         documents = self._documents_of(verdicts)
         before = {document: self._document(document).statuses() for document in documents}
         discarded = self._take_in_external(documents, on_external, expected)
         cascaded: list[Unit] = []
+        marker = Marker(self.journal, self.batch, self._external)
+        unmarked: list[Seq] = []
+        returned: list[Unit] = []
         given = dict(verdicts) | dict.fromkeys(discarded, Status.REJECTED)
         for loaded in map(self._document, documents):
+            gone, back = (
+                taken_up(self.journal, loaded.id, given) if is_new else put_back(self.journal, loaded.id, given)
+            )
+            unmarked += gone
+            wrote = {unit: Status.REJECTED for seq in gone for unit in loaded.units(seq) if unit not in given}
+            resolved = loaded.amendments(wrote)
+            # Before anything else: what the decision now makes of the text is not to be told from the markers.
+            loaded.give(back | wrote | dict.fromkeys(resolved, Status.REJECTED))
+            cascaded += resolved
+            returned += [unit for seq in gone for unit in loaded.units(seq)] + [*back]
             mine = {unit: status for unit, status in given.items() if loaded.knows(unit)}
             amendments = loaded.amendments(mine)
             cascaded += amendments
@@ -109,6 +139,8 @@ class Planner:
             mine |= dict.fromkeys(amendments, Status.REJECTED)
             if cascade:
                 cascaded += loaded.give_with_dependents(mine)
+            elif markers:
+                cascaded += marker.give(loaded, mine)
             else:
                 loaded.give(mine)
         conflicts = [conflict for document in documents for conflict in self._document(document).conflicts()]
@@ -124,15 +156,16 @@ class Planner:
             written=tuple(self._written(documents)),
             external=self._external,
             looked=self._looked,
-            notices=tuple(
-                notice
-                for loaded in map(self._document, documents)
-                for notice in loaded.notices(filter(loaded.knows, changed))
-            ),
+            notices=tuple(self._notices(documents, changed)),
+            marked=marker,
+            unmarked=tuple(unmarked),
+            returned=tuple(unit for unit in returned if unit in changed),
         )
 
-    def record(self, plan: Plan, action: Action, *, who: str, reason: str, takes_back: int) -> Decision:
-        """Add the decision to the batch and return it."""
+    def record(
+        self, plan: Plan, action: Action, *, who: str, reason: str, takes_back: int
+    ) -> tuple[Decision, tuple[MarkersWritten, ...]]:
+        """Add the decision to the batch, and the edits that write its markers; return both."""
         decision = Decision(
             number=self.journal.store.index.next_decision(),
             time=now(),
@@ -144,7 +177,14 @@ class Planner:
             takes_back=takes_back,
         )
         self.batch.record(decision)
-        return decision
+        return decision, plan.marked.record(self._recording(), decision, who) if plan.marked.files else ()
+
+    def _recording(self) -> Recorder:
+        if self._recorder is None:
+            from objstore.capture import Recorder
+
+            self._recorder = Recorder(self.journal, self.batch)
+        return self._recorder
 
     # ---- inside
 
@@ -175,8 +215,8 @@ class Planner:
         self, documents: Sequence[DocumentId], on_external: OnExternal, expected: Sequence[ExternalChange]
     ) -> list[Unit]:
         """Record what stands on disk otherwise than recorded; return the units to be rejected with the decision."""
-        changes = []
-        seen = []
+        changes = list["Change"]()
+        seen = list[ExternalChange]()
         for document in documents:
             tip = self._tip(document)
             if not concerns_disk(self.journal, tip):
@@ -184,20 +224,21 @@ class Planner:
             found = file_at(self.journal.tree, tip.path)
             if found is not None:
                 self._looked[tip.path] = found[1].stat
-            change = external_change(tip, version_of(found), self.batch.content)
-            if change is not None:
-                changes.append(change)
+            if (None if found is None else found[0]) != tip.state:
+                from objstore.capture import external_change, version_of
+
+                change = external_change(tip, version_of(found, self.journal.tree, tip.path), self.batch.text)
+                changes += [] if change is None else [change]
                 seen.append(external_view(tip, found))
         if expected and set(expected) != set(seen):
             raise FileChanged(min(change.path for change in set(expected) ^ set(seen)))
         if not changes:
             return []
-        recorder = Recorder(self.journal, self.batch)
-        self._external = [view.edit for view in recorder.external(changes)]
+        self._external = [view.edit for view in self._recording().external(changes)]
         discarded: list[Unit] = []
         for edit in self._external:
             loaded = self._document(edit.document)
-            loaded.add(edit, None if edit.after is None else self.batch.content(edit.after.blob))
+            loaded.add(edit, None if edit.after is None else self.batch.text(edit.after.blob))
             self._tips[edit.document] = Tip(edit.document, edit.path, edit.after)
             if on_external is OnExternal.DISCARD:
                 discarded += loaded.units(edit.seq)
@@ -251,11 +292,27 @@ class Planner:
             conflicts=tuple(map(self._as_it_stands, conflicts)),
             accept_first=tuple(sorted(accept_first)),
             reject_first=tuple(sorted(reject_first)),
+            outside=tuple(edit.seq for edit in self._external),
         )
 
     def _as_it_stands(self, conflict: Conflict) -> Conflict:
         owner = next(document for document in self._documents.values() if document.knows(conflict.unit))
-        return replace(conflict, line=owner.line(conflict.unit)) if conflict.line else conflict
+        named = {conflict.unit.seq, *(unit.seq for unit in conflict.needs)}
+        return replace(
+            conflict,
+            line=conflict.line and owner.line(conflict.unit),
+            outside=tuple(edit.seq for edit in self._external if edit.seq in named),
+        )
+
+    def _notices(self, documents: Iterable[DocumentId], changed: Iterable[Unit]) -> Iterable[Notice]:
+        for loaded in map(self._document, documents):
+            # Markers stand beside what they mark, and that is no news.
+            wrote = {row.seq for row in self.journal.store.index.markers(loaded.id)}
+            decided = (unit for unit in changed if loaded.knows(unit) and unit.seq not in wrote)
+            for notice in loaded.notices(decided):
+                beside = tuple(unit for unit in notice.beside if unit.seq not in wrote)
+                if beside:
+                    yield replace(notice, beside=beside)
 
     def _written(self, documents: Iterable[DocumentId]) -> Iterable[Written]:
         for document in documents:
@@ -264,7 +321,7 @@ class Planner:
             after: FileState | None = None
             if stands.content is not None:
                 base = None if tip.state is None else tip.state.blob
-                after = FileState(blob=self.batch.blob(stands.content, base), mode=stands.mode)
+                after = FileState(blob=self.batch.state(stands.content, base), mode=stands.mode)
             if after == tip.state and (after is None or stands.path == tip.path):
                 continue
             yield Written(

@@ -6,7 +6,7 @@ line is found by its number without a look at the runs of other blocks.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from objstore.lines import lines_end
 
@@ -52,12 +52,21 @@ class Block:
         return self._rendered
 
 
+class _Near(NamedTuple):
+    """A block, and how many lines and bytes are shown before it."""
+
+    index: int
+    line: int
+    offset: int
+
+
 class RunOrder:
     """All runs in text order."""
 
     def __init__(self, blocks: Iterable[tuple[list[Run], set[Unit]]] = ()) -> None:
         """Begin with these runs, divided into blocks, each with its watchers; see `divided`."""
         self._blocks = [Block(index, runs, watchers) for index, (runs, watchers) in enumerate(blocks)] or [Block(0, [])]
+        self._near = _Near(0, 0, 0)  # the block in which a line was last looked for
 
     def divided(self) -> list[tuple[list[Run], set[Unit]]]:
         """Return the runs of each block, with its watchers."""
@@ -80,12 +89,11 @@ class RunOrder:
 
     def cut(self, run: Run, lines: int) -> Run:
         """Cut `run` after its first `lines` lines; return the rest, which follows it."""
-        block = run.block
         if run.shown:
-            block.count(run, -1)
+            self._count(run, -1)
         rest = run.cut(lines)
         if run.shown:
-            block.count(run, 1)
+            self._count(run, 1)
         self.insert_after(run, rest)
         return rest
 
@@ -93,11 +101,12 @@ class RunOrder:
         block.runs.insert(at, run)
         run.block = block
         if run.shown:
-            block.count(run, 1)
+            self._count(run, 1)
         if len(block.runs) > 2 * _BLOCK_RUNS:
             self._divide(block)
 
     def _divide(self, block: Block) -> None:
+        self._near = _Near(0, 0, 0)
         halves = [Block(block.index, block.runs[:_BLOCK_RUNS]), Block(0, block.runs[_BLOCK_RUNS:])]
         self._blocks[block.index : block.index + 1] = halves
         for index in range(block.index + 1, len(self._blocks)):
@@ -110,11 +119,17 @@ class RunOrder:
     def show(self, run: Run, *, shown: bool) -> None:
         """Show or hide `run`, which was hidden or shown."""
         run.shown = shown
-        run.block.count(run, 1 if shown else -1)
+        self._count(run, 1 if shown else -1)
+
+    def _count(self, run: Run, sign: int) -> None:
+        run.block.count(run, sign)
+        if run.block.index < self._near.index:
+            self._near = _Near(0, 0, 0)
 
     def watch(self, unit: Unit) -> None:
         """Let `unit` be a watcher of every block that its region touches."""
         unit.watches = True
+        unit.checked = None
         first, last = unit.region
         for block in self._blocks[first.block.index : last.block.index + 1]:
             block.watchers.add(unit)
@@ -131,6 +146,10 @@ class RunOrder:
             if either is other:
                 return False
         raise AssertionError("a run is not in its block")
+
+    def is_within(self, run: Run, first: Run, last: Run) -> bool:
+        """Return whether `run` stands between `first` and `last`, or is one of them."""
+        return not self.precedes(run, first) and not self.precedes(last, run)
 
     def distance(self, run: Run, other: Run) -> int:
         """Return by how many places `other` stands after `run`; negative when before."""
@@ -217,10 +236,7 @@ class RunOrder:
 
     def _find(self, line: int) -> tuple[Run, int]:
         """Return the run that shows line `line`, and which of the run's lines it is; all from zero."""
-        for block in self._blocks:
-            if line < block.lines:
-                break
-            line -= block.lines
+        block, line, _ = self._block_of(line)
         for run in block.runs:
             if run.shown:
                 if line < run.lines:
@@ -233,12 +249,7 @@ class RunOrder:
 
         Raises ValueError for lines beyond that.
         """
-        offset = 0
-        for block in self._blocks:
-            if line < block.lines:
-                break
-            line -= block.lines
-            offset += block.size
+        block, line, offset = self._block_of(line)
         for run in block.runs:
             if run.shown:
                 if line < run.lines:
@@ -248,6 +259,24 @@ class RunOrder:
         if line:
             raise ValueError("the text has fewer lines")
         return offset
+
+    def _block_of(self, line: int) -> tuple[Block, int, int]:
+        """Return the block that shows line `line`, which of its lines that is, and the bytes shown before the block.
+
+        The last block, for lines beyond the end. Lines are looked for again and again at about the same place.
+        """
+        near = self._near if line >= self._near.line else _Near(0, 0, 0)
+        index, line, offset = near.index, line - near.line, near.offset
+        above = near.line
+        block = self._blocks[index]
+        while line >= block.lines and index + 1 < len(self._blocks):
+            above += block.lines
+            line -= block.lines
+            offset += block.size
+            index += 1
+            block = self._blocks[index]
+        self._near = _Near(index, above, offset)
+        return block, line, offset
 
     def lines_above(self, run: Run) -> int:
         """Return how many lines are shown before `run`."""
@@ -262,6 +291,10 @@ class RunOrder:
     def line_count(self) -> int:
         """Return how many lines are shown."""
         return sum([block.lines for block in self._blocks])
+
+    def has_file(self) -> bool:
+        """Return whether anything is shown, be it only the bounds of an empty file."""
+        return any(block.shown for block in self._blocks)
 
     def last_with_lines(self) -> Run | None:
         """Return the run that shows the last line, or None when no line is shown."""

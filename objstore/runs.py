@@ -17,6 +17,7 @@ from objstore.lines import lines_end
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from objstore.conflicts import Checked
     from objstore.runorder import Block
 
 __all__ = ["BASE", "Run", "Unit", "UnitIndex", "text_of"]
@@ -36,6 +37,7 @@ class Unit:
     __slots__ = (
         "above",
         "below",
+        "checked",
         "deleted",
         "flips",
         "gap",
@@ -47,6 +49,7 @@ class Unit:
         "restores",
         "shadowed",
         "since",
+        "stands_on",
         "undoes",
         "watches",
     )
@@ -61,6 +64,8 @@ class Unit:
         self.above: Run | None = None  # for a pure insertion: the run whose last line stood above it, and
         self.below: Run | None = None  # the run whose first line stood below it; None: the end of all text
         self.gap: tuple[Run, Run] | None = None  # first and last of the hidden runs it was inserted among
+        self.checked: Checked | None = None  # what was found of a live unit with many lines; None: look again
+        self.stands_on: Run | None = None  # first bound of the file that this one moves, or gives a mode
         self.watches = False  # whether any text could show in `region` that this unit never saw
         self.undoes: Unit | None = None  # the unit whose deleted text this one puts back, byte for byte
         self.restores: tuple[Unit, ...] = ()  # for a pure insertion: who had inserted that text
@@ -179,6 +184,7 @@ class Run:
         for unit in rest.anchored:
             unit.above = rest
         for unit in self.block.watchers:
+            unit.checked = None
             if unit.gap is not None and unit.gap[1] is self:
                 unit.gap = unit.gap[0], rest
         return rest

@@ -16,10 +16,10 @@ from objstore.disk import Disk
 from objstore.errors import BlobDamaged, BlobMissing, FileExists
 from objstore.frames import FrameKind, StoreId
 from objstore.ids import BlobId, RecordId
-from objstore.intake import held_blobs
 from objstore.journal import acknowledged, create_workspace, forget_followed
 from objstore.paths import STORE_NAME
 from objstore.records import Decision, Edit, Record, Void
+from objstore.refcounts import held_blobs
 from objstore.remains import Damage, FoundRecord, Remains, segment_folder
 from objstore.segments import Log, Place
 from objstore.terms import DocumentId, FileState, Seq
@@ -133,15 +133,15 @@ def rebuild(salvage: Salvage, remains: Remains, directory: str, disk: Disk) -> N
             raise FileExists(taken)
     os.makedirs(directory, exist_ok=True)
     making = os.path.join(directory, f"{STORE_NAME}.salvage")
-    os.mkdir(making, 0o700)
+    disk.make_store_folder(making)
     create_workspace(making, disk)
     _fill(salvage, remains, os.path.join(making, STORE_NAME), disk)
     for file in salvage.recovered:
         path = os.path.join(recovered, file.name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         disk.create(path, remains.blob(file.state.blob), file.state.mode | 0o400)
-    os.rename(os.path.join(making, STORE_NAME), final)
-    os.rmdir(making)
+    disk.move_store_folder(os.path.join(making, STORE_NAME), final)
+    disk.remove_store_folder(making)
     disk.sync_directory(directory)
 
 

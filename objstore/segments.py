@@ -35,6 +35,7 @@ ROTATE_AT: Final = 64 << 20
 """Bytes after which a segment is full and the next one begins."""
 
 _SUFFIX: Final = ".seg"
+_PIECE: Final = 1 << 20
 
 
 class Place(NamedTuple):
@@ -146,6 +147,16 @@ class Log:
                 if not self.exists(segment + 1):
                     return
                 segment, offset = segment + 1, SEGMENT_HEADER_SIZE
+
+    def bytes_of(self, segment: int, size: int) -> Iterator[bytes]:
+        """Yield the first `size` bytes of a segment, in pieces. Raises StoreDamaged where there are fewer."""
+        fd, offset = self._fd(segment), 0
+        while offset < size:
+            piece = os.pread(fd, min(_PIECE, size - offset), offset)
+            if not piece:
+                raise StoreDamaged(segment, offset, "the segment became shorter")
+            offset += len(piece)
+            yield piece
 
     # ---- writing, only under the writer lock
 

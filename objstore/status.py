@@ -9,14 +9,18 @@ from objstore.errors import CasError, PathError
 from objstore.external import found_changes
 from objstore.index import Tip
 from objstore.journal import Journal
+from objstore.limits import RetentionLimits, is_anything_set
 from objstore.ondisk import disk_state
-from objstore.reports import ExternalChange, PendingGroup, StatusReport
+from objstore.reports import ExternalChange, PendingGroup, Reclaimable, StandingMarkers, StatusReport
 from objstore.terms import Status
 
 if TYPE_CHECKING:
     from objstore.ids import BlobId
 
-__all__ = ["external_changes", "report"]
+__all__ = ["external_changes", "report", "standing_markers"]
+
+_FRAMES_READ: Final = 50
+"""Blobs that nothing holds whose frames are read to tell what they take."""
 
 _LOOKS: Final = 100
 _PAUSE_SECONDS: Final = 0.002
@@ -29,6 +33,7 @@ def report(journal: Journal) -> StatusReport:
     external, unreadable = _looked(journal)
     index = journal.store.index
     counts = index.counts()
+    store_bytes, blobs = journal.store.log.total_bytes(), index.blob_count()
     return StatusReport(
         root=journal.tree.root,
         edits=sum(counts.values()),
@@ -47,9 +52,51 @@ def report(journal: Journal) -> StatusReport:
             for conversation, path, seqs, added, removed in index.pending_groups()
         ),
         external=external,
+        markers=standing_markers(journal),
         unreadable=unreadable,
-        store_bytes=journal.store.log.total_bytes(),
-        blobs=index.blob_count(),
+        store_bytes=store_bytes,
+        blobs=blobs,
+        reclaimable=_reclaimable(journal, store_bytes, blobs),
+    )
+
+
+def standing_markers(journal: Journal) -> tuple[StandingMarkers, ...]:
+    """Return the conflict markers that decisions wrote and that still stand in their files, by edit."""
+    wrote = [row for row in journal.store.index.markers() if row.status is not Status.REJECTED]
+    if not wrote:
+        return ()
+    from objstore.marking import still_there
+
+    found = (still_there(journal, row) for row in wrote)
+    return tuple(markers for markers in found if markers is not None)
+
+
+def _reclaimable(journal: Journal, store_bytes: int, blobs: int) -> Reclaimable:
+    """Return what a collection could free: a few numbers that the index has at hand."""
+    index, log = journal.store.index, journal.store.log
+    unheld, _ = index.unheld()
+    if unheld <= _FRAMES_READ:
+        free_bytes = sum(log.read(place).end - place.offset for place in index.unheld_places(_FRAMES_READ))
+    else:
+        # One blob takes what any takes: to read them all would take as long as to collect them.
+        free_bytes = store_bytes * unheld // max(1, blobs)
+    limits, unreadable, old_edits = RetentionLimits(), "", 0
+    if is_anything_set(journal.tree.root):
+        from objstore.configuration import limits_of
+
+        try:
+            limits = limits_of(journal.tree.root)
+        except CasError as error:
+            limits, unreadable = RetentionLimits(None, None), str(error)
+    if limits.older_than is not None:
+        old_edits = index.decided_before(time.time_ns() // 1000 - limits.older_than * 1_000_000)
+    return Reclaimable(
+        free_blobs=unheld,
+        free_bytes=free_bytes,
+        older_than=limits.older_than,
+        old_edits=old_edits,
+        max_size=limits.max_size,
+        unreadable=unreadable,
     )
 
 

@@ -11,14 +11,16 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from objstore.ahead import Ahead
-from objstore.errors import BlobMissing, NotAWorkspace, RecordInvalid, StoreDamaged
-from objstore.ids import BlobId, RecordId, record_id
+from objstore.errors import BlobDamaged, BlobMissing, BlobTooLarge, NotAWorkspace, RecordInvalid, StoreDamaged
+from objstore.ids import BlobHasher, BlobId, RecordId, record_id
 from objstore.index import BlobPlace, Chained, Index, Tip
 from objstore.segments import Group, Log, Place, create_log
+from objstore.standins import MAX_BLOB, stand_in, text_of_state
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from objstore.chunking import Chunk
     from objstore.codec import BlobHeader
     from objstore.disk import Disk
     from objstore.frames import FrameKind
@@ -36,7 +38,7 @@ def create_store(folder: str, disk: Disk) -> None:
     """Make an empty store in the existing, empty `folder`."""
     segments = os.path.join(folder, _LOG)
     with suppress(FileExistsError):
-        os.mkdir(segments, 0o700)
+        disk.make_store_folder(segments)
     create_log(segments, disk)
     disk.sync_directory(folder)
 
@@ -129,34 +131,74 @@ class Store:
         return self.blob_place(name) is not None
 
     def blob(self, name: BlobId) -> bytes:
-        """Return the blob's bytes, verified. Raises BlobMissing, BlobDamaged, StoreDamaged."""
+        """Return the blob's bytes, verified.
+
+        Raises BlobMissing, BlobDamaged, StoreDamaged, and BlobTooLarge for one that is only to be read by `pieces`.
+        """
         cached = self._cache.get(name)
         if cached is not None:
             self._cache.move_to_end(name)
             return cached
-        from objstore.codec import MAX_DEPTH, decode_blob, parse_blob_header
-
-        # From the blob down its chain of bases to the first one at hand, then up again.
-        chain: list[tuple[BlobHeader, bytes | memoryview]] = []
-        content: bytes | None = None
-        wanted: BlobId | None = name
-        while wanted is not None and content is None and len(chain) <= MAX_DEPTH:
-            found = self.blob_place(wanted)
-            if found is None:
-                raise BlobMissing(wanted)
-            payload = self.log.read(found.place).payload
-            header = parse_blob_header(payload)
-            if header.id != wanted:
-                raise StoreDamaged(*found.place, "another blob lies where the index says")
-            chain.append((header, payload))
-            wanted = header.base
-            content = None if wanted is None else self._cache.get(wanted)
-        for header, payload in reversed(chain):
-            content = decode_blob(header, payload, content)
-        if content is None:
-            raise BlobMissing(name)
+        if self.size(name) > MAX_BLOB:
+            raise BlobTooLarge(name, self.size(name), MAX_BLOB)
+        content = self.read_once(name)
         self.remember(name, content)
         return content
+
+    def size(self, name: BlobId) -> int:
+        """Return how many bytes the blob has. Raises BlobMissing."""
+        found = self.blob_place(name)
+        if found is None:
+            raise BlobMissing(name)
+        return found.size
+
+    def text(self, name: BlobId) -> bytes:
+        """Return what stands for the blob's state in a weave and in a diff: its bytes, or its stand-in.
+
+        Raises BlobMissing, BlobDamaged, StoreDamaged.
+        """
+        return stand_in(name) if self.size(name) > MAX_BLOB else text_of_state(self.blob(name), name)
+
+    def pieces(self, name: BlobId) -> Iterator[bytes]:
+        """Yield the blob's bytes, whatever their number, each piece verified.
+
+        Raises BlobMissing, BlobDamaged and StoreDamaged; after the last piece, if together they are not the blob.
+        """
+        if self.size(name) <= MAX_BLOB:
+            yield self.blob(name)
+            return
+        hasher = BlobHasher()
+        for chunk in self.chunks(name):
+            content = self.read_once(chunk.id)
+            if len(content) != chunk.size:
+                raise BlobDamaged(name, "a chunk has another size than it says")
+            hasher.update(content)
+            yield content
+        if hasher.blob_id() != name:
+            raise BlobDamaged(name, "its bytes do not hash to its name")
+
+    def chunks(self, name: BlobId) -> tuple[Chunk, ...]:
+        """Return the chunks that a large blob consists of. Raises BlobMissing, BlobDamaged, StoreDamaged."""
+        from objstore.codec import parse_blob_header, parse_chunks
+
+        found = self.blob_place(name)
+        if found is None:
+            raise BlobMissing(name)
+        payload = self.log.read(found.place).payload
+        header = parse_blob_header(payload)
+        if header.id != name:
+            raise StoreDamaged(*found.place, "another blob lies where the index says")
+        return parse_chunks(header, payload)
+
+    def read_once(self, name: BlobId) -> bytes:
+        """Return the bytes of a blob that is not large, as `blob` does, without keeping them at hand."""
+        from objstore.chains import read_chain
+
+        return read_chain(name, self.log, self._place_of, self._cache.get)
+
+    def _place_of(self, name: BlobId) -> Place | None:
+        found = self.blob_place(name)
+        return None if found is None else found.place
 
     def sha256(self, name: BlobId) -> bytes:
         """Return the SHA-256 of a blob (32 bytes), worked out once."""
@@ -164,7 +206,10 @@ class Store:
         if known is None:
             import hashlib
 
-            known = hashlib.sha256(self.blob(name)).digest()
+            hasher = hashlib.sha256()
+            for piece in self.pieces(name):
+                hasher.update(piece)
+            known = hasher.digest()
             self.index.remember_sha256([(name, known)])
         return known
 

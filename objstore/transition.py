@@ -10,12 +10,13 @@ record knows. The read-back comes last, and only then is success reported.
 
 import os
 import stat
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Final, Self
 
-from objstore.disk import Disk, is_same_file
+from objstore.disk import Disk, Pieces, is_same_file
 from objstore.errors import (
     CallAborted,
     CasError,
@@ -30,12 +31,16 @@ from objstore.errors import (
     PermissionRefused,
     Unacknowledged,
 )
-from objstore.ids import BlobId, blob_id
-from objstore.ondisk import disk_state
-from objstore.paths import Spot, Tree, look_at, open_folder, read_at
+from objstore.ids import BlobId
+from objstore.ondisk import disk_state, state_at
+from objstore.paths import Spot, Tree, look_at, open_folder
 from objstore.terms import FileState
 
 __all__ = ["Step", "Transition"]
+
+
+_MOST_HELD: Final = 16
+"""Places that are held open at once, each with every folder on the way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,19 +61,20 @@ class Transition:
         tree: Tree,
         disk: Disk,
         steps: Iterable[Step],
-        blob: Callable[[BlobId], bytes],
+        pieces: Callable[[BlobId], Pieces],
         *,
         scratch: int,
         looked: Mapping[bytes, os.stat_result] | None = None,
         prunable: Callable[[bytes], bool] | None = None,
     ) -> None:
-        """Plan it. `scratch`: an open folder for staging. `looked`: what was seen of files when they were read.
+        """Plan it. `pieces`: returns the bytes of a blob. `scratch`: an open folder for staging.
 
+        `looked`: what was seen of files when they were read.
         `prunable`: which folders go when the last file in them goes (None: none).
         """
         self._tree = tree
         self._disk = disk
-        self._blob = blob
+        self._pieces = pieces
         self._scratch: Final = scratch
         self._scratch_device: Final = os.fstat(scratch).st_dev
         self._looked = dict(looked or {})
@@ -76,9 +82,10 @@ class Transition:
         wanted = [step for step in steps if step.before != step.after]
         # What goes away first, so that a folder may take a file's name and the other way round.
         self._steps = sorted(wanted, key=lambda step: (step.after is not None, step.path))
+        self._moved: Final = {step.moved_from for step in self._steps}
         self._staged: dict[bytes, tuple[int, str]] = {}
-        self._spots: dict[bytes, Spot] = {}
         self._open = ExitStack()
+        self._spots: Final = _Spots(tree)
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -91,6 +98,7 @@ class Transition:
                 self._disk.unlink(folder, name)
         self._staged.clear()
         self._open.close()
+        self._spots.close()
 
     def __bool__(self) -> bool:
         """Return whether any file changes."""
@@ -103,10 +111,7 @@ class Transition:
         """
         vacated = {step.path for step in self._steps if step.after is None}
         for step in self._steps:
-            spot = self._open.enter_context(self._tree.locate(os.fsdecode(step.path), changing=True))
-            self._spots[step.path] = spot
-            if spot.path != os.fsdecode(step.path):
-                raise FileChanged(spot.path)  # a folder on the way has become a link
+            spot = self._spots.at(step.path)
             self._check(step, spot, vacated)
             if step.after is not None and not self._keeps_bytes(step):
                 self._stage(step, step.after, spot)
@@ -153,32 +158,35 @@ class Transition:
     def _check_unchanged(self, step: Step, spot: Spot, found: os.stat_result) -> None:
         looked = self._looked.get(step.path)
         if looked is None:
-            content = read_at(spot)
-            if step.before is None or blob_id(content.content) != step.before.blob:
+            stands = state_at(spot)
+            if stands is None or step.before is None or stands[0].blob != step.before.blob:
                 raise FileChanged(spot.path)
-            self._looked[step.path] = content.stat
+            self._looked[step.path] = stands[1].stat
         elif not is_same_file(looked, found):
             raise FileChanged(spot.path)
 
     def _stage(self, step: Step, after: FileState, spot: Spot) -> None:
         # A rename can't leave its file system, so staging happens on the one where the file will be.
-        folder = self._scratch if os.fstat(spot.folder).st_dev == self._scratch_device else spot.folder
+        folder = self._scratch
+        if os.fstat(spot.folder).st_dev != self._scratch_device:
+            folder = os.dup(spot.folder)
+            self._open.callback(os.close, folder)
         like = self._looked.get(step.path)
-        name = self._disk.stage(folder, self._blob(after.blob), like, after.mode, spot.path)
+        name = self._disk.stage(folder, self._pieces(after.blob), like, after.mode, spot.path)
         self._staged[step.path] = (folder, name)
 
     # ---- during
 
     def _carry_out(self, step: Step) -> None:
-        spot = self._spots[step.path]
+        spot = self._spots.at(step.path)
         if step.after is None:
-            if not any(other.moved_from == step.path for other in self._steps):
+            if step.path not in self._moved:
                 self._still_as_seen(step, spot)
                 self._disk.unlink(spot.folder, spot.name)
             return
         spot = self._with_folders(step, spot)
         if step.moved_from is not None:
-            source = self._spots[step.moved_from]
+            source = self._spots.at(step.moved_from)
             self._disk.rename_new(source.folder, source.name, spot.folder, spot.name)
         elif step.before is None:
             folder, name = self._staged[step.path]
@@ -196,7 +204,7 @@ class Transition:
         folder, name = self._staged[step.path]
         if found.st_nlink > 1 and step.after is not None:
             # A rename would part this name from the file's others.
-            self._disk.rewrite(spot.folder, spot.name, self._blob(step.after.blob))
+            self._disk.rewrite(spot.folder, spot.name, self._pieces(step.after.blob))
             return
         if self._disk.exchange(folder, name, spot.folder, spot.name):
             # What had the name is still there. If somebody wrote to it since we looked, it goes back.
@@ -227,33 +235,28 @@ class Transition:
     def _with_folders(self, step: Step, spot: Spot) -> Spot:
         if not spot.missing:
             return spot
-        folder = spot.folder
-        for name in spot.missing:
-            with suppress(FileExistsError):
-                self._disk.make_directory(folder, name)
-            folder = open_folder(folder, name, spot.path)
-            self._open.callback(os.close, folder)
-        made = Spot(folder=folder, name=spot.name, path=spot.path, missing=())
-        self._spots[step.path] = made
-        return made
+        with ExitStack() as opened:
+            folder = spot.folder
+            for name in spot.missing:
+                with suppress(FileExistsError):
+                    self._disk.make_directory(folder, name)
+                folder = open_folder(folder, name, spot.path)
+                opened.callback(os.close, folder)
+        self._spots.forget(step.path)
+        return self._spots.at(step.path)
 
     def _read_back(self, steps: Iterable[Step]) -> None:
         for step in steps:
-            spot = self._spots[step.path]
+            spot = self._spots.at(step.path)
             try:
-                found = read_at(spot)
-            except FileMissing:
-                if step.after is None:
-                    continue
-                raise
+                stands = state_at(spot)
             except PathIsDirectory:
                 if step.after is None:
                     continue
                 raise
-            if step.after is None or (blob_id(found.content), found.mode) != (
-                step.after.blob,
-                step.after.mode,
-            ):
+            if stands is None and step.after is not None:
+                raise FileMissing(spot.path)
+            if stands is not None and stands[0] != step.after:
                 raise FileChanged(spot.path)
 
     def _prune(self) -> None:
@@ -271,8 +274,8 @@ class Transition:
     def _take_back(self, done: list[Step], cause: Exception) -> None:
         """Bring every path of `done` back to what it was, as far as it is now what we made of it."""
         for step in reversed(done):
-            spot = self._spots[step.path]
             try:
+                spot = self._spots.at(step.path)
                 try:
                     found = disk_state(self._tree, step.path)
                 except (PathIsDirectory, PathIsSymlink, PathNotRegular):
@@ -285,10 +288,43 @@ class Transition:
                     self._disk.unlink(spot.folder, spot.name)
                     continue
                 like = None if found is None else found[1].stat
-                name = self._disk.stage(spot.folder, self._blob(step.before.blob), like, step.before.mode, spot.path)
+                name = self._disk.stage(spot.folder, self._pieces(step.before.blob), like, step.before.mode, spot.path)
                 self._disk.replace(spot.folder, name, spot.folder, spot.name)
             except (PathError, DiskFailed, FileNotFoundError) as error:
-                raise Unacknowledged(f"{cause}; and {spot.path} could not be taken back ({error})") from error
+                path = os.fsdecode(step.path)
+                raise Unacknowledged(f"{cause}; and {path} could not be taken back ({error})") from error
+
+
+class _Spots:
+    """Where paths lead. Only the last few are held open: a transition may have more files than a process may open."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree: Final = tree
+        self._held: OrderedDict[bytes, tuple[Spot, ExitStack]] = OrderedDict()
+
+    def at(self, path: bytes) -> Spot:
+        """Return the spot of a recorded path. Raises FileChanged if a folder on the way has become a link."""
+        held = self._held.get(path)
+        if held is not None:
+            self._held.move_to_end(path)
+            return held[0]
+        with ExitStack() as stack:
+            spot = stack.enter_context(self._tree.locate(os.fsdecode(path), changing=True))
+            if spot.path != os.fsdecode(path):
+                raise FileChanged(spot.path)
+            self._held[path] = spot, stack.pop_all()
+        if len(self._held) > _MOST_HELD:
+            self.forget(next(iter(self._held)))
+        return spot
+
+    def forget(self, path: bytes) -> None:
+        """Have a path found anew."""
+        self._held.pop(path)[1].close()
+
+    def close(self) -> None:
+        """Close every folder."""
+        while self._held:
+            self._held.popitem()[1][1].close()
 
 
 def _check_kind(found: os.stat_result, path: str) -> None:

@@ -6,9 +6,8 @@ Source: POSIX diff -u, with GNU's `\ No newline at end of file` and git's quotin
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from objstore.diff import diff_lines
 from objstore.hunks import Hunk
-from objstore.lines import split_lines
+from objstore.lines import is_closed, lines_end, split_lines
 
 __all__ = ["is_binary", "quoted_name", "unified_diff"]
 
@@ -76,8 +75,12 @@ def unified_diff(
     )
     if is_binary(old) or is_binary(new):
         return b"Binary files %b and %b differ\n" % names
-    old_lines, new_lines = split_lines(old), split_lines(new)
-    found = diff_lines(old, new) if hunks is None else hunks
+    old_lines, new_lines = _Lines(old), _Lines(new)
+    if hunks is None:
+        from objstore.diff import diff_lines
+
+        hunks = diff_lines(old, new)
+    found = hunks
     shown = _with_newlines(old_lines, new_lines, found)
     parts = [b"--- %b\n+++ %b\n" % names]
     for group in _grouped(shown, context):
@@ -103,13 +106,40 @@ def _quoted_byte(byte: int) -> bytes:
     return bytes([byte]) if byte in _TEXT else b"\\%03o" % byte
 
 
-def _with_newlines(old: list[bytes], new: list[bytes], hunks: Sequence[Hunk]) -> list[Hunk]:
+class _Lines:
+    """The lines of a text, cut where they are asked for: near the hunks, and not through the whole text."""
+
+    def __init__(self, text: bytes) -> None:
+        self._text = text
+        self._count = text.count(b"\n") + (not is_closed(text))
+        self._line = self._offset = 0  # where the last ones that were asked for began
+
+    def __len__(self) -> int:
+        return self._count
+
+    def between(self, start: int, end: int) -> list[bytes]:
+        """Return the lines from `start` up to `end`. Raises ValueError beyond the last line."""
+        if start < self._line:
+            self._line = self._offset = 0
+        self._offset = self._after(self._offset, self._line, start)
+        self._line = start
+        return split_lines(self._text[self._offset : self._after(self._offset, start, end)])
+
+    def _after(self, offset: int, line: int, wanted: int) -> int:
+        if wanted == self._count:
+            return len(self._text)
+        return lines_end(self._text, offset, wanted - line)
+
+
+def _with_newlines(old: _Lines, new: _Lines, hunks: Sequence[Hunk]) -> list[Hunk]:
     """Return the hunks, with the last line of a text in one where only its newline differs."""
     found: list[Hunk] = []
     old_at = new_at = 0
     for hunk in [*hunks, Hunk(len(old), 0, len(new), 0)]:
         # Of the lines that stand still here, only the last can be the last of one text and not of the other.
-        if hunk.old_start > old_at and old[hunk.old_start - 1] != new[hunk.new_start - 1]:
+        if hunk.old_start > old_at and (
+            old.between(hunk.old_start - 1, hunk.old_start) != new.between(hunk.new_start - 1, hunk.new_start)
+        ):
             _join(found, Hunk(hunk.old_start - 1, 1, hunk.new_start - 1, 1))
         if hunk.old_count or hunk.new_count:
             _join(found, hunk)
@@ -136,7 +166,7 @@ def _grouped(hunks: Sequence[Hunk], context: int) -> Iterator[list[Hunk]]:
         yield group
 
 
-def _rendered(old: list[bytes], new: list[bytes], group: list[Hunk], context: int) -> Iterator[bytes]:
+def _rendered(old: _Lines, new: _Lines, group: list[Hunk], context: int) -> Iterator[bytes]:
     first, last = group[0], group[-1]
     lead = min(context, first.old_start)
     tail = min(context, len(old) - last.old_end)
@@ -148,11 +178,11 @@ def _rendered(old: list[bytes], new: list[bytes], group: list[Hunk], context: in
     )
     at = old_start
     for hunk in group:
-        yield from map(_kept, old[at : hunk.old_start])
-        yield from (_line(b"-", line) for line in old[hunk.old_start : hunk.old_end])
-        yield from (_line(b"+", line) for line in new[hunk.new_start : hunk.new_end])
+        yield from map(_kept, old.between(at, hunk.old_start))
+        yield from (_line(b"-", line) for line in old.between(hunk.old_start, hunk.old_end))
+        yield from (_line(b"+", line) for line in new.between(hunk.new_start, hunk.new_end))
         at = hunk.old_end
-    yield from map(_kept, old[at:old_end])
+    yield from map(_kept, old.between(at, old_end))
 
 
 def _kept(line: bytes) -> bytes:

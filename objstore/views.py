@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from objstore.errors import EditExpired
+
 if TYPE_CHECKING:
     from objstore.ids import BlobId, RecordId
     from objstore.records import Decision, Edit
@@ -16,6 +18,7 @@ __all__ = [
     "DirectoryEntry",
     "EditFilter",
     "EditView",
+    "Expiration",
     "FileFacts",
     "State",
 ]
@@ -41,6 +44,14 @@ class State:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Expiration:
+    """When and why an edit's content was let go."""
+
+    time: int  # microseconds since 1970-01-01 UTC
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EditView:
     """A recorded edit and what has been said of it since."""
 
@@ -50,11 +61,17 @@ class EditView:
     units: tuple[Status, ...]  # of units 0, 1, …: the whole-file part, then each hunk
     whole: bool  # whether unit 0 changes anything: existence, path, mode, final newline
     reason: str  # of the newest decision on it; "": none given
+    expired: Expiration | None = None  # None: it can be shown and decided
 
     @property
     def seq(self) -> Seq:
         """Return the edit's number in its workspace."""
         return self.edit.seq
+
+    def refuse_if_expired(self) -> None:
+        """Raise EditExpired where what the edit changed is kept no more."""
+        if self.expired is not None:
+            raise EditExpired(self.edit.seq, self.expired.time, self.expired.reason)
 
     @property
     def partly(self) -> bool:
@@ -70,6 +87,7 @@ class EditFilter:
     conversation: str = ""
     path: str = ""  # now, before or after the edit
     status: Status | None = None
+    before: int = 0  # only edits with a lower number; 0: all
     newest_first: bool = False
     limit: int = 0  # 0: all
 

@@ -15,18 +15,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Self
 
 from objstore.adjacency import adjoining
-from objstore.conflicts import ConflictKind, WeaveConflict, described, findings
-from objstore.hunks import inserted_texts
-from objstore.lines import closed, is_closed
+from objstore.conflicts import About, ConflictKind, WeaveConflict, described, findings
+from objstore.hunks import borders, inserted_texts
+from objstore.lines import NOTHING_SHARED, closed, is_closed
+from objstore.markers import marked
 from objstore.runorder import RunOrder
 from objstore.runs import BASE, Run, Unit, UnitIndex, text_of
 from objstore.weavestate import order_and_units, state_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from objstore.conflicts import Finding
     from objstore.hunks import Hunk
+    from objstore.lines import Affixes
+    from objstore.markers import Labels, MarkedText
     from objstore.weavestate import WeaveState
 
 __all__ = ["BASE", "ConflictKind", "UnitIndex", "Weave", "WeaveConflict"]
@@ -42,6 +45,7 @@ class Weave:
         """Begin with the text before the first edit; None: the file did not exist."""
         self._order = RunOrder()
         self._findings: dict[Unit, list[Finding]] = {}  # of the units in conflict
+        self._holders: list[Unit] = []  # those that stand on a bound
         self._has_endings = False  # whether any line was ever left without its newline
         self._text: bytes | None = None
         self._rendered = True  # whether `_text` is the text of the present state
@@ -67,6 +71,7 @@ class Weave:
         """Return the weave that `state` was taken of."""
         weave = cls(None)
         weave._order, weave._units = order_and_units(state)
+        weave._holders = [unit for index, _ in state.holders if (unit := weave._units[index]) is not None]
         weave._has_endings = bool(state.endings)
         weave._rendered = False
         return weave
@@ -133,6 +138,20 @@ class Weave:
             for finding in self._findings[unit]
         )
 
+    def visibility(self) -> bytes:
+        """Return of each run, in text order, whether it is shown: 0 or 1. Deciding changes it, and nothing else."""
+        return bytes([run.shown for block, _ in self._order.divided() for run in block])
+
+    def marked(self, base: bytes, theirs: bytes, labels: Callable[[set[UnitIndex]], Labels]) -> MarkedText | None:
+        """Return the text with what differs between two other visibilities of it between markers; see `markers`."""
+        text = self.text()
+        if text is None:
+            return None
+        runs = [run for block, _ in self._order.divided() for run in block]
+        return marked(
+            runs, list(zip(self.visibility(), base, theirs, strict=True)), labels, is_open=not is_closed(text)
+        )
+
     def _unit(self, index: UnitIndex) -> Unit:
         unit = self._units[index]
         if unit is None:
@@ -170,9 +189,14 @@ class Weave:
         flipped = [unit for unit, live in units.items() if unit.live is not live]
         for unit in flipped:
             unit.flip(len(self._units))
-        concerned: set[Unit] = set(flipped)
+        concerned = dict[Unit, About]()
+        for unit in flipped:
+            _about(concerned, unit).is_all = True
         for unit in flipped:
             self._refresh(unit, concerned)
+        if self._holders and any(_has_bounds(unit) for unit in flipped):
+            for unit in self._holders:
+                _about(concerned, unit).is_all = True
         self._recheck(concerned)
         if flipped:
             self._rendered = False
@@ -189,26 +213,35 @@ class Weave:
             for unit, found in self._findings.items()
         }
 
-    def _refresh(self, unit: Unit, concerned: set[Unit]) -> None:
-        """Show and hide runs after `unit` was flipped; add to `concerned` whose conflicts that can change."""
-        concerned.update(unit.readers)
-        concerned.update(unit.shadowed)
-        runs = [*unit.inserted, *unit.deleted]
+    def _refresh(self, unit: Unit, concerned: dict[Unit, About]) -> None:
+        """Show and hide runs after `unit` was flipped; add to `concerned` whose conflicts that can change, and why."""
+        _note_readers(concerned, unit)
         for other in unit.shadowed:
-            runs += other.inserted
-        for run in runs:
-            concerned.update(run.deleters)
-            concerned.update(run.anchored)
-            wanted = run.wanted
-            if run.shown is not wanted:
-                self._order.show(run, shown=wanted)
-                concerned.update(run.block.watchers)
+            _about(concerned, other).is_all = True
+        for run in unit.deleted:
+            self._reshow(run, concerned)
+            for other in run.deleters:
+                _about(concerned, other).deleters.add(unit)
+        for author in (unit, *unit.shadowed):
+            for run in author.inserted:
+                self._reshow(run, concerned)
                 for other in run.deleters:
-                    concerned.update(other.readers)
+                    _about(concerned, other).authors.add(author)
 
-    def _recheck(self, units: Iterable[Unit]) -> None:
-        for unit in units:
-            found = findings(unit, self._order)
+    def _reshow(self, run: Run, concerned: dict[Unit, About]) -> None:
+        for unit in run.anchored:
+            _about(concerned, unit).is_all = True
+        wanted = run.wanted
+        if run.shown is not wanted:
+            self._order.show(run, shown=wanted)
+            for unit in run.block.watchers:
+                _about(concerned, unit).runs.add(run)
+            for unit in run.deleters:
+                _note_readers(concerned, unit)
+
+    def _recheck(self, units: Mapping[Unit, About | None]) -> None:
+        for unit, about in units.items():
+            found = findings(unit, self._order, about)
             if found:
                 self._findings[unit] = found
             else:
@@ -216,15 +249,24 @@ class Weave:
 
     # -- recording
 
-    def record(self, after: bytes | None, hunks: Sequence[Hunk]) -> tuple[UnitIndex, ...]:
+    def record(
+        self,
+        after: bytes | None,
+        hunks: Sequence[Hunk],
+        *,
+        needs_file: bool = False,
+        shared: Affixes = NOTHING_SHARED,
+    ) -> tuple[UnitIndex, ...]:
         """Record the edit that led from the present text to `after`, and return its units, all live.
 
         The first is the edit's whole-file part: creation or deletion with all lines (`hunks` is empty
         then), and the final newline where no hunk wrote the last line. One unit for each hunk follows.
+        `needs_file`: whether the whole-file part says something of the file that stands, such as its place. `shared`:
+        how much the two texts are known to share at their ends.
         Raises ValueError, and changes nothing, when `hunks` don't lead from the present text to `after`.
         """
         before = self.text()
-        inserted = self._inserted(before, after, hunks)
+        inserted = self._inserted(before, after, hunks, shared)
         ender = self._ender(before, after, hunks)
         units = self._new_units(1 + len(hunks))
         whole, *parts = units
@@ -232,8 +274,11 @@ class Weave:
             self._create(whole, after)
         elif before is not None and after is None:
             self._delete(whole)
+        elif needs_file and (bound := next(self._order.shown(), None)) is not None:
+            whole.stands_on = bound
+            self._holders.append(whole)
         if len(hunks) > 1:
-            for line in _middle_first(_borders(hunks)):
+            for line in borders(hunks):
                 self._order.gap_at(line)
         for unit, hunk, text in reversed(list(zip(parts, hunks, inserted, strict=True))):
             if hunk.old_count:  # from the last to the first, so that line numbers hold
@@ -245,15 +290,18 @@ class Weave:
             self._set_ending(units[ender], missing=not is_closed(after))
         self._text, self._rendered = after, True
         if self._findings:
-            self._recheck([*self._findings, *units])
+            self._recheck(dict.fromkeys([*self._findings, *units]))
         return tuple(unit.index for unit in units)
 
-    def _inserted(self, before: bytes | None, after: bytes | None, hunks: Sequence[Hunk]) -> list[bytes]:
+    def _inserted(
+        self, before: bytes | None, after: bytes | None, hunks: Sequence[Hunk], shared: Affixes
+    ) -> list[bytes]:
         if before is None or after is None:
             if hunks:
                 raise ValueError("a creation or deletion has no hunks")
             return []
-        return inserted_texts(before, after, hunks, self._order.offset if len(hunks) <= _FEW_HUNKS else None)
+        offset = self._order.offset if len(hunks) <= _FEW_HUNKS else None
+        return inserted_texts(before, after, hunks, offset, shared)
 
     def _ender(self, before: bytes | None, after: bytes | None, hunks: Sequence[Hunk]) -> int:
         """Return which unit of an edit answers for the final newline.
@@ -413,23 +461,29 @@ class Weave:
                 self._has_endings = True
 
 
+def _about(concerned: dict[Unit, About], unit: Unit) -> About:
+    about = concerned.get(unit)
+    if about is None:
+        about = concerned[unit] = About()
+    return about
+
+
+def _note_readers(concerned: dict[Unit, About], author: Unit) -> None:
+    """Note that what `author` did is another matter now for those whose conflicts depend on it beyond shared runs."""
+    for unit in author.readers:
+        about = _about(concerned, unit)
+        about.is_all |= bool(unit.moved)
+        about.authors.add(author)
+        about.authors.update(author.shadowed)
+
+
+def _has_bounds(unit: Unit) -> bool:
+    return any(not run.lines for runs in (unit.inserted, unit.deleted) for run in runs[:1])
+
+
 def _same_lines(runs: Sequence[Run], others: Sequence[Run]) -> bool:
     bounds = sum(not run.lines for run in runs)
     return bounds == sum(not run.lines for run in others) and text_of(runs) == text_of(others)
-
-
-def _borders(hunks: Sequence[Hunk]) -> list[int]:
-    return sorted({line for hunk in hunks for line in (hunk.old_start, hunk.old_end)})
-
-
-def _middle_first(lines: Sequence[int]) -> Iterator[int]:
-    """Yield `lines` so that cutting a run at each copies its text a logarithmic number of times."""
-    spans = [(0, len(lines))]
-    for low, high in spans:
-        if low < high:
-            middle = (low + high) // 2
-            yield lines[middle]
-            spans += [(low, middle), (middle + 1, high)]
 
 
 def _note_moves(units: Sequence[Unit]) -> None:

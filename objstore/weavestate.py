@@ -30,6 +30,7 @@ class WeaveState(NamedTuple):
     flips: Lists  # unit, how many units there were each time
     anchors: Lists  # unit, run above + 1, run below + 1; 0: none
     gaps: Lists  # unit, first run, last run
+    holders: Lists  # unit, the bound that it stands on
     undoes: Lists  # unit, the one whose text it puts back, those who had inserted it
     shadowed: Lists  # unit, units
     readers: Lists  # unit, units
@@ -68,6 +69,7 @@ def state_of(order: RunOrder, units: Sequence[Unit]) -> WeaveState:
             if unit.above is not None or unit.below is not None
         ],
         gaps=[[unit.index, numbers[unit.gap[0]], numbers[unit.gap[1]]] for unit in units if unit.gap is not None],
+        holders=[[unit.index, numbers[unit.stands_on]] for unit in units if unit.stands_on is not None],
         undoes=[[unit.index, unit.undoes.index, *_indexes(unit.restores)] for unit in units if unit.undoes is not None],
         shadowed=[[unit.index, *_indexes(unit.shadowed)] for unit in units if unit.shadowed],
         readers=[[unit.index, *_indexes(unit.readers)] for unit in units if unit.readers],
@@ -122,6 +124,8 @@ def _stand_among(state: WeaveState, runs: Sequence[Run], units: Sequence[Unit]) 
                 neighbour.anchored += (unit,)
     for index, first, last in state.gaps:
         units[index].gap = runs[first], runs[last]
+    for index, bound in state.holders:
+        units[index].stands_on = runs[bound]
 
 
 def _relate(state: WeaveState, units: Sequence[Unit]) -> None:
@@ -192,7 +196,7 @@ def _order(state: WeaveState, runs: Sequence[Run], units: Sequence[Unit]) -> Run
 
 
 def _is_idle(unit: Unit) -> bool:
-    return unit.since == unit.index and not (unit.flips or unit.inserted or unit.deleted)
+    return unit.since == unit.index and not (unit.flips or unit.inserted or unit.deleted or unit.stands_on)
 
 
 def _indexes(units: Iterable[Unit]) -> list[int]:

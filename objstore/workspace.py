@@ -12,20 +12,29 @@ from objstore.external import EXTERNAL_CONVERSATION
 from objstore.ids import HASH_SIZE
 from objstore.journal import Journal, create_workspace, find_root
 from objstore.paths import MAX_FILE, Tree
-from objstore.terms import Action, OnExternal, Origin, Status
+from objstore.terms import Action, FileState, OnExternal, Origin, Status
 
 # What only some methods need is imported in them: `cas status` must not wait for the review core to load.
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from objstore.capture import Call
+    from objstore.collection import Collected, CollectionPlan
     from objstore.decisions import Request
     from objstore.files import Files
     from objstore.ids import BlobId
     from objstore.inspection import BlamedLines, RecordView, SegmentView, StoreStats
+    from objstore.limits import RetentionLimits
     from objstore.outcomes import CallInfo, CallOutcome, DecisionOutcome, FileEffect
-    from objstore.reports import ExternalChange, StatusReport
-    from objstore.terms import FileState, Unit
+    from objstore.pins import PinView
+    from objstore.recording import Recorded
+    from objstore.reports import ExternalChange, StandingMarkers, StatusReport
+    from objstore.retention import Progress
+    from objstore.series import SeriesStep
+    from objstore.suggestions import NameFound, NameKind
+    from objstore.snapshots import PathState, Restored, SnapshotChange, SnapshotTaken, SnapshotView
+    from objstore.survey import Limits, Passed
+    from objstore.terms import Seq, Unit
     from objstore.views import Content, DecisionView, EditFilter, EditView, State
 
 __all__ = ["Workspace"]
@@ -141,6 +150,20 @@ class Workspace:
         with self._journal.reading():
             return naming.find_conversation(self._journal, spelling)
 
+    def names_like(self, kind: NameKind, spelling: str, limit: int) -> list[NameFound]:
+        """Return up to `limit` names that begin with `spelling`, those most likely to be meant first."""
+        from objstore import suggestions
+
+        with self._journal.reading() as store:
+            return suggestions.names_like(store, kind, spelling, limit)
+
+    def names_near(self, kind: NameKind, spelling: str, limit: int) -> list[str]:
+        """Return up to `limit` names that a mistyped `spelling` may have been meant for, the nearest first."""
+        from objstore import suggestions
+
+        with self._journal.reading() as store:
+            return suggestions.names_near(store, kind, spelling, limit)
+
     def find_state(self, spelling: str) -> State:
         """Return the recorded state that a spelling names. Raises NoSuchName, AmbiguousName."""
         from objstore import naming
@@ -149,9 +172,25 @@ class Workspace:
             return naming.find_state(self._journal, spelling)
 
     def blob(self, blob: BlobId) -> bytes:
-        """Return a blob's bytes, verified. Raises BlobMissing, BlobDamaged."""
+        """Return a blob's bytes, verified. Raises BlobMissing, BlobDamaged, BlobTooLarge."""
         with self._journal.reading() as store:
             return store.blob(blob)
+
+    def text(self, blob: BlobId) -> bytes:
+        """Return what stands for a blob in a diff: its bytes, or of a large one a line that no diff takes for text.
+
+        Raises BlobMissing, BlobDamaged.
+        """
+        with self._journal.reading() as store:
+            return store.text(blob)
+
+    def pieces(self, blob: BlobId) -> Iterator[bytes]:
+        """Yield a blob's bytes, whatever their number; each piece is verified, and at the end the whole.
+
+        Raises BlobMissing, BlobDamaged.
+        """
+        with self._journal.reading() as store:
+            yield from store.pieces(blob)
 
     def sha256(self, blob: BlobId) -> str:
         """Return the SHA-256 of a blob's bytes, in hex. Raises BlobMissing, BlobDamaged."""
@@ -178,6 +217,13 @@ class Workspace:
 
         with self._journal.reading():
             return status.external_changes(self._journal)
+
+    def markers(self) -> tuple[StandingMarkers, ...]:
+        """Return the conflict markers that decisions wrote and that still stand in their files, by edit."""
+        from objstore import status
+
+        with self._journal.reading():
+            return status.standing_markers(self._journal)
 
     # ---- what the store holds
 
@@ -231,17 +277,131 @@ class Workspace:
         """Bring a recorded state back as a tracked edit of a person. Raises what Call.write and Call.commit raise."""
         from objstore.outcomes import CallInfo
 
-        content = None if state.blob is None else self.blob(state.blob)
         with self.call(CallInfo(tool="restore", origin=Origin.PERSON)) as call:
-            if content is not None:
-                call.write(state.path, content, mode=state.mode)
+            if state.blob is not None:
+                call.restore(state.path, FileState(blob=state.blob, mode=state.mode))
             elif call.exists(state.path):
                 call.delete(state.path)
             return call.commit()
 
+    # ---- what happened while nobody watched, and snapshots
+
+    def record_changes(
+        self, info: CallInfo, paths: Sequence[str] | None = None, *, limits: Limits | None = None
+    ) -> Recorded:
+        """Record each file that is not in its known state as an edit of one call, and return what was found.
+
+        `info` says whose call it was: an agent's, a person's, or (origin external) nobody's, as before a command.
+        `paths`: only these files, and what lies below these folders; for files the tree is not walked.
+        The first look takes a baseline: what stands then is known from there on, and is no edit.
+        Raises ConversationReserved, SnapshotIncomplete (at the first look), and what paths and Call.commit raise.
+        """
+        if info.conversation == EXTERNAL_CONVERSATION and info.origin is not Origin.EXTERNAL:
+            raise ConversationReserved(info.conversation)
+        from objstore import recording
+
+        return recording.record_changes(self._journal, info, paths, limits=limits)
+
+    def take_snapshot(
+        self, path: str = "", *, who: str, title: str = "", limits: Limits | None = None
+    ) -> SnapshotTaken:
+        """Record what stands in a folder ("": the workspace). `who`: who asked for it; not empty.
+
+        Raises SnapshotIncomplete, FileMissing, and what paths and Call.commit raise.
+        """
+        from objstore import snapshots
+
+        return snapshots.create(self._journal, path, title=title, who=who, limits=limits)[0]
+
+    def snapshots(self) -> list[SnapshotView]:
+        """Return every snapshot that has not been deleted, oldest first."""
+        from objstore import snapshots
+
+        with self._journal.reading():
+            return snapshots.listed(self._journal)
+
+    def snapshot(self, number: int) -> SnapshotView:
+        """Return one snapshot. Raises NoSuchName."""
+        from objstore import snapshots
+
+        with self._journal.reading():
+            return snapshots.find(self._journal, number)
+
+    def snapshot_files(self, number: int) -> list[tuple[str, PathState]]:
+        """Return every path that a snapshot has, folders apart, with what stood there. Raises NoSuchName."""
+        from objstore import snapshots
+
+        with self._journal.reading():
+            return list(snapshots.listing(self._journal, number))
+
+    def snapshot_changes(
+        self, number: int, other: int | None = None, *, limits: Limits | None = None
+    ) -> tuple[list[SnapshotChange], tuple[Passed, ...]]:
+        """Return what differs between a snapshot and another (None: what stands there now), and what was passed over.
+
+        Raises NoSuchName, SnapshotIncomplete.
+        """
+        from objstore import snapshots
+
+        with self._journal.reading():
+            return snapshots.changes(self._journal, number, other, limits=limits)
+
+    def restore_snapshot(
+        self,
+        number: int,
+        paths: Sequence[str] = (),
+        *,
+        dry_run: bool = False,
+        limits: Limits | None = None,
+    ) -> Restored:
+        """Bring back what a snapshot holds, or what it holds at and below `paths`, as one call of a person.
+
+        Only what differs is written; files that came since are deleted, and what it does not cover is left alone.
+        Raises NoSuchName, SnapshotIncomplete, FileChanged, and what Call.commit raises.
+        """
+        from dataclasses import replace
+
+        from objstore import snapshots
+        from objstore.outcomes import CallInfo
+
+        with self._journal.reading():
+            plan = snapshots.plan_restore(self._journal, number, paths, limits=limits)
+        if dry_run or not plan.changes:
+            return plan
+        info = CallInfo(tool="snapshot restore", origin=Origin.PERSON, notes={"snapshot": str(number)})
+        with self.call(info) as call:
+            return replace(plan, outcome=snapshots.carry_out(plan, call))
+
+    def delete_snapshots(self, numbers: Sequence[int], *, who: str) -> list[SnapshotView]:
+        """Give snapshots up and return them; gc may then take what only they held. Raises NoSuchName."""
+        from objstore import snapshots
+
+        return snapshots.delete(self._journal, numbers, who=who)
+
+    # ---- elsewhere
+
+    def export_bundle(self, path: str) -> int:
+        """Write all that is recorded into a new file, for `import_bundle` elsewhere; return its size in bytes.
+
+        Raises FileExists, StoreDamaged and what the disk raises.
+        """
+        from objstore.transfer import export_bundle
+
+        return export_bundle(self._journal, path)
+
+    def series(self, seqs: Sequence[Seq]) -> list[SeriesStep]:
+        """Return what each of the edits that is live adds to all other live ones, in order.
+
+        Raises NoSuchName, EditExpired, HistoryBroken, and SeriesBroken where others need what is chosen.
+        """
+        from objstore.series import series
+
+        with self._journal.reading() as store, store.index.still():
+            return list(series(self._journal, seqs))
+
     # ---- review
 
-    def decide(
+    def decide(  # noqa: PLR0913 - each is one thing that a reviewer may say
         self,
         action: Action,
         units: Sequence[Unit],
@@ -249,13 +409,16 @@ class Workspace:
         reason: str = "",
         who: str = "",
         cascade: bool = False,
+        markers: bool = False,
         on_external: OnExternal = OnExternal.ABORT,
         expected: Sequence[ExternalChange] = (),
         dry_run: bool = False,
     ) -> DecisionOutcome:
         """Accept, reject or reset units: on disk and in the journal, or, where that can't be, not at all.
 
-        `cascade`: reject also what can't be live without what is rejected. `expected`: the external changes that a
+        `cascade`: reject also what can't be live without what is rejected. `markers`: set aside what can't be live
+        with the decision, and put both into the text, between conflict markers; a new decision on any of it takes
+        them out again. `expected`: the external changes that a
         person was shown; if the disk has moved on, FileChanged is raised. `dry_run`: only say what would happen.
         Raises NoSuchName, HistoryBroken and what Call.commit raises.
         """
@@ -267,6 +430,7 @@ class Workspace:
             reason=reason,
             who=who,
             cascade=cascade and action is Action.REJECT,
+            markers=markers,
             on_external=on_external,
             expected=tuple(expected),
             dry_run=dry_run,
@@ -325,13 +489,75 @@ class Workspace:
         return amend(self._journal, seq, content, who=who, seen=seen)
 
     def preview(self, effect: FileEffect) -> tuple[bytes | None, bytes | None]:
-        """Return a file's bytes before and after an effect (None: no file); also of the last dry run's effects."""
+        """Return a file before and after an effect, as `text` does (None: no file); also of the last dry run's."""
         with self._journal.reading() as store:
-            content = store.blob if self._preview is None else self._preview
+            content = store.text if self._preview is None else self._preview
             return (
                 None if effect.before is None else content(effect.before),
                 None if effect.after is None else content(effect.after),
             )
+
+    # ---- retention
+
+    def pins(self) -> list[PinView]:
+        """Return every pin that holds, oldest first."""
+        from objstore import pins
+
+        with self._journal.reading():
+            return pins.pins(self._journal)
+
+    def pin(self, edits: Iterable[Seq], blobs: Iterable[BlobId] = (), *, title: str = "", who: str = "") -> PinView:
+        """Keep edits, and with each what came after it in its file, and blobs, until the pin is taken out.
+
+        Raises NoSuchName, EditExpired, BlobMissing, and what Call.commit raises.
+        """
+        from objstore import pins
+
+        return pins.pin(self._journal, edits, blobs, title=title, who=who)
+
+    def unpin(self, numbers: Iterable[int], *, who: str = "") -> list[PinView]:
+        """Take pins out and return them. Raises NoSuchName, with none taken out, and what Call.commit raises."""
+        from objstore import pins
+
+        return pins.unpin(self._journal, numbers, who=who)
+
+    def retention_limits(self) -> RetentionLimits:
+        """Return the limits that settings give this workspace. Raises what Configuration.all raises."""
+        from objstore.configuration import limits_of
+
+        return limits_of(self.root)
+
+    def plan_collection(self, limits: RetentionLimits) -> CollectionPlan:
+        """Return what `collect` would do now. Raises StoreDamaged."""
+        from objstore import collection
+
+        with self._journal.reading():
+            return collection.plan_collection(self._journal, limits)
+
+    def collect(self, limits: RetentionLimits, *, who: str = "", progress: Progress | None = None) -> Collected:
+        """Let go what the limits let go, and take the bytes that nothing holds out of the store.
+
+        Readers and writers go on meanwhile. Raises what Call.commit raises.
+        """
+        from objstore import collection
+
+        return collection.collect(self._journal, limits, who=who, progress=progress)
+
+    def expire(self, limits: RetentionLimits, *, who: str = "", moment: int | None = None) -> bool:
+        """Let go what the limits let go, and leave the bytes where they are; return whether that was all.
+
+        Where somebody decides or pins something meanwhile, the rest stays. `moment`: microseconds since 1970-01-01 UTC;
+        None: now. Raises what Call.commit raises.
+        """
+        from objstore import retention
+
+        with self._journal.reading():
+            plan = retention.plan_expiry(self._journal, limits, moment=moment)
+        return retention.expire(self._journal, plan, who=who) == plan.edit_count
+
+    def stored_bytes(self) -> int:
+        """Return how large the store is: the bytes of its segments."""
+        return self._journal.store.log.total_bytes()
 
     # ---- inside
 

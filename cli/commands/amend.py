@@ -1,8 +1,7 @@
 """The command `cas amend`: a person betters the result of an edit."""
 
 import sys
-import tempfile
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -29,7 +28,7 @@ def amend(*, name: str, source: str | None, as_json: bool) -> None:
     with invocation.workspace() as workspace:
         seq = workspace.find_units(name)[0].seq
         file = workspace.amendable(seq)
-        content = _edited(file) if source is None else _read(source)
+        content = _typed(file) if source is None else _read(source)
         outcome = workspace.amend(seq, content, seen=file.blob, who=reviewer())
         if as_json:
             from cli.jsonshapes import edit_shape, json_line
@@ -47,12 +46,9 @@ def _read(source: str) -> bytes:
     return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
 
 
-def _edited(file: "Content") -> bytes:
-    """Return what a person makes of the file in the editor of VISUAL or EDITOR. Raises click.ClickException."""
+def _typed(file: "Content") -> bytes:
     if not can_ask():
         raise click.UsageError("Without a terminal there is no editor: name the new bytes with --from FILE.")
-    with tempfile.TemporaryDirectory(prefix="cas-amend-") as folder:
-        copy = Path(folder) / PurePath(file.path).name
-        copy.write_bytes(file.bytes)
-        click.edit(filename=str(copy))
-        return copy.read_bytes()
+    from cli.editor import edited
+
+    return edited(file)

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.external import external_diff
+from cli.external import external_diff, external_sides
 from cli.invocation import Invocation, command, json_option
+from cli.layout import in_columns, takes_layout
 from cli.naming import looks_like_state, path_named, state_named
 from cli.rendering import states_diff
 from cli.terminal import Screen, shown_name, write
@@ -19,15 +20,16 @@ __all__ = ["cat", "diff"]
 
 @command("diff")
 @click.argument("names", metavar="[PATH...] | A B", nargs=-1)
+@takes_layout
 @json_option
-def diff(*, names: tuple[str, ...], as_json: bool) -> None:
+def diff(*, names: tuple[str, ...], stat: bool, columns: bool, as_json: bool) -> None:
     """Show what changed outside: the last recorded state of each PATH (or of all files) against the disk.
 
     With two names of which one is a state (PATH@12 after edit 12, PATH@12^ before it, a blob's hash), show
     the difference between the two; a path alone is then its last recorded state.
     """
     invocation = Invocation.current()
-    screen = invocation.screen()
+    screen = in_columns(invocation.screen(), columns)
     with invocation.workspace() as workspace:
         if any(looks_like_state(name) for name in names):
             if len(names) != 2:  # noqa: PLR2004 -- from and to
@@ -37,6 +39,12 @@ def diff(*, names: tuple[str, ...], as_json: bool) -> None:
                 from cli.jsonshapes import diff_shape, json_line
 
                 write([json_line(diff_shape(workspace, before, after))])
+            elif stat:
+                from cli.diffstat import diffstat, file_change
+
+                old, new = (None if state.blob is None else workspace.blob(state.blob) for state in (before, after))
+                name = after.path or before.path or names[1]
+                write(diffstat([file_change(name, old, new)] if old != new else [], screen), paged=True)
             else:
                 write(states_diff(workspace, before, after, screen), paged=True)
             return
@@ -45,6 +53,11 @@ def diff(*, names: tuple[str, ...], as_json: bool) -> None:
             from cli.jsonshapes import external_diff_shape, json_line
 
             write(json_line(external_diff_shape(workspace, change)) for change in changes)
+        elif stat:
+            from cli.diffstat import diffstat, file_change
+
+            sides = ((change.path, *external_sides(workspace, change)) for change in changes)
+            write(diffstat((file_change(*sides) for sides in sides), screen), paged=True)
         else:
             write(_external_text(workspace, changes, screen), paged=True)
 

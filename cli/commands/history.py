@@ -1,12 +1,14 @@
 """The commands `cas log` and `cas show`: the edits, as a list and one by one."""
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import click
 
 from cli.invocation import Invocation, command, json_option
+from cli.layout import in_columns, takes_layout
+from cli.listing import Terms, followed, matching
+from cli.moments import moment_named
 from cli.naming import edit_filter, edits_named
 from cli.rendering import edit_diff, edit_header, edit_row
 from cli.terminal import Screen, write
@@ -20,60 +22,95 @@ __all__ = ["log", "show"]
 
 @command("log")
 @click.option("--conversation", metavar="ID", default="", help="Only edits of this conversation.")
-@click.option("--file", metavar="PATH", default="", help="Only edits of this file.")
+@click.option("--file", metavar="PATH", default="", help="Only edits of the files that ever stood at PATH.")
+@click.option("--follow", is_flag=True, help="Of these, only the file that stands there now, under all its names.")
+@click.option("--tool", metavar="NAME", default="", help="Only edits by this tool.")
 @click.option("--status", type=click.Choice([status.value for status in Status]), help="Only edits of this status.")
+@click.option("--since", metavar="TIME", default="", help="Only edits since TIME: 2h, yesterday, 2026-11-20 14:30.")
+@click.option("--until", metavar="TIME", default="", help="Only edits until TIME.")
 @click.option("-n", "--number", type=click.IntRange(min=1), help="Only the newest NUMBER edits.")
 @click.option("-p", "--patch", is_flag=True, help="Show the diff of each edit.")
 @click.option("--reverse", is_flag=True, help="Oldest first.")
+@takes_layout
 @json_option
-def log(
+def log(  # noqa: PLR0913 -- each is an option of the command
     *,
     conversation: str,
     file: str,
+    follow: bool,
+    tool: str,
     status: str | None,
+    since: str,
+    until: str,
     number: int | None,
     patch: bool,
     reverse: bool,
+    stat: bool,
+    columns: bool,
     as_json: bool,
 ) -> None:
     """List the recorded edits, newest first. With --json, one object a line."""
+    if follow and not file:
+        raise click.UsageError("--follow follows one file: name it with --file PATH.")
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
         wanted = edit_filter(
             workspace, conversation=conversation, file=file, status=None if status is None else Status(status)
         )
-        views = workspace.edits(replace(wanted, newest_first=True, limit=number or 0))
+        terms = Terms(
+            tool=tool,
+            since=moment_named(since) if since else None,
+            until=moment_named(until, end=True) if until else None,
+            document=followed(workspace, wanted.path) if follow else None,
+        )
+        views = matching(workspace, wanted, terms, number)
         if reverse:
-            views.reverse()
+            views = reversed(list(views))
+        screen = in_columns(invocation.screen(), columns)
         if as_json:
             from cli.jsonshapes import edit_shape, json_line
 
             write(json_line(edit_shape(workspace, view)) for view in views)
+        elif stat:
+            write(_stat_text(workspace, views, screen), paged=True)
         else:
-            write(_log_text(workspace, views, invocation.screen(), patch=patch), paged=True)
+            write(_log_text(workspace, views, screen, patch=patch or columns), paged=True)
 
 
 @command("show")
 @click.argument("name", metavar="EDIT|HUNK|CONVERSATION")
+@takes_layout
 @json_option
-def show(*, name: str, as_json: bool) -> None:
+def show(*, name: str, stat: bool, columns: bool, as_json: bool) -> None:
     """Show an edit (12), a hunk (12:2) or a conversation, with its diff hunk by hunk."""
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
         meant = edits_named(workspace, name)
+        screen = in_columns(invocation.screen(), columns)
         if as_json:
             from cli.jsonshapes import json_line, shown_edit_shape
 
             edits = [shown_edit_shape(workspace, view, units) for view, units in meant]
             write([json_line({"edits": edits})])
+        elif stat:
+            write(_stat_text(workspace, (view for view, _ in meant), screen), paged=True)
         else:
-            write(_show_text(workspace, meant, invocation.screen()), paged=True)
+            write(_show_text(workspace, meant, screen), paged=True)
+    if all(view.expired is not None for view, _ in meant):
+        # Its record was shown; that there is no diff must not look like an edit that changed nothing.
+        meant[0][0].refuse_if_expired()
 
 
-def _log_text(workspace: "Workspace", views: list["EditView"], screen: Screen, *, patch: bool) -> Iterator[bytes]:
+def _stat_text(workspace: "Workspace", views: Iterable["EditView"], screen: Screen) -> Iterator[bytes]:
+    from cli.diffstat import diffstat, edit_change
+
+    return diffstat((edit_change(view, workspace.blob) for view in views), screen)
+
+
+def _log_text(workspace: "Workspace", views: Iterable["EditView"], screen: Screen, *, patch: bool) -> Iterator[bytes]:
     for view in views:
         yield from edit_row(view, screen)
-        if patch:
+        if patch and view.expired is None:
             yield from edit_diff(view, workspace.blob, screen)
             yield screen.line()
 
@@ -81,9 +118,11 @@ def _log_text(workspace: "Workspace", views: list["EditView"], screen: Screen, *
 def _show_text(
     workspace: "Workspace", meant: list[tuple["EditView", tuple["Unit", ...]]], screen: Screen
 ) -> Iterator[bytes]:
+    standing = workspace.markers()
     for at, (view, units) in enumerate(meant):
         if at:
             yield screen.line()
-        yield from edit_header(view, screen)
-        yield screen.line()
-        yield from edit_diff(view, workspace.blob, screen, units)
+        yield from edit_header(view, screen, standing)
+        if view.expired is None:
+            yield screen.line()
+            yield from edit_diff(view, workspace.blob, screen, units)

@@ -1,8 +1,8 @@
-"""Commands that look into the store: `cas hash`, `verify`, `records`, `segments`, `ls` and `stats`."""
+"""Commands that look into the store: `cas hash`, `verify`, `records`, `segments` and `ls`."""
 
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, assert_never
 
 import click
 
@@ -12,9 +12,12 @@ from cli.terminal import Screen, shown_name, write
 
 if TYPE_CHECKING:
     from cli.jsonshapes import Json
-    from objstore import BlobId, CasError, FileState, Record, RecordView, State, StoreStats, Workspace
+    from objstore import BlobId, CasError, FileState, Record, RecordView, State, Workspace
 
-__all__ = ["hash_file", "listing", "records", "segments", "stats", "verify"]
+__all__ = ["hash_file", "listing", "records", "segments", "verify"]
+
+RANGES: Final = 12
+"""Ranges of numbers that a line shows."""
 
 MOMENT: Final = re.compile(r"(?P<path>.*)@(?P<edit>[0-9]{1,15})(?P<before>\^?)", re.DOTALL)
 
@@ -120,21 +123,6 @@ def listing(*, name: str, as_json: bool) -> None:
         write(screen.line(f"{state.mode:04o}  {_row(state.blob.hex(), path)}") for path, state in files.items())
 
 
-@command("stats")
-@json_option
-def stats(*, as_json: bool) -> None:
-    """Show the store in numbers: edits, decisions, blobs, bytes, chains, and who did what to which files."""
-    invocation = Invocation.current()
-    with invocation.workspace() as workspace:
-        found = workspace.stats()
-    if as_json:
-        from cli.storeshapes import stats_shape
-
-        write([_json(stats_shape(found))])
-    else:
-        write(_stats_text(found, invocation.screen()), paged=True)
-
-
 def _blob(state: "State") -> "BlobId":
     if state.blob is None:
         raise click.ClickException(f"There is no file {shown_name(state.path)} in this state.")
@@ -167,7 +155,7 @@ def _record_line(view: "RecordView", screen: Screen) -> bytes:
 def _said(record: "Record") -> str:
     import os
 
-    from objstore import Decision, Edit
+    from objstore import Decision, Edit, Expiry, Pin, Snapshot, Void
 
     match record:
         case Edit():
@@ -175,31 +163,33 @@ def _said(record: "Record") -> str:
         case Decision():
             named = sorted({unit.seq for unit, _ in record.verdicts})
             return f"decision {record.number}  {record.action.value}  edits {' '.join(map(str, named))}"
-        case _:
+        case Snapshot():
+            of = "" if record.path is None else f" of {shown_name(os.fsdecode(record.path))}"
+            return f"snapshot {record.number}{of}  {shown_name(record.title)}".rstrip()
+        case Pin():
+            held = [f"edits {' '.join(map(str, record.edits))}"] if record.edits else []
+            held += [f"{len(record.blobs)} blobs"] if record.blobs else []
+            return f"pin {record.number}  {', '.join(held)}  {shown_name(record.title)}".rstrip()
+        case Void():
             taken = f"edits {' '.join(map(str, record.edits))}" if record.edits else f"decision {record.decision}"
             return f"void of {taken}"
+        case Expiry():
+            gone = {
+                "edits": _ranges(record.edits),
+                "decisions": _ranges(record.decisions),
+                "snapshots": " ".join(map(str, record.snapshots)),
+                "pins": " ".join(map(str, record.pins)),
+            }
+            said = ", ".join(f"{kind} {numbers}" for kind, numbers in gone.items() if numbers)
+            return f"expiry of {said}  {shown_name(record.reason)}"
+        case _:
+            assert_never(record)
 
 
-def _stats_text(found: "StoreStats", screen: Screen) -> Iterator[bytes]:
-    edits = ", ".join(f"{number} {status.value}" for status, number in found.edits.items())
-    saved = found.blob_bytes / found.stored_blob_bytes if found.stored_blob_bytes else 1.0
-    facts = {
-        "edits": f"{sum(found.edits.values())} ({edits}) in {found.conversations} conversations",
-        "decisions": f"{found.decisions}",
-        "taken back": f"{found.voids}" if found.voids else "",
-        "blobs": f"{found.blobs}, {found.blob_bytes} bytes, stored in {found.stored_blob_bytes} ({saved:.1f} to 1)",
-        "records": f"{found.record_bytes} bytes",
-        "segments": f"{found.segments}, {found.segment_bytes} bytes",
-        "chain depths": " ".join(f"{depth}:{number}" for depth, number in found.depths.items()),
-    }
-    for name, fact in facts.items():
-        if fact:
-            yield screen.line(f"{name:12}  {fact}")
-    for title, counts in (("by tool", found.tools), ("by file", found.files)):
-        yield screen.line()
-        yield screen.line(f"{title}:")
-        for name, count in counts.items():
-            yield screen.line(f"  {count.edits:7} edits  {f'+{count.added} -{count.removed}':>16}  {shown_name(name)}")
+def _ranges(ranges: Sequence[tuple[int, int]]) -> str:
+    """Return ranges of numbers as a person writes them, cut short where there are many."""
+    shown = [str(first) if first == last else f"{first}-{last}" for first, last in ranges[:RANGES]]
+    return " ".join(shown) + (f" and {len(ranges) - RANGES} more" if len(ranges) > RANGES else "")
 
 
 def _row(digest: str, name: str) -> str:

@@ -44,6 +44,9 @@ def _takes_selection(function: Function) -> Function:
     return cast("Function", with_selection)
 
 
+MARKERS_HELP: Final = "Where edits can't stand together, put both into the file, between conflict markers."
+
+
 def _takes_desk(function: Function) -> Function:
     """Give a command the parameters that say how to decide, as one argument `desk`."""
 
@@ -69,34 +72,39 @@ def _takes_desk(function: Function) -> Function:
 
 @command("accept")
 @_takes_selection
+@click.option("--markers", is_flag=True, help=MARKERS_HELP)
 @_takes_desk
-def accept(*, desk: "Desk", selection: Selection) -> None:
+def accept(*, desk: "Desk", selection: Selection, markers: bool) -> None:
     """Accept edits (12) or hunks (12:2). What was rejected comes back.
 
     --conversation, --file and --all stand for pending edits, or for all if none is pending.
     """
-    desk.decide(Action.ACCEPT, selection)
+    desk.decide(Action.ACCEPT, selection, markers=markers)
 
 
 @command("reject")
 @_takes_selection
 @click.option("--reason", metavar="TEXT", default="", help="Why, for the record and for the agent.")
 @click.option("--cascade", is_flag=True, help="Reject what can't stand without them, too.")
+@click.option("--markers", is_flag=True, help=MARKERS_HELP)
 @_takes_desk
-def reject(*, desk: "Desk", selection: Selection, reason: str, cascade: bool) -> None:
+def reject(*, desk: "Desk", selection: Selection, reason: str, cascade: bool, markers: bool) -> None:
     """Reject edits (12) or hunks (12:2): their effect goes, every other edit stays.
 
     --conversation, --file and --all stand for pending and accepted edits.
     """
-    desk.decide(Action.REJECT, selection, reason=reason, cascade=cascade)
+    if cascade and markers:
+        raise click.UsageError("--cascade rejects what --markers would show: name one of them.")
+    desk.decide(Action.REJECT, selection, reason=reason, cascade=cascade, markers=markers)
 
 
 @command("reset")
 @_takes_selection
+@click.option("--markers", is_flag=True, help=MARKERS_HELP)
 @_takes_desk
-def reset(*, desk: "Desk", selection: Selection) -> None:
+def reset(*, desk: "Desk", selection: Selection, markers: bool) -> None:
     """Make edits (12) or hunks (12:2) pending again. What was rejected comes back."""
-    desk.decide(Action.RESET, selection)
+    desk.decide(Action.RESET, selection, markers=markers)
 
 
 @command("undo")
@@ -122,7 +130,15 @@ class Desk:
     on_external: OnExternal | None  # None: ask
     as_json: bool
 
-    def decide(self, action: Action, selection: Selection, *, reason: str = "", cascade: bool = False) -> None:
+    def decide(
+        self,
+        action: Action,
+        selection: Selection,
+        *,
+        reason: str = "",
+        cascade: bool = False,
+        markers: bool = False,
+    ) -> None:
         """Take a decision and report it; exits 1 when it is refused."""
         selection.check()
         with self.invocation.workspace() as workspace:
@@ -135,13 +151,14 @@ class Desk:
                     reason=reason,
                     who=reviewer(),
                     cascade=cascade,
+                    markers=markers,
                     on_external=on_external,
                     expected=expected,
                     dry_run=self.dry_run,
                 )
 
             outcome = settled(workspace, decide, self.on_external) if units else NothingToDo()
-            self._report(workspace, action, outcome, selection)
+            self._report(workspace, action, outcome, selection, markers=markers)
 
     def step(self, action: Action) -> None:
         """Undo or redo one decision and report it; exits 1 when there is none, or it is refused."""
@@ -159,6 +176,8 @@ class Desk:
         action: Action,
         outcome: "DecisionOutcome",
         selection: Selection | None = None,
+        *,
+        markers: bool = False,
     ) -> None:
         if self.as_json:
             from cli.jsonshapes import json_line, outcome_shape
@@ -171,6 +190,8 @@ class Desk:
                     self._say(workspace, outcome)
             case Conflicted():
                 advice = ways_out(action, selection, outcome, workspace.edit)
+                if markers:
+                    advice.insert(0, "Markers can't show this: they stand between live lines of a text.")
                 for line in conflict_text(outcome, advice, FOR_STDERR):
                     click.echo(line, err=True, nl=False)
                 click.get_current_context().exit(1)

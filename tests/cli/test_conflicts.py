@@ -138,6 +138,8 @@ def test_json_of_a_conflict(desk: Desk) -> None:
         "files": [],
         "recorded": [],
         "notices": [],
+        "markers": [],
+        "unmarked": [],
         "accept_first": [],
         "reject_first": ["3:1"],
         "external_changes": [],
@@ -150,6 +152,7 @@ def test_json_of_a_conflict(desk: Desk) -> None:
         "line": 2,
         "removed": "2\n",
         "inserted": "II\n",
+        "outside": [],
         "message": "edit 3 hunk 1 needs edit 2 (a:2)",
     }
 

@@ -124,3 +124,61 @@ def test_what_changed_while_the_question_stood_is_not_overwritten(desk: Desk) ->
     assert status == 1
     assert "changed on disk meanwhile" in shown
     assert desk.bytes("a") == b"newer\n"
+
+
+def changed_outside_over_an_edit(desk: Desk) -> None:
+    """Edit 2 changes the first line; then a person changes the same line."""
+    desk.write("a", b"1\n2\n3\n")
+    desk.edit("a", b"1", b"one")
+    (desk.folder / "a").write_bytes(b"ONE\n2\n3\n")
+
+
+def test_a_change_over_the_rejected_lines_is_named_and_nothing_is_lost(desk: Desk) -> None:
+    changed_outside_over_an_edit(desk)
+    ran = desk.cas("reject", "2", "--on-external", "keep")
+    assert ran.status == 1
+    assert "the change from outside needs edit 2 (a:1)\n    - one\n    + ONE\n" in ran.said
+    assert "--on-external discard" in ran.said
+    assert "cas reject 2 3" not in ran.said  # there is no edit 3
+    (conflict,) = desk.cas("reject", "2", "--on-external", "keep", "--json").json()["conflicts"]
+    assert (conflict["unit"], conflict["outside"]) == ("3:1", ["3:1"])
+    assert desk.bytes("a") == b"ONE\n2\n3\n"
+    desk.done("reject", "2", "--on-external", "discard")
+    assert desk.bytes("a") == b"1\n2\n3\n"
+    desk.done("undo")
+    assert desk.bytes("a") == b"ONE\n2\n3\n"
+
+
+def test_a_change_over_the_rejected_lines_can_be_kept_between_markers(desk: Desk) -> None:
+    changed_outside_over_an_edit(desk)
+    desk.done("reject", "2", "--on-external", "keep", "--markers")
+    assert desk.bytes("a") == (
+        b"<<<<<<< without edit 2 (conv_one)\n1\n||||||| edit 2 (conv_one)\none\n=======\nONE\n>>>>>>> edit 3 (external)\n"
+        b"2\n3\n"
+    )
+
+
+def test_accepting_into_a_change_from_outside_names_it(desk: Desk) -> None:
+    desk.write("a", b"1\n2\n")
+    desk.edit("a", b"1", b"one")
+    desk.done("reject", "2")
+    (desk.folder / "a").write_bytes(b"ONE\n2\n")
+    ran = desk.cas("accept", "2", "--on-external", "keep")
+    assert ran.status == 1
+    assert "edit 2 hunk 1 and the change from outside both change the same lines (a:1)" in ran.said
+    desk.done("accept", "2", "--on-external", "discard")
+    assert desk.bytes("a") == b"one\n2\n"
+
+
+@pytest.mark.parametrize("answer", ["k", "d", "a"])
+def test_a_file_that_changes_while_the_person_thinks_is_not_touched(desk: Desk, answer: str) -> None:
+    changed_outside_over_an_edit(desk)
+
+    def typed() -> str:
+        (desk.folder / "a").write_bytes(b"newer\n")
+        return f"{answer}\n"
+
+    status, shown = desk.typed_at("[K/d/a]", typed, "reject", "2")
+    assert status == 1, shown
+    assert desk.bytes("a") == b"newer\n"
+    assert desk.statuses() == {"1:0": PENDING, "2:1": PENDING}

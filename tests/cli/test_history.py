@@ -88,6 +88,7 @@ def test_log_json_has_the_fields_of_the_edit_log(desk: Desk) -> None:
         "mode_after": 0o644,
         "origin": "agent",
         "amends": None,
+        "marks": None,
         "whole_file": None,
         "hunks": [
             {
@@ -102,6 +103,7 @@ def test_log_json_has_the_fields_of_the_edit_log(desk: Desk) -> None:
         "lines_added": 2,
         "lines_removed": 1,
         "reason": "no digits",
+        "expired": None,
         "notes": {},
     }
 

@@ -332,6 +332,8 @@ def test_json_of_a_decision(desk: Desk) -> None:
         "changed": [{"name": "2:1", "status": "rejected", "cascaded": False}],
         "recorded": [],
         "notices": [],
+        "markers": [],
+        "unmarked": [],
         "conflicts": [],
         "accept_first": [],
         "reject_first": [],

@@ -1,23 +1,38 @@
 """An agent for tests: the official client, talking to a real server process over its standard streams."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client, StdioServerParameters
-from mcp.client.session import ElicitationFnT
+from mcp.client.session import ClientRequestContext, ElicitationFnT, ListRootsFnT, MessageHandlerFnT
 from mcp.client.stdio import stdio_client
-from mcp.types import BlobResourceContents, CallToolResult, Implementation, TextContent, TextResourceContents, Tool
+from mcp.types import (
+    BlobResourceContents,
+    CallToolResult,
+    Implementation,
+    ListRootsResult,
+    Root,
+    TextContent,
+    TextResourceContents,
+    Tool,
+)
+from pydantic import FileUrl
 
 from objstore import EditView, NotAWorkspace, Workspace
 
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 SECONDS_TO_ANSWER: Final = 60.0
+
+ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +82,23 @@ class Agent:
         """Make calls at once, and wait for all of them."""
         return self._portal.call(self._together, calls)
 
+    def start(self, calls: Sequence[tuple[str, Mapping[str, object]]]) -> "Future[list[Result]]":
+        """Make calls at once, and don't wait."""
+        return self._portal.start_task_soon(self._together, calls)
+
     def resource(self, address: str) -> TextResourceContents | BlobResourceContents:
         """Return what stands at an address."""
         (content,) = self._portal.call(self._client.read_resource, address).contents
         return content
+
+    def run(self, work: Callable[[Client], Awaitable[ResultT]]) -> ResultT:
+        """Do with the client what has no method here, and wait for it, but not for ever."""
+
+        async def bounded() -> ResultT:
+            with anyio.fail_after(SECONDS_TO_ANSWER):
+                return await work(self._client)
+
+        return self._portal.call(bounded)
 
     def history(self) -> list[EditView]:
         """Return what the first directory's store has recorded; nothing where there is none yet."""
@@ -95,22 +123,43 @@ class Agent:
 
 @contextmanager
 def connected(
-    *roots: Path, mode: str = "auto", options: Sequence[str] = (), person: ElicitationFnT | None = None
+    *roots: Path,
+    mode: str = "auto",
+    options: Sequence[str] = (),
+    person: ElicitationFnT | None = None,
+    served: Sequence[Path] | None = None,
+    named: Callable[[], Sequence[str]] | None = None,
+    heard: MessageHandlerFnT | None = None,
+    environment: dict[str, str] | None = None,
 ) -> Iterator[Agent]:
-    """Start a server on directories, and connect to it. Whatever the server logs is a failure of the test."""
+    """Start a server on directories, and connect to it. Whatever the server logs is a failure of the test.
+
+    `served`: those on its command line, where they are not `roots`. `named`: the addresses that the client names as
+    its roots, whenever it is asked. `heard`: gets what the server says unasked.
+    """
     log = roots[0].parent / f"{roots[0].name}.log"
-    arguments = ["-m", "mcptools", *options, *map(str, roots)]
-    server = StdioServerParameters(command=sys.executable, args=arguments, cwd=REPOSITORY)
+    arguments = ["-m", "mcptools", *options, *map(str, roots if served is None else served)]
+    server = StdioServerParameters(command=sys.executable, args=arguments, cwd=REPOSITORY, env=environment)
     with log.open("w") as errors, start_blocking_portal() as portal:
         client = Client(
             stdio_client(server, errors),
             mode=mode,
             elicitation_callback=person,
+            list_roots_callback=None if named is None else _names(named),
+            message_handler=heard,
             client_info=Implementation(name="test agent", version="1.2.3"),
         )
         with portal.wrap_async_context_manager(client):
             yield Agent(portal, client, roots[0])
     assert log.read_text() == ""
+
+
+def _names(named: Callable[[], Sequence[str]]) -> ListRootsFnT:
+    async def names(context: ClientRequestContext) -> ListRootsResult:
+        del context
+        return ListRootsResult(roots=[Root(uri=FileUrl(address)) for address in named()])
+
+    return names
 
 
 def _result(found: CallToolResult) -> Result:

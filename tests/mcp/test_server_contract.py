@@ -48,7 +48,7 @@ PATCHES = [
 ]
 READING_PATCHES = ["validate_patch", "generate_patch", "inspect_patch"]
 CHANGING_PATCHES = ["apply_patch", "revert_patch", "apply_patches", "backup_file", "restore_backup"]
-NO_STRINGS = ["edits", "operations", "patches", "dry_run", "force", "keep_backup", "context_lines"]
+NO_STRINGS = ["edits", "operations", "patches", "dry_run", "rebase", "force", "keep_backup", "context_lines"]
 
 
 def keys_in(schema: object) -> Iterator[str]:
@@ -240,12 +240,6 @@ def test_a_name_of_no_tool_is_refused(tmp_path: Path, option: str) -> None:
     done = editledger(option, "read_file,format_disk", str(tmp_path))
     assert done.returncode == 2
     assert "neither a tool nor a set of tools: format_disk (sets: read, classic, hashline, patch)" in done.stderr
-
-
-def test_without_a_directory_it_says_what_to_do() -> None:
-    done = editledger()
-    assert done.returncode == 2
-    assert "name at least one" in done.stderr
 
 
 def test_what_is_no_directory_is_refused(tmp_path: Path) -> None:

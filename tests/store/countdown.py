@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from objstore.disk import Disk
+from objstore.disk import Disk, Pieces
 from objstore.errors import DiskFailed, DiskFull
 
 __all__ = ["CountdownDisk", "PowerCut", "broken_disk", "full_disk", "power_cut"]
@@ -116,7 +116,9 @@ class CountdownDisk(Disk):
         self._step("truncate", name)
         super().truncate(fd, size, name)
 
-    def create(self, path: str, content: bytes, mode: int = 0o600) -> None:
+    def create(self, path: str, content: Pieces, mode: int = 0o600) -> None:
+        content = _joined(content)
+
         def tear(share: float) -> None:
             Path(f"{path}.torn").write_bytes(content[: int(len(content) * share)])
 
@@ -128,13 +130,31 @@ class CountdownDisk(Disk):
         self._nameless.setdefault(folder, set()).add(path)
         self.sync_directory(folder)
 
+    def make_store_folder(self, path: str) -> None:
+        self._step("make_store_folder", path)
+        super().make_store_folder(path)
+
+    def move_store_folder(self, source: str, path: str) -> None:
+        self._step("move_store_folder", path)
+        super().move_store_folder(source, path)
+
+    def remove_store_file(self, path: str) -> None:
+        self._step("remove_store_file", path)
+        super().remove_store_file(path)
+
+    def remove_store_folder(self, path: str) -> None:
+        self._step("remove_store_folder", path)
+        super().remove_store_folder(path)
+
     def sync_directory(self, path: str) -> None:
         self._step("sync_directory", path)
         self._nameless.pop(path, None)
 
     # ---- the user's files
 
-    def stage(self, directory: int, content: bytes, like: os.stat_result | None, mode: int, name: str) -> str:
+    def stage(self, directory: int, content: Pieces, like: os.stat_result | None, mode: int, name: str) -> str:
+        content = _joined(content)
+
         def tear(share: float) -> None:
             # A disk that fails cleans up after itself; only a machine that stops leaves a part.
             if self._failure is power_cut:
@@ -160,7 +180,9 @@ class CountdownDisk(Disk):
         self._step("rename_new", name, tear)
         super().rename_new(source_directory, source, directory, name)
 
-    def rewrite(self, directory: int, name: str, content: bytes) -> None:
+    def rewrite(self, directory: int, name: str, content: Pieces) -> None:
+        content = _joined(content)
+
         def tear(share: float) -> None:
             fd = os.open(name, os.O_WRONLY, dir_fd=directory)
             _write(fd, content, share)
@@ -184,6 +206,10 @@ class CountdownDisk(Disk):
     def remove_directory(self, directory: int, name: str) -> bool:
         self._step("remove_directory", name)
         return super().remove_directory(directory, name)
+
+
+def _joined(content: Pieces) -> bytes:
+    return content if isinstance(content, bytes) else b"".join(content)
 
 
 def _write(fd: int, content: bytes, share: float) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from objstore.frames import FrameKind
 from objstore.hunks import Hunk
 from objstore.ids import HASH_SIZE, BlobId, RecordId
-from objstore.records import Decision, Edit, Record, Void, Written
+from objstore.records import Decision, Edit, Marks, Record, Void, Written
 from objstore.terms import Action, DocumentId, FileState, Operation, Origin, Seq, Status, Unit
 
 __all__ = [
@@ -62,6 +62,15 @@ def hunks(draw: st.DrawFn) -> tuple[Hunk, ...]:
     return tuple(found)
 
 
+units: Final = st.builds(Unit, seqs, numbers)
+marks: Final = st.builds(
+    Marks,
+    decision=seqs.map(int),
+    against=st.lists(units, max_size=3).map(tuple),
+    aside=st.lists(st.tuples(units, st.sampled_from(Status)), max_size=3).map(tuple),
+)
+
+
 @st.composite
 def edits(draw: st.DrawFn) -> Edit:
     """Draw an edit of any operation, with any of its optional fields."""
@@ -89,7 +98,8 @@ def edits(draw: st.DrawFn) -> Edit:
         removed=draw(numbers),
         origin=origin,
         status=draw(st.sampled_from(Status)),
-        amends=Seq(draw(st.integers(1, seq - 1))) if origin is Origin.PERSON and seq > 1 else None,
+        amends=Seq(draw(st.integers(1, seq - 1))) if origin is not Origin.AGENT and seq > 1 else None,
+        marks=draw(st.none() | marks) if origin is Origin.PERSON and operation is Operation.EDIT else None,
         tool=draw(texts),
         notes=draw(st.dictionaries(texts, texts, max_size=3)),
     )
@@ -108,7 +118,6 @@ def writtens(draw: st.DrawFn) -> Written:
     )
 
 
-units: Final = st.builds(Unit, seqs, numbers)
 decisions: Final = st.builds(
     Decision,
     number=seqs.map(int),

@@ -10,22 +10,26 @@ import pytest
 import zstandard
 from hypothesis import given, strategies as st
 
+from objstore.chunking import CHUNK as CHUNK_SIZE, MAX_CHUNK, Chunk
 from objstore.codec import (
-    MAX_BLOB,
     MAX_DEPTH,
     Base,
     Encoding,
     decode_blob,
     encode_blob,
+    encode_chunks,
     parse_blob_header,
+    parse_chunks,
 )
 from objstore.errors import BlobDamaged
 from objstore.ids import blob_id
 from objstore.lines import common_affixes
+from objstore.standins import MAX_BLOB, MAX_CHUNKED
 from tests.store import strategies as draw
 
 HEADER = Struct("<32sQBB6x")
 DELTA = Struct("<32sQQ")
+CHUNK = Struct("<32sQ")
 
 
 def base_of(content: bytes, depth: int = 0) -> Base:
@@ -167,7 +171,9 @@ NAME = blob_id(CONTENT)
 LIES = {
     "too short for a header": NAME,
     "a size over the limit": HEADER.pack(NAME, MAX_BLOB + 1, Encoding.RAW, 0) + CONTENT,
-    "an encoding that nobody knows": HEADER.pack(NAME, 3000, 4, 0) + CONTENT,
+    "an encoding that nobody knows": HEADER.pack(NAME, 3000, 5, 0) + CONTENT,
+    "chunks of what is not large": HEADER.pack(NAME, 3000, Encoding.CHUNKED, 0) + CHUNK.pack(NAME, 3000),
+    "chunks of what is larger than there can be": HEADER.pack(NAME, MAX_CHUNKED + 1, Encoding.CHUNKED, 0),
     "reserved bytes in use": HEADER.pack(NAME, 3000, Encoding.RAW, 0)[:-1] + b"\1" + CONTENT,
     "a keyframe with a depth": HEADER.pack(NAME, 3000, Encoding.RAW, 1) + CONTENT,
     "a delta without a depth": HEADER.pack(NAME, 3000, Encoding.DELTA_RAW, 0) + DELTA.pack(NAME, 3000, 0),
@@ -259,3 +265,38 @@ def test_a_header_may_not_be_changed_behind_its_payload() -> None:
     header, payload = encode_blob(CONTENT)
     with pytest.raises(BlobDamaged):
         decode_blob(replace(header, size=header.size - 1), payload, None)
+
+
+# ---- lists of chunks
+
+LARGE = [Chunk(blob_id(b"%d" % i), CHUNK_SIZE) for i in range(MAX_BLOB // CHUNK_SIZE)] + [Chunk(NAME, 1)]
+
+
+def test_a_list_of_chunks_comes_back() -> None:
+    header, payload = encode_chunks(NAME, LARGE)
+    assert header == parse_blob_header(payload)
+    assert (header.id, header.size, header.depth, header.base) == (NAME, MAX_BLOB + 1, 0, None)
+    assert parse_chunks(header, payload) == tuple(LARGE)
+
+
+@pytest.mark.parametrize("chunks", [[], LARGE[:-1], [Chunk(NAME, MAX_CHUNKED), Chunk(NAME, 1)]])
+def test_only_what_is_large_is_spelt_as_chunks(chunks: list[Chunk]) -> None:
+    with pytest.raises(ValueError, match="not to be spelt as chunks"):
+        encode_chunks(NAME, chunks)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"".join(CHUNK.pack(*chunk) for chunk in LARGE[:-1]),
+        b"".join(CHUNK.pack(*chunk) for chunk in LARGE)[:-1],
+        b"".join(CHUNK.pack(*chunk) for chunk in [*LARGE, Chunk(NAME, 0)]),
+        b"".join(CHUNK.pack(*chunk) for chunk in [*LARGE[:-4], Chunk(NAME, 2 * MAX_CHUNK), Chunk(NAME, 1)]),
+        b"",
+    ],
+    ids=["too few", "cut off", "an empty chunk", "a chunk that is too long", "none"],
+)
+def test_a_list_of_chunks_that_lies_is_refused(data: bytes) -> None:
+    payload = HEADER.pack(NAME, MAX_BLOB + 1, Encoding.CHUNKED, 0) + data
+    with pytest.raises(BlobDamaged):
+        parse_chunks(parse_blob_header(payload), payload)

@@ -13,7 +13,7 @@ import pytest
 import zstandard
 from blake3 import blake3
 
-from objstore import Action, Workspace, codec, frames, journal, paths, records, segments
+from objstore import Action, Workspace, chunking, codec, frames, journal, paths, records, segments, standins
 from objstore.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE
 from objstore.ids import BlobId
 from objstore.segments import Log
@@ -188,7 +188,9 @@ def test_every_field_that_a_record_can_have_is_on_the_page(kind: str) -> None:
     ("what", "limit"),
     [
         ("payload of a frame | 2^32 bytes", frames.MAX_PAYLOAD == 2**32),
-        ("blob | 2^31 bytes", codec.MAX_BLOB == 2**31),
+        ("blob in one frame | 2^26 bytes", standins.MAX_BLOB == 2**26),
+        ("blob in chunks | 2^38 bytes", standins.MAX_CHUNKED == 2**38),
+        ("chunk | 2^21 bytes", chunking.MAX_CHUNK == 2**21),
         ("depth of a delta | 32", codec.MAX_DEPTH == 32),
         ("dictionary of a delta that is written | 8 MiB", codec._MAX_DICTIONARY == 8 << 20),  # noqa: SLF001 - compared
         ("full segment | from 64 MiB", segments.ROTATE_AT == 64 << 20),

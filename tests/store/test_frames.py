@@ -24,6 +24,7 @@ from objstore.frames import (
     frame_key,
     read_frame,
     scan,
+    scan_windows,
 )
 from tests.store import strategies as draw
 
@@ -151,6 +152,43 @@ def test_rubbish_anywhere_hides_only_what_it_covers(
 @given(st.binary(max_size=400))
 def test_a_scan_of_anything_covers_it_all_once(content: bytes) -> None:
     assert covered(list(scan(content, KEY, 0)), len(content))
+
+
+def in_windows(content: bytes, size: int, shortened: int | None = None) -> tuple[list[Frame | Gap], int]:
+    """Return what a scan finds that reads the content in windows, and the most that it asked for at once."""
+    asked = [0]
+
+    def read(offset: int, wanted: int) -> bytes:
+        asked.append(wanted)
+        return content[:shortened][offset : offset + wanted]
+
+    return list(scan_windows(read, KEY, 0, len(content), window=size)), max(asked)
+
+
+@given(draw.groups_of_payloads, st.data())
+def test_the_size_of_the_window_changes_nothing(groups: list[list[Payload]], data: st.DataObject) -> None:
+    content = bytearray(b"".join(framed(group) for group in groups))
+    for _ in range(data.draw(st.integers(0, 3)) if content else 0):
+        content[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    whole = list(scan(bytes(content), KEY, 0))
+    assert in_windows(bytes(content), data.draw(st.integers(1, 300)))[0] == whole
+
+
+def test_a_damaged_length_makes_no_window_large() -> None:
+    frame = framed([(FrameKind.BLOB, b"x" * 100_000)])
+    damaged = frame[:8] + (90_000).to_bytes(8, "little") + frame[16:]
+    found, most = in_windows(damaged + framed([(FrameKind.BLOB, b"kept")]), 1000)
+    assert [type(item) for item in found] == [Gap, Frame]
+    assert most == 1000
+    assert in_windows(frame, 1000)[1] == len(frame)
+
+
+def test_what_is_cut_off_while_it_is_scanned_ends_the_scan() -> None:
+    content = framed([(FrameKind.BLOB, b"a" * 500)]) + framed([(FrameKind.BLOB, b"b" * 5000)])
+    found, _ = in_windows(content, 64, shortened=len(content) - 10)
+    assert isinstance(found[0], Frame)
+    assert isinstance(found[1], Gap)
+    assert found[1].end == len(content) - 10
 
 
 @given(draw.groups_of_payloads, st.data())

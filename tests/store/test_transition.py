@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 import pytest
 
-from objstore.disk import Disk
+from objstore.disk import Disk, Pieces
 from objstore.errors import (
     CallAborted,
     CasError,
@@ -371,7 +371,8 @@ def test_a_file_that_is_not_what_was_written_is_no_success(desk: Desk) -> None:
     class Forgetful(Disk):
         """A disk that says that it has written, and has not."""
 
-        def stage(self, directory: int, content: bytes, like: os.stat_result | None, mode: int, name: str) -> str:
+        def stage(self, directory: int, content: Pieces, like: os.stat_result | None, mode: int, name: str) -> str:
+            assert isinstance(content, bytes)
             return super().stage(directory, content[:-1], like, mode, name)
 
     desk.put("a", *ONE)

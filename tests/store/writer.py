@@ -1,9 +1,11 @@
 """A process to be killed: it edits and decides without end, and acknowledges each call on its standard output.
 
 Run as `python -m tests.store.writer FOLDER SEED`. One JSON object a line: the edits, the number of the decision
-(0: none) and the SHA-256 of each file as it stands when the call has returned.
+(0: none) and the SHA-256 of each file as it stands when the call has returned. `--rotate BYTES` makes segments that
+small; `--unsynced` leaves out every sync, to show that what looks for losses finds them.
 """
 
+import argparse
 import hashlib
 import json
 import random
@@ -11,7 +13,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from objstore import Action, Call, CallInfo, Decided, OnExternal, Unit, Workspace
+from objstore import Action, Call, CallInfo, Decided, OnExternal, Unit, Workspace, segments
+from objstore.disk import Disk
 from tests.store.scenes import files
 
 NAMES: Final = ("a.txt", "b.txt", "folder/c.txt", "folder/d.txt")
@@ -22,10 +25,25 @@ def sums(root: Path) -> dict[str, str]:
     return {path: f"{hashlib.sha256(content).hexdigest()} {mode:o}" for path, (content, mode) in files(root).items()}
 
 
-def main(root: Path, seed: int) -> None:
+class UnsyncedDisk(Disk):
+    """Says that it has synced, and has not."""
+
+    def sync(self, fd: int, name: str) -> None:
+        pass
+
+
+def main(words: list[str]) -> None:
     """Go on until killed."""
-    chance = random.Random(seed)
-    with Workspace.open(root) as workspace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("root", type=Path)
+    parser.add_argument("seed", type=int)
+    parser.add_argument("--rotate", type=int, default=segments.ROTATE_AT)
+    parser.add_argument("--unsynced", action="store_true")
+    asked = parser.parse_args(words)
+    root: Path = asked.root
+    vars(segments)["ROTATE_AT"] = asked.rotate
+    chance = random.Random(asked.seed)
+    with Workspace.open(root, UnsyncedDisk() if asked.unsynced else Disk()) as workspace:
         while True:
             seqs, decision = _reject(workspace, chance) if chance.random() < 0.3 else _edit(workspace, chance)
             told = {"edits": seqs, "decision": decision, "files": sums(root)}
@@ -65,4 +83,4 @@ def _reject(workspace: Workspace, chance: random.Random) -> tuple[list[int], int
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(sys.argv[1:])

@@ -26,9 +26,27 @@ class Document:
     recorded: Stands | None  # as the journal last says
     edits: list[EditView] = field(default_factory=list)
     straight: bool = True  # every edit was recorded while all before it were live
+    recorded_at: dict[int, int] = field(default_factory=dict)  # which event of the history each edit was
+    flipped_at: dict[int, int] = field(default_factory=dict)  # the last event that took it out of the text or back
 
     def units(self) -> list[Unit]:
         return [Unit(view.seq, hunk) for view in self.edits for hunk in range(len(view.units))]
+
+    def span(self) -> tuple[int, int]:
+        """Return the first and the last edit (0: there is none)."""
+        return (self.edits[0].seq, self.edits[-1].seq) if self.edits else (0, 0)
+
+    def ripe(self, is_free: Callable[[EditView], bool]) -> list[EditView]:
+        """Return the edits that may expire: free, and not taken out or back after the next one was recorded."""
+        longest = 0
+        for count in range(1, len(self.edits) + 1):
+            if not is_free(self.edits[count - 1]):
+                break
+            following = self.recorded_at[self.edits[count].seq] if count < len(self.edits) else None
+            last = max(self.flipped_at.get(view.seq, 0) for view in self.edits[:count])
+            if following is None or last < following:
+                longest = count
+        return self.edits[:longest]
 
 
 @dataclass(frozen=True)

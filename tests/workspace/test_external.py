@@ -226,3 +226,34 @@ def test_a_file_in_the_place_of_a_files_folder_counts_as_the_file_gone(scene: Sc
     (scene.root / "d").write_bytes(b"not a folder")
     assert scene.external()["d/f"].found is None
     assert isinstance(scene.decide(Action.ACCEPT, 1), ExternalChanges)
+
+
+def deleted(path: Path) -> None:
+    path.unlink()
+
+
+def made_executable(path: Path) -> None:
+    path.chmod(0o755)
+
+
+def put_back(path: Path) -> None:
+    path.write_bytes(TEN.replace(b"2\n", b"two\n"))
+
+
+@pytest.mark.parametrize("cascade", [False, True])
+@pytest.mark.parametrize("meanwhile", [deleted, made_executable, put_back, replaced_by_folder, replaced_by_link])
+@pytest.mark.parametrize("overlapping", [False, True])
+def test_whatever_happens_between_question_and_answer_nothing_is_written(
+    scene: Scene, meanwhile: Callable[[Path], None], *, overlapping: bool, cascade: bool
+) -> None:
+    edit = after_hand_edit(scene)
+    if overlapping:
+        (scene.root / "f").write_bytes(TEN.replace(b"2\n", b"mine\n"))
+    shown = scene.decide(Action.REJECT, edit)
+    assert isinstance(shown, ExternalChanges)
+    meanwhile(scene.root / "f")
+    before = scene.everything()
+    for on_external in (OnExternal.KEEP, OnExternal.DISCARD):
+        with pytest.raises(FileChanged):
+            scene.decide(Action.REJECT, edit, on_external=on_external, expected=shown.changes, cascade=cascade)
+    assert scene.everything() == before

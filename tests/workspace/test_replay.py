@@ -99,7 +99,7 @@ def replaced_by_folder(path: Path) -> None:
 
 
 def of_another_version(path: Path) -> None:
-    path.write_bytes(b"casweav1" + path.read_bytes()[8:])
+    path.write_bytes(b"casweav2" + path.read_bytes()[8:])
 
 
 @pytest.mark.parametrize("harm", [cut, flipped, emptied, replaced_by_folder, of_another_version, Path.unlink])

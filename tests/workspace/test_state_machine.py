@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Final
 
+import pytest
 from hypothesis import event, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -26,12 +27,14 @@ from objstore import (
     DecisionOutcome,
     DecisionView,
     DocumentId,
+    EditExpired,
     EditView,
     ExternalChanges,
     FileExists,
     NothingToDo,
     OnExternal,
     Origin,
+    RetentionLimits,
     Status,
     Unit,
     Workspace,
@@ -44,6 +47,8 @@ PATHS: Final = ("a", "b", "d/c", "d/e f")
 LINES: Final = (b"x\n", b"y\n", b"x\r\n", b"\r\n", b"\n", b"a\rb\n", b"\xff\n", b"longer line\n")
 ODD: Final = (b"", b"no end", b"\r", b"\0", b"\xff\xfe", b"x")
 MODES: Final = (0o644, 0o755, 0o600)
+LATER: Final = 1 << 60
+"""A moment, in microseconds, before which everything was."""
 
 texts = st.builds(
     lambda lines, end: b"".join(lines) + end,
@@ -54,6 +59,7 @@ texts = st.builds(
 paths = st.sampled_from(("a", "a", "a", *PATHS))
 modes = st.sampled_from((None, None, None, *MODES))
 answers = st.sampled_from(OnExternal)
+conversations = st.sampled_from(("conv_one", "conv_one", "conv_two"))
 
 
 steps = st.builds(
@@ -86,7 +92,9 @@ class Histories(RuleBasedStateMachine):
         self.decisions = 0
         self.made: Made | None = None  # the last decision
         self.states: dict[bytes, bytes] = {}  # every content that was ever recorded, by its name
-        self.known: dict[tuple[DocumentId, int, frozenset[Unit]], tuple[str, Stands | None]] = {}
+        self.known: dict[tuple[DocumentId, int, int, frozenset[Unit]], tuple[str, Stands | None]] = {}
+        self.events = 0  # edits and decisions, counted in the order of the journal
+        self.gone: set[int] = set()  # edits that have expired
 
     def teardown(self) -> None:
         self.rebuild()
@@ -103,10 +111,10 @@ class Histories(RuleBasedStateMachine):
         for text, start, count in edits:
             self.edit("a", text, (start, count))
 
-    @rule(changes=st.lists(steps, min_size=1, max_size=4))
-    def call(self, changes: list[Step]) -> None:
+    @rule(changes=st.lists(steps, min_size=1, max_size=4), conversation=conversations)
+    def call(self, changes: list[Step], conversation: str = "conv_one") -> None:
         files = dict(self.disk)
-        with self.workspace.call(CallInfo(tool="test", conversation="conv_one")) as call:
+        with self.workspace.call(CallInfo(tool="test", conversation=conversation)) as call:
             for change in changes:
                 change.apply(call, files)
             outcome = call.commit()
@@ -139,8 +147,10 @@ class Histories(RuleBasedStateMachine):
         assert before is None or document.path == source
         document.straight &= all(self.statuses[unit] is not Status.REJECTED for unit in document.units())
         document.edits.append(view)
+        self.events += 1
+        document.recorded_at[view.seq] = self.events
         document.recorded, document.path = after, os.fsdecode(edit.path)
-        assert view.seq == len(self.all_edits())
+        assert view.seq == len(self.all_edits()) + len(self.gone)
         wanted = Status.ACCEPTED if edit.origin is Origin.EXTERNAL else Status.PENDING
         self.statuses |= {Unit(view.seq, hunk): wanted for hunk in range(1 + len(edit.hunks))}
         assert view.units == tuple(wanted for _ in view.units)
@@ -179,7 +189,7 @@ class Histories(RuleBasedStateMachine):
             units = [data.draw(st.sampled_from(units), label="hunk")]
         return units
 
-    @precondition(lambda self: self.statuses)
+    @precondition(lambda self: self.kept_units())
     @rule(
         data=st.data(),
         action=st.sampled_from((Action.ACCEPT, Action.REJECT, Action.REJECT, Action.RESET)),
@@ -191,7 +201,7 @@ class Histories(RuleBasedStateMachine):
         units = [unit for _ in range(count) for unit in self.some_units(data)]
         self.decision(action, units, cascade=cascade, on_external=on_external)
 
-    @precondition(lambda self: self.statuses)
+    @precondition(lambda self: self.kept_units())
     @rule(
         data=st.data(),
         path=paths,
@@ -206,24 +216,24 @@ class Histories(RuleBasedStateMachine):
         self.write_by_hand(path, content)
         self.decision(action, self.some_units(data), on_external=on_external)
 
-    @precondition(lambda self: self.statuses)
+    @precondition(lambda self: self.kept_units())
     @rule(data=st.data(), action=st.sampled_from((Action.REJECT, Action.REJECT, Action.ACCEPT)))
     def flip(self, data: st.DataObject, action: Action) -> None:
         """Decide on what it makes a difference to."""
         dead = action is Action.ACCEPT
-        units = [unit for unit, status in self.statuses.items() if (status is Status.REJECTED) is dead]
+        units = [unit for unit in self.kept_units() if (self.statuses[unit] is Status.REJECTED) is dead]
         if units:
             self.decision(action, [data.draw(st.sampled_from(units), label="unit")], on_external=OnExternal.KEEP)
 
-    @precondition(lambda self: self.statuses)
+    @precondition(lambda self: self.kept_units())
     @rule(action=st.sampled_from((Action.ACCEPT, Action.REJECT)), on_external=answers)
     def decide_all(self, action: Action, on_external: OnExternal) -> None:
-        outcome = self.decision(action, list(self.statuses), cascade=False, on_external=on_external)
+        outcome = self.decision(action, self.kept_units(), cascade=False, on_external=on_external)
         if isinstance(outcome, Decided) and action is Action.REJECT and on_external is not OnExternal.KEEP:
             for document in self.documents.values():
                 assert document.recorded == document.base
 
-    @precondition(lambda self: self.statuses)
+    @precondition(lambda self: self.kept_units())
     @rule(data=st.data())
     def toggle_twice(self, data: st.DataObject) -> None:
         """Reject and accept: what it was, to the byte."""
@@ -235,7 +245,7 @@ class Histories(RuleBasedStateMachine):
                 assert isinstance(self.decision(Action.ACCEPT, units), Decided)
                 assert self.disk == before
 
-    @precondition(lambda self: self.statuses)
+    @precondition(lambda self: self.kept_units())
     @rule(data=st.data())
     def accept_what_is_live(self, data: st.DataObject) -> None:
         """Accept what is live already: it can't be in the way of anything."""
@@ -274,6 +284,8 @@ class Histories(RuleBasedStateMachine):
     @rule(on_external=answers)
     def undo(self, on_external: OnExternal) -> None:
         wanted = self.decided[-1].before if self.decided else {}
+        if self.refused_as_expired(wanted, self.workspace.undo):
+            return
         outcome = self.judged(wanted, partial(self.workspace.undo, on_external=on_external), on_external=on_external)
         if not self.decided:
             assert isinstance(outcome, NothingToDo)
@@ -284,12 +296,25 @@ class Histories(RuleBasedStateMachine):
     @rule(on_external=answers)
     def redo(self, on_external: OnExternal) -> None:
         wanted = self.undone[-1][0].after if self.undone else {}
+        if self.refused_as_expired(wanted, self.workspace.redo):
+            return
         outcome = self.judged(wanted, partial(self.workspace.redo, on_external=on_external), on_external=on_external)
         if not self.undone:
             assert isinstance(outcome, NothingToDo)
         if isinstance(outcome, Decided):
             assert self.workspace.decisions()[-1].decision.takes_back == self.undone[-1][1]
             self.decided.append(self.undone.pop()[0])
+
+    def refused_as_expired(self, wanted: dict[Unit, Status], decide: Callable[[], object]) -> bool:
+        """Return whether a decision names something that has expired; then it is refused, and nothing changes."""
+        if self.gone.isdisjoint(unit.seq for unit in wanted):
+            return False
+        before = self.everything()
+        with pytest.raises(EditExpired) as refused:
+            decide()
+        assert refused.value.seq in self.gone
+        assert self.everything() == before
+        return True
 
     def judged(
         self,
@@ -376,6 +401,10 @@ class Histories(RuleBasedStateMachine):
         assert given == expected
         self.statuses |= given
         self.decisions += 1
+        self.events += 1
+        for unit, status in given.items():
+            if (status is Status.REJECTED) is not (was[unit] is Status.REJECTED):
+                self.documents[self.workspace.edit(unit.seq).edit.document].flipped_at[unit.seq] = self.events
         assert outcome.number == self.decisions
         self.made = Made(outcome.number, was, given)
         # The files: what the effects say, and nothing else.
@@ -407,9 +436,59 @@ class Histories(RuleBasedStateMachine):
         document = self.documents[edit.document]
         document.straight &= all(self.statuses[unit] is not Status.REJECTED for unit in document.units())
         document.edits.append(view)
+        self.events += 1
+        document.recorded_at[view.seq] = self.events
         assert document.recorded == self.stands(edit.before)
         document.recorded, document.path = self.stands(edit.after), os.fsdecode(edit.path)
         self.statuses |= {Unit(view.seq, hunk): Status.ACCEPTED for hunk in range(len(view.units))}
+
+    # ---- retention
+
+    @precondition(lambda self: self.kept_units())
+    @rule(accept_first=st.booleans())
+    def expire(self, accept_first: bool) -> None:  # noqa: FBT001 - hypothesis gives it by name
+        """Let go all that may go, whatever its age: then files are as they were, and the rest decides as before."""
+        if accept_first:
+            pending = [unit for unit in self.kept_units() if self.statuses[unit] is Status.PENDING]
+            self.decision(Action.ACCEPT, pending, on_external=OnExternal.KEEP)
+        waiting = {view.edit.conversation for view in self.workspace.edits() if view.status is Status.PENDING}
+        wanted = {
+            name: [view.seq for view in document.ripe(lambda view: view.edit.conversation not in waiting)]
+            for name, document in self.documents.items()
+        }
+        before = look_around(self.root)
+        assert self.workspace.expire(RetentionLimits(older_than=0, max_size=None), moment=LATER)
+        event("expired", str(sum(map(len, wanted.values())) > 0))
+        assert look_around(self.root) == before
+        self.gone |= {seq for seqs in wanted.values() for seq in seqs}
+        assert {view.seq for view in self.workspace.edits() if view.expired is not None} == self.gone
+        for name, document in self.documents.items():
+            self.forget_edits(name, document, wanted[name])
+        held = {
+            state.blob
+            for document in self.documents.values()
+            for view in document.edits
+            for state in (view.edit.before, view.edit.after)
+            if state is not None
+        }
+        self.states = {name: content for name, content in self.states.items() if name in held}
+
+    def forget_edits(self, name: DocumentId, document: Document, seqs: list[int]) -> None:
+        """Let the model's document begin later; what is known of it under the verdicts that went still holds."""
+        if not seqs:
+            return
+        frozen = {unit for unit in document.units() if unit.seq in seqs and self.statuses[unit] is Status.REJECTED}
+        span = document.span()
+        document.edits = [view for view in document.edits if view.seq not in seqs]
+        if document.edits:
+            first = document.edits[0].edit
+            document.base = self.stands(first.before)
+            document.base_path = os.fsdecode(first.path if first.source is None else first.source)
+        else:
+            document.base, document.base_path = document.recorded, document.path
+        for (of, first_seq, last_seq, dead), state in list(self.known.items()):
+            if (of, first_seq, last_seq) == (name, *span) and {unit for unit in dead if unit.seq in seqs} == frozen:
+                self.known[name, *document.span(), dead - frozen] = state
 
     # ---- the store
 
@@ -483,7 +562,11 @@ class Histories(RuleBasedStateMachine):
 
     def with_everything_live_a_file_is_what_was_last_written(self) -> None:
         for document in self.documents.values():
-            if document.straight and all(self.statuses[unit] is not Status.REJECTED for unit in document.units()):
+            if (
+                document.edits
+                and document.straight
+                and all(self.statuses[unit] is not Status.REJECTED for unit in document.units())
+            ):
                 last = document.edits[-1].edit
                 assert document.recorded == self.stands(last.after)
                 assert document.recorded is None or document.path == os.fsdecode(last.path)
@@ -496,6 +579,9 @@ class Histories(RuleBasedStateMachine):
 
     # ---- what the model knows
 
+    def kept_units(self) -> list[Unit]:
+        return [unit for unit in self.statuses if unit.seq not in self.gone]
+
     def all_edits(self) -> list[EditView]:
         return sorted((view for d in self.documents.values() for view in d.edits), key=lambda view: view.seq)
 
@@ -504,7 +590,7 @@ class Histories(RuleBasedStateMachine):
         document = self.documents[name]
         dead = frozenset(unit for unit in document.units() if self.statuses[unit] is Status.REJECTED)
         state = (document.path if document.recorded is not None else "", document.recorded)
-        assert self.known.setdefault((name, len(document.edits), dead), state) == state
+        assert self.known.setdefault((name, *document.span(), dead), state) == state
 
     def external(self) -> dict[DocumentId, tuple[str, bytes | None]]:
         """Return what stands on disk otherwise than recorded, by document."""

@@ -7,7 +7,7 @@ import pytest
 from objstore import CallInfo, Workspace
 from tests.workspace.scene import TEN, Scene
 
-OVER_THE_LIMIT = (256 << 20) + 1
+OVER_THE_LIMIT = (256 << 30) + 1
 
 
 def test_a_file_that_became_too_large_to_read_is_told_and_the_rest_too(scene: Scene) -> None:

@@ -1,0 +1,116 @@
+"""Columns: a change with its two sides next to each other, for a person at a wide terminal."""
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from typing import Final, NamedTuple
+
+from cli.terminal import Screen
+from cli.words import Span, emphasis, paired_lines
+from objstore import Hunk
+
+__all__ = ["hunk_rows", "shown_width"]
+
+NUMBER: Final = 5
+"""Characters for the number of a line."""
+
+LEAST: Final = 10
+"""Characters for the text of a line, however narrow the terminal is."""
+
+TAB: Final = 8
+
+
+class Cell(NamedTuple):
+    """One line on one side."""
+
+    number: int  # from 1
+    text: str
+    spans: tuple[Span, ...]  # what differs from the line on the other side
+
+
+def hunk_rows(
+    old: Sequence[bytes], new: Sequence[bytes], hunk: Hunk, lead: int, trail: int, screen: Screen
+) -> Iterator[bytes]:
+    """Yield a hunk in two columns, with `lead` unchanged lines above it and `trail` below it.
+
+    `old` and `new` are the lines of both texts; the screen says how wide both columns are together.
+    """
+    width = max(LEAST, (screen.columns - 3) // 2 - NUMBER - 1)
+    for i in range(lead, 0, -1):
+        yield from _row(*_same(old, new, hunk.old_start - i, hunk.new_start - i, screen), width, screen)
+    gone, come = old[hunk.old_start : hunk.old_end], new[hunk.new_start : hunk.new_end]
+    at_old = at_new = 0
+    for i, j in [*paired_lines(gone, come), (len(gone), len(come))]:
+        lefts = (_cell(old, hunk.old_start + k, screen) for k in range(at_old, i))
+        rights = (_cell(new, hunk.new_start + k, screen) for k in range(at_new, j))
+        for left, right in zip_longest(lefts, rights):
+            yield from _row(left, right, width, screen)
+        if i < len(gone):
+            yield from _row(
+                *_differing(_cell(old, hunk.old_start + i, screen), _cell(new, hunk.new_start + j, screen)),
+                width,
+                screen,
+            )
+        at_old, at_new = i + 1, j + 1
+    for i in range(trail):
+        yield from _row(*_same(old, new, hunk.old_end + i, hunk.new_end + i, screen), width, screen)
+
+
+def shown_width(text: str) -> int:
+    """Return how many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(_width(character) for character in text)
+
+
+# ---- inside
+
+
+def _width(character: str) -> int:
+    if unicodedata.combining(character) or unicodedata.category(character) in {"Mn", "Me", "Cf"}:
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1
+
+
+def _cell(lines: Sequence[bytes], at: int, screen: Screen) -> Cell:
+    text = screen.content(lines[at].removesuffix(b"\n")).decode("utf-8", "replace").expandtabs(TAB)
+    return Cell(at + 1, text, ())
+
+
+def _same(old: Sequence[bytes], new: Sequence[bytes], i: int, j: int, screen: Screen) -> tuple[Cell, Cell]:
+    return _cell(old, i, screen), _cell(new, j, screen)
+
+
+def _differing(left: Cell, right: Cell) -> tuple[Cell, Cell]:
+    found = emphasis(left.text, right.text)
+    return (left, right) if found is None else (left._replace(spans=found.old), right._replace(spans=found.new))
+
+
+def _row(left: Cell | None, right: Cell | None, width: int, screen: Screen) -> Iterator[bytes]:
+    """Yield one line of each side, either of which may be missing, folded where it is too long."""
+    if left is not None and right is not None:
+        mark = " " if left.text == right.text else "|"
+    else:
+        mark = "<" if right is None else ">"
+    colors = {" ": ("", ""), "|": ("red", "green"), "<": ("red", ""), ">": ("", "green")}[mark]
+    folded = zip_longest(_folded(left, width, colors[0], screen), _folded(right, width, colors[1], screen))
+    blank = " " * (NUMBER + 1 + width)
+    for one, other in folded:
+        yield screen.line(f"{one or blank} {mark} {other or ''}".rstrip())
+
+
+def _folded(cell: Cell | None, width: int, color: str, screen: Screen) -> Iterator[str]:
+    if cell is None:
+        return
+    at, number = 0, str(cell.number)
+    while True:
+        end, used = at, 0
+        while end < len(cell.text) and used + _width(cell.text[end]) <= width:
+            used += _width(cell.text[end])
+            end += 1
+        spans = [(max(start, at) - at, min(stop, end) - at) for start, stop in cell.spans if start < end and stop > at]
+        text = screen.emphasize(cell.text[at:end], spans)
+        yield f"{number:>{NUMBER}} {screen.paint(text, color) if color else text}{' ' * (width - used)}"
+        at, number = end, ""
+        if at >= len(cell.text):
+            return

@@ -1,0 +1,52 @@
+"""The command `cas review`: a pass over what is pending, hunk by hunk, with single keys."""
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.invocation import Invocation, command
+from cli.terminal import can_ask
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from objstore import PendingGroup, Workspace
+
+__all__ = ["review"]
+
+
+@command("review")
+@click.argument("names", metavar="[EDIT]...", nargs=-1)
+@click.option("--conversation", metavar="ID", default="", help="Only edits of this conversation.")
+@click.option("--file", metavar="PATH", default="", help="Only edits of this file.")
+def review(*, names: tuple[str, ...], conversation: str, file: str) -> None:
+    """Go through what is pending, hunk by hunk: one key accepts, rejects, skips, splits or amends. ? lists the keys.
+
+    Each decision is recorded at once. Whenever you quit, the next review goes on with what is still pending.
+    """
+    if not can_ask() or not sys.stdout.isatty():
+        raise click.UsageError("A review needs a terminal. Off one, say cas accept, cas reject and cas show.")
+    from cli.interactive import Review
+    from cli.keyboard import Keyboard
+
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace:
+        wanted = _wanted(workspace, names, conversation=conversation, file=file)
+        with Keyboard() as keyboard:
+            Review(workspace, keyboard, invocation.screen(), wanted).run()
+
+
+def _wanted(
+    workspace: "Workspace", names: tuple[str, ...], *, conversation: str, file: str
+) -> "Callable[[PendingGroup, int], bool]":
+    from cli.naming import path_named
+
+    seqs = {workspace.find_units(name)[0].seq for name in names}
+    spoken = workspace.find_conversation(conversation) if conversation else ""
+    path = path_named(workspace, file) if file else ""
+
+    def wanted(group: "PendingGroup", seq: int) -> bool:
+        return (not seqs or seq in seqs) and spoken in {"", group.conversation} and path in {"", group.path}
+
+    return wanted

@@ -1,0 +1,64 @@
+"""The command `cas record`: what happened to files since the last look becomes edits, once, now."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.invocation import Invocation, command, json_option, reviewer
+from cli.terminal import Screen, shown_name, write
+
+if TYPE_CHECKING:
+    from objstore import Recorded
+
+__all__ = ["record"]
+
+
+@command("record")
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.option("--conversation", default="", metavar="ID", help="Which conversation the edits belong to.")
+@click.option("--note", default="", metavar="TEXT", help="What they are about.")
+@click.option("--agent", default="", metavar="NAME", help="An agent made them, so they are to be reviewed.")
+@json_option
+def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, as_json: bool) -> None:
+    """Look at the files once, now, and record each that changed since the last look as an edit of yours.
+
+    With PATH, only these files and what lies below these folders. The first look of a workspace records nothing of
+    files that no tool has edited: it only keeps what they hold, so that the next one can tell.
+    """
+    from cli.naming import path_named
+    from objstore import CallInfo, Origin
+
+    invocation = Invocation.current()
+    notes = {
+        key: text for key, text in {"agent": agent, "note": note, "who": "" if agent else reviewer()}.items() if text
+    }
+    info = CallInfo(
+        tool="record", conversation=conversation, origin=Origin.AGENT if agent else Origin.PERSON, notes=notes
+    )
+    with invocation.workspace() as workspace:
+        named = [path_named(workspace, path) for path in paths] or None
+        found = workspace.record_changes(info, named)
+        if as_json:
+            from cli.snapshotshapes import recorded_shape
+            from cli.storeshapes import json_line
+
+            write([json_line(recorded_shape(workspace, found))])
+            return
+    write(_text(found, invocation.screen()))
+    for place in found.passed:
+        where = f"{shown_name(place.path)}: " if place.path else ""
+        click.echo(f"cas: not looked at: {where}{shown_name(place.reason)}", err=True)
+
+
+def _text(found: "Recorded", screen: Screen) -> Iterator[bytes]:
+    from cli.rendering import edit_row
+
+    if found.baseline is not None:
+        yield screen.line(
+            "This was the first look: what stands now is known, and what changes from here on is recorded."
+        )
+    for view in found.edits:
+        yield from edit_row(view, screen)
+    if not found.edits:
+        yield screen.line("Nothing changed." if found.baseline is None else "Nothing that was recorded before changed.")

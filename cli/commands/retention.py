@@ -1,0 +1,119 @@
+"""The command `cas gc`: history that is old or too much let go, and its bytes taken out of the store."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.invocation import Invocation, command, json_option, reviewer
+from cli.overview import size_text
+from cli.progress import Progress
+from cli.terminal import Screen, visible, write
+
+if TYPE_CHECKING:
+    from cli.jsonshapes import Json
+    from objstore import Collected, CollectionPlan, RetentionLimits, Workspace
+
+__all__ = ["gc"]
+
+
+@command("gc")
+@click.option("--older-than", metavar="AGE", help="Let go history that is wholly decided and older: 30d, 12h, never.")
+@click.option("--max-size", metavar="SIZE", help="Let go the oldest of it while the store is larger: 2GB, unlimited.")
+@click.option("--dry-run", is_flag=True, help="Show what would go and what that frees; change nothing.")
+@json_option
+def gc(*, older_than: str | None, max_size: str | None, dry_run: bool, as_json: bool) -> None:
+    """Let go of old history, and free what nothing holds any more.
+
+    Without options, the settings say what goes (`cas config`). What is pending, pinned, younger, or needed to tell what
+    a file holds never goes; the records of what goes are kept, so `cas log` still tells of it.
+    """
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace:
+        limits = _limits(workspace, older_than, max_size)
+        plan = workspace.plan_collection(limits)
+        done = None
+        if not dry_run:
+            with Progress("letting go", "sweeping") as progress:
+                done = workspace.collect(limits, who=reviewer(), progress=progress.tell)
+    if as_json:
+        from cli.storeshapes import json_line
+
+        write([json_line(_shape(plan, done))])
+    else:
+        write(_text(plan, done, invocation.screen()))
+
+
+def _limits(workspace: "Workspace", older_than: str | None, max_size: str | None) -> "RetentionLimits":
+    """Return the limits that were given, and for what was not, those of the settings."""
+    from objstore import Kind, value_of
+
+    limits = workspace.retention_limits()
+    for option, name, kind, given in (
+        ("--older-than", "older_than", Kind.AGE, older_than),
+        ("--max-size", "max_size", Kind.SIZE, max_size),
+    ):
+        if given is not None:
+            try:
+                limits = limits._replace(**{name: value_of(kind, given)})
+            except ValueError as error:
+                raise click.BadParameter(f"{given!r}: it takes {error}.", param_hint=option) from None
+    return limits
+
+
+def _text(plan: "CollectionPlan", done: "Collected | None", screen: Screen) -> Iterator[bytes]:
+    from cli.rendering import moment
+
+    if done is None:
+        yield screen.line("Dry run: nothing was changed.")
+    for letting in plan.expiry.lettings:
+        verb = "Would let go" if done is None else "Let go"
+        yield screen.line(
+            f"{verb} of {_count(letting.edit_count, 'edit')}, the newest of {moment(letting.newest)}: "
+            f"{visible(letting.reason)}."
+        )
+    if not plan.expiry.lettings:
+        yield screen.line("No history goes.")
+    if done is None:
+        frees = f"{size_text(plan.free_bytes)} in {_count(plan.free_blobs, 'blob')}"
+        yield screen.line(f"Would free {frees}, of {size_text(plan.store_bytes)}.")
+    else:
+        freed = done.bytes_before - done.bytes_after
+        yield screen.line(f"Freed {size_text(max(0, freed))}; the store has {size_text(done.bytes_after)}.")
+        if not done.is_done:
+            yield screen.line("Note: some stays, because others decided meanwhile; run it again.")
+    if plan.expiry.missing:
+        yield screen.line(
+            f"Note: {size_text(plan.expiry.missing)} more would have to go to keep to the limit, "
+            "and all else is pending, pinned or needed."
+        )
+
+
+def _shape(plan: "CollectionPlan", done: "Collected | None") -> "dict[str, Json]":
+    from cli.storeshapes import text_shape
+
+    return {
+        "dry_run": done is None,
+        "older_than": plan.limits.older_than,
+        "max_size": plan.limits.max_size,
+        "expired": [
+            {
+                "reason": text_shape(letting.reason),
+                "edits": letting.edit_count,
+                "edit_ranges": [list(span) for span in letting.edits],
+                "newest": letting.newest,
+            }
+            for letting in plan.expiry.lettings
+        ],
+        "frees": {"blobs": plan.free_blobs, "bytes": plan.free_bytes},
+        "missing": plan.expiry.missing,
+        "store": {
+            "bytes_before": plan.store_bytes,
+            "bytes_after": None if done is None else done.bytes_after,
+        },
+        "done": done is not None and done.is_done,
+    }
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,0 +1,73 @@
+"""The command `cas completion`: what a shell has to know to complete the names that `cas` takes."""
+
+from typing import Final
+
+import click
+
+from cli.invocation import command
+from cli.terminal import write
+
+__all__ = ["SCRIPTS", "completion"]
+
+BASH: Final = r"""# Completion of cas for bash: source <(cas completion bash)
+_cas_complete() {
+    local IFS=$'\n' found
+    found=$(cas --complete bash "${COMP_LINE:0:COMP_POINT}" 2>/dev/null) || return 1
+    COMPREPLY=()
+    local line
+    for line in $found; do
+        line=${line%%$'\t'*}
+        COMPREPLY+=("$(printf '%q' "$line")")
+    done
+    # A folder goes on.
+    [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == */ ]] && compopt -o nospace
+    return 0
+}
+complete -o default -F _cas_complete cas
+"""
+
+ZSH: Final = r"""#compdef cas
+# Completion of cas for zsh: source <(cas completion zsh), or as the file _cas in a folder of fpath.
+_cas() {
+    local line name about
+    local -a found plain folders
+    local typed="${(j: :)${(@q)words[1,CURRENT-1]}} ${words[CURRENT]}"
+    for line in "${(@f)$(cas --complete zsh "$typed" 2>/dev/null)}"; do
+        [[ -n $line ]] || continue
+        name=${line%%$'\t'*}
+        about=${line#*$'\t'}
+        if [[ $name == */ ]]; then
+            folders+=("$name")
+        elif [[ $about == $line ]]; then
+            plain+=("$name")
+        else
+            found+=("${name//:/\\:}:$about")
+        fi
+    done
+    (( $#found )) && _describe -V 'cas' found
+    (( $#plain )) && compadd -V names -- "${plain[@]}"
+    (( $#folders )) && compadd -S '' -- "${folders[@]}"
+    (( $#found + $#plain + $#folders )) || _files
+}
+if [[ $funcstack[1] == _cas ]]; then
+    _cas "$@"
+else
+    compdef _cas cas
+fi
+"""
+
+FISH: Final = r"""# Completion of cas for fish: cas completion fish | source
+complete -c cas -f -k -a '(cas --complete fish (commandline -cp) 2>/dev/null)'
+"""
+
+SCRIPTS: Final = {"bash": BASH, "zsh": ZSH, "fish": FISH}
+
+
+@command("completion")
+@click.argument("shell", type=click.Choice(list(SCRIPTS)))
+def completion(shell: str) -> None:
+    """Print what makes bash, zsh or fish complete commands, options, edits, conversations and files of `cas`.
+
+    In the shell's own start file: source <(cas completion bash), the same for zsh, or cas completion fish | source.
+    """
+    write([SCRIPTS[shell].encode()])

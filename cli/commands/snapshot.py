@@ -1,0 +1,268 @@
+"""The command `cas snapshot`: what stands in the workspace now, kept, compared, and brought back."""
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.invocation import Invocation, command_group, json_option, reviewer
+from cli.terminal import Screen, shown_name, write
+
+if TYPE_CHECKING:
+    from objstore import Passed, PathState, Restored, SnapshotChange, SnapshotTaken, SnapshotView, Workspace
+
+__all__ = ["snapshot"]
+
+
+@command_group("snapshot", otherwise="create")
+def snapshot() -> None:
+    """Keep what stands in the workspace or in a folder now, compare with it, and bring it back.
+
+    A snapshot is named by its number.
+    """
+
+
+@snapshot.command("create")
+@click.argument("folder", metavar="[FOLDER]", default="")
+@click.option("-m", "--message", "title", default="", metavar="TEXT", help="What it is for.")
+@json_option
+def create(*, folder: str, title: str, as_json: bool) -> None:
+    """Keep what stands in FOLDER, or in the whole workspace."""
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace:
+        path = _folder(workspace, folder)
+        taken = workspace.take_snapshot(path, who=reviewer(), title=title)
+    if as_json:
+        from cli.snapshotshapes import taken_shape
+        from cli.storeshapes import json_line
+
+        write([json_line(taken_shape(taken))])
+    else:
+        write(_taken_text(taken, invocation.screen()))
+
+
+@snapshot.command("list")
+@json_option
+def listing(*, as_json: bool) -> None:
+    """List every snapshot, the newest last. With --json, one object a line."""
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace:
+        views = workspace.snapshots()
+    if as_json:
+        from cli.snapshotshapes import view_shape
+        from cli.storeshapes import json_line
+
+        write(json_line(view_shape(view)) for view in views)
+    else:
+        write((_view_line(view, invocation.screen()) for view in views), paged=True)
+
+
+@snapshot.command("show")
+@click.argument("number", type=click.IntRange(min=1))
+@json_option
+def show(*, number: int, as_json: bool) -> None:
+    """List what a snapshot holds: mode, blob and path. `cas cat` prints a blob."""
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace:
+        view, found = workspace.snapshot(number), workspace.snapshot_files(number)
+    if as_json:
+        from cli.snapshotshapes import shown_shape
+        from cli.storeshapes import json_line
+
+        write([json_line(shown_shape(view, found))])
+    else:
+        screen = invocation.screen()
+        rows = (screen.line(f"{_state_text(state)}  {shown_name(path)}") for path, state in found)
+        write([_view_line(view, screen), *rows], paged=True)
+
+
+@snapshot.command("diff")
+@click.argument("number", type=click.IntRange(min=1))
+@click.argument("other", type=click.IntRange(min=1), required=False)
+@click.option("-p", "--patch", is_flag=True, help="With the diff of each file.")
+@json_option
+def diff(*, number: int, other: int | None, patch: bool, as_json: bool) -> None:
+    """List what has changed since snapshot NUMBER, up to now or up to snapshot OTHER."""
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace:
+        found, passed = workspace.snapshot_changes(number, other)
+        if as_json:
+            from cli.snapshotshapes import changes_shape
+            from cli.storeshapes import json_line
+
+            write([json_line(changes_shape(found, passed))])
+            return
+        _tell(passed)
+        lines = _patches(workspace, found, invocation.screen()) if patch else _change_lines(found, invocation.screen())
+        write(lines, paged=True)
+
+
+@snapshot.command("restore")
+@click.argument("number", type=click.IntRange(min=1))
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@json_option
+def restore(*, number: int, paths: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
+    """Bring back what snapshot NUMBER holds, or what it holds at and below each PATH.
+
+    What differs is written, and files that came since are deleted; what is ignored is left alone. These are edits like
+    any other, made by you, and `cas reject --conversation ID` takes all of them back.
+    """
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace:
+        named = [_spelt(workspace, path) for path in paths]
+        done = workspace.restore_snapshot(number, named, dry_run=dry_run)
+        if as_json:
+            from cli.snapshotshapes import restored_shape
+            from cli.storeshapes import json_line
+
+            write([json_line(restored_shape(workspace, done))])
+            return
+    write(_restored_text(done, invocation.screen(), dry_run=dry_run))
+    _tell(done.passed)
+
+
+@snapshot.command("delete")
+@click.argument("numbers", nargs=-1, required=True, type=click.IntRange(min=1), metavar="NUMBER...")
+@json_option
+def delete(*, numbers: tuple[int, ...], as_json: bool) -> None:
+    """Give snapshots up. What only they held goes when `cas gc` next runs."""
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace:
+        gone = workspace.delete_snapshots(numbers, who=reviewer())
+    if as_json:
+        from cli.snapshotshapes import view_shape
+        from cli.storeshapes import json_line
+
+        write(json_line(view_shape(view)) for view in gone)
+    else:
+        write(invocation.screen().line(f"Deleted snapshot {view.number}.") for view in gone)
+
+
+# ---- names
+
+
+def _folder(workspace: "Workspace", spelling: str) -> str:
+    from cli.naming import path_named
+
+    path = path_named(workspace, spelling) if spelling else ""
+    return "" if path == "." else path
+
+
+def _spelt(workspace: "Workspace", spelling: str) -> str:
+    """Return a path relative to the workspace, also where its folders are gone by now."""
+    from objstore import FileMissing
+
+    try:
+        return _folder(workspace, spelling)
+    except FileMissing:
+        path = os.path.relpath(os.path.normpath(os.path.join(os.getcwd(), spelling)), workspace.root)  # noqa: PTH109, PTH118 -- names, not places
+        if path.startswith(".."):
+            raise
+        return path
+
+
+# ---- words
+
+
+def _tell(passed: "Sequence[Passed]") -> None:
+    """Say on stderr what could not be looked at."""
+    for place in passed:
+        named = f"{shown_name(place.path)}: " if place.path else ""
+        click.echo(f"cas: not covered: {named}{shown_name(place.reason)}", err=True)
+
+
+def _taken_text(taken: "SnapshotTaken", screen: Screen) -> Iterator[bytes]:
+    view = taken.view
+    where = shown_name(view.path) if view.path else "the workspace"
+    same = ", nothing has changed since the one before" if taken.is_same else ""
+    _tell(taken.passed)
+    yield screen.line(f"Snapshot {view.number} of {where}: {taken.files} files{same}.")
+
+
+def _view_line(view: "SnapshotView", screen: Screen) -> bytes:
+    from cli.rendering import moment
+
+    number = screen.paint(f"{view.number:5}", "yellow")
+    where = shown_name(view.path) if view.path else "."
+    title = shown_name(view.title) if view.title else ""
+    return screen.line(f"{number}  {moment(view.time)}  {where}  {title}".rstrip())
+
+
+def _state_text(state: "PathState") -> str:
+    match state.kind:
+        case "file":
+            return f"100{state.mode:03o}  {'' if state.blob is None else state.blob.hex()}"
+        case "symlink":
+            return f"120000  {'' if state.blob is None else state.blob.hex()}"
+        case _:
+            return f"{'------'}  {'(not held)':64}"
+
+
+def _change_lines(found: "Sequence[SnapshotChange]", screen: Screen) -> Iterator[bytes]:
+    for change in found:
+        letter, color = _letter(change)
+        yield screen.line(f"{screen.paint(letter, color)}  {shown_name(change.path)}")
+
+
+def _letter(change: "SnapshotChange") -> tuple[str, str]:
+    if change.before is None:
+        return "A", "green"
+    if change.after is None:
+        return "D", "red"
+    if "left-out" in {change.before.kind, change.after.kind}:
+        return "?", "yellow"
+    return ("T" if change.before.kind != change.after.kind else "M"), "yellow"
+
+
+def _patches(workspace: "Workspace", found: "Sequence[SnapshotChange]", screen: Screen) -> Iterator[bytes]:
+    from cli.rendering import diff_text
+
+    for change in found:
+        sides = (change.before, change.after)
+        if any(side is not None and side.kind != "file" for side in sides):
+            yield from _change_lines([change], screen)
+            continue
+        before, after = (None if side is None else _bytes(workspace, change.path, side) for side in sides)
+        modes = tuple(0o644 if side is None else side.mode for side in sides)
+        yield from diff_text(before, after, change.path, change.path, screen, modes=(modes[0], modes[1]))
+
+
+def _bytes(workspace: "Workspace", path: str, state: "PathState") -> bytes:
+    """Return a file's bytes out of the store, or, of what nothing has recorded yet, as they stand."""
+    from objstore import BlobMissing
+
+    if state.blob is None:
+        return b""
+    try:
+        return workspace.blob(state.blob)
+    except BlobMissing:
+        return workspace.read(path).bytes
+
+
+def _restored_text(done: "Restored", screen: Screen, *, dry_run: bool) -> Iterator[bytes]:
+    words = ("Would delete", "Would write") if dry_run else ("Deleted", "Wrote")
+    for change in done.changes:
+        yield screen.line(f"{words[change.after is not None]} {shown_name(change.path)}")
+    for change in done.left:
+        yield screen.line(f"Left alone {shown_name(change.path)}: {_why_left(change)}")
+    if done.outcome is not None:
+        outcome = done.outcome
+        for view in outcome.external:
+            path = shown_name(os.fsdecode(view.edit.path))
+            yield screen.line(f"Recorded the change from outside to {path} as edit {view.seq}.")
+        count = len(outcome.edits)
+        edits = f"edit {outcome.edits[0].seq}" if count == 1 else f"{count} edits"
+        yield screen.line(f"{edits} in {outcome.conversation}; `cas reject --conversation {outcome.conversation}`")
+    elif not done.changes:
+        yield screen.line("No file differs.")
+
+
+def _why_left(change: "SnapshotChange") -> str:
+    kinds = {side.kind for side in (change.before, change.after) if side is not None}
+    if "left-out" in kinds:
+        return "the snapshot does not hold it, or it is ignored"
+    if "symlink" in kinds:
+        return "a link is neither made nor changed"
+    return "a folder and a file want the same name"

@@ -1,0 +1,143 @@
+"""The commands `cas export` and `cas import`: edits as patches, and a whole store in one file."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.invocation import Invocation, command, json_option
+from cli.naming import edit_filter
+from cli.progress import Progress
+from cli.terminal import shown_name, write
+
+if TYPE_CHECKING:
+    from cli.jsonshapes import Json
+    from objstore import Workspace
+
+__all__ = ["export", "import_"]
+
+
+@command("export")
+@click.argument("names", metavar="[EDIT]...", nargs=-1)
+@click.option("--patch", is_flag=True, help="Write the live edits as a series of patches, for git am and patch.")
+@click.option("--bundle", metavar="FILE", help="Write everything that is recorded into the new FILE, for cas import.")
+@click.option(
+    "-o", "--output", metavar="DIR", help="Write the patches into DIR, one file each; else to standard output."
+)
+@click.option("--conversation", metavar="ID", default="", help="Only patches of this conversation.")
+@click.option("--file", metavar="PATH", default="", help="Only patches of this file.")
+@json_option
+def export(
+    *,
+    names: tuple[str, ...],
+    patch: bool,
+    bundle: str | None,
+    output: str | None,
+    conversation: str,
+    file: str,
+    as_json: bool,
+) -> None:
+    """Take edits elsewhere: as patches (--patch), or the whole store with its history in one file (--bundle).
+
+    Patches are of what is live: what was rejected is in none of them, and together they lead to the files as they are.
+    With some edits chosen, the patches stand on everything else that is live.
+    """
+    if patch is bool(bundle):
+        raise click.UsageError("Say --patch, or --bundle FILE.")
+    if bundle and (names or output or conversation or file):
+        raise click.UsageError("A bundle holds everything: it goes with no other choice.")
+    invocation = Invocation.current()
+    screen = invocation.screen()
+    with invocation.workspace() as workspace:
+        if bundle:
+            size = workspace.export_bundle(bundle)
+            if as_json:
+                from cli.storeshapes import json_line, text_shape
+
+                write([json_line({"bundle": text_shape(str(Path(bundle).absolute())), "bytes": size})])
+            else:
+                write([screen.line(f"Wrote {shown_name(bundle)}: {size} bytes. `cas import` takes it, anywhere.")])
+            return
+        _write_patches(workspace, names, output, conversation=conversation, file=file, as_json=as_json)
+
+
+@command("import")
+@click.argument("bundle", metavar="FILE", type=click.Path(exists=True, dir_okay=False))
+@click.argument("directory", metavar="DIR", type=click.Path(file_okay=False))
+@click.option("--store-only", is_flag=True, help="Leave DIR's files as they are; they may be there already.")
+@json_option
+def import_(*, bundle: str, directory: str, store_only: bool, as_json: bool) -> None:
+    """Make a workspace in the new or empty DIR out of a bundle: its files, and the whole history behind them.
+
+    Everything in the bundle is verified before anything is kept. A store is never imported into another one: take
+    edits there with cas export --patch.
+    """
+    from objstore import FileExists, import_bundle
+
+    with Progress() as progress:
+        try:
+            found = import_bundle(bundle, directory, files=not store_only, progress=progress.tell)
+        except FileExists as error:
+            raise click.ClickException(_taken(error.path, directory, store_only=store_only)) from error
+    if as_json:
+        from cli.storeshapes import json_line, text_shape
+
+        shape: dict[str, Json] = {
+            "workspace": text_shape(found.root),
+            "records": found.records,
+            "blobs": found.blobs,
+            "files": found.files,
+        }
+        write([json_line(shape)])
+        return
+    screen = Invocation.current().screen()
+    write(
+        [
+            screen.line(f"Verified {found.records} records and {found.blobs} blobs: nothing is wrong."),
+            screen.line(f"{shown_name(found.root)} is a workspace with the same history; {found.files} files written."),
+        ]
+    )
+
+
+def _taken(path: str, directory: str, *, store_only: bool) -> str:
+    if store_only or Path(path).name == ".cas":
+        return f"{shown_name(directory)} has a store already, and two histories can't be one: import into a new folder."
+    return f"{shown_name(directory)} is not empty ({shown_name(path)}). Import into a new folder, or say --store-only."
+
+
+def _write_patches(
+    workspace: "Workspace", names: tuple[str, ...], output: str | None, *, conversation: str, file: str, as_json: bool
+) -> None:
+    from cli.patches import patches
+
+    seqs = [workspace.find_units(name)[0].seq for name in names]
+    if not names or conversation or file:
+        wanted = edit_filter(workspace, conversation=conversation, file=file, status=None)
+        seqs += [view.seq for view in workspace.edits(wanted) if view.expired is None]
+    found = list(patches(workspace.series(seqs)))
+    written = []
+    if output is None and not as_json:
+        write(patch.content for patch in found)
+    elif output is not None:
+        folder = Path(output)
+        folder.mkdir(parents=True, exist_ok=True)
+        for patch in found:
+            # A file that is there is left alone: it may be of another series.
+            with (folder / patch.name).open("xb") as file_:
+                file_.write(patch.content)
+            written.append(str((folder / patch.name).absolute()))
+    if as_json:
+        from cli.storeshapes import json_line, text_shape
+
+        places = map(text_shape, written) if written else [None] * len(found)
+        write(
+            json_line({"name": patch.name, "file": place, "bytes": len(patch.content)})
+            for patch, place in zip(found, places, strict=True)
+        )
+    elif output is not None:
+        screen = Invocation.current().screen()
+        write(screen.line(shown_name(path)) for path in written)
+    if any(patch.has_returns for patch in found):
+        click.echo("cas: some lines end in CR LF: git am keeps that only with --keep-cr.", err=True)
+    if not found:
+        click.echo("cas: nothing that is live was chosen: there is no patch.", err=True)

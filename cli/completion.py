@@ -1,0 +1,197 @@
+"""Completion: what may stand where the cursor is. A shell asks at every press of the tab key, so it must be quick.
+
+What a shell runs is `cas --complete SHELL LINE`, with the command line up to the cursor, and reads a candidate a line:
+the word, and behind a tab what it is. Names of edits, conversations and files come from the store without click being
+loaded; names of commands and options come from the commands themselves.
+"""
+
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from objstore import NameFound
+
+__all__ = ["ARGUMENTS", "KINDS", "OPTIONS", "complete", "kinds_of"]
+
+LIMIT: Final = 200
+
+ARGUMENTS: Final = {
+    "show": ("edit", "conversation"),
+    "accept": ("edit",),
+    "reject": ("edit",),
+    "reset": ("edit",),
+    "review": ("edit",),
+    "amend": ("edit",),
+    "export": ("edit",),
+    "diff": ("state",),
+    "cat": ("state",),
+    "restore": ("state",),
+    "verify": ("state",),
+    "blame": ("path",),
+    "ls": ("state",),
+}
+"""What the arguments of commands name, for those that name something in the store. A test holds it against them."""
+
+OPTIONS: Final = {"--conversation": "conversation", "--file": "path"}
+"""Options of any command whose value names something in the store."""
+
+KINDS: Final = {
+    "EDIT": "edit",
+    "HUNK": "edit",
+    "CONVERSATION": "conversation",
+    "ID": "conversation",
+    "STATE": "state",
+    "PATH": "path",
+    "PATH@EDIT": "state",
+    "@EDIT": "state",
+    "A": "state",
+    "B": "state",
+}
+"""What the words mean that stand for arguments in the help."""
+
+BREAKS: Final = ":="
+"""Characters at which bash begins a new word."""
+
+
+def complete(arguments: list[str]) -> int:
+    """Print what may stand at the end of a command line, and return 0; 1 where it can't be told."""
+    if len(arguments) != 2:  # noqa: PLR2004 -- shell and line
+        return 1
+    shell, line = arguments
+    try:
+        words, word = _split(line)
+        _print(_candidates(words, word), shell, word)
+    except Exception:  # noqa: BLE001 -- a shell at a key press has no place for an error; status 1 tells that there was one
+        return 1
+    return 0
+
+
+def _print(found: Iterable[tuple[str, str]], shell: str, word: str) -> None:
+    # bash replaces only what stands behind the last break.
+    cut = max(word.rfind(mark) for mark in BREAKS) + 1 if shell == "bash" else 0
+    lines = []
+    for name, about in found:
+        # A name that holds a line feed or an escape code can't be typed so anyway.
+        if name.isprintable():
+            lines.append(f"{name[cut:]}\t{about}" if about and about.isprintable() else name[cut:])
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()
+
+
+def kinds_of(metavar: str) -> tuple[str, ...]:
+    """Return what an argument names, as the word for it in the help says: `[EDIT|HUNK]...`."""
+    words = metavar.translate(str.maketrans("[]|.", "    ")).split()
+    return tuple(dict.fromkeys(KINDS[word] for word in words if word in KINDS))
+
+
+# ---- the command line
+
+
+def _split(line: str) -> tuple[list[str], str]:
+    """Return the words before the one at the cursor, without the program's name, and that one."""
+    for closing in ("", "'", '"'):
+        try:
+            words = shlex.split(line + closing)
+            break
+        except ValueError:
+            continue
+    else:
+        words = line.split()
+    at_new_word = not line or (line[-1].isspace() and not line.endswith("\\ "))
+    word = "" if at_new_word or len(words) < 2 else words.pop()  # noqa: PLR2004 -- the program and one more
+    return words[1:], word
+
+
+def _candidates(words: list[str], word: str) -> Iterator[tuple[str, str]]:
+    words = _placed(words)
+    option, is_joined, value = word.partition("=")
+    if is_joined and option in OPTIONS:
+        yield from ((f"{option}={name}", about) for name, about in _names((OPTIONS[option],), value))
+    elif words and words[-1] in OPTIONS and not word.startswith("-"):
+        yield from _names((OPTIONS[words[-1]],), word)
+    elif words and words[0] in ARGUMENTS and not word.startswith("-") and not words[-1].startswith("-"):
+        yield from _names(ARGUMENTS[words[0]], word)
+    else:
+        yield from _of_commands(words, word)
+
+
+def _placed(words: list[str]) -> list[str]:
+    """Go where `-C DIR` says, and return the other words."""
+    rest = []
+    given = iter(words)
+    for word in given:
+        if word == "-C":
+            os.chdir(os.path.expanduser(next(given, os.curdir)))  # noqa: PTH111 -- pathlib costs 4 ms of start-up
+        else:
+            rest.append(word)
+    return rest
+
+
+def _names(kinds: Iterable[str], word: str) -> Iterator[tuple[str, str]]:
+    from objstore import NameKind, Workspace
+
+    with Workspace.find(os.environ.get("CAS_WORKSPACE") or os.curdir) as workspace:
+        for kind in kinds:
+            if kind in {"path", "state"}:
+                yield from _paths(workspace.root, word, lambda path: workspace.names_like(NameKind.PATH, path, LIMIT))
+            else:
+                yield from workspace.names_like(NameKind(kind), word, LIMIT)
+
+
+def _paths(root: str, word: str, below: "Callable[[str], list[NameFound]]") -> Iterator[tuple[str, str]]:
+    """Yield recorded files as they are spelt from the current folder, up to the next folder below what is typed."""
+    here = os.path.relpath(os.path.realpath(os.curdir), root)
+    if here.startswith(os.pardir):
+        return
+    typed = word.rpartition("/")[0] or ("/" if word.startswith("/") else "")
+    folder = os.path.normpath(os.path.join(here, typed))  # noqa: PTH118 -- names below the root, and pathlib costs time
+    if folder.startswith(os.pardir):
+        return
+    last = word.rpartition("/")[2]
+    prefix = ("" if folder == os.curdir else f"{folder}/") + last
+    seen: dict[str, str] = {}
+    for path, _ in below(prefix):
+        rest = path[len(prefix) - len(last) :]
+        name, is_folder, _ = rest.partition("/")
+        seen.setdefault((f"{typed}/" if typed and typed != "/" else typed) + name + is_folder, "")
+    yield from seen.items()
+
+
+def _of_commands(words: list[str], word: str) -> Iterator[tuple[str, str]]:
+    """Yield what the commands themselves know: their names, their options, the choices of these."""
+    import click
+
+    from cli.main import cas
+
+    command: click.Command = cas
+    context = click.Context(cas, info_name="cas")
+    rest = list(words)
+    while isinstance(command, click.Group):
+        name = next((word for word in rest if not word.startswith("-")), None)
+        inner = None if name is None else command.get_command(context, name)
+        if inner is None or name is None:
+            break
+        rest = rest[rest.index(name) + 1 :]
+        command = inner
+        context = click.Context(inner, info_name=name, parent=context)
+    options = [parameter for parameter in command.get_params(context) if isinstance(parameter, click.Option)]
+    last = rest[-1] if rest else ""
+    asked = next((option for option in options if last in option.opts and not option.is_flag), None)
+    if asked is not None:
+        choices = asked.type.choices if isinstance(asked.type, click.Choice) else ()
+        yield from ((str(choice), "") for choice in choices if str(choice).startswith(word))
+    elif word.startswith("-"):
+        for option in options:
+            about = (option.help or "").partition(". ")[0].rstrip(".")
+            yield from ((name, about) for name in option.opts if name.startswith(word))
+    elif isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            if name.startswith(word):
+                found = command.get_command(context, name)
+                yield name, "" if found is None else found.get_short_help_str(60)
+    else:
+        arguments = [parameter for parameter in command.get_params(context) if isinstance(parameter, click.Argument)]
+        yield from _names(dict.fromkeys(kind for a in arguments for kind in kinds_of(a.metavar or "")), word)

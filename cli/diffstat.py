@@ -1,0 +1,104 @@
+"""The diffstat: how much changed in which files, as a table with a bar for each."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from cli.columns import shown_width
+from cli.terminal import Screen, shown_name
+from objstore import diff_lines, is_binary
+
+if TYPE_CHECKING:
+    from objstore import BlobId, EditView
+
+__all__ = ["FileChange", "diffstat", "edit_change", "file_change", "summed"]
+
+LONGEST_NAME: Final = 60
+LONGEST_BAR: Final = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileChange:
+    """How much changed in one file."""
+
+    name: str
+    added: int  # lines
+    removed: int
+    binary: tuple[int, int] | None = None  # bytes before and after; None: it is text
+
+
+def file_change(name: str, before: bytes | None, after: bytes | None) -> FileChange:
+    """Return how much changed between two states of a file (None: no file)."""
+    old, new = before or b"", after or b""
+    if is_binary(old) or is_binary(new):
+        return FileChange(name=name, added=0, removed=0, binary=(len(old), len(new)))
+    hunks = diff_lines(old, new)
+    return FileChange(name=name, added=sum(h.new_count for h in hunks), removed=sum(h.old_count for h in hunks))
+
+
+def edit_change(view: "EditView", blobs: "Callable[[BlobId], bytes]") -> FileChange:
+    """Return how much an edit changed, as its record says: only of what has no lines are the bytes looked at."""
+    edit = view.edit
+    name = os.fsdecode(edit.path)
+    if edit.added or edit.removed or view.expired is not None:
+        return FileChange(name=name, added=edit.added, removed=edit.removed)
+    before, after = (None if state is None else blobs(state.blob) for state in (edit.before, edit.after))
+    return FileChange(name=name, added=0, removed=0) if before == after else file_change(name, before, after)
+
+
+def summed(changes: Iterable[FileChange]) -> list[FileChange]:
+    """Return the changes with those of one file added up, in order of the first of each."""
+    found: dict[str, FileChange] = {}
+    for change in changes:
+        known = found.get(change.name)
+        if known is None:
+            found[change.name] = change
+        else:
+            binary = (known.binary[0], change.binary[1]) if known.binary and change.binary else None
+            found[change.name] = FileChange(
+                name=change.name,
+                added=known.added + change.added,
+                removed=known.removed + change.removed,
+                binary=binary,
+            )
+    return list(found.values())
+
+
+def diffstat(changes: Iterable[FileChange], screen: Screen) -> Iterator[bytes]:
+    """Yield the table, and below it the sum."""
+    changes = summed(changes)
+    names = [_cut(shown_name(change.name)) for change in changes]
+    width = max(map(shown_width, names), default=0)
+    most = max((change.added + change.removed for change in changes), default=0)
+    digits = len(str(most))
+    for change, name in zip(changes, names, strict=True):
+        padded = name + " " * (width - shown_width(name))
+        if change.binary is not None:
+            yield screen.line(f" {padded} | Bin {change.binary[0]} -> {change.binary[1]} bytes")
+            continue
+        bar = screen.paint("+" * _scaled(change.added, most), "green")
+        bar += screen.paint("-" * _scaled(change.removed, most), "red")
+        yield screen.line(f" {padded} | {change.added + change.removed:>{digits}} {bar}".rstrip())
+    added, removed = sum(change.added for change in changes), sum(change.removed for change in changes)
+    yield screen.line(
+        f" {_count(len(changes), 'file')} changed, {_count(added, 'insertion')}(+), {_count(removed, 'deletion')}(-)"
+    )
+
+
+# ---- inside
+
+
+def _cut(name: str) -> str:
+    # The end of a path tells more than its beginning.
+    return name if len(name) <= LONGEST_NAME else f"...{name[3 - LONGEST_NAME :]}"
+
+
+def _scaled(lines: int, most: int) -> int:
+    if most <= LONGEST_BAR:
+        return lines
+    return max(1, lines * LONGEST_BAR // most) if lines else 0
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,477 @@
+"""The interactive review: one hunk after another is shown, and one key decides on it.
+
+Each decision is recorded before the next hunk is shown, so whatever ends the review, nothing of it is lost, and the
+next one goes on where it ended.
+"""
+
+import shutil
+from collections.abc import Callable, Iterable
+from enum import Enum
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from cli.agenda import Agenda, real_units
+from cli.bookmark import Bookmark
+from cli.editor import edited
+from cli.invocation import reviewer
+from cli.keyboard import END, ENTER, Keyboard
+from cli.outcomes import conflict_text, decided_text, shown_units
+from cli.rendering import edit_diff, edit_header, moment, shown_move
+from cli.splitting import Part, Split, located, parts
+from cli.terminal import EXACT, Screen, flush, shown_name, visible, write
+from objstore import (
+    Action,
+    CasError,
+    Conflicted,
+    Decided,
+    ExternalChanges,
+    NothingToDo,
+    OnExternal,
+    Status,
+    Unit,
+    is_binary,
+    split_lines,
+)
+
+if TYPE_CHECKING:
+    from objstore import DecisionOutcome, EditView, ExternalChange, PendingGroup, Workspace
+
+__all__ = ["Review"]
+
+KEYS: Final = {
+    "a": "accept this hunk",
+    "r": "reject this hunk",
+    "R": "reject it and say why",
+    "s": "skip: leave it pending, and go on; it comes last in the next review",
+    "b": "back to the hunk before",
+    "x": "split it, to decide on its parts one by one",
+    "e": "edit: amend the file in your editor",
+    "u": "undo what you did last in this review",
+    "f": "decide on everything pending in this file (of this conversation)",
+    "c": "decide on everything pending in this conversation",
+    "v": "view the whole edit in the pager",
+    "/": "search: go to the next hunk that holds a text",
+    "n": "go to the next hunk that holds the text searched for",
+    "q": "quit; all that was decided is recorded already",
+    "?": "print this list",
+}
+
+
+class _Same(Enum):
+    """That a review stays at the hunk where it is."""
+
+    STAY = "as it is on the screen"
+    ANEW = "shown once more"
+
+
+Where: TypeAlias = "Unit | _Same | None"
+"""Where a review goes: to a hunk, nowhere, or on to the next one."""
+
+LEAST_LINES: Final = 8
+"""Of a hunk, however small the terminal is."""
+
+AROUND: Final = 6
+"""Lines of a screen that a hunk must leave free."""
+
+
+class Review:
+    """One pass over what is pending."""
+
+    def __init__(
+        self, workspace: "Workspace", keyboard: Keyboard, screen: Screen, wanted: Callable[["PendingGroup", int], bool]
+    ) -> None:
+        """Begin a pass over what is pending and `wanted`, given a group of edits and the number of one of them."""
+        self._workspace = workspace
+        self._keyboard = keyboard
+        self._screen = screen
+        self._bookmark = Bookmark(workspace.root)
+        self._agenda = Agenda(workspace, self._bookmark, wanted)
+        self._steps: list[_Step] = []
+        self._counts = {Action.ACCEPT: 0, Action.REJECT: 0}
+        self._sought = ""
+
+    def run(self) -> None:
+        """Show hunk after hunk until none is left, or the person quits."""
+        unit = self._agenda.next()
+        if unit is None:
+            self._say("Nothing is pending.")
+            return
+        is_shown = False
+        while unit is not None:
+            if not is_shown:
+                self._show(unit)
+            self._ask(f"Decide on {unit} [a,r,R,s,b,x,e,u,f,c,v,/,n,q,?]")
+            key = self._key()
+            if key in {"q", END}:
+                break
+            match self._acted(key, unit):
+                case _Same() as same:
+                    is_shown = same is _Same.STAY
+                case other:
+                    unit, is_shown = other or self._agenda.next(), False
+        self._close()
+
+    def _close(self) -> None:
+        left = self._agenda.count()
+        accepted, rejected = self._counts[Action.ACCEPT], self._counts[Action.REJECT]
+        rest = "nothing is left pending" if not left else f"{left} edit{'s' * (left > 1)} left pending"
+        self._say(f"{_hunks(accepted)} accepted, {_hunks(rejected)} rejected, {rest}.")
+
+    def _acted(self, key: str, unit: Unit) -> Where:
+        """Do what a key says, and return where that leads."""
+        acts: dict[str, Callable[[Unit], Where]] = {
+            "a": lambda unit: self._decided(Action.ACCEPT, [unit]),
+            "r": lambda unit: self._decided(Action.REJECT, [unit]),
+            "R": self._rejected_with_reason,
+            "s": self._skipped,
+            "b": self._back,
+            "x": self._split,
+            "e": self._amended,
+            "u": self._undone,
+            "f": lambda unit: self._grouped(unit, same_file=True),
+            "c": lambda unit: self._grouped(unit, same_file=False),
+            "v": self._viewed,
+            "/": self._searched,
+            "n": self._found,
+            "?": self._helped,
+        }
+        act = acts.get(key)
+        if act is None:
+            self._say("Press ? for what the keys do.")
+            return _Same.STAY
+        try:
+            return act(unit)
+        except (CasError, OSError) as error:
+            # A lock, a full disk, a file that is changed at this moment: the hunk is as it was, and can be tried again.
+            self._say(f"cas: {visible(str(error))}")
+            return _Same.STAY
+
+    # ---- deciding
+
+    def _decided(self, action: Action, units: list[Unit], *, reason: str = "") -> Where:
+        outcome = self._outcome(action, units, reason=reason, cascade=False)
+        if isinstance(outcome, Conflicted):
+            self._write(conflict_text(outcome, [], self._screen))
+            if action is not Action.REJECT:
+                return _Same.STAY
+            self._ask("Reject what depends on it too [c], or leave it [any other key]")
+            if self._key() != "c":
+                return _Same.STAY
+            outcome = self._outcome(action, units, reason=reason, cascade=True)
+        match outcome:
+            case Decided():
+                self._note(units[0], outcome)
+                return None
+            case NothingToDo():
+                self._say("That is so already.")
+                return None
+            case Conflicted():
+                self._write(conflict_text(outcome, [], self._screen))
+                return _Same.STAY
+            case _:
+                self._say("Left as it is.")
+                return _Same.STAY
+
+    def _outcome(self, action: Action, units: list[Unit], *, reason: str, cascade: bool) -> "DecisionOutcome":
+        def decide(on_external: OnExternal, expected: "tuple[ExternalChange, ...]") -> "DecisionOutcome":
+            return self._workspace.decide(
+                action,
+                units,
+                reason=reason,
+                who=reviewer(),
+                cascade=cascade,
+                on_external=on_external,
+                expected=expected,
+            )
+
+        outcome = decide(OnExternal.ABORT, ())
+        if not isinstance(outcome, ExternalChanges):
+            return outcome
+        answer = self._asked_about(outcome.changes)
+        return outcome if answer is OnExternal.ABORT else decide(answer, outcome.changes)
+
+    def _asked_about(self, changes: "tuple[ExternalChange, ...]") -> OnExternal:
+        from cli.external import external_diff
+
+        for change in changes:
+            self._write(external_diff(self._workspace, change, self._screen))
+        self._say("This was changed outside, and never recorded.")
+        choices = {"k": OnExternal.KEEP, ENTER: OnExternal.KEEP, "d": OnExternal.DISCARD}
+        self._ask("Keep (record and carry through), discard (go back), or abort? [K/d/a]")
+        return choices.get(self._key(), OnExternal.ABORT)
+
+    def _note(self, unit: Unit, outcome: Decided) -> None:
+        """Tell what a decision did, and remember how to take it back."""
+        self._write(decided_text(outcome, self._screen, dry_run=False))
+        self._agenda.leave(unit)
+        self._steps.append(_Step(unit, verdicts=outcome.verdicts))
+        self._count(outcome.verdicts, 1)
+        for changed, _ in outcome.verdicts:
+            self._bookmark.decided(self._workspace.edit(changed.seq).id, changed.hunk)
+
+    def _count(self, verdicts: Iterable[tuple[Unit, Status]], step: int) -> None:
+        for unit, status in verdicts:
+            if unit.hunk or self._workspace.edit(unit.seq).whole:
+                action = {Status.ACCEPTED: Action.ACCEPT, Status.REJECTED: Action.REJECT}.get(status)
+                if action is not None:
+                    self._counts[action] += step
+
+    def _rejected_with_reason(self, unit: Unit) -> Where:
+        reason = self._line("Reason")
+        if not reason:
+            return _Same.STAY
+        return self._decided(Action.REJECT, [unit], reason=reason)
+
+    def _grouped(self, unit: Unit, *, same_file: bool) -> Where:
+        view = self._workspace.edit(unit.seq)
+        units = self._agenda.alike(view, same_file=same_file)
+        if not units:
+            self._say("Nothing of it is pending.")
+            return _Same.STAY
+        what = shown_move(None, view.edit.path) if same_file else shown_name(view.edit.conversation)
+        self._ask(f"{_hunks(len(units))} of {what}: accept, reject or skip all? [a,r,s; any other key: none]")
+        match self._key():
+            case "a":
+                return self._decided(Action.ACCEPT, units)
+            case "r":
+                return self._decided(Action.REJECT, units)
+            case "s":
+                for skipped in units:
+                    self._put_off(skipped)
+                return None
+            case _:
+                return _Same.STAY
+
+    def _skipped(self, unit: Unit) -> Where:
+        self._put_off(unit)
+        self._agenda.leave(unit)
+        return None
+
+    def _put_off(self, unit: Unit) -> None:
+        self._agenda.put_off(unit)
+        self._bookmark.skip(self._workspace.edit(unit.seq).id, unit.hunk)
+
+    def _undone(self, _: Unit) -> Where:
+        if not self._steps:
+            self._say("Nothing was done in this review. `cas undo` takes back an earlier decision.")
+            return _Same.STAY
+        step = self._steps[-1]
+        if step.amendment:
+            units = real_units(self._workspace.edit(step.amendment))
+            outcome = self._outcome(Action.REJECT, units, reason="", cascade=False)
+        else:
+            planned = self._workspace.undo(who=reviewer(), on_external=OnExternal.KEEP, dry_run=True)
+            if not isinstance(planned, Decided) or {u for u, _ in planned.verdicts} != {u for u, _ in step.verdicts}:
+                self._say("Something else was decided since. `cas undo` takes that back.")
+                return _Same.STAY
+            outcome = self._workspace.undo(who=reviewer(), on_external=OnExternal.KEEP)
+        if not isinstance(outcome, Decided):
+            if isinstance(outcome, Conflicted):
+                self._write(conflict_text(outcome, [], self._screen))
+            self._say("That can't be taken back now.")
+            return _Same.STAY
+        self._steps.pop()
+        self._count(step.verdicts, -1)
+        self._write(decided_text(outcome, self._screen, dry_run=False))
+        self._agenda.go(step.unit)
+        return step.unit if not step.amendment else _Same.ANEW
+
+    # ---- amending and splitting
+
+    def _amended(self, unit: Unit) -> Where:
+        file = self._workspace.amendable(unit.seq)
+        with self._keyboard.released():
+            content = edited(file)
+        return self._record_amendment(unit, content, file.blob)
+
+    def _record_amendment(self, unit: Unit, content: bytes, seen: bytes) -> Where:
+        from objstore import BlobId
+
+        outcome = self._workspace.amend(unit.seq, content, seen=BlobId(seen), who=reviewer())
+        if not outcome.edits:
+            self._say("Nothing was changed.")
+            return _Same.STAY
+        for view in outcome.edits:
+            self._steps.append(_Step(unit, amendment=view.seq))
+            self._say(f"Recorded edit {view.seq}, which amends edit {unit.seq}. {unit} itself is still pending.")
+        return _Same.STAY
+
+    def _split(self, unit: Unit) -> Where:
+        split = self._located(unit)
+        found = [] if split is None else parts(Part(old=split.old, new=split.new))
+        if split is None or len(found) == 1:
+            why = "its lines are built upon, or it is no change of lines" if split is None else "it is in one piece"
+            self._say(f"{unit} can't be split: {why}.")
+            return _Same.STAY
+        kept = self._decide_on_parts(unit, split, found)
+        if kept is None:
+            return _Same.STAY
+        if kept:
+            return self._decided(Action.ACCEPT, [unit])
+        outcome = self._outcome(Action.REJECT, [unit], reason="", cascade=True)
+        if not isinstance(outcome, Decided):
+            return _Same.STAY
+        self._note(unit, outcome)
+        return None
+
+    def _located(self, unit: Unit) -> Split | None:
+        """Return where the hunk stands in its file as it is (None: it can't be told apart from others)."""
+        edit = self._workspace.edit(unit.seq).edit
+        if not unit.hunk or edit.before is None or edit.after is None:
+            return None
+        old, new = self._workspace.blob(edit.before.blob), self._workspace.blob(edit.after.blob)
+        planned = self._workspace.decide(Action.REJECT, [unit], who=reviewer(), dry_run=True)
+        if is_binary(old) or is_binary(new) or not isinstance(planned, Decided) or len(planned.files) != 1:
+            return None
+        text, without = self._workspace.preview(planned.files[0])
+        if text is None or without is None:
+            return None
+        hunk = edit.hunks[unit.hunk - 1]
+        return located(
+            split_lines(old)[hunk.old_start : hunk.old_end],
+            split_lines(new)[hunk.new_start : hunk.new_end],
+            without,
+            text,
+        )
+
+    def _decide_on_parts(self, unit: Unit, split: Split, found: list[Part]) -> bool | None:
+        """Ask about each part; return whether any was accepted (None: the person stopped).
+
+        A part that is rejected is taken out at once, by an amendment of the edit.
+        """
+        done: list[tuple[bytes, ...]] = []
+        left = list(found)
+        kept = False
+        while left:
+            part = left.pop(0)
+            if not part.changes:
+                done.append(part.new)
+                continue
+            for sign, color, lines in ((b"-", "red", part.old), (b"+", "green", part.new)):
+                shown = (self._screen.content(sign + line.removesuffix(b"\n")).decode() for line in lines)
+                self._write(self._screen.line(self._screen.paint(line, color)) for line in shown)
+            self._ask(f"Part of {unit}: accept, reject, split further, or stop? [a,r,x,q]")
+            match self._key():
+                case "a":
+                    done.append(part.new)
+                    kept = True
+                case "r":
+                    text = split.text([*done, part.old, *(rest.new for rest in left)])
+                    file = self._workspace.amendable(unit.seq)
+                    self._record_amendment(unit, text, file.blob)
+                    done.append(part.old)
+                case "x":
+                    left = [*parts(part), *left]
+                case "q" | "\x04":
+                    return None
+                case _:
+                    left = [part, *left]
+        return kept
+
+    # ---- looking around
+
+    def _back(self, _: Unit) -> Where:
+        before = self._agenda.back()
+        if before is None:
+            self._say("This is the first one.")
+            return _Same.STAY
+        return before
+
+    def _viewed(self, unit: Unit) -> Where:
+        view = self._workspace.edit(unit.seq)
+        with self._keyboard.released():
+            diff = edit_diff(view, self._workspace.blob, self._screen)
+            write(chain(edit_header(view, self._screen), [b"\n"], diff), paged=True)
+            flush()
+        return _Same.ANEW
+
+    def _searched(self, unit: Unit) -> Where:
+        sought = self._line("Search for")
+        if sought is None:
+            return _Same.STAY
+        self._sought = sought or self._sought
+        return self._found(unit)
+
+    def _found(self, unit: Unit) -> Where:
+        if not self._sought:
+            return self._searched(unit)
+        sought = self._sought.casefold()
+
+        def fits(view: "EditView", unit: Unit) -> bool:
+            lines = edit_diff(view, self._workspace.blob, EXACT, [unit])
+            return any(sought in line.decode(errors="replace").casefold() for line in lines)
+
+        found = self._agenda.find(fits, unit)
+        if found is None:
+            self._say(f"No pending hunk holds {shown_name(self._sought)}.")
+            return _Same.STAY
+        self._agenda.leave(unit)
+        return self._agenda.go(found)
+
+    def _helped(self, _: Unit) -> Where:
+        for key, meaning in KEYS.items():
+            self._say(f"  {key}  {meaning}")
+        return _Same.STAY
+
+    # ---- the screen
+
+    def _show(self, unit: Unit) -> None:
+        view = self._workspace.edit(unit.seq)
+        edit, screen = view.edit, self._screen
+        count = len(self._agenda)
+        title = f"edit {view.seq}  {edit.operation.value}  {shown_move(edit.source, edit.path)}"
+        place = f"  ({self._agenda.position(unit)} of {count} edit{'s' * (count > 1)})"
+        facts = [moment(edit.time), shown_name(edit.conversation), shown_name(edit.tool)]
+        self._say()
+        self._say(screen.paint(title, bold=True) + place)
+        self._say("  ".join(facts))
+        if view.reason:
+            self._say(f"reason: {shown_name(view.reason)}")
+        lines = iter(edit_diff(view, self._workspace.blob, screen, [unit]))
+        room = max(LEAST_LINES, shutil.get_terminal_size().lines - AROUND)
+        try:
+            self._write(islice(lines, room))
+            more = sum(1 for _ in lines)
+        except CasError as error:
+            # Damage to one edit must not keep the others from being reviewed.
+            self._say(f"cas: {visible(str(error))}")
+            more = 0
+        if more:
+            self._say(f"... and {more} more line{'s' * (more > 1)}: v shows all.")
+        if view.units[unit.hunk] is not Status.PENDING:
+            self._say(f"{shown_units([unit]).capitalize()} is {view.units[unit.hunk].value} already.")
+
+    def _say(self, sentence: str = "") -> None:
+        self._write([self._screen.line(sentence)])
+
+    def _write(self, lines: Iterable[bytes]) -> None:
+        write(lines)
+        flush()
+
+    def _ask(self, question: str) -> None:
+        write([f"{self._screen.paint(question, 'cyan', bold=True)} ".encode()])
+        flush()
+
+    def _key(self) -> str:
+        key = self._keyboard.key()
+        self._say("" if key in {ENTER, END} else visible(key))
+        return key
+
+    def _line(self, question: str) -> str | None:
+        self._ask(f"{question}:")
+        return self._keyboard.line()
+
+
+class _Step:
+    """One thing that was done in this review, to be taken back."""
+
+    def __init__(
+        self, unit: Unit, *, verdicts: tuple[tuple[Unit, Status], ...] = (), amendment: int | None = None
+    ) -> None:
+        self.unit: Final = unit  # at which it was done
+        self.verdicts: Final = verdicts  # of the decision; (): it was an amendment
+        self.amendment: Final = amendment  # its number; None: it was a decision
+
+
+def _hunks(number: int) -> str:
+    return f"{number} hunk{'s' * (number != 1)}"

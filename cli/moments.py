@@ -1,0 +1,56 @@
+"""Moments: how a person names a time, and how long something has been or will be, in words."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import click
+
+__all__ = ["moment_named", "shown_span"]
+
+AGO: Final = re.compile(
+    r"(?P<number>[0-9]{1,6}) ?(?P<unit>s|m|min|h|d|w|y|seconds?|minutes?|hours?|days?|weeks?|years?)( ago)?"
+)
+SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "y": 31_557_600}
+DAYS: Final = {"today": 0, "yesterday": 1}
+
+
+def moment_named(spelling: str, *, end: bool = False) -> int:
+    """Return the time that `2h`, `3 days ago`, `yesterday`, `2026-11-20` or `2026-11-20 14:30` names.
+
+    In microseconds since the epoch. A date and a time are in the person's time zone, unless they name another. A day
+    stands for its first moment; with `end`, for its last. Raises click.BadParameter.
+    """
+    spelt = spelling.strip().lower()
+    now = datetime.now(UTC).astimezone()
+    ago = AGO.fullmatch(spelt)
+    if ago is not None:
+        return _microseconds(now - timedelta(seconds=int(ago["number"]) * SECONDS[ago["unit"][0]]))
+    try:
+        if spelt in DAYS:
+            day = now.date() - timedelta(days=DAYS[spelt])
+            named = datetime(day.year, day.month, day.day).astimezone()
+        else:
+            named = datetime.fromisoformat(spelling.strip())
+            named = named if named.tzinfo is not None else named.astimezone()
+    except (ValueError, OverflowError):
+        raise click.BadParameter(
+            f"{spelling!r} is no time: say 2h, 3d, yesterday, 2026-11-20 or '2026-11-20 14:30'."
+        ) from None
+    is_day = spelt in DAYS or len(spelt) == len("2026-11-20")
+    return _microseconds(named + timedelta(days=1)) - 1 if is_day and end else _microseconds(named)
+
+
+def shown_span(seconds: float) -> str:
+    """Return a stretch of time in a word or two: `40 s`, `5 min`, `2 h 5 min`."""
+    whole = max(0, round(seconds))
+    if whole < 60:  # noqa: PLR2004 -- seconds in a minute
+        return f"{whole} s"
+    minutes = round(whole / 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
+def _microseconds(named: datetime) -> int:
+    # Not by way of a float: one has too few digits for microseconds.
+    return (named - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)

@@ -1,0 +1,157 @@
+"""Patches: a step of a series as a mail that `git am` takes, and that `patch` takes for the diff in it.
+
+Source: git's diff format with extended headers (names, modes, binary literals), and the mbox of `git format-patch`.
+"""
+
+import hashlib
+import zlib
+from base64 import b85encode
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.header import Header
+from typing import TYPE_CHECKING, Final
+
+from cli.diffstat import diffstat, file_change
+from cli.rendering import shown_move
+from cli.terminal import EXACT, visible
+from objstore import Origin, is_binary, quoted_name, unified_diff
+
+if TYPE_CHECKING:
+    from objstore import EditView, SeriesStep, StepState
+
+__all__ = ["Patch", "patches"]
+
+ADDRESS: Final = "cas@localhost"
+NOBODY: Final = "0" * 40
+LONGEST_SLUG: Final = 52
+EXECUTABLE: Final = 0o111
+LINE_BYTES: Final = 52
+"""Bytes of a binary literal that one line holds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patch:
+    """One patch of a series."""
+
+    name: str  # of its file
+    content: bytes
+    has_returns: bool  # whether a line ends in CR LF, which mail loses unless told otherwise
+
+
+def patches(steps: "list[SeriesStep]") -> Iterator[Patch]:
+    """Yield a patch for each step."""
+    for number, step in enumerate(steps, 1):
+        title = _title(step)
+        slug = "".join(c if c.isascii() and c.isalnum() else "-" for c in title)
+        slug = "-".join(filter(None, slug.split("-")))[:LONGEST_SLUG]
+        content = b"".join(_mail(step, title, number, len(steps)))
+        sides = (side.bytes for side in (step.before, step.after) if side is not None)
+        yield Patch(name=f"{number:04d}-{slug}.patch", content=content, has_returns=any(b"\r\n" in s for s in sides))
+
+
+# ---- the mail
+
+
+def _title(step: "SeriesStep") -> str:
+    first = step.views[0]
+    names = shown_move(first.edit.source, first.edit.path)
+    return f"{first.edit.operation.value} {names} (edit {' '.join(str(view.seq) for view in step.views)})"
+
+
+def _mail(step: "SeriesStep", title: str, number: int, count: int) -> Iterator[bytes]:
+    last = step.views[-1]
+    when = datetime.fromtimestamp(last.edit.time / 1e6, UTC).strftime("%a, %d %b %Y %H:%M:%S +0000")
+    head = {
+        "From": f"{_header(_author(last))} <{ADDRESS}>",
+        "Date": when,
+        "Subject": f"[PATCH {number}/{count}] {_header(title)}",
+    }
+    yield f"From {last.id.hex()[:40]} Mon Sep 17 00:00:00 2001\n".encode()
+    for name, value in head.items():
+        yield f"{name}: {value}\n".encode()
+    yield b"MIME-Version: 1.0\nContent-Type: text/plain; charset=UTF-8\nContent-Transfer-Encoding: 8bit\n\n"
+    for view in step.views:
+        facts = {"Edit": view.id.hex(), "Conversation": view.edit.conversation, "Tool": view.edit.tool}
+        facts |= {"Reason": view.reason} | {f"Note-{key}": note for key, note in sorted(view.edit.notes.items())}
+        for name, fact in facts.items():
+            if fact:
+                yield f"{visible(name)}: {visible(fact)}\n".encode("utf-8", "replace")
+    yield b"\n---\n"
+    before, after = (None if side is None else side.bytes for side in (step.before, step.after))
+    change = file_change((step.after or step.before or _nothing()).path, before, after)
+    yield from diffstat([change], EXACT)
+    yield b"\n"
+    yield from _diff(step.before, step.after)
+    yield b"-- \ncas\n\n"
+
+
+def _author(view: "EditView") -> str:
+    notes = view.edit.notes
+    who = notes.get("agent") or notes.get("client") or view.edit.tool or "cas"
+    return who if view.edit.origin is Origin.AGENT else notes.get("who", "") or view.edit.origin.value
+
+
+def _header(text: str) -> str:
+    safe = "".join(c for c in visible(text) if c not in "<>")
+    return safe if safe.isascii() else Header(safe, "utf-8", maxlinelen=10_000).encode()
+
+
+def _nothing() -> "StepState":
+    raise ValueError("a step from no file to no file")
+
+
+# ---- the diff
+
+
+def _diff(before: "StepState | None", after: "StepState | None") -> Iterator[bytes]:
+    old_name, new_name = ((side or before or after or _nothing()).path for side in (before, after))
+    old, new = (None if side is None else side.bytes for side in (before, after))
+    old_mode, new_mode = _mode(before), _mode(after)
+    yield b"diff --git %b %b\n" % (quoted_name(f"a/{old_name}"), quoted_name(f"b/{new_name}"))
+    if before is None:
+        yield f"new file mode {new_mode}\n".encode()
+    elif after is None:
+        yield f"deleted file mode {old_mode}\n".encode()
+    elif old_mode != new_mode:
+        yield f"old mode {old_mode}\nnew mode {new_mode}\n".encode()
+    if old_name != new_name:
+        yield b"rename from %b\nrename to %b\n" % (quoted_name(old_name), quoted_name(new_name))
+    if old == new:
+        return
+    mode = f" {old_mode}" if before is not None and after is not None and old_mode == new_mode else ""
+    yield f"index {_git_id(old)}..{_git_id(new)}{mode}\n".encode()
+    if is_binary(old or b"") or is_binary(new or b""):
+        yield b"GIT binary patch\n"
+        yield from _literal(new or b"")
+        yield from _literal(old or b"")
+        return
+    diff = unified_diff(old, new, path_before=f"a/{old_name}", path_after=f"b/{new_name}")
+    lines = diff.split(b"\n")
+    for at, line in enumerate(lines[:2]):
+        # A tab ends a name that has spaces in it; git and GNU patch agree on that.
+        spaced = b" " in line[4:] and line[4:5] != b'"' and line[4:] != b"/dev/null"
+        lines[at] = line + b"\t" if spaced else line
+    yield b"\n".join(lines)
+
+
+def _mode(side: "StepState | None") -> str:
+    # git knows of two kinds of file.
+    return "100755" if side is not None and side.mode & EXECUTABLE else "100644"
+
+
+def _git_id(content: bytes | None) -> str:
+    if content is None:
+        return NOBODY
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
+def _literal(content: bytes) -> Iterator[bytes]:
+    """Yield the bytes as git writes a binary file: deflated, in base 85, each line with its length before it."""
+    yield b"literal %d\n" % len(content)
+    deflated = zlib.compress(content)
+    for start in range(0, len(deflated), LINE_BYTES):
+        line = deflated[start : start + LINE_BYTES]
+        length = chr(ord("A") + len(line) - 1) if len(line) <= 26 else chr(ord("a") + len(line) - 27)  # noqa: PLR2004 -- letters
+        yield length.encode() + b85encode(line, pad=True) + b"\n"
+    yield b"\n"

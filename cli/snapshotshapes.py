@@ -1,0 +1,105 @@
+"""The shapes of --json for snapshots and for what a look records. docs/snapshots.md describes them.
+
+Ids and hashes are hex; paths are relative to the workspace.
+"""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from cli.jsonshapes import edit_shape
+from cli.storeshapes import text_shape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cli.jsonshapes import Json
+    from objstore import (
+        Passed,
+        PathState,
+        Recorded,
+        Restored,
+        SnapshotChange,
+        SnapshotTaken,
+        SnapshotView,
+        Workspace,
+    )
+
+__all__ = ["changes_shape", "recorded_shape", "restored_shape", "shown_shape", "taken_shape", "view_shape"]
+
+
+def view_shape(view: "SnapshotView") -> "dict[str, Json]":
+    """Return one snapshot."""
+    return {
+        "number": view.number,
+        "id": view.id.hex(),
+        "timestamp": datetime.fromtimestamp(view.time / 1e6, UTC).isoformat().replace("+00:00", "Z"),
+        "path": text_shape(view.path) or None,
+        "root": view.root.hex(),
+        "who": text_shape(view.who) or None,
+        "title": text_shape(view.title),
+    }
+
+
+def taken_shape(taken: "SnapshotTaken") -> "dict[str, Json]":
+    """Return a snapshot that was just taken."""
+    return view_shape(taken.view) | {
+        "files": taken.files,
+        "same_as_before": taken.is_same,
+        "not_covered": _passed(taken.passed),
+    }
+
+
+def shown_shape(view: "SnapshotView", found: "Iterable[tuple[str, PathState]]") -> "dict[str, Json]":
+    """Return a snapshot with all that it holds."""
+    return view_shape(view) | {
+        "entries": [{"path": text_shape(path), **_state(state)} for path, state in found],
+    }
+
+
+def changes_shape(found: "Iterable[SnapshotChange]", passed: "Sequence[Passed]") -> "dict[str, Json]":
+    """Return what differs."""
+    return {"changes": [_change(change) for change in found], "not_covered": _passed(passed)}
+
+
+def restored_shape(workspace: "Workspace", done: "Restored") -> "dict[str, Json]":
+    """Return what a restore did, or would do."""
+    outcome = done.outcome
+    return {
+        "changes": [_change(change) for change in done.changes],
+        "left": [_change(change) for change in done.left],
+        "not_covered": _passed(done.passed),
+        "conversation_id": None if outcome is None else outcome.conversation,
+        "edits": [] if outcome is None else [edit_shape(workspace, view) for view in outcome.edits],
+        "recorded": [] if outcome is None else [edit_shape(workspace, view) for view in outcome.external],
+    }
+
+
+def recorded_shape(workspace: "Workspace", found: "Recorded") -> "dict[str, Json]":
+    """Return what a look found and recorded."""
+    return {
+        "conversation_id": found.conversation or None,
+        "edits": [edit_shape(workspace, view) for view in found.edits],
+        "first_look": found.baseline is not None,
+        "files": found.files,
+        "not_covered": _passed(found.passed),
+    }
+
+
+def _change(change: "SnapshotChange") -> "dict[str, Json]":
+    return {
+        "path": text_shape(change.path),
+        "before": None if change.before is None else _state(change.before),
+        "after": None if change.after is None else _state(change.after),
+    }
+
+
+def _state(state: "PathState") -> "dict[str, Json]":
+    return {
+        "kind": state.kind,
+        "mode": state.mode if state.kind == "file" else None,
+        "blob": None if state.blob is None else state.blob.hex(),
+    }
+
+
+def _passed(passed: "Iterable[Passed]") -> "list[Json]":
+    return [{"path": text_shape(place.path), "reason": text_shape(place.reason)} for place in passed]

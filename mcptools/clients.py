@@ -1,0 +1,61 @@
+"""Clients: what a server remembers of each one that it serves, and which of them a request is from."""
+
+from collections import OrderedDict
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Final
+
+from mcptools.session import Session
+
+__all__ = ["Client", "Clients"]
+
+_MOST: Final = 1000
+"""Clients that are remembered, those that were heard last."""
+
+
+@dataclass(slots=True, eq=False)
+class Client:
+    """One client: its session, its roots as far as they are known, and which addresses it wants to hear of."""
+
+    session: Session
+    roots: tuple[str, ...] | None = None  # addresses; None: to be asked for
+    subscribed: set[str] = field(default_factory=set)
+    _changes: int = 0  # how often the roots have changed
+    _asked_at: int = -1  # how often they had when they were last asked for
+
+    def asking_for_roots(self) -> None:
+        """Note that the roots are being asked for."""
+        self._asked_at = self._changes
+
+    def learn_roots(self, roots: tuple[str, ...]) -> None:
+        """Note the answer, which holds until the client says otherwise; unless it has done so meanwhile."""
+        if self._asked_at == self._changes:
+            self.roots = roots
+
+    def forget_roots(self) -> None:
+        """Note that the roots have changed."""
+        self._changes += 1
+        self.roots = None
+
+
+class Clients:
+    """The clients of one server."""
+
+    def __init__(self, *, require_read: bool) -> None:
+        self._require_read = require_read
+        self._clients: OrderedDict[str, Client] = OrderedDict()
+        self._current: ContextVar[Client] = ContextVar("client")
+
+    def heard(self, key: str) -> None:
+        """Note whom the message is from that is being answered."""
+        client = self._clients.get(key)
+        if client is None:
+            client = self._clients[key] = Client(Session(require_read=self._require_read))
+            if len(self._clients) > _MOST:
+                self._clients.popitem(last=False)
+        self._clients.move_to_end(key)
+        self._current.set(client)
+
+    def current(self) -> Client:
+        """Return whom the message is from that is being answered."""
+        return self._current.get()

@@ -1,0 +1,189 @@
+"""The command `editledger`: which directories are served, with which tools, and to whom."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from mcptools.acp import Shape
+from mcptools.catalogue import SETS, chosen
+from mcptools.directories import Directories
+from mcptools.listening import NotLocal, listening
+from mcptools.toolset import Limits
+from mcptools.version import version
+
+__all__ = ["main"]
+
+_TOKEN = "EDITLEDGER_TOKEN"  # noqa: S105 - the name of the variable that holds it
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Serve the directories on the command line until standard input ends, or, over HTTP, until interrupted."""
+    parser = argparse.ArgumentParser(
+        prog="editledger",
+        description="Serve file tools for AI agents over the Model Context Protocol, on standard input and output. "
+        "Every change is recorded, for a person to review with `cas`.",
+    )
+    parser.add_argument(
+        "directories",
+        nargs="*",
+        metavar="DIR",
+        help="a directory that tools may work in; without any, those that the client names as its roots",
+    )
+    parser.add_argument(
+        "--export-acp",
+        choices=[shape.name.lower() for shape in Shape],
+        help="serve nothing: print the recorded calls as notifications of the Agent Client Protocol, one a line; "
+        "`contract`: as multi_edit_text_file's contract spells them, `protocol`: as the protocol does today",
+    )
+    parser.add_argument("--version", action="version", version=version())
+    _add_choices(parser)
+    _add_http(parser)
+    _add_limits(parser)
+    arguments = parser.parse_args(argv)
+    try:
+        directories = Directories(arguments.directories)
+    except NotADirectoryError as error:
+        parser.error(f"not a directory: {error}")
+    try:
+        if arguments.export_acp is None:
+            _serve(parser, arguments, directories)
+        else:
+            _export(directories, Shape[arguments.export_acp.upper()])
+    except KeyboardInterrupt:
+        sys.exit(130)  # as a shell tells of what was interrupted
+    finally:
+        directories.close()
+
+
+def _serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace, directories: Directories) -> None:
+    try:
+        offered = chosen(arguments.tools, read_only=arguments.read_only)
+        approve = chosen(arguments.approve) if arguments.approve else {}
+    except KeyError as error:
+        parser.error(f"neither a tool nor a set of tools: {error.args[0]} (sets: {', '.join(SETS)})")
+    token, listener = _token(parser, arguments), None
+    if arguments.http is not None:
+        try:
+            listener = listening(arguments.http)
+        except NotLocal as error:
+            parser.error(str(error))
+    from mcptools.server import EditServer
+
+    limits = _limits(arguments)
+    server = EditServer(directories, limits, offered=offered, require_read=arguments.require_read, approve=approve)
+    if listener is None:
+        server.run("stdio")
+        return
+    from mcptools.web import serve
+
+    with listener:
+        serve(server, listener, token, limits)
+
+
+def _export(directories: Directories, shape: Shape) -> None:
+    from mcptools.export import exported_lines
+
+    try:
+        for workspace in directories.recorded():
+            for line in exported_lines(workspace, shape):
+                sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Who reads has seen enough; what is still buffered has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _add_choices(parser: argparse.ArgumentParser) -> None:
+    """Add what says which tools there are and what they ask for first."""
+    parser.add_argument(
+        "--tools",
+        type=_names,
+        default=[],
+        metavar="NAMES",
+        help=f"offer only these tools or sets of tools, separated by commas; the sets are {', '.join(SETS)}",
+    )
+    parser.add_argument("--read-only", action="store_true", help="offer only tools that change nothing")
+    parser.add_argument(
+        "--require-read",
+        action="store_true",
+        help="refuse every change of a file whose present version was not read in this session",
+    )
+    parser.add_argument(
+        "--approve",
+        type=_names,
+        default=["Undo"],
+        metavar="NAMES",
+        help="tools that ask the person first, where the client can ask; empty for none (default: Undo)",
+    )
+
+
+def _add_http(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("over HTTP")
+    group.add_argument(
+        "--http", metavar="HOST:PORT", help="serve over streamable HTTP at this address of this machine; port 0: any"
+    )
+    group.add_argument(
+        "--token-file",
+        type=Path,
+        metavar="FILE",
+        help=f"the bearer token that clients have to send (default: ${_TOKEN}, or else a new one, which is printed)",
+    )
+    group.add_argument("--no-token", action="store_true", help="serve every program of this machine")
+
+
+def _token(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> str | None:
+    """Return the token that clients have to send; None: none is needed."""
+    if arguments.http is None:
+        if arguments.token_file is not None or arguments.no_token:
+            parser.error("a token is for --http")
+        return None
+    if arguments.no_token:
+        return None
+    if arguments.token_file is not None:
+        try:
+            token: str = arguments.token_file.read_text().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            parser.error(f"can't read the token: {error}")
+    else:
+        token = os.environ.get(_TOKEN, "")
+    if not token:
+        if arguments.token_file is not None:
+            parser.error(f"no token in {arguments.token_file}")
+        import secrets
+
+        token = secrets.token_urlsafe(32)
+        sys.stderr.write(f"editledger: clients have to send this header:\nAuthorization: Bearer {token}\n")
+    return token
+
+
+def _names(given: str) -> list[str]:
+    return [name.strip() for name in given.split(",") if name.strip()]
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    """Add the limits that can be set, with what they are if nobody sets them."""
+    usual = Limits()
+    limits = parser.add_argument_group("limits")
+    for option, name, kind, words in (
+        ("--max-file-size", "max_file_bytes", int, "bytes of a file that is read or edited"),
+        ("--min-free-space", "min_free_space", int, "bytes to be free where a patch or a backup is written"),
+        ("--binary-check-bytes", "binary_check_bytes", int, "bytes looked at to tell whether a file is binary"),
+        ("--max-seconds", "max_seconds", float, "seconds that a search goes on for"),
+        ("--non-text-threshold", "non_text_threshold", float, "part of them that may be no text in a text file"),
+    ):
+        value = getattr(usual, name)
+        limits.add_argument(
+            option, dest=name, metavar="N", type=kind, default=value, help=f"{words} (default: {value})"
+        )
+
+
+def _limits(arguments: argparse.Namespace) -> Limits:
+    return Limits(
+        max_file_bytes=arguments.max_file_bytes,
+        min_free_space=arguments.min_free_space,
+        binary_check_bytes=arguments.binary_check_bytes,
+        max_seconds=arguments.max_seconds,
+        non_text_threshold=arguments.non_text_threshold,
+    )

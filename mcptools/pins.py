@@ -1,0 +1,63 @@
+"""Pins: the versions of files that a session has seen, so that a change made to one of them can be carried over.
+
+A version is named by its blob, and its bytes come from the store where they are recorded. Those that are in no store
+are kept here, the latest ones, up to a number of bytes; of an older one only the name is left, and the file must be
+read again.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Final
+
+from objstore import BlobId
+
+__all__ = ["Pins"]
+
+_MOST_BYTES: Final = 64 << 20
+_MOST_FILES: Final = 10_000
+_VERSIONS: Final = 8
+"""Of one file."""
+
+
+class Pins:
+    """The last versions of each file, by name, and the bytes of those that are stored nowhere else."""
+
+    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._versions: OrderedDict[tuple[str, str], list[BlobId]] = OrderedDict()
+        self._bytes: OrderedDict[BlobId, bytes] = OrderedDict()
+        self._size = 0
+
+    def note(self, file: tuple[str, str], version: BlobId) -> None:
+        """Remember that the session has seen this version of the file."""
+        seen = self._versions.setdefault(file, [])
+        if version in seen:
+            seen.remove(version)
+        seen.append(version)
+        del seen[:-_VERSIONS]
+        self._versions.move_to_end(file)
+        if len(self._versions) > _MOST_FILES:
+            self._versions.popitem(last=False)
+
+    def versions(self, file: tuple[str, str]) -> Sequence[BlobId]:
+        """Return the versions of the file that were seen, the latest first."""
+        return self._versions.get(file, [])[::-1]
+
+    def keep(self, version: BlobId, content: bytes) -> None:
+        """Keep the bytes of a version that may be in no store."""
+        self.drop(version)
+        if len(content) > self._most_bytes:
+            return
+        self._bytes[version] = content
+        self._size += len(content)
+        while self._size > self._most_bytes:
+            _, dropped = self._bytes.popitem(last=False)
+            self._size -= len(dropped)
+
+    def drop(self, version: BlobId) -> None:
+        """Let go of the bytes of a version; they are in a store."""
+        self._size -= len(self._bytes.pop(version, b""))
+
+    def content(self, version: BlobId) -> bytes | None:
+        """Return the bytes of a version (None: they are not kept here)."""
+        return self._bytes.get(version)

@@ -1,0 +1,104 @@
+"""The web: the server over streamable HTTP, for programs of this machine that know its token.
+
+A page in a browser can send requests to any port of the machine it runs on, and can make a name of its own mean that
+machine. So whatever the SDK checks, each request is checked here first: that it was addressed to this machine by a
+name of its own, that no page of another origin sent it, and that it carries the token.
+"""
+
+import functools
+import hmac
+import json
+import sys
+from collections.abc import Awaitable, Callable, MutableMapping
+from socket import socket
+from typing import Any, Final, TypeAlias
+
+import anyio
+import uvicorn
+from mcp.server import MCPServer
+from mcp.server.transport_security import TransportSecuritySettings
+
+from mcptools.toolset import Limits
+
+__all__ = ["Guard", "serve"]
+
+_Message: TypeAlias = MutableMapping[str, Any]
+_Receive: TypeAlias = Callable[[], Awaitable[_Message]]
+_Send: TypeAlias = Callable[[_Message], Awaitable[None]]
+_App: TypeAlias = Callable[[_Message, _Receive, _Send], Awaitable[None]]
+
+_PATH: Final = "/mcp"
+_LOCAL: Final = ("127.0.0.1", "localhost", "[::1]")
+_SPELT: Final = 6
+"""Characters that a byte of a file takes at most in a request: an escape of JSON."""
+
+
+class Guard:
+    """What stands before the application and lets nobody through whom it can't trust."""
+
+    def __init__(self, app: _App, port: int, token: str | None) -> None:
+        """Guard `app`, which is served at `port`. `token`: what clients have to send; None: nothing."""
+        self._app = app
+        self._hosts = {f"{host}:{port}".encode() for host in _LOCAL}
+        self._origins = {b"http://" + host for host in self._hosts}
+        self._wanted = None if token is None else f"Bearer {token}".encode()
+
+    async def __call__(self, scope: _Message, receive: _Receive, send: _Send) -> None:
+        """Serve a request, or refuse it."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return  # nothing else is spoken here; the server closes the connection
+        sent: dict[bytes, list[bytes]] = {}
+        for name, value in scope["headers"]:
+            sent.setdefault(name.lower(), []).append(value)
+        refusal = self._refusal(sent)
+        if refusal is None:
+            await self._app(scope, receive, send)
+            return
+        status, words = refusal
+        body = json.dumps({"error": words}).encode()
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        if status == 401:  # noqa: PLR2004 - the code that a challenge goes with
+            headers.append((b"www-authenticate", b"Bearer"))
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    def _refusal(self, sent: MutableMapping[bytes, list[bytes]]) -> tuple[int, str] | None:
+        """Return status and words of why a request is not served; None: it is."""
+        hosts = sent.get(b"host", [])
+        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+            return 421, "The Host header does not name this machine and port"
+        if any(origin.lower() not in self._origins for origin in sent.get(b"origin", [])):
+            return 403, "The Origin header names another site"
+        if self._wanted is not None:
+            given = sent.get(b"authorization", [])
+            if len(given) != 1 or not hmac.compare_digest(_canonical(given[0]), self._wanted):
+                return 401, "The Authorization header does not hold this server's bearer token"
+        return None
+
+
+def _canonical(header: bytes) -> bytes:
+    """Return an Authorization header with its scheme spelt as it is compared."""
+    scheme, _, rest = header.partition(b" ")
+    return (b"Bearer " if scheme.lower() == b"bearer" else scheme + b" ") + rest.strip()
+
+
+def serve(server: MCPServer, listener: socket, token: str | None, limits: Limits) -> None:
+    """Serve at a socket that listens already, until interrupted. `token`: as a Guard takes it."""
+    host, port = listener.getsockname()[:2]
+    hosts = [f"{name}:{port}" for name in _LOCAL]
+    app = server.streamable_http_app(
+        streamable_http_path=_PATH,
+        host=host,
+        max_request_body_size=_SPELT * limits.max_file_bytes + (1 << 20),
+        transport_security=TransportSecuritySettings(
+            allowed_hosts=hosts, allowed_origins=[f"http://{name}" for name in hosts]
+        ),
+    )
+    shown = f"[{host}]" if ":" in host else host
+    sys.stderr.write(f"editledger: serving at http://{shown}:{port}{_PATH}\n")
+    sys.stderr.flush()
+    web = uvicorn.Server(uvicorn.Config(Guard(app, port, token), log_level="error", server_header=False))
+    anyio.run(functools.partial(web.serve, sockets=[listener]))

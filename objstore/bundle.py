@@ -1,0 +1,126 @@
+"""The bundle: a whole log in one file, to be carried to another machine. FORMAT.md gives the offsets.
+
+A bundle is the segments as they lie in the store, up to the end of the last whole group, with a table of their sizes
+before them and a BLAKE3 of everything behind them. So the journal that comes out of it is the one that went in, with
+the same ids in the same chain. Nothing in a bundle is believed: sizes are held against the file before anything is
+read, and what the segments say is checked by whoever imports it as any store is checked.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from struct import Struct
+from typing import Final
+
+from blake3 import blake3
+
+from objstore.disk import Disk
+from objstore.errors import BundleRefused, FormatTooNew, StoreDamaged
+from objstore.frames import SEGMENT_HEADER_SIZE, SegmentHeader
+from objstore.ids import HASH_SIZE
+from objstore.segments import Log, Place
+
+__all__ = ["BUNDLE_VERSION", "Bundle", "bundle_pieces", "unpack_bundle"]
+
+BUNDLE_VERSION: Final = 1
+
+_MAGIC: Final = b"\x89CASBUN\n"
+_HEADER: Final = Struct("<8sH6xQ")
+_SIZE: Final = Struct("<Q")
+_PIECE: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bundle:
+    """What the first bytes of a bundle say, held against the size of the file."""
+
+    sizes: tuple[int, ...]  # of the segments, in bytes, in the order of their numbers
+
+    @property
+    def begins(self) -> int:
+        """Return where the first segment begins."""
+        return _HEADER.size + _SIZE.size * len(self.sizes)
+
+    def encode(self) -> bytes:
+        """Return the bytes before the segments."""
+        return _HEADER.pack(_MAGIC, BUNDLE_VERSION, len(self.sizes)) + b"".join(map(_SIZE.pack, self.sizes))
+
+
+def bundle_pieces(log: Log, end: Place) -> Iterator[bytes]:
+    """Yield a bundle of the log up to `end`, the end of a group. Raises StoreDamaged."""
+    numbers = [number for number in log.numbers() if number <= end.segment]
+    sizes = tuple(end.offset if number == end.segment else log.size(number) for number in numbers)
+    hasher = blake3()
+    for piece in _contents(log, numbers, Bundle(sizes=sizes)):
+        hasher.update(piece)
+        yield piece
+    yield hasher.digest(HASH_SIZE)
+
+
+def unpack_bundle(path: str, folder: str, disk: Disk) -> None:
+    """Write the segments of the bundle at `path` into the empty `folder`, under the names that a log gives them.
+
+    Raises BundleRefused, FormatTooNew, and what the disk raises.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        bundle = _opened(fd)
+        hasher = blake3(bundle.encode())
+        offset, last = bundle.begins, 0
+        for size in bundle.sizes:
+            number = _number(os.pread(fd, SEGMENT_HEADER_SIZE, offset))
+            if last and number != last + 1:
+                raise BundleRefused(f"segment {number} follows segment {last}")
+            disk.create(os.path.join(folder, f"{number:08d}.seg"), _hashed(fd, offset, size, hasher))
+            offset, last = offset + size, number
+        if os.pread(fd, HASH_SIZE, offset) != hasher.digest(HASH_SIZE):
+            raise BundleRefused("its bytes are not those that were written, as its hash says")
+    finally:
+        os.close(fd)
+
+
+# ---- inside
+
+
+def _contents(log: Log, numbers: list[int], bundle: Bundle) -> Iterator[bytes]:
+    yield bundle.encode()
+    for number, size in zip(numbers, bundle.sizes, strict=True):
+        yield from log.bytes_of(number, size)
+
+
+def _opened(fd: int) -> Bundle:
+    """Return what the first bytes say, if the file has the very size that they imply."""
+    whole = os.fstat(fd).st_size
+    first = os.pread(fd, _HEADER.size, 0)
+    if len(first) < _HEADER.size or not first.startswith(_MAGIC):
+        raise BundleRefused("it is no bundle")
+    _, version, count = _HEADER.unpack(first)
+    if version > BUNDLE_VERSION:
+        raise FormatTooNew(version, BUNDLE_VERSION)
+    if not 0 < count <= whole // (SEGMENT_HEADER_SIZE + _SIZE.size):
+        raise BundleRefused("it is cut short, or names segments that it has not")
+    table = os.pread(fd, _SIZE.size * count, _HEADER.size)
+    bundle = Bundle(sizes=tuple(size for (size,) in _SIZE.iter_unpack(table)))
+    if bundle.begins + sum(bundle.sizes) + HASH_SIZE != whole:
+        raise BundleRefused("it is cut short, or something follows it")
+    if first + table != bundle.encode() or min(bundle.sizes) < SEGMENT_HEADER_SIZE:
+        raise BundleRefused("its table is not as one is written")
+    return bundle
+
+
+def _number(header: bytes) -> int:
+    try:
+        return SegmentHeader.decode(header, segment=None).number
+    except StoreDamaged as error:
+        raise BundleRefused(error.reason) from error
+
+
+def _hashed(fd: int, offset: int, size: int, hasher: blake3) -> Iterator[bytes]:
+    end = offset + size
+    while offset < end:
+        piece = os.pread(fd, min(_PIECE, end - offset), offset)
+        if not piece:
+            raise BundleRefused("it became shorter while it was read")
+        hasher.update(piece)
+        offset += len(piece)
+        yield piece

@@ -1,0 +1,42 @@
+"""Chains: a blob's bytes, from its frame and those of the bases that it is told against."""
+
+from collections.abc import Callable
+
+from objstore.codec import MAX_DEPTH, BlobHeader, decode_blob, parse_blob_header
+from objstore.errors import BlobMissing, StoreDamaged
+from objstore.ids import BlobId
+from objstore.segments import Log, Place
+
+__all__ = ["read_chain"]
+
+
+def read_chain(
+    name: BlobId,
+    log: Log,
+    place_of: Callable[[BlobId], Place | None],
+    cached: Callable[[BlobId], bytes | None] = lambda _: None,
+) -> bytes:
+    """Return a blob's bytes, verified. `place_of`: where a blob lies (None: it doesn't). `cached`: bytes at hand.
+
+    Raises BlobMissing, with the blob or base that is not there, BlobDamaged, StoreDamaged.
+    """
+    # From the blob down its chain of bases to the first one at hand, then up again.
+    chain: list[tuple[BlobHeader, bytes | memoryview]] = []
+    content: bytes | None = None
+    wanted: BlobId | None = name
+    while wanted is not None and content is None and len(chain) <= MAX_DEPTH:
+        place = place_of(wanted)
+        if place is None:
+            raise BlobMissing(wanted)
+        payload = log.read(place).payload
+        header = parse_blob_header(payload)
+        if header.id != wanted:
+            raise StoreDamaged(*place, "another blob lies where the index says")
+        chain.append((header, payload))
+        wanted = header.base
+        content = None if wanted is None else cached(wanted)
+    for header, payload in reversed(chain):
+        content = decode_blob(header, payload, content)
+    if content is None:
+        raise BlobMissing(name)
+    return content

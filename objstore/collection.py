@@ -1,0 +1,78 @@
+"""Collection: a store brought within its limits, from the plan that a person can read to the bytes that are free.
+
+Two things happen, one after the other. History is let go (`retention`), which is recorded; then the blobs that nothing
+holds any more are swept out of the segments, which changes nothing that can be asked.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from objstore.journal import Journal
+from objstore.limits import RetentionLimits
+from objstore.retention import ExpiryPlan, Progress, expire, plan_expiry, unheld_bytes
+
+__all__ = ["Collected", "CollectionPlan", "collect", "plan_collection"]
+
+_TRIES: Final = 5
+"""Times that a plan is made anew because somebody decided or pinned something meanwhile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionPlan:
+    """What a collection would do."""
+
+    limits: RetentionLimits
+    expiry: ExpiryPlan
+    store_bytes: int  # of all segments, now
+    free_blobs: int  # that nothing will hold
+    free_bytes: int  # of their frames
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """What a collection did."""
+
+    edits: int  # that were let go
+    bytes_before: int  # of all segments
+    bytes_after: int
+    missing: int  # bytes over the size limit that nothing ripe could free
+    is_done: bool  # whether nobody decided or pinned anything again and again meanwhile
+
+
+def plan_collection(journal: Journal, limits: RetentionLimits) -> CollectionPlan:
+    """Return what `collect` would do now. Nothing is changed. Raises StoreDamaged."""
+    expiry = plan_expiry(journal, limits)
+    store = journal.store
+    blobs, _ = store.index.unheld()
+    return CollectionPlan(
+        limits=limits,
+        expiry=expiry,
+        store_bytes=store.log.total_bytes(),
+        free_blobs=blobs + expiry.blobs,
+        free_bytes=unheld_bytes(store) + expiry.blob_bytes,
+    )
+
+
+def collect(journal: Journal, limits: RetentionLimits, *, who: str, progress: Progress | None = None) -> Collected:
+    """Let go what the limits let go, and sweep out what nothing holds.
+
+    Raises StoreLocked, StoreDamaged, DiskFull, PermissionRefused.
+    """
+    before = journal.store.log.total_bytes()
+    edits = missing = 0
+    is_done = False
+    for _ in range(_TRIES):
+        with journal.reading():
+            plan = plan_expiry(journal, limits)
+        gone = expire(journal, plan, who=who, progress=progress)
+        edits += gone
+        is_done, missing = gone == plan.edit_count, plan.missing
+        if is_done:
+            break
+    return Collected(
+        edits=edits,
+        bytes_before=before,
+        bytes_after=journal.store.log.total_bytes(),
+        missing=missing,
+        is_done=is_done,
+    )

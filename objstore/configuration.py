@@ -1,0 +1,223 @@
+"""Configuration: where settings are written down, and which of those places counts.
+
+A setting is looked for in the workspace's `.cas/config.toml`, then in the person's own `config.toml`, then in the
+environment; the first place that has it counts, and where none has, its default holds. What lies next to the history
+comes first, because retention takes history away for good: a variable that some shell still has must not.
+"""
+
+import fcntl
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final, Self
+
+from objstore.disk import Disk, read_all
+from objstore.errors import NoSuchSetting, PermissionRefused, SettingInvalid, SettingsUnreadable
+from objstore.limits import RetentionLimits, is_anything_set, settings_files
+from objstore.settings import SETTINGS, Setting, SettingValue, literal_of, value_of
+from objstore.tomltext import Table, parsed, with_value, without_value
+
+__all__ = ["Configuration", "Given", "limits_of"]
+
+_MOST_BYTES: Final = 1 << 20
+_LOOK: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """A setting, and what it is set to by whom."""
+
+    setting: Setting
+    value: SettingValue
+    spelling: str  # as it was written
+    origin: str  # path of a file, name of a variable, or "": the default holds
+
+
+class Configuration:
+    """The settings that hold for a workspace, or for a person where no workspace is."""
+
+    def __init__(self, root: str | None = None, *, disk: Disk | None = None) -> None:
+        """Take the root of a workspace (None: only what holds everywhere). Nothing is read yet."""
+        self._disk: Final = disk or Disk()
+        self._root: Final = root
+
+    @classmethod
+    def find(cls, start: str) -> Self:
+        """Return those of the nearest workspace at or above `start`; its store is not opened. Raises NotAWorkspace."""
+        from objstore.journal import find_root
+
+        return cls(find_root(start))
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Return the paths of the files that are looked into, the first that counts first."""
+        return settings_files(self._root)
+
+    # ---- asking
+
+    def all(self) -> list[Given]:
+        """Return every setting. Raises what `get` raises."""
+        found = [(path, self._read(path)) for path in self.files]
+        for path, table in found:
+            for name in _names(table):
+                if name not in SETTINGS:
+                    raise NoSuchSetting(name, path, _nearest(name))
+        return [_given(setting, found) for setting in SETTINGS.values()]
+
+    def get(self, name: str) -> Given:
+        """Return one setting.
+
+        Raises NoSuchSetting, also for a name in a file that means nothing; SettingInvalid; SettingsUnreadable.
+        """
+        if name not in SETTINGS:
+            raise NoSuchSetting(name, "", _nearest(name))
+        return next(given for given in self.all() if given.setting.name == name)
+
+    # ---- changing
+
+    def set(self, name: str, spelling: str, *, own: bool = False) -> None:
+        """Write a setting into the workspace's file, or (`own`) into the person's, and leave the rest of it as it is.
+
+        Raises NoSuchSetting, SettingInvalid, SettingsUnreadable, and what writing raises.
+        """
+        setting = SETTINGS.get(name)
+        if setting is None:
+            raise NoSuchSetting(name, "", _nearest(name))
+        try:
+            literal = literal_of(setting.kind, spelling)
+        except ValueError as error:
+            raise SettingInvalid(name, spelling, "", str(error)) from None
+        with self._changing(own=own) as (path, folder):
+            text = self._text(path)
+            try:
+                changed = with_value(text, name, literal)
+            except ValueError as error:
+                raise SettingsUnreadable(path, str(error)) from error
+            self._replace(path, folder, changed)
+
+    def unset(self, name: str, *, own: bool = False) -> bool:
+        """Take a setting out of the workspace's file, or (`own`) out of the person's; return whether it was there.
+
+        A name that means nothing is taken out too. Raises SettingsUnreadable and what writing raises.
+        """
+        with self._changing(own=own) as (path, folder):
+            text = self._text(path)
+            try:
+                changed = without_value(text, name)
+            except ValueError as error:
+                raise SettingsUnreadable(path, str(error)) from error
+            if changed == text:
+                return False
+            self._replace(path, folder, changed)
+            return True
+
+    # ---- inside
+
+    def _read(self, path: str) -> Table:
+        text = self._text(path)
+        if not text:
+            return {}
+        try:
+            return parsed(text)
+        except ValueError as error:
+            raise SettingsUnreadable(path, f"it is no TOML: {error}") from error
+
+    def _text(self, path: str) -> str:
+        """Return what the file holds ("": there is none). Raises SettingsUnreadable."""
+        # A person's own file may be a link into some folder of theirs; nobody has reason to link the store's.
+        flags = _LOOK | (os.O_NOFOLLOW if path != self.files[-1] else 0)
+        try:
+            fd = os.open(path, flags)
+        except (FileNotFoundError, NotADirectoryError):
+            return ""
+        except OSError as error:
+            raise SettingsUnreadable(path, error.strerror or str(error)) from error
+        try:
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode) or found.st_size > _MOST_BYTES:
+                raise SettingsUnreadable(path, "it is no file of a sane size")
+            return read_all(fd, found.st_size).decode()
+        except UnicodeDecodeError as error:
+            raise SettingsUnreadable(path, "it is not UTF-8") from error
+        finally:
+            os.close(fd)
+
+    @contextmanager
+    def _changing(self, *, own: bool) -> Iterator[tuple[str, int]]:
+        """Hold the file's folder, so that of two changes at once neither is lost; give its path and the open folder."""
+        own = own or self._root is None
+        path = os.path.realpath(self.files[-1]) if own else self.files[0]
+        folder = os.path.dirname(path)
+        try:
+            if own:
+                os.makedirs(folder, 0o700, exist_ok=True)
+            fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except PermissionError as error:
+            raise PermissionRefused(folder) from error
+        except OSError as error:
+            raise SettingsUnreadable(path, error.strerror or str(error)) from error
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            yield path, fd
+        finally:
+            os.close(fd)
+
+    def _replace(self, path: str, folder: int, text: str) -> None:
+        staged = self._disk.stage(folder, text.encode(), None, 0o600, path)
+        fd = os.open(staged, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=folder)
+        try:
+            self._disk.sync(fd, path)
+        finally:
+            os.close(fd)
+        self._disk.replace(folder, staged, folder, os.path.basename(path))
+        self._disk.sync_directory(os.path.dirname(path))
+
+
+def limits_of(root: str) -> RetentionLimits:
+    """Return the limits that settings give the store of a workspace. Raises what Configuration.all raises."""
+    if not is_anything_set(root):
+        return RetentionLimits()
+    values = {given.setting.name: given.value for given in Configuration(root).all()}
+    return RetentionLimits(older_than=values["retention.older_than"], max_size=values["retention.max_size"])
+
+
+def _given(setting: Setting, found: list[tuple[str, Table]]) -> Given:
+    table, _, key = setting.name.rpartition(".")
+    for path, document in found:
+        inner = document.get(table, {})
+        if isinstance(inner, dict) and key in inner:
+            return _valued(setting, inner[key], path)
+    spelling = os.environ.get(setting.variable, "")
+    if spelling:
+        return _valued(setting, spelling, setting.variable)
+    return _valued(setting, setting.default, "")
+
+
+def _valued(setting: Setting, given: object, origin: str) -> Given:
+    spelling = ("on" if given else "off") if isinstance(given, bool) else str(given)
+    try:
+        value = value_of(setting.kind, given)
+    except ValueError as error:
+        raise SettingInvalid(setting.name, spelling, origin, str(error)) from None
+    return Given(setting=setting, value=value, spelling=spelling, origin=origin)
+
+
+def _names(table: Mapping[str, object]) -> Iterator[str]:
+    """Yield the names that a file gives values to."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from (f"{key}.{inner}" for inner in value)
+        else:
+            yield key
+
+
+def _nearest(name: str) -> str:
+    """Return the setting whose name is nearest ("": none is near)."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, SETTINGS, 1)
+    if near:
+        return near[0]
+    return next((known for known in SETTINGS if known.rpartition(".")[2] == name.rpartition(".")[2]), "")

@@ -1,0 +1,77 @@
+"""Descent: by which recorded steps a version of a file became what it is now."""
+
+from collections.abc import Callable, Iterator
+
+from objstore.diff import diff_lines
+from objstore.errors import BlobMissing
+from objstore.ids import BlobId
+from objstore.index import Tip
+from objstore.journal import Journal
+from objstore.rebase import Passage
+from objstore.records import Decision, Edit
+from objstore.terms import DocumentId, FileState
+
+__all__ = ["passages_since"]
+
+_MOST_STEPS = 1000
+"""Recorded steps that are followed back; beyond them the two versions are compared."""
+
+
+def passages_since(journal: Journal, tip: Tip | None, base: bytes, name: BlobId, now: bytes) -> list[Passage]:
+    """Return the steps from the version `base`, whose blob is `name`, to `now`.
+
+    They are those that the journal has where the version was once the file's, at `tip`, and else one: the difference.
+    What was done to the file since it was last recorded is a step of its own.
+    """
+    if tip is not None and tip.state is not None:
+        recorded = _recorded(journal, tip.document, tip.state.blob, name)
+        if recorded is not None:
+            latest = recorded[-1].after if recorded else base
+            return [*recorded, *_difference(latest, now)]
+    return list(_difference(base, now))
+
+
+def _difference(before: bytes, after: bytes) -> Iterator[Passage]:
+    if before != after:
+        yield Passage(hunks=diff_lines(before, after), after=after)
+
+
+def _recorded(journal: Journal, document: DocumentId, newest: BlobId, base: BlobId) -> list[Passage] | None:
+    """Return the steps that led from one state of a document to its newest; None: the journal has none such."""
+    steps: list[Edit | Decision] = []
+    wanted = newest
+    places = journal.store.index.history(document)
+    while wanted != base:
+        if not places or len(steps) == _MOST_STEPS:
+            return None
+        record, _ = journal.store.record(places.pop())
+        if not isinstance(record, Edit | Decision):
+            continue
+        states = _states(record, document)
+        if states is None:
+            continue  # it said something of units, and left the file as it was
+        before, after = states
+        if before is None or after is None or after.blob != wanted:
+            return None
+        steps.append(record)
+        wanted = before.blob
+    try:
+        return [_passage(step, document, journal.store.text) for step in reversed(steps)]
+    except BlobMissing:
+        return None  # what has expired can't be followed
+
+
+def _states(record: Edit | Decision, document: DocumentId) -> tuple[FileState | None, FileState | None] | None:
+    """Return what a record made of a file: the states before and after; None: nothing."""
+    if isinstance(record, Edit):
+        return record.before, record.after
+    return next(((found.before, found.after) for found in record.written if found.document == document), None)
+
+
+def _passage(step: Edit | Decision, document: DocumentId, text: Callable[[BlobId], bytes]) -> Passage:
+    before, after = _states(step, document) or (None, None)
+    if before is None or after is None:
+        raise AssertionError("a step leads from one version to another")
+    content = text(after.blob)
+    hunks = step.hunks if isinstance(step, Edit) else diff_lines(text(before.blob), content)
+    return Passage(hunks=hunks, after=content)

@@ -1,0 +1,28 @@
+"""What has expired: when and why an edit's content was let go, and the refusal of what needs it."""
+
+from objstore.errors import EditExpired
+from objstore.index import EditRow
+from objstore.journal import Journal
+from objstore.views import Expiration
+
+__all__ = ["expiration", "expiration_by", "refuse_expired"]
+
+
+def expiration(journal: Journal, row: EditRow) -> Expiration | None:
+    """Return when and why the edit's content was let go (None: it is kept)."""
+    return expiration_by(journal, row.expired) if row.expired else None
+
+
+def expiration_by(journal: Journal, number: int) -> Expiration:
+    """Return when and why the expiry of this number let go of what it names."""
+    expiry = journal.store.index.expiry(number)
+    if expiry is None:
+        raise AssertionError("what has expired was let go by an expiry that is recorded")
+    return Expiration(time=expiry.time, reason=expiry.reason)
+
+
+def refuse_expired(journal: Journal, row: EditRow) -> None:
+    """Raise EditExpired where what the edit changed is kept no more."""
+    found = expiration(journal, row)
+    if found is not None:
+        raise EditExpired(row.seq, found.time, found.reason)

@@ -1,0 +1,154 @@
+"""The index's file: its tables, how it is opened, and what SQLite's errors mean.
+
+Apart from the index itself, which asks and follows the log.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from typing import Final
+
+from objstore.errors import DiskFailed, DiskFull, StoreLocked
+
+__all__ = [
+    "COMPARED",
+    "SCHEMA",
+    "SCHEMA_VERSION",
+    "connect",
+    "copy_in_memory",
+    "index_errors",
+    "is_broken",
+    "is_unwritable",
+    "prepare",
+    "remove_index",
+]
+
+SCHEMA_VERSION: Final = 4
+_BUSY_SECONDS: Final = 10
+_PRIMARY: Final = 0xFF
+"""Mask of an SQLite error's primary code."""
+
+_BROKEN: Final = frozenset(
+    {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH}
+)
+"""What SQLite says of a file that is no index of ours: it is made anew."""
+
+_UNWRITABLE: Final = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN})
+"""What SQLite says of a file or folder that it may not write: then the index is kept in memory."""
+
+SCHEMA: Final = """
+CREATE TABLE position (
+    store BLOB, segment INTEGER, offset INTEGER, last_record BLOB, last_segment INTEGER, last_offset INTEGER
+);
+CREATE TABLE blobs (
+    id BLOB PRIMARY KEY, segment INTEGER, offset INTEGER, size INTEGER, depth INTEGER, base BLOB, refs INTEGER,
+    sha256 BLOB
+) WITHOUT ROWID;
+CREATE INDEX unheld ON blobs (size) WHERE refs = 0;
+CREATE TABLE trees (id BLOB PRIMARY KEY, refs INTEGER, read INTEGER) WITHOUT ROWID;
+CREATE INDEX unread ON trees (id) WHERE read = 0;
+CREATE TABLE edits (
+    seq INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, document INTEGER, conversation TEXT,
+    call INTEGER, status TEXT, units TEXT, whole INTEGER, reason TEXT,
+    added INTEGER, removed INTEGER, void INTEGER, marks INTEGER,
+    time INTEGER, before BLOB, after BLOB, expired INTEGER
+);
+CREATE INDEX edits_by_document ON edits (document, seq);
+CREATE INDEX edits_by_conversation ON edits (conversation, call);
+CREATE INDEX edits_by_status ON edits (status, seq);
+CREATE INDEX edits_by_age ON edits (time) WHERE NOT void AND NOT expired AND status != 'p';
+CREATE INDEX edits_with_markers ON edits (document) WHERE marks > 0;
+CREATE TABLE paths (path BLOB, document INTEGER, PRIMARY KEY (path, document)) WITHOUT ROWID;
+CREATE TABLE documents (id INTEGER PRIMARY KEY, path BLOB, blob BLOB, mode INTEGER);
+CREATE INDEX documents_by_path ON documents (path);
+CREATE TABLE folders (path BLOB PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE decisions (
+    number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, takes_back INTEGER, before BLOB, void INTEGER,
+    time INTEGER, expired INTEGER
+);
+CREATE TABLE snapshots (
+    number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, root BLOB, expired INTEGER
+);
+CREATE TABLE pins (number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, expired INTEGER);
+CREATE TABLE expiries (number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, time INTEGER, reason TEXT);
+CREATE TABLE decided (document INTEGER, number INTEGER, PRIMARY KEY (document, number)) WITHOUT ROWID;
+CREATE TABLE seen (
+    path BLOB PRIMARY KEY, inode INTEGER, size INTEGER, mtime INTEGER, ctime INTEGER, blob BLOB
+) WITHOUT ROWID;
+"""
+
+COMPARED: Final = {
+    "position": "SELECT * FROM position",
+    "blobs": "SELECT id, segment, offset, size, depth, base, refs FROM blobs ORDER BY id",
+    "edits": "SELECT * FROM edits ORDER BY seq",
+    "paths": "SELECT * FROM paths ORDER BY path, document",
+    "documents": "SELECT * FROM documents ORDER BY id",
+    "folders": "SELECT * FROM folders ORDER BY path",
+    "decisions": "SELECT * FROM decisions ORDER BY number",
+    "trees": "SELECT * FROM trees ORDER BY id",
+    "snapshots": "SELECT * FROM snapshots ORDER BY number",
+    "pins": "SELECT * FROM pins ORDER BY number",
+    "expiries": "SELECT * FROM expiries ORDER BY number",
+    "decided": "SELECT * FROM decided ORDER BY document, number",
+}
+"""What the log determines of each table: to be equal in any two indexes of one log."""
+
+
+def connect(path: str) -> sqlite3.Connection:
+    """Return a connection to the database at `path`, which is made where there is none."""
+    return sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+
+
+def prepare(db: sqlite3.Connection) -> None:
+    """Let readers and one writer work side by side."""
+    db.execute("PRAGMA journal_mode = WAL")
+    # A power cut may then lose the newest rows, never mix them up; they are read from the log again.
+    db.execute("PRAGMA synchronous = NORMAL")
+
+
+def remove_index(path: str) -> None:
+    """Remove the database and what SQLite keeps beside it."""
+    for suffix in ("", "-wal", "-shm"):
+        with suppress(FileNotFoundError):
+            os.unlink(path + suffix)
+
+
+def copy_in_memory(path: str) -> sqlite3.Connection:
+    """Return a copy of what the file holds, as far as it can be read, for a store that may only be read."""
+    from urllib.parse import quote
+
+    db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    # Nobody can write beside it either, so the file is taken as it stands; what is newer is in the log.
+    address = f"file:{quote(path)}?mode=ro&immutable=1"
+    with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(address, uri=True)) as kept:
+        kept.backup(db)
+        db.execute("SELECT count(*) FROM position").fetchone()
+        return db
+    db.close()
+    return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+
+
+def is_unwritable(error: sqlite3.DatabaseError) -> bool:
+    """Return whether SQLite says that the file or its folder may not be written."""
+    return error.sqlite_errorcode & _PRIMARY in _UNWRITABLE
+
+
+def is_broken(error: sqlite3.DatabaseError) -> bool:
+    """Return whether SQLite says that the file is no index of ours."""
+    return error.sqlite_errorcode & _PRIMARY in _BROKEN
+
+
+@contextmanager
+def index_errors(path: str) -> Iterator[None]:
+    """Turn what SQLite raises into StoreLocked, DiskFull or DiskFailed."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        match error.sqlite_errorcode & _PRIMARY:
+            case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+                raise StoreLocked(path, _BUSY_SECONDS) from error
+            case sqlite3.SQLITE_FULL:
+                raise DiskFull(path) from error
+            case _:
+                raise DiskFailed(path, f"The index can't be used ({error}); it may be deleted") from error

@@ -1,0 +1,98 @@
+"""Large blobs: how one is taken into the store chunk by chunk, in memory that does not depend on its size."""
+
+from typing import Final
+
+from objstore.chunking import Chunk, Cut, cut
+from objstore.codec import MAX_DEPTH, Base, BlobHeader, encode_blob, encode_chunks
+from objstore.errors import BlobDamaged, BlobMissing, FileChanged, StoreDamaged
+from objstore.frames import FrameKind
+from objstore.ids import BlobHasher, BlobId
+from objstore.sources import Source
+from objstore.standins import MAX_BLOB
+from objstore.store import Store
+
+__all__ = ["take_in"]
+
+_GROUP_BYTES: Final = 4 << 20
+"""Bytes of chunks that are appended together."""
+
+
+def take_in(
+    store: Store, name: BlobId, source: Source, base: BlobId | None
+) -> tuple[list[BlobHeader], list[bytes]]:
+    """Append what a blob consists of, and return the frames that are still to be appended: headers and payloads.
+
+    The last of them is the blob's own. `base`: a blob that it may resemble. Raises FileChanged if the source is not
+    what `name` says, and what Log.append raises; what was appended by then is named by nothing.
+    """
+    if source.size <= MAX_BLOB:
+        content = b"".join(source.pieces())
+        header, payload = encode_blob(content)
+        if header.id != name:
+            raise FileChanged(source.name)
+        return [header], [payload]
+    return _Intake(store, name, base).run(source)
+
+
+class _Intake:
+    """One large blob on its way into the store."""
+
+    def __init__(self, store: Store, name: BlobId, base: BlobId | None) -> None:
+        self._store = store
+        self._name = name
+        self._base = base
+        self._headers: list[BlobHeader] = []
+        self._payloads: list[bytes] = []
+        self._waiting: set[BlobId] = set()
+        self._size = 0  # bytes of the payloads
+
+    def run(self, source: Source) -> tuple[list[BlobHeader], list[bytes]]:
+        hasher = BlobHasher()
+        chunks: list[Chunk] = []
+        for piece in cut(source.pieces(), self._known(), self._content):
+            hasher.update(piece.content)
+            chunks.append(Chunk(piece.id, len(piece.content)))
+            self._add(piece)
+        if hasher.blob_id() != self._name:
+            raise FileChanged(source.name)
+        header, payload = encode_chunks(self._name, chunks)
+        return [*self._headers, header], [*self._payloads, payload]
+
+    def _known(self) -> tuple[Chunk, ...]:
+        """Return the chunks of the earlier version; none where it is no large blob, or can't be read."""
+        try:
+            if self._base is None or self._store.size(self._base) <= MAX_BLOB:
+                return ()
+            return self._store.chunks(self._base)
+        except (BlobMissing, BlobDamaged, StoreDamaged):
+            return ()
+
+    def _add(self, piece: Cut) -> None:
+        if piece.id in self._waiting or self._store.has(piece.id):
+            return
+        header, payload = encode_blob(piece.content, self._like(piece), name=piece.id)
+        self._headers.append(header)
+        self._payloads.append(payload)
+        self._waiting.add(piece.id)
+        self._size += len(payload)
+        if self._size >= _GROUP_BYTES:
+            self._store.append([(FrameKind.BLOB, waiting) for waiting in self._payloads], self._headers, ())
+            self._store.flush()  # or the groups would wait in memory
+            self._headers, self._payloads, self._size = [], [], 0
+            self._waiting.clear()
+
+    def _like(self, piece: Cut) -> Base | None:
+        if piece.like is None:
+            return None
+        found = self._store.blob_place(piece.like.id)
+        if found is None or found.depth >= MAX_DEPTH:
+            return None
+        content = self._content(piece.like)
+        return Base(id=piece.like.id, content=content, depth=found.depth) if content else None
+
+    def _content(self, chunk: Chunk) -> bytes:
+        """Return the bytes of a chunk of the earlier version; none if it can't be read: then nothing is like it."""
+        try:
+            return self._store.read_once(chunk.id)
+        except (BlobMissing, BlobDamaged, StoreDamaged):
+            return b""

@@ -1,0 +1,266 @@
+"""Looks: what each folder held when it was last looked at, so that the next look reads only what changed since.
+
+Derived, as git's index is: it can be deleted at any moment, and the next look reads every file. A file counts as
+unchanged if its times, size, inode and mode are what they were, and its last change was certainly before that look:
+a change in the very tick of the file system's clock in which it was read would not show in them (what git calls racy).
+"""
+
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Self
+
+from msgpack import packb, unpackb
+
+from objstore.ids import HASH_SIZE, BlobId, blob_id
+from objstore.trees import LINK
+
+__all__ = ["UNKNOWN", "Facts", "FolderKey", "FolderLook", "Glimpse", "Looks", "pack_facts"]
+
+_MAGIC: Final = b"caslook1"
+
+UNKNOWN: Final = BlobId(bytes(HASH_SIZE))
+"""In the place of a blob: the file could not be read, or was not."""
+
+
+class Facts(NamedTuple):
+    """What is asked of a file to see whether it changed; times in nanoseconds."""
+
+    ctime: int
+    mtime: int
+    size: int
+    inode: int
+    mode: int  # kind and permission bits
+
+    @property
+    def tree_mode(self) -> int:
+        """Return its mode as trees have it."""
+        return LINK if stat.S_ISLNK(self.mode) else self.mode
+
+
+class FolderKey(NamedTuple):
+    """What is asked of a folder to see whether names came or went; times in nanoseconds."""
+
+    device: int
+    inode: int
+    mtime: int
+    ctime: int
+
+
+@dataclass(slots=True, kw_only=True)
+class FolderLook:
+    """What one folder held when it was last looked at. Packed, because most are only compared."""
+
+    path: bytes  # relative to the workspace; b"": its root
+    key: FolderKey
+    clock: int  # the file system's time just before the look; what changed then or later may change unseen
+    is_unsure: bool  # whether something in it has to be looked at again, whatever its times say
+    is_cut: bool  # whether a file in it says that all of it can be rebuilt, so that the folder is passed over
+    texts: list[bytes]  # of the ignore files in it
+    rules: BlobId  # fingerprint of the rules that hold in it
+    names: list[bytes]  # of its files and links, ascending
+    facts: bytes  # of each of them
+    blobs: bytes  # of each of them, 32 bytes; UNKNOWN: not read
+    folders: list[bytes]  # names of its folders that are not ignored, ascending
+    left_out: list[bytes]  # names of all else in it, ascending
+    tree: bytes  # id of its tree; b"": not worked out since
+    is_settled: bool  # whether all that is in it is recorded, or stood in the baseline
+
+    def blob(self, at: int) -> BlobId:
+        """Return the blob of the name at that position."""
+        return BlobId(self.blobs[at * HASH_SIZE : (at + 1) * HASH_SIZE])
+
+    def files(self) -> dict[bytes, tuple[Facts, BlobId]]:
+        """Return its files and links, with what is known of each."""
+        return {
+            name: (Facts._make(facts), self.blob(at))
+            for at, (name, facts) in enumerate(zip(self.names, unpackb(self.facts), strict=True))
+        }
+
+
+class Glimpse(NamedTuple):
+    """What is compared to see whether anything in a folder changed."""
+
+    path: bytes
+    key: tuple[int, ...]
+    names: list[bytes]
+    facts: bytes
+
+
+def pack_facts(facts: Iterable[tuple[int, ...]]) -> bytes:
+    """Return facts about several files as bytes that are equal if and only if the facts are."""
+    packed: bytes = packb(list(facts))
+    return packed
+
+
+class Looks:
+    """What is known of folders, by path. Each is taken apart only when it is asked for: most are only compared."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._rows: dict[bytes, list[Any]] = {}  # as they are kept
+        self._open: dict[bytes, FolderLook] = {}  # those that were asked for, or are new
+
+    @classmethod
+    def decoded(cls, stored: bytes, store: bytes, baseline: int) -> Self:
+        """Return what was kept; nothing for bytes that are damaged, of another store or another form.
+
+        What was settled against another baseline is not settled.
+        """
+        looks = cls()
+        body = len(_MAGIC) + HASH_SIZE
+        packed = memoryview(stored)[body:]
+        if stored[:body] == _MAGIC + blob_id(packed):
+            kept_for, kept_baseline, rows = unpackb(packed)
+            if kept_for == store:
+                looks._rows = {row[_PATH]: row for row in rows}
+                if kept_baseline != baseline:
+                    looks.settle(is_settled=False)
+        return looks
+
+    def encoded(self, store: bytes, baseline: int) -> bytes:
+        """Return the looks as they are kept, for one store and what was settled against one baseline (0: none)."""
+        rows = [*(row for path, row in self._rows.items() if path not in self._open), *map(_row, self._open.values())]
+        packed = packb((store, baseline, rows))
+        return _MAGIC + blob_id(packed) + packed
+
+    # ---- asking
+
+    def get(self, path: bytes) -> FolderLook | None:
+        """Return what is known of a folder (None: nothing). It may be changed in place."""
+        look = self._open.get(path)
+        if look is None and path in self._rows:
+            look = self._open[path] = _look(self._rows[path])
+        return look
+
+    def __contains__(self, path: object) -> bool:
+        """Return whether anything is known of a folder."""
+        return path in self._rows or path in self._open
+
+    def __iter__(self) -> Iterator[FolderLook]:
+        """Yield all that is known."""
+        for path in {**self._rows, **self._open}:
+            look = self.get(path)
+            if look is not None:
+                yield look
+
+    def paths(self, scope: bytes) -> list[bytes]:
+        """Return a folder and all below it of which something is known."""
+        return [path for path in {**self._rows, **self._open} if _is_in(path, scope)]
+
+    def files(self, scope: bytes) -> int:
+        """Return how many files and links are known in a folder and below it."""
+        kept: int = sum(
+            row[_COUNT] for path, row in self._rows.items() if path not in self._open and _is_in(path, scope)
+        )
+        return kept + sum(len(look.names) for path, look in self._open.items() if _is_in(path, scope))
+
+    def glimpses(self, scope: bytes) -> tuple[list[Glimpse], list[bytes]]:
+        """Return what can be compared of a folder and all below it, and the folders that must be looked into anyway."""
+        sure: list[Glimpse] = []
+        unsure: list[bytes] = []
+        for path, row in self._rows.items():
+            if not _is_in(path, scope):
+                continue
+            look = self._open.get(path)
+            if look is not None:
+                row = _row(look)  # noqa: PLW2901 - what was changed in place counts
+            if row[_UNSURE]:
+                unsure.append(path)
+            else:
+                names = row[_NAMES]
+                sure.append(Glimpse(path, row[_KEY], names.split(b"\0") if names else [], row[_FACTS]))
+        return sure, unsure + [path for path in self._open if path not in self._rows and _is_in(path, scope)]
+
+    def unsettled(self, scope: bytes) -> list[FolderLook]:
+        """Return the folders at and below `scope` that are not settled."""
+        kept = [path for path, row in self._rows.items() if not row[_SETTLED] and path not in self._open]
+        fresh = [path for path, look in self._open.items() if not look.is_settled]
+        return [look for path in sorted(kept + fresh) if _is_in(path, scope) and (look := self.get(path)) is not None]
+
+    def without_tree(self, scope: bytes) -> list[bytes]:
+        """Return the folders at and below `scope` whose tree is not worked out."""
+        kept = [path for path, row in self._rows.items() if not row[_TREE] and path not in self._open]
+        fresh = [path for path, look in self._open.items() if not look.tree]
+        return [path for path in kept + fresh if _is_in(path, scope)]
+
+    # ---- changing
+
+    def put(self, look: FolderLook) -> None:
+        """Know this of a folder from now on."""
+        self._open[look.path] = look
+
+    def drop(self, path: bytes) -> bool:
+        """Forget a folder and all below it; return whether anything was known of them."""
+        gone = self.paths(path)
+        for folder in gone:
+            self._rows.pop(folder, None)
+            self._open.pop(folder, None)
+        return bool(gone)
+
+    def forget_trees(self) -> None:
+        """Have every tree worked out anew."""
+        for row in self._rows.values():
+            row[_TREE] = b""
+        for look in self._open.values():
+            look.tree = b""
+
+    def settle(self, *, is_settled: bool) -> None:
+        """Have all folders settled, or none."""
+        for row in self._rows.values():
+            row[_SETTLED] = is_settled
+        for look in self._open.values():
+            look.is_settled = is_settled
+
+
+_PATH, _KEY, _CLOCK, _UNSURE, _CUT, _SETTLED, _COUNT, _TEXTS, _RULES, _NAMES, _FACTS, _BLOBS, _FOLDERS, _LEFT, _TREE = (
+    range(15)
+)
+"""Where each part of a folder stands in the list that is kept of it."""
+
+
+def _row(look: FolderLook) -> list[Any]:
+    return [
+        look.path,
+        look.key,
+        look.clock,
+        look.is_unsure,
+        look.is_cut,
+        look.is_settled,
+        len(look.names),
+        look.texts,
+        look.rules,
+        b"\0".join(look.names),  # no name holds a NUL, and one string is read faster than many
+        look.facts,
+        look.blobs,
+        b"\0".join(look.folders),
+        b"\0".join(look.left_out),
+        look.tree,
+    ]
+
+
+def _look(row: list[Any]) -> FolderLook:  # what this program wrote itself: the checksum says so
+    return FolderLook(
+        path=row[_PATH],
+        key=FolderKey._make(row[_KEY]),
+        clock=row[_CLOCK],
+        is_unsure=row[_UNSURE],
+        is_cut=row[_CUT],
+        is_settled=row[_SETTLED],
+        texts=row[_TEXTS],
+        rules=BlobId(row[_RULES]),
+        names=_split(row[_NAMES]),
+        facts=row[_FACTS],
+        blobs=row[_BLOBS],
+        folders=_split(row[_FOLDERS]),
+        left_out=_split(row[_LEFT]),
+        tree=row[_TREE],
+    )
+
+
+def _split(names: bytes) -> list[bytes]:
+    return names.split(b"\0") if names else []
+
+
+def _is_in(path: bytes, scope: bytes) -> bool:
+    return not scope or path == scope or path.startswith(scope + b"/")

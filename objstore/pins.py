@@ -1,0 +1,77 @@
+"""Pins: edits and blobs that a person wants kept, whatever their age and however full the store is."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from objstore.batch import now
+from objstore.errors import BlobMissing, NoSuchName, StoreDamaged
+from objstore.expired import refuse_expired
+from objstore.ids import BlobId, RecordId
+from objstore.index import HoldRow
+from objstore.journal import Journal
+from objstore.records import Expiry, Pin
+from objstore.terms import Seq
+
+__all__ = ["PinView", "pin", "pins", "unpin"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinView:
+    """A pin that holds."""
+
+    id: RecordId
+    pin: Pin
+
+
+def pins(journal: Journal) -> list[PinView]:
+    """Return every pin that holds, oldest first."""
+    return [_view(journal, row) for row in journal.store.index.pins() if not row.expired]
+
+
+def pin(journal: Journal, edits: Iterable[Seq], blobs: Iterable[BlobId], *, title: str, who: str) -> PinView:
+    """Keep edits, and with each what came after it in its file, and blobs, until the pin is taken out.
+
+    Raises NoSuchName, EditExpired, BlobMissing, and what Journal.commit raises.
+    """
+    with journal.writing() as batch:
+        index = journal.store.index
+        kept = Pin(
+            number=index.next_pin(),
+            time=now(),
+            edits=tuple(sorted(set(edits))),
+            blobs=tuple(sorted(set(blobs))),
+            who=who,
+            title=title,
+        )
+        for seq in kept.edits:
+            row = index.edit(seq)
+            if row is None:
+                raise NoSuchName(str(seq), "edit")
+            refuse_expired(journal, row)
+        for blob in kept.blobs:
+            if not journal.store.has(blob):
+                raise BlobMissing(blob)
+        name = batch.record(kept)
+        journal.commit(batch, ())
+        return PinView(id=name, pin=kept)
+
+
+def unpin(journal: Journal, numbers: Iterable[int], *, who: str) -> list[PinView]:
+    """Take pins out and return them. Raises NoSuchName, with none taken out, and what Journal.commit raises."""
+    with journal.writing() as batch:
+        wanted = sorted(set(numbers))
+        holding = {view.pin.number: view for view in pins(journal)}
+        for number in wanted:
+            if number not in holding:
+                raise NoSuchName(str(number), "pin")
+        if wanted:
+            batch.record(Expiry(time=now(), pins=tuple(wanted), reason="unpinned", who=who))
+            journal.commit(batch, ())
+        return [holding[number] for number in wanted]
+
+
+def _view(journal: Journal, row: HoldRow) -> PinView:
+    record, name = journal.store.record(row.place)
+    if not isinstance(record, Pin) or record.number != row.number:
+        raise StoreDamaged(*row.place, f"pin {row.number} is not where the index says")
+    return PinView(id=name, pin=record)

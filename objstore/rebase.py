@@ -1,0 +1,170 @@
+"""Rebasing: a change made to one version of a text, placed in a later version of it.
+
+The later version is known by the steps that led to it, each as hunks. A hunk of the change moves with the lines that
+it is about: what a step did above shifts it, what a step did below leaves it, and where both are about the same lines
+nothing is guessed. The rules are the weave's (see `weave`): lines directly beside each other are independent, and an
+insertion needs one of its two neighbours, with nothing put between them. What both made alike, byte for byte, is there
+already.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+from objstore.hunks import Hunk, inserted_texts
+from objstore.lines import closed, is_closed, split_lines
+
+__all__ = ["Clash", "Passage", "Rebased", "rebased"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """A step from one version of a text to the next."""
+
+    hunks: tuple[Hunk, ...]
+    after: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebased:
+    """What the change makes of the later version."""
+
+    content: bytes
+    hunks: tuple[Hunk, ...]  # from the later version to `content`; () where it holds the change already
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clash:
+    """A hunk of the change and the later version are about the same lines."""
+
+    hunk: int  # of the change, from 1
+    read_start: int  # lines of the version that the change was made to, from 1
+    read_count: int  # 0: it inserts above `read_start`
+    start: int  # what stands there now: lines of the later version, from 1
+    count: int  # 0: nothing; what was there is gone
+
+
+class _Meeting(Enum):
+    ABOVE = auto()
+    BELOW = auto()
+    SAME = auto()  # both made the same of the same lines
+    CLASH = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Piece:
+    """A hunk of the change on its way: the lines that give way, and the closed text that takes their place."""
+
+    start: int
+    count: int
+    text: bytes
+    above: bool = True  # of an insertion: whether its upper neighbour, or the beginning, is still what it was
+    below: bool = True
+
+    @property
+    def end(self) -> int:
+        return self.start + self.count
+
+
+def rebased(base: bytes, made: bytes, hunks: Sequence[Hunk], passages: Sequence[Passage]) -> Rebased | Clash:
+    """Return what the change from `base` to `made` is after `passages`, or the first of its hunks that does not fit.
+
+    Raises ValueError unless `hunks` lead from `base` to `made` and the passages on from `base`, each from the text
+    before it.
+    """
+    texts = inserted_texts(base, made, hunks)
+    pieces: list[_Piece | None] = [
+        _Piece(start=hunk.old_start, count=hunk.old_count, text=text) for hunk, text in zip(hunks, texts, strict=True)
+    ]
+    before = base
+    for number, passage in enumerate(passages):
+        theirs = inserted_texts(before, passage.after, passage.hunks)
+        for index, piece in enumerate(pieces):
+            if piece is None:
+                continue
+            met = _carried(piece, passage.hunks, theirs)
+            if isinstance(met, Hunk):
+                return _clash(index, hunks[index], met, passages[number + 1 :])
+            pieces[index] = met
+        before = passage.after
+    kept = [piece for piece in pieces if piece is not None]
+    ends = is_closed(made) if is_closed(made) is not is_closed(base) else is_closed(before)
+    content, found = _placed(before, kept, ends=ends)
+    return Rebased(content=content, hunks=found)
+
+
+def _carried(piece: _Piece, hunks: Sequence[Hunk], texts: Sequence[bytes]) -> _Piece | Hunk | None:
+    """Return the piece behind a step (None: the step did the same), or the hunk of the step that it clashes with."""
+    shift = 0
+    for hunk, text in zip(hunks, texts, strict=True):
+        match _meeting(piece, hunk, text):
+            case _Meeting.SAME:
+                return None
+            case _Meeting.CLASH:
+                return hunk
+            case _Meeting.ABOVE:
+                shift += hunk.new_count - hunk.old_count
+                if hunk.old_count and hunk.old_end == piece.start:
+                    piece = replace(piece, above=False)
+            case _Meeting.BELOW:
+                if hunk.old_count and hunk.old_start == piece.end:
+                    piece = replace(piece, below=False)
+        if not (piece.count or piece.above or piece.below):
+            return hunk  # both neighbours of an insertion are gone
+    return replace(piece, start=piece.start + shift)
+
+
+def _meeting(piece: _Piece, hunk: Hunk, text: bytes) -> _Meeting:
+    same_place = (hunk.old_start, hunk.old_count) == (piece.start, piece.count)
+    if same_place and text == piece.text:
+        return _Meeting.SAME
+    if same_place and not piece.count:
+        return _Meeting.CLASH  # both insert here, and nothing says in which order
+    if hunk.old_end <= piece.start:
+        return _Meeting.ABOVE
+    return _Meeting.BELOW if hunk.old_start >= piece.end else _Meeting.CLASH
+
+
+def _clash(index: int, wanted: Hunk, met: Hunk, rest: Sequence[Passage]) -> Clash:
+    start, end = met.new_start, met.new_end
+    for passage in rest:
+        start, end = _followed(start, passage.hunks, end=False), _followed(end, passage.hunks, end=True)
+    return Clash(
+        hunk=index + 1,
+        read_start=wanted.old_start + 1,
+        read_count=wanted.old_count,
+        start=start + 1,
+        count=max(0, end - start),
+    )
+
+
+def _followed(line: int, hunks: Sequence[Hunk], *, end: bool) -> int:
+    """Return where the upper (`end`: the lower) bound of some lines is after a step, what it took in included."""
+    shift = 0
+    for hunk in hunks:
+        if hunk.old_end <= line and not (end and hunk.old_end == line and not hunk.old_count):
+            shift = hunk.new_end - hunk.old_end
+        elif hunk.old_start < line:
+            return hunk.new_end if end else hunk.new_start
+    return line + shift
+
+
+def _placed(text: bytes, pieces: Sequence[_Piece], *, ends: bool) -> tuple[bytes, tuple[Hunk, ...]]:
+    """Return `text` with the pieces in their places, and the hunks that lead there; pieces that touch are one."""
+    lines = split_lines(closed(text))
+    made: list[bytes] = []
+    hunks: list[Hunk] = []
+    at = new_at = 0
+    for piece in pieces:
+        made += lines[at : piece.start]
+        made.append(piece.text)
+        new_at += piece.start - at
+        hunk = Hunk(piece.start, piece.count, new_at, piece.text.count(b"\n"))
+        if hunks and hunks[-1].old_end == hunk.old_start:
+            last = hunks.pop()
+            old_count, new_count = last.old_count + hunk.old_count, last.new_count + hunk.new_count
+            hunk = Hunk(last.old_start, old_count, last.new_start, new_count)
+        hunks.append(hunk)
+        at, new_at = piece.end, hunk.new_end
+    content = b"".join([*made, *lines[at:]])
+    return content if ends else content.removesuffix(b"\n"), tuple(hunks)

@@ -1,0 +1,205 @@
+"""Reference counts: what holds each blob, kept in step with the journal group by group, and counted anew to compare.
+
+A blob is held by each mention in a record that has not expired, by each document whose tip it is, and by each held
+tree that names it, once for each entry. A tree is held by snapshots and by other trees; however often, it holds what it
+names once. That a blob is the base of a delta does not count: rewriting sees to that.
+"""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Final, assert_never
+
+from objstore.codec import BlobHeader
+from objstore.errors import BlobDamaged, BlobMissing, StoreDamaged, TreeInvalid
+from objstore.ids import BlobId
+from objstore.records import Decision, Edit, Expiry, Pin, Record, Snapshot, Void
+from objstore.segments import Place
+from objstore.terms import DocumentId
+from objstore.trees import decode_tree, named_blobs
+
+__all__ = ["RefCounts", "held_blobs", "recount", "unexpired"]
+
+_STORED: Final = """
+INSERT INTO blobs VALUES (?, ?, ?, ?, ?, ?, ?, NULL) ON CONFLICT (id) DO UPDATE SET
+    refs = refs + excluded.refs,
+    segment = iif(segment IS NULL, excluded.segment, segment),
+    offset = iif(segment IS NULL, excluded.offset, offset),
+    size = iif(segment IS NULL, excluded.size, size),
+    depth = iif(segment IS NULL, excluded.depth, depth),
+    base = iif(segment IS NULL, excluded.base, base)
+"""
+_HELD: Final = "INSERT INTO blobs (id, refs) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET refs = refs + excluded.refs"
+_FORGOTTEN: Final = "DELETE FROM blobs WHERE id = ? AND refs = 0 AND segment IS NULL"
+
+
+class RefCounts:
+    """Changes to the counts of one index, collected over a group and then put in.
+
+    A blob may be counted that is not stored: its row has no place. So counts don't depend on which frames are still
+    there, nor on the order in which they came.
+    """
+
+    def __init__(self, db: sqlite3.Connection, read: Callable[[BlobId], bytes]) -> None:
+        """Begin with no changes. `read` returns the bytes of a stored blob."""
+        self._db: Final = db
+        self._read: Final = read
+        self._stored: dict[BlobId, tuple[BlobHeader, Place]] = {}
+        self._changes: Counter[BlobId] = Counter()
+        self._trees: Counter[BlobId] = Counter()
+
+    def store(self, header: BlobHeader, place: Place) -> None:
+        """Note that a blob's frame lies at `place`; of several, the first counts."""
+        self._stored.setdefault(header.id, (header, place))
+
+    def hold(self, blobs: Iterable[BlobId], by: int = 1) -> None:
+        """Count each of the blobs `by` times more."""
+        for blob in blobs:
+            self._changes[blob] += by
+
+    def hold_record(self, record: Record, by: int = 1) -> None:
+        """Count what a record mentions `by` times more."""
+        if isinstance(record, Snapshot):
+            self._trees[record.root] += by
+        else:
+            self.hold(held_blobs(record), by)
+
+    def settle(self) -> None:
+        """Put the changes into the index. A held tree that can't be read stays unread: what it names is not counted."""
+        for name, (header, place) in self._stored.items():
+            row = (name, place.segment, place.offset, header.size, header.depth, header.base)
+            self._db.execute(_STORED, (*row, self._changes.pop(name, 0)))
+        if self._stored:
+            for (name,) in self._db.execute("SELECT id FROM trees WHERE read = 0").fetchall():
+                if name in self._stored:
+                    self._trees[name] += 0
+        self._stored.clear()
+        self._put_in()
+        while self._trees:
+            name, by = self._trees.popitem()
+            self._changes[name] += by
+            self._put_in()
+            self._hold_tree(name, by)
+            self._put_in()
+
+    def _put_in(self) -> None:
+        changes = [(name, by) for name, by in self._changes.items() if by]
+        self._db.executemany(_HELD, changes)
+        self._db.executemany(_FORGOTTEN, [(name,) for name, by in changes if by < 0])
+        self._changes.clear()
+
+    def _hold_tree(self, name: BlobId, by: int) -> None:
+        row = self._db.execute("SELECT refs, read FROM trees WHERE id = ?", (name,)).fetchone()
+        refs, was_read = (by, False) if row is None else (row[0] + by, bool(row[1]))
+        is_read = was_read
+        if refs > 0 and not was_read and self._is_stored(name):
+            is_read = self._hold_entries(name, 1)
+        elif refs <= 0 and was_read:
+            self._hold_entries(name, -1)
+        if refs > 0:
+            self._db.execute("INSERT OR REPLACE INTO trees VALUES (?, ?, ?)", (name, refs, is_read))
+        else:
+            self._db.execute("DELETE FROM trees WHERE id = ?", (name,))
+
+    def _is_stored(self, name: BlobId) -> bool:
+        row = self._db.execute("SELECT segment FROM blobs WHERE id = ?", (name,)).fetchone()
+        return row is not None and row[0] is not None
+
+    def _hold_entries(self, name: BlobId, by: int) -> bool:
+        try:
+            named = list(named_blobs(decode_tree(self._read(name))))
+        except (TreeInvalid, BlobDamaged, BlobMissing, StoreDamaged):
+            return False  # fsck names it, and nothing is collected meanwhile
+        for blob, is_tree in named:
+            held = self._trees if is_tree else self._changes
+            held[blob] += by
+        return True
+
+
+def held_blobs(record: Record) -> list[BlobId]:
+    """Return the blobs that a record mentions, once for each mention."""
+    match record:
+        case Edit():
+            states = [record.before, record.after]
+        case Decision():
+            states = [state for written in record.written for state in (written.before, written.after)]
+        case Snapshot():
+            return [record.root]
+        case Pin():
+            return list(record.blobs)
+        case Void() | Expiry():
+            return []
+        case _:
+            assert_never(record)
+    return [state.blob for state in states if state is not None]
+
+
+def recount(records: Iterable[Record], read: Callable[[BlobId], bytes | None]) -> Counter[BlobId]:
+    """Return the count of every held blob, from the journal's records alone.
+
+    `read`: a tree's bytes (None: they can't be read). Made to be compared: it works from the whole journal at once, and
+    shares nothing with the counts that are kept.
+    """
+    journal = list(records)
+    counted: Counter[BlobId] = Counter()
+    trees: list[BlobId] = []
+    for record in unexpired(journal):
+        counted.update(held_blobs(record))
+        if isinstance(record, Snapshot):
+            trees.append(record.root)
+    counted.update(_tips(journal).values())
+    seen: set[BlobId] = set()
+    while trees:
+        name = trees.pop()
+        content = None if name in seen else read(name)
+        seen.add(name)
+        with suppress(TreeInvalid):
+            for blob, is_tree in () if content is None else named_blobs(decode_tree(content)):
+                counted[blob] += 1
+                if is_tree:
+                    trees.append(blob)
+    return counted
+
+
+def unexpired(journal: Iterable[Record]) -> list[Record]:
+    """Return the records that still hold what they mention, in their order."""
+    journal = list(journal)
+    expiries = [record for record in journal if isinstance(record, Expiry)]
+    edits = {seq for expiry in expiries for first, last in expiry.edits for seq in range(first, last + 1)}
+    decisions = {number for expiry in expiries for first, last in expiry.decisions for number in range(first, last + 1)}
+    snapshots = {number for expiry in expiries for number in expiry.snapshots}
+    pins = {number for expiry in expiries for number in expiry.pins}
+    held: list[Record] = []
+    for record in journal:
+        match record:
+            case Edit():
+                is_gone = record.seq in edits
+            case Decision():
+                is_gone = record.number in decisions
+            case Snapshot():
+                is_gone = record.number in snapshots
+            case Pin():
+                is_gone = record.number in pins
+            case Void() | Expiry():
+                is_gone = False
+            case _:
+                assert_never(record)
+        if not is_gone:
+            held.append(record)
+    return held
+
+
+def _tips(journal: Iterable[Record]) -> dict[DocumentId, BlobId]:
+    """Return the blob that each document holds, as far as it exists."""
+    journal = list(journal)
+    voids = [record for record in journal if isinstance(record, Void)]
+    edits = {seq for void in voids for seq in void.edits}
+    decisions = {void.decision for void in voids}
+    tips: dict[DocumentId, BlobId | None] = {}
+    for record in journal:
+        if isinstance(record, Edit) and record.seq not in edits:
+            tips[record.document] = None if record.after is None else record.after.blob
+        elif isinstance(record, Decision) and record.number not in decisions:
+            tips |= {w.document: None if w.after is None else w.after.blob for w in record.written}
+    return {document: blob for document, blob in tips.items() if blob is not None}

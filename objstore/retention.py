@@ -1,0 +1,335 @@
+"""Retention: which history goes by age, and which by the size of the store; planned first, then recorded.
+
+What goes, goes as ripeness allows (see `ripeness`): by an age limit, and beyond that the oldest first, until as much is
+let go as a size limit asks for. Letting go is a record; the bytes go when segments are rewritten.
+"""
+
+import time
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import Final, NamedTuple, TypeAlias
+
+from objstore.batch import now
+from objstore.fields import Range, ranges_of
+from objstore.frames import FRAME_HEADER_SIZE
+from objstore.ids import BlobId
+from objstore.journal import Journal
+from objstore.limits import RetentionLimits
+from objstore.records import Decision, Expiry, Pin
+from objstore.refcounts import held_blobs
+from objstore.ripeness import GONE, AgedEdit, Moments, Ripe, Touch, between, ripeness
+from objstore.segments import Place
+from objstore.store import Store
+from objstore.terms import Status, Unit
+
+__all__ = [
+    "ExpiryPlan",
+    "Letting",
+    "Progress",
+    "expire",
+    "plan_expiry",
+    "spelt_age",
+    "spelt_size",
+    "unheld_bytes",
+]
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Is told what is worked on, how much of it is done, and how much there is."""
+
+_MICROSECONDS: Final = 1_000_000
+
+_ROOM: Final = 10
+"""A store over its limit is brought this part of it below, so that not every edit has to make room again."""
+
+_BATCH: Final = 100
+"""Edits or decisions that one record lets go, so that nobody waits longer for the lock than for a write."""
+
+_EVER: Final = 2**63 - 1
+"""A moment later than any."""
+
+_SEGMENT: Final = 1 << 44
+"""More than the bytes of any segment: a place as one number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letting:
+    """What is let go for one reason."""
+
+    reason: str  # as records say it
+    edits: tuple[Range, ...]  # ascending
+    decisions: tuple[Range, ...]
+    newest: int  # microseconds since 1970-01-01 UTC: of what goes, nothing is later
+    parts: tuple[tuple[int, ...], ...]  # the edits again, in parts that may go one after the other
+
+    @property
+    def edit_count(self) -> int:
+        """Return how many edits go."""
+        return sum(map(len, self.parts))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpiryPlan:
+    """What is to be let go, and what the journal was when that was worked out."""
+
+    lettings: tuple[Letting, ...]
+    blobs: int  # that nothing will hold any more; those that nothing holds already are not among them
+    blob_bytes: int  # of their frames
+    missing: int  # bytes over the size limit that no ripe history would free
+    next_edit: int
+    next_decision: int
+    next_pin: int
+
+    @property
+    def edit_count(self) -> int:
+        """Return how many edits go."""
+        return sum(letting.edit_count for letting in self.lettings)
+
+
+def plan_expiry(journal: Journal, limits: RetentionLimits, *, moment: int | None = None) -> ExpiryPlan:
+    """Return what the limits let go at `moment` (microseconds since 1970-01-01 UTC; None: now). Nothing is changed.
+
+    Raises StoreDamaged.
+    """
+    index = journal.store.index
+    numbers = (index.next_seq(), index.next_decision(), index.next_pin())
+    planner = _Planner(journal, limits, now() if moment is None else moment)
+    planner.plan()
+    return ExpiryPlan(
+        lettings=tuple(planner.lettings),
+        blobs=planner.freed.blobs,
+        blob_bytes=planner.freed.bytes,
+        missing=planner.missing,
+        next_edit=numbers[0],
+        next_decision=numbers[1],
+        next_pin=numbers[2],
+    )
+
+
+def expire(journal: Journal, plan: ExpiryPlan, *, who: str, progress: Progress | None = None) -> int:
+    """Record what the plan lets go, part by part; return how many edits went.
+
+    Where somebody decides or pins something meanwhile, the rest stays: it has to be planned anew. Raises what
+    Journal.writing and Journal.commit raise.
+    """
+    gone, total = 0, sum(letting.edit_count for letting in plan.lettings)
+    for letting in plan.lettings:
+        for part in letting.parts:
+            if not _let_go(journal, plan, letting.reason, who, edits=part):
+                return gone
+            gone += len(part)
+            if progress is not None:
+                progress("edits", gone, total)
+        numbers = [number for first, last in letting.decisions for number in range(first, last + 1)]
+        for start in range(0, len(numbers), _BATCH):
+            if not _let_go(journal, plan, letting.reason, who, decisions=numbers[start : start + _BATCH]):
+                return gone
+    return gone
+
+
+def _let_go(
+    journal: Journal,
+    plan: ExpiryPlan,
+    reason: str,
+    who: str,
+    *,
+    edits: Sequence[int] = (),
+    decisions: Sequence[int] = (),
+) -> bool:
+    began = time.monotonic()
+    with journal.writing() as batch:
+        if not _still_holds(journal, plan, edits):
+            return False
+        expiry = Expiry(time=now(), edits=ranges_of(edits), decisions=ranges_of(decisions), reason=reason, who=who)
+        batch.record(expiry)
+        journal.commit(batch, ())
+    # Whoever waits for the lock looks for it again and again; it must be free for as long as it was taken.
+    time.sleep(time.monotonic() - began)
+    return True
+
+
+def _still_holds(journal: Journal, plan: ExpiryPlan, edits: Sequence[int]) -> bool:
+    """Return whether nothing was recorded since the plan that keeps any of the edits."""
+    index = journal.store.index
+    if (index.next_decision(), index.next_pin()) != (plan.next_decision, plan.next_pin):
+        return False
+    if not edits or index.next_seq() == plan.next_edit:
+        return True
+    # A new edit is pending, and with it its conversation.
+    return not any(index.shares_conversation(first, last, plan.next_edit) for first, last in ranges_of(edits))
+
+
+class _Planner:
+    """One plan in the making."""
+
+    def __init__(self, journal: Journal, limits: RetentionLimits, moment: int) -> None:
+        self._store = journal.store
+        self._limits = limits
+        self._moment = moment
+        self._documents = array("q", [0]) * journal.store.index.next_seq()  # of each edit that has not expired
+        self._ripe = Ripe(Moments.none(0), Moments.none(0))
+        self.freed = _Freed(journal.store)
+        self.lettings: list[Letting] = []
+        self.missing = 0
+
+    def plan(self) -> None:
+        limit, older_than = self._limits.max_size, self._limits.older_than
+        size = self._store.log.total_bytes()
+        is_over = limit is not None and size > limit
+        if older_than is None and not is_over:
+            return
+        self._ripe = self._ripened()
+        aged = _Chosen([], [])
+        if older_than is not None:
+            cut = self._moment - older_than * _MICROSECONDS
+            aged = _Chosen(*(between(moments.since, GONE, cut) for moments in self._ripe))
+            self._take(f"older than {spelt_age(older_than)}", aged)
+            self.freed.let_go(aged)
+        if limit is not None and is_over:
+            wanted = size - (limit - limit // _ROOM) - unheld_bytes(self._store)
+            self._take(f"the store was over {spelt_size(limit)}", self._oldest(wanted, aged))
+            self.missing = max(0, wanted - self.freed.bytes)
+
+    def _ripened(self) -> Ripe:
+        index = self._store.index
+        pinned = {int(seq) for record in self._pins() for seq in record.edits}
+        return ripeness(self._aged(pinned), self._touches(), index.next_seq() - 1, index.next_decision() - 1)
+
+    def _touches(self) -> Iterator[Touch]:
+        dead: set[Unit] = set()  # units that are out of the text, after the decisions so far
+        for number, moment, place in self._store.index.aged_decisions():
+            record, _ = self._store.record(place)
+            if not isinstance(record, Decision):
+                continue
+            rejected = {unit for unit, status in record.verdicts if status is Status.REJECTED}
+            others = {unit for unit, status in record.verdicts if status is not Status.REJECTED}
+            flipped = (rejected - dead) | (others & dead)
+            dead = (dead | rejected) - others
+            yield Touch(
+                number=number,
+                time=moment,
+                place=_as_number(place),
+                edits=sorted({int(unit.seq) for unit in rejected | others}),
+                flipped=sorted({int(unit.seq) for unit in flipped}),
+            )
+
+    def _aged(self, pinned: set[int]) -> Iterator[AgedEdit]:
+        for seq, document, moment, segment, offset, is_free in self._store.index.aged_edits():
+            self._documents[seq] = document
+            place = _as_number(Place(segment, offset))
+            yield AgedEdit(seq, document, moment, place, is_free and seq not in pinned)
+
+    def _pins(self) -> list[Pin]:
+        records = (self._store.record(row.place)[0] for row in self._store.index.pins() if not row.expired)
+        return [record for record in records if isinstance(record, Pin)]
+
+    def _take(self, reason: str, chosen: "_Chosen") -> None:
+        """Plan to let go what was chosen."""
+        edits, decisions = chosen
+        if edits or decisions:
+            letting = Letting(
+                reason=reason,
+                edits=ranges_of(edits),
+                decisions=ranges_of(decisions),
+                newest=max((self._ripe.edits.made[seq] for seq in edits), default=GONE),
+                parts=tuple(self._parts(edits)),
+            )
+            self.lettings.append(letting)
+
+    def _parts(self, edits: list[int]) -> Iterator[tuple[int, ...]]:
+        """Yield the edits in parts. What has to go together does, and a document's edits go in their order."""
+        since, made = self._ripe.edits
+        part: list[int] = []
+        ordered = sorted(edits, key=self._documents.__getitem__)
+        for _, together in groupby(ordered, lambda seq: (self._documents[seq], since[seq], made[seq])):
+            part += together
+            if len(part) >= _BATCH:
+                yield tuple(part)
+                part = []
+        if part:
+            yield tuple(part)
+
+    def _oldest(self, wanted: int, beside: "_Chosen") -> "_Chosen":
+        """Return the oldest of what is ripe, as much of it as frees `wanted` bytes. `beside`: what goes anyway."""
+        chosen = _Chosen([], [])
+        of_edits, of_decisions = self._ripe.edits.made, self._ripe.decisions.made
+        ripe = [(of_edits[seq], 0, seq) for seq in between(of_edits, GONE, _EVER)]
+        ripe += [(of_decisions[number], 1, number) for number in between(of_decisions, GONE, _EVER)]
+        going = (set(beside.edits), set(beside.decisions))
+        for _, together in groupby(sorted(ripe), itemgetter(0)):
+            if self.freed.bytes >= wanted:
+                break
+            fresh = [(kind, number) for _, kind, number in together if number not in going[kind]]
+            step = _Chosen(*([number for kind, number in fresh if kind == which] for which in (0, 1)))
+            self.freed.let_go(step)
+            chosen.edits.extend(step.edits)
+            chosen.decisions.extend(step.decisions)
+        return chosen
+
+
+class _Chosen(NamedTuple):
+    """Edits and decisions that are to go, by their numbers."""
+
+    edits: list[int]
+    decisions: list[int]
+
+
+class _Freed:
+    """Counts what letting go frees, by the references that the index has counted."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._left: dict[BlobId, int] = {}  # references of blobs that have lost some
+        self.blobs = 0
+        self.bytes = 0  # of their frames
+
+    def let_go(self, chosen: _Chosen) -> None:
+        """Count that edits and decisions mention nothing any more."""
+        for blob in self._mentions(chosen):
+            left = self._left.get(blob)
+            if left is None:
+                left = self._store.index.refs(blob)
+            self._left[blob] = left - 1
+            if left == 1:
+                self.blobs += 1
+                self.bytes += _frame_length(self._store, blob)
+
+    def _mentions(self, chosen: _Chosen) -> Iterator[BlobId]:
+        index = self._store.index
+        for first, last in ranges_of(chosen.edits):
+            yield from index.mentions(first, last)
+        for place in map(index.decision_place, chosen.decisions):
+            if place is not None:
+                yield from held_blobs(self._store.record(place)[0])
+
+
+def unheld_bytes(store: Store) -> int:
+    """Return how many bytes of frames nothing holds as it is."""
+    return sum(_frame_length(store, blob) for blob in store.index.unheld_blobs())
+
+
+def _frame_length(store: Store, blob: BlobId) -> int:
+    found = store.blob_place(blob)
+    return 0 if found is None else FRAME_HEADER_SIZE + len(store.log.read(found.place).payload)
+
+
+def _as_number(place: Place) -> int:
+    return place.segment * _SEGMENT + place.offset
+
+
+def spelt_age(seconds: int) -> str:
+    """Return an age as a person says it: `30 days`."""
+    for name, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds and seconds % length == 0:
+            return f"{seconds // length} {name}{'' if seconds == length else 's'}"
+    return f"{seconds} second{'' if seconds == 1 else 's'}"
+
+
+def spelt_size(size: int) -> str:
+    """Return a size as a person says it: `2 GB`."""
+    for name, length in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if size and size % (length // 10) == 0 and size >= length:
+            return f"{size / length:g} {name}"
+    return f"{size} bytes"

@@ -1,0 +1,82 @@
+"""The series: chosen edits one after another on top of everything else that is live, as a chain of file states.
+
+The text of a file is a function of its live edits, so the chosen ones are first taken away, and then put back one by
+one, in order. What each adds is a patch; all of them together lead to the text as it is.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from objstore.document import Document, Standing
+from objstore.errors import FileTooLarge, SeriesBroken
+from objstore.history import edit
+from objstore.journal import Journal
+from objstore.replay import load_document
+from objstore.standins import MAX_BLOB, blob_of_text, is_stand_in
+from objstore.terms import DocumentId, Seq, Status, Unit
+from objstore.views import EditView
+
+__all__ = ["SeriesStep", "StepState", "series"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepState:
+    """A file between two steps of a series."""
+
+    path: str
+    mode: int  # permission bits
+    bytes: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesStep:
+    """What edits of one file do to it when they follow the steps before them."""
+
+    views: tuple[EditView, ...]  # more than one where the first can't stand without the others
+    before: StepState | None  # None: no file
+    after: StepState | None
+
+
+def series(journal: Journal, seqs: Sequence[Seq]) -> Iterator[SeriesStep]:
+    """Yield a step for each of the edits that is live and changes anything, in order.
+
+    Raises NoSuchName, EditExpired, FileTooLarge, HistoryBroken, and SeriesBroken where edits that are not chosen need
+    chosen ones.
+    """
+    views = [edit(journal, seq) for seq in sorted(set(seqs))]
+    documents: dict[DocumentId, Document] = {}
+    live: dict[Seq, dict[Unit, Status]] = {}
+    for view in views:
+        view.refuse_if_expired()
+        document = documents.setdefault(view.edit.document, load_document(journal, view.edit.document))
+        live[view.seq] = {
+            Unit(view.seq, hunk): status for hunk, status in enumerate(view.units) if status is not Status.REJECTED
+        }
+    for number, document in documents.items():
+        chosen = [unit for view in views if view.edit.document == number for unit in live[view.seq]]
+        document.give(dict.fromkeys(chosen, Status.REJECTED))
+        for conflict in document.conflicts():
+            raise SeriesBroken(conflict.unit.seq, tuple(sorted({unit.seq for unit in conflict.needs})))
+    waiting: dict[DocumentId, list[EditView]] = {number: [] for number in documents}
+    stood = {number: _state(journal, document.standing()) for number, document in documents.items()}
+    for view in views:
+        number = view.edit.document
+        document = documents[number]
+        document.give(live[view.seq])
+        waiting[number].append(view)
+        if document.conflicts():
+            continue
+        now = _state(journal, document.standing())
+        if now != stood[number]:
+            yield SeriesStep(views=tuple(waiting[number]), before=stood[number], after=now)
+        waiting[number], stood[number] = [], now
+
+
+def _state(journal: Journal, standing: Standing) -> StepState | None:
+    if standing.content is None:
+        return None
+    if is_stand_in(standing.content):
+        blob = blob_of_text(standing.content)
+        raise FileTooLarge(os.fsdecode(standing.path), journal.store.size(blob), MAX_BLOB)
+    return StepState(path=os.fsdecode(standing.path), mode=standing.mode, bytes=standing.content)

@@ -1,0 +1,151 @@
+"""Settings: what can be set, in which units, and what holds where nobody has said anything."""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+__all__ = ["SETTINGS", "Kind", "Setting", "SettingValue", "literal_of", "value_of"]
+
+SettingValue: TypeAlias = int | bool | None
+"""Seconds of an age, bytes of a size, whether a switch is on. None: no limit."""
+
+_UNITS_OF_TIME: Final = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_UNITS_OF_SIZE: Final = {
+    "": 1,
+    "B": 1,
+    **{f"{prefix}B": 1000**power for power, prefix in enumerate(("k", "M", "G", "T"), 1)},
+    **{f"{prefix}iB": 1024**power for power, prefix in enumerate(("K", "M", "G", "T"), 1)},
+}
+_SPELLINGS_OF_SIZE: Final = {unit.lower(): factor for unit, factor in _UNITS_OF_SIZE.items()}
+_SWITCHES: Final = {"on": True, "true": True, "yes": True, "1": True} | {
+    "off": False,
+    "false": False,
+    "no": False,
+    "0": False,
+}
+_NUMBER: Final = re.compile(r"(?P<number>[0-9]{1,15}(?:\.[0-9]{1,9})?) ?(?P<unit>[A-Za-z]*)", re.ASCII)
+_MOST: Final = 2**63 - 1
+
+
+class Kind(StrEnum):
+    """What a setting is measured in."""
+
+    AGE = "age"
+    SIZE = "size"
+    SWITCH = "switch"
+
+    @property
+    def how(self) -> str:
+        """Return how a value of this kind is spelt, to be told to a person."""
+        match self:
+            case Kind.AGE:
+                return "a number and a unit (s, min, h, d, w), as in 30d, or never"
+            case Kind.SIZE:
+                return "a number and a unit (kB, MB, GB, TB, or KiB, MiB, GiB, TiB), as in 2GB, or unlimited"
+            case Kind.SWITCH:
+                return "on or off"
+
+    @property
+    def unit(self) -> str:
+        """Return what a value of this kind counts; "" of a switch."""
+        return {Kind.AGE: "seconds", Kind.SIZE: "bytes", Kind.SWITCH: ""}[self]
+
+    @property
+    def without_limit(self) -> str:
+        """Return the word that stands for no limit; "" of a switch."""
+        return {Kind.AGE: "never", Kind.SIZE: "unlimited", Kind.SWITCH: ""}[self]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One thing that a person can set."""
+
+    name: str  # table and key, with a point between them
+    kind: Kind
+    default: str  # as a person would spell it
+    meaning: str
+
+    @property
+    def variable(self) -> str:
+        """Return the name of its environment variable."""
+        return "CAS_" + self.name.replace(".", "_").upper()
+
+
+SETTINGS: Final = MappingProxyType(
+    {
+        setting.name: setting
+        for setting in (
+            Setting(
+                name="retention.older_than",
+                kind=Kind.AGE,
+                default="never",
+                meaning="The age from which history that is wholly decided may expire.",
+            ),
+            Setting(
+                name="retention.max_size",
+                kind=Kind.SIZE,
+                default="2GB",
+                meaning="The size of the store above which the oldest decided history expires, whatever its age.",
+            ),
+            Setting(
+                name="gc.background",
+                kind=Kind.SWITCH,
+                default="on",
+                meaning="Whether the server keeps to the two limits by itself while it runs.",
+            ),
+            Setting(
+                name="snapshot.gitignored",
+                kind=Kind.SWITCH,
+                default="on",
+                meaning="Whether snapshots and `cas record` cover files that .gitignore names.",
+            ),
+            Setting(
+                name="gc.every",
+                kind=Kind.AGE,
+                default="1min",
+                meaning="How often the server looks whether the store is over a limit.",
+            ),
+        )
+    }
+)
+"""Every setting by its name, in the order in which they are listed."""
+
+
+def value_of(kind: Kind, given: object) -> SettingValue:
+    """Return what `given`, a text or a value of TOML, says. Raises ValueError with how it has to be spelt."""
+    match kind, given:
+        case Kind.SWITCH, bool(switch):
+            return switch
+        case Kind.SWITCH, str(text) if text.strip().lower() in _SWITCHES:
+            return _SWITCHES[text.strip().lower()]
+        case Kind.SIZE, int(number) if not isinstance(number, bool) and 0 <= number <= _MOST:
+            return number
+        case ((Kind.AGE | Kind.SIZE), str(text)) if text.strip().lower() == kind.without_limit:
+            return None
+        case ((Kind.AGE | Kind.SIZE), str(text)):
+            return _measured(kind, text.strip())
+    raise ValueError(kind.how)
+
+
+def literal_of(kind: Kind, spelling: str) -> str:
+    """Return a spelling that `value_of` takes as TOML writes it. Raises ValueError for one that it does not take."""
+    value = value_of(kind, spelling)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    # Nothing that is taken holds a quote, a backslash or a control character.
+    return f'"{spelling.strip()}"'
+
+
+def _measured(kind: Kind, text: str) -> int:
+    spelt = _NUMBER.fullmatch(text)
+    units = _UNITS_OF_TIME if kind is Kind.AGE else _SPELLINGS_OF_SIZE
+    if spelt is None or spelt["unit"].lower() not in units:
+        raise ValueError(kind.how)
+    whole, _, part = spelt["number"].partition(".")
+    # In whole numbers: a float could not tell sizes apart from 2^53 bytes on.
+    value: int = int(whole + part) * units[spelt["unit"].lower()] // int("1" + "0" * len(part))
+    if value > _MOST:
+        raise ValueError(kind.how)
+    return value

@@ -1,0 +1,348 @@
+"""Snapshots: what stood in a folder at one moment, taken, listed, compared, brought back, and given up.
+
+A snapshot is one small record that names a tree. Folders that nobody touched since the last look are the trees that
+they were, so taking the next snapshot costs one look at the times of files.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from objstore.batch import now
+from objstore.capture import Call
+from objstore.errors import FileChanged, FileMissing, NoSuchName, SnapshotIncomplete
+from objstore.ids import BlobId, RecordId
+from objstore.journal import Journal
+from objstore.looking import Looking, Pieces, Trees, nothing_kept
+from objstore.outcomes import CallOutcome
+from objstore.records import Expiry, Snapshot
+from objstore.survey import Limits, Passed
+from objstore.terms import FileState
+from objstore.trees import LeftOut, TreeChange, TreeEntry, decode_tree, tree_changes, tree_files
+
+__all__ = [
+    "PathState",
+    "Restored",
+    "SnapshotChange",
+    "SnapshotTaken",
+    "SnapshotView",
+    "carry_out",
+    "changes",
+    "create",
+    "delete",
+    "find",
+    "listed",
+    "listing",
+    "plan_restore",
+]
+
+_TRIES: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotView:
+    """A recorded snapshot."""
+
+    id: RecordId
+    number: int
+    time: int  # microseconds since 1970-01-01 UTC
+    path: str  # the folder, relative to the workspace; "": all of it
+    root: BlobId
+    who: str  # "": the first look took it by itself, as what later ones compare with
+    title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotTaken:
+    """A snapshot that was just taken."""
+
+    view: SnapshotView
+    files: int  # files and links in it
+    passed: tuple[Passed, ...]  # what could not be taken in
+    is_same: bool  # whether the snapshot before it of the same folder holds the very same
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathState:
+    """What stands at one path, in a snapshot or on disk."""
+
+    kind: str  # file, symlink; left-out: something that is not held
+    mode: int  # permission bits; 0: of what has none
+    blob: BlobId | None  # a file's bytes, a link's text; None: left-out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotChange:
+    """One path that is not the same in two snapshots, or in one and on disk."""
+
+    path: str
+    before: PathState | None  # None: nothing
+    after: PathState | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """What a restore did, or would do."""
+
+    changes: tuple[SnapshotChange, ...]  # carried out: from what stood there to what the snapshot holds
+    left: tuple[SnapshotChange, ...]  # that differ, and are no business of a restore: links, and what is not held
+    outcome: CallOutcome | None  # None: a dry run, or nothing differs
+    passed: tuple[Passed, ...]  # what could not be compared
+
+
+def create(
+    journal: Journal, scope: str, *, title: str, who: str, limits: Limits | None = None
+) -> tuple[SnapshotTaken, Looking]:
+    """Record what stands in the folder `scope` ("": the workspace), and return also the look that it took.
+
+    Raises FileMissing, SnapshotIncomplete where a limit was reached, and what Journal.commit raises.
+    """
+    path = os.fsencode(scope)
+    look = Looking(journal)
+    for _ in range(_TRIES):
+        pieces = Pieces(journal)
+        survey = look.survey(pieces.keep, limits)
+        survey.run(path)
+        if not survey.is_whole:
+            raise SnapshotIncomplete(survey.passed[-1].reason)
+        pieces.flush()
+        trees = Trees(survey, path)
+        with journal.writing() as batch:
+            lost = _lost(journal, trees)
+            if lost is None:
+                look.looks.forget_trees()
+                trees = Trees(survey, path)
+                lost = _lost(journal, trees)
+            if lost:
+                # A cleaning has taken them since they were last looked at.
+                look.distrust(lost)
+                continue
+            for encoded in trees.new.values():
+                batch.blob(encoded)
+            snapshot = Snapshot(
+                number=journal.store.index.next_snapshot(),
+                time=now(),
+                root=trees.root,
+                path=path or None,
+                who=who,
+                title=title,
+            )
+            before = [view for view in listed(journal) if view.path == scope and view.who]
+            name = batch.record(snapshot)
+            journal.commit(batch, ())
+        if not who:
+            look.baseline = snapshot
+        look.save()
+        taken = SnapshotTaken(
+            view=_view(snapshot, name),
+            files=survey.files,
+            passed=tuple(survey.passed),
+            is_same=bool(before) and before[-1].root == snapshot.root,
+        )
+        return taken, look
+    raise SnapshotIncomplete("what was stored of it was cleaned away in the meantime; try again")
+
+
+def _lost(journal: Journal, trees: Trees) -> set[BlobId] | None:
+    """Return the blobs of files that new trees name and the store has not; None: a tree that is to be kept is gone.
+
+    A tree that something holds has all below it. One that nothing holds may have lost some of it.
+    """
+    index = journal.store.index
+    if any(not index.refs(tree) for tree in trees.kept):
+        return None
+    return {blob for blob in trees.files if not journal.store.has(blob)}
+
+
+def listed(journal: Journal) -> list[SnapshotView]:
+    """Return every snapshot that has not been given up, oldest first."""
+    found = []
+    for row in journal.store.index.snapshots():
+        if not row.expired:
+            record, _ = journal.store.record(row.place)
+            if isinstance(record, Snapshot):
+                found.append(_view(record, row.id))
+    return found
+
+
+def find(journal: Journal, number: int) -> SnapshotView:
+    """Return one snapshot. Raises NoSuchName."""
+    for row in journal.store.index.snapshots():
+        if row.number == number and not row.expired:
+            record, _ = journal.store.record(row.place)
+            if isinstance(record, Snapshot):
+                return _view(record, row.id)
+    raise NoSuchName(str(number), "snapshot")
+
+
+def listing(journal: Journal, number: int) -> Iterator[tuple[str, PathState]]:
+    """Yield every path of a snapshot that is no folder, relative to the workspace. Raises NoSuchName, TreeInvalid."""
+    view = find(journal, number)
+    for path, entry in tree_files(view.root, journal.store.blob, _prefix(view.path)):
+        yield os.fsdecode(path), _state(entry)
+
+
+def changes(
+    journal: Journal, number: int, other: int | None = None, *, limits: Limits | None = None
+) -> tuple[list[SnapshotChange], tuple[Passed, ...]]:
+    """Return what differs between a snapshot and a later one (None: what stands there now), and what was passed over.
+
+    Raises NoSuchName, FileMissing, SnapshotIncomplete, TreeInvalid.
+    """
+    view = find(journal, number)
+    if other is not None:
+        after = find(journal, other)
+        scope = view.path if _contains(after.path, view.path) else after.path
+        roots = (_subtree(journal, view, scope), _subtree(journal, after, scope))
+        found = tree_changes(*roots, journal.store.blob, _prefix(scope))
+        return [_change(change) for change in found], ()
+    trees, passed = _now(journal, view.path, limits)
+    load = _loader(journal, trees)
+    root = None if trees is None else trees.root
+    return [_change(change) for change in tree_changes(view.root, root, load, _prefix(view.path))], passed
+
+
+def plan_restore(journal: Journal, number: int, paths: Sequence[str] = (), *, limits: Limits | None = None) -> Restored:
+    """Return what bringing a snapshot back would do, of all of it or of what lies at or below `paths`.
+
+    Nothing is changed. Raises what `changes` raises.
+    """
+    view = find(journal, number)
+    trees, passed = _now(journal, view.path, limits)
+    now_root = None if trees is None else trees.root
+    done: list[SnapshotChange] = []
+    left: list[SnapshotChange] = []
+    for change in tree_changes(now_root, view.root, _loader(journal, trees), _prefix(view.path)):
+        shown = _change(change)
+        if not paths or any(_contains(path, shown.path) for path in paths):
+            (done if _may_change(change) else left).append(shown)
+    clashing = _clashing([*done, *left])
+    return Restored(
+        changes=tuple(change for change in done if change.path not in clashing),
+        left=(*left, *(change for change in done if change.path in clashing)),
+        outcome=None,
+        passed=passed,
+    )
+
+
+def carry_out(plan: Restored, call: Call) -> CallOutcome:
+    """Carry out a plan within a tracked call. Raises FileChanged where a file is not as it was when it was planned."""
+    for change in plan.changes:
+        _check_unchanged(change, call)
+        if change.after is None:
+            call.delete(change.path)
+        elif change.after.blob is not None:
+            call.restore(change.path, FileState(blob=change.after.blob, mode=change.after.mode))
+    return call.commit()
+
+
+def delete(journal: Journal, numbers: Sequence[int], *, who: str) -> list[SnapshotView]:
+    """Give snapshots up, so that what only they hold may be cleaned away. Raises NoSuchName."""
+    with journal.writing() as batch:
+        gone = [find(journal, number) for number in sorted(set(numbers))]
+        batch.record(
+            Expiry(time=now(), snapshots=tuple(view.number for view in gone), reason="snapshot deleted", who=who)
+        )
+        journal.commit(batch, ())
+    return gone
+
+
+# ---- inside
+
+
+def _now(journal: Journal, scope: str, limits: Limits | None) -> tuple[Trees | None, tuple[Passed, ...]]:
+    """Return the trees of what stands in a folder now (None: there is no such folder); nothing is stored."""
+    path = os.fsencode(scope)
+    survey = Looking(journal).survey(nothing_kept, limits)
+    try:
+        survey.run(path)
+    except FileMissing:
+        return None, ()
+    if not survey.is_whole:
+        raise SnapshotIncomplete(survey.passed[-1].reason)
+    return Trees(survey, path), tuple(survey.passed)
+
+
+def _loader(journal: Journal, trees: Trees | None) -> Callable[[BlobId], bytes]:
+    new = {} if trees is None else trees.new
+
+    def load(name: BlobId) -> bytes:
+        found = new.get(name)
+        return journal.store.blob(name) if found is None else found
+
+    return load
+
+
+def _subtree(journal: Journal, view: SnapshotView, scope: str) -> BlobId | None:
+    """Return the tree of the folder `scope` in a snapshot that covers it (None: it has no such folder)."""
+    inner = scope[len(view.path) :].strip("/")
+    root: BlobId | None = view.root
+    for part in inner.split("/") if inner else ():
+        if root is None:
+            return None
+        entries = {entry.name: entry for entry in decode_tree(journal.store.blob(root))}
+        found = entries.get(os.fsencode(part))
+        root = found.blob if isinstance(found, TreeEntry) and found.is_folder else None
+    return root
+
+
+def _may_change(change: TreeChange) -> bool:
+    """Return whether a restore may carry the change out: both sides are regular files, or nothing."""
+    return all(side is None or (isinstance(side, TreeEntry) and side.is_file) for side in (change.before, change.after))
+
+
+def _clashing(found: Sequence[SnapshotChange]) -> set[str]:
+    """Return the paths that can't be written because a file would have to give way to a folder, or the reverse."""
+    paths = {change.path for change in found}
+    clashing = set()
+    for path in paths:
+        above = path.rpartition("/")[0]
+        while above:
+            if above in paths:
+                clashing |= {path, above}
+            above = above.rpartition("/")[0]
+    return clashing
+
+
+def _check_unchanged(change: SnapshotChange, call: Call) -> None:
+    found, was = call.state(change.path), change.before
+    if (None if found is None else (found.blob, found.mode)) != (None if was is None else (was.blob, was.mode)):
+        raise FileChanged(change.path)
+
+
+def _contains(folder: str, path: str) -> bool:
+    return folder in {"", path} or path.startswith(folder + "/")
+
+
+def _prefix(scope: str) -> bytes:
+    return os.fsencode(scope) + b"/" if scope else b""
+
+
+def _change(change: TreeChange) -> SnapshotChange:
+    return SnapshotChange(
+        path=os.fsdecode(change.path),
+        before=None if change.before is None else _state(change.before),
+        after=None if change.after is None else _state(change.after),
+    )
+
+
+def _state(entry: TreeEntry | LeftOut) -> PathState:
+    if isinstance(entry, LeftOut):
+        return PathState(kind="left-out", mode=0, blob=None)
+    if entry.is_file:
+        return PathState(kind="file", mode=stat.S_IMODE(entry.mode), blob=entry.blob)
+    return PathState(kind="symlink", mode=0, blob=entry.blob)
+
+
+def _view(snapshot: Snapshot, name: RecordId) -> SnapshotView:
+    return SnapshotView(
+        id=name,
+        number=snapshot.number,
+        time=snapshot.time,
+        path="" if snapshot.path is None else os.fsdecode(snapshot.path),
+        root=snapshot.root,
+        who=snapshot.who,
+        title=snapshot.title,
+    )

@@ -1,0 +1,76 @@
+"""Suggestions: which names there are that begin with what was typed, and which are near to it.
+
+What is loaded here is little: a shell waits for it at a key press.
+"""
+
+import os
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from objstore.store import Store
+
+__all__ = ["NameFound", "NameKind", "names_like", "names_near"]
+
+_MOST_COMPARED: Final = 5_000
+"""Names that a mistyped one is compared with at most."""
+
+_NEAR: Final = 0.6
+"""Share of equal characters from which on a name may be meant."""
+
+
+class NameKind(StrEnum):
+    """What is named."""
+
+    EDIT = "edit"
+    CONVERSATION = "conversation"
+    PATH = "path"
+
+
+class NameFound(NamedTuple):
+    """A name, and what a person is told of it."""
+
+    name: str
+    about: str
+
+
+def names_like(store: Store, kind: NameKind, spelling: str, limit: int) -> list[NameFound]:
+    """Return up to `limit` names that begin with `spelling`. Of an edit, `12:` asks for its hunks.
+
+    The newest come first, paths in their order. Paths are relative to the workspace.
+    """
+    match kind:
+        case NameKind.EDIT if ":" in spelling:
+            return _hunks(store, spelling)[:limit]
+        case NameKind.EDIT:
+            found = store.index.newest_edits(spelling, limit)
+            return [NameFound(str(seq), f"{status.value}  {os.fsdecode(path)}") for seq, path, status in found]
+        case NameKind.CONVERSATION:
+            conversations = store.index.newest_conversations(spelling, limit)
+            return [NameFound(name, f"{count} edit{'s' * (count != 1)}") for name, count in conversations]
+        case NameKind.PATH:
+            return [NameFound(os.fsdecode(path), "") for path in store.index.paths(os.fsencode(spelling), limit)]
+
+
+def names_near(store: Store, kind: NameKind, spelling: str, limit: int) -> list[str]:
+    """Return up to `limit` names that a mistyped `spelling` may have been meant for, the nearest first."""
+    from difflib import get_close_matches
+
+    names = [found.name for found in names_like(store, kind, "", _MOST_COMPARED)]
+    near = get_close_matches(spelling, names, limit, _NEAR)
+    if kind is NameKind.PATH and not near:
+        # A file may be named without its folder.
+        last: dict[str, list[str]] = {}
+        for name in names:
+            last.setdefault(os.path.basename(name), []).append(name)
+        wanted = get_close_matches(os.path.basename(spelling), list(last), limit, _NEAR)
+        near = [name for base in wanted for name in last[base]][:limit]
+    return near
+
+
+def _hunks(store: Store, spelling: str) -> list[NameFound]:
+    name, _, digits = spelling.partition(":")
+    row = store.index.edit(int(name)) if name.isascii() and name.isdigit() and len(name) < 16 else None  # noqa: PLR2004 -- SQLite's integers
+    if row is None:
+        return []
+    hunks = range(0 if row.whole else 1, len(row.units))
+    return [NameFound(f"{name}:{hunk}", row.units[hunk].value) for hunk in hunks if str(hunk).startswith(digits)]

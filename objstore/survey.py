@@ -1,0 +1,415 @@
+"""A survey: one walk through the folder tree that says what stands there, and reads only what changed since the last.
+
+Every folder is opened name by name from the root, and no link is followed, so nothing outside is ever read. What can't
+be read, or is no file, is named, and the survey goes on; where a limit is reached it stops, and says that too.
+"""
+
+import os
+import re
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Final, NamedTuple
+
+from objstore.errors import CasError, FileMissing
+from objstore.glance import FACTS, changed_folders, key_of
+from objstore.ids import BlobId, blob_id
+from objstore.ignores import GIT_IGNORE_FILE, IGNORE_FILE, TAGS, Rules
+from objstore.looks import UNKNOWN, Facts, FolderLook, Looks, pack_facts
+from objstore.ondisk import state_at
+from objstore.paths import Spot, Tree, is_reserved, read_at
+from objstore.sources import FileSource, Source
+from objstore.standins import is_stand_in
+
+__all__ = ["Keep", "Limits", "Passed", "ReadFile", "Survey"]
+
+
+class ReadFile(NamedTuple):
+    """A file or link that a survey has read."""
+
+    path: bytes
+    text: bytes  # its bytes; of a large file, its stand-in
+    blob: BlobId
+    base: BlobId | None  # what it held when it was last looked at; None: that is not known
+    source: Source | None  # of a stand-in: where the bytes are
+
+
+Keep = Callable[[ReadFile], None]
+"""Takes what a survey has read."""
+
+_READING: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_OURS: Final = re.compile(r"\.cas[.-][0-9a-f]{16}")
+"""What this program itself leaves in a folder for a moment: a staged file, a store being made."""
+
+_COARSEST_CLOCK: Final = 2_000_000_000
+"""Nanoseconds: the tick of the coarsest file system, for folders on another one than the store."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much one survey may take. What lies beyond is not looked at, and that is said."""
+
+    files: int = 1_000_000
+    bytes: int = 16 << 30  # read
+    seconds: float = 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passed:
+    """A place that a survey passed over though no rule says so."""
+
+    path: str  # "": the survey as a whole
+    reason: str
+
+
+@dataclass(slots=True, kw_only=True)
+class _Names:
+    """The names in one folder, sorted out."""
+
+    files: list[bytes] = field(default_factory=list)  # and links
+    folders: list[bytes] = field(default_factory=list)
+    left_out: list[bytes] = field(default_factory=list)
+
+
+class Survey:
+    """One walk through a folder and all below it."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        looks: Looks,
+        *,
+        clock: int,
+        keep: Keep,
+        gitignored: bool = True,
+        limits: Limits | None = None,
+    ) -> None:
+        """Take what is known from the last look, to be brought up to date, and the file system's time now.
+
+        `keep` is given every file that is read. `gitignored`: whether what `.gitignore` files name is covered too.
+        """
+        self._tree: Final = tree
+        self._clock: Final = clock
+        self._keep: Final = keep
+        self._rule_files: Final = (IGNORE_FILE,) if gitignored else (GIT_IGNORE_FILE, IGNORE_FILE)
+        self._limits: Final = limits or Limits()
+        self._device: Final = os.fstat(tree.fd).st_dev
+        self._scope = b""
+        self._above_scope = Rules()
+        self._until = 0.0
+        self._read = 0
+        self._count = 0  # of the files in folders that were looked into
+        self._rules: dict[bytes, Rules] = {}  # that hold in each folder, by path
+        self.looks: Final = looks
+        self.is_news = False  # whether there is anything to keep for the next look
+        self.unreadable: set[bytes] = set()  # folders that are there and can't be looked into, or were not
+        self.passed: list[Passed] = []
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether no limit was reached."""
+        return self._until >= 0
+
+    @property
+    def files(self) -> int:
+        """Return how many files and links there are."""
+        return self.looks.files(self._scope)
+
+    def glance(self, scope: bytes = b"") -> list[bytes]:
+        """Return the known folders at and below `scope` that have to be looked into; the others are as they were."""
+        sure, unsure = self.looks.glimpses(scope)
+        return unsure + changed_folders(self._tree.fd, sure)
+
+    def run(self, scope: bytes = b"", *, suspects: Iterable[bytes] | None = None) -> None:
+        """Bring up to date what is known of the folder at `scope` (b"": the root). Raises FileMissing.
+
+        `suspects`: what a glance has found; None: it is still to be taken.
+        """
+        self._scope = scope
+        self._until = time.monotonic() + self._limits.seconds
+        todo = set(self.glance(scope) if suspects is None else suspects)
+        above = self._rules_above(scope)
+        known = self.looks.get(scope)
+        if known is None or known.rules != Rules(above, _name(scope), known.texts).fingerprint:
+            todo.add(scope)
+        self._above_scope = above
+        queue = sorted(todo)
+        while queue and self.is_whole:
+            path = heappop(queue)
+            if path != scope and not self._is_listed(path):
+                self._drop(path)
+                continue
+            for inner in self._examine(path):
+                if inner not in todo:
+                    todo.add(inner)
+                    heappush(queue, inner)
+            self._check_limits()
+        for path in queue:
+            self.unreadable.add(path)
+            self._ask_again(path)
+        if self.is_whole and scope not in self.looks:
+            raise FileMissing(os.fsdecode(scope) or self._tree.root)
+
+    # ---- folders that may have changed
+
+    def _is_listed(self, path: bytes) -> bool:
+        """Return whether the folder above still has this one."""
+        parent = self.looks.get(path.rpartition(b"/")[0])
+        return parent is not None and not parent.is_cut and path.rpartition(b"/")[2] in parent.folders
+
+    def _drop(self, path: bytes) -> None:
+        self.is_news |= self.looks.drop(path)
+
+    def _examine(self, path: bytes) -> list[bytes]:
+        """Look into a folder; return those in it that are to be looked into too."""
+        above = self._above_scope if path == self._scope else self._rules_in(path.rpartition(b"/")[0])
+        with self._opened(path) as fd:
+            if fd is None:
+                self._drop(path)
+                return []
+            old = self.looks.get(path)
+            look, rules = self._looked_into(fd, path, above, old)
+        self._rules[path] = rules
+        self.looks.put(look)
+        self.is_news = True
+        for name in set(() if old is None else old.folders) - set(look.folders):
+            self._drop(_joined(path, name))
+        if look.is_cut:
+            return []
+        is_ruled_anew = old is None or old.rules != look.rules
+        inner = [_joined(path, name) for name in look.folders]
+        return [folder for folder in inner if is_ruled_anew or folder not in self.looks]
+
+    def _rules_in(self, path: bytes) -> Rules:
+        """Return the rules that hold in a folder that is known."""
+        rules = self._rules.get(path)
+        if rules is None:
+            above = self._above_scope if path == self._scope else self._rules_in(path.rpartition(b"/")[0])
+            look = self.looks.get(path)
+            rules = self._rules[path] = Rules(above, _name(path), () if look is None else look.texts)
+        return rules
+
+    def _looked_into(self, fd: int, path: bytes, above: Rules, old: FolderLook | None) -> tuple[FolderLook, Rules]:
+        own = os.fstat(fd)
+        told = len(self.passed)
+        with os.scandir(fd) as found:
+            entries = [(entry.name, _kind(entry)) for entry in found]
+        there = {os.fsencode(entry) for entry, kind in entries if kind == "file"}
+        texts = [self._text(fd, path, file) for file in self._rule_files if file in there]
+        rules = Rules(above, _name(path), texts)
+        for spelling in rules.refused:
+            self._pass(path, f"a line in its ignore files can't be heard: {spelling}")
+        is_cut = self._is_cut(fd, path, there, above, old)
+        names = _Names() if is_cut else self._sorted_out(path, entries, rules)
+        known = {} if old is None else old.files()
+        files, facts, blobs = self._looked_at(fd, path, names.files, known, 0 if old is None else old.clock)
+        self._count += len(files)
+        is_same = (
+            old is not None
+            and (old.is_cut, old.folders, old.left_out) == (is_cut, names.folders, names.left_out)
+            and [(name, was.mode, blob) for name, (was, blob) in known.items()]
+            == [(name, now.mode, blob) for name, now, blob in zip(files, facts, blobs, strict=True)]
+        )
+        youngest = max((own.st_ctime_ns, *(fact.ctime for fact in facts)))
+        tick = 0 if own.st_dev == self._device else _COARSEST_CLOCK
+        return (
+            FolderLook(
+                path=path,
+                key=key_of(own),
+                clock=self._clock - tick,
+                is_unsure=youngest >= self._clock - tick or len(self.passed) > told,  # what was told is told again
+                is_cut=is_cut,
+                is_settled=old is not None and is_same and old.is_settled,
+                texts=texts,
+                rules=rules.fingerprint,
+                names=files,
+                facts=pack_facts(facts),
+                blobs=b"".join(blobs),
+                folders=names.folders,
+                left_out=names.left_out,
+                tree=old.tree if old is not None and is_same else b"",
+            ),
+            rules,
+        )
+
+    def _is_cut(self, fd: int, path: bytes, there: set[bytes], above: Rules, old: FolderLook | None) -> bool:
+        tags = [tag for tag in TAGS if tag in there]
+        if not tags or path in {b"", self._scope} or above.verdict(_name(path), is_folder=True) is False:
+            return False
+        if old is not None and not old.is_cut:
+            return False  # what was covered stays so: a tag must not be a way to hide a change
+        return any(self._text(fd, path, tag).startswith(TAGS[tag]) for tag in tags)
+
+    def _sorted_out(self, path: bytes, entries: Iterable[tuple[str, str]], rules: Rules) -> _Names:
+        names = _Names()
+        for name, kind in sorted(entries):
+            if is_reserved(name) or _OURS.fullmatch(name):
+                continue
+            spelt = os.fsencode(name)
+            if rules.ignores(name, is_folder=kind == "folder"):
+                names.left_out.append(spelt)
+            elif kind == "folder":
+                names.folders.append(spelt)
+            elif kind == "file":
+                names.files.append(spelt)
+            else:
+                names.left_out.append(spelt)
+                self._pass(_joined(path, spelt), "no file, link or folder")
+        names.files.sort()
+        names.folders.sort()
+        names.left_out.sort()
+        return names
+
+    def _looked_at(
+        self,
+        fd: int,
+        path: bytes,
+        names: Iterable[bytes],
+        known: Mapping[bytes, tuple[Facts, BlobId]],
+        clock: int,
+    ) -> tuple[list[bytes], list[Facts], list[BlobId]]:
+        """Return the names that are still there, what is to be seen of each, and each one's blob.
+
+        `known` is what was seen of them at `clock`.
+        """
+        files: list[bytes] = []
+        facts: list[Facts] = []
+        blobs: list[BlobId] = []
+        for name in names:
+            try:
+                now = Facts._make(FACTS(os.lstat(name, dir_fd=fd)))
+            except FileNotFoundError:
+                continue
+            was, blob = known.get(name, (None, None))
+            if was != now or blob is None or blob == UNKNOWN or now.ctime >= clock:
+                read = self._read_file(fd, _joined(path, name), name, now, blob)
+                if read is None:
+                    continue
+                now, blob = read
+            files.append(name)
+            facts.append(now)
+            blobs.append(blob)
+        return files, facts, blobs
+
+    def _read_file(
+        self, fd: int, path: bytes, name: bytes, facts: Facts, known: BlobId | None
+    ) -> tuple[Facts, BlobId] | None:
+        """Return what is to be seen of the file and its blob (None: it is gone)."""
+        if not self._may_read(facts.size):
+            return facts, UNKNOWN
+        source: Source | None = None
+        try:
+            if stat.S_ISLNK(facts.mode):
+                text = os.readlink(name, dir_fd=fd)
+                blob = blob_id(text)
+            else:
+                found = state_at(Spot(folder=fd, name=os.fsdecode(name), path=os.fsdecode(path), missing=()))
+                if found is None:
+                    return None
+                blob, text = found[0].blob, found[1].content
+                facts = Facts._make(FACTS(found[1].stat))
+                source = FileSource(self._tree, path, found[1].stat) if is_stand_in(text) else None
+        except FileNotFoundError:
+            return None
+        except (OSError, CasError) as error:
+            self._pass(path, str(error))
+            return facts, UNKNOWN
+        self._read += facts.size
+        self._keep(ReadFile(path, text, blob, None if known == UNKNOWN else known, source))
+        return facts, blob
+
+    # ---- what holds where
+
+    def _rules_above(self, scope: bytes) -> Rules:
+        """Return the rules that hold in the folder above `scope`."""
+        rules = Rules(kind=b" ".join(self._rule_files))
+        parts = scope.split(b"/") if scope else []
+        for depth in range(len(parts)):
+            path = b"/".join(parts[:depth])
+            with self._opened(path) as fd:
+                if fd is None:
+                    raise FileMissing(os.fsdecode(scope))
+                texts = [text for file in self._rule_files if (text := self._text(fd, path, file))]
+            rules = Rules(rules, os.fsdecode(path.rpartition(b"/")[2]), texts)
+        return rules
+
+    def _text(self, fd: int, path: bytes, name: bytes) -> bytes:
+        spelt = os.fsdecode(name)
+        try:
+            return read_at(Spot(folder=fd, name=spelt, path=os.fsdecode(_joined(path, name)), missing=())).content
+        except FileMissing:
+            return b""
+        except CasError as error:
+            self._pass(_joined(path, name), str(error))
+            return b""
+
+    # ---- limits, and what is passed over
+
+    def _pass(self, path: bytes, reason: str) -> None:
+        self.passed.append(Passed(path=os.fsdecode(path), reason=reason))
+
+    def _ask_again(self, path: bytes) -> None:
+        """Have the folder above looked into at the next look too: nothing there tells when this one can be read."""
+        parent = self.looks.get(path.rpartition(b"/")[0])
+        if path and parent is not None:
+            parent.is_unsure = True
+
+    def _check_limits(self) -> None:
+        if self._count > self._limits.files:
+            self._stop(f"there are more than {self._limits.files} files")
+        elif time.monotonic() > self._until:
+            self._stop(f"it took more than {self._limits.seconds:g} s")
+
+    def _may_read(self, size: int) -> bool:
+        if self.is_whole and self._read + size > self._limits.bytes:
+            self._stop(f"more than {self._limits.bytes} bytes changed since the last look")
+        return self.is_whole
+
+    def _stop(self, reason: str) -> None:
+        self._until = -1.0
+        self.passed.append(Passed(path="", reason=f"not all was looked at: {reason}"))
+
+    @contextmanager
+    def _opened(self, path: bytes) -> Iterator[int | None]:
+        """Open the folder, name by name and following no link (None: none is there, or it can't be read)."""
+        fd = os.dup(self._tree.fd)
+        try:
+            for name in path.split(b"/") if path else [b"."]:
+                inner = os.open(name, _READING, dir_fd=fd)
+                os.close(fd)
+                fd = inner
+        except OSError as error:
+            os.close(fd)
+            if isinstance(error, PermissionError):
+                self.unreadable.add(path)
+                self._pass(path, "may not be read")
+                self._ask_again(path)
+            yield None
+            return
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+
+
+def _kind(entry: "os.DirEntry[str]") -> str:
+    """Return what a name is: file (or link), folder, other."""
+    try:
+        if entry.is_dir(follow_symlinks=False):
+            return "folder"
+        if entry.is_symlink() or entry.is_file(follow_symlinks=False):
+            return "file"
+    except OSError:
+        return "file"  # the look at it will tell
+    return "other"
+
+
+def _joined(folder: bytes, name: bytes) -> bytes:
+    return folder + b"/" + name if folder else name
+
+
+def _name(path: bytes) -> str:
+    return os.fsdecode(path.rpartition(b"/")[2])

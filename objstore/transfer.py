@@ -1,0 +1,134 @@
+"""Transfer: a store with its whole history, taken to another folder or machine in one file.
+
+What arrives is checked as any store is, from its frames to the replay of every document, in a folder of its own. Only
+when nothing is wrong with it does it become the store of its new place, and only then are its files written.
+docs/decisions/0010-import.md says why a store is never imported into another.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Final
+
+from objstore.bundle import bundle_pieces, unpack_bundle
+from objstore.check import check_store
+from objstore.disk import Disk
+from objstore.errors import BundleRefused, CasError, FileExists
+from objstore.index import Tip
+from objstore.journal import Journal, discard_making, forget_followed, is_making, making_name
+from objstore.paths import STORE_NAME, is_reserved, is_store
+from objstore.segments import Place
+from objstore.transition import Step
+
+__all__ = ["Imported", "export_bundle", "import_bundle"]
+
+Progress = Callable[[str, int, int], None]
+"""Is told what is looked at, how many of it were, and how many there are."""
+
+_PLAIN_MODE: Final = 0o777
+"""Permission bits that a file from elsewhere may bring along."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """What came out of a bundle."""
+
+    root: str
+    records: int
+    blobs: int
+    files: int  # that were written
+
+
+def export_bundle(journal: Journal, path: str) -> int:
+    """Write everything that is recorded into a new file at `path`, durably; return how many bytes it has.
+
+    Raises FileExists, StoreDamaged and what the disk raises.
+    """
+    with journal.reading() as store:
+        try:
+            journal.disk.create(path, bundle_pieces(store.log, store.end))
+        except FileExistsError as error:
+            raise FileExists(path) from error
+    return os.stat(path).st_size
+
+
+def import_bundle(path: str, directory: str, *, files: bool = True, progress: Progress | None = None) -> Imported:
+    """Make the store in the bundle at `path` the store of `directory`, and write its files there.
+
+    The directory may be missing; else it must be empty. `files` False: only the store comes, the directory may hold
+    files, and those that differ show as changes from outside; it must hold no store.
+    Raises FileExists, BundleRefused with nothing changed, and what the disk raises.
+    """
+    disk = Disk()
+    os.makedirs(directory, exist_ok=True)
+    root = os.path.realpath(directory)
+    for name in sorted(os.listdir(root)):
+        if is_making(name):
+            # Of an import, or of an `init`, that was killed.
+            discard_making(os.path.join(root, name), disk)
+        elif files or is_store(name):
+            raise FileExists(os.path.join(root, name))
+    making = os.path.join(root, making_name())
+    disk.make_store_folder(making)
+    try:
+        records, blobs, steps = _checked(path, making, disk, files=files, progress=progress)
+        disk.move_store_folder(os.path.join(making, STORE_NAME), os.path.join(root, STORE_NAME))
+    finally:
+        discard_making(making, disk)
+    disk.sync_directory(root)
+    with closing(Journal(root, disk)) as journal, journal.writing():
+        journal.carry_out(steps)
+    return Imported(root=root, records=records, blobs=blobs, files=len(steps))
+
+
+# ---- inside
+
+
+def _checked(
+    path: str, making: str, disk: Disk, *, files: bool, progress: Progress | None
+) -> tuple[int, int, list[Step]]:
+    """Make the store in `making` and check it; return how much is in it, and what has to be done for its files."""
+    folder = os.path.join(making, STORE_NAME)
+    for made in (folder, os.path.join(folder, "tmp"), os.path.join(folder, "segments")):
+        disk.make_store_folder(made)
+    disk.create(os.path.join(folder, ".gitignore"), b"*\n")
+    disk.create(os.path.join(folder, "lock"), b"")
+    unpack_bundle(path, os.path.join(folder, "segments"), disk)
+    report = check_store(making, progress=progress)
+    if report.faults:
+        raise BundleRefused(report.faults[0].what)
+    end, tips = _found(making, disk)
+    # Otherwise the next writer would take files for unfinished that have never been here.
+    forget_followed(folder, end, disk)
+    return report.records, report.blobs, _steps(tips) if files else []
+
+
+def _found(making: str, disk: Disk) -> tuple[Place, list[Tip]]:
+    """Return where the log ends, and the files that stand. Raises BundleRefused."""
+    try:
+        with closing(Journal(making, disk)) as journal, journal.reading() as store:
+            is_whole, end = store.log.ends_at(store.end), store.end
+            tips = [tip for tip in store.index.tips() if tip.state is not None]
+    except CasError as error:
+        raise BundleRefused(str(error)) from error
+    if not is_whole:
+        raise BundleRefused("something follows its last whole group")
+    return end, tips
+
+
+def _steps(tips: list[Tip]) -> list[Step]:
+    """Return what writes the files, if that may be done. Raises BundleRefused."""
+    counts = Counter(tip.path for tip in tips)
+    for tip in tips:
+        name = os.fsdecode(tip.path)
+        parts = name.split("/")
+        if any(map(is_reserved, parts)):
+            raise BundleRefused(f"it would write {name!r}, into a store or version control; without files it can come")
+        if tip.state is not None and tip.state.mode & ~_PLAIN_MODE:
+            raise BundleRefused(f"{name!r} would get the mode {tip.state.mode:04o}; without files it can come")
+        above = (b"/".join(tip.path.split(b"/")[:depth]) for depth in range(1, len(parts)))
+        if counts[tip.path] > 1 or any(folder in counts for folder in above):
+            raise BundleRefused(f"two files stand at {name!r}")
+    return [Step(path=tip.path, before=None, after=tip.state) for tip in tips]

@@ -1,0 +1,168 @@
+"""A tree: what stood in one folder at one moment, as a blob. Folders in it are trees of their own.
+
+So a folder that nobody touched has the same name in every snapshot and is stored once, and two snapshots are compared
+without a look into what they share. Source: git's tree objects, spelt in canonical msgpack.
+"""
+
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, TypeAlias
+
+from objstore.canonical import Value, decode, encode
+from objstore.errors import RecordInvalid, TreeInvalid
+from objstore.fields import MAX_MODE, MAX_TEXT
+from objstore.ids import HASH_SIZE, BlobId
+
+__all__ = [
+    "FOLDER",
+    "LINK",
+    "LeftOut",
+    "TreeChange",
+    "TreeEntry",
+    "TreeNames",
+    "decode_tree",
+    "encode_tree",
+    "named_blobs",
+    "tree_changes",
+    "tree_files",
+]
+
+FOLDER: Final = stat.S_IFDIR
+"""Mode of a folder in a tree: a folder's permission bits are not kept."""
+
+LINK: Final = stat.S_IFLNK
+"""Mode of a symbolic link, whose blob is the text that it holds: a link has no permission bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeEntry:
+    """One name in a folder, and what stood there."""
+
+    name: bytes
+    mode: int  # kind and permission bits of a file; FOLDER; LINK
+    blob: BlobId  # a file's bytes, a link's text, a folder's tree
+
+    @property
+    def is_folder(self) -> bool:
+        """Return whether it is a folder."""
+        return self.mode == FOLDER
+
+    @property
+    def is_file(self) -> bool:
+        """Return whether it is a regular file."""
+        return stat.S_ISREG(self.mode)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """One name in a folder where something stood that the tree doesn't hold: ignored, unreadable, huge, or no file."""
+
+    name: bytes
+
+
+TreeNames: TypeAlias = tuple[TreeEntry | LeftOut, ...]
+"""A folder's names, ascending by their bytes, each once."""
+
+Load: TypeAlias = Callable[[BlobId], bytes]
+"""Gives the bytes of a tree."""
+
+
+def encode_tree(entries: Iterable[TreeEntry | LeftOut]) -> bytes:
+    """Return the one spelling of a folder that holds `entries`, given in any order."""
+    ordered = sorted(entries, key=lambda entry: entry.name)
+    values: list[Value] = [[e.name] if isinstance(e, LeftOut) else [e.name, e.mode, bytes(e.blob)] for e in ordered]
+    return encode({"kind": "tree", "entries": values})
+
+
+def decode_tree(encoded: bytes) -> TreeNames:
+    """Return the folder that `encoded` spells.
+
+    Raises TreeInvalid for anything but the one spelling of a well-formed tree: stored bytes are not trusted.
+    """
+    try:
+        fields = decode(encoded)
+    except RecordInvalid as error:
+        raise TreeInvalid(error.reason) from error
+    match fields:
+        case {"kind": "tree", "entries": list(values)} if len(fields) == len(("kind", "entries")):
+            tree = tuple(_entry(value) for value in values)
+        case _:
+            raise TreeInvalid("not a map of kind and entries")
+    if any(a.name >= b.name for a, b in pairwise(tree)):
+        raise TreeInvalid("its names are not in ascending order")
+    return tree
+
+
+def named_blobs(tree: TreeNames) -> Iterator[tuple[BlobId, bool]]:
+    """Yield each blob that a tree names, once for each entry, and whether it is a tree itself."""
+    for entry in tree:
+        if isinstance(entry, TreeEntry):
+            yield entry.blob, entry.is_folder
+
+
+# ---- what two trees have in common, and what not
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeChange:
+    """One path that is not the same in two trees. No folder stands on either side: what is in them is told instead."""
+
+    path: bytes
+    before: TreeEntry | LeftOut | None  # None: nothing stands there
+    after: TreeEntry | LeftOut | None
+
+
+def tree_files(root: BlobId, load: Load, prefix: bytes = b"") -> Iterator[tuple[bytes, TreeEntry | LeftOut]]:
+    """Yield every path below a tree that is no folder, with what stands there, by path. Raises TreeInvalid."""
+    for change in tree_changes(None, root, load, prefix):
+        if change.after is not None:
+            yield change.path, change.after
+
+
+def tree_changes(before: BlobId | None, after: BlobId | None, load: Load, prefix: bytes = b"") -> Iterator[TreeChange]:
+    """Yield what differs between two trees (None: no folder), by path; folders that are the same are not loaded.
+
+    Raises TreeInvalid, and what `load` raises.
+    """
+    if before == after:
+        return
+    old = {} if before is None else {entry.name: entry for entry in decode_tree(load(before))}
+    new = {} if after is None else {entry.name: entry for entry in decode_tree(load(after))}
+    for name in sorted({*old, *new}):
+        was, now = old.get(name), new.get(name)
+        if was == now:
+            continue
+        path = prefix + name
+        was_tree, now_tree = _folder(was), _folder(now)
+        was_leaf, now_leaf = (None if was_tree else was), (None if now_tree else now)
+        if was_leaf is not None or now_leaf is not None:
+            yield TreeChange(path=path, before=was_leaf, after=now_leaf)
+        if was_tree is not None or now_tree is not None:
+            yield from tree_changes(was_tree, now_tree, load, path + b"/")
+
+
+def _folder(entry: TreeEntry | LeftOut | None) -> BlobId | None:
+    return entry.blob if isinstance(entry, TreeEntry) and entry.is_folder else None
+
+
+def _entry(value: Value) -> TreeEntry | LeftOut:
+    match value:
+        case [bytes(name)]:
+            return LeftOut(_checked(name))
+        case [bytes(name), int(mode), bytes(blob)] if len(blob) == HASH_SIZE and _is_mode(mode):
+            return TreeEntry(_checked(name), mode, BlobId(blob))
+        case _:
+            raise TreeInvalid("an entry is not [name] or [name, mode, blob]")
+
+
+def _is_mode(mode: int) -> bool:
+    # bool is a kind of int, and must not pass for one
+    return not isinstance(mode, bool) and (mode in {FOLDER, LINK} or stat.S_IFREG <= mode <= stat.S_IFREG | MAX_MODE)
+
+
+def _checked(name: bytes) -> bytes:
+    if not name or name in {b".", b".."} or b"/" in name or b"\0" in name or len(name) > MAX_TEXT:
+        raise TreeInvalid(f"a name leaves its folder: {name!r}")
+    return name

@@ -1,0 +1,239 @@
+"""`cas export --bundle` and `cas import`: one file carries the whole history, and nothing in it is believed."""
+
+import hashlib
+import random
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from blake3 import blake3
+
+from objstore.batch import Batch
+from objstore.bundle import Bundle
+from objstore.disk import Disk
+from objstore.ids import BlobId
+from objstore.journal import Journal
+from objstore.records import Edit, decode_record, encode_record
+from objstore.terms import DocumentId, FileState, Operation, Seq
+from objstore.transfer import export_bundle
+from tests.cli.desk import Desk, cas
+
+
+@pytest.fixture
+def bundle(desk: Desk, tmp_path: Path) -> Path:
+    """Return a bundle of a history with decisions, a move, a deletion and something that was rejected."""
+    desk.write("a", b"1\n2\n3\n")
+    desk.edit("a", b"2", b"two")
+    desk.write("sub/run", b"#!/bin/sh\n", mode=0o755)
+    desk.write("gone", b"x\n")
+    desk.delete("gone")
+    desk.move("a", "b")
+    desk.done("reject", "2", "--reason", "no")
+    path = tmp_path / "all.bundle"
+    desk.done("export", "--bundle", str(path))
+    return path
+
+
+def tree(folder: Path) -> dict[str, tuple[bytes, int]]:
+    return {
+        str(path.relative_to(folder)): (path.read_bytes(), path.stat().st_mode)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and ".cas" not in path.relative_to(folder).parts
+    }
+
+
+# ---- what comes out is what went in
+
+
+def test_the_same_files_and_the_same_hash_chain(desk: Desk, bundle: Path, tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    ran = cas("import", str(bundle), str(there), folder=tmp_path)
+    assert (ran.status, ran.said) == (0, "")
+    assert tree(there) == tree(desk.folder)
+    for words in (["records", "--json"], ["log"], ["segments"], ["ls"], ["show", "2"]):
+        assert cas(*words, folder=there).out == desk.done(*words).out
+    assert cas("fsck", folder=there).status == 0
+    assert cas("diff", folder=there).out == b""
+
+
+def test_the_history_goes_on_there(bundle: Path, tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    assert cas("import", str(bundle), str(there), folder=tmp_path).status == 0
+    assert cas("accept", "2", folder=there).status == 0
+    assert (there / "b").read_bytes() == b"1\ntwo\n3\n"
+    assert cas("undo", folder=there).status == 0
+    assert (there / "b").read_bytes() == b"1\n2\n3\n"
+
+
+def test_an_export_leaves_the_store_and_an_older_bundle_alone(desk: Desk, bundle: Path) -> None:
+    before = bundle.read_bytes()
+    ran = desk.cas("export", "--bundle", str(bundle))
+    assert ran.status == 1
+    assert bundle.read_bytes() == before
+    assert desk.done("fsck").status == 0
+
+
+def test_json_tells_what_was_done(desk: Desk, tmp_path: Path) -> None:
+    desk.write("a", b"1\n")
+    found = desk.done("export", "--bundle", str(tmp_path / "b"), "--json").json()
+    assert found == {"bundle": str(tmp_path / "b"), "bytes": (tmp_path / "b").stat().st_size}
+    found = cas("import", str(tmp_path / "b"), str(tmp_path / "there"), "--json", folder=tmp_path).json()
+    assert found == {"workspace": str(tmp_path / "there"), "records": 1, "blobs": 1, "files": 1}
+
+
+# ---- where it goes
+
+
+def test_a_folder_with_files_or_a_store_is_refused_and_left_alone(desk: Desk, bundle: Path, tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    there.mkdir()
+    (there / "mine").write_text("mine")
+    for words in (
+        (str(bundle), str(there)),
+        (str(bundle), str(desk.folder)),
+        (str(bundle), str(desk.folder), "--store-only"),
+    ):
+        before = desk.done("records").out
+        ran = cas("import", *words, folder=tmp_path)
+        assert ran.status == 1
+        assert ran.said.count("\n") == 1
+        assert desk.done("records").out == before
+    assert [path.name for path in there.iterdir()] == ["mine"]
+
+
+def test_the_store_alone_stands_beside_files_that_are_there_already(bundle: Path, tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    (there / "sub").mkdir(parents=True)
+    (there / "b").write_bytes(b"1\n2\nmine\n")
+    (there / "sub/run").write_bytes(b"#!/bin/sh\n")
+    (there / "sub/run").chmod(0o755)
+    before = tree(there)
+    assert cas("import", str(bundle), str(there), "--store-only", folder=tmp_path).status == 0
+    assert tree(there) == before
+    (change,) = cas("diff", "--json", folder=there).lines()
+    assert change["file_path"] == str(there / "b")
+
+
+# ---- nothing is believed
+
+
+def refused(path: Path, tmp_path: Path) -> str:
+    """Import what must not be taken; return why it is not."""
+    there = tmp_path / "there"
+    ran = cas("import", str(path), str(there), folder=tmp_path)
+    assert ran.status == 1, ran
+    assert ran.out == b""
+    assert ran.said.count("\n") == 1
+    assert "internal error" not in ran.said
+    assert list(there.iterdir()) == []
+    return ran.said
+
+
+def sealed(content: bytes) -> bytes:
+    """Return a bundle that says of itself that it is as it was written."""
+    return content + blake3(content).digest()
+
+
+def damaged(content: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield bundles that are none any more."""
+    body = content[:-32]
+    yield "empty", b""
+    yield "cut", content[:-1]
+    yield "longer", content + b"x"
+    yield "magic", b"\x89CASBUM\n" + content[8:]
+    yield "newer", content[:8] + struct.pack("<H", 2) + content[10:]
+    yield "padding", sealed(body[:10] + b"\1" + body[11:])
+    yield "no segments", sealed(content[:16] + struct.pack("<Q", 0))
+    yield "many segments", sealed(body[:16] + struct.pack("<Q", 1 << 60) + body[24:])
+    yield "huge segment", sealed(body[:24] + struct.pack("<Q", 1 << 62) + body[32:])
+    yield "negative rest", sealed(body[:24] + struct.pack("<Q", 0) + body[32:])
+    yield "twice", sealed(Bundle(sizes=(len(body) - 32,) * 2).encode() + body[32:] * 2)
+    yield "half a group", sealed(Bundle(sizes=(len(body) - 32 - 5,)).encode() + body[32:-5])
+
+
+def test_a_damaged_bundle_is_refused_and_nothing_is_left(bundle: Path, tmp_path: Path) -> None:
+    for name, content in damaged(bundle.read_bytes()):
+        path = tmp_path / "damaged"
+        path.write_bytes(content)
+        assert "bundle is refused" in refused(path, tmp_path) or name == "newer"
+
+
+def test_a_flipped_bit_is_found_even_under_a_fresh_seal(bundle: Path, tmp_path: Path) -> None:
+    body = bundle.read_bytes()[:-32]
+    chosen = random.Random(5)
+    for _ in range(6):
+        flipped = bytearray(body)
+        flipped[chosen.randrange(32 + 64, len(body))] ^= 1 << chosen.randrange(8)
+        path = tmp_path / "flipped"
+        path.write_bytes(sealed(bytes(flipped)))
+        refused(path, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("path", "mode", "why"),
+    [
+        (b".git/hooks/post-checkout", 0o755, "version control"),
+        (b"sub/.GIT/config", 0o644, "version control"),
+        (b".cas/segments/x", 0o644, "into a store"),
+        (b"root-shell", 0o4755, "mode 4755"),
+    ],
+)
+def test_a_well_formed_bundle_cannot_write_where_it_must_not(
+    desk: Desk, tmp_path: Path, path: bytes, mode: int, why: str
+) -> None:
+    forged(desk, [(path, mode)], tmp_path / "forged")
+    assert why in refused(tmp_path / "forged", tmp_path)
+
+
+def test_two_files_cannot_stand_at_one_place(desk: Desk, tmp_path: Path) -> None:
+    forged(desk, [(b"a", 0o644), (b"a/b", 0o644)], tmp_path / "forged")
+    assert "two files" in refused(tmp_path / "forged", tmp_path)
+
+
+def test_a_record_that_leaves_its_workspace_is_no_record() -> None:
+    content = hashlib.sha256(b"").digest()
+    edit = creation(1, b"a", 0o644, BlobId(content))
+    encoded = encode_record(edit, None)
+    assert decode_record(encoded)[0] == edit
+    for path in (b"../a", b"/etc/passwd", b"a/../../b", b"a\0b", b""):
+        with pytest.raises(Exception, match="path"):
+            encode_record(creation(1, path, 0o644, BlobId(content)), None)
+
+
+def creation(seq: int, path: bytes, mode: int, blob: BlobId) -> Edit:
+    return Edit(
+        seq=Seq(seq),
+        document=DocumentId(seq),
+        time=1,
+        conversation="c",
+        call=0,
+        ordinal=seq - 1,
+        operation=Operation.CREATE,
+        path=path,
+        before=None,
+        after=FileState(blob=blob, mode=mode),
+        added=1,
+        tool="t",
+    )
+
+
+def forged(desk: Desk, made: list[tuple[bytes, int]], bundle: Path) -> None:
+    """Bundle creations that no tool would make; no file is touched."""
+    journal = Journal(str(desk.folder), Disk())
+    with journal.writing() as batch:
+        assert isinstance(batch, Batch)
+        blob = batch.blob(b"#!/bin/sh\n", None)
+        for seq, (path, mode) in enumerate(made, 1):
+            batch.record(creation(seq, path, mode, blob))
+        batch.commit()
+    export_bundle(journal, str(bundle))
+    journal.close()
+
+
+def test_what_a_killed_import_leaves_is_cleared_away(bundle: Path, tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    (there / ".cas.0123456789abcdef/.cas/segments").mkdir(parents=True)
+    (there / ".cas.0123456789abcdef/.cas/segments/00000001.seg").write_bytes(b"half")
+    assert cas("import", str(bundle), str(there), folder=tmp_path).status == 0
+    assert sorted(path.name for path in there.iterdir()) == [".cas", "b", "sub"]

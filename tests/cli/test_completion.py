@@ -1,0 +1,160 @@
+"""Completion in the shells that this machine has, and the table behind it."""
+
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import click
+import pytest
+
+from cli.commands.shell import SCRIPTS
+from cli.completion import ARGUMENTS, OPTIONS, kinds_of
+from cli.main import COMMANDS, cas as group
+from tests.cli.desk import PATIENCE, PROGRAM, Desk, cas, environment
+
+SHELLS = [shell for shell in SCRIPTS if shutil.which(shell)]
+
+BASH = """
+source <(cas completion bash)
+COMP_LINE={line} COMP_POINT=${{#COMP_LINE}}
+COMP_POINT=${{#COMP_LINE}}
+_cas_complete 2>/dev/null
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+
+ZSH = """
+zmodload zsh/zpty
+zpty shell zsh -f -i
+zpty -w shell 'PS1="READY> "; autoload -Uz compinit; compinit -u -D; source <(cas completion zsh); LISTMAX=1000'
+zpty -w shell 'bindkey "^I" complete-word; setopt AUTO_LIST LIST_PACKED; zstyle ":completion:*" list-separator "--"'
+zpty -w shell 'echo set"tled"'
+zpty -r shell shown '*settled*'
+zpty -w -n shell {line}$'\\t\\t'
+sleep 0.4
+zpty -w -n shell $'\\C-a\\C-kecho do"ne"\\n'
+zpty -r shell shown '*done*'
+print -r -- "$shown"
+zpty -d shell
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> dict[str, str]:
+    """Return the settings of a shell that finds `cas`."""
+    (tmp_path / "bin").mkdir()
+    script = tmp_path / "bin" / "cas"
+    script.write_text(f'#!/bin/sh\nexec {shlex.join(PROGRAM)} "$@"\n')
+    script.chmod(0o755)
+    settings = environment({"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)})
+    return settings | {"PATH": f"{script.parent}:{settings['PATH']}"}
+
+
+def completed(shell: str, line: str, desk: Desk, settings: dict[str, str]) -> str:
+    """Return what the shell shows when the tab key is pressed behind `line`."""
+    script = {
+        "bash": BASH.format(line=shlex.quote(line)),
+        "zsh": ZSH.format(line=shlex.quote(line)),
+        "fish": f"cas completion fish | source; complete -C {shlex.quote(line)}",
+    }[shell]
+    options = {"bash": ["--norc", "--noprofile"], "zsh": ["-f"], "fish": ["--no-config"]}[shell]
+    ran = subprocess.run(
+        [shell, *options, "-c", script],
+        cwd=desk.folder,
+        env=settings,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    return ran.stdout.decode()
+
+
+@pytest.fixture
+def history(desk: Desk) -> Desk:
+    """Return a desk with two edits of two files in two conversations."""
+    desk.write("src/first.py", b"1\n2\n3\n", conversation="conv_hello")
+    desk.write("second.py", b"1\n", conversation="conv_polish")
+    return desk
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_shell_completes_edits_conversations_files_commands_and_options(
+    history: Desk, program: dict[str, str], shell: str
+) -> None:
+    shown = completed(shell, "cas show ", history, program)
+    assert all(name in shown for name in ("conv_hello", "conv_polish", "1", "2"))
+    assert "conv_polish" in completed(shell, "cas log --conversation conv_p", history, program)
+    assert "second.py" in completed(shell, "cas blame sec", history, program)
+    assert "salvage" in completed(shell, "cas sal", history, program)
+    assert "--reverse" in completed(shell, "cas log --rev", history, program)
+
+
+def candidates(desk: Desk, line: str, shell: str = "fish", folder: Path | None = None) -> list[str]:
+    ran = cas("--complete", shell, line, folder=folder or desk.folder)
+    assert ran.said == ""
+    return [row.partition("\t")[0] for row in ran.text.splitlines()]
+
+
+def test_what_may_stand_there(history: Desk) -> None:
+    assert candidates(history, "cas accept ") == ["2", "1"]
+    assert candidates(history, "cas reject 1:") == ["1:0"]
+    assert candidates(history, "cas reject 1:", "bash") == ["0"]
+    assert candidates(history, "cas log --conversation=conv_h") == ["--conversation=conv_hello"]
+    assert candidates(history, "cas log --conversation=conv_h", "bash") == ["conv_hello"]
+    assert candidates(history, "cas log --status ") == ["pending", "accepted", "rejected"]
+    assert candidates(history, "cas cat ") == ["second.py", "src/"]
+    assert candidates(history, "cas cat src/") == ["src/first.py"]
+    assert candidates(history, "cas cat ", folder=history.folder / "src") == ["first.py"]
+    assert candidates(history, "cas cat ../s", folder=history.folder / "src") == ["../second.py", "../src/"]
+    assert candidates(history, "cas -C src cat ") == ["first.py"]
+    assert "pin" in candidates(history, "cas ")
+    assert candidates(history, "cas pin a") == ["add"]
+    assert candidates(history, "cas pin add ") == candidates(history, "cas show ") + candidates(history, "cas cat ")
+
+
+def test_where_nothing_can_be_told_nothing_is_said(tmp_path: Path) -> None:
+    for words in (("fish", "cas show "), ("fish",), ("bash", "cas 'unclosed"), ("fish", "")):
+        ran = cas("--complete", *words, folder=tmp_path)
+        assert ran.said == ""
+
+
+def test_a_name_that_cannot_be_typed_is_not_offered(desk: Desk) -> None:
+    desk.write("new\nline", b"1\n")
+    desk.write("esc\x1b[31m", b"1\n")
+    desk.write("plain", b"1\n")
+    assert candidates(desk, "cas cat ") == ["plain"]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_table_says_of_arguments_what_the_help_says(name: str) -> None:
+    context = click.Context(group)
+    command = group.get_command(context, name)
+    assert command is not None
+    kinds: list[str] = []
+    for parameter in command.params:
+        if isinstance(parameter, click.Argument):
+            kinds += kinds_of(parameter.metavar or "")
+        for option in parameter.opts:
+            if option in OPTIONS and parameter.metavar not in {"NAME", "TEXT"}:
+                assert kinds_of(parameter.metavar or "") == (OPTIONS[option],)
+    if name in ARGUMENTS:
+        assert tuple(dict.fromkeys(kinds)) == ARGUMENTS[name]
+
+
+def test_names_are_completed_without_click(history: Desk) -> None:
+    listing = (
+        "import sys; sys.argv = ['cas', '--complete', 'fish', 'cas show ']; from cli.entry import main; main();"
+        "print(*sys.modules, sep='\\n', file=sys.stderr)"
+    )
+    ran = subprocess.run(
+        [PROGRAM[0], "-P", "-c", listing],
+        cwd=history.folder,
+        env=environment({}),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+    heavy = {"click", "cli.main", "msgpack", "zstandard", "filelock", "objstore.records", "objstore.review"}
+    assert heavy & set(ran.stderr.splitlines()) == set()

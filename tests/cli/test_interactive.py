@@ -1,0 +1,292 @@
+"""`cas review` in a real terminal: keys are pressed, and the screen, the files and the journal are looked at."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from cli.interactive import KEYS
+from objstore import Call, Operation, Status
+from tests.cli.desk import Desk
+from tests.cli.stage import STAGES, Stage, on_stage
+
+PROMPT = r"Decide on {} \[.*\] $"
+PENDING, ACCEPTED, REJECTED = Status.PENDING, Status.ACCEPTED, Status.REJECTED
+
+FIRST = b"one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n"
+
+Review = Callable[..., AbstractContextManager[Stage]]
+
+
+@pytest.fixture(params=list(STAGES)[-1:])
+def review(request: pytest.FixtureRequest, desk: Desk, tmp_path: Path) -> Review:
+    """Return what runs `cas review` in a terminal: in tmux where a machine has it."""
+    settings = {"XDG_STATE_HOME": str(tmp_path / "state")}
+
+    def begin(*words: str, **more: str) -> AbstractContextManager[Stage]:
+        scratch = tmp_path / "stage"
+        for left in scratch.glob("*") if scratch.exists() else ():
+            left.unlink()
+        return on_stage(request.param, "review", *words, folder=desk.folder, scratch=scratch, **(settings | more))
+
+    return begin
+
+
+@pytest.fixture
+def history(desk: Desk) -> Desk:
+    """Return a desk with a file of two agents: edit 1 made it, 2 changed it in two places, 3 is of another file."""
+    desk.write("a", FIRST, conversation="conv_one")
+
+    def two_hunks(call: Call) -> None:
+        call.write("a", FIRST.replace(b"two", b"2").replace(b"eight", b"8"), operation=Operation.EDIT)
+
+    desk.call(two_hunks, conversation="conv_one", tool="edit_file_diff")
+    desk.write("b", b"other\n", conversation="conv_two")
+    return desk
+
+
+def at(unit: str) -> str:
+    return PROMPT.format(unit)
+
+
+def press(stage: Stage, keys: str, then: str) -> str:
+    stage.type(keys)
+    return stage.sees(then)
+
+
+# ---- deciding
+
+
+@pytest.mark.parametrize("review", STAGES, indirect=True)
+def test_one_key_decides_and_goes_on_to_the_next_hunk(history: Desk, review: Review) -> None:
+    with review() as stage:
+        shown = stage.sees(at("1:0"))
+        assert "edit 1  create  a  (1 of 3 edits)" in shown
+        assert "+three" in shown
+        shown = press(stage, "a", at("2:1"))
+        assert "Accepted edit 1." in shown
+        assert "-two\n+2\n" in shown
+        assert "Rewrote a" in press(stage, "r", at("2:2"))
+        assert history.bytes("a") == FIRST.replace(b"eight", b"8")
+        press(stage, "a", at("3:0"))
+        stage.type("r")
+        assert "2 hunks accepted, 2 hunks rejected, nothing is left pending." in stage.sees("pending\\.")
+        assert stage.ends() == 0
+    assert history.statuses() == {"1:0": ACCEPTED, "2:1": REJECTED, "2:2": ACCEPTED, "3:0": REJECTED}
+    assert not (history.folder / "b").exists()
+
+
+@pytest.mark.parametrize("review", STAGES, indirect=True)
+def test_every_decision_outlives_a_kill_and_the_next_review_goes_on(history: Desk, review: Review) -> None:
+    with review() as stage:
+        stage.sees(at("1:0"))
+        press(stage, "a", at("2:1"))
+        press(stage, "s", at("2:2"))
+        press(stage, "r", at("3:0"))
+        stage.kill()
+    assert history.statuses() == {"1:0": ACCEPTED, "2:1": PENDING, "2:2": REJECTED, "3:0": PENDING}
+    with review() as stage:
+        # What was put off comes last.
+        stage.sees(at("3:0"))
+        press(stage, "a", at("2:1"))
+        press(stage, "q", "1 edit left pending")
+        assert stage.ends() == 0
+
+
+def test_ctrl_c_is_an_interrupt_and_loses_nothing(history: Desk, review: Review) -> None:
+    with review() as stage:
+        stage.sees(at("1:0"))
+        press(stage, "a", at("2:1"))
+        stage.type("\x03")
+        assert stage.ends() == 130
+    assert history.statuses()["1:0"] is ACCEPTED
+
+
+def test_a_reason_is_recorded(history: Desk, review: Review) -> None:
+    with review("3") as stage:
+        stage.sees(at("3:0"))
+        press(stage, "R", "Reason:")
+        press(stage, "not asked for\n", "1 hunk rejected")
+    assert history.cas("log", "--json", "-n", "1").json()["reason"] == "not asked for"
+
+
+def test_a_reason_not_given_rejects_nothing(history: Desk, review: Review) -> None:
+    with review("3") as stage:
+        stage.sees(at("3:0"))
+        press(stage, "R", "Reason:")
+        press(stage, "\n", at("3:0"))
+        press(stage, "q", "pending")
+    assert history.statuses()["3:0"] is PENDING
+
+
+def test_undo_takes_back_what_this_review_did_and_no_more(history: Desk, review: Review) -> None:
+    history.done("accept", "3")
+    with review() as stage:
+        stage.sees(at("1:0"))
+        press(stage, "a", at("2:1"))
+        press(stage, "r", at("2:2"))
+        assert "+2" in press(stage, "u", at("2:1"))
+        assert history.bytes("a") == FIRST.replace(b"two", b"2").replace(b"eight", b"8")
+        press(stage, "u", at("1:0"))
+        press(stage, "u", "Nothing was done in this review")
+        press(stage, "q", "2 edits left pending")
+    assert history.statuses() == {"1:0": PENDING, "2:1": PENDING, "2:2": PENDING, "3:0": ACCEPTED}
+
+
+def test_undo_leaves_what_somebody_else_decided_since(history: Desk, review: Review) -> None:
+    with review() as stage:
+        stage.sees(at("1:0"))
+        press(stage, "a", at("2:1"))
+        history.done("reject", "3")
+        press(stage, "u", "Something else was decided since")
+    assert history.statuses()["3:0"] is REJECTED
+
+
+def test_what_depends_on_a_rejected_hunk_is_asked_about(history: Desk, review: Review) -> None:
+    with review() as stage:
+        stage.sees(at("1:0"))
+        press(stage, "r", r"leave it \[any other key\]")
+        press(stage, "x", at("1:0"))
+        assert (history.folder / "a").exists()
+        press(stage, "r", r"leave it \[any other key\]")
+        press(stage, "c", at("3:0"))
+    assert not (history.folder / "a").exists()
+    assert history.statuses()["2:2"] is REJECTED
+
+
+def test_a_change_from_outside_is_asked_about(history: Desk, review: Review) -> None:
+    (history.folder / "a").write_bytes(history.bytes("a") + b"mine\n")
+    with review() as stage:
+        stage.sees(at("1:0"))
+        assert "+mine" in press(stage, "a", r"\[K/d/a\] $")
+        press(stage, "a", at("1:0"))
+        press(stage, "a", r"\[K/d/a\] $")
+        press(stage, "k", at("2:1"))
+        press(stage, "r", at("2:2"))
+    assert history.bytes("a") == FIRST.replace(b"eight", b"8") + b"mine\n"
+
+
+# ---- groups
+
+
+def test_a_whole_file_and_a_whole_conversation(history: Desk, review: Review) -> None:
+    with review() as stage:
+        stage.sees(at("1:0"))
+        press(stage, "f", r"3 hunks of a: .*\] $")
+        press(stage, "r", at("3:0"))
+        assert not (history.folder / "a").exists()
+        press(stage, "u", at("1:0"))
+        press(stage, "c", r"3 hunks of conv_one: .*\] $")
+        press(stage, "a", at("3:0"))
+        press(stage, "c", r"1 hunk of conv_two: .*\] $")
+        press(stage, "s", "1 edit left pending")
+    assert history.statuses() == {"1:0": ACCEPTED, "2:1": ACCEPTED, "2:2": ACCEPTED, "3:0": PENDING}
+
+
+# ---- splitting and amending
+
+
+def test_a_hunk_is_split_and_its_parts_decided_on(desk: Desk, review: Review) -> None:
+    desk.write("a", b"top\nred = 1\ngreen = 2\nend\n")
+    desk.done("accept", "1")
+    desk.write("a", b"top\nred = 10\ngreen = 20\nblue = 30\nend\n")
+    with review() as stage:
+        stage.sees(at("2:1"))
+        assert "-red = 1\n+red = 10\nPart of 2:1" in press(stage, "x", r"Part of .*\] $")
+        press(stage, "a", r"-green = 2\n\+green = 20\nPart of .*\] $")
+        press(stage, "r", r"Recorded edit 3, which amends edit 2(?s:.*)Part of .*\] $")
+        assert desk.bytes("a") == b"top\nred = 10\ngreen = 2\nblue = 30\nend\n"
+        press(stage, "a", "nothing is left pending")
+    assert desk.bytes("a") == b"top\nred = 10\ngreen = 2\nblue = 30\nend\n"
+    assert desk.statuses()["2:1"] is ACCEPTED
+    desk.done("reject", "3")
+    assert desk.bytes("a") == b"top\nred = 10\ngreen = 20\nblue = 30\nend\n"
+
+
+@pytest.mark.usefixtures("history")
+def test_a_hunk_in_one_piece_says_so(review: Review) -> None:
+    with review() as stage:
+        stage.sees(at("1:0"))
+        press(stage, "x", "1:0 can't be split")
+        press(stage, "a", at("2:1"))
+        press(stage, "x", "2:1 can't be split: it is in one piece")
+
+
+def test_editing_is_an_amendment(history: Desk, review: Review, tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\nsed -i s/^2$/II/ "$1"\n')
+    editor.chmod(0o755)
+    with review("2", EDITOR=str(editor), VISUAL=str(editor)) as stage:
+        stage.sees(at("2:1"))
+        press(stage, "e", r"Recorded edit 4, which amends edit 2(?s:.*)" + at("2:1"))
+        assert history.bytes("a").startswith(b"one\nII\n")
+        press(stage, "u", at("2:1"))
+        assert history.bytes("a").startswith(b"one\n2\n")
+
+
+# ---- finding one's way
+
+
+@pytest.mark.usefixtures("history")
+def test_search_back_and_view(review: Review) -> None:
+    with review() as stage:
+        stage.sees(at("1:0"))
+        press(stage, "/", "Search for:")
+        press(stage, "OTHER\n", at("3:0"))
+        press(stage, "b", at("1:0"))
+        press(stage, "n", at("3:0"))
+        press(stage, "/", "Search for:")
+        press(stage, "nowhere\n", r"No pending hunk holds nowhere\.\n" + at("3:0"))
+        assert "conversation  conv_two" in press(stage, "v", at("3:0"))
+        press(stage, "q", "3 edits left pending")
+
+
+def test_help_lists_every_key_and_an_unknown_key_does_nothing(history: Desk, review: Review) -> None:
+    with review() as stage:
+        stage.sees(at("1:0"))
+        shown = press(stage, "?", at("1:0"))
+        assert all(f"\n  {key}  {meaning}" in shown for key, meaning in KEYS.items())
+        press(stage, "Z", r"Press \? for what the keys do")
+    assert set(history.statuses().values()) == {PENDING}
+
+
+def test_a_long_hunk_leaves_room_and_says_how_much_more_there_is(desk: Desk, review: Review) -> None:
+    desk.write("a", b"line\n" * 500)
+    with review() as stage:
+        assert "more lines: v shows all." in stage.sees(at("1:0"))
+
+
+def test_what_agents_do_meanwhile_is_come_to_and_what_others_decide_is_passed_over(
+    history: Desk, review: Review
+) -> None:
+    with review() as stage:
+        stage.sees(at("1:0"))
+        history.done("accept", "2")
+        history.write("c", b"new\n", conversation="conv_three")
+        press(stage, "a", at("3:0"))
+        press(stage, "a", at("4:0"))
+
+
+# ---- where a review can't be
+
+
+def test_without_a_terminal_a_review_says_what_to_do_instead(history: Desk) -> None:
+    ran = history.cas("review")
+    assert ran.status == 2
+    assert "needs a terminal" in ran.said
+
+
+@pytest.mark.usefixtures("desk")
+def test_nothing_pending_is_said(review: Review) -> None:
+    with review() as stage:
+        stage.sees("Nothing is pending.")
+        assert stage.ends() == 0
+
+
+def test_names_and_bytes_cannot_forge_the_screen(desk: Desk, review: Review) -> None:
+    desk.write("esc\x1b[31m\nname", b"\x1b[2Jwiped\n", conversation="conv_\x1b[2J")
+    with review() as stage:
+        shown = stage.sees(at("1:0"))
+    assert r"esc\x1b[31m\nname" in shown
+    assert r"+\x1b[2Jwiped" in shown

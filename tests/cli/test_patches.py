@@ -1,0 +1,169 @@
+"""`cas export --patch`: a series that `git am` and `patch` take, and that leads to the files as they are."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from objstore import Call, Operation
+from tests.cli.desk import PATIENCE, Desk, environment
+
+BASE = b"".join(b"line %d\n" % number for number in range(1, 21))
+
+
+@pytest.fixture
+def other(desk: Desk, tmp_path: Path) -> Path:
+    """Return a repository of git with the files as they were before the first edit."""
+    for path in desk.folder.rglob("*"):
+        assert ".cas" in path.parts, "made before there is anything but the store"
+    folder = tmp_path / "other"
+    folder.mkdir()
+    git(folder, "init", "-q")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "base")
+    return folder
+
+
+def git(folder: Path, *words: str, stdin: bytes = b"") -> bytes:
+    settings = environment({"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"})
+    named = ["-c", "user.name=Tester", "-c", "user.email=t@localhost", "-c", "core.autocrlf=false"]
+    return run(["git", *named, *words], folder, settings, stdin)
+
+
+def run(command: list[str], folder: Path, settings: dict[str, str], stdin: bytes) -> bytes:
+    ran = subprocess.run(
+        command, cwd=folder, env=settings, input=stdin, capture_output=True, timeout=PATIENCE, check=False
+    )
+    assert ran.returncode == 0, (command, ran.stdout, ran.stderr)
+    return ran.stdout
+
+
+def files(folder: Path) -> dict[str, tuple[bytes, bool]]:
+    """Return every file with its bytes and whether it may be executed."""
+    return {
+        str(path.relative_to(folder)): (path.read_bytes(), bool(path.stat().st_mode & 0o100))
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not {".git", ".cas"} & set(path.relative_to(folder).parts)
+    }
+
+
+def every_kind(desk: Desk) -> None:
+    """Record edits of every kind that a patch can tell of in text."""
+    desk.write("poem", BASE)
+    desk.write("my file.txt", b"no newline")
+    desk.write("my file.txt", b"no newline, still")
+    desk.write("run", b"#!/bin/sh\n", mode=0o644)
+    desk.write("run", b"#!/bin/sh\necho\n", mode=0o755)
+    desk.write("empty", b"")
+    desk.write("umläut", "größe\n".encode())
+    desk.write("gone", b"for a while\n")
+    desk.delete("gone")
+    desk.edit("poem", b"line 3\n", b"LINE 3\n")
+    desk.edit("poem", b"line 15\n", b"")
+    desk.move("poem", "sub/poem")
+    desk.edit("sub/poem", b"line 20\n", b"line 20\nthe end")
+
+
+def test_git_am_takes_the_series_and_comes_to_the_same_files(desk: Desk, other: Path, tmp_path: Path) -> None:
+    every_kind(desk)
+    desk.write("picture", bytes(range(256)) * 3)
+    desk.write("picture", bytes(range(255, -1, -1)) * 3)
+    written = desk.done("export", "--patch", "-o", str(tmp_path / "series")).text.splitlines()
+    git(other, "am", "-q", "--keep-cr", *written)
+    assert files(other) == files(desk.folder)
+    log = git(other, "log", "--format=%an|%s", "--reverse").decode().splitlines()
+    assert log[1] == "write_file|create poem (edit 1)"
+    assert len(log) == len(written) + 1
+
+
+def test_git_am_takes_it_from_standard_input_and_with_crlf(desk: Desk, other: Path) -> None:
+    desk.write("dos", b"one\r\ntwo\r\n")
+    desk.edit("dos", b"two", b"2")
+    ran = desk.cas("export", "--patch")
+    assert "--keep-cr" in ran.said
+    git(other, "am", "-q", "--keep-cr", stdin=ran.out)
+    assert files(other) == files(desk.folder)
+
+
+def test_patch_takes_the_series_and_comes_to_the_same_files(desk: Desk, other: Path, tmp_path: Path) -> None:
+    every_kind(desk)
+    for written in desk.done("export", "--patch", "-o", str(tmp_path / "series")).text.splitlines():
+        patch = ["patch", "-p1", "--no-backup-if-mismatch", "--binary", "--input", written]
+        run(patch, other, environment({}), b"")
+    assert files(other) == files(desk.folder)
+
+
+def test_what_was_rejected_is_in_no_patch(desk: Desk, other: Path) -> None:
+    desk.write("poem", BASE)
+
+    def two_hunks(call: Call) -> None:
+        call.write("poem", BASE.replace(b"line 2\n", b"two\n").replace(b"line 18\n", b"eighteen\n"))
+
+    desk.call(two_hunks)
+    desk.edit("poem", b"line 10\n", b"ten\n")
+    desk.done("reject", "2:1")
+    ran = desk.done("export", "--patch")
+    assert b"two" not in ran.out
+    git(other, "am", "-q", stdin=ran.out)
+    assert files(other) == files(desk.folder)
+
+
+def test_a_conversation_stands_on_everything_else(desk: Desk, other: Path) -> None:
+    desk.write("poem", BASE, conversation="conv_base")
+    desk.edit("poem", b"line 2\n", b"two\n", conversation="conv_a")
+    desk.edit("poem", b"line 10\n", b"ten\n", conversation="conv_b")
+    desk.edit("poem", b"line 18\n", b"eighteen\n", conversation="conv_a")
+    (other / "poem").write_bytes(BASE.replace(b"line 10\n", b"ten\n"))
+    git(other, "add", "poem")
+    git(other, "commit", "-q", "-m", "everything else")
+    ran = desk.done("export", "--patch", "--conversation", "conv_a")
+    git(other, "am", "-q", stdin=ran.out)
+    assert files(other) == files(desk.folder)
+
+
+def test_a_choice_that_leaves_others_without_ground_is_refused(desk: Desk) -> None:
+    desk.write("poem", BASE)
+    desk.edit("poem", b"line 2\n", b"two\n")
+    desk.edit("poem", b"two\n", b"zwei\n")
+    ran = desk.cas("export", "--patch", "2")
+    assert (ran.status, ran.out) == (1, b"")
+    assert ran.said.startswith("cas: Edit 3 needs what is chosen (edits 2)")
+
+
+def test_names_and_notes_cannot_forge_a_patch(desk: Desk, other: Path) -> None:
+    conversation = "c\n---\ndiff --git a/x b/x\nnew file mode 100644\n"
+    desk.write('quote"d\nname', b"From me\n--- a/x\n+++ b/x\n", conversation=conversation)
+    git(other, "am", "-q", stdin=desk.done("export", "--patch").out)
+    assert files(other) == files(desk.folder)
+
+
+def test_a_patch_that_is_there_is_left_alone(desk: Desk, tmp_path: Path) -> None:
+    desk.write("a", b"1\n")
+    (written,) = desk.done("export", "--patch", "-o", str(tmp_path / "series")).text.splitlines()
+    Path(written).write_text("mine")
+    ran = desk.cas("export", "--patch", "-o", str(tmp_path / "series"))
+    assert ran.status == 1
+    assert "exists" in ran.said
+    assert Path(written).read_text() == "mine"
+
+
+def test_json_lists_the_patches(desk: Desk, tmp_path: Path) -> None:
+    desk.write("a", b"1\n")
+    (shape,) = desk.done("export", "--patch", "-o", str(tmp_path / "series"), "--json").lines()
+    assert shape["name"] == "0001-create-a-edit-1.patch"
+    assert Path(shape["file"]).stat().st_size == shape["bytes"]
+
+
+@pytest.mark.parametrize("words", [[], ["--patch", "--bundle", "x"], ["--bundle", "x", "1"]])
+def test_an_export_of_nothing_in_particular_is_refused(desk: Desk, words: list[str]) -> None:
+    assert desk.cas("export", *words).status == 2
+
+
+def test_an_edit_that_made_what_a_later_one_needs_comes_first(desk: Desk, other: Path) -> None:
+    """An edit whose ground was rejected and accepted again is still a patch of its own, in its place."""
+    desk.write("a", b"1\n2\n3\n")
+    desk.edit("a", b"2", b"two")
+    desk.done("reject", "2")
+    desk.call(lambda call: call.write("a", b"1\n2\n3\nfour\n", operation=Operation.EDIT))
+    desk.done("accept", "2")
+    git(other, "am", "-q", stdin=desk.done("export", "--patch").out)
+    assert files(other) == files(desk.folder)

@@ -1,0 +1,195 @@
+"""Reading: the filters of `cas log`, words marked within lines, columns, tables of how much changed, and charts."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import click
+import pytest
+
+from cli.chart import chart
+from cli.columns import shown_width
+from cli.moments import moment_named, shown_span
+from cli.terminal import EXACT
+from cli.words import emphasis, paired_lines
+from objstore import Call
+from tests.cli.desk import Desk
+
+SGR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def numbers(desk: Desk, *words: str) -> list[int]:
+    return [edit["seq"] for edit in desk.done("log", "--json", *words).lines()]
+
+
+# ---- filters
+
+
+def test_log_by_tool_and_time(desk: Desk) -> None:
+    desk.write("a", b"1\n")
+    desk.edit("a", b"1", b"2")
+    assert numbers(desk, "--tool", "edit_file_diff") == [2]
+    assert numbers(desk, "--tool", "nobody") == []
+    assert numbers(desk, "--since", "1h") == [2, 1]
+    assert numbers(desk, "--since", "2999-01-01") == []
+    assert numbers(desk, "--until", "yesterday") == []
+    assert numbers(desk, "--since", "today", "--tool", "write_file", "-n", "1") == [1]
+
+
+def test_follow_is_the_file_that_stands_there_under_all_its_names(desk: Desk) -> None:
+    desk.write("old", b"1\n")
+    desk.move("old", "a")
+    desk.delete("a")
+    desk.write("b", b"2\n")
+    desk.move("b", "a")
+    assert numbers(desk, "--file", "a") == [5, 4, 3, 2, 1]
+    assert numbers(desk, "--file", "a", "--follow") == [5, 4]
+    assert numbers(desk, "--file", "old", "--follow") == [3, 2, 1]
+    assert desk.cas("log", "--follow").status == 2
+
+
+def test_a_log_longer_than_what_is_read_at_once_is_whole(desk: Desk) -> None:
+    def many(call: Call) -> None:
+        for number in range(90):
+            call.write(f"f{number}", b"x\n")
+
+    desk.call(many, tool="t")
+    assert numbers(desk) == list(range(90, 0, -1))
+    assert numbers(desk, "-n", "70") == list(range(90, 20, -1))
+    assert numbers(desk, "-n", "70", "--tool", "t", "--reverse") == list(range(21, 91))
+
+
+@pytest.mark.parametrize(
+    ("spelling", "before"),
+    [
+        ("2h", timedelta(hours=2)),
+        ("3 days ago", timedelta(days=3)),
+        ("1w", timedelta(weeks=1)),
+        ("90s", timedelta(seconds=90)),
+    ],
+)
+def test_a_time_ago(spelling: str, before: timedelta) -> None:
+    wanted = datetime.now(UTC) - before
+    assert abs(moment_named(spelling) - wanted.timestamp() * 1e6) < 60e6
+
+
+def test_a_day_stands_for_its_first_moment_and_at_an_end_for_its_last() -> None:
+    day = 86_400 * 1_000_000
+    assert moment_named("2026-11-20", end=True) - moment_named("2026-11-20") == day - 1
+    assert moment_named("2026-11-20T14:30+00:00") == 1_795_185_000 * 1_000_000
+    for nonsense in ("", "soon", "2026-13-01", "h", "-1h", "9" * 30 + "h"):
+        with pytest.raises(click.BadParameter):
+            moment_named(nonsense)
+
+
+def test_spans_in_words() -> None:
+    assert [shown_span(seconds) for seconds in (-1, 0.4, 59, 61, 3_600, 7_500)] == [
+        "0 s",
+        "0 s",
+        "59 s",
+        "1 min",
+        "1 h 0 min",
+        "2 h 5 min",
+    ]
+
+
+# ---- words
+
+
+def test_what_differs_within_a_line_is_marked() -> None:
+    found = emphasis("def greet(name):", "def greet(name='w'):")
+    assert found is not None
+    assert found.old == ()
+    assert ["def greet(name='w'):"[start:end] for start, end in found.new] == ["='w'"]
+
+
+def test_lines_with_little_in_common_are_not_marked() -> None:
+    assert emphasis("import os", "x = [1, 2, 3]") is None
+    assert emphasis("a" * 3_000, "a" * 3_001) is None
+
+
+def test_lines_are_paired_in_order_by_what_they_have_in_common() -> None:
+    old = [b"alpha = 1\n", b"beta = 2\n"]
+    new = [b"# new\n", b"alpha = 10\n", b"beta = 20\n"]
+    assert paired_lines(old, new) == [(0, 1), (1, 2)]
+    assert paired_lines(old * 40, new * 40) == []
+
+
+def test_colour_marks_words_and_says_the_same(desk: Desk) -> None:
+    desk.write("a", b"red = 1\nend\n")
+    desk.write("a", b"red = 22\nend")
+    for words in (["show", "2"], ["diff", "a@1", "a@2"], ["log", "-p"]):
+        colored = desk.done(*words, "--color", "always").text
+        assert SGR.sub("", colored) == desk.done(*words).text
+        assert "\x1b[31m-red = \x1b[7m1\x1b[27m\x1b[0m\n" in colored
+        assert "\x1b[32m+red = \x1b[7m22\x1b[27m\x1b[0m\n" in colored
+
+
+# ---- columns and tables
+
+
+def test_both_sides_stand_next_to_each_other(desk: Desk) -> None:
+    desk.write("a", b"top\nred = 1\nend\n")
+    desk.write("a", b"top\nred = 2\nnew\nend\n")
+    for words in (["show", "2"], ["diff", "a@1", "a@2"]):
+        shown = desk.done(*words, "--side-by-side", COLUMNS="60").text
+        rows = [
+            "    1 top                          1 top",
+            "    2 red = 1                |     2 red = 2",
+            "                             >     3 new",
+            "    3 end                          4 end",
+        ]
+        assert "\n".join(rows) in shown
+
+
+def test_a_long_line_is_folded_and_nothing_of_it_is_lost(desk: Desk) -> None:
+    line = "".join(chr(ord("a") + i % 26) for i in range(90))
+    desk.write("a", b"x\n")
+    desk.write("a", (line + "\n日本語日本語日本語日本語日本語\n").encode())
+    shown = desk.done("show", "2", "-y", COLUMNS="60").text
+    right = "".join(row[31:].strip().removeprefix("1 ") for row in shown.splitlines() if row[29:30] in {">", "|"})
+    assert right.startswith(line)
+    assert all(shown_width(row) <= 60 for row in shown.splitlines() if row[29:30] in {">", "|"})
+
+
+def test_stat_sums_by_file(desk: Desk) -> None:
+    desk.write("a", b"1\n2\n3\n")
+    desk.edit("a", b"2", b"two")
+    desk.write("bin", bytes(range(256)))
+    assert desk.done("log", "--stat").text == (
+        " bin | Bin 0 -> 256 bytes\n a   | 5 ++++-\n 2 files changed, 4 insertions(+), 1 deletion(-)\n"
+    )
+    assert desk.done("show", "2", "--stat").text == " a | 2 +-\n 1 file changed, 1 insertion(+), 1 deletion(-)\n"
+    assert desk.done("diff", "a@1", "a@2", "--stat").text == desk.done("show", "2", "--stat").text
+    (desk.folder / "a").write_bytes(b"1\n")
+    assert desk.done("diff", "--stat").text == " a | 2 --\n 1 file changed, 0 insertions(+), 2 deletions(-)\n"
+    assert desk.cas("show", "2", "--stat", "-y").status == 2
+
+
+def test_names_in_a_table_cannot_forge_it(desk: Desk) -> None:
+    desk.write("a\n b | 9 +++\x1b[31m", b"1\n")
+    assert desk.done("log", "--stat").out.count(b"\n") == 2
+    assert b"\x1b" not in desk.done("log", "--stat").out
+
+
+# ---- charts
+
+
+def shown_chart(amounts: dict[int, int]) -> list[str]:
+    return [line.decode().rstrip("\n") for line in chart(amounts, "edits", EXACT)]
+
+
+def test_a_chart_is_as_high_as_what_it_shows_and_fits_a_line() -> None:
+    assert shown_chart({0: 8, 1: 4, 3: 1})[0] == "edits in time █▄ ▁"
+    for span in (10, 1_000, 100_000, 10_000_000):
+        columns = shown_chart({0: 1, span: 1})[0].removeprefix("edits in time ")
+        assert 1 < len(columns) <= 60
+        assert columns[0] == columns[-1] == "█"
+
+
+def test_stats_show_a_chart(desk: Desk) -> None:
+    desk.write("a", b"1\n")
+    shown = desk.done("stats").text
+    assert "edits in time █\n" in shown
+    assert "bytes in time █\n" in shown
+    (minute,) = desk.done("stats", "--json").json()["minutes"]
+    assert minute["edits"] == 1

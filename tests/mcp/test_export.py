@@ -1,0 +1,104 @@
+"""The history as notifications of the Agent Client Protocol, as `editledger --export-acp` prints it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from objstore import Action, CallInfo, Unit, Workspace
+from tests.mcp.agent import REPOSITORY
+
+
+def printed(root: Path, shape: str) -> list[dict[str, Any]]:
+    """Return what the command prints, each line read."""
+    done = subprocess.run(
+        [sys.executable, "-m", "mcptools", "--export-acp", shape, str(root)],
+        cwd=REPOSITORY,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr == ""
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {line["method"] for line in found} <= {"session/update"}
+    return found
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return a workspace with a call on one file, a move, and a call on two files, one of them binary."""
+    with Workspace.init(tmp_path) as workspace:
+        for tool, conversation in (("write_file", "first"), ("move_file", "first"), ("apply_patches", "second")):
+            with workspace.call(CallInfo(tool=tool, conversation=conversation)) as call:
+                if tool == "write_file":
+                    call.write("a\nb.txt", b"one\n\xff\n")
+                elif tool == "move_file":
+                    call.move("a\nb.txt", "c.txt")
+                else:
+                    call.write("c.txt", b"one\n\xff\ntwo\n")
+                    call.write("d.bin", b"\0\1")
+                call.commit()
+        workspace.decide(Action.ACCEPT, [Unit(workspace.edit(1).seq, 0)])
+    (tmp_path / "c.txt").write_bytes(b"somebody's\n")
+    with Workspace.open(tmp_path) as workspace, workspace.call(CallInfo(tool="write_file")) as call:
+        call.write("d.bin", b"\0\1\2")
+        call.commit()
+    return tmp_path
+
+
+def test_every_call_of_an_agent_begins_and_ends_once_in_order(root: Path) -> None:
+    for shape in ("contract", "protocol"):
+        names = [line["params"]["sessionId"] for line in printed(root, shape)]
+        assert names[:6] == ["first", "first", "first", "first", "second", "second"]
+        assert len(names) == 8
+
+
+def test_the_contracts_shape_has_the_diff_and_the_numbers(root: Path) -> None:
+    began, ended = (line["params"]["update"] for line in printed(root, "contract")[4:6])
+    assert (began["type"], began["id"], began["status"]) == ("toolCall", "second/0", "pending")
+    assert began["title"] == "apply_patches (2 patches)"
+    assert began["locations"] == [{"path": str(root / "c.txt")}, {"path": str(root / "d.bin")}]
+    fields = ended["fields"]
+    assert (ended["type"], ended["id"], fields["status"]) == ("toolCallUpdate", "second/0", "completed")
+    assert fields["rawOutput"]["edits"] == [3, 4]
+    assert fields["rawOutput"]["statuses"] == ["pending", "pending"]
+    assert "+two\n" in fields["content"][0]["text"]
+
+
+def test_the_protocols_shape_has_old_and_new_text(root: Path) -> None:
+    lines = [line["params"]["update"] for line in printed(root, "protocol")]
+    assert [line["sessionUpdate"] for line in lines[:2]] == ["tool_call", "tool_call_update"]
+    created, moved, patched = lines[1], lines[3], lines[5]
+    assert created["content"] == [
+        {"type": "diff", "path": f"{root}/a\nb.txt", "oldText": None, "newText": "one\n\\xff\n"}
+    ]
+    assert created["rawOutput"]["statuses"] == ["accepted"]
+    assert (lines[2]["kind"], lines[2]["rawInput"]) == (
+        "move",
+        {"source": f"{root}/a\nb.txt", "destination": str(root / "c.txt")},
+    )
+    assert [part["path"] for part in moved["content"]] == [str(root / "c.txt")]
+    assert [part["path"] for part in patched["content"]] == [str(root / "c.txt")]  # the other one is no text
+    assert patched["locations"] == [{"path": str(root / "c.txt"), "line": 3}]
+
+
+def test_a_directory_without_a_history_prints_nothing_and_gets_no_store(tmp_path: Path) -> None:
+    assert printed(tmp_path, "contract") == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_who_reads_may_stop_reading(root: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "mcptools", "--export-acp", "contract", str(root)],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0

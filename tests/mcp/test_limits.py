@@ -1,0 +1,108 @@
+"""What calls cost at most: time, and of an undo the bytes of its own files and next to no memory."""
+
+import gc
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import mcptools.undoing
+from mcptools.directories import Directories
+from mcptools.recovery import PatchOp, Strategy
+from mcptools.session import Session
+from mcptools.tools import Limits, Tools
+from tests.mcp.agent import connected
+
+OPENED: list[str] = []
+"""Names of the files that this process opens, while it is asked to note them."""
+
+NOTING = [False]
+
+
+def _note(event: str, arguments: tuple[object, ...]) -> None:
+    if NOTING[0] and event == "open":
+        OPENED.append(os.fspath(arguments[0]) if isinstance(arguments[0], str) else "")
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> Iterator[tuple[Tools, Session]]:
+    directories, session = Directories([str(tmp_path)]), Session()
+    yield Tools(directories, session, Limits()), session
+    directories.close()
+
+
+def test_a_search_that_takes_too_long_is_a_resource_limit(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    (root / "f").write_text("a" * 40 + "b\n")
+    with connected(root, options=["--max-seconds", "0.3"]) as agent:
+        error = agent.call("read_file_by_keyword", path="f", keyword="(a+)+$", use_regex=True).error
+        assert (error["code"], error["type"]) == (-32024, "resource_limit")
+        assert "longer than 0.3 s" in error["message"]
+        cut = agent.done("grep_files", path=".", pattern="(a+)+$", use_regex=True)
+        assert cut.structured["complete"] is False
+        assert "0.3 s have passed" in cut.texts[-1]
+
+
+def test_an_undo_reads_the_files_of_its_change_and_no_others(tools: tuple[Tools, Session], tmp_path: Path) -> None:
+    offered, _ = tools
+    for number in range(40):
+        (tmp_path / f"file-{number}").write_text("old\n")
+    patches = [
+        {"file_path": f"file-{number}", "patch": "--- a\n+++ a\n@@ -1 +1 @@\n-old\n+new\n"} for number in range(20)
+    ]
+    offered.apply_patches(Strategy.ATOMIC, [PatchOp(**patch) for patch in patches])
+    sys.addaudithook(_note)
+    NOTING[0] = True
+    try:
+        offered.Undo()
+    finally:
+        NOTING[0] = False
+    read = {number: OPENED.count(f"file-{number}") for number in range(40)}
+    assert set(list(read.values())[20:]) == {0}
+    # However many files there are, each is read as often: before it is judged, planned and changed, and once after.
+    assert len(set(list(read.values())[:20])) == 1
+    assert 1 <= read[0] <= 6
+    assert {(tmp_path / f"file-{number}").read_text() for number in range(40)} == {"old\n"}
+
+
+def test_what_can_be_undone_holds_no_bytes_of_files(tools: tuple[Tools, Session], tmp_path: Path) -> None:
+    offered, session = tools
+    (tmp_path / "large").write_bytes(b"a line of text\n" * 400_000)
+    offered.write_file("large", "small\n")
+    change = session.last_change()
+    assert change is not None
+    seen: set[int] = set()
+    left: list[object] = [change]
+    size = 0
+    while left:
+        found = left.pop()
+        if id(found) in seen or isinstance(found, type):
+            continue
+        seen.add(id(found))
+        size += sys.getsizeof(found)
+        left += gc.get_referents(found)
+    assert size < 100_000
+
+
+def test_the_head_of_the_module_says_what_an_entry_costs() -> None:
+    assert "holds no file's bytes" in (mcptools.undoing.__doc__ or "")
+
+
+def test_nothing_needs_git(tmp_path: Path) -> None:
+    empty, root = tmp_path / "bin", tmp_path / "workspace"
+    for folder in (empty, root):
+        folder.mkdir()
+    with connected(root, environment={"PATH": str(empty)}) as alone:
+        alone.done("write_file", path="file", content="one\ntwo\n")
+        alone.done("edit_file_diff", path="file", diff="--- a\n+++ a\n@@ -1 +1 @@\n-one\n+1\n")
+        alone.done("apply_patch", file_path="file", patch="--- a\n+++ a\n@@ -2 +2 @@\n-two\n+2\n")
+        alone.done("generate_patch", original_file="file", modified_file="file")
+        alone.done("list_edits")
+        alone.done("show_edit", edit=2)
+        alone.done("grep_files", path=".", pattern="2")
+        alone.done("Undo")
+    assert (root / "file").read_text() == "1\ntwo\n"
+    assert not (root / ".git").exists()

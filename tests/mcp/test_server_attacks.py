@@ -1,0 +1,222 @@
+"""Known attacks tried against the running server: not one byte outside is read or written.
+
+The two advisories that the official filesystem server has published are among them: GHSA-hc55-p739-j48w, a sibling
+directory whose name begins as the allowed one's does, and GHSA-q66q-fx2p-7w4m, a link inside that leads out.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.mcp.agent import Agent, Result, connected
+
+PRIVATE = "guessed\nthe secret\n"
+CALLS = 16
+"""Calls of each kind while folders are swapped."""
+
+SWAPPER = """
+import os, shutil, sys
+inside, aside, outside = sys.argv[1:]
+swaps = 0
+while not os.path.exists(aside + ".stop"):
+    os.rename(inside, aside)
+    try:
+        os.symlink(outside, inside)
+        os.unlink(inside)
+        swaps += 1
+    except FileExistsError:
+        pass  # the server was quicker, and has made the folder anew
+    while os.path.exists(aside):
+        try:
+            os.rename(aside, inside)
+        except OSError:
+            shutil.rmtree(inside, ignore_errors=True)
+print(swaps)
+"""
+"""A folder, then a link to another one, then the folder again."""
+
+LINKER = """
+import os, sys
+inside, aside, outside = sys.argv[1:]
+swaps = 0
+while not os.path.exists(aside + ".stop"):
+    os.symlink(outside, aside)
+    os.replace(aside, inside)
+    with open(aside, "w") as file:
+        file.write("mine\\n")
+    os.replace(aside, inside)
+    swaps += 1
+print(swaps)
+"""
+"""A file, then a link to another one, then the file again."""
+
+
+@pytest.fixture
+def outside(agent: Agent) -> Iterator[Path]:
+    """Return a folder outside that holds a secret, and check afterwards that it holds nothing else."""
+    outside = agent.root.with_name(f"{agent.root.name}-evil")
+    outside.mkdir(exist_ok=True)
+    (outside / "file.txt").write_text(PRIVATE)
+    os.utime(outside / "file.txt", (1, 1))
+    yield outside
+    assert [path.name for path in outside.iterdir()] == ["file.txt"]
+    assert (outside / "file.txt").read_text() == PRIVATE
+    assert (outside / "file.txt").stat().st_mtime == 1
+
+
+@contextmanager
+def swapping(program: str, inside: Path, outside: Path) -> Iterator[None]:
+    """Let another process put a link to `outside` in the place of `inside` and take it back, over and over."""
+    aside = inside.with_name(f"{inside.name}.aside")
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(inside), str(aside), str(outside)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield
+        finally:
+            stop = aside.with_name(f"{aside.name}.stop")
+            stop.touch()
+            swaps, _ = process.communicate()
+            stop.unlink()
+    assert process.returncode == 0
+    assert int(swaps) > CALLS
+
+
+def calls(file: Path, inside: Path) -> list[tuple[str, dict[str, object]]]:
+    """Return a call of every kind that reads or writes a file, or the folder it is in."""
+    path, folder = str(file), str(file.parent)
+    edits = [{"old_string": "guessed", "new_string": "known"}]
+    diff = "--- f\n+++ f\n@@ -1 +1 @@\n-guessed\n+known\n"
+    return [
+        ("read_file", {"path": path}),
+        ("read_text_file", {"path": path}),
+        ("read_multiple_files", {"paths": [path]}),
+        ("read_file_by_keyword", {"path": path, "keyword": "guessed", "after": 1}),
+        ("grep_files", {"path": folder, "pattern": "secret"}),
+        ("search_files", {"path": folder, "pattern": "*"}),
+        ("directory_tree", {"path": str(inside)}),
+        ("list_directory", {"path": folder}),
+        ("get_file_info", {"path": path}),
+        ("write_file", {"path": path, "content": "mine\n"}),
+        ("write_file", {"path": str(file.with_name("new.txt")), "content": "mine\n"}),
+        ("multi_edit_text_file", {"path": path, "edits": edits}),
+        ("edit_file_diff", {"path": path, "diff": diff}),
+        ("apply_patch", {"file_path": path, "patch": diff}),
+        ("backup_file", {"file_path": path}),
+        ("generate_patch", {"original_file": path, "modified_file": str(inside / "other.txt")}),
+        ("create_directory", {"path": str(file.with_name("made"))}),
+        ("move_file", {"source": path, "destination": str(inside / "taken.txt")}),
+        ("move_file", {"source": str(inside / "other.txt"), "destination": str(file.with_name("moved.txt"))}),
+        ("delete_file", {"path": path}),
+    ]
+
+
+def told(results: list[Result]) -> str:
+    return "\n".join(f"{result.texts} {result.structured}" for result in results)
+
+
+def test_a_folder_that_is_swapped_for_a_link_during_calls_gives_and_takes_nothing(
+    agent: Agent, folder: Path, outside: Path
+) -> None:
+    inside = folder / "sub"
+    inside.mkdir()
+    results: list[Result] = []
+    with swapping(SWAPPER, inside, outside):
+        for _ in range(CALLS):
+            (folder / "other.txt").write_text("mine\n")
+            results += agent.together(calls(inside / "file.txt", folder))
+    assert "the secret" not in told(results)
+    assert not (folder / "taken.txt").exists() or (folder / "taken.txt").read_text() == "mine\n"
+    assert {result.refused for result in results} == {True, False}
+
+
+def test_a_file_that_is_swapped_for_a_link_during_calls_gives_and_takes_nothing(
+    agent: Agent, folder: Path, outside: Path
+) -> None:
+    file = folder / "file.txt"
+    file.write_text("mine\n")
+    wanted = [(tool, given) for tool, given in calls(file, folder) if tool not in {"delete_file", "move_file"}]
+    results: list[Result] = []
+    with swapping(LINKER, file, outside / "file.txt"):
+        for _ in range(CALLS):
+            results += agent.together(wanted)
+    assert "the secret" not in told(results)
+    assert {result.refused for result in results} == {True, False}
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+def test_nothing_leaves_the_clients_roots_while_folders_are_swapped(tmp_path: Path, mode: str) -> None:
+    root = tmp_path.resolve() / "workspace"
+    inside, hidden = root / "allowed" / "sub", root / "hidden"
+    inside.mkdir(parents=True)
+    hidden.mkdir()
+    (hidden / "file.txt").write_text(PRIVATE)
+    results: list[Result] = []
+    with (
+        connected(root, mode=mode, named=lambda: [(root / "allowed").as_uri()]) as agent,
+        swapping(SWAPPER, inside, hidden),
+    ):
+        for _ in range(CALLS // 4):
+            (root / "allowed" / "other.txt").write_text("mine\n")
+            results += agent.together(calls(inside / "file.txt", root / "allowed"))
+    assert "the secret" not in told(results)
+    assert [path.name for path in hidden.iterdir()] == ["file.txt"]
+    assert (hidden / "file.txt").read_text() == PRIVATE
+
+
+def test_a_sibling_that_begins_as_the_allowed_directory_does_is_another_directory(agent: Agent, outside: Path) -> None:
+    results = agent.together(calls(outside / "file.txt", outside))
+    assert {result.refused for result in results} == {True, False}
+    several = [result for result in results if not result.refused]
+    assert [result.structured["failed"] for result in several] == [1]  # of several files each is told of on its own
+    assert "the secret" not in told(results)
+
+
+@pytest.mark.parametrize(
+    "target", ["{outside}", "{outside}/file.txt", "../{name}/file.txt", "chain", "/proc/self/root{outside}"]
+)
+def test_a_link_inside_that_leads_out_gives_and_takes_nothing(
+    agent: Agent, folder: Path, outside: Path, target: str
+) -> None:
+    (folder / "chain").symlink_to(outside)
+    inside = folder / "link"
+    inside.symlink_to(target.format(outside=outside, name=outside.name))
+    (folder / "other.txt").write_text("mine\n")
+    for file in (inside / "file.txt", inside):
+        results = agent.together(calls(file, folder))
+        assert "the secret" not in told(results)
+    assert inside.is_symlink()
+
+
+@pytest.mark.parametrize("name", ["../{name}/file.txt", "{outside}/file.txt", "a/../../{name}/file.txt", "/dev/null"])
+def test_names_in_patches_and_backups_lead_nowhere(agent: Agent, folder: Path, outside: Path, name: str) -> None:
+    led = name.format(name=outside.name, outside=outside)
+    (folder / "file.txt").write_text("mine\n")
+    patch = f"--- {led}\n+++ {led}\n@@ -1 +1 @@\n-guessed\n+known\n"
+    for tool, arguments in (
+        ("apply_patch", {"file_path": str(folder / "file.txt"), "patch": patch}),
+        ("edit_file_diff", {"path": str(folder / "file.txt"), "diff": patch}),
+        ("apply_patches", {"strategy": "atomic", "patches": [{"file_path": led, "patch": patch}]}),
+        ("restore_backup", {"backup_file": f"{led}.backup.20260101_000000", "force": True}),
+        ("restore_backup", {"backup_file": str(folder / "file.txt"), "target_file": led, "force": True}),
+        ("backup_file", {"file_path": led}),
+    ):
+        assert agent.call(tool, **arguments).refused
+    assert (folder / "file.txt").read_text() == "mine\n"
+
+
+@pytest.mark.parametrize(
+    "name", [".CAS", ".ca\u017f", "\uff0ecas", ".cas\u200b", ".c\u0061\u0301s/../.cas", "./.cas/."]
+)
+def test_no_spelling_of_the_stores_name_reaches_it(agent: Agent, folder: Path, name: str) -> None:
+    agent.done("write_file", path=str(folder / "file.txt"), content="so that there is a store\n")
+    before = sorted(path.name for path in (agent.root / ".cas").iterdir())
+    results = agent.together(calls(agent.root / name / "index.sqlite", folder))
+    for result in results:
+        assert "SQLite format" not in str(result.structured)
+    assert sorted(path.name for path in (agent.root / ".cas").iterdir()) == before

@@ -1,0 +1,260 @@
+"""The server over HTTP: whom it serves, whom it refuses, and that sessions keep apart."""
+
+import http.client
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import anyio
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import CallToolResult, Implementation
+
+from tests.mcp.agent import REPOSITORY, SECONDS_TO_ANSWER
+
+ResultT = TypeVar("ResultT")
+
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "raw", "version": "0"},
+    },
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A server that listens."""
+
+    root: Path
+    port: int
+    token: str
+    process: subprocess.Popen[str]
+
+    def ask(self, body: object = INITIALIZE, *, method: str = "POST", path: str = "/mcp", **headers: str) -> int:
+        """Send a request with its headers as they are given, and return the status."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS_TO_ANSWER)
+        given = {
+            "Host": f"127.0.0.1:{self.port}",
+            "Authorization": f"Bearer {self.token}",
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+        }
+        given |= {name.replace("_", "-"): value for name, value in headers.items()}
+        try:
+            connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+            content = json.dumps(body).encode()
+            for name, value in given.items():
+                if value:
+                    connection.putheader(name, value)
+            connection.putheader("Content-Length", str(len(content)))
+            connection.endheaders(content)
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
+    def with_client(self, work: Callable[[Client], Awaitable[ResultT]], *, mode: str, name: str = "test") -> ResultT:
+        """Do something with the official client."""
+
+        async def connected() -> ResultT:
+            headers = {"Authorization": f"Bearer {self.token}"}
+            async with httpx2.AsyncClient(headers=headers) as connection:
+                transport = streamable_http_client(f"http://127.0.0.1:{self.port}/mcp", http_client=connection)
+                named = Implementation(name=name, version="1")
+                async with Client(transport, mode=mode, client_info=named) as client:
+                    with anyio.fail_after(SECONDS_TO_ANSWER):
+                        return await work(client)
+
+        return anyio.run(connected)
+
+
+@contextmanager
+def serving(root: Path, *options: str, environment: dict[str, str] | None = None) -> Iterator[Served]:
+    """Start a server that listens at a free port."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "mcptools", "--http", "127.0.0.1:0", *options, str(root)],
+        cwd=REPOSITORY,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    ) as process:
+        assert process.stderr is not None
+        token = ""
+        try:
+            for line in process.stderr:
+                token = line.removeprefix("Authorization: Bearer ").strip() if "Bearer" in line else token
+                found = re.fullmatch(r"editledger: serving at http://127\.0\.0\.1:(\d+)/mcp\n", line)
+                if found is not None:
+                    yield Served(root=root, port=int(found[1]), token=token, process=process)
+                    break
+            else:
+                pytest.fail("the server did not say where it listens")
+        finally:
+            process.terminate()
+        assert process.stderr.read() == ""
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(tmp_path_factory.mktemp("workspace").resolve()) as served:
+        yield served
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+def test_the_official_client_reads_and_writes(served: Served, mode: str) -> None:
+    async def work(client: Client) -> list[CallToolResult]:
+        calls = [
+            ("write_file", {"path": f"{mode}.txt", "content": "one\n"}),
+            ("read_text_file", {"path": f"{mode}.txt"}),
+            ("Undo", {}),
+            ("read_file", {"path": f"{mode}.txt"}),
+        ]
+        return [await client.call_tool(name, arguments) for name, arguments in calls]
+
+    wrote, read, undone, gone = served.with_client(work, mode=mode)
+    assert [bool(result.is_error) for result in (wrote, read, undone, gone)] == [False, False, False, True]
+    assert read.structured_content is not None
+    assert read.structured_content["content"].endswith("|one\n")
+
+
+def test_what_one_client_changed_is_not_another_ones_to_undo(served: Served) -> None:
+    async def write(client: Client) -> None:
+        await client.call_tool("write_file", {"path": "theirs.txt", "content": "theirs\n"})
+
+    async def undo(client: Client) -> CallToolResult:
+        return await client.call_tool("Undo", {})
+
+    for mode in ("legacy", "2026-07-28"):
+        served.with_client(write, mode=mode, name=f"writer {mode}")
+        assert served.with_client(undo, mode=mode, name=f"other {mode}").is_error
+    assert (served.root / "theirs.txt").read_text() == "theirs\n"
+
+
+def test_a_request_with_the_token_is_served(served: Served) -> None:
+    assert served.ask() == 200
+    assert served.ask(Authorization=f"bearer  {served.token}") == 200
+    assert served.ask(Host=f"localhost:{served.port}", Origin=f"http://localhost:{served.port}") == 200
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        "",
+        "Bearer",
+        "Bearer ",
+        "Bearer wrong",
+        "Basic {token}",
+        "{token}",
+        "Bearer {token}x",
+        "Bearer {half}",
+        "Bearer \xff",
+    ],
+)
+@pytest.mark.parametrize("path", ["/mcp", "/", "/mcp/", "/docs"])
+def test_without_the_token_nothing_is_served(served: Served, authorization: str, path: str) -> None:
+    given = authorization.format(token=served.token, half=served.token[:-1])
+    for method in ("POST", "GET", "DELETE", "OPTIONS"):
+        assert served.ask(method=method, path=path, Authorization=given) == 401
+
+
+@pytest.mark.parametrize(
+    "host", ["", "evil.example", "evil.example:{port}", "127.0.0.1", "localhost:1", "127.0.0.1.evil.example:{port}"]
+)
+def test_a_name_that_somebody_else_gave_the_machine_is_refused(served: Served, host: str) -> None:
+    assert served.ask(Host=host.format(port=served.port)) in {400, 421}
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["null", "http://evil.example", "https://127.0.0.1:{port}", "http://127.0.0.1", "http://127.0.0.1:1", "file://"],
+)
+def test_a_page_of_another_origin_is_refused(served: Served, origin: str) -> None:
+    assert served.ask(Origin=origin.format(port=served.port)) == 403
+    assert served.ask(method="GET", Origin=origin.format(port=served.port)) == 403
+
+
+def test_a_header_that_is_there_twice_is_refused(served: Served) -> None:
+    with socket.create_connection(("127.0.0.1", served.port), timeout=SECONDS_TO_ANSWER) as connection:
+        lines = [
+            "POST /mcp HTTP/1.1",
+            f"Host: 127.0.0.1:{served.port}",
+            "Authorization: Bearer wrong",
+            f"Authorization: Bearer {served.token}",
+            "Content-Length: 0",
+            "Connection: close",
+        ]
+        connection.sendall("".join(f"{line}\r\n" for line in [*lines, ""]).encode())
+        assert connection.recv(64).startswith(b"HTTP/1.1 401 ")
+
+
+def test_a_request_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    with serving(tmp_path, "--max-file-size", "1000") as served:
+        assert served.ask({"x": "y" * (1 << 21)}) == 413
+
+
+def test_a_token_may_be_given(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("from the file\n")
+    root = tmp_path / "workspace"
+    root.mkdir()
+    with serving(root, "--token-file", str(tmp_path / "token")) as served:
+        assert served.token == ""
+        assert served.ask(Authorization="Bearer from the file") == 200
+        assert served.ask() == 401
+    with serving(root, environment={"EDITLEDGER_TOKEN": "from outside"}) as served:
+        assert served.token == ""
+        assert served.ask(Authorization="Bearer from outside") == 200
+        assert served.ask() == 401
+
+
+def test_without_a_token_host_and_origin_are_checked_all_the_same(tmp_path: Path) -> None:
+    with serving(tmp_path, "--no-token") as served:
+        assert served.ask(Authorization="") == 200
+        assert served.ask(Authorization="", Host="evil.example") == 421
+        assert served.ask(Authorization="", Origin="http://evil.example") == 403
+
+
+def test_an_interrupt_ends_it_quietly(tmp_path: Path) -> None:
+    with serving(tmp_path) as served:
+        served.process.send_signal(signal.SIGINT)
+        assert served.process.wait(SECONDS_TO_ANSWER) == 130
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--http", "0.0.0.0:0"], "not an address of this machine alone"),
+        (["--http", "192.0.2.1:80"], "not an address of this machine alone"),
+        (["--http", "[::]:0"], "not an address of this machine alone"),
+        (["--http", "8080"], "not HOST:PORT"),
+        (["--http", "example.com:80"], "not HOST:PORT"),
+        (["--http", "127.0.0.1:x"], "not HOST:PORT"),
+        (["--http", "127.0.0.1:70000"], "not a port"),
+        (["--no-token"], "a token is for --http"),
+        (["--http", "127.0.0.1:0", "--token-file", "/dev/null"], "no token in /dev/null"),
+        (["--http", "127.0.0.1:0", "--token-file", "/none/token"], "can't read the token"),
+    ],
+)
+def test_what_can_not_be_served_is_told(tmp_path: Path, options: list[str], said: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "mcptools", *options, str(tmp_path)],
+        cwd=REPOSITORY,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert said in done.stderr

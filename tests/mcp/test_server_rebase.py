@@ -1,0 +1,168 @@
+"""Changes made to the version that was read, carried over to a file that somebody else has changed since."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from objstore import Action, EditFilter, Origin, Unit, Workspace
+from tests.mcp.agent import Agent, Result, connected
+
+READ = "one\ntwo\nthree\nfour\nfive\n"
+NOW = "somebody's\n" + READ
+CHANGED = NOW.replace("four", "FOUR")
+
+
+Change: TypeAlias = Callable[[Agent, Path, tuple[list[str], str]], Result]
+
+
+def tags(agent: Agent, file: Path) -> tuple[list[str], str]:
+    result = agent.done("read_text_file", path=str(file))
+    return [line.split("|")[0] for line in result.text.splitlines()], result.structured["file_hash"]
+
+
+def by_strings(agent: Agent, file: Path, _: tuple[list[str], str]) -> Result:
+    edits = [{"old_string": "four", "new_string": "FOUR"}]
+    return agent.call("multi_edit_text_file", path=str(file), edits=edits, rebase=True)
+
+
+def by_diff(agent: Agent, file: Path, _: tuple[list[str], str]) -> Result:
+    diff = "--- f\n+++ f\n@@ -3,3 +3,3 @@\n three\n-four\n+FOUR\n five\n"
+    return agent.call("edit_file_diff", path=str(file), diff=diff, rebase=True)
+
+
+def by_tags(agent: Agent, file: Path, read: tuple[list[str], str]) -> Result:
+    operations = [{"op": "replace", "anchor": read[0][3], "content": "FOUR"}]
+    return agent.call("edit_text_file", path=str(file), file_hash=read[1], operations=operations, rebase=True)
+
+
+@pytest.mark.parametrize("change", [by_strings, by_diff, by_tags])
+def test_a_change_is_carried_over_to_what_the_file_is_now(agent: Agent, folder: Path, change: Change) -> None:
+    file = folder / "file.txt"
+    file.write_text(READ)
+    read = tags(agent, file)
+    file.write_text(NOW)
+    result = change(agent, file, read)
+    assert not result.refused, result.structured
+    assert result.structured["rebased"] is True
+    assert "carried over" in result.texts[-1]
+    assert file.read_text() == CHANGED
+    edit = agent.history()[-1]
+    assert [tuple(hunk) for hunk in edit.edit.hunks] == [(4, 1, 4, 1)]
+    # The model has not seen what somebody else wrote, and must not bury it.
+    assert agent.call("write_file", path=str(file), content="mine\n").error["type"] == "stale_file"
+
+
+@pytest.mark.parametrize("change", [by_strings, by_diff, by_tags])
+def test_without_a_change_in_between_nothing_is_carried(agent: Agent, folder: Path, change: Change) -> None:
+    file = folder / "file.txt"
+    file.write_text(READ)
+    result = change(agent, file, tags(agent, file))
+    assert result.structured["rebased"] is False
+    assert file.read_text() == READ.replace("four", "FOUR")
+    agent.done("write_file", path=str(file), content="the session knows the file\n")
+
+
+@pytest.mark.parametrize("change", [by_strings, by_diff, by_tags])
+def test_a_conflict_is_refused_with_its_lines_and_changes_nothing(agent: Agent, folder: Path, change: Change) -> None:
+    file = folder / "file.txt"
+    file.write_text(READ)
+    read = tags(agent, file)
+    file.write_text(now := NOW.replace("four", "vier"))
+    result = change(agent, file, read)
+    error = result.error
+    assert (error["code"], error["type"]) == (-32035, "rebase_conflict")
+    assert "line 4 as you read it (line 5 now)" in error["message"]
+    assert [line.partition("|")[2] for line in error["content"].splitlines()] == [
+        *("two", "three", "vier", "five"),
+    ]
+    assert file.read_text() == now
+
+
+def test_what_is_no_longer_there_is_a_conflict_too(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text(READ)
+    read = tags(agent, file)
+    file.write_text("one\ntwo\n")
+    error = by_tags(agent, file, read).error
+    assert "(they are gone; they stood above line 3)" in error["message"]
+
+
+def test_two_edits_from_one_reading_are_both_kept(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text(READ)
+    anchors, file_hash = tags(agent, file)
+    for line, new in ((1, "2\n2\n"), (4, "5"), (0, "1")):
+        operations = [{"op": "replace", "anchor": anchors[line], "content": new}]
+        agent.done("edit_text_file", path=str(file), file_hash=file_hash, operations=operations, rebase=True)
+    assert file.read_text() == "1\n2\n2\nthree\nfour\n5\n"
+
+
+def test_recorded_steps_tell_equal_lines_apart(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("same\n" * 4)
+    anchors, file_hash = tags(agent, file)
+    with connected(agent.root) as other:
+        theirs, their_hash = tags(other, file)
+        delete = [{"op": "delete", "anchor": theirs[3]}]
+        other.done("edit_text_file", path=str(file), file_hash=their_hash, operations=delete)
+    # A comparison of the two texts could not say which of the lines is gone.
+    replace = [{"op": "replace", "anchor": anchors[2], "content": "mine"}]
+    agent.done("edit_text_file", path=str(file), file_hash=file_hash, operations=replace, rebase=True)
+    assert file.read_text() == "same\nsame\nmine\n"
+
+
+def test_a_change_is_carried_over_a_reviewers_decision(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    agent.done("write_file", path=str(file), content=READ)
+    top = agent.done("multi_edit_text_file", path=str(file), edits=[{"old_string": "one\n", "new_string": "1\n1\n"}])
+    read = tags(agent, file)
+    with Workspace.open(agent.root) as workspace:
+        workspace.decide(Action.REJECT, [Unit(workspace.edit(top.structured["edit"]).seq, 1)])
+    operations = [{"op": "replace", "anchor": read[0][4], "content": "FOUR"}]
+    agent.done("edit_text_file", path=str(file), file_hash=read[1], operations=operations, rebase=True)
+    assert file.read_text() == READ.replace("four", "FOUR")
+
+
+def test_a_dry_run_tells_whether_it_can_be_carried_over(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text(READ)
+    tags(agent, file)
+    file.write_text(NOW)
+    diff = "--- f\n+++ f\n@@ -4 +4 @@\n-four\n+FOUR\n"
+    result = agent.done("edit_file_diff", path=str(file), diff=diff, rebase=True, dry_run=True)
+    assert (result.structured["rebased"], result.structured["edit"]) == (True, 0)
+    assert file.read_text() == NOW
+
+
+def test_what_somebody_changed_is_recorded_as_theirs_before_the_change(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    agent.done("write_file", path=str(file), content=READ)
+    read = tags(agent, file)
+    file.write_text(NOW)
+    by_tags(agent, file, read)
+    with Workspace.open(agent.root) as workspace:
+        views = workspace.edits(EditFilter(path=str(file)))
+    assert [view.edit.origin for view in views] == [Origin.AGENT, Origin.EXTERNAL, Origin.AGENT]
+
+
+def test_a_version_that_nothing_keeps_has_to_be_read_again(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    half = 40 << 20
+    with connected(root, options=["--max-file-size", str(half)]) as agent:
+        file = root / "file.txt"
+        file.write_text(READ)
+        agent.done("read_file", path="file.txt")
+        for name in ("a", "b"):  # together more than is kept in memory
+            (root / name).write_bytes(name.encode() * (half - 1))
+            agent.done("get_file_info", path=name)
+            agent.call("read_file", path=name, limit=1)
+        file.write_text(NOW)
+        error = by_strings(agent, file, ([], "")).error
+        assert (error["type"], error["hint"].startswith("The version that you read is no longer kept")) == (
+            "stale_file",
+            True,
+        )
+        assert file.read_text() == NOW

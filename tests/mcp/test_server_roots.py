@@ -1,0 +1,184 @@
+"""The client's roots narrow what the server may reach, and never widen it."""
+
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from mcp import Client, MCPError
+from mcp.shared.exceptions import MCPDeprecationWarning
+
+from mcptools.roots import intersected, root_paths
+from tests.mcp.agent import Agent, connected
+
+MODES = ["legacy", "2026-07-28"]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "workspace"
+    for name in ("one", "two", "one/inner"):
+        (root / name).mkdir(parents=True)
+        (root / name / "file.txt").write_text(f"{name}\n")
+    return root.resolve()
+
+
+@pytest.fixture
+def narrowed(root: Path, request: pytest.FixtureRequest) -> Iterator[Agent]:
+    """Return a client that names one folder of the served directory."""
+    with connected(root, mode=request.param, named=lambda: [(root / "one").as_uri()]) as agent:
+        yield agent
+
+
+def refusals(agent: Agent, path: Path) -> set[tuple[int, str]]:
+    """Try a tool of each family on a path; return the codes of the refusals, and the messages as far as they tell."""
+    edits = [{"old_string": "two", "new_string": "2"}]
+    taken = str(agent.root / "one" / "taken.txt")
+    results = [
+        agent.call("read_file", path=str(path)),
+        agent.call("get_file_info", path=str(path)),
+        agent.call("list_directory", path=str(path.parent)),
+        agent.call("directory_tree", path=str(path.parent)),
+        agent.call("grep_files", path=str(path.parent), pattern="two"),
+        agent.call("write_file", path=str(path), content="mine\n"),
+        agent.call("multi_edit_text_file", path=str(path), edits=edits),
+        agent.call("delete_file", path=str(path)),
+        agent.call("move_file", source=str(path), destination=taken),
+        agent.call("move_file", source=str(agent.root / "one" / "file.txt"), destination=f"{path}.new"),
+        agent.call("create_directory", path=str(path.parent / "new")),
+    ]
+    return {(result.error["code"], result.error["message"].partition(":")[0]) for result in results}
+
+
+@pytest.mark.parametrize("narrowed", MODES, indirect=True)
+def test_outside_the_roots_nothing_is_reached(narrowed: Agent, root: Path) -> None:
+    before = sorted(os.walk(root / "two"))
+    assert refusals(narrowed, root / "two" / "file.txt") == {(-32002, "Permission denied")}
+    assert sorted(os.walk(root / "two")) == before
+    assert (root / "two" / "file.txt").read_text() == "two\n"
+    told = narrowed.done("list_allowed_directories").structured["directories"]
+    assert told == [str(root / "one")]
+
+
+@pytest.mark.parametrize("narrowed", MODES, indirect=True)
+def test_inside_the_roots_the_workspace_stays_the_served_directorys(narrowed: Agent, root: Path) -> None:
+    file = root / "one" / "inner" / "file.txt"
+    narrowed.done("read_text_file", path=str(file))
+    narrowed.done("write_file", path=str(file), content="mine\n")
+    assert (root / ".cas").is_dir()
+    assert not (root / "one" / ".cas").exists()
+    assert [view.edit.path for view in narrowed.history()] == [b"one/inner/file.txt"]
+    narrowed.done("Undo")
+    assert file.read_text() == "one/inner\n"
+    error = narrowed.call("read_file", path="file.txt").error
+    assert error["message"] == "Path must be absolute: file.txt"
+
+
+@pytest.mark.parametrize("narrowed", MODES, indirect=True)
+def test_no_link_leads_out_of_the_roots(narrowed: Agent, root: Path) -> None:
+    (root / "one" / "link").symlink_to(root / "two")
+    (root / "one" / "inner" / "up").symlink_to("../..")
+    for path in ("one/link/file.txt", "one/inner/up/two/file.txt", "one/../two/file.txt"):
+        assert refusals(narrowed, root / path) == {(-32002, "Permission denied")}
+    assert (root / "two" / "file.txt").read_text() == "two\n"
+
+
+@pytest.mark.parametrize("narrowed", MODES, indirect=True)
+def test_what_is_recorded_of_other_folders_is_not_shown(narrowed: Agent, root: Path) -> None:
+    with connected(root) as other:
+        edit = other.done("write_file", path=str(root / "two" / "file.txt"), content="secret\n").structured["edit"]
+    mine = narrowed.done("write_file", path=str(root / "one" / "file.txt"), content="mine\n").structured["edit"]
+    assert [found["edit"] for found in narrowed.done("list_edits").structured["edits"]] == [mine]
+    assert narrowed.call("show_edit", edit=edit).refused
+    narrowed.done("show_edit", edit=mine)
+    narrowed.resource(f"cas://edit/{mine}")
+    with pytest.raises(MCPError):
+        narrowed.resource(f"cas://edit/{edit}")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_roots_that_change_are_heeded(root: Path, mode: str) -> None:
+    named = [(root / "one").as_uri()]
+    with connected(root, mode=mode, named=lambda: named) as agent:
+        agent.done("read_file", path=str(root / "one" / "file.txt"))
+        named[:] = [(root / "two").as_uri()]
+        if mode == "legacy":
+
+            async def tell(client: Client) -> None:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", MCPDeprecationWarning)
+                    await client.send_roots_list_changed()
+
+            agent.run(tell)
+        agent.done("read_file", path=str(root / "two" / "file.txt"))
+        assert agent.call("read_file", path=str(root / "one" / "file.txt")).error["code"] == -32002
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_roots_never_widen_what_was_given(root: Path, tmp_path: Path, mode: str) -> None:
+    (tmp_path / "secret.txt").write_text("secret\n")
+    with connected(root / "one", mode=mode, named=lambda: [tmp_path.as_uri()]) as agent:
+        assert agent.call("read_file", path=str(tmp_path / "secret.txt")).error["code"] == -32002
+        agent.done("read_file", path="file.txt")
+    with connected(root / "one", mode=mode, named=lambda: [(root / "two").as_uri()]) as agent:
+        error = agent.call("read_file", path=str(root / "one" / "file.txt")).error
+        assert (error["code"], error["message"].partition(":")[0]) == (-32002, "No directory is allowed to work in")
+        assert "change the one or the other" in error["hint"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_without_directories_the_roots_are_the_ceiling(root: Path, mode: str) -> None:
+    named = [(root / "one").as_uri(), (root / "one" / "inner").as_uri()]
+    with connected(root / "one", served=[], mode=mode, named=lambda: named) as agent:
+        agent.done("write_file", path=str(root / "one" / "new.txt"), content="new\n")
+        agent.done("write_file", path=str(root / "one" / "inner" / "new.txt"), content="new\n")
+        assert agent.call("read_file", path=str(root / "two" / "file.txt")).error["code"] == -32002
+        assert [view.edit.path for view in agent.history()] == [b"new.txt"]
+    assert (root / "one" / "inner" / ".cas").is_dir()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("named", [None, ()])
+def test_with_neither_directories_nor_roots_every_path_is_refused(
+    root: Path, mode: str, named: tuple[()] | None
+) -> None:
+    with connected(root, served=[], mode=mode, named=None if named is None else lambda: named) as agent:
+        for tool, arguments in (
+            ("read_file", {"path": str(root / "one" / "file.txt")}),
+            ("write_file", {"path": "file.txt", "content": "x"}),
+            ("apply_patch", {"file_path": "file.txt", "patch": ""}),
+            ("list_edits", {}),
+        ):
+            result = agent.call(tool, **arguments)
+            told = result.structured["hint"] if tool == "apply_patch" else result.error["hint"]
+            assert "Start the server with a directory, as in `editledger DIR`, or let the client name its roots" in told
+        assert agent.done("list_allowed_directories").structured["directories"] == []
+
+
+def test_an_address_is_a_path_only_where_it_is_one_of_this_machine(tmp_path: Path) -> None:
+    odd = tmp_path / "a b%20?#é"
+    odd.mkdir()
+    (tmp_path / "link").symlink_to(odd)
+    (tmp_path / "file").touch()
+    local = [odd.as_uri(), f"file://localhost{quote(str(odd))}", (tmp_path / "link").as_uri()]
+    assert root_paths(local) == (os.path.realpath(odd),)
+    elsewhere = [
+        "https://example.com/",
+        "file://host/tmp",
+        "file:tmp",
+        "file:///a%00b",
+        "file:///tmp?x",
+        "x",
+        "//[",
+        "",
+    ]
+    assert root_paths([*elsewhere, (tmp_path / "file").as_uri(), (tmp_path / "none").as_uri()]) == ()
+
+
+def test_what_is_shared_lies_within_both() -> None:
+    assert intersected(["/a", "/b"], ["/a/x", "/c"]) == {"/a/x": "/a"}
+    assert intersected(["/a", "/a/x"], ["/a/x/y"]) == {"/a/x/y": "/a/x"}
+    assert intersected(["/a"], ["/", "/a/x"]) == {"/a": "/a", "/a/x": "/a"}
+    assert intersected(["/a"], ["/ab", "/b"]) == {}

@@ -1,0 +1,168 @@
+"""Trees: one spelling for each folder, and what two of them don't share."""
+
+import stat
+
+import msgpack
+import pytest
+from hypothesis import given, strategies as st
+
+from objstore.errors import TreeInvalid
+from objstore.ids import BlobId, blob_id
+from objstore.trees import (
+    FOLDER,
+    LINK,
+    LeftOut,
+    TreeChange,
+    TreeEntry,
+    decode_tree,
+    encode_tree,
+    named_blobs,
+    tree_changes,
+    tree_files,
+)
+
+BLOB = blob_id(b"some bytes")
+NAMES = st.binary(min_size=1, max_size=6).filter(lambda name: not set(name) & set(b"/\0") and name not in {b".", b".."})
+MODES = st.sampled_from([FOLDER, LINK, stat.S_IFREG | 0o644, stat.S_IFREG | 0o755, stat.S_IFREG, stat.S_IFREG | 0o7777])
+BLOBS = st.binary(min_size=32, max_size=32).map(BlobId)
+ENTRIES = st.one_of(NAMES.map(LeftOut), st.builds(TreeEntry, NAMES, MODES, BLOBS))
+FOLDERS = st.lists(ENTRIES, max_size=6, unique_by=lambda entry: entry.name)
+
+Nested = dict[bytes, "bytes | Nested"]
+"""Folders with files, as the test writes them: bytes are a file's."""
+
+
+@given(FOLDERS)
+def test_decoding_what_was_encoded_gives_it_back_in_order(entries: list[TreeEntry | LeftOut]) -> None:
+    assert decode_tree(encode_tree(entries)) == tuple(sorted(entries, key=lambda entry: entry.name))
+
+
+@given(FOLDERS)
+def test_the_order_in_which_names_are_given_does_not_show(entries: list[TreeEntry | LeftOut]) -> None:
+    assert encode_tree(entries[::-1]) == encode_tree(entries)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [],
+        {},
+        {"kind": "tree"},
+        {"kind": "edit", "entries": []},
+        {"entries": [], "kind": "tree", "more": 1},
+        {"entries": [[b"b"], [b"a"]], "kind": "tree"},
+        {"entries": [[b"a"], [b"a"]], "kind": "tree"},
+        {"entries": [["a"]], "kind": "tree"},
+        {"entries": [[]], "kind": "tree"},
+        {"entries": [[b""]], "kind": "tree"},
+        {"entries": [[b"a/b"]], "kind": "tree"},
+        {"entries": [[b"a\0"]], "kind": "tree"},
+        {"entries": [[b".."]], "kind": "tree"},
+        {"entries": [[b"."]], "kind": "tree"},
+        {"entries": [[b"a", FOLDER]], "kind": "tree"},
+        {"entries": [[b"a", FOLDER | 0o755, BLOB]], "kind": "tree"},
+        {"entries": [[b"a", LINK | 0o777, BLOB]], "kind": "tree"},
+        {"entries": [[b"a", 0o644, BLOB]], "kind": "tree"},
+        {"entries": [[b"a", True, BLOB]], "kind": "tree"},
+        {"entries": [[b"a", stat.S_IFIFO, BLOB]], "kind": "tree"},
+        {"entries": [[b"a", FOLDER, BLOB[:-1]]], "kind": "tree"},
+        {"entries": [[b"a", FOLDER, BLOB, BLOB]], "kind": "tree"},
+    ],
+    ids=repr,
+)
+def test_anything_but_a_well_formed_tree_is_refused(value: object) -> None:
+    with pytest.raises(TreeInvalid):
+        decode_tree(msgpack.packb(value))
+
+
+@given(FOLDERS, st.integers(0, 10**6), st.integers(1, 255))
+def test_a_flipped_byte_is_refused_or_another_tree(entries: list[TreeEntry | LeftOut], at: int, flip: int) -> None:
+    encoded = bytearray(encode_tree(entries))
+    encoded[at % len(encoded)] ^= flip
+    try:
+        decoded = decode_tree(bytes(encoded))
+    except TreeInvalid:
+        return
+    assert encode_tree(decoded) == bytes(encoded)
+
+
+class Shelf(dict[BlobId, bytes]):
+    """Trees by their ids; those that were loaded are noted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loaded: list[BlobId] = []
+
+    def put(self, folder: Nested) -> BlobId:
+        """Store a folder with all below it."""
+        entries = [
+            TreeEntry(name, stat.S_IFREG | 0o644, blob_id(held))
+            if isinstance(held, bytes)
+            else TreeEntry(name, FOLDER, self.put(held))
+            for name, held in folder.items()
+        ]
+        encoded = encode_tree(entries)
+        self[blob_id(encoded)] = encoded
+        return blob_id(encoded)
+
+    def load(self, name: BlobId) -> bytes:
+        """Return a tree."""
+        self.loaded.append(name)
+        return self[name]
+
+
+def flat(folder: Nested, prefix: bytes = b"") -> dict[bytes, bytes]:
+    """Return every file with its path."""
+    found: dict[bytes, bytes] = {}
+    for name, held in folder.items():
+        found |= {prefix + name: held} if isinstance(held, bytes) else flat(held, prefix + name + b"/")
+    return found
+
+
+WORDS = st.sampled_from([b"a", b"b", b"c"])
+NESTED: st.SearchStrategy[Nested] = st.recursive(
+    st.dictionaries(WORDS, st.sampled_from([b"1", b"2"]), max_size=3),
+    lambda inner: st.dictionaries(WORDS, inner | st.sampled_from([b"1", b"2"]), max_size=3),
+    max_leaves=12,
+)
+
+
+def told(changes: list[TreeChange]) -> dict[bytes, tuple[BlobId | None, BlobId | None]]:
+    """Return the changes of files by path."""
+
+    def blob(entry: TreeEntry | LeftOut | None) -> BlobId | None:
+        return entry.blob if isinstance(entry, TreeEntry) else None
+
+    return {change.path: (blob(change.before), blob(change.after)) for change in changes}
+
+
+@given(NESTED, NESTED)
+def test_what_differs_is_told_of_each_path_and_of_nothing_else(before: Nested, after: Nested) -> None:
+    shelf = Shelf()
+    old, new = flat(before), flat(after)
+    wanted = {
+        path: (blob_id(old[path]) if path in old else None, blob_id(new[path]) if path in new else None)
+        for path in old.keys() | new.keys()
+        if old.get(path) != new.get(path)
+    }
+    assert told(list(tree_changes(shelf.put(before), shelf.put(after), shelf.load))) == wanted
+
+
+@given(NESTED)
+def test_all_files_of_a_tree_are_told(folder: Nested) -> None:
+    shelf = Shelf()
+    root = shelf.put(folder)
+    assert [path for path, _ in tree_files(root, shelf.load)] == sorted(flat(folder), key=lambda path: path.split(b"/"))
+
+
+def test_folders_that_are_the_same_are_not_loaded() -> None:
+    shelf = Shelf()
+    same: Nested = {b"x": {b"deep": b"1"}}
+    before, after = shelf.put({b"same": same, b"f": b"1"}), shelf.put({b"same": same, b"f": b"2"})
+    assert [change.path for change in tree_changes(before, after, shelf.load)] == [b"f"]
+    assert shelf.loaded == [before, after]
+
+
+def test_every_blob_is_named_with_whether_it_is_a_tree() -> None:
+    tree = (TreeEntry(b"a", FOLDER, BLOB), TreeEntry(b"b", LINK, BLOB), LeftOut(b"c"))
+    assert list(named_blobs(tree)) == [(BLOB, True), (BLOB, False)]

@@ -1,0 +1,132 @@
+"""A change to an older version of a text, carried over: it lands where its lines are now, or is refused."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from objstore.diff import diff_lines
+from objstore.hunks import Hunk, hunks_fit
+from objstore.lines import closed, split_lines
+from objstore.rebase import Clash, Passage, Rebased, rebased
+from objstore.weave import Weave
+
+
+def text(picture: str) -> bytes:
+    """Return the lines that a picture names, each ended; a final `.` leaves the last one open."""
+    lines = picture.split()
+    is_open = lines[-1:] == ["."]
+    content = "".join(f"{line}\n" for line in lines if line != ".").encode()
+    return content[:-1] if is_open else content
+
+
+def carried(base: bytes, made: bytes, *versions: bytes) -> Rebased | Clash:
+    steps = [Passage(hunks=diff_lines(old, new), after=new) for old, new in pairwise((base, *versions))]
+    return rebased(base, made, diff_lines(base, made), steps)
+
+
+@pytest.mark.parametrize(
+    ("base", "made", "now", "result"),
+    [
+        pytest.param("a b c", "a B c", "a b c", "a B c", id="nothing happened since"),
+        pytest.param("a b c", "a B c", "x a b c", "x a B c", id="a line above"),
+        pytest.param("a b c", "a B c", "a b c x", "a B c x", id="a line below"),
+        pytest.param("a b c d", "a b C d", "A b c d", "A b C d", id="a line changed above"),
+        pytest.param("a b c", "a B c", "A b c", "A B c", id="the line directly above changed"),
+        pytest.param("a b c", "a B c", "a b C", "a B C", id="the line directly below changed"),
+        pytest.param("a b c", "a c", "a b x c", "a x c", id="a deletion, and a line put below it"),
+        pytest.param("a b", "a x b", "A b", "A x b", id="an insertion below a changed line"),
+        pytest.param("a b", "a x b", "a B", "a x B", id="an insertion above a changed line"),
+        pytest.param("a b", "a x b", "a x b", "a x b", id="both inserted the same"),
+        pytest.param("a b c", "a B c", "a B c", "a B c", id="both made the same"),
+        pytest.param("a b c d", "A b c D", "A b c d", "A b c D", id="one of two hunks is there already"),
+        pytest.param("a b c", "x b y", "a c", None, id="the line between two hunks is gone"),
+        pytest.param("a b .", "a B .", "a b", "a B", id="they ended the last line"),
+        pytest.param("a b", "a b .", "A b", "A b .", id="the change opened the last line"),
+        pytest.param("a b c", "", "a b c", "", id="all was deleted"),
+    ],
+)
+def test_a_change_lands_where_its_lines_are(base: str, made: str, now: str, result: str | None) -> None:
+    found = carried(text(base), text(made), text(now))
+    if result is None:
+        result = "x y"  # the pieces touch, and are one hunk
+        assert isinstance(found, Rebased)
+        assert len(found.hunks) == 1
+    assert isinstance(found, Rebased)
+    assert found.content == text(result)
+    assert hunks_fit(text(now), found.content, found.hunks)
+
+
+@pytest.mark.parametrize(
+    ("base", "made", "now", "clash"),
+    [
+        pytest.param("a b c", "a B c", "a x c", (1, 2, 1, 2, 1), id="both changed the line"),
+        pytest.param("a b c", "a B c", "a c", (1, 2, 1, 2, 0), id="the line is gone"),
+        pytest.param("a b c", "a c", "x y z a B c", (1, 2, 1, 5, 1), id="deleted here, changed there"),
+        pytest.param("a b c d", "a x d", "a b y c d", (1, 2, 2, 3, 1), id="a line came in the midst"),
+        pytest.param("a b", "a x b", "A B", (1, 2, 0, 1, 2), id="an insertion in the midst of changed lines"),
+        pytest.param("a b", "a x b", "a y b", (1, 2, 0, 2, 1), id="both inserted at one place"),
+        pytest.param("a", "a x", "a y", (1, 2, 0, 2, 1), id="both appended"),
+        pytest.param("a b c d", "A b c D", "a b c x", (2, 4, 1, 4, 1), id="the second of two hunks"),
+    ],
+)
+def test_the_same_lines_are_a_clash_that_names_them(
+    base: str, made: str, now: str, clash: tuple[int, int, int, int, int]
+) -> None:
+    hunk, read_start, read_count, start, count = clash
+    assert carried(text(base), text(made), text(now)) == Clash(
+        hunk=hunk, read_start=read_start, read_count=read_count, start=start, count=count
+    )
+
+
+def test_an_insertion_needs_one_neighbour_however_many_steps_it_took() -> None:
+    base, made = text("a b"), text("a x b")
+    assert isinstance(carried(base, made, text("A b"), text("A B")), Clash)
+
+
+def test_a_clash_is_told_where_its_lines_are_at_the_end() -> None:
+    found = carried(text("a b c"), text("a B c"), text("a x y c"), text("p q a x y c"))
+    assert found == Clash(hunk=1, read_start=2, read_count=1, start=4, count=2)
+
+
+def test_known_steps_tell_equal_lines_apart() -> None:
+    base, made, now = text("s s s"), text("s S s"), text("s s")
+    step = Passage(hunks=(Hunk(2, 1, 2, 0),), after=now)
+    found = rebased(base, made, diff_lines(base, made), [step])
+    assert isinstance(found, Rebased)
+    assert found.content == text("s S")
+
+
+@st.composite
+def versions(draw: st.DrawFn, since: bytes, letters: str) -> bytes:
+    """Return a text with some lines taken out of `since`, and some put in that no other version has."""
+    made: list[bytes] = []
+    for line in split_lines(closed(since)):
+        if draw(st.integers(0, 4)) == 0:
+            made.append(draw(st.sampled_from(letters)).encode() + b"\n")
+        if draw(st.integers(0, 3)):
+            made.append(line)
+    whole = b"".join(made)
+    return whole[:-1] if draw(st.booleans()) else whole
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_what_is_carried_over_is_what_the_weave_shows(data: st.DataObject) -> None:
+    base = text(" ".join(data.draw(st.lists(st.sampled_from("abc"), max_size=8))))
+    made = data.draw(versions(base, "mn"))
+    steps = [base]
+    for letters in data.draw(st.sampled_from(["", "t", "tu"])):
+        steps.append(data.draw(versions(steps[-1], letters)))
+    found = carried(base, made, *steps[1:])
+    weave = Weave(base)
+    units = [unit for old, new in pairwise(steps) for unit in weave.record(new, diff_lines(old, new))]
+    weave.set_live(dict.fromkeys(units, False))
+    weave.record(made, diff_lines(base, made))
+    conflicts = weave.set_live(dict.fromkeys(units, True))
+    shown = weave.text()
+    assert shown is not None
+    if isinstance(found, Rebased):
+        assert hunks_fit(steps[-1], found.content, found.hunks)
+        assert conflicts == ()
+        assert closed(shown) == closed(found.content)

@@ -1,0 +1,112 @@
+"""Ripeness: what may expire, drawn as a journal in which each letter is a step of one file.
+
+`e` is an edit of it, an `E` one that is not free, `.` an edit of something else. A digit is a decision that took the
+edit of that number out of the text, or back into it; `a` to `c` are decisions on the first to the third that left the
+text as it was. Under each edit stands the number of the step from which on it may go, `-` for never.
+"""
+
+import pytest
+from hypothesis import given, strategies as st
+
+from objstore.ripeness import GONE, UNRIPE, AgedEdit, Touch, between, ripeness
+
+
+def drawn(journal: str) -> str:
+    """Return the picture of when each edit of the journal is ripe."""
+    edits: list[AgedEdit] = []
+    touches: list[Touch] = []
+    for at, step in enumerate(journal, 1):
+        if step in "eE":
+            edits.append(AgedEdit(len(edits) + 1, 1, at, at, step == "e"))
+        elif step in "abc":
+            touches.append(Touch(len(touches) + 1, at, at, ["_abc".index(step)], []))
+        elif step.isdigit():
+            touches.append(Touch(len(touches) + 1, at, at, [int(step)], [int(step)]))
+    ripe = ripeness(edits, touches, len(edits), len(touches))
+    moments = iter(ripe.edits.since[1:])
+    return "".join(
+        ("-" if (moment := next(moments)) == UNRIPE else f"{moment:x}") if step in "eE" else " " for step in journal
+    ).rstrip()
+
+
+@pytest.mark.parametrize(
+    ("journal", "ripe"),
+    [
+        # What was decided at once goes when it is old.
+        ("eee", "123"),
+        ("e1e2e3", "2 4 6"),
+        # A decision after the next edit binds the two together.
+        ("ee1", "33"),
+        ("ee1e", "33 4"),
+        ("eee1", "444"),
+        ("eee2", "144"),
+        ("e1ee2e", "2 55 6"),
+        # One that left the text as it was binds nothing, but counts for the age.
+        ("eea", "33"),
+        ("eebea", "55 5"),
+        ("eEa", "3-"),
+        # Nothing goes from an edit on that is not free, nor what goes only together with it.
+        ("eEe", "1--"),
+        ("Eee", "---"),
+        ("eeE2", "1--"),
+        ("eeE1", "---"),
+        ("e1eE", "2 3-"),
+        # Other files don't matter.
+        ("e..e.1", "6  6"),
+    ],
+)
+def test_pictures(journal: str, ripe: str) -> None:
+    assert drawn(journal) == ripe
+
+
+def test_a_decision_goes_with_the_last_edit_that_it_named() -> None:
+    edits = [AgedEdit(1, 1, 10, 1, True), AgedEdit(2, 2, 20, 2, True), AgedEdit(3, 3, 30, 3, False)]  # noqa: FBT003 -- a row
+    touches = [
+        Touch(1, 40, 4, [1, 2], []),
+        Touch(2, 50, 5, [1], [1]),
+        Touch(3, 60, 6, [1, 3], []),
+        Touch(4, 70, 7, [], []),
+    ]
+    ripe = ripeness(edits, touches, 3, 4)
+    assert list(ripe.edits.since) == [GONE, 60, 40, UNRIPE]
+    assert list(ripe.decisions.since) == [GONE, 60, 60, UNRIPE, 70]
+    assert (between(ripe.edits.since, GONE, 59), between(ripe.decisions.since, GONE, 59)) == ([2], [])
+    assert (between(ripe.edits.since, GONE, 60), between(ripe.decisions.since, GONE, 60)) == ([1, 2], [1, 2])
+    # The oldest edits go first, whenever they were decided.
+    assert list(ripe.edits.made) == [GONE, 10, 20, UNRIPE]
+    assert list(ripe.decisions.made)[1:4] == [20, 10, UNRIPE]
+
+
+STEPS = st.lists(st.sampled_from("eeeE123."), max_size=12)
+
+
+@given(journal=STEPS, limit=st.integers(0, 14))
+def test_what_goes_is_a_beginning_that_no_later_decision_reached_into(journal: list[str], limit: int) -> None:
+    edits = [at for at, step in enumerate(journal, 1) if step in "eE"]
+    usable = [
+        step for at, step in enumerate(journal, 1) if not step.isdigit() or int(step) <= sum(e < at for e in edits)
+    ]
+    made: list[tuple[int, bool]] = []
+    decided: list[tuple[int, int]] = []
+    for at, step in enumerate(usable, 1):
+        if step in "eE":
+            made.append((at, step == "e"))
+        elif step.isdigit():
+            decided.append((at, int(step)))
+    rows = [AgedEdit(seq, 1, at, at, free) for seq, (at, free) in enumerate(made, 1)]
+    touches = [Touch(number, at, at, [seq], [seq]) for number, (at, seq) in enumerate(decided, 1)]
+    ripe = ripeness(rows, touches, len(rows), len(touches))
+
+    def may_go(count: int) -> bool:
+        """Return whether the first `count` edits may go, as the rule says it."""
+        first = made[:count]
+        on_them = [at for at, seq in decided if seq <= count]
+        following = made[count][0] if count < len(made) else len(usable) + 1
+        return (
+            all(free and at <= limit for at, free in first)
+            and all(at <= limit for at in on_them)
+            and all(at < following for at in on_them)
+        )
+
+    longest = max(count for count in range(len(made) + 1) if may_go(count))
+    assert between(ripe.edits.since, GONE, limit) == list(range(1, longest + 1))

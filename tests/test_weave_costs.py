@@ -1,0 +1,140 @@
+"""What the weave costs: memory follows runs, not lines, and a change costs what it touches, not what lies around it."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from objstore.cascade import cascade
+from objstore.diff import Hunk, diff_lines
+from objstore.weave import UnitIndex, Weave
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+ROOT: Final = Path(__file__).parents[1]
+
+REWRITES: Final = """
+import resource
+from objstore.hunks import Hunk
+from objstore.weave import Weave
+
+def rewritten(number):
+    return b"".join(b"line %d as rewrite %d has it\\n" % (line, number) for line in range(1000))
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+weave = Weave(rewritten(0))
+whole = [Hunk(0, 1000, 0, 1000)]
+weave.record(rewritten(1), whole)
+before = peak()
+for number in range(2, 1001):
+    weave.record(rewritten(number), whole)
+for unit in range(2, 2001, 40):
+    weave.flip({unit: False})
+    weave.flip({unit: True})
+assert weave.text() == rewritten(1000)
+print(peak() - before)
+"""
+
+
+def test_a_thousand_whole_rewrites_of_a_thousand_lines_take_less_than_60_mb() -> None:
+    """The texts alone are 31 MB: what a run costs beside them shows here, and what a line would cost even more."""
+    ran = subprocess.run([sys.executable, "-c", REWRITES], cwd=ROOT, capture_output=True, check=True)
+    assert int(ran.stdout) < 60_000  # kilobytes
+
+
+def operations(act: Callable[[], object]) -> int:
+    """Return how many calls, of Python and of C, `act` makes: the same each time, on any machine."""
+    count = 0
+
+    def called(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in {"call", "c_call"}
+
+    before = sys.getprofile()
+    sys.setprofile(called)
+    try:
+        act()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+LINES: Final = 3_000
+
+
+class Region:
+    """A deletion of 3,000 lines, and insertions between them."""
+
+    def __init__(self, insertions: int, *, deletion_first: bool) -> None:
+        lines = [b"p\n", *(b"%d\n" % number for number in range(LINES)), b"q\n"]
+        self.weave = Weave(b"".join(lines))
+        if deletion_first:
+            self.deletion = self.weave.record(b"p\nq\n", [Hunk(1, LINES, 1, 0)])[1]
+            self.weave.set_live({self.deletion: False})
+        self.insertions: list[UnitIndex] = []
+        for number in range(insertions):
+            at = (2 * number + 1) * LINES // (2 * insertions) + 1 + number
+            lines.insert(at, b"new %d\n" % number)
+            self.insertions.append(self.weave.record(b"".join(lines), [Hunk(at, 0, at, 1)])[1])
+        if not deletion_first:
+            self.deletion = self.weave.record(b"p\nq\n", [Hunk(1, len(lines) - 2, 1, 0)])[1]
+
+    def toggle_each(self) -> None:
+        for live in (False, True):
+            for unit in self.insertions:
+                self.weave.set_live({unit: live})
+
+    def cascade(self) -> None:
+        """Bring the deletion back, which every insertion excludes."""
+        assert len(cascade(self.weave, {self.deletion: True}).rejected) == len(self.insertions)
+
+
+@pytest.mark.parametrize(
+    ("deletion_first", "act"),
+    [(False, Region.toggle_each), (True, Region.toggle_each), (True, Region.cascade)],
+    ids=["toggled below a live deletion", "toggled below a rejected deletion", "rejected as the deletion returns"],
+)
+def test_insertions_under_a_deletion_cost_by_their_number(
+    act: Callable[[Region], None],
+    deletion_first: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    costs = []
+    for insertions in (250, 500):
+        region = Region(insertions, deletion_first=deletion_first)
+        costs.append(operations(lambda: act(region)))  # noqa: B023 - called at once
+    assert costs[1] < 2.5 * costs[0], costs
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_conflicts_found_bit_by_bit_are_those_found_at_once(seed: int) -> None:
+    """Many lines in one edit, so that what was found of it is remembered from one decision to the next."""
+    draw = random.Random(seed)
+    texts = [b"".join(b"%d\n" % number for number in range(40))]
+    weave = Weave(texts[0])
+    for number in range(30):
+        lines = texts[-1].splitlines(keepends=True)
+        at, most = draw.randrange(len(lines) + 1), draw.choice((1, 1, 1, 30))
+        lines[at : at + draw.randint(0, most)] = [b"edit %d, %d\n" % (number, i) for i in range(draw.choice((0, 1, 3)))]
+        texts.append(b"".join(lines))
+        weave.record(texts[-1], diff_lines(texts[-2], texts[-1]))
+    whole = {UnitIndex(unit): True for unit in range(1, len(weave.state().since) // 4)}
+    live = dict(whole)
+    for _ in range(60):
+        unit = draw.choice(list(live))
+        live[unit] = not live[unit]
+        found = weave.set_live({unit: live[unit]})
+        anew = Weave(texts[0])
+        for before, after in pairwise(texts):
+            anew.record(after, diff_lines(before, after))
+        assert found == anew.set_live(live)
+    assert weave.set_live(whole) == ()

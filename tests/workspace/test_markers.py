@@ -1,0 +1,363 @@
+"""Conflict markers: a decision that would be refused is taken, and what it would have needed stands in the text."""
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from objstore import (
+    Action,
+    CallInfo,
+    Conflicted,
+    Decided,
+    NothingToDo,
+    OnExternal,
+    Origin,
+    StandingMarkers,
+    Status,
+    Unit,
+    Workspace,
+)
+from tests.workspace.scene import Scene, lines, words, writes
+
+PENDING, ACCEPTED, REJECTED = Status
+
+MARKED = "p <ours x |base A B = A C >theirs q R"
+
+
+def drawn(content: bytes | None) -> str:
+    """Return a text in a row, its markers without their labels."""
+    for sign, name in ((b"<", b"<ours"), (b"[|]", b"|base"), (b"=", b"="), (b">", b">theirs")):
+        content = re.sub(b"^%s{7}( .*)?$" % sign, name, content or b"", flags=re.MULTILINE)
+    return words(content)
+
+
+def conflict(scene: Scene) -> Scene:
+    """Edit 2 replaces a line; edit 3, of another conversation, builds on that and changes another line too."""
+    scene.write("f", lines("p x q r"))
+    scene.edit("f", b"x\n", b"A\nB\n")
+    scene.call(writes("f", lines("p A C q R")), conversation="conv_two")
+    return scene
+
+
+def decide(scene: Scene, action: Action, *names: str | int, dry_run: bool = False) -> Decided:
+    outcome = scene.workspace.decide(action, scene.units(*names), markers=True, who="reviewer", dry_run=dry_run)
+    assert isinstance(outcome, Decided), outcome
+    return outcome
+
+
+def reject(scene: Scene, *names: str | int) -> Decided:
+    return decide(scene, Action.REJECT, *names)
+
+
+def units(scene: Scene) -> dict[str, Status]:
+    return {
+        f"{view.seq}:{hunk}": status
+        for view in scene.workspace.edits()
+        for hunk, status in enumerate(view.units)
+        if hunk or view.whole
+    }
+
+
+@pytest.fixture
+def marked(scene: Scene) -> Scene:
+    conflict(scene)
+    reject(scene, 2)
+    return scene
+
+
+# ---- written
+
+
+def test_markers_show_both_and_name_whose_they_are(scene: Scene) -> None:
+    conflict(scene)
+    outcome = reject(scene, 2)
+    assert scene.text("f") == (
+        b"p\n"
+        b"<<<<<<< without edit 2 (conv_one)\nx\n"
+        b"||||||| edit 2 (conv_one)\nA\nB\n"
+        b"=======\nA\nC\n"
+        b">>>>>>> hunk 3:1 (conv_two)\n"
+        b"q\nR\n"
+    )
+    (written,) = outcome.markers
+    assert (written.edit, written.path, written.regions, written.aside) == (4, "f", 1, (Unit(scene.view(3).seq, 1),))
+    assert outcome.cascaded == written.aside
+    assert (outcome.notices, scene.external()) == ((), {})
+
+
+def test_the_markers_are_an_edit_of_the_reviewer(marked: Scene) -> None:
+    view = marked.view(4)
+    assert (view.edit.origin, view.status, view.edit.tool) == (Origin.PERSON, ACCEPTED, "markers")
+    assert view.edit.marks is not None
+    assert view.edit.marks.decision == marked.workspace.decisions()[-1].decision.number
+    assert view.edit.notes == {"who": "reviewer"}
+    assert units(marked) | {"1:0": PENDING} == {
+        "1:0": PENDING,
+        "2:1": REJECTED,
+        "3:1": REJECTED,
+        "3:2": PENDING,
+        "4:1": ACCEPTED,
+        "4:2": ACCEPTED,
+    }
+
+
+def test_a_dry_run_shows_the_markers_and_writes_none(scene: Scene) -> None:
+    conflict(scene)
+    before = scene.everything()
+    outcome = decide(scene, Action.REJECT, 2, dry_run=True)
+    (effect,) = outcome.files
+    _, after = scene.workspace.preview(effect)
+    assert scene.everything() == before
+    reject(scene, 2)
+    assert scene.text("f") == after
+    assert [m.edit for m in outcome.markers] == [0]
+
+
+def test_without_a_conflict_nothing_is_marked(scene: Scene) -> None:
+    conflict(scene)
+    assert reject(scene, 3).markers == ()
+    assert words(scene.text("f")) == "p A B q r"
+
+
+def test_accepting_beside_a_rival_marks_both(scene: Scene) -> None:
+    scene.write("f", lines("p a q"))
+    scene.edit("f", b"a\n", b"A\n")
+    scene.reject(2)
+    scene.edit("f", b"a\n", b"B\n")
+    for action in (Action.ACCEPT, Action.RESET):
+        decide(scene, action, 2)
+        assert drawn(scene.text("f")) == "p <ours A |base a = B >theirs q"
+        assert units(scene)["2:1"] is (ACCEPTED if action is Action.ACCEPT else PENDING)
+        scene.undo()
+        assert words(scene.text("f")) == "p B q"
+
+
+def test_what_a_person_typed_over_a_rejected_edit_stands_between_the_markers(scene: Scene) -> None:
+    scene.write("f", lines("p x q"))
+    scene.edit("f", b"x\n", b"A\n")
+    (scene.root / "f").write_bytes(lines("p mine q also"))
+    outcome = scene.workspace.decide(Action.REJECT, scene.units(2), markers=True, on_external=OnExternal.KEEP)
+    assert isinstance(outcome, Decided)
+    assert drawn(scene.text("f")) == "p <ours x |base A = mine >theirs q also"
+    scene.undo()
+    assert words(scene.text("f")) == "p mine q also"
+
+
+NOT_SHOWN: dict[str, tuple[Callable[[Scene], object], Action, int]] = {
+    "a creation": (conflict, Action.REJECT, 1),
+    "what needs a rejected edit": (lambda s: conflict(s).reject(2, 3), Action.ACCEPT, 3),
+    "a file that has moved since it was created": (
+        lambda s: (s.write("f", lines("p")), s.move("f", "g")),
+        Action.REJECT,
+        1,
+    ),
+    "a binary file": (lambda s: [s.write("f", b"\0\n" + state) for state in (b"1", b"2", b"3")], Action.REJECT, 2),
+    "a name that is taken": (
+        lambda s: (s.write("a", b"x\n"), s.move("a", "b"), s.write("a", b"y\n")),
+        Action.REJECT,
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize(("prepare", "action", "edit"), NOT_SHOWN.values(), ids=NOT_SHOWN.keys())
+def test_what_markers_can_not_show_is_refused_as_without_them(
+    scene: Scene, prepare: Callable[[Scene], object], action: Action, edit: int
+) -> None:
+    prepare(scene)
+    before = scene.everything()
+    plain = scene.decide(action, edit)
+    outcome = scene.workspace.decide(action, scene.units(edit), markers=True)
+    assert isinstance(outcome, Conflicted)
+    assert outcome == plain
+    assert scene.everything() == before
+
+
+# ---- taken back
+
+
+def test_markers_are_undone_and_made_again_to_the_byte(marked: Scene) -> None:
+    with_markers, statuses = marked.text("f"), units(marked)
+    marked.undo()
+    assert words(marked.text("f")) == "p A C q R"
+    assert [units(marked)[name] for name in ("2:1", "3:1", "4:1", "4:2")] == [PENDING, PENDING, REJECTED, REJECTED]
+    outcome = marked.workspace.redo()
+    assert isinstance(outcome, Decided)
+    assert (marked.text("f"), units(marked)) == (with_markers, statuses)
+    marked.undo()
+    assert words(marked.text("f")) == "p A C q R"
+
+
+@pytest.mark.parametrize(
+    ("action", "names", "text", "now"),
+    [
+        (Action.ACCEPT, ("2",), "p A C q R", {"2:1": ACCEPTED, "3:1": PENDING}),
+        (Action.RESET, ("2",), "p A C q R", {"2:1": PENDING, "3:1": PENDING}),
+        (Action.REJECT, ("3:1",), "p x q R", {"2:1": REJECTED, "3:1": REJECTED}),
+        (Action.ACCEPT, ("2", "3"), "p A C q R", {"2:1": ACCEPTED, "3:1": ACCEPTED}),
+        (Action.REJECT, ("4",), "p x q R", {"2:1": REJECTED, "3:1": REJECTED}),
+    ],
+)
+def test_whoever_decides_anew_takes_the_markers_out(
+    marked: Scene, action: Action, names: tuple[str, ...], text: str, now: dict[str, Status]
+) -> None:
+    with_markers, before = marked.text("f"), units(marked)
+    outcome = marked.decide(action, *names)
+    if isinstance(outcome, NothingToDo):
+        outcome = marked.decide(Action.REJECT, "4")
+    assert words(marked.text("f")) == text
+    assert {name: units(marked)[name] for name in now} == now
+    assert units(marked)["4:1"] is REJECTED
+    assert marked.workspace.markers() == ()
+    marked.undo()
+    assert (marked.text("f"), units(marked)) == (with_markers, before)
+
+
+def test_deciding_anew_into_the_same_conflict_is_refused_or_marked_anew(marked: Scene) -> None:
+    with_markers = marked.text("f")
+    outcome = marked.decide(Action.ACCEPT, "3:1")
+    assert isinstance(outcome, Conflicted)
+    assert [(c.unit, c.needs) for c in outcome.conflicts] == [
+        (Unit(marked.view(3).seq, 1), (Unit(marked.view(2).seq, 1),))
+    ]
+    assert marked.text("f") == with_markers
+    marked.decide(Action.ACCEPT, 2)
+    reject(marked, 2)
+    assert marked.text("f") == with_markers
+    assert [m.edit for m in marked.workspace.markers()] == [5]
+
+
+def test_what_else_is_decided_leaves_the_markers_alone(marked: Scene) -> None:
+    marked.reject("3:2")
+    assert drawn(marked.text("f")) == MARKED.replace("R", "r")
+    assert [m.edit for m in marked.workspace.markers()] == [4]
+    marked.undo()
+    assert drawn(marked.text("f")) == MARKED
+
+
+def test_of_two_conflicts_that_were_marked_together_one_can_be_settled(scene: Scene) -> None:
+    scene.write("f", lines("p x q r y s"))
+    one = scene.edit("f", b"x\n", b"A\n")
+    other = scene.edit("f", b"y\n", b"B\n")
+    scene.edit("f", b"A\n", b"C\n")
+    scene.edit("f", b"B\n", b"D\n")
+    reject(scene, one, other)
+    assert drawn(scene.text("f")) == "p <ours x |base A = C >theirs q r <ours y |base B = D >theirs s"
+    assert isinstance(scene.decide(Action.ACCEPT, one), Conflicted)
+    decide(scene, Action.ACCEPT, one)
+    assert drawn(scene.text("f")) == "p C q r <ours y |base B = D >theirs s"
+    scene.accept(other)
+    assert words(scene.text("f")) == "p C q r D s"
+
+
+# ---- remembered, and resolved by hand
+
+
+def test_status_says_where_markers_stand(marked: Scene) -> None:
+    (standing,) = marked.workspace.status().markers
+    assert standing == StandingMarkers(
+        edit=marked.view(4).seq,
+        decision=1,
+        path="f",
+        lines=(2,),
+        decided=(Unit(marked.view(2).seq, 1),),
+        aside=(Unit(marked.view(3).seq, 1),),
+    )
+    marked.move("f", "d/g")
+    marked.forget_index()
+    assert [m.path for m in marked.workspace.markers()] == ["d/g"]
+    marked.delete("d/g")
+    assert marked.workspace.markers() == ()
+
+
+def resolve(scene: Scene, text: str) -> None:
+    (scene.root / "f").write_bytes(lines(text))
+
+
+def test_markers_resolved_by_hand_are_remembered_no_more(marked: Scene) -> None:
+    resolve(marked, "p x C q R")
+    assert marked.workspace.markers() == ()
+    assert [c.path for c in marked.external().values()] == ["f"]
+
+
+@pytest.mark.parametrize("by", ["a decision", "a tool", "an amendment"])
+def test_what_resolves_markers_amends_the_edit_that_wrote_them(marked: Scene, by: str) -> None:
+    match by:
+        case "a decision":
+            resolve(marked, "p x C q R")
+            marked.decide(Action.ACCEPT, 1, on_external=OnExternal.KEEP)
+        case "a tool":
+            resolve(marked, "p x C q R")
+            with marked.workspace.call(CallInfo(tool="test", conversation="conv_two")) as call:
+                call.write("g", b"")
+                call.read("f")
+                call.commit()
+        case _:
+            now = marked.workspace.amendable(4)
+            marked.workspace.amend(4, lines("p x C q R"), seen=now.blob)
+    view = marked.view(5)
+    assert (view.edit.amends, view.status) == (4, ACCEPTED)
+    assert words(marked.text("f")) == "p x C q R"
+    # Deciding anew takes the resolution along with the markers; undo brings back what was typed.
+    outcome = marked.accept(2)
+    assert words(marked.text("f")) == "p A C q R"
+    assert Unit(view.seq, 1) in outcome.cascaded
+    marked.undo()
+    assert words(marked.text("f")) == "p x C q R"
+
+
+def test_a_change_that_does_more_than_resolve_is_bound_to_nothing(marked: Scene) -> None:
+    resolve(marked, "p x new q R mine")
+    marked.decide(Action.ACCEPT, 1, on_external=OnExternal.KEEP)
+    assert marked.view(5).edit.amends is None
+    outcome = marked.decide(Action.ACCEPT, 2)
+    assert isinstance(outcome, Conflicted)
+    assert [(c.unit.seq, [need.seq for need in c.needs]) for c in outcome.conflicts] == [(5, [4])]
+    assert words(marked.text("f")) == "p x new q R mine"
+    marked.reject("5:2")
+    marked.accept(2)
+    assert words(marked.text("f")) == "p A C q R mine"
+
+
+def test_an_agent_that_resolves_them_has_made_an_edit_to_review(marked: Scene) -> None:
+    edit = marked.write("f", lines("p x C q R"))
+    assert (marked.view(edit).status, marked.view(edit).edit.amends) == (PENDING, None)
+    marked.reject(edit)
+    assert drawn(marked.text("f")) == MARKED
+
+
+def test_markers_outlast_everything_that_is_derived(marked: Scene) -> None:
+    before = marked.text("f"), units(marked), marked.workspace.markers()
+    marked.forget_index()
+    assert (marked.text("f"), units(marked), marked.workspace.markers()) == before
+    marked.undo()
+    assert words(marked.text("f")) == "p A C q R"
+
+
+def test_a_conversation_of_any_name_can_not_forge_a_line(scene: Scene) -> None:
+    scene.write("f", lines("p x q"))
+    scene.call(writes("f", lines("p A q")), conversation="evil\n>>>>>>> x\n" + "y" * 500)
+    scene.edit("f", b"A\n", b"B\n")
+    reject(scene, 2)
+    assert drawn(scene.text("f")) == "p <ours x |base A = B >theirs q"
+    assert max(map(len, (scene.text("f") or b"").split(b"\n"))) < 140
+
+
+def test_a_crash_between_the_log_and_the_file_is_finished_with_the_markers(marked: Scene, tmp_path: Path) -> None:
+    with_markers = marked.text("f")
+    copy = marked.copy_to(tmp_path / "copy")
+    try:
+        copy.workspace.close()
+        # As a process leaves it that died after the log: the files of before, and the mark of before.
+        (copy.root / ".cas" / "applied").unlink()
+        before = lines("p A C q R")
+        (copy.root / "f").write_bytes(before)
+        os.utime(copy.root / "f", ns=(0, 0))
+        with Workspace.open(copy.root) as workspace:
+            assert workspace.read("f").bytes == with_markers
+    finally:
+        copy.workspace = Workspace.open(copy.root)
+        copy.close()

@@ -1,0 +1,292 @@
+"""Looks that record: what happened to files while nobody watched, told as edits, once, and truthfully."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from objstore import (
+    Action,
+    CallInfo,
+    ConversationReserved,
+    Decided,
+    EditView,
+    Limits,
+    Operation,
+    Origin,
+    Recorded,
+    Status,
+    Unit,
+    Workspace,
+)
+from tests.workspace.scene import TEN, Scene
+
+PERSON: Final = CallInfo(tool="record", origin=Origin.PERSON)
+AGENT: Final = CallInfo(tool="Bash", conversation="conv_shell", notes={"agent": "tester"})
+NOBODY: Final = CallInfo(tool="", origin=Origin.EXTERNAL)
+
+
+def told(found: Recorded) -> list[str]:
+    """Return what was recorded, in words."""
+    return sorted(in_words(view) for view in found.edits)
+
+
+def in_words(view: EditView) -> str:
+    edit = view.edit
+    before, after = edit.before, edit.after
+    if edit.source is not None:
+        return f"move {edit.source.decode()} {edit.path.decode()}"
+    if before is not None and after is not None and before.mode != after.mode:
+        return f"mode {edit.path.decode()} {before.mode:o} {after.mode:o}"
+    return f"{edit.operation.value} {os.fsdecode(edit.path)}"
+
+
+def put(scene: Scene, path: str, content: bytes) -> Path:
+    """Write a file as a shell would."""
+    file = scene.root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content)
+    return file
+
+
+@pytest.fixture
+def known(scene: Scene) -> Scene:
+    """Return a workspace with some files that nobody recorded, and a first look."""
+    put(scene, "a.txt", b"a\n")
+    put(scene, "src/b.py", TEN)
+    put(scene, "src/deep/c.py", b"c\n")
+    put(scene, "empty", b"")
+    scene.workspace.record_changes(NOBODY)
+    return scene
+
+
+# ---- the first look
+
+
+def test_the_first_look_records_nothing_of_what_no_tool_has_edited(scene: Scene) -> None:
+    put(scene, "a.txt", b"a\n")
+    found = scene.workspace.record_changes(PERSON)
+    assert found.edits == ()
+    assert found.baseline is not None
+    assert found.files == 1
+    again = scene.workspace.record_changes(PERSON)
+    assert (again.edits, again.baseline) == ((), None)
+
+
+def test_the_first_look_records_what_happened_to_recorded_files(scene: Scene) -> None:
+    scene.write("a.txt", b"a\n")
+    scene.write("b.txt", b"b\n")
+    scene.write("c.txt", b"c\n")
+    put(scene, "a.txt", b"other\n")
+    (scene.root / "b.txt").unlink()
+    assert told(scene.workspace.record_changes(PERSON)) == ["delete b.txt", "edit a.txt"]
+
+
+def test_what_stood_at_the_first_look_is_not_lost(known: Scene) -> None:
+    (known.root / "src/b.py").unlink()
+    edit = known.workspace.record_changes(AGENT).edits[0].edit
+    assert edit.before is not None
+    assert known.workspace.blob(edit.before.blob) == TEN
+
+
+# ---- what is told
+
+
+@pytest.mark.parametrize(
+    ("script", "wanted"),
+    [
+        ("echo x >> a.txt", ["edit a.txt"]),
+        ("echo n > new", ["create new"]),
+        ("mkdir -p x/y && echo n > x/y/new", ["create x/y/new"]),
+        ("rm a.txt", ["delete a.txt"]),
+        ("rm -r src", ["delete src/b.py", "delete src/deep/c.py"]),
+        ("mv a.txt z.txt", ["move a.txt z.txt"]),
+        ("mv src lib", ["move src/b.py lib/b.py", "move src/deep/c.py lib/deep/c.py"]),
+        ("mv a.txt src/b.py", ["delete a.txt", "edit src/b.py"]),
+        ("chmod 700 a.txt", ["mode a.txt 644 700"]),
+        ("mv a.txt z.txt && chmod 600 z.txt", ["move a.txt z.txt"]),
+        ("cp a.txt z.txt", ["create z.txt"]),
+        ("mv empty void", ["create void", "delete empty"]),
+        ("mv a.txt t && mv src/b.py a.txt && mv t src/b.py", ["edit a.txt", "edit src/b.py"]),
+        ("rm a.txt && mkdir a.txt && echo i > a.txt/i", ["create a.txt/i", "delete a.txt"]),
+        ("rm -r src && echo file > src", ["create src", "delete src/b.py", "delete src/deep/c.py"]),
+        ("rm a.txt && ln -s src/b.py a.txt", ["delete a.txt"]),
+        ("ln -s a.txt link", []),
+        ("touch a.txt && mkdir empty-folder", []),
+        ("printf 'a\\n' > a.txt", []),
+        ("mkdir node_modules && echo x > node_modules/x", []),
+        ("echo '*.log' > .casignore && echo x > x.log", ["create .casignore"]),
+        ("echo a.txt > .casignore && rm a.txt", ["create .casignore", "delete a.txt"]),
+        ("echo a.txt > .casignore && echo more >> a.txt", ["create .casignore"]),
+        ("mkdir -p .git && echo x > .git/HEAD", []),
+        ("printf '' > 'new\nline' && printf x > \"$(printf '\\377')\"", ["create new\nline", "create \udcff"]),
+    ],
+    ids=lambda case: case if isinstance(case, str) else "",
+)
+def test_a_shell_command_is_told(known: Scene, script: str, wanted: list[str]) -> None:
+    assert os.system(f"cd '{known.root}' && {script}") == 0  # noqa: S605 - the commands above
+    assert told(known.workspace.record_changes(AGENT)) == wanted
+    assert known.workspace.record_changes(AGENT).edits == ()
+    assert known.external() == {}
+
+
+@pytest.mark.parametrize("forget", [False, True], ids=["with the last look", "without"])
+def test_the_same_is_told_whether_or_not_the_last_look_is_at_hand(known: Scene, *, forget: bool) -> None:
+    put(known, "a.txt", b"other\n")
+    (known.root / "src/b.py").rename(known.root / "b.py")
+    if forget:
+        (known.root / ".cas/cache/looks").unlink()
+    assert told(known.workspace.record_changes(AGENT)) == ["edit a.txt", "move src/b.py b.py"]
+
+
+def test_a_copy_that_stays_in_the_folder_of_its_name_is_where_a_file_went(known: Scene) -> None:
+    put(known, "copy", TEN)
+    (known.root / "lib").mkdir()
+    (known.root / "src/b.py").rename(known.root / "lib/b.py")
+    assert told(known.workspace.record_changes(AGENT)) == ["create copy", "move src/b.py lib/b.py"]
+
+
+def test_a_snapshot_in_between_hides_nothing(known: Scene) -> None:
+    put(known, "a.txt", b"other\n")
+    (known.root / "src/deep/c.py").unlink()
+    (known.root / "src/deep").rmdir()
+    known.workspace.take_snapshot(who="me")
+    assert told(known.workspace.record_changes(AGENT)) == ["delete src/deep/c.py", "edit a.txt"]
+
+
+def test_what_tools_and_reviewers_did_is_not_told_again(known: Scene) -> None:
+    known.write("a.txt", b"by a tool\n")
+    known.move("src/b.py", "b.py")
+    known.delete("src/deep/c.py")
+    created = known.write("made/new", b"new\n")
+    known.reject(created)
+    assert known.workspace.record_changes(NOBODY).edits == ()
+    put(known, "src/b.py", TEN)
+    assert told(known.workspace.record_changes(NOBODY)) == ["create src/b.py"]
+
+
+def test_a_document_goes_on(known: Scene) -> None:
+    first = known.write("a.txt", b"a\nb\n")
+    put(known, "a.txt", b"a\nb\nc\n")
+    (second,) = known.workspace.record_changes(AGENT).edits
+    (known.root / "a.txt").rename(known.root / "z.txt")
+    (third,) = known.workspace.record_changes(AGENT).edits
+    assert {second.edit.document, third.edit.document} == {known.view(first).edit.document}
+    known.reject(second.seq)
+    assert known.text("z.txt") == b"a\nb\n"
+
+
+# ---- whose it was
+
+
+def test_a_persons_changes_are_accepted_and_an_agents_wait_for_review(known: Scene) -> None:
+    put(known, "a.txt", b"mine\n")
+    (mine,) = known.workspace.record_changes(PERSON).edits
+    put(known, "a.txt", b"mine\ntheirs\n")
+    (theirs,) = known.workspace.record_changes(AGENT).edits
+    assert (mine.edit.origin, mine.status) == (Origin.PERSON, Status.ACCEPTED)
+    assert (theirs.edit.origin, theirs.status) == (Origin.AGENT, Status.PENDING)
+    assert theirs.edit.conversation == "conv_shell"
+    assert theirs.edit.tool == "Bash"
+    assert theirs.edit.notes == {"agent": "tester"}
+
+
+def test_a_look_before_a_command_keeps_its_changes_apart(known: Scene) -> None:
+    put(known, "a.txt", b"typed by a person\n")
+    before = known.workspace.record_changes(NOBODY)
+    put(known, "a.txt", b"typed by a person\nand a command\n")
+    (after,) = known.workspace.record_changes(AGENT).edits
+    assert before.conversation == "external"
+    assert [view.edit.origin for view in before.edits] == [Origin.EXTERNAL]
+    known.reject(after.seq)
+    assert known.text("a.txt") == b"typed by a person\n"
+
+
+def test_one_look_is_one_call(known: Scene) -> None:
+    put(known, "a.txt", b"x\n")
+    put(known, "new", b"x\ny\n")
+    first = known.workspace.record_changes(AGENT)
+    put(known, "a.txt", b"y\n")
+    second = known.workspace.record_changes(AGENT)
+    assert [(view.edit.call, view.edit.ordinal) for view in first.edits] == [(0, 0), (0, 1)]
+    assert [(view.edit.call, view.edit.ordinal) for view in second.edits] == [(1, 0)]
+
+
+def test_the_conversation_of_what_nobody_recorded_is_nobodys(known: Scene) -> None:
+    with pytest.raises(ConversationReserved):
+        known.workspace.record_changes(CallInfo(tool="x", conversation="external"))
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo x >> a.txt",
+        "rm -r src",
+        "mkdir -p x/y && echo n > x/y/new",
+        "mv src lib && chmod 700 lib/b.py",
+        "mv a.txt t && mv src/b.py a.txt && mv t src/b.py",
+    ],
+)
+def test_rejecting_what_a_command_did_brings_back_every_file(known: Scene, script: str) -> None:
+    def files() -> dict[str, tuple[int, bytes]]:
+        found = known.files()
+        return {path: (look.mode, look.content) for path, look in found.items() if not (known.root / path).is_dir()}
+
+    before = files()
+    assert os.system(f"cd '{known.root}' && {script}") == 0  # noqa: S605 - the commands above
+    after = files()
+    edits = known.workspace.record_changes(AGENT).edits
+    units = [Unit(view.seq, hunk) for view in edits for hunk in range(len(view.units))]
+    assert isinstance(known.workspace.decide(Action.REJECT, units), Decided)
+    assert files() == before
+    assert isinstance(known.workspace.decide(Action.ACCEPT, units), Decided)
+    assert files() == after
+
+
+# ---- only some paths
+
+
+def test_only_the_paths_that_are_named_are_looked_at(known: Scene) -> None:
+    put(known, "a.txt", b"x\n")
+    put(known, "src/b.py", b"x\n")
+    put(known, "src/deep/c.py", b"x\n")
+    (known.root / "empty").unlink()
+    assert told(known.workspace.record_changes(AGENT, ["src/deep"])) == ["edit src/deep/c.py"]
+    assert told(known.workspace.record_changes(AGENT, ["a.txt", "empty", "nothing"])) == ["delete empty", "edit a.txt"]
+    assert told(known.workspace.record_changes(AGENT, ["src", "src/b.py"])) == ["edit src/b.py"]
+    assert told(known.workspace.record_changes(AGENT)) == []
+
+
+# ---- what can't be told
+
+
+def test_a_file_whose_earlier_bytes_are_not_known_is_not_told_as_new(scene: Scene) -> None:
+    put(scene, ".casignore", b"secret\n")
+    put(scene, "secret", b"old\n")
+    scene.workspace.record_changes(NOBODY)
+    (scene.root / ".casignore").unlink()
+    put(scene, "secret", b"new\n")
+    found = scene.workspace.record_changes(AGENT)
+    assert told(found) == ["delete .casignore"]
+    assert [passed.path for passed in found.passed] == ["secret"]
+
+
+def test_a_limit_is_told_and_nothing_beyond_it_is_deleted(known: Scene) -> None:
+    for i in range(20):
+        put(known, f"many/{i}/f", b"x%d\n" % i)
+    found = known.workspace.record_changes(AGENT, limits=Limits(files=10))
+    assert [passed.path for passed in found.passed] == [""]
+    assert 0 < len(found.edits) < 20
+    assert {view.edit.operation for view in found.edits} == {Operation.CREATE}
+    rest = known.workspace.record_changes(AGENT)
+    assert len(found.edits) + len(rest.edits) == 20
+
+
+def test_two_at_once_record_each_change_once(known: Scene) -> None:
+    with Workspace.open(known.root) as other:
+        put(known, "a.txt", b"x\n")
+        found = [known.workspace.record_changes(AGENT), other.record_changes(AGENT)]
+        put(known, "a.txt", b"y\n")
+        found += [other.record_changes(AGENT), known.workspace.record_changes(AGENT)]
+    assert [told(one) for one in found] == [["edit a.txt"], [], ["edit a.txt"], []]

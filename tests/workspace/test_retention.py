@@ -1,0 +1,115 @@
+"""What the limits let go: by age, by size the oldest first, and never what somebody may need."""
+
+import time
+
+import pytest
+
+from objstore import RetentionLimits, Status, retention
+from objstore.disk import Disk
+from objstore.journal import Journal
+from tests.workspace.scene import TEN, Scene
+
+EVERYTHING = RetentionLimits(older_than=0, max_size=None)
+DAY = 86_400
+
+
+def expired(scene: Scene) -> list[int]:
+    """Return the edits that have expired."""
+    return [view.seq for view in scene.workspace.edits() if view.expired is not None]
+
+
+def later(seconds: int) -> int:
+    """Return the moment so many seconds from now."""
+    return (int(time.time()) + seconds) * 1_000_000
+
+
+def test_what_is_decided_and_old_goes(scene: Scene) -> None:
+    scene.write("f", TEN)
+    scene.edit("f", b"\n5\n", b"\nfive\n")
+    scene.accept(1, 2)
+    limits = RetentionLimits(older_than=30 * DAY, max_size=None)
+    assert scene.workspace.expire(limits, moment=later(29 * DAY))
+    assert expired(scene) == []
+    assert scene.workspace.expire(limits, moment=later(31 * DAY), who="me")
+    assert expired(scene) == [1, 2]
+    (gone,) = {view.expired.reason for view in scene.workspace.edits() if view.expired is not None}
+    assert gone == "older than 30 days"
+
+
+def test_what_is_pending_stays_and_with_it_its_conversation_and_what_stands_on_it(scene: Scene) -> None:
+    one, other = "conv_one", "conv_other"
+    scene.call(lambda call: call.write("f", b"1\n"), conversation=one)
+    scene.accept(1)
+    scene.call(lambda call: call.write("f", b"2\n"), conversation=other)
+    scene.call(lambda call: call.write("f", b"3\n"), conversation=one)
+    scene.call(lambda call: call.write("g", b"1\n"), conversation=other)
+    scene.workspace.expire(EVERYTHING, moment=later(1))
+    assert expired(scene) == []
+    scene.accept(3)
+    scene.workspace.expire(EVERYTHING, moment=later(1))
+    assert expired(scene) == [1]
+    scene.accept(2)
+    scene.workspace.expire(EVERYTHING, moment=later(1))
+    assert expired(scene) == [1]
+    scene.accept(4)
+    scene.workspace.expire(EVERYTHING, moment=later(1))
+    assert expired(scene) == [1, 2, 3, 4]
+
+
+def test_a_late_decision_binds_edits_together(scene: Scene) -> None:
+    scene.write("f", TEN)
+    scene.edit("f", b"\n2\n", b"\ntwo\n")
+    scene.accept(1, 2)
+    young = scene.workspace.edits()[-1].edit.time
+    scene.call(lambda call: call.write("f", TEN + b"more\n"), conversation="conv_pending")
+    scene.workspace.expire(EVERYTHING, moment=later(1))
+    assert expired(scene) == [1, 2]
+    assert young > 0
+    third = scene.edit("f", b"\n5\n", b"\nfive\n")
+    scene.accept(third)
+    scene.reject(3)
+    scene.workspace.expire(EVERYTHING, moment=later(1))
+    assert expired(scene) == [1, 2, 3, 4]
+
+
+def test_what_is_over_the_size_goes_oldest_first_and_no_more_than_needed(scene: Scene) -> None:
+    for number in range(20):
+        scene.write(f"f{number}", bytes(range(256)) * 40 + b"%d" % number)
+        scene.write(f"f{number}", b"small\n")
+    scene.accept(*range(1, 41))
+    size = scene.workspace.stored_bytes()
+    scene.workspace.expire(RetentionLimits(older_than=None, max_size=size), moment=later(1))
+    assert expired(scene) == []
+    limit = size - 3000
+    scene.workspace.expire(RetentionLimits(older_than=None, max_size=limit), moment=later(1))
+    gone = expired(scene)
+    assert gone == list(range(1, len(gone) + 1))
+    assert 2 < len(gone) < 40
+
+
+def test_a_plan_that_was_overtaken_is_not_carried_out(scene: Scene) -> None:
+    scene.write("f", b"1\n")
+    scene.write("g", b"1\n")
+    scene.accept(1, 2)
+    journal = Journal(str(scene.root), Disk())
+    with journal.reading():
+        plan = retention.plan_expiry(journal, EVERYTHING, moment=later(1))
+    assert [letting.edit_count for letting in plan.lettings] == [2]
+    scene.reset(1)
+    assert retention.expire(journal, plan, who="") == 0
+    journal.close()
+    assert expired(scene) == []
+    assert scene.statuses()[1] is Status.PENDING
+
+
+@pytest.mark.parametrize("name", ["f", "g"])
+def test_edits_in_a_conversation_that_went_on_stay(scene: Scene, name: str) -> None:
+    scene.write("f", b"1\n")
+    scene.accept(1)
+    journal = Journal(str(scene.root), Disk())
+    with journal.reading():
+        plan = retention.plan_expiry(journal, EVERYTHING, moment=later(1))
+    scene.write(name, b"2\n")
+    assert retention.expire(journal, plan, who="") == 0
+    journal.close()
+    assert expired(scene) == []

@@ -1,0 +1,380 @@
+"""Snapshots: taken, compared, brought back as edits, and given up."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from objstore import (
+    Action,
+    CallInfo,
+    Decided,
+    FileChanged,
+    FileMissing,
+    Limits,
+    NoSuchName,
+    Origin,
+    Restored,
+    SnapshotIncomplete,
+    Unit,
+    Workspace,
+)
+from tests.workspace.scene import TEN, Scene
+
+
+def put(scene: Scene, path: str, content: bytes) -> Path:
+    """Write a file as a shell would."""
+    file = scene.root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content)
+    return file
+
+
+def take(scene: Scene, path: str = "") -> int:
+    """Take a snapshot and return its number."""
+    return scene.workspace.take_snapshot(path, who="me").view.number
+
+
+def files(root: Path) -> dict[str, tuple[bytes, int]]:
+    """Return bytes and mode of every file that is no link and not in the store."""
+    return {
+        str(path.relative_to(root)): (path.read_bytes(), path.stat().st_mode & 0o7777)
+        for path in root.rglob("*")
+        if path.is_file() and not path.is_symlink() and ".cas" not in path.parts
+    }
+
+
+def changed(scene: Scene, number: int, other: int | None = None) -> dict[str, str]:
+    """Return what differs, in letters."""
+    found, _ = scene.workspace.snapshot_changes(number, other)
+    return {one.path: "A" if one.before is None else "D" if one.after is None else "M" for one in found}
+
+
+@pytest.fixture
+def full(scene: Scene) -> Scene:
+    """Return a workspace with files that some call recorded, and others that none did."""
+    scene.write("recorded.txt", TEN)
+    put(scene, "a.txt", b"a\n")
+    put(scene, "src/b.py", b"b\n")
+    put(scene, "src/deep/c.py", b"c\n").chmod(0o755)
+    put(scene, "node_modules/m.js", b"m\n")
+    return scene
+
+
+# ---- taking
+
+
+def test_a_snapshot_holds_every_file_that_is_not_ignored(full: Scene) -> None:
+    (full.root / "link").symlink_to("a.txt")
+    held = dict(full.workspace.snapshot_files(take(full)))
+    assert {path: state.kind for path, state in held.items()} == {
+        "a.txt": "file",
+        "link": "symlink",
+        "node_modules": "left-out",
+        "recorded.txt": "file",
+        "src/b.py": "file",
+        "src/deep/c.py": "file",
+    }
+    assert held["src/deep/c.py"].mode == 0o755
+    blob = held["link"].blob
+    assert blob is not None
+    assert full.workspace.blob(blob) == b"a.txt"
+
+
+def test_nothing_that_did_not_change_is_stored_again(full: Scene) -> None:
+    take(full)
+    before = full.workspace.stats().blobs
+    again = full.workspace.take_snapshot(who="me")
+    assert again.is_same
+    assert full.workspace.stats().blobs == before
+    put(full, "src/deep/c.py", b"other\n")
+    assert not full.workspace.take_snapshot(who="me").is_same
+    # The file, and the trees of the three folders that it lies in.
+    assert full.workspace.stats().blobs == before + 4
+
+
+def test_the_same_files_are_the_same_tree_however_they_came(full: Scene) -> None:
+    first = full.workspace.take_snapshot(who="me").view
+    for path in ("a.txt", "src/b.py"):
+        content = (full.root / path).read_bytes()
+        (full.root / path).unlink()
+        put(full, path, content)
+    (full.root / ".cas/cache/looks").unlink()
+    second = full.workspace.take_snapshot(who="me").view
+    assert second.root == first.root
+
+
+def test_empty_folders_are_not_held(full: Scene) -> None:
+    number = take(full)
+    (full.root / "empty" / "more").mkdir(parents=True)
+    assert changed(full, number) == {}
+
+
+def test_one_folder_can_be_taken_alone(full: Scene) -> None:
+    number = take(full, "src")
+    assert [path for path, _ in full.workspace.snapshot_files(number)] == ["src/b.py", "src/deep/c.py"]
+    put(full, "a.txt", b"x\n")
+    put(full, "src/b.py", b"x\n")
+    assert changed(full, number) == {"src/b.py": "M"}
+    with pytest.raises(FileMissing):
+        take(full, "nothing")
+
+
+def test_a_snapshot_that_could_not_take_in_all_is_not_taken(full: Scene) -> None:
+    with pytest.raises(SnapshotIncomplete):
+        full.workspace.take_snapshot(who="me", limits=Limits(files=2))
+    assert full.workspace.snapshots() == []
+    take(full)
+
+
+def test_a_snapshot_survives_the_loss_of_all_that_is_derived(full: Scene) -> None:
+    number = take(full)
+    put(full, "a.txt", b"x\n")
+    full.forget_index()
+    (full.root / ".cas/cache/looks").unlink()
+    assert changed(full, number) == {"a.txt": "M"}
+    assert [view.number for view in full.workspace.snapshots()] == [number]
+
+
+# ---- comparing
+
+
+def test_two_snapshots_are_compared_where_both_cover(full: Scene) -> None:
+    whole, part = take(full), take(full, "src")
+    put(full, "a.txt", b"x\n")
+    put(full, "src/new", b"x\n")
+    later = take(full)
+    assert changed(full, whole, later) == {"a.txt": "M", "src/new": "A"}
+    assert changed(full, later, whole) == {"a.txt": "M", "src/new": "D"}
+    assert changed(full, part, later) == {"src/new": "A"}
+    assert changed(full, later, part) == {"src/new": "D"}
+
+
+def test_a_folder_that_is_gone_is_all_deleted(full: Scene) -> None:
+    number = take(full, "src")
+    for path in ("src/b.py", "src/deep/c.py"):
+        (full.root / path).unlink()
+    (full.root / "src/deep").rmdir()
+    (full.root / "src").rmdir()
+    assert changed(full, number) == {"src/b.py": "D", "src/deep/c.py": "D"}
+    full.workspace.restore_snapshot(number)
+    assert changed(full, number) == {}
+
+
+def test_a_name_that_there_is_not_is_refused(full: Scene) -> None:
+    with pytest.raises(NoSuchName):
+        full.workspace.snapshot_files(7)
+    with pytest.raises(NoSuchName):
+        full.workspace.restore_snapshot(7)
+
+
+# ---- bringing back
+
+
+def disturbed(scene: Scene) -> None:
+    """Change, delete, make and chmod files."""
+    put(scene, "a.txt", b"other\n")
+    put(scene, "recorded.txt", b"other\n")
+    put(scene, "new.txt", b"new\n")
+    put(scene, "made/new.txt", b"new\n")
+    (scene.root / "src/b.py").unlink()
+    (scene.root / "src/deep/c.py").chmod(0o600)
+    put(scene, "node_modules/m.js", b"other\n")
+    put(scene, "node_modules/n.js", b"new\n")
+
+
+def test_restoring_brings_back_every_file_and_leaves_what_is_ignored(full: Scene) -> None:
+    before = files(full.root)
+    number = take(full)
+    disturbed(full)
+    ignored = {path: file for path, file in files(full.root).items() if path.startswith("node_modules/")}
+    full.workspace.restore_snapshot(number)
+    after = files(full.root)
+    assert after == {path: file for path, file in before.items() if not path.startswith("node_modules/")} | ignored
+    assert changed(full, number) == {}
+
+
+def test_only_what_differs_is_written(full: Scene) -> None:
+    number = take(full)
+    put(full, "a.txt", b"other\n")
+    before = full.files()
+    full.workspace.restore_snapshot(number)
+    after = full.files()
+    assert [path for path in after if after[path] != before[path]] == ["a.txt"]
+
+
+def test_a_dry_run_tells_what_a_restore_does_and_changes_nothing(full: Scene) -> None:
+    number = take(full)
+    disturbed(full)
+    before = full.everything()
+    planned = full.workspace.restore_snapshot(number, dry_run=True)
+    assert full.everything() == before
+    done = full.workspace.restore_snapshot(number)
+    assert planned.changes == done.changes
+    assert planned.outcome is None
+
+
+def test_a_restore_is_one_call_of_a_person_that_can_be_taken_back(full: Scene) -> None:
+    number = take(full)
+    disturbed(full)
+    before = files(full.root)
+    outcome = full.workspace.restore_snapshot(number).outcome
+    assert outcome is not None
+    assert {(view.edit.origin, view.edit.conversation) for view in outcome.edits} == {
+        (Origin.PERSON, outcome.conversation)
+    }
+    assert {view.edit.notes["snapshot"] for view in outcome.edits} == {str(number)}
+    units = [Unit(view.seq, hunk) for view in outcome.edits for hunk in range(len(view.units))]
+    assert isinstance(full.workspace.decide(Action.REJECT, units), Decided)
+    assert files(full.root) == before
+    full.undo()
+    assert changed(full, number) == {}
+
+
+def test_only_some_paths_can_be_brought_back(full: Scene) -> None:
+    number = take(full)
+    disturbed(full)
+    full.workspace.restore_snapshot(number, ["src", "a.txt"])
+    assert changed(full, number) == {"made/new.txt": "A", "new.txt": "A", "recorded.txt": "M"}
+
+
+def test_links_are_neither_made_nor_changed(full: Scene) -> None:
+    (full.root / "kept").symlink_to("a.txt")
+    (full.root / "gone").symlink_to("a.txt")
+    put(full, "file", b"x\n")
+    number = take(full)
+    (full.root / "kept").unlink()
+    (full.root / "kept").symlink_to("src")
+    (full.root / "gone").unlink()
+    (full.root / "file").unlink()
+    (full.root / "file").symlink_to("a.txt")
+    (full.root / "new").symlink_to("a.txt")
+    put(full, "a.txt", b"other\n")
+    done = full.workspace.restore_snapshot(number)
+    assert [change.path for change in done.changes] == ["a.txt"]
+    assert sorted(change.path for change in done.left) == ["file", "gone", "kept", "new"]
+    assert (full.root / "kept").readlink() == Path("src")
+
+
+def test_what_was_ignored_then_is_not_deleted_when_it_is_no_longer(full: Scene) -> None:
+    put(full, ".casignore", b"secret\nprivate/\n")
+    put(full, "secret", b"s\n")
+    put(full, "private/key", b"k\n")
+    number = take(full)
+    put(full, ".casignore", b"")
+    done = full.workspace.restore_snapshot(number)
+    assert [change.path for change in done.changes] == [".casignore"]
+    assert full.text("secret") == b"s\n"
+    assert full.text("private/key") == b"k\n"
+
+
+def test_what_is_ignored_now_is_not_deleted(full: Scene) -> None:
+    number = take(full)
+    put(full, ".casignore", b"a.txt\nnew\n")
+    put(full, "a.txt", b"other\n")
+    put(full, "new", b"new\n")
+    done = full.workspace.restore_snapshot(number)
+    assert [change.path for change in done.changes] == [".casignore"]
+    assert full.text("a.txt") == b"other\n"
+    assert full.text("new") == b"new\n"
+
+
+def test_a_file_and_a_folder_that_want_the_same_name_are_left(full: Scene) -> None:
+    number = take(full)
+    (full.root / "a.txt").unlink()
+    put(full, "a.txt/inner", b"x\n")
+    put(full, "src/b.py", b"other\n")
+    done = full.workspace.restore_snapshot(number)
+    assert [change.path for change in done.changes] == ["src/b.py"]
+    assert sorted(change.path for change in done.left) == ["a.txt", "a.txt/inner"]
+
+
+def test_a_file_that_changes_between_plan_and_deed_is_not_written_over(full: Scene) -> None:
+    from objstore.snapshots import carry_out
+
+    number = take(full)
+    put(full, "a.txt", b"one\n")
+    put(full, "src/b.py", b"one\n")
+    plan: Restored = full.workspace.restore_snapshot(number, dry_run=True)
+    put(full, "src/b.py", b"typed just now\n")
+    before = files(full.root)
+    with full.workspace.call(CallInfo(tool="test", origin=Origin.PERSON)) as call, pytest.raises(FileChanged):
+        carry_out(plan, call)
+    assert files(full.root) == before
+
+
+def test_more_files_than_a_process_may_open_are_brought_back(full: Scene) -> None:
+    import resource
+
+    for i in range(300):
+        put(full, f"many/{i}/f", b"x%d\n" % i)
+    number = take(full)
+    for i in range(300):
+        put(full, f"many/{i}/f", b"y%d\n" % i)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (200, before[1]))
+    try:
+        full.workspace.restore_snapshot(number)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert changed(full, number) == {}
+
+
+PATHS = st.sampled_from(["a.txt", "src/b.py", "src/new", "recorded.txt", "other/deep/x", "y"])
+CONTENTS = st.sampled_from([None, b"", b"one\n", b"two\n", TEN])
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.dictionaries(PATHS, CONTENTS, max_size=4), st.dictionaries(PATHS, CONTENTS, max_size=4))
+def test_whatever_happened_since_a_restore_is_what_was(
+    tmp_path_factory: pytest.TempPathFactory, first: dict[str, bytes | None], second: dict[str, bytes | None]
+) -> None:
+    scene = Scene(tmp_path_factory.mktemp("any"))
+    try:
+        for state in (first, second):
+            for path, content in state.items():
+                if content is not None:
+                    put(scene, path, content)
+                elif (scene.root / path).exists():
+                    (scene.root / path).unlink()
+            if state is first:
+                before = files(scene.root)
+                number = take(scene)
+        scene.workspace.restore_snapshot(number)
+        assert files(scene.root) == before
+    finally:
+        scene.close()
+
+
+# ---- giving up
+
+
+def test_a_deleted_snapshot_is_gone_and_its_number_is_not_used_again(full: Scene) -> None:
+    first, second = take(full), take(full)
+    full.workspace.delete_snapshots([first], who="me")
+    assert [view.number for view in full.workspace.snapshots()] == [second]
+    with pytest.raises(NoSuchName):
+        full.workspace.snapshot(first)
+    with pytest.raises(NoSuchName):
+        full.workspace.delete_snapshots([first], who="me")
+    full.workspace.delete_snapshots([second], who="me")
+    assert take(full) == second + 1
+
+
+def test_after_all_snapshots_are_deleted_the_next_holds_everything(full: Scene) -> None:
+    full.workspace.delete_snapshots([take(full)], who="me")
+    number = take(full)
+    for path, state in full.workspace.snapshot_files(number):
+        if state.blob is not None:
+            content = full.workspace.blob(state.blob)
+            assert content == (full.root / path).read_bytes()
+
+
+def test_another_process_sees_it_at_once(full: Scene) -> None:
+    with Workspace.open(full.root) as other:
+        number = take(full)
+        assert [view.number for view in other.snapshots()] == [number]
+        os.unlink(full.root / "a.txt")  # noqa: PTH108 - as a shell does
+        other.restore_snapshot(number)
+    assert full.text("a.txt") == b"a\n"

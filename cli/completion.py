@@ -26,12 +26,12 @@ ARGUMENTS: Final = {
     "review": ("edit",),
     "amend": ("edit",),
     "export": ("edit",),
-    "diff": ("state",),
-    "cat": ("state",),
-    "restore": ("state",),
-    "verify": ("state",),
+    "diff": ("path",),
+    "cat": ("path",),
+    "restore": ("path",),
+    "verify": ("path",),
     "blame": ("path",),
-    "ls": ("state",),
+    "ls": ("path",),
 }
 """What the arguments of commands name, for those that name something in the store. A test holds it against them."""
 
@@ -43,12 +43,11 @@ KINDS: Final = {
     "HUNK": "edit",
     "CONVERSATION": "conversation",
     "ID": "conversation",
-    "STATE": "state",
     "PATH": "path",
-    "PATH@EDIT": "state",
-    "@EDIT": "state",
-    "A": "state",
-    "B": "state",
+    "STATE": "path",  # it begins with one
+    "PATH@EDIT": "path",
+    "A": "path",
+    "B": "path",
 }
 """What the words mean that stand for arguments in the help."""
 
@@ -135,7 +134,7 @@ def _names(kinds: Iterable[str], word: str) -> Iterator[tuple[str, str]]:
 
     with Workspace.find(os.environ.get("CAS_WORKSPACE") or os.curdir) as workspace:
         for kind in kinds:
-            if kind in {"path", "state"}:
+            if kind == "path":
                 yield from _paths(workspace.root, word, lambda path: workspace.names_like(NameKind.PATH, path, LIMIT))
             else:
                 yield from workspace.names_like(NameKind(kind), word, LIMIT)

@@ -2,12 +2,11 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cli.columns import shown_width
 from cli.terminal import Screen, shown_name
-from objstore import diff_lines, is_binary
+from objstore import diff_lines, is_binary, value
 
 if TYPE_CHECKING:
     from objstore import BlobId, EditView
@@ -18,7 +17,7 @@ LONGEST_NAME: Final = 60
 LONGEST_BAR: Final = 40
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class FileChange:
     """How much changed in one file."""
 

@@ -1,4 +1,4 @@
-"""The first thing that `cas` runs: completion, for which a shell waits at a key press, else the command."""
+"""The first thing that `cas` runs: what somebody waits for at every key press or tool call, else the command."""
 
 import sys
 
@@ -12,6 +12,11 @@ def main() -> int:
         from cli.completion import complete
 
         return complete(sys.argv[2:])
+    if sys.argv[1:2] == ["hook"] and not {"-h", "--help"} & set(sys.argv[2:]):
+        # The same: an agent waits for this before and after each of its tools.
+        from cli.hooking import main as hook
+
+        return hook(sys.argv[2:])
     from cli.main import main as run
 
     return run()

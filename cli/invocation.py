@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from cli.terminal import Screen, screen_for
+from objstore import value
 
 if TYPE_CHECKING:
     from objstore import Workspace
@@ -28,7 +28,7 @@ Function = TypeVar("Function", bound=Callable[..., object])
 META: Final = "cli.invocation"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Invocation:
     """The options that every command takes, before its name or after it."""
 

@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from objstore import EditFilter, NoSuchName
+from objstore import EditFilter, NoSuchName, value
 
 if TYPE_CHECKING:
     from objstore import EditView, Workspace
@@ -18,7 +18,7 @@ MOST_READ: Final = 4_096
 """Edits that are read at once: few for who leaves the pager early, many for who wants them all."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Terms:
     """What has to hold of an edit beyond what the store can look up."""
 

@@ -89,6 +89,21 @@ class LazyGroup(click.Group):
         """Return the names of all commands, in the order of help."""
         return list(COMMANDS)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is named and its arguments; of a mistyped one, say which may be meant."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], COMMANDS, 2)
+            if not near or args[0].startswith("-"):
+                raise
+            message = f"{error.format_message()} Did you mean {' or '.join(near)}?"
+            raise click.UsageError(message, ctx) from error
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 -- click's
         """Return the command of that name, or None."""
         if cmd_name not in COMMANDS:
@@ -135,7 +150,8 @@ def main(arguments: list[str] | None = None) -> int:
     except click.exceptions.Exit as ending:
         return _flushed(ending.exit_code)
     except Exception as error:  # noqa: BLE001 -- the outermost layer: every error gets its sentence and its status
-        return _ended(error, debug=context is not None and Invocation.of(context).debug)
+        asked = Invocation() if context is None else Invocation.of(context)
+        return _ended(error, debug=asked.debug, start=asked.start())
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     return 0
@@ -149,15 +165,15 @@ def _flushed(status: int) -> int:
     return status
 
 
-def _ended(error: Exception, *, debug: bool) -> int:
-    """Say on stderr what went wrong and return the exit status."""
+def _ended(error: Exception, *, debug: bool, start: str | None = None) -> int:
+    """Say on stderr what went wrong and return the exit status. `start`: where a workspace is looked for."""
     # A reader that went away has nobody to tell; stderr may be as full as stdout was.
     with suppress(OSError):
         if debug:
             from traceback import print_exception
 
             print_exception(error)
-        for line in _sentences(error):
+        for line in (*_sentences(error), *_suggestion(error, start)):
             click.echo(line, err=True)
     if isinstance(error, OSError | OutputFailed):
         _let_go_of_stdout()
@@ -202,6 +218,18 @@ def _sentences(error: Exception) -> list[str]:
             return [f"cas: {_one_line(f'{error.strerror or error}{named}')}"]
         case _:
             return [f"cas: internal error: {type(error).__name__}: {_one_line(str(error))} (--debug shows where)"]
+
+
+def _suggestion(error: Exception, start: str | None) -> list[str]:
+    """Return what a mistyped name may have been meant for, as a line."""
+    from objstore import NoSuchName
+
+    if not isinstance(error, NoSuchName) or start is None:
+        return []
+    from cli.mistyped import meant
+
+    sentence = meant(error, start)
+    return [visible(sentence)] if sentence else []
 
 
 def _hint(error: click.UsageError) -> list[str]:

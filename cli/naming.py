@@ -1,12 +1,11 @@
 """What a person names on the command line, as the core knows it: files, edits, hunks, states."""
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from objstore import Action, EditFilter, NoSuchName, Origin, Status, Unit
+from objstore import MOMENT, Action, EditFilter, NoSuchName, Origin, Status, Unit, value
 
 if TYPE_CHECKING:
     from objstore import EditView, State, Workspace
@@ -21,11 +20,11 @@ __all__ = [
     "units_named",
 ]
 
-STATE: Final = re.compile(r"(?P<path>.+)@(?P<edit>[0-9]+\^?)", re.DOTALL)
+STATE: Final = re.compile(rf"(?P<path>.+)@(?P<edit>[0-9]+\^?|{MOMENT})", re.DOTALL)
 BLOB: Final = re.compile(r"[0-9a-fA-F]{4,64}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Selection:
     """Which edits and hunks a decision names, as spelt by the person."""
 
@@ -148,7 +147,7 @@ def edits_named(workspace: "Workspace", spelling: str) -> list[tuple["EditView",
 
 
 def looks_like_state(spelling: str) -> bool:
-    """Return whether `spelling` names a state (`PATH@12`, `PATH@12^`, a blob's hash) and no file on disk."""
+    """Return whether `spelling` names a state (`PATH@12`, `PATH@12^`, `PATH@2h`, a blob's hash) and no file on disk."""
     spelt = STATE.fullmatch(spelling) or BLOB.fullmatch(spelling)
     from pathlib import Path
 

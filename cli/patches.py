@@ -7,7 +7,6 @@ import hashlib
 import zlib
 from base64 import b85encode
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.header import Header
 from typing import TYPE_CHECKING, Final
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from cli.diffstat import diffstat, file_change
 from cli.rendering import shown_move
 from cli.terminal import EXACT, visible
-from objstore import Origin, is_binary, quoted_name, unified_diff
+from objstore import Origin, is_binary, quoted_name, unified_diff, value
 
 if TYPE_CHECKING:
     from objstore import EditView, SeriesStep, StepState
@@ -30,7 +29,7 @@ LINE_BYTES: Final = 52
 """Bytes of a binary literal that one line holds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Patch:
     """One patch of a series."""
 

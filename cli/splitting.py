@@ -1,15 +1,14 @@
 """Splitting: a hunk cut into parts that can be decided on one by one, and the text that comes of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from cli.words import paired_lines
-from objstore import diff_lines
+from objstore import diff_lines, value
 
 __all__ = ["Part", "Split", "located", "parts"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Part:
     """Lines that stand in for others. Both may be empty, never both at once."""
 
@@ -22,7 +21,7 @@ class Part:
         return self.old != self.new
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Split:
     """Where a hunk stands in a file: the text above it, its own two sides, and the text below it."""
 

@@ -3,10 +3,11 @@
 import os
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import IO, BinaryIO, Final
 
 import click
+
+from objstore import value
 
 __all__ = [
     "EXACT",
@@ -73,7 +74,7 @@ REVERSE: Final = "\x1b[7m"
 NOT_REVERSE: Final = "\x1b[27m"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Screen:
     """How to write to standard output."""
 

@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from mcptools.acp import Shape
@@ -11,6 +12,7 @@ from mcptools.catalogue import SETS, chosen
 from mcptools.directories import Directories
 from mcptools.listening import NotLocal, listening
 from mcptools.toolset import Limits
+from mcptools.upkeep import Upkeep
 from mcptools.version import version
 
 __all__ = ["main"]
@@ -73,13 +75,14 @@ def _serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace, direc
 
     limits = _limits(arguments)
     server = EditServer(directories, limits, offered=offered, require_read=arguments.require_read, approve=approve)
-    if listener is None:
-        server.run("stdio")
-        return
-    from mcptools.web import serve
+    with nullcontext() if arguments.read_only else Upkeep(directories):
+        if listener is None:
+            server.run("stdio")
+            return
+        from mcptools.web import serve
 
-    with listener:
-        serve(server, listener, token, limits)
+        with listener:
+            serve(server, listener, token, limits)
 
 
 def _export(directories: Directories, shape: Shape) -> None:

@@ -15,7 +15,7 @@ from objstore import AmbiguousName, EditFilter, EditView, NoSuchName, Status, Wo
 
 __all__ = ["History", "edit_diff", "edit_listed"]
 
-DirectoryArgument: TypeAlias = Annotated[str, "The allowed directory; leave it out where there is only one"]
+DirectoryArgument: TypeAlias = Annotated[str, "Which allowed directory, if there are several"]
 
 _MAX_LISTED: Final = 5000
 """Edits that are looked through."""

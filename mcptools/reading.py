@@ -19,8 +19,8 @@ from objstore import Content, Files, is_binary, split_lines
 
 __all__ = ["LimitArgument", "OffsetArgument", "Reading"]
 
-OffsetArgument: TypeAlias = Annotated[int, "Where to go on: the next_offset of the answer before"]
-LimitArgument: TypeAlias = Annotated[int, "Lines to give at most; 0: as many as fit"]
+OffsetArgument: TypeAlias = Annotated[int, "The next_offset of the answer before"]
+LimitArgument: TypeAlias = Annotated[int, "Lines at most; 0: as many as fit"]
 
 _NOT_UTF8: Final = (
     r"Not UTF-8 throughout: other bytes are shown as \xNN and can't be spelt in an edit; edit around them."
@@ -65,7 +65,7 @@ class Reading(Toolset):
 
     def read_multiple_files(
         self,
-        paths: Annotated[list[str], "Absolute paths, or relative to the only allowed directory"],
+        paths: Annotated[list[str], "Absolute, or relative to the only allowed directory"],
         offset: OffsetArgument = 0,
     ) -> Answer[FilesRead]:
         """Read several files at once. One that can't be read does not keep the others from being read."""
@@ -123,8 +123,8 @@ class Reading(Toolset):
         before: Annotated[int, "Lines to give before each match"] = 0,
         after: Annotated[int, "Lines to give after each match"] = 0,
         *,
-        use_regex: Annotated[bool, "Take keyword as a Python regular expression"] = False,
-        ignore_case: Annotated[bool, "Take capitals and small letters as equal"] = False,
+        use_regex: Annotated[bool, "keyword is a Python regular expression"] = False,
+        ignore_case: Annotated[bool, "Ignore case"] = False,
         offset: OffsetArgument = 0,
     ) -> Answer[LinesRead]:
         """Read the lines of a text file that hold a keyword, with their tags."""

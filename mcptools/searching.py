@@ -83,8 +83,8 @@ class Searching(Toolset):
         pattern: Annotated[str, "Text to look for"],
         include: Annotated[str, "Glob of the files to look into; empty: all"] = "",
         *,
-        use_regex: Annotated[bool, "Take pattern as a Python regular expression"] = False,
-        ignore_case: Annotated[bool, "Take capitals and small letters as equal"] = False,
+        use_regex: Annotated[bool, "pattern is a Python regular expression"] = False,
+        ignore_case: Annotated[bool, "Ignore case"] = False,
         offset: OffsetArgument = 0,
     ) -> Answer[LinesFound]:
         """Find lines by what they hold, in the text files below a directory."""

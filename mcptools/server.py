@@ -21,7 +21,7 @@ from mcp.server.elicitation import AcceptedElicitation, ElicitationResult
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
 from mcp.server.mcpserver.resolve import Elicit, ListRoots, Resolve
-from mcp.server.mcpserver.tools import Tool
+from mcp.server.mcpserver.tools import Tool, ToolManager
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
     INVALID_PARAMS,
@@ -33,6 +33,7 @@ from mcp.types import (
     ListRootsResult,
     Resource,
     SubscribeRequestParams,
+    Tool as ListedTool,
     TextContent,
     ToolAnnotations,
     UnsubscribeRequestParams,
@@ -47,6 +48,7 @@ from mcptools.failures import Failure, Kind
 from mcptools.resources import Resources
 from mcptools.roots import root_paths
 from mcptools.schemas import described, flat, output_schema, parameters_of
+from mcptools.told import Told, told
 from mcptools.tools import Limits, Tools
 from mcptools.version import version
 from mcptools.watching import Cancelled, Watch
@@ -97,9 +99,14 @@ class EditServer(MCPServer):
             title="editledger",
             version=version(),
             instructions=_INSTRUCTIONS,
-            tools=[self._tool(name, traits, asks=name in approve) for name, traits in offered.items()],
             log_level="WARNING",
             middleware=[self._notice],
+        )
+        self._tool_manager = _ToolsOnDemand(
+            {
+                name: functools.partial(self._tool, name, traits, asks=name in approve)
+                for name, traits in offered.items()
+            }
         )
         for address, kind, find in (
             ("cas://edit/{id}", "application/json", Resources.edit),
@@ -126,6 +133,28 @@ class EditServer(MCPServer):
             _log.exception("Tool %r crashed", name)
             crash = Failure(Kind.INTERNAL, f"{name} failed for a reason that is a fault of the server; see its log")
             return _refused(crash, traits)
+
+    async def list_tools(self) -> list[ListedTool]:
+        """Return what clients are told of the tools on offer, from where it was written down beforehand."""
+        said = told()
+        return [
+            ListedTool(
+                name=name,
+                title=traits.title,
+                description=said[name].description,
+                input_schema=said[name].input_schema,
+                output_schema=said[name].output_schema,
+                annotations=_annotations(traits),
+            )
+            for name, traits in self._offered.items()
+        ]
+
+    def described(self, name: str) -> Told:
+        """Return what a client is to be told of a tool, made anew."""
+        tool = self._tool(name, self._offered[name], asks=False)
+        return Told(
+            description=tool.description, input_schema=tool.parameters, output_schema=dict(tool.output_schema or {})
+        )
 
     async def list_resources(self) -> list[Resource]:
         """Return the newest edits and their conversations; older ones have addresses all the same."""
@@ -227,13 +256,7 @@ class EditServer(MCPServer):
             run,
             title=traits.title,
             description=run.__doc__,
-            annotations=ToolAnnotations(
-                title=traits.title,
-                read_only_hint=traits.read_only,
-                destructive_hint=traits.destructive,
-                idempotent_hint=traits.idempotent,
-                open_world_hint=False,
-            ),
+            annotations=_annotations(traits),
             structured_output=False,
         )
         arguments = tool.fn_metadata.arg_model
@@ -298,6 +321,31 @@ class EditServer(MCPServer):
             for address in news:
                 if address in client.subscribed:
                     await context.session.send_resource_updated(address)
+
+
+class _ToolsOnDemand(ToolManager):
+    """The tools, each made when it is first called: making all of them would take a third of the server's start."""
+
+    def __init__(self, making: Mapping[str, Callable[[], Tool]]) -> None:
+        super().__init__()
+        self._making = making
+
+    def get_tool(self, name: str) -> Tool | None:
+        """Return a tool; None: it is not on offer."""
+        tool = self._tools.get(name)
+        if tool is None and name in self._making:
+            tool = self._tools[name] = self._making[name]()
+        return tool
+
+
+def _annotations(traits: Traits) -> ToolAnnotations:
+    return ToolAnnotations(
+        title=traits.title,
+        read_only_hint=traits.read_only,
+        destructive_hint=traits.destructive,
+        idempotent_hint=traits.idempotent,
+        open_world_hint=False,
+    )
 
 
 # ---- what a request tells of its client

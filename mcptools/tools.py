@@ -80,7 +80,7 @@ class EditOp:
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}  # read by whoever checks arguments: no field is ignored
 
-    old_string: str = field(metadata={"description": "Exact string to find and replace; it must occur once"})
+    old_string: str = field(metadata={"description": "Exact string to find and replace"})
     new_string: str = field(metadata={"description": "Replacement string"})
 
 
@@ -94,7 +94,7 @@ class AnchorOp:
         metadata={"description": "What to do"}
     )
     anchor: str = field(metadata={"description": "The line, or the first of a range, as `line:tag`, e.g. `2:f1`"})
-    end_anchor: str = field(default="", metadata={"description": "The last line of a range, as `line:tag`"})
+    end_anchor: str = field(default="", metadata={"description": "The last line of a range"})
     content: str = field(default="", metadata={"description": "New lines, without tags"})
 
 

@@ -61,11 +61,9 @@ _REBASED: Final = (
     "what else is new."
 )
 
-PathArgument: TypeAlias = Annotated[str, "Absolute path, or relative to the only allowed directory"]
-RebaseArgument: TypeAlias = Annotated[bool, "If the file has changed since you read it, carry the change over to it"]
-ConversationArgument: TypeAlias = Annotated[
-    str, "The id that your first change of this turn returned; leave it out on that first change"
-]
+PathArgument: TypeAlias = Annotated[str, "Absolute, or relative to the only allowed directory"]
+RebaseArgument: TypeAlias = Annotated[bool, "Carry the change over if the file has changed since you read it"]
+ConversationArgument: TypeAlias = Annotated[str, "The id that this turn's first change returned"]
 
 
 class Made(Protocol):

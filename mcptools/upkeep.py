@@ -11,16 +11,20 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Event, Thread
-from typing import Final
+from typing import Final, Self
 
 from mcptools.directories import Directories
 from objstore import CasError, Configuration, Workspace
 
 __all__ = ["Upkeep", "main"]
 
+_TICK: Final = 1.0
+"""Seconds between two looks at the clock."""
+
 _FIRST_LOOK: Final = 15.0
-"""Seconds after the start; nothing is so urgent that it should stand in the way of that."""
+"""Seconds until a store is first looked at: what people wait for comes first."""
 
 _AGAIN: Final = 3600.0
 """Seconds after which age alone is a reason to look what may go, and what could not go is tried again."""
@@ -28,71 +32,80 @@ _AGAIN: Final = 3600.0
 _NICENESS: Final = 5
 """Behind what people wait for, and not so far behind that a busy machine would let it sleep with the lock held."""
 
+_CHILD: Final = "import sys; sys.path.append(sys.argv.pop(1)); from mcptools.upkeep import main; sys.exit(main())"
+"""With -P: Python must not import from the folder that the server stands in, where the agent may write."""
+
 _log: Final = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class _Kept:
-    """When a store was last gone through, and what it came to."""
+class _Watched:
+    """A store, and when what is to be done about it."""
 
-    moment: float  # of the monotonic clock
-    size: int  # bytes of the store, afterwards
+    look_at: float  # of the monotonic clock
+    kept_at: float | None = None  # of the monotonic clock; None: it was not gone through yet
+    size: int = -1  # bytes that it had afterwards
 
 
 class Upkeep:
-    """Looks after the stores that a server has opened, from its start to its end."""
+    """Looks after the stores that a server has opened, for as long as it is entered."""
 
     def __init__(self, directories: Directories) -> None:
         self._directories = directories
-        self._kept: dict[str, _Kept] = {}
+        self._watched: dict[str, _Watched] = {}
         self._stopping = Event()
         self._thread = Thread(target=self._run, name="upkeep", daemon=True)
 
-    def start(self) -> None:
+    def __enter__(self) -> Self:
         """Begin."""
         self._thread.start()
+        return self
 
-    def close(self) -> None:
-        """Stop, and with it what runs; that leaves the store as good as before."""
+    def __exit__(self, *_: object) -> None:
+        """Stop, and with it what runs; that leaves the store as good as it is."""
         self._stopping.set()
         self._thread.join()
 
     # ---- inside
 
     def _run(self) -> None:
-        pause = _FIRST_LOOK
-        while not self._stopping.wait(pause):
-            pauses = []
+        while not self._stopping.wait(_TICK):
             for workspace in self._directories.opened():
                 try:
-                    pauses.append(self._look(workspace))
+                    self._look(workspace)
                 except (CasError, OSError) as error:
-                    # The server goes on serving; a person is told by `cas status`, and here.
+                    # The server goes on serving, and a person is told here and by `cas status`.
                     _log.warning("The limits of %s were not looked at: %s", workspace.root, error)
-            pause = min(pauses, default=_FIRST_LOOK)
+                    self._watched[workspace.root] = _Watched(time.monotonic() + _AGAIN)
 
-    def _look(self, workspace: Workspace) -> float:
-        """Look whether a store is over a limit, and have it brought back; return when to look again, in seconds."""
+    def _look(self, workspace: Workspace) -> None:
+        """Look whether a store is over a limit, where it is time for that, and have it brought back."""
+        watched = self._watched.get(workspace.root)
+        if watched is not None and time.monotonic() < watched.look_at:
+            return
         settings = {given.setting.name: given.value for given in Configuration(workspace.root).all()}
         every = settings["gc.every"]
         if not settings["gc.background"] or every is None:
-            return _AGAIN
+            self._watched[workspace.root] = _Watched(time.monotonic() + _AGAIN)
+            return
+        pause = max(_TICK, every)
+        if watched is None:
+            self._watched[workspace.root] = _Watched(time.monotonic() + min(_FIRST_LOOK, pause))
+            return
         size, limit = workspace.stored_bytes(), settings["retention.max_size"]
-        kept = self._kept.get(workspace.root)
-        is_later = kept is None or time.monotonic() - kept.moment >= _AGAIN
-        over = limit is not None and size > limit and (kept is None or size != kept.size)
-        if over or (is_later and settings["retention.older_than"] is not None):
+        is_over = limit is not None and size > limit and size != watched.size
+        is_later = watched.kept_at is None or time.monotonic() - watched.kept_at >= _AGAIN
+        if is_over or (is_later and settings["retention.older_than"] is not None):
             self._keep(workspace.root)
-            self._kept[workspace.root] = _Kept(time.monotonic(), workspace.stored_bytes())
-        return float(every)
+            watched.kept_at, watched.size = time.monotonic(), workspace.stored_bytes()
+        watched.look_at = time.monotonic() + pause
 
     def _keep(self, root: str) -> None:
-        # -P: Python must not import from the folder that the server stands in, where the agent writes. Standard input
-        # and output are the protocol's.
-        words = [sys.executable, "-P", "-m", __name__, root]
+        words = [sys.executable, "-P", "-c", _CHILD, str(Path(__file__).parents[1]), root]
+        # Standard input and output are the protocol's.
         with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:  # noqa: S603 - ours
             while process.poll() is None:
-                if self._stopping.wait(0.1):
+                if self._stopping.wait(_TICK / 10):
                     process.terminate()
 
 
@@ -107,7 +120,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"editledger: {root} was not brought back within its limits: {error}", file=sys.stderr)  # noqa: T201 - its log
         return 1
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from objstore.agentcalls import AgentCall as AgentCall, AgentCalls as AgentCalls
     from objstore.capture import Call as Call
     from objstore.check import (
         CheckReport as CheckReport,
@@ -86,6 +87,7 @@ if TYPE_CHECKING:
         is_closed as is_closed,
         split_lines as split_lines,
     )
+    from objstore.moments import MOMENT as MOMENT
     from objstore.outcomes import (
         CallInfo as CallInfo,
         CallOutcome as CallOutcome,
@@ -131,8 +133,8 @@ if TYPE_CHECKING:
         SnapshotTaken as SnapshotTaken,
         SnapshotView as SnapshotView,
     )
-    from objstore.survey import Limits as Limits, Passed as Passed
     from objstore.suggestions import NameFound as NameFound, NameKind as NameKind
+    from objstore.survey import Limits as Limits, Passed as Passed
     from objstore.terms import (
         Action as Action,
         DocumentId as DocumentId,
@@ -150,6 +152,7 @@ if TYPE_CHECKING:
         quoted_name as quoted_name,
         unified_diff as unified_diff,
     )
+    from objstore.values import value as value
     from objstore.views import (
         Content as Content,
         DecisionView as DecisionView,
@@ -165,6 +168,7 @@ if TYPE_CHECKING:
     )
 
 _HOMES: Final = {
+    "agentcalls": ("AgentCall", "AgentCalls"),
     "check": ("CheckReport", "Fault", "check_store", "repair_store"),
     "collection": ("Collected", "CollectionPlan"),
     "configuration": ("Configuration", "Given"),
@@ -284,6 +288,7 @@ _HOMES: Final = {
         "StandingMarkers",
         "StatusReport",
     ),
+    "values": ("value",),
     "views": (
         "Content",
         "DecisionView",
@@ -295,6 +300,7 @@ _HOMES: Final = {
         "State",
     ),
     "capture": ("Call",),
+    "moments": ("MOMENT",),
     "recording": ("Recorded",),
     "snapshots": ("PathState", "Restored", "SnapshotChange", "SnapshotTaken", "SnapshotView"),
     "survey": ("Limits", "Passed"),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
+from objstore.values import value
 from objstore.weave import BASE, UnitIndex
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Cascade", "cascade"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Cascade:
     """What a decision led to. Either it was taken, or `blocked` says why it can't be."""
 

@@ -1,13 +1,14 @@
-"""Chains: a blob's bytes, from its frame and those of the bases that it is told against."""
+"""Chains: a blob's bytes, from its frame and those of the bases that it is told against; a large blob's chunks."""
 
 from collections.abc import Callable
 
-from objstore.codec import MAX_DEPTH, BlobHeader, decode_blob, parse_blob_header
+from objstore.chunking import Chunk
+from objstore.codec import MAX_DEPTH, BlobHeader, decode_blob, parse_blob_header, parse_chunks
 from objstore.errors import BlobMissing, StoreDamaged
 from objstore.ids import BlobId
 from objstore.segments import Log, Place
 
-__all__ = ["read_chain"]
+__all__ = ["read_chain", "read_chunks"]
 
 
 def read_chain(
@@ -40,3 +41,18 @@ def read_chain(
     if content is None:
         raise BlobMissing(name)
     return content
+
+
+def read_chunks(name: BlobId, log: Log, place_of: Callable[[BlobId], Place | None]) -> tuple[Chunk, ...]:
+    """Return the chunks that a large blob consists of, in order. `place_of`: where it lies (None: it doesn't).
+
+    Raises BlobMissing, BlobDamaged, StoreDamaged.
+    """
+    place = place_of(name)
+    if place is None:
+        raise BlobMissing(name)
+    payload = log.read(place).payload
+    header = parse_blob_header(payload)
+    if header.id != name:
+        raise StoreDamaged(*place, "another blob lies where the index says")
+    return parse_chunks(header, payload)

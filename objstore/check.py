@@ -13,6 +13,7 @@ from functools import partial
 from itertools import zip_longest
 from typing import Final
 
+from objstore.chunking import Chunk
 from objstore.codec import parse_blob_header
 from objstore.disk import Disk
 from objstore.errors import BlobDamaged, BlobMissing, CasError, FileMissing, StoreDamaged, StoreError, StoreUnknown
@@ -26,6 +27,7 @@ from objstore.refcounts import held_blobs, recount
 from objstore.remains import FoundRecord, Remains, Spot
 from objstore.replay import load_document
 from objstore.segments import Place
+from objstore.standins import MAX_BLOB
 from objstore.status import external_changes
 from objstore.store import Store
 
@@ -220,17 +222,16 @@ class _Checking:
             self._progress("blobs", done, total)
             try:
                 if self._quick:
-                    lost = [base for base in _bases(remains, name) if base not in remains.blobs]
+                    part = "chunk" if name in remains.large else "base"
+                    lost = [needed for needed in _needed(remains, name) if needed not in remains.blobs]
                     if lost:
-                        self._lost_blob(name, f"its base {lost[0].hex()} is lost")
+                        self._lost_blob(name, f"its {part} {lost[0].hex()} is lost")
                 else:
-                    remains.blob(name)
-            except BlobMissing as error:
-                self._lost_blob(name, f"its base {error.blob.hex()} is lost")
+                    remains.verify(name)
             except BlobDamaged as error:
                 self._lost_blob(name, error.reason)
         # What has expired holds nothing: that its blobs are gone is in order.
-        for name in recount((found.record for found in records), partial(_read_or_none, remains.blob)):
+        for name in recount((found.record for found in records), partial(_read_or_none, remains.blob), remains.chunks):
             if name not in remains.blobs:
                 self._lost_blob(name, "no frame of it can be read")
 
@@ -285,7 +286,7 @@ class _Checking:
         index = store.index
         if index.last_record != (records[-1].id if records else None):
             return  # a writer has gone on since the log was read
-        counted = recount((found.record for found in records), partial(_read_or_none, store.blob))
+        counted = recount((found.record for found in records), partial(_read_or_none, store.blob), partial(_chunks, store))
         wrong = sum(refs != counted[BlobId(name)] for name, refs in index.all_refs())
         if wrong:
             self._fault(
@@ -348,7 +349,18 @@ def _edits_before(records: list[FoundRecord]) -> int:
     return 0
 
 
-def _bases(remains: Remains, name: BlobId) -> list[BlobId]:
+def _chunks(store: Store, name: BlobId) -> tuple[Chunk, ...]:
+    """Return the chunks of a large blob; none where it is not large, or can't be read."""
+    try:
+        return store.chunks(name) if store.size(name) > MAX_BLOB else ()
+    except (BlobMissing, BlobDamaged, StoreDamaged):
+        return ()
+
+
+def _needed(remains: Remains, name: BlobId) -> list[BlobId]:
+    """Return the blobs that a blob is told by."""
+    if name in remains.large:
+        return [chunk.id for chunk in remains.chunks(name)]
     bases = (parse_blob_header(remains.payload(spot)).base for spot in remains.blobs[name])
     return [base for base in bases if base is not None]
 

@@ -67,15 +67,18 @@ class _Cutting:
     def run(self) -> Iterator[Cut]:
         anchors: list[tuple[int, bytes]] | None = None  # None: nothing is out of place
         like: Chunk | None = None
-        while self._fill():
+        while self._fill(_AHEAD if anchors else MAX_CHUNK):
             if anchors is None:
                 match = self._due_chunk()
                 if match is not None:
+                    del self._ahead[: len(match.content)]
                     yield match
                     self._due += 1
                     continue
                 like = self._known[self._due] if self._due < len(self._known) else None
                 anchors = self._anchors()
+                if anchors:
+                    continue
             found = self._found(anchors)
             size = CHUNK if found is None else found[1]
             for taken in self._taken(size):
@@ -84,9 +87,9 @@ class _Cutting:
             if found is not None:
                 self._due, anchors = found[0], None
 
-    def _fill(self) -> bool:
-        """Have as much ahead as is looked at together; return False at the end."""
-        while len(self._ahead) < _AHEAD:
+    def _fill(self, wanted: int) -> bool:
+        """Have so many bytes ahead, or what is left; return False at the end."""
+        while len(self._ahead) < wanted:
             piece = next(self._pieces, b"")
             if not piece:
                 break
@@ -103,7 +106,7 @@ class _Cutting:
         return self._chunk_at(chunk, 0)
 
     def _chunk_at(self, chunk: Chunk, offset: int) -> Cut | None:
-        content = bytes(self._ahead[offset : offset + chunk.size])
+        content = self._copied(offset, chunk.size)
         return Cut(chunk.id, content, None) if blob_id(content) == chunk.id else None
 
     def _anchors(self) -> list[tuple[int, bytes]]:
@@ -130,7 +133,11 @@ class _Cutting:
         left = min(size, len(self._ahead))
         while left:
             step = left if left <= MAX_CHUNK else CHUNK
-            content = bytes(self._ahead[:step])
+            content = self._copied(0, step)
             del self._ahead[:step]
             left -= step
             yield Cut(blob_id(content), content, None)
+
+    def _copied(self, offset: int, size: int) -> bytes:
+        with memoryview(self._ahead) as ahead:
+            return bytes(ahead[offset : offset + size])

@@ -9,7 +9,6 @@ A blob that is not to be held in memory is spelt as the list of its chunks, each
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
 from typing import Final, TypeAlias
@@ -21,6 +20,7 @@ from objstore.errors import BlobDamaged
 from objstore.ids import HASH_SIZE, BlobId, blob_id
 from objstore.lines import Affixes, common_affixes
 from objstore.standins import MAX_BLOB, MAX_CHUNKED
+from objstore.values import value
 
 __all__ = [
     "MAX_DEPTH",
@@ -67,7 +67,7 @@ class Encoding(IntEnum):
 _ENCODINGS: Final = frozenset(Encoding)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Base:
     """A stored blob that a new one may be spelt against."""
 
@@ -76,7 +76,7 @@ class Base:
     depth: int  # deltas between it and its keyframe
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class BlobHeader:
     """What a blob frame says before its data."""
 

@@ -22,11 +22,11 @@ it out without having known of this is a rival.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from objstore.runs import text_of
+from objstore.values import value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -49,7 +49,7 @@ class ConflictKind(StrEnum):
     TEXT_RETURNED = "text-returned-inside"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class WeaveConflict:
     """One rule that one live unit breaks."""
 

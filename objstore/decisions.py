@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from objstore.batch import Batch
 from objstore.errors import NoSuchName, PermissionRefused
@@ -16,11 +16,12 @@ from objstore.records import Decision
 from objstore.reports import ExternalChange
 from objstore.review import Planner
 from objstore.terms import Action, OnExternal, Status, Unit
+from objstore.values import value
 
 __all__ = ["Request", "decide"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Request:
     """What a reviewer asks for."""
 
@@ -112,7 +113,7 @@ def _outcome(journal: Journal, request: Request, batch: Batch) -> DecisionOutcom
         decision, markers = planner.record(
             plan, request.action, who=request.who, reason=request.reason, takes_back=request.takes_back
         )
-        journal.commit(batch, plan.steps(), plan.looked, prune=True)
+        journal.commit(batch, plan.steps(), plan.looked, prune=True, left=plan.left)
         number = decision.number
     return Decided(
         action=request.action,

@@ -7,7 +7,6 @@ A pure value: bytes and records in, states and conflicts out.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, Self, TypeVar
 
 from objstore.cascade import Cascade, cascade
@@ -20,6 +19,7 @@ from objstore.outcomes import Conflict, Notice
 from objstore.records import Decision, Edit
 from objstore.standins import is_stand_in, mixes_stand_ins
 from objstore.terms import DocumentId, Operation, Seq, Status, Unit
+from objstore.values import value
 from objstore.weave import BASE, UnitIndex, Weave, WeaveConflict
 from objstore.weavestate import WeaveState
 
@@ -33,7 +33,7 @@ _OPPOSITE: Final = {ord("a"): ord("r"), ord("r"): ord("a")}
 """What is the other way; a pending unit was decided neither way."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Standing:
     """What a document is under its present verdicts."""
 

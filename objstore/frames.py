@@ -8,7 +8,7 @@ group can be there without its beginning, and must then not be taken for a group
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from struct import Struct
 from typing import Final, NewType, TypeAlias
@@ -16,6 +16,7 @@ from typing import Final, NewType, TypeAlias
 from blake3 import blake3
 
 from objstore.errors import FormatTooNew, StoreDamaged
+from objstore.values import value
 
 __all__ = [
     "FORMAT_VERSION",
@@ -76,7 +77,7 @@ _COMMITS: Final = 1
 _BEGINS: Final = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class SegmentHeader:
     """The first bytes of every segment."""
 
@@ -110,7 +111,7 @@ class SegmentHeader:
         return cls(store=StoreId(store), number=number, created=created)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Frame:
     """One valid frame, and where it lies."""
 
@@ -126,7 +127,7 @@ class Frame:
         return self.offset + FRAME_HEADER_SIZE + len(self.payload)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Gap:
     """Bytes of a segment in which no valid frame begins."""
 

@@ -253,6 +253,11 @@ class Index:
         )
         return [_tip(row) for row in rows]
 
+    def documents_at(self, path: bytes) -> list[DocumentId]:
+        """Return every document that ever stood at the path, ascending."""
+        rows = self._db.execute("SELECT document FROM paths WHERE path = ? ORDER BY document", (path,))
+        return [DocumentId(row[0]) for row in rows]
+
     def ever_at(self, path: bytes) -> bool:
         """Return whether a document ever stood at the path."""
         return bool(self._number("SELECT count(*) FROM paths WHERE path = ?", path))

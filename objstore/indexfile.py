@@ -24,7 +24,7 @@ __all__ = [
     "remove_index",
 ]
 
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 _BUSY_SECONDS: Final = 10
 _PRIMARY: Final = 0xFF
 """Mask of an SQLite error's primary code."""
@@ -48,6 +48,7 @@ CREATE TABLE blobs (
 CREATE INDEX unheld ON blobs (size) WHERE refs = 0;
 CREATE TABLE trees (id BLOB PRIMARY KEY, refs INTEGER, read INTEGER) WITHOUT ROWID;
 CREATE INDEX unread ON trees (id) WHERE read = 0;
+CREATE TABLE lists (id BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE edits (
     seq INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, document INTEGER, conversation TEXT,
     call INTEGER, status TEXT, units TEXT, whole INTEGER, reason TEXT,
@@ -87,6 +88,7 @@ COMPARED: Final = {
     "folders": "SELECT * FROM folders ORDER BY path",
     "decisions": "SELECT * FROM decisions ORDER BY number",
     "trees": "SELECT * FROM trees ORDER BY id",
+    "lists": "SELECT * FROM lists ORDER BY id",
     "snapshots": "SELECT * FROM snapshots ORDER BY number",
     "pins": "SELECT * FROM pins ORDER BY number",
     "expiries": "SELECT * FROM expiries ORDER BY number",

@@ -18,6 +18,7 @@ from objstore.records import Decision, Edit, Record, Void
 from objstore.replay import load_document
 from objstore.standins import MAX_BLOB, is_stand_in
 from objstore.terms import DocumentId, FileState, Seq, Status, Unit
+from objstore.values import value
 from objstore.views import EditView
 
 __all__ = [
@@ -38,7 +39,7 @@ _MINUTE: Final = 60_000_000
 """Microseconds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class RecordView:
     """A record, and where it lies."""
 
@@ -49,7 +50,7 @@ class RecordView:
     record: Record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class SegmentView:
     """A segment, and how much is in it."""
 
@@ -60,7 +61,7 @@ class SegmentView:
     records: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ChangeCount:
     """How much some edits changed."""
 
@@ -76,7 +77,7 @@ class Activity(NamedTuple):
     stored_bytes: int  # of frames
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class StoreStats:
     """A store in numbers."""
 
@@ -96,7 +97,7 @@ class StoreStats:
     minutes: Mapping[int, Activity]  # by minutes since 1970-01-01 UTC, ascending; those without any are left out
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class BlamedLines:
     """Lines of a file, one behind the other, that the same hunk put there."""
 

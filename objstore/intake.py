@@ -9,7 +9,8 @@ from typing import Final, assert_never
 
 from msgpack import packb, unpackb
 
-from objstore.chains import read_chain
+from objstore.chains import read_chain, read_chunks
+from objstore.chunking import Chunk
 from objstore.codec import parse_blob_header
 from objstore.errors import RecordInvalid, StoreDamaged
 from objstore.frames import FrameKind
@@ -30,7 +31,7 @@ class Intake:
         """Go on behind `last_record` (None: at the beginning), which lies at `last_place`."""
         self._db: Final = db
         self._log: Final = log
-        self._counts: Final = RefCounts(db, self._blob)
+        self._counts: Final = RefCounts(db, self._blob, self._chunks)
         self.last_record = last_record
         self.last_place = last_place
 
@@ -226,6 +227,9 @@ class Intake:
 
     def _blob(self, name: BlobId) -> bytes:
         return read_chain(name, self._log, self._place_of)
+
+    def _chunks(self, name: BlobId) -> tuple[Chunk, ...]:
+        return read_chunks(name, self._log, self._place_of)
 
     def _place_of(self, name: BlobId) -> Place | None:
         row = self._db.execute("SELECT segment, offset FROM blobs WHERE id = ?", (name,)).fetchone()

@@ -173,16 +173,18 @@ class Journal:
         looked: Mapping[bytes, os.stat_result] | None = None,
         *,
         prune: bool = False,
+        left: Iterable[bytes] = (),
     ) -> None:
         """Append the batch durably, then carry out the steps; both, or neither.
 
-        `prune`: folders that recorded edits made go when they become empty.
+        `prune`: folders that recorded edits made go when they become empty; `left`: paths whose folders may be so
+        already.
 
         Raises what Transition.prepare and Log.append raise, with nothing changed, or CallAborted with everything
         taken back.
         """
         prunable = self.store.index.made_folder if prune else None
-        with self._transition(steps, batch.pieces, looked, prunable) as transition:
+        with self._transition(steps, batch.pieces, looked, prunable, left) as transition:
             transition.prepare()
             group = batch.commit()
             try:
@@ -228,6 +230,7 @@ class Journal:
         pieces: Callable[[BlobId], Pieces],
         looked: Mapping[bytes, os.stat_result] | None = None,
         prunable: Callable[[bytes], bool] | None = None,
+        left: Iterable[bytes] = (),
     ) -> Transition:
         from objstore.transition import Transition
 
@@ -237,7 +240,16 @@ class Journal:
                 with suppress(FileExistsError):
                     self.disk.make_store_folder(path)
             self._scratch = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        return Transition(self.tree, self.disk, steps, pieces, scratch=self._scratch, looked=looked, prunable=prunable)
+        return Transition(
+            self.tree,
+            self.disk,
+            steps,
+            pieces,
+            scratch=self._scratch,
+            looked=looked,
+            prunable=prunable,
+            left=left,
+        )
 
     def _void(self, group: Group, reason: str) -> None:
         """Record that the group was taken back."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from objstore.hunks import Hunk
 from objstore.lines import split_lines
 from objstore.runs import text_of
+from objstore.values import value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,7 +28,7 @@ _WIDTH: Final = 7
 """Of a marker, in signs; more where the text has lines that look like one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Labels:
     """What is written behind the markers of one region."""
 
@@ -36,7 +37,7 @@ class Labels:
     theirs: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class MarkedText:
     """A text with markers in it."""
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import datetime
 from typing import Final
 
 from objstore.errors import AmbiguousName, FileMissing, NoSuchName, PathInvalid, PathOutside
@@ -10,8 +11,10 @@ from objstore.expired import refuse_expired
 from objstore.ids import BlobId, hex_prefix_bounds
 from objstore.index import EditRow
 from objstore.journal import Journal
+from objstore.moments import moment_of
 from objstore.records import Edit
 from objstore.terms import Seq, Unit
+from objstore.timeline import state_at_moment
 from objstore.views import State
 
 __all__ = ["find_blob", "find_conversation", "find_state", "find_units", "recorded_path"]
@@ -53,15 +56,21 @@ def find_blob(journal: Journal, spelling: str) -> BlobId:
 
 
 def find_state(journal: Journal, spelling: str) -> State:
-    """Return the state that `PATH@12` (after that edit), `PATH@12^` (before), `PATH` (now) or a blob's hash names.
+    """Return the state that a spelling names.
 
-    Raises NoSuchName, AmbiguousName, EditExpired and what paths raise.
+    `PATH@12` is after that edit, `PATH@12^` before it, `PATH@2h` and `PATH@2026-11-20` at that moment, `PATH` now; or
+    it is the beginning of a blob's hash. Raises NoSuchName, AmbiguousName, EditExpired and what paths raise.
     """
     path, at, version = spelling.rpartition("@")
     if at and path:
         # A file's own name may hold an "@".
         with suppress(NoSuchName):
             return _state_at(journal, path, version, spelling)
+        moment = moment_of(version, datetime.now().astimezone())
+        if moment is not None:
+            found = state_at_moment(journal, recorded_path(journal, path), moment)
+            if found is not None:
+                return found
     tip = journal.store.index.tip_at(recorded_path(journal, spelling))
     if tip is not None:
         blob, mode = (None, 0) if tip.state is None else (tip.state.blob, tip.state.mode)

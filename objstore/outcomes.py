@@ -1,12 +1,13 @@
 """Outcomes: what surfaces ask for and what came of it, conflicts among it, as plain values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from objstore.ids import BlobId
 from objstore.reports import ExternalChange
 from objstore.terms import Action, DocumentId, Origin, Seq, Status, Unit
+from objstore.values import value
 from objstore.views import EditView
 
 __all__ = [
@@ -24,7 +25,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class CallInfo:
     """Who asks for a change, and as part of what."""
 
@@ -36,7 +37,7 @@ class CallInfo:
     within: tuple[str, ...] = ()  # canonical paths below which the call may reach; (): everywhere in the workspace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class CallOutcome:
     """What a tracked call recorded and did."""
 
@@ -47,7 +48,7 @@ class CallOutcome:
     external: tuple[EditView, ...]  # changes nobody had recorded, found and recorded first
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class FileEffect:
     """What a decision does, or would do, to one file on disk."""
 
@@ -60,7 +61,7 @@ class FileEffect:
     mode_after: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Conflict:
     """Why a set of live edits has no text: one hunk, and what it needs."""
 
@@ -97,7 +98,7 @@ class Conflict:
                 return f"{who} needs {needs} ({where})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Notice:
     """No conflict, and worth a look: hunks directly beside one that was decided just now were decided the other way."""
 
@@ -116,7 +117,7 @@ class Notice:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class MarkersWritten:
     """A file that a decision has put conflict markers into (or would, if it was a dry run)."""
 
@@ -126,7 +127,7 @@ class MarkersWritten:
     aside: tuple[Unit, ...]  # hunks set aside: rejected until somebody decides on the conflict
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Decided:
     """The decision holds: on disk and in the journal (or would, if it was a dry run)."""
 
@@ -142,7 +143,7 @@ class Decided:
     returned: tuple[Unit, ...] = ()  # units whose status changed only because of that
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Conflicted:
     """The decision was refused and nothing changed: these edits can't be live without those.
 
@@ -156,14 +157,14 @@ class Conflicted:
     outside: tuple[Seq, ...] = ()  # edits among them that are changes found on disk, and were not recorded after all
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ExternalChanges:
     """Files have changed on disk since the last recorded state; nothing was done about the decision."""
 
     changes: tuple[ExternalChange, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class NothingToDo:
     """Every unit named has the wanted status already."""
 

@@ -12,7 +12,6 @@ import unicodedata
 from collections import deque
 from contextlib import AbstractContextManager
 from copy import copy
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from objstore.disk import is_same_file, read_all
@@ -30,6 +29,7 @@ from objstore.errors import (
     PathReserved,
     PermissionRefused,
 )
+from objstore.values import value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,7 +63,7 @@ _READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY |
 _VERSION_CONTROL: Final = frozenset({".git", ".hg", ".svn", ".jj"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Spot:
     """A place for a file: its open folder, its name in it, and its canonical path."""
 
@@ -73,7 +73,7 @@ class Spot:
     missing: tuple[str, ...]  # folders that don't exist yet, from the one in `folder` down; then `name` is in the last
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Found:
     """A regular file as it stood at one moment."""
 

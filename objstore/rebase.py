@@ -8,16 +8,17 @@ already.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum, auto
 
 from objstore.hunks import Hunk, inserted_texts
 from objstore.lines import closed, is_closed, split_lines
+from objstore.values import value
 
 __all__ = ["Clash", "Passage", "Rebased", "rebased"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Passage:
     """A step from one version of a text to the next."""
 
@@ -25,7 +26,7 @@ class Passage:
     after: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Rebased:
     """What the change makes of the later version."""
 
@@ -33,7 +34,7 @@ class Rebased:
     hunks: tuple[Hunk, ...]  # from the later version to `content`; () where it holds the change already
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Clash:
     """A hunk of the change and the later version are about the same lines."""
 
@@ -51,7 +52,7 @@ class _Meeting(Enum):
     CLASH = auto()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class _Piece:
     """A hunk of the change on its way: the lines that give way, and the closed text that takes their place."""
 

@@ -8,7 +8,6 @@ missed. A look before a command and one after it tell what the command did.
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from objstore.batch import Batch
@@ -25,6 +24,7 @@ from objstore.snapshots import SnapshotTaken, SnapshotView, create
 from objstore.survey import Limits, Passed, ReadFile
 from objstore.terms import DocumentId, FileState, Operation, Origin
 from objstore.trees import LeftOut, TreeEntry, decode_tree
+from objstore.values import value
 from objstore.views import EditView
 
 __all__ = ["Recorded", "record_changes"]
@@ -32,7 +32,7 @@ __all__ = ["Recorded", "record_changes"]
 _EMPTY: Final = blob_id(b"")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Recorded:
     """What a look found, and recorded."""
 
@@ -43,7 +43,7 @@ class Recorded:
     passed: tuple[Passed, ...]  # what could not be looked at
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class _Difference:
     """A file that is not in its known state."""
 

@@ -4,7 +4,7 @@ A record is immutable and names the record before it, so the journal is a hash c
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias, assert_never
 
 from objstore.canonical import Value, encode, unpack
@@ -13,6 +13,7 @@ from objstore.fields import Fields, Range, is_number, state_value
 from objstore.hunks import Hunk
 from objstore.ids import BlobId, RecordId
 from objstore.terms import Action, DocumentId, FileState, Operation, Origin, Seq, Status, Unit
+from objstore.values import value
 
 __all__ = [
     "Decision",
@@ -30,7 +31,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Marks:
     """Why an edit wrote conflict markers into its file."""
 
@@ -39,7 +40,7 @@ class Marks:
     aside: tuple[tuple[Unit, Status], ...]  # those others, rejected only because of that, with what they were before
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Edit:
     """One change to one file: all that is needed to replay or drop it."""
 
@@ -74,7 +75,7 @@ class Edit:
         return self.newline or self.before.mode != self.after.mode or not self.hunks
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Written:
     """What a decision made of one file."""
 
@@ -85,7 +86,7 @@ class Written:
     after: FileState | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Decision:
     """A reviewer's word on some units, and what it made of the files."""
 
@@ -99,7 +100,7 @@ class Decision:
     takes_back: int = 0  # number of the decision that an undo or redo takes back; 0: none
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Void:
     """The last call or decision could not be carried out and was taken back whole: it counts as never made."""
 
@@ -109,7 +110,7 @@ class Void:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Snapshot:
     """What stood in a folder at one moment, as a tree of blobs."""
 
@@ -121,7 +122,7 @@ class Snapshot:
     title: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Pin:
     """A person's word that some edits, with what came after them in their files, and some blobs are to be kept."""
 
@@ -133,7 +134,7 @@ class Pin:
     title: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Expiry:
     """Edits, decisions, snapshots and pins that hold their blobs no longer. The records themselves stay."""
 

@@ -8,7 +8,7 @@ nothing, and times are asked besides: what was changed later than its record is 
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from objstore.batch import now
@@ -24,6 +24,7 @@ from objstore.standins import MAX_BLOB, is_stand_in
 from objstore.store import Store
 from objstore.terms import FileState, Origin
 from objstore.transition import Step
+from objstore.values import value
 
 __all__ = ["due_steps", "void_of"]
 
@@ -95,7 +96,7 @@ def _since_power_cut(store: Store) -> list[list[Record]]:
     return recent[::-1]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class _Verdict:
     """Whether a step is still to be done, and from which state."""
 

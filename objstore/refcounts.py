@@ -2,7 +2,8 @@
 
 A blob is held by each mention in a record that has not expired, by each document whose tip it is, and by each held
 tree that names it, once for each entry. A tree is held by snapshots and by other trees; however often, it holds what it
-names once. That a blob is the base of a delta does not count: rewriting sees to that.
+names once. A held large blob holds each of its chunks, once however often it is held and it names them. That a blob is
+the base of a delta does not count: rewriting sees to that.
 """
 
 import sqlite3
@@ -11,11 +12,13 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final, assert_never
 
+from objstore.chunking import Chunk
 from objstore.codec import BlobHeader
 from objstore.errors import BlobDamaged, BlobMissing, StoreDamaged, TreeInvalid
 from objstore.ids import BlobId
 from objstore.records import Decision, Edit, Expiry, Pin, Record, Snapshot, Void
 from objstore.segments import Place
+from objstore.standins import MAX_BLOB
 from objstore.terms import DocumentId
 from objstore.trees import decode_tree, named_blobs
 
@@ -41,10 +44,17 @@ class RefCounts:
     there, nor on the order in which they came.
     """
 
-    def __init__(self, db: sqlite3.Connection, read: Callable[[BlobId], bytes]) -> None:
-        """Begin with no changes. `read` returns the bytes of a stored blob."""
+    def __init__(
+        self,
+        db: sqlite3.Connection,
+        read: Callable[[BlobId], bytes],
+        chunks: Callable[[BlobId], Iterable[Chunk]],
+    ) -> None:
+        """Begin with no changes. `read` returns the bytes of a stored blob, `chunks` those of a large one."""
         self._db: Final = db
         self._read: Final = read
+        self._chunks: Final = chunks
+        self._touched: set[BlobId] = set()  # blobs that may have come to be held, or no longer to be
         self._stored: dict[BlobId, tuple[BlobHeader, Place]] = {}
         self._changes: Counter[BlobId] = Counter()
         self._trees: Counter[BlobId] = Counter()
@@ -74,6 +84,7 @@ class RefCounts:
             for (name,) in self._db.execute("SELECT id FROM trees WHERE read = 0").fetchall():
                 if name in self._stored:
                     self._trees[name] += 0
+        self._touched.update(self._stored)
         self._stored.clear()
         self._put_in()
         while self._trees:
@@ -82,9 +93,14 @@ class RefCounts:
             self._put_in()
             self._hold_tree(name, by)
             self._put_in()
+        for name in self._touched:
+            self._hold_chunks(name)
+        self._put_in()
+        self._touched.clear()
 
     def _put_in(self) -> None:
         changes = [(name, by) for name, by in self._changes.items() if by]
+        self._touched.update(name for name, _ in changes)
         self._db.executemany(_HELD, changes)
         self._db.executemany(_FORGOTTEN, [(name,) for name, by in changes if by < 0])
         self._changes.clear()
@@ -101,6 +117,21 @@ class RefCounts:
             self._db.execute("INSERT OR REPLACE INTO trees VALUES (?, ?, ?)", (name, refs, is_read))
         else:
             self._db.execute("DELETE FROM trees WHERE id = ?", (name,))
+
+    def _hold_chunks(self, name: BlobId) -> None:
+        """Hold the chunks of a large blob that came to be held, and let go of those of one that is no longer."""
+        row = self._db.execute("SELECT refs FROM blobs WHERE id = ? AND size > ?", (name, MAX_BLOB)).fetchone()
+        if row is None:
+            return
+        is_held = self._db.execute("SELECT 1 FROM lists WHERE id = ?", (name,)).fetchone() is not None
+        if (row[0] > 0) is is_held:
+            return
+        try:
+            chunks = {chunk.id for chunk in self._chunks(name)}
+        except (BlobDamaged, BlobMissing, StoreDamaged):
+            return  # as with a tree
+        self.hold(chunks, -1 if is_held else 1)
+        self._db.execute("DELETE FROM lists WHERE id = ?" if is_held else "INSERT INTO lists VALUES (?)", (name,))
 
     def _is_stored(self, name: BlobId) -> bool:
         row = self._db.execute("SELECT segment FROM blobs WHERE id = ?", (name,)).fetchone()
@@ -135,10 +166,15 @@ def held_blobs(record: Record) -> list[BlobId]:
     return [state.blob for state in states if state is not None]
 
 
-def recount(records: Iterable[Record], read: Callable[[BlobId], bytes | None]) -> Counter[BlobId]:
+def recount(
+    records: Iterable[Record],
+    read: Callable[[BlobId], bytes | None],
+    chunks: Callable[[BlobId], Iterable[Chunk]],
+) -> Counter[BlobId]:
     """Return the count of every held blob, from the journal's records alone.
 
-    `read`: a tree's bytes (None: they can't be read). Made to be compared: it works from the whole journal at once, and
+    `read`: a tree's bytes (None: they can't be read). `chunks`: those of a large blob (none: it is not large, or can't
+    be read). Made to be compared: it works from the whole journal at once, and
     shares nothing with the counts that are kept.
     """
     journal = list(records)
@@ -159,6 +195,8 @@ def recount(records: Iterable[Record], read: Callable[[BlobId], bytes | None]) -
                 counted[blob] += 1
                 if is_tree:
                     trees.append(blob)
+    for name in list(counted):
+        counted.update({chunk.id for chunk in chunks(name)})
     return counted
 
 

@@ -9,7 +9,8 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Final, NamedTuple, Self
 
-from objstore.codec import MAX_DEPTH, decode_blob, parse_blob_header
+from objstore.chunking import Chunk
+from objstore.codec import MAX_DEPTH, Encoding, decode_blob, parse_blob_header, parse_chunks
 from objstore.errors import BlobDamaged, BlobMissing, FileMissing, RecordInvalid, StoreDamaged, StoreUnknown
 from objstore.frames import (
     FRAME_HEADER_SIZE,
@@ -22,9 +23,9 @@ from objstore.frames import (
     StoreId,
     frame_key,
     read_frame,
-    scan,
+    scan_windows,
 )
-from objstore.ids import BlobId, RecordId, record_id
+from objstore.ids import BlobHasher, BlobId, RecordId, record_id
 from objstore.records import Record, decode_record
 
 __all__ = ["Damage", "FoundRecord", "Remains", "Segment", "SegmentEnd", "Spot", "segment_folder"]
@@ -93,6 +94,7 @@ class Remains:
         self._fds: list[int] = []
         self.damage: Final[list[Damage]] = []
         self.blobs: Final[dict[BlobId, list[Spot]]] = {}
+        self.large: Final[set[BlobId]] = set()  # those of them that consist of chunks
         self.records: Final[list[FoundRecord]] = []
         self.ends: Final[list[SegmentEnd]] = []
         self._good: dict[BlobId, Spot] = {}
@@ -165,6 +167,44 @@ class Remains:
             return content
         raise failure
 
+    def chunks(self, name: BlobId) -> tuple[Chunk, ...]:
+        """Return the chunks of a large blob; none where it is not large, or its list can't be read."""
+        for spot in self.blobs[name] if name in self.large else ():
+            payload = self.payload(spot)
+            try:
+                found = parse_chunks(parse_blob_header(payload), payload)
+            except BlobDamaged:
+                continue
+            self._good[name] = spot
+            return found
+        return ()
+
+    def pieces(self, name: BlobId) -> Iterator[bytes]:
+        """Yield a blob's bytes, whatever their number, each piece verified.
+
+        Raises BlobMissing, with the blob, base or chunk that is not there, and BlobDamaged; after the last piece, if
+        together they are not the blob.
+        """
+        if name not in self.large:
+            yield self.blob(name)
+            return
+        hasher = BlobHasher()
+        for chunk in self.chunks(name):
+            content = self.blob(chunk.id)
+            hasher.update(content)
+            yield content
+        if hasher.blob_id() != name:
+            raise BlobDamaged(name, "its bytes do not hash to its name")
+
+    def verify(self, name: BlobId) -> None:
+        """Read a blob. Raises BlobDamaged, also where a base or a chunk of it is not there."""
+        try:
+            for _ in self.pieces(name):
+                pass
+        except BlobMissing as error:
+            part = "chunk" if name in self.large else "base"
+            raise BlobDamaged(name, f"its {part} {error.blob.hex()} is lost") from error
+
     # ---- inside
 
     def _opened(self, folder: str, names: list[str]) -> list[Segment]:
@@ -215,13 +255,11 @@ class Remains:
 
     def _read(self, file: int) -> None:
         segment = self.segments[file]
-        content = bytearray()
-        while piece := os.pread(self._fds[file], 1 << 26, len(content)):
-            content += piece
+        size = os.fstat(self._fds[file]).st_size
         name = os.path.basename(segment.path)
         group = self.records[-1].group + 1 if self.records else 0
         whole, following = SEGMENT_HEADER_SIZE, -1
-        for found in self._frames(memoryview(content), segment, name):
+        for found in self._frames(file, size, name):
             group += found.begins
             if found.begins or found.offset == following:
                 following = -1 if found.commits else found.end
@@ -231,26 +269,29 @@ class Remains:
                 if found.kind is FrameKind.BLOB:
                     header = parse_blob_header(found.payload)
                     self.blobs.setdefault(header.id, []).append(spot)
+                    if header.encoding is Encoding.CHUNKED:
+                        self.large.add(header.id)
                 else:
                     encoded = bytes(found.payload)
                     record, previous = decode_record(encoded)
                     self.records.append(FoundRecord(record, record_id(encoded), previous, spot, group))
             except (BlobDamaged, RecordInvalid) as error:
                 self.damage.append(Damage(name, found.offset, found.end, str(error)))
-        self.ends.append(SegmentEnd(min(whole, len(content)), len(content)))
+        self.ends.append(SegmentEnd(min(whole, size), size))
 
-    def _frames(self, content: memoryview, segment: Segment, name: str) -> Iterator[Frame]:
+    def _frames(self, file: int, size: int, name: str) -> Iterator[Frame]:
+        fd, segment = self._fds[file], self.segments[file]
         start, fault = SEGMENT_HEADER_SIZE, ""
         try:
-            header = SegmentHeader.decode(content, segment=segment.number)
+            header = SegmentHeader.decode(os.pread(fd, SEGMENT_HEADER_SIZE, 0), segment=segment.number)
         except StoreDamaged as error:
             # What begins the file may have been cut off, and the first frame with it or not.
             start, fault = 0, error.reason
         else:
             if header.store != self.store:
-                self.damage.append(Damage(name, 0, len(content), "the segment belongs to another store"))
+                self.damage.append(Damage(name, 0, size, "the segment belongs to another store"))
                 return
-        for found in scan(content, self.key, start):
+        for found in scan_windows(lambda offset, wanted: os.pread(fd, wanted, offset), self.key, start, size):
             if fault:
                 end = found.end if isinstance(found, Gap) else 0
                 self.damage.append(Damage(name, 0, end, fault))

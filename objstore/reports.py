@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from objstore.ids import BlobId
     from objstore.terms import DocumentId, Seq, Unit
 
+from objstore.values import value
+
 __all__ = ["ExternalChange", "PendingGroup", "Reclaimable", "StandingMarkers", "StatusReport"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ExternalChange:
     """A file that is not what the journal says."""
 
@@ -24,7 +25,7 @@ class ExternalChange:
     found_mode: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class PendingGroup:
     """Edits not yet decided, of one conversation in one file."""
 
@@ -35,7 +36,7 @@ class PendingGroup:
     removed: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class StandingMarkers:
     """Conflict markers that a decision wrote into a file and that are still there."""
 
@@ -47,7 +48,7 @@ class StandingMarkers:
     aside: tuple[Unit, ...]  # what could not stand with it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Reclaimable:
     """What a collection could free, told without planning one."""
 
@@ -59,7 +60,7 @@ class Reclaimable:
     unreadable: str  # why the limits could not be told; "": they could
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class StatusReport:
     """A workspace at a glance."""
 

@@ -45,6 +45,7 @@ class Plan:
     external: list[Edit]
     looked: dict[bytes, os.stat_result]
     notices: tuple[Notice, ...]
+    left: tuple[bytes, ...]  # paths for which edits made folders that are rejected now
     marked: Marker
     unmarked: tuple[Seq, ...]  # edits whose markers go
     returned: tuple[Unit, ...]  # units whose status changes only because of that
@@ -91,6 +92,7 @@ class Planner:
     _tips: dict[DocumentId, Tip] = field(default_factory=dict)  # what the files are, external edits included
     _looked: dict[bytes, os.stat_result] = field(default_factory=dict)
     _external: list[Edit] = field(default_factory=list)
+    _made: dict[Seq, bytes] = field(default_factory=dict)  # paths of the edits named that made folders
     _recorder: Recorder | None = None  # knows the numbers that it has given; None: it has given none
 
     def external_changes(self, units: Iterable[Unit]) -> tuple[ExternalChange, ...]:
@@ -157,6 +159,7 @@ class Planner:
             external=self._external,
             looked=self._looked,
             notices=tuple(self._notices(documents, changed)),
+            left=tuple(self._made[unit.seq] for unit, status in changed.items() if self._goes(unit, status)),
             marked=marker,
             unmarked=tuple(unmarked),
             returned=tuple(unit for unit in returned if unit in changed),
@@ -197,7 +200,12 @@ class Planner:
             record, _ = self.journal.store.record(row.place)
             if isinstance(record, Edit):
                 found[record.document] = None
+                if record.folders:
+                    self._made[record.seq] = record.path
         return list(found)
+
+    def _goes(self, unit: Unit, status: Status) -> bool:
+        return not unit.hunk and status is Status.REJECTED and unit.seq in self._made
 
     def _document(self, document: DocumentId) -> Document:
         loaded = self._documents.get(document)

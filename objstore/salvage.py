@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from objstore.disk import Disk
-from objstore.errors import BlobDamaged, BlobMissing, FileExists
+from objstore.errors import BlobDamaged, FileExists
 from objstore.frames import FrameKind, StoreId
 from objstore.ids import BlobId, RecordId
 from objstore.journal import acknowledged, create_workspace, forget_followed
@@ -139,7 +139,7 @@ def rebuild(salvage: Salvage, remains: Remains, directory: str, disk: Disk) -> N
     for file in salvage.recovered:
         path = os.path.join(recovered, file.name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        disk.create(path, remains.blob(file.state.blob), file.state.mode | 0o400)
+        disk.create(path, remains.pieces(file.state.blob), file.state.mode | 0o400)
     disk.move_store_folder(os.path.join(making, STORE_NAME), final)
     disk.remove_store_folder(making)
     disk.sync_directory(directory)
@@ -154,9 +154,7 @@ def _verified(remains: Remains) -> tuple[dict[BlobId, None], dict[BlobId, str]]:
     lost: dict[BlobId, str] = {}
     for name in remains.blobs:
         try:
-            remains.blob(name)
-        except BlobMissing as error:
-            lost[name] = f"its base {error.blob.hex()} is lost"
+            remains.verify(name)
         except BlobDamaged as error:
             lost[name] = error.reason
         else:

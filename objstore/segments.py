@@ -26,7 +26,7 @@ from objstore.frames import (
     encode_frame,
     frame_key,
     read_frame,
-    scan,
+    scan_windows,
 )
 
 __all__ = ["Group", "Log", "Place", "create_log"]
@@ -234,8 +234,8 @@ class Log:
         if size <= offset:
             return
         # Read, not mapped: touching a map of bytes that a writer cuts off at that moment kills the process.
-        content = _read(self._fd(segment), size - offset, offset)
-        yield from committed(scan(memoryview(content), self.key, 0, base=offset))
+        fd = self._fd(segment)
+        yield from committed(scan_windows(lambda at, wanted: _read(fd, wanted, at), self.key, offset, size))
 
     def _is_tail(self, segment: int, gap: Gap) -> bool:
         """Return whether nothing whole follows `gap`, so that it is what a crashed or a running writer leaves."""

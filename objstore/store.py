@@ -179,16 +179,9 @@ class Store:
 
     def chunks(self, name: BlobId) -> tuple[Chunk, ...]:
         """Return the chunks that a large blob consists of. Raises BlobMissing, BlobDamaged, StoreDamaged."""
-        from objstore.codec import parse_blob_header, parse_chunks
+        from objstore.chains import read_chunks
 
-        found = self.blob_place(name)
-        if found is None:
-            raise BlobMissing(name)
-        payload = self.log.read(found.place).payload
-        header = parse_blob_header(payload)
-        if header.id != name:
-            raise StoreDamaged(*found.place, "another blob lies where the index says")
-        return parse_chunks(header, payload)
+        return read_chunks(name, self.log, self._place_of)
 
     def read_once(self, name: BlobId) -> bytes:
         """Return the bytes of a blob that is not large, as `blob` does, without keeping them at hand."""

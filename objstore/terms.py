@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import NewType
 
 from objstore.ids import BlobId
+from objstore.values import value
 
 __all__ = ["Action", "DocumentId", "FileState", "OnExternal", "Operation", "Origin", "Seq", "Status", "Unit"]
 
@@ -70,7 +71,7 @@ class Unit:
         return f"{self.seq}:{self.hunk}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class FileState:
     """What stands at a path: bytes by name, and permission bits."""
 

@@ -13,7 +13,6 @@ import stat
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from typing import Final, Self
 
 from objstore.disk import Disk, Pieces, is_same_file
@@ -35,6 +34,7 @@ from objstore.ids import BlobId
 from objstore.ondisk import disk_state, state_at
 from objstore.paths import Spot, Tree, look_at, open_folder
 from objstore.terms import FileState
+from objstore.values import value
 
 __all__ = ["Step", "Transition"]
 
@@ -43,7 +43,7 @@ _MOST_HELD: Final = 16
 """Places that are held open at once, each with every folder on the way."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Step:
     """What becomes of one path."""
 
@@ -66,11 +66,13 @@ class Transition:
         scratch: int,
         looked: Mapping[bytes, os.stat_result] | None = None,
         prunable: Callable[[bytes], bool] | None = None,
+        left: Iterable[bytes] = (),
     ) -> None:
         """Plan it. `pieces`: returns the bytes of a blob. `scratch`: an open folder for staging.
 
         `looked`: what was seen of files when they were read.
-        `prunable`: which folders go when the last file in them goes (None: none).
+        `prunable`: which folders go when the last file in them goes (None: none). `left`: paths whose folders go too,
+        if nothing is in them by then.
         """
         self._tree = tree
         self._disk = disk
@@ -79,6 +81,7 @@ class Transition:
         self._scratch_device: Final = os.fstat(scratch).st_dev
         self._looked = dict(looked or {})
         self._prunable = prunable or (lambda _: False)
+        self._left = tuple(left)
         wanted = [step for step in steps if step.before != step.after]
         # What goes away first, so that a folder may take a file's name and the other way round.
         self._steps = sorted(wanted, key=lambda step: (step.after is not None, step.path))
@@ -261,8 +264,8 @@ class Transition:
 
     def _prune(self) -> None:
         """Remove folders that recorded edits made and that have become empty."""
-        for step in self._steps:
-            folder = step.path.rpartition(b"/")[0] if step.after is None else b""
+        for path in [*(step.path for step in self._steps if step.after is None), *self._left]:
+            folder = path.rpartition(b"/")[0]
             while folder and self._prunable(folder):
                 with self._tree.locate(os.fsdecode(folder), changing=True) as spot:
                     if spot.missing or not self._disk.remove_directory(spot.folder, spot.name):

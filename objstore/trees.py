@@ -14,6 +14,7 @@ from objstore.canonical import Value, decode, encode
 from objstore.errors import RecordInvalid, TreeInvalid
 from objstore.fields import MAX_MODE, MAX_TEXT
 from objstore.ids import HASH_SIZE, BlobId
+from objstore.values import value
 
 __all__ = [
     "FOLDER",
@@ -105,7 +106,7 @@ def named_blobs(tree: TreeNames) -> Iterator[tuple[BlobId, bool]]:
 # ---- what two trees have in common, and what not
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class TreeChange:
     """One path that is not the same in two trees. No folder stands on either side: what is in them is told instead."""
 

@@ -16,6 +16,12 @@ _TEXT: Final = bytes(range(0x20, 0x7F)) + b"\n\r\t\b\f"
 _HIGH: Final = bytes(range(0x80, 0x100))
 _NOT_TEXT_SHARE: Final = 0.3
 _NO_NEWLINE: Final = b"\n\\ No newline at end of file\n"
+_SMALL: Final = 1 << 17
+"""Bytes of a text that is cut into lines sooner than its lines are counted."""
+
+_NEAR: Final = 64
+"""Lines that are gone back one by one."""
+
 _ESCAPES: Final = {
     0x07: "a",
     0x08: "b",
@@ -107,11 +113,12 @@ def _quoted_byte(byte: int) -> bytes:
 
 
 class _Lines:
-    """The lines of a text, cut where they are asked for: near the hunks, and not through the whole text."""
+    """The lines of a text; of a long one cut where they are asked for: near the hunks, not all through."""
 
     def __init__(self, text: bytes) -> None:
         self._text = text
-        self._count = text.count(b"\n") + (not is_closed(text))
+        self._lines = split_lines(text) if len(text) <= _SMALL else None  # None: not cut
+        self._count = text.count(b"\n") + (not is_closed(text)) if self._lines is None else len(self._lines)
         self._line = self._offset = 0  # where the last ones that were asked for began
 
     def __len__(self) -> int:
@@ -119,8 +126,15 @@ class _Lines:
 
     def between(self, start: int, end: int) -> list[bytes]:
         """Return the lines from `start` up to `end`. Raises ValueError beyond the last line."""
-        if start < self._line:
+        if self._lines is not None:
+            return self._lines[start:end]
+        if start == self._count - 1:
+            return split_lines(self._text[self._text.rfind(b"\n", 0, -1) + 1 :]) if start < end else []
+        if self._line - start > _NEAR:
             self._line = self._offset = 0
+        while self._line > start:
+            self._offset = self._text.rfind(b"\n", 0, self._offset - 1) + 1
+            self._line -= 1
         self._offset = self._after(self._offset, self._line, start)
         self._line = start
         return split_lines(self._text[self._offset : self._after(self._offset, start, end)])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from objstore.errors import EditExpired
+from objstore.values import value
 
 if TYPE_CHECKING:
     from objstore.ids import BlobId, RecordId
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Content:
     """A file as it stands on disk."""
 
@@ -34,7 +34,7 @@ class Content:
     mode: int  # permission bits
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class State:
     """A recorded state of one file."""
 
@@ -43,7 +43,7 @@ class State:
     mode: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Expiration:
     """When and why an edit's content was let go."""
 
@@ -51,7 +51,7 @@ class Expiration:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class EditView:
     """A recorded edit and what has been said of it since."""
 
@@ -80,7 +80,7 @@ class EditView:
         return len(set(self.units[first:])) > 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class EditFilter:
     """Which edits to list. Every given condition must hold."""
 
@@ -92,7 +92,7 @@ class EditFilter:
     limit: int = 0  # 0: all
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class DecisionView:
     """A recorded decision."""
 
@@ -100,7 +100,7 @@ class DecisionView:
     decision: Decision
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class DirectoryEntry:
     """One name in a folder."""
 
@@ -109,7 +109,7 @@ class DirectoryEntry:
     size: int  # bytes, of a file
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class FileFacts:
     """What is known of a name without reading what it holds."""
 

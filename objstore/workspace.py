@@ -16,6 +16,7 @@ from objstore.terms import Action, FileState, OnExternal, Origin, Status
 
 # What only some methods need is imported in them: `cas status` must not wait for the review core to load.
 if TYPE_CHECKING:
+    from objstore.agentcalls import AgentCalls
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from objstore.capture import Call
@@ -301,6 +302,12 @@ class Workspace:
         from objstore import recording
 
         return recording.record_changes(self._journal, info, paths, limits=limits)
+
+    def agent_calls(self) -> AgentCalls:
+        """Return what is known of the calls that agents' own programs carry out in the workspace."""
+        from objstore.agentcalls import AgentCalls
+
+        return AgentCalls(self._journal)
 
     def take_snapshot(
         self, path: str = "", *, who: str, title: str = "", limits: Limits | None = None

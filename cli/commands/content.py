@@ -65,7 +65,10 @@ def diff(*, names: tuple[str, ...], stat: bool, columns: bool, as_json: bool) ->
 @command("cat")
 @click.argument("name", metavar="STATE")
 def cat(*, name: str) -> None:
-    """Write the exact bytes of a state: PATH@12, PATH@12^, PATH (as last recorded) or a blob's hash."""
+    """Write the exact bytes of a state.
+
+    It is named PATH@12, PATH@12^, PATH@2h (two hours ago), PATH@2026-11-20, PATH (as last recorded) or by its hash.
+    """
     with Invocation.current().workspace() as workspace:
         state = state_named(workspace, name)
         if state.blob is None:

@@ -12,7 +12,7 @@ from cli.moments import moment_named
 from cli.naming import edit_filter, edits_named
 from cli.rendering import edit_diff, edit_header, edit_row
 from cli.terminal import Screen, write
-from objstore import Status
+from objstore import EditFilter, NoSuchName, Status
 
 if TYPE_CHECKING:
     from objstore import EditView, Unit, Workspace
@@ -57,6 +57,8 @@ def log(  # noqa: PLR0913 -- each is an option of the command
         wanted = edit_filter(
             workspace, conversation=conversation, file=file, status=None if status is None else Status(status)
         )
+        if wanted.path and not workspace.edits(EditFilter(path=wanted.path, limit=1)):
+            raise NoSuchName(file, "recorded file")
         terms = Terms(
             tool=tool,
             since=moment_named(since) if since else None,

@@ -38,7 +38,10 @@ def blame(*, path: str, as_json: bool) -> None:
 @click.argument("name", metavar="PATH@EDIT")
 @json_option
 def restore(*, name: str, as_json: bool) -> None:
-    """Bring a file back to a recorded state: PATH@12 as after edit 12, PATH@12^ as before it, PATH as last recorded.
+    """Bring a file back to a recorded state.
+
+    PATH@12 is as after edit 12, PATH@12^ as before it, PATH@2h as two hours ago, PATH@2026-11-20 as when that day
+    began, PATH as last recorded.
 
     This is an edit like any other, made by you: `cas reject` takes it back. What stood there unrecorded is recorded
     first.

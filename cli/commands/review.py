@@ -1,7 +1,6 @@
 """The commands `cas accept`, `reject`, `reset`, `undo` and `redo`: a person's word on edits."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import wraps
 from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeVar, assert_never, cast
@@ -13,7 +12,7 @@ from cli.invocation import Invocation, command, json_option, reviewer
 from cli.naming import Selection, units_named
 from cli.outcomes import conflict_text, decided_text, effect_text, external_refusal, ways_out
 from cli.terminal import FOR_STDERR, write
-from objstore import Action, Conflicted, Decided, ExternalChanges, NothingToDo, OnExternal
+from objstore import Action, Conflicted, Decided, ExternalChanges, NothingToDo, OnExternal, value
 
 if TYPE_CHECKING:
     from objstore import DecisionOutcome, ExternalChange, Workspace
@@ -121,7 +120,7 @@ def redo(*, desk: "Desk") -> None:
     desk.step(Action.REDO)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Desk:
     """How a decision is to be taken and reported."""
 

@@ -1,20 +1,31 @@
-"""Run the benchmarks that are named, or all: `python -m tests.bench [write] [toggle] [review] [status]`."""
+"""Run the benchmarks that are named, or all: `python -m tests.bench [NAME…]`.
+
+They are write, toggle, review, releases, status and server.
+"""
 
 import sys
 from collections.abc import Callable
 from typing import Final
 
 from tests.bench.measure import Report
+from tests.bench.releases import bench_releases
 from tests.bench.review import bench_review
+from tests.bench.server import bench_server
+from tests.bench.snapshot import bench_snapshot
 from tests.bench.status import bench_status
 from tests.bench.toggle import bench_toggle
+from tests.bench.upkeep import bench_upkeep
 from tests.bench.write import bench_write
 
 BENCHES: Final[dict[str, Callable[[Report], None]]] = {
     "write": bench_write,
     "toggle": bench_toggle,
     "review": bench_review,
+    "releases": bench_releases,
     "status": bench_status,
+    "upkeep": bench_upkeep,
+    "snapshot": bench_snapshot,
+    "server": bench_server,
 }
 
 

@@ -80,7 +80,27 @@ def test_an_unknown_name_is_status_1(desk: Desk, words: list[str], said: str) ->
     ran = desk.cas(*words)
     assert (ran.status, ran.out) == (1, b"")
     assert ran.said.startswith(f"cas: {said}")
-    assert ran.said.count("\n") == 1
+    assert ran.said.count("\n") <= 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["stauts"], "cas: No such command 'stauts'. Did you mean stats or status?\nTry `cas --help`.\n"),
+        (["show", "cnv_one"], "Did you mean conv_one?\n"),
+        (["log", "--conversation", "con_one"], "Did you mean conv_one?\n"),
+        (["show", "99"], "The newest edit is 1.\n"),
+        (["cat", "src/greet.py@99"], "The newest edit is 1.\n"),
+        (["cat", "gret.py@1"], "Did you mean src/greet.py?\n"),
+        (["blame", "src/grete.py"], "Did you mean src/greet.py?\n"),
+        (["log", "--file", "greet.py"], "Did you mean src/greet.py?\n"),
+    ],
+)
+def test_a_mistyped_name_is_answered_with_those_near_to_it(desk: Desk, words: list[str], said: str) -> None:
+    desk.write("src/greet.py", b"x\n")
+    ran = desk.cas(*words)
+    assert ran.said.endswith(said)
+    assert ran.said.count("\n") == 2
 
 
 def test_an_ambiguous_name_is_status_1_and_lists_what_it_may_mean(desk: Desk) -> None:

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from objstore import Action, CallInfo, Decided, Status, Unit, Workspace
+from objstore import Action, CallInfo, Decided, Origin, Status, Unit, Workspace
 
 __all__ = [
     "LINKED",
+    "LOOK",
     "MANY_FILES",
     "ONE_FILE",
     "SCENES",
+    "SNAPSHOT",
     "TWO_NAMES",
     "Files",
     "History",
@@ -117,6 +119,45 @@ def _rejected_two(workspace: Workspace) -> None:
     rejected(workspace, 3)
 
 
+def _strewn(workspace: Workspace) -> None:
+    """Have files that no call recorded beside one that was."""
+    write(workspace, "a.txt", TEXT)
+    for path, content in (("b.txt", b"bee\n"), ("src/c.py", TEXT), ("src/deep/d.py", b"dee\n")):
+        file = Path(workspace.root) / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+
+
+def _snapshot(workspace: Workspace) -> None:
+    workspace.take_snapshot(who="scene")
+
+
+def _disturbed(workspace: Workspace) -> None:
+    """Change, delete and make files behind a snapshot's back."""
+    _strewn(workspace)
+    _snapshot(workspace)
+    write(workspace, "a.txt", b"other\n")
+    root = Path(workspace.root)
+    (root / "b.txt").unlink()
+    (root / "src/c.py").write_bytes(b"other\n")
+    (root / "new.txt").write_bytes(b"new\n")
+
+
+def _known(workspace: Workspace) -> None:
+    """Change, delete, move and make files after a first look."""
+    _strewn(workspace)
+    workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
+    root = Path(workspace.root)
+    (root / "a.txt").write_bytes(TEXT + b"more\n")
+    (root / "b.txt").rename(root / "moved.txt")
+    (root / "src/deep/d.py").unlink()
+    (root / "new.txt").write_bytes(b"new\n")
+
+
+def _recorded(workspace: Workspace) -> None:
+    workspace.record_changes(CallInfo(tool="Bash", conversation="scene"))
+
+
 def _linked(workspace: Workspace) -> None:
     write(workspace, TWO_NAMES[0], TEXT)
     os.link(Path(workspace.root) / TWO_NAMES[0], Path(workspace.root) / TWO_NAMES[1])
@@ -131,10 +172,13 @@ SCENES: Final = (
     MANY_FILES,
     Scene(name="reject", prepare=_edited, act=lambda workspace: rejected(workspace, 2)),
     Scene(name="reject over many files", prepare=_all_sorts_done, act=lambda w: rejected(w, 6, 7, 8, 9, 10)),
+    Scene(name="restored snapshot", prepare=_disturbed, act=lambda workspace: workspace.restore_snapshot(1)),
     Scene(name="undo", prepare=_rejected_two, act=lambda workspace: workspace.undo()),
 )
 
 TWO_NAMES: Final = ("a.txt", "same.txt")
+SNAPSHOT: Final = Scene(name="snapshot", prepare=_strewn, act=_snapshot)
+LOOK: Final = Scene(name="look", prepare=_known, act=_recorded)
 LINKED: Final = Scene(
     name="file with two names", prepare=_linked, act=lambda w: write(w, "a.txt", TEXT.replace(b"line", b"LINE"))
 )

@@ -13,7 +13,7 @@ import pytest
 import zstandard
 from blake3 import blake3
 
-from objstore import Action, Workspace, chunking, codec, frames, journal, paths, records, segments, standins
+from objstore import Action, Workspace, chunking, codec, fields, frames, journal, paths, records, segments, standins
 from objstore.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE
 from objstore.ids import BlobId
 from objstore.segments import Log
@@ -194,9 +194,9 @@ def test_every_field_that_a_record_can_have_is_on_the_page(kind: str) -> None:
         ("depth of a delta | 32", codec.MAX_DEPTH == 32),
         ("dictionary of a delta that is written | 8 MiB", codec._MAX_DICTIONARY == 8 << 20),  # noqa: SLF001 - compared
         ("full segment | from 64 MiB", segments.ROTATE_AT == 64 << 20),
-        ("text in a record | 65,536 code points", records.MAX_TEXT == 65_536),
+        ("text in a record | 65,536 code points", fields.MAX_TEXT == 65_536),
         ("file that is read whole | 256 MiB", paths.MAX_FILE == 256 << 20),
-        ("numbers in a record | 2^63 \N{MINUS SIGN} 1", records.MAX_INT == 2**63 - 1),
+        ("numbers in a record | 2^63 \N{MINUS SIGN} 1", fields.MAX_INT == 2**63 - 1),
     ],
 )
 def test_a_limit_is_as_the_page_says(what: str, limit: bool) -> None:  # noqa: FBT001 - whether it is so

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from objstore.disk import Disk
+from objstore.disk import Disk, Pieces
 
 __all__ = ["ObservedDisk"]
 
@@ -59,7 +59,8 @@ class ObservedDisk(Disk):
         with self._around("rename_new", directory, name, content_at(source_directory, source)):
             super().rename_new(source_directory, source, directory, name)
 
-    def rewrite(self, directory: int, name: str, content: bytes) -> None:
+    def rewrite(self, directory: int, name: str, content: Pieces) -> None:
+        content = content if isinstance(content, bytes) else b"".join(content)
         with self._around("rewrite", directory, name, content):
             super().rewrite(directory, name, content)
 

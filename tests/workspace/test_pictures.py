@@ -201,7 +201,57 @@ FILES = [
     ("d/f=x; d/g=y; !1 2", ""),
     ("d/f=x; d/f>e/f; !2", "d/f=x"),
     ("d/f=x; d/f>g; !2; ^2", "g=x"),
+    ("d/f=x; d/f>e/g/f; !2; ^2", "d/; e/g/f=x"),
+    ("d/f=x; d/g=y; d/f>e/f; d/g>e/g; !3", "d/f=x; e/g=y"),
+    ("d/f=x; d/g=y; d/f>e/f; d/g>e/g; !3 4", "d/f=x; d/g=y"),
+    ("d/f=x; d/f>g; d/f=y; !2", "C: 1 needs 3"),
+    ("d/f=x; d/f>g; d/f=y; !3; !2", "d/f=x"),
+    # and of a folder that an edit made nothing stays when the edit goes, whoever emptied it
+    ("d/f=x; d/f>e/f; !1 2", ""),
+    ("d/f=x y; d/f>e/f; e/f=X y; !1 2 3", ""),
+    ("d/f=x y; d/f>e/f; e/f=X y; !1 2 3; ^1 2 3", "e/f=X y"),
+    ("d/f=x; d/g=y; d/f>e/f; d/g>e/g; !1 3", "e/g=y"),
+    ("d/f=x; -d/f; !1 2", ""),
 ]
+
+# Chains of moves, swaps, and modes, across edits of the text.
+CHAINS = [
+    ("a=p q r; a=P q r; a>b; b=P Q r; b>c; c=PP Q r; !2", "C: 6 needs 2"),
+    ("a=p q r; a=P q r; a>b; b=P Q r; b>c; c=PP Q r; !2 6", "c=p Q r"),
+    ("a=p q r; a=P q r; a>b; b=P Q r; b>c; c=PP Q r; !3 5; !4", "a=PP q r"),
+    ("a=p q r; a=P q r; a>b; b=P Q r; b>c; c=PP Q r; !3 5; !4; ^5", "c=PP q r"),
+    ("a=p q; a>b; b=P q; b>a; a=P Q; !2 4", "a=P Q"),
+    ("a=p q; a>b; b=P q; b>a; a=P Q; !3", "a=p Q"),
+    ("a=p q; a>b; b=P q; b>a; a=P Q; !4", "b=P Q"),
+    # two files trade places, and are edited before and after
+    ("a=x y; b=m n; a>t, b>a, t>b; a=M n; b=X y; !3 4 5", "a=X y; b=M n"),
+    ("a=x y; b=m n; a>t, b>a, t>b; a=M n; b=X y; !3 4 5; !6", "a=X y; b=m n"),
+    ("a=x y; b=m n; a>t, b>a, t>b; a=M n; a=MM n; !6", "C: 7 needs 6"),
+    ("a=x y; b=m n; a>t, b>a, t>b; a=M n; a=MM n; !3 4 5; !6 7", "a=x y; b=m n"),
+    ("a=x y; b=m n; a=X y; a>t, b>a, t>b; b=XX y; !3", "C: 7 needs 3"),
+    ("a=x y; b=m n; a=X y; a>t, b>a, t>b; b=XX y; !3 7; !4 5 6; ^4 5 6 3 7", "a=m n; b=XX y"),
+    ("a=x y; b=m n; c: a=X y; d: b=M n; c: a>t, b>a, t>b; !3; ^3; !4", "a=m n; b=X y"),
+    # twice
+    ("a=x; b=y; a>t, b>a, t>b; a>u, b>a, u>b; !3 4 5", "a=x; b=y"),
+    ("a=x; b=y; a>t, b>a, t>b; a>u, b>a, u>b; !6 7 8", "a=y; b=x"),
+    ("a=x; b=y; a>t, b>a, t>b; a>u, b>a, u>b; !3 4 5 6 7 8", "a=x; b=y"),
+    # modes
+    ("a=p; a*; a=q; a>b; b=r; !2", "b=r"),
+    ("a=p; a*; a=q; a>b; b=r; !2; !3", "C: 5 needs 3"),
+    ("a=p; a*; a>b; !2; ^2; !3", "a*=p"),
+    ("a=p; a*; -a; a=n; !2", "a=n"),
+    ("a=p; a*; -a; a=n; !2 3 4", "a=p"),
+    ("a=p; a*; -a; a=n; !3 4", "a*=p"),
+    ("a=p; a*; -a; a=p; !3", "a=p"),
+    ("a=p; a*; -a; a=p; !3; ^3; !4", ""),
+    ("a=p q; b: a*; ~a=p Q; !2", "a=p Q"),
+]
+
+
+@pytest.mark.parametrize(("history", "wanted"), CHAINS, ids=[history for history, _ in CHAINS])
+def test_moves_swaps_and_modes_across_edits(scene: Scene, history: str, wanted: str) -> None:
+    assert told(scene, history) == wanted
+    assert scene.external() == {}
 
 
 @pytest.mark.parametrize(("history", "wanted"), FILES, ids=[history for history, _ in FILES])
@@ -288,6 +338,39 @@ TOGETHER = [
     ("a=p q; b: a=P q; ~-a; c: a=n; !2", "a=n"),
     ("a=p q; ~a=p q mine; b: a>b; b: b=P q mine; !3", "a=P q mine"),
     ("a=p q; ~a=p mine q; b: a=P mine q; !1", "C: 2 needs 1, 3 needs 1"),
+    # four conversations, decided and taken back in any order
+    ("a=p q r s; b: a=P q r s; c: a=P Q r s; d: a=P Q R s; !3; !2; ^3; ^2", "a=P Q R s"),
+    ("a=p q r s; b: a=P q r s; c: a=P Q r s; d: a=P Q R s; !2 3 4; ^3", "a=p Q r s"),
+    ("a=p q r s; b: a=P q r s; c: a=PP q r s; d: a=PPP q r s; !4; !3; d: a=P q R s; ^3", "a=PP q R s"),
+    ("a=p q r s; b: a=P q r s; c: a=PP q r s; d: a=PPP q r s; !4; !3; d: a=P q R s; ^3; ^4", "a=PPP q R s"),
+    ("a=p q; b: a=p B q; c: a=p B C q; !2; d: a=p D C q; ^2", "C: 4 needs 2"),
+    ("a=p q; b: a=p B q; c: a=p B C q; !2; d: a=p C D q; ^2", "a=p B C D q"),
+    ("a=p q; b: a=p B q; c: a=p C B q; !2; d: a=p C q E; ^2; !3", "a=p B q E"),
+    ("a=p q; b: a=p B q; !2; c: a=p q C; b: a=p q C D; !3; ^2", "a=p B q D"),
+    ("a=p q r s t; b: a=p X Y t; c: a=p X Z t; !2; !3; !2", "a=p q r s t"),
+    ("a=p q r s t; b: a=p t; c: a=p N t; !2; !3; !2; c: a=p q N r s t; ^2", "C: 2 needs 4, 4 needs 2"),
+    ("a='; b: a=p; c: a=p q; !2", "a=q"),
+    ("a='; b: a=p; c: a=p q; !2 3; ^3", "a=q"),
+    ("a=p; b: a='; c: a=n; !2", "C: 3 needs 2"),
+    ("a=p; b: a='; c: a=n; !2 3", "a=p"),
+    # moves that were away while others went on
+    ("a=p q; b: a>b; c: b=p Q; !2; c: a=P Q; ^2", "b=P Q"),
+    ("a=p q; b: a>b; c: b=p Q; !2; b: a>c; ^2", "c=p Q"),
+    ("a=p q; b: a>b; c: b=p Q; !2; b: a>c; ^2; !4", "b=p Q"),
+    ("a=p q; b: a>b; !2; c: b=new; ^2", "C: 2 needs 3"),
+    ("a=p q; b: a>b; !2; c: b=new; ^2; !3; ^2", "b=p q"),
+    # deletions that were away, or are gone round
+    ("a=p q; b: -a; !2; c: a=p Q; !3; ^2", ""),
+    ("a=p q; b: -a; c: a=n m; b: a=n M; !2", "C: 3 needs 2"),
+    ("a=p q; b: -a; c: a=n m; b: a=n M; !4; !3; !2", "a=p q"),
+    ("a=p q; b: -a; c: a=p q; b: a=p Q; !2", "C: 4 needs 2"),
+    ("a=p q; b: -a; c: a=p q; b: a=p Q; !4; !3; !2", "a=p q"),
+    # and people beside them
+    ("a=p q r; ~a=p q R; b: a>b; ~b=P q R; !3", "a=P q R"),
+    ("a=p q r; b: a>b; ~b=p Q r; c: b>c; !2", "c=p Q r"),
+    ("a=p q r; b: a>b; ~b=p Q r; c: b>c; !4 2", "a=p Q r"),
+    ("a=p q; b: a=P q; ~a=P q mine; c: -a; !4", "a=P q mine"),
+    ("a=p q; b: a=P q; ~a=P q mine; c: -a; !2", ""),
 ]
 
 

@@ -1,6 +1,7 @@
 """Snapshots: taken, compared, brought back as edits, and given up."""
 
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from objstore import (
     Unit,
     Workspace,
 )
+from objstore.snapshots import carry_out
 from tests.workspace.scene import TEN, Scene
 
 
@@ -291,8 +293,6 @@ def test_a_file_and_a_folder_that_want_the_same_name_are_left(full: Scene) -> No
 
 
 def test_a_file_that_changes_between_plan_and_deed_is_not_written_over(full: Scene) -> None:
-    from objstore.snapshots import carry_out
-
     number = take(full)
     put(full, "a.txt", b"one\n")
     put(full, "src/b.py", b"one\n")
@@ -305,8 +305,6 @@ def test_a_file_that_changes_between_plan_and_deed_is_not_written_over(full: Sce
 
 
 def test_more_files_than_a_process_may_open_are_brought_back(full: Scene) -> None:
-    import resource
-
     for i in range(300):
         put(full, f"many/{i}/f", b"x%d\n" % i)
     number = take(full)
@@ -325,6 +323,15 @@ PATHS = st.sampled_from(["a.txt", "src/b.py", "src/new", "recorded.txt", "other/
 CONTENTS = st.sampled_from([None, b"", b"one\n", b"two\n", TEN])
 
 
+def bring_about(scene: Scene, states: dict[str, bytes | None]) -> None:
+    """Give files these bytes, or (None) delete them."""
+    for path, content in states.items():
+        if content is not None:
+            put(scene, path, content)
+        elif (scene.root / path).exists():
+            (scene.root / path).unlink()
+
+
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(PATHS, CONTENTS, max_size=4), st.dictionaries(PATHS, CONTENTS, max_size=4))
 def test_whatever_happened_since_a_restore_is_what_was(
@@ -332,15 +339,9 @@ def test_whatever_happened_since_a_restore_is_what_was(
 ) -> None:
     scene = Scene(tmp_path_factory.mktemp("any"))
     try:
-        for state in (first, second):
-            for path, content in state.items():
-                if content is not None:
-                    put(scene, path, content)
-                elif (scene.root / path).exists():
-                    (scene.root / path).unlink()
-            if state is first:
-                before = files(scene.root)
-                number = take(scene)
+        bring_about(scene, first)
+        before, number = files(scene.root), take(scene)
+        bring_about(scene, second)
         scene.workspace.restore_snapshot(number)
         assert files(scene.root) == before
     finally:

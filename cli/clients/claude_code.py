@@ -1,0 +1,61 @@
+"""Claude Code: hooks in settings.json, events as JSON on standard input.
+
+Source: the client's hooks reference (events, fields, additionalContext).
+"""
+
+from typing import Final
+
+from cli.clients.event import Event, Moment, Payload, map_of, notes_of, text, touched_by
+
+__all__ = ["read", "reply"]
+
+_MOMENTS: Final = {
+    "PreToolUse": Moment.BEFORE,
+    "PostToolUse": Moment.AFTER,
+    "PostToolUseFailure": Moment.AFTER,
+    "UserPromptSubmit": Moment.PROMPT,
+    "SessionStart": Moment.PAUSE,
+    "SessionEnd": Moment.PAUSE,
+    "Stop": Moment.PAUSE,
+}
+_WRITES: Final = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
+_READS: Final = frozenset(
+    {"Read", "Glob", "Grep", "LS", "NotebookRead", "WebFetch", "WebSearch", "TodoWrite", "TodoRead", "AskUserQuestion"}
+    | {"Task", "Agent", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet", "Skill", "ToolSearch", "BashOutput"}
+    | {"EnterPlanMode", "ExitPlanMode", "ListMcpResourcesTool", "ReadMcpResourceTool"}
+)
+"""Tools that change no file themselves: a subagent's tools have events of their own."""
+
+_CAN_TELL: Final = frozenset({"UserPromptSubmit", "SessionStart", "PostToolUse", "PostToolUseFailure"})
+
+
+def read(payload: Payload) -> Event:
+    """Return what a hook event says."""
+    name = text(payload, "hook_event_name")
+    tool = text(payload, "tool_name")
+    given = map_of(payload, "tool_input")
+    path = text(given, "file_path", "notebook_path")
+    return Event(
+        moment=_MOMENTS.get(name, Moment.OTHER),
+        # Cursor runs these hooks too, and calls a session a conversation.
+        conversation=text(payload, "session_id", "conversation_id"),
+        place=text(payload, "cwd"),
+        name=name,
+        tool=tool,
+        call=text(payload, "tool_use_id"),
+        touched=touched_by(tool, [path] if path else [], reads=_READS, writes=_WRITES),
+        prompt=text(payload, "prompt"),
+        notes=notes_of(
+            "claude-code",
+            agent=text(payload, "agent_type"),
+            model=text(payload, "model"),
+            command=text(given, "command"),
+        ),
+    )
+
+
+def reply(event: Event, told: str) -> Payload | None:
+    """Return what to print so that the agent gets to read `told`."""
+    if event.name not in _CAN_TELL:
+        return None
+    return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": told}}

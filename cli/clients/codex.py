@@ -1,0 +1,71 @@
+"""Codex: hooks in hooks.json, events shaped like those of Claude Code, edits as patches of its own format.
+
+Source: the client's hooks page and its generated schemas, which allow no further output fields.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from cli.clients.event import ANYWHERE, Event, Moment, Payload, Touched, map_of, notes_of, text, touched_by
+
+__all__ = ["read", "reply"]
+
+_MOMENTS: Final = {
+    "PreToolUse": Moment.BEFORE,
+    "PostToolUse": Moment.AFTER,
+    "UserPromptSubmit": Moment.PROMPT,
+    "SessionStart": Moment.PAUSE,
+    "Stop": Moment.PAUSE,
+}
+_READS: Final = frozenset({"update_plan", "view_image", "web_search", "read_file", "list_dir", "grep_files"})
+_PATCH: Final = "apply_patch"
+_FILE: Final = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
+_CAN_TELL: Final = frozenset({"UserPromptSubmit", "SessionStart", "PostToolUse"})
+
+
+def read(payload: Payload) -> Event:
+    """Return what a hook event says."""
+    name = text(payload, "hook_event_name")
+    tool = text(payload, "tool_name")
+    given = map_of(payload, "tool_input")
+    return Event(
+        moment=_MOMENTS.get(name, Moment.OTHER),
+        conversation=text(payload, "session_id"),
+        place=text(payload, "cwd"),
+        name=name,
+        tool=tool,
+        call=text(payload, "tool_use_id"),
+        touched=_touched(tool, given),
+        prompt=text(payload, "prompt"),
+        notes=notes_of(
+            "codex",
+            model=text(payload, "model"),
+            turn=text(payload, "turn_id"),
+            command="" if tool == _PATCH else " ".join(_words(given)),
+        ),
+    )
+
+
+def reply(event: Event, told: str) -> Payload | None:
+    """Return what to print so that the agent gets to read `told`."""
+    if event.name not in _CAN_TELL:
+        return None
+    return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": told}}
+
+
+def _touched(tool: str, given: Payload) -> Touched:
+    if tool != _PATCH:
+        return touched_by(tool, [], reads=_READS, writes=frozenset())
+    # The patch is a string, or the last word of a command line.
+    named = _FILE.findall("\n".join(_words(given)))
+    return tuple(dict.fromkeys(named)) or ANYWHERE
+
+
+def _words(given: Payload) -> Iterator[str]:
+    for name in ("command", "input", "patch", "cmd"):
+        value = given.get(name)
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list):
+            yield from (word for word in value if isinstance(word, str))

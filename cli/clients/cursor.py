@@ -1,0 +1,63 @@
+"""Cursor: hooks in hooks.json. It tells of one edit by several events; each finds what the one before it left to tell.
+
+Source: the client's hooks page. What a hook prints for an event without a way to the agent is ignored.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from cli.clients.event import Event, Moment, Payload, map_of, notes_of, text, touched_by
+
+__all__ = ["read", "reply"]
+
+_MOMENTS: Final = {
+    "preToolUse": Moment.BEFORE,
+    "beforeShellExecution": Moment.BEFORE,
+    "postToolUse": Moment.AFTER,
+    "postToolUseFailure": Moment.AFTER,
+    "afterShellExecution": Moment.AFTER,
+    "afterFileEdit": Moment.AFTER,
+    "beforeSubmitPrompt": Moment.PROMPT,
+    "sessionStart": Moment.PAUSE,
+    "sessionEnd": Moment.PAUSE,
+    "stop": Moment.PAUSE,
+}
+_TOOLS: Final = {"beforeShellExecution": "Shell", "afterShellExecution": "Shell", "afterFileEdit": "Write"}
+"""What tool an event speaks of that names none."""
+
+_WRITES: Final = frozenset({"Write", "Edit", "StrReplace", "MultiEdit", "Delete", "EditNotebook", "TabWrite"})
+_READS: Final = frozenset(
+    {"Read", "Grep", "Glob", "LS", "SemanticSearch", "WebSearch", "WebFetch", "ReadLints", "TodoWrite", "Task"}
+)
+_CAN_TELL: Final = frozenset({"postToolUse", "sessionStart"})
+
+
+def read(payload: Payload) -> Event:
+    """Return what a hook event says."""
+    name = text(payload, "hook_event_name")
+    given = map_of(payload, "tool_input")
+    tool = text(payload, "tool_name") or _TOOLS.get(name, "")
+    path = text(given, "file_path", "path", "target_file", "target_notebook") or text(payload, "file_path")
+    roots = payload.get("workspace_roots")
+    first = roots[0] if isinstance(roots, Sequence) and not isinstance(roots, str) and roots else ""
+    return Event(
+        moment=_MOMENTS.get(name, Moment.OTHER),
+        conversation=text(payload, "conversation_id", "session_id"),
+        place=text(payload, "cwd") or (first if isinstance(first, str) else ""),
+        name=name,
+        tool=tool,
+        call=text(payload, "tool_use_id"),
+        touched=touched_by(tool, [path] if path else [], reads=_READS, writes=_WRITES),
+        prompt=text(payload, "prompt"),
+        notes=notes_of(
+            "cursor",
+            model=text(payload, "model"),
+            turn=text(payload, "generation_id"),
+            command=text(given, "command") or text(payload, "command"),
+        ),
+    )
+
+
+def reply(event: Event, told: str) -> Payload | None:
+    """Return what to print so that the agent gets to read `told`."""
+    return {"additional_context": told} if event.name in _CAN_TELL else None

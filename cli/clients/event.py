@@ -1,0 +1,88 @@
+"""Events: what the hooks of any client say, in one shape."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final, Protocol, TypeAlias
+
+__all__ = ["ANYWHERE", "NOWHERE", "Client", "Event", "Moment", "Payload", "Touched", "map_of", "notes_of", "text", "touched_by"]
+
+Payload: TypeAlias = Mapping[str, Any]
+"""A decoded hook event, of whatever shape: nothing in it is trusted."""
+
+Touched: TypeAlias = tuple[str, ...] | None
+"""The files that a tool may change, as it names them. None: any file."""
+
+ANYWHERE: Final[Touched] = None
+NOWHERE: Final[Touched] = ()
+
+_LONGEST: Final = 2000
+"""Characters of a prompt or a command that are kept with an edit."""
+
+
+class Moment(Enum):
+    """What part of a session an event marks."""
+
+    BEFORE = "before a tool runs"
+    AFTER = "after a tool ran"
+    PROMPT = "a person said something"
+    PAUSE = "no tool of the conversation is running"
+    OTHER = "nothing that matters here"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One hook event."""
+
+    moment: Moment
+    conversation: str  # "": the client said nothing of it
+    place: str  # folder in which the agent works; "": not said
+    name: str = ""  # of the event, as the client spells it
+    tool: str = ""
+    call: str = ""  # id of the tool call; "": the client gives none
+    touched: Touched = NOWHERE
+    prompt: str = ""
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+
+class Client(Protocol):
+    """What is to be known of a client; each has a module of this shape."""
+
+    def read(self, payload: Payload) -> Event:
+        """Return what a hook event says. Fields that are missing or of another type count as empty."""
+        ...
+
+    def reply(self, event: Event, told: str) -> Payload | None:
+        """Return what to print so that the agent gets to read `told` (None: this event has no way to it)."""
+        ...
+
+
+def text(payload: Payload, *names: str) -> str:
+    """Return the first of the named fields that is a string with something in it, or an empty one."""
+    for name in names:
+        value = payload.get(name)
+        if isinstance(value, str) and value:
+            return value
+    return ""
+
+
+def map_of(payload: Payload, name: str) -> Payload:
+    """Return the field if it is a map, or an empty one."""
+    value = payload.get(name)
+    return value if isinstance(value, Mapping) else {}
+
+
+def touched_by(tool: str, named: Sequence[str], *, reads: frozenset[str], writes: frozenset[str]) -> Touched:
+    """Return what a tool may change that names `named` in its input.
+
+    `reads`: tools that change nothing; `writes`: tools that change the files they name, and no others. Any other tool
+    may change any file.
+    """
+    if tool in reads or "editledger" in tool:
+        return NOWHERE  # our own server records what it does
+    return tuple(named) if tool in writes and named else ANYWHERE
+
+
+def notes_of(client: str, **said: str) -> dict[str, str]:
+    """Return what is worth keeping of who made an edit and why, long texts cut."""
+    return {"client": client} | {name: value[:_LONGEST] for name, value in said.items() if value}

@@ -1,0 +1,51 @@
+"""Gemini CLI: hooks in settings.json; what they print must be JSON and nothing else.
+
+Source: the client's hooks reference. It gives tool calls no ids.
+"""
+
+from typing import Final
+
+from cli.clients.event import Event, Moment, Payload, map_of, notes_of, text, touched_by
+
+__all__ = ["read", "reply"]
+
+_MOMENTS: Final = {
+    "BeforeTool": Moment.BEFORE,
+    "AfterTool": Moment.AFTER,
+    "BeforeAgent": Moment.PROMPT,
+    "AfterAgent": Moment.PAUSE,
+    "SessionStart": Moment.PAUSE,
+    "SessionEnd": Moment.PAUSE,
+}
+_WRITES: Final = frozenset({"write_file", "replace"})
+_READS: Final = frozenset(
+    {"read_file", "read_many_files", "list_directory", "glob", "search_file_content", "grep_search", "ask_user"}
+    | {"google_web_search", "web_fetch", "save_memory", "write_todos", "activate_skill", "get_internal_docs"}
+)
+_CAN_TELL: Final = frozenset({"BeforeAgent", "AfterTool", "SessionStart"})
+
+
+def read(payload: Payload) -> Event:
+    """Return what a hook event says."""
+    name = text(payload, "hook_event_name")
+    tool = text(payload, "tool_name")
+    given = map_of(payload, "tool_input")
+    path = text(given, "file_path", "absolute_path", "path")
+    return Event(
+        moment=_MOMENTS.get(name, Moment.OTHER),
+        conversation=text(payload, "session_id"),
+        place=text(payload, "cwd"),
+        name=name,
+        tool=tool,
+        call=text(payload, "tool_use_id", "call_id"),
+        touched=touched_by(tool, [path] if path else [], reads=_READS, writes=_WRITES),
+        prompt=text(payload, "prompt"),
+        notes=notes_of("gemini", model=text(payload, "model"), command=text(given, "command")),
+    )
+
+
+def reply(event: Event, told: str) -> Payload | None:
+    """Return what to print so that the agent gets to read `told`."""
+    if event.name not in _CAN_TELL:
+        return None
+    return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": told}}

@@ -1,0 +1,51 @@
+"""opencode: a plugin that passes its hooks on, one JSON object an event; the plugin is ours, and so is the shape.
+
+Source: the client's plugin interface. Some of its versions never call `tool.execute.after`, so the plugin also passes on
+when a session falls idle: what a tool did is told then at the latest.
+"""
+
+from typing import Final
+
+from cli.clients.event import Event, Moment, Payload, map_of, notes_of, text, touched_by
+
+__all__ = ["read", "reply"]
+
+_MOMENTS: Final = {
+    "tool.execute.before": Moment.BEFORE,
+    "tool.execute.after": Moment.AFTER,
+    "chat.message": Moment.PROMPT,
+    "session.created": Moment.PAUSE,
+    "session.idle": Moment.PAUSE,
+}
+_WRITES: Final = frozenset({"write", "edit", "multiedit"})
+_READS: Final = frozenset({"read", "glob", "grep", "list", "webfetch", "websearch", "todowrite", "todoread", "task"})
+_CAN_TELL: Final = frozenset({"tool.execute.after", "chat.message"})
+
+
+def read(payload: Payload) -> Event:
+    """Return what a hook event says."""
+    name = text(payload, "hook")
+    tool = text(payload, "tool")
+    given = map_of(payload, "args")
+    path = text(given, "filePath", "file_path", "path")
+    return Event(
+        moment=_MOMENTS.get(name, Moment.OTHER),
+        conversation=text(payload, "sessionID"),
+        place=text(payload, "directory"),
+        name=name,
+        tool=tool,
+        call=text(payload, "callID"),
+        touched=touched_by(tool, [path] if path else [], reads=_READS, writes=_WRITES),
+        prompt=text(payload, "prompt"),
+        notes=notes_of(
+            "opencode",
+            agent=text(payload, "agent"),
+            model=text(payload, "model"),
+            command=text(given, "command"),
+        ),
+    )
+
+
+def reply(event: Event, told: str) -> Payload | None:
+    """Return what to print: the plugin adds it to what the agent reads next."""
+    return {"context": told} if event.name in _CAN_TELL else None

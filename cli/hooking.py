@@ -1,0 +1,171 @@
+"""The process that an agent's program starts for each of its events: records what changed, and never gets in its way.
+
+Whatever goes wrong here, it ends with status 0 and prints nothing: a fault of ours is written to a log beside the store,
+and what this event should have told is found at the next one.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, cast
+
+from cli.clients.event import Client, Event, Moment, Payload
+
+if TYPE_CHECKING:
+    from objstore import AgentCall, AgentCalls, EditView, Workspace
+
+__all__ = ["CLIENTS", "HOOK_LOG", "client_of", "handle", "main"]
+
+CLIENTS: Final = {
+    "claude-code": "cli.clients.claude_code",
+    "codex": "cli.clients.codex",
+    "gemini": "cli.clients.gemini",
+    "cursor": "cli.clients.cursor",
+    "opencode": "cli.clients.opencode",
+}
+"""The module of each client whose events are understood."""
+
+HOOK_LOG: Final = os.path.join(".cas", "hook.log")
+"""Where faults are written, in the workspace."""
+
+_LONGEST_EVENT: Final = 64 << 20
+"""Bytes of an event: it may hold a whole file, twice."""
+
+_LONGEST_LOG: Final = 256 << 10
+_MOST_TOLD: Final = 20
+"""Rejections that an agent is told of at once."""
+
+
+def main(arguments: list[str]) -> int:
+    """Handle the event on standard input for the client that `arguments` name; return 0, whatever happens."""
+    place = os.curdir
+    try:
+        client = client_of(arguments[0] if arguments else "")
+        payload = json.loads(sys.stdin.buffer.read(_LONGEST_EVENT))
+        if not isinstance(payload, Mapping):
+            raise TypeError("the event is no JSON object")
+        event = client.read(payload)
+        place = event.place or place
+        answer = handle(client, event)
+        if answer is not None:
+            sys.stdout.write(json.dumps(answer))
+            sys.stdout.flush()
+    except Exception as error:  # noqa: BLE001 - an agent must go on, whatever fails here
+        _log(place, arguments, error)
+    return 0
+
+
+def client_of(name: str) -> Client:
+    """Return the client of that name. Raises ValueError."""
+    if name not in CLIENTS:
+        raise ValueError(f"no client {name!r}; known are {', '.join(CLIENTS)}")
+    return cast(Client, import_module(CLIENTS[name]))
+
+
+def handle(client: Client, event: Event) -> Payload | None:
+    """Record what the event tells of, and return what to print (None: nothing).
+
+    A place without a workspace is none of our business. Raises what the store raises.
+    """
+    from objstore import NotAWorkspace, Workspace
+
+    if event.moment is Moment.OTHER or not event.conversation:
+        return None
+    try:
+        workspace = Workspace.find(_start(event))
+    except NotAWorkspace:
+        return None
+    with workspace:
+        calls = workspace.agent_calls()
+        _record(workspace, calls, event)
+        if client.reply(event, "") is None:
+            return None
+        told = _rejections(calls.rejected(event.conversation))
+        return client.reply(event, told) if told else None
+
+
+def _start(event: Event) -> str:
+    """Return the folder from which to look for the workspace: where the first named file is, or else the agent."""
+    place = os.path.abspath(event.place or os.curdir)  # noqa: PTH100 - pathlib costs 4 ms of start-up
+    if event.touched:
+        folder = os.path.dirname(os.path.join(place, event.touched[0]))  # noqa: PTH118, PTH120 - as above
+        while not os.path.isdir(folder):  # noqa: PTH112 - as above
+            folder = os.path.dirname(folder)  # noqa: PTH120 - as above
+        return folder
+    return place
+
+
+def _record(workspace: "Workspace", calls: "AgentCalls", event: Event) -> None:
+    match event.moment:
+        case Moment.PROMPT:
+            calls.pause(event.conversation)
+            calls.heard(event.conversation, event.prompt)
+        case Moment.PAUSE:
+            calls.pause(event.conversation)
+        case Moment.BEFORE:
+            calls.begin(_call(calls, event))
+        case Moment.AFTER:
+            calls.end(_call(calls, event))
+        case Moment.OTHER:
+            pass
+
+
+def _call(calls: "AgentCalls", event: Event) -> "AgentCall":
+    from objstore import AgentCall
+
+    prompt = calls.prompt(event.conversation)
+    paths = event.touched
+    if paths is not None:
+        paths = tuple(os.path.join(event.place, path) for path in paths)  # noqa: PTH118 - pathlib costs start-up
+    return AgentCall(
+        conversation=event.conversation,
+        # A client that gives no ids runs its tools one after another.
+        id=event.call or f"{event.tool} {event.notes.get('command', '')}",
+        tool=event.tool,
+        paths=paths,
+        notes={**event.notes, **({"prompt": prompt} if prompt else {}), **({"call": event.call} if event.call else {})},
+    )
+
+
+def _rejections(views: "list[EditView]") -> str:
+    """Return what an agent should read of its rejected edits ("": there are none)."""
+    if not views:
+        return ""
+    lines = [
+        f"- edit {view.seq} of {os.fsdecode(view.edit.path)!r}: "
+        + (f"rejected, because: {view.reason}" if view.reason else "rejected")
+        for view in views[:_MOST_TOLD]
+    ]
+    more = [f"- and {len(views) - _MOST_TOLD} more"] if len(views) > _MOST_TOLD else []
+    return "\n".join(
+        [
+            "The person who reviews your edits has rejected some of them; the files no longer hold them. Read a file again "
+            "before you edit it, and don't repeat what was rejected:",
+            *lines,
+            *more,
+        ]
+    )
+
+
+def _log(place: str, arguments: list[str], error: Exception) -> None:
+    """Write a fault to the log of the workspace, as far as there is one; the agent hears nothing of it."""
+    from objstore import NotAWorkspace, Workspace
+
+    # The last resort: where not even this can be written there is nobody left to tell.
+    with suppress(OSError, NotAWorkspace):
+        with Workspace.find(place) as workspace:
+            path = os.path.join(workspace.root, HOOK_LOG)  # noqa: PTH118 - pathlib costs start-up
+        when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        said = " ".join(f"{type(error).__name__}: {error}".split())[:2000]
+        line = f"{when} {' '.join(arguments)}: {said}\n".encode("utf-8", "backslashreplace")
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            if os.fstat(fd).st_size > _LONGEST_LOG:
+                os.ftruncate(fd, 0)
+            os.write(fd, line)
+        finally:
+            os.close(fd)

@@ -1,0 +1,290 @@
+"""Agents' calls as they run: who may have made the changes that are found while they do.
+
+A hook tells when a tool of an agent begins and when it is over, and in between the agent's own program changes files.
+What is open is kept in small files beside the store, because each hook is a process of its own. They are no part of the
+history: if they are lost, changes are still found, and nobody is named for them.
+
+Whoever named a file made its change. Of other changes it is known who made them only while calls of a single
+conversation are open that may touch any file; in all other cases they count as external.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from objstore.batch import now
+from objstore.errors import CasError, PathError
+from objstore.external import EXTERNAL_CONVERSATION
+from objstore.history import edits
+from objstore.ids import blob_id
+from objstore.journal import Journal
+from objstore.outcomes import CallInfo
+from objstore.paths import STORE_NAME
+from objstore.recording import record_changes
+from objstore.terms import Origin, Seq, Status
+from objstore.views import EditFilter, EditView
+
+__all__ = ["AgentCall", "AgentCalls"]
+
+_FOLDER: Final = "agents"
+_OPEN: Final = "open-"
+_SESSION: Final = "session-"
+_FORGOTTEN_AFTER: Final = 24 * 3600 * 1_000_000
+"""Microseconds after which a call that nobody ended is taken for one whose program died."""
+
+_SESSION_KEPT: Final = 30 * _FORGOTTEN_AFTER
+_LONGEST_FILE: Final = 1 << 20
+_LONGEST_NAME: Final = 200
+"""Characters of a conversation's name that are used."""
+
+_NOBODY: Final = CallInfo(tool="", origin=Origin.EXTERNAL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentCall:
+    """A tool call that an agent's own program carries out."""
+
+    conversation: str
+    id: str  # of the call in its conversation; the same when it begins and when it is over
+    tool: str
+    paths: tuple[str, ...] | None  # files that it may change, absolute or relative to the workspace; None: any
+    notes: Mapping[str, str] = field(default_factory=dict)
+    began: int = 0  # microseconds since 1970-01-01 UTC
+
+    @property
+    def info(self) -> CallInfo:
+        """Return how its edits are recorded."""
+        return CallInfo(tool=self.tool, conversation=self.conversation, notes=self.notes)
+
+
+class AgentCalls:
+    """The open calls of all agents in one workspace, and what each conversation said and was told."""
+
+    def __init__(self, journal: Journal) -> None:
+        """Know where they are kept."""
+        self._journal: Final = journal
+        self._store: Final = os.path.join(journal.tree.root, STORE_NAME)
+        self._folder: Final = os.path.join(self._store, _FOLDER)
+
+    # ---- what hooks tell
+
+    def begin(self, call: AgentCall) -> list[EditView]:
+        """Note that a call begins; return what was found to have changed before. Raises what Call.commit raises.
+
+        A second word of the same call changes nothing.
+        """
+        known = self._known(call)
+        standing = self._open()
+        if known.paths == () or self._name_of(call) in standing:
+            return []
+        found = self._settle(known.paths, standing)
+        self._write(self._name_of(call), _told_of(known))
+        return found
+
+    def end(self, call: AgentCall) -> list[EditView]:
+        """Note that a call is over; return what it and others were found to have changed. Raises as `begin`.
+
+        Where nobody said that it began, what it named is still its own; what it didn't name is external.
+        """
+        known = self._known(call)
+        if known.paths == ():
+            return []
+        standing = self._open()
+        name = self._name_of(call)
+        if known.paths is not None:
+            standing.setdefault(name, known)
+        found = self._settle(known.paths, standing)
+        self._remove(name)
+        return found
+
+    def pause(self, conversation: str) -> list[EditView]:
+        """Note that no call of the conversation is running; return what was found. Raises as `begin`."""
+        standing = self._open()
+        found = self._settle(None, standing)
+        conversation = _clean(conversation)
+        for name, call in standing.items():
+            if call.conversation == conversation:
+                self._remove(name)
+        self._forget_old_sessions()
+        return found
+
+    def heard(self, conversation: str, prompt: str) -> None:
+        """Remember what a person asked of the agent: it explains the edits that follow."""
+        session = self._session(conversation)
+        self._write(self._session_name(conversation), session | {"prompt": prompt})
+
+    def prompt(self, conversation: str) -> str:
+        """Return what a person last asked in the conversation ("": nobody told)."""
+        prompt = self._session(conversation).get("prompt")
+        return prompt if isinstance(prompt, str) else ""
+
+    # ---- what an agent is told
+
+    def rejected(self, conversation: str) -> list[EditView]:
+        """Return the edits of a conversation that were rejected since it was last told of some, and call them told."""
+        wanted = EditFilter(conversation=_clean(conversation), status=Status.REJECTED)
+        with self._journal.reading():
+            found = edits(self._journal, wanted)
+        session = self._session(conversation)
+        told = session.get("told")
+        known: set[Any] = set(told) if isinstance(told, list) else set()
+        if known != {view.seq for view in found}:
+            # An edit that was accepted again and then rejected once more is told again.
+            self._write(self._session_name(conversation), session | {"told": [view.seq for view in found]})
+        return [view for view in found if view.seq not in known]
+
+    # ---- inside
+
+    def _settle(self, paths: Sequence[str] | None, standing: Mapping[str, AgentCall]) -> list[EditView]:
+        """Record what changed (`paths`: only there), each change as whose it is."""
+        found: list[EditView] = []
+        named: dict[str, list[AgentCall]] = {}
+        for call in standing.values():
+            for path in call.paths or ():
+                named.setdefault(path, []).append(call)
+        for path, callers in named.items():
+            if paths is None or path in paths:
+                found += self._record(_only(callers), [path])
+        anywhere = [call for call in standing.values() if call.paths is None]
+        rest = None if paths is None else [path for path in paths if path not in named]
+        if rest is None or rest:
+            found += self._record(_only(anywhere), rest)
+        return found
+
+    def _record(self, info: CallInfo, paths: Sequence[str] | None) -> tuple[EditView, ...]:
+        return record_changes(self._journal, info, paths).edits
+
+    def _known(self, call: AgentCall) -> AgentCall:
+        """Return the call in our own terms: paths of this workspace alone, for a tool may well name others."""
+        covered: list[str] | None = None
+        if call.paths is not None:
+            covered = []
+            for path in call.paths:
+                with suppress(PathError), self._journal.tree.locate(path, changing=True) as spot:
+                    covered.append(spot.path)
+        return replace(
+            call,
+            conversation=_clean(call.conversation),
+            paths=None if covered is None else tuple(covered),
+            began=call.began or now(),
+        )
+
+    def _open(self) -> dict[str, AgentCall]:
+        """Return the calls that are open, by the name of their file. Those of programs that died are forgotten."""
+        calls: dict[str, AgentCall] = {}
+        oldest = now() - _FORGOTTEN_AFTER
+        for name in self._names(_OPEN):
+            call = _call_of(self._read(name))
+            if call is None or call.began < oldest:
+                self._remove(name)
+            else:
+                calls[name] = call
+        return calls
+
+    def _forget_old_sessions(self) -> None:
+        oldest = now() - _SESSION_KEPT
+        for name in self._names(_SESSION):
+            with suppress(FileNotFoundError):
+                if os.stat(os.path.join(self._folder, name)).st_mtime_ns // 1000 < oldest:
+                    self._remove(name)
+
+    def _session(self, conversation: str) -> dict[str, Any]:
+        return self._read(self._session_name(conversation))
+
+    # ---- the small files
+
+    def _names(self, prefix: str) -> list[str]:
+        try:
+            return sorted(name for name in os.listdir(self._folder) if name.startswith(prefix))
+        except FileNotFoundError:
+            return []
+
+    def _name_of(self, call: AgentCall) -> str:
+        return _OPEN + _key(_clean(call.conversation), call.id)
+
+    def _session_name(self, conversation: str) -> str:
+        return _SESSION + _key(_clean(conversation))
+
+    def _read(self, name: str) -> dict[str, Any]:
+        """Return what a file holds; nothing where it is gone, or is not as we write it."""
+        try:
+            with open(os.path.join(self._folder, name), "rb") as file:
+                held = json.loads(file.read(_LONGEST_FILE))
+        except (OSError, ValueError, RecursionError):
+            return {}
+        return held if isinstance(held, dict) else {}
+
+    def _write(self, name: str, held: Mapping[str, Any]) -> None:
+        """Put a file in its place, whole; it need not outlive a power cut."""
+        with suppress(FileExistsError):
+            os.mkdir(self._folder, 0o700)
+        disk = self._journal.disk
+        folders = [os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) for path in self._places()]
+        try:
+            staged = disk.stage(folders[0], json.dumps(held).encode(), None, 0o600, name)
+            disk.replace(folders[0], staged, folders[1], name)
+        finally:
+            for fd in folders:
+                os.close(fd)
+
+    def _places(self) -> Iterator[str]:
+        yield os.path.join(self._store, "tmp")
+        yield self._folder
+
+    def _remove(self, name: str) -> None:
+        with suppress(FileNotFoundError, CasError):
+            self._journal.disk.remove_store_file(os.path.join(self._folder, name))
+
+
+def _only(callers: Sequence[AgentCall]) -> CallInfo:
+    """Return whose a change is that any of the calls may have made: the newest call's, if all are of one agent."""
+    if len({call.conversation for call in callers}) != 1:
+        return _NOBODY
+    return max(callers, key=lambda call: call.began).info
+
+
+def _told_of(call: AgentCall) -> dict[str, Any]:
+    return {
+        "conversation": call.conversation,
+        "id": call.id,
+        "tool": call.tool,
+        "paths": call.paths,
+        "notes": dict(call.notes),
+        "began": call.began,
+    }
+
+
+def _call_of(held: Mapping[str, Any]) -> AgentCall | None:
+    """Return the call that a file tells of, or None for anything but what we write."""
+    match held:
+        case {
+            "conversation": str(conversation),
+            "id": str(name),
+            "tool": str(tool),
+            "paths": None | list() as paths,
+            "notes": dict(notes),
+            "began": int(began),
+        } if all(isinstance(path, str) for path in paths or ()):
+            said = {key: value for key, value in notes.items() if isinstance(key, str) and isinstance(value, str)}
+            return AgentCall(
+                conversation=conversation,
+                id=name,
+                tool=tool,
+                paths=None if paths is None else tuple(paths),
+                notes=said,
+                began=began,
+            )
+    return None
+
+
+def _clean(conversation: str) -> str:
+    """Return a conversation's name as it may be recorded: printable, not too long, and not the one of nobody."""
+    cleaned = "".join(char for char in conversation if char.isprintable())[:_LONGEST_NAME]
+    return f"{cleaned}-agent" if cleaned == EXTERNAL_CONVERSATION else cleaned
+
+
+def _key(*parts: str) -> str:
+    return blob_id("\0".join(parts).encode("utf-8", "surrogatepass")).hex()[:32]

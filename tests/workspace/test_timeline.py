@@ -1,0 +1,112 @@
+"""Moments and timelines: what stood at a path when, as edits, decisions and snapshots tell."""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+
+from objstore import NoSuchName
+from objstore.moments import moment_of
+from tests.workspace.scene import Scene
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+def now() -> str:
+    """Return this moment as a state's name spells it, a little later than whatever was recorded before."""
+    time.sleep(0.002)
+    spelt = datetime.now(UTC).isoformat()
+    time.sleep(0.002)
+    return spelt
+
+
+def at(scene: Scene, path: str, moment: str) -> bytes | None:
+    """Return what stood at a path at a moment."""
+    state = scene.workspace.find_state(f"{path}@{moment}")
+    assert state.path == path
+    return None if state.blob is None else scene.workspace.blob(state.blob)
+
+
+@pytest.mark.parametrize(
+    ("spelling", "wanted"),
+    [
+        ("90s", datetime(2026, 11, 21, 11, 58, 30, tzinfo=UTC)),
+        ("15min", datetime(2026, 11, 21, 11, 45, tzinfo=UTC)),
+        ("2h", datetime(2026, 11, 21, 10, 0, tzinfo=UTC)),
+        ("3d", datetime(2026, 11, 18, 12, 0, tzinfo=UTC)),
+        ("1w", datetime(2026, 11, 14, 12, 0, tzinfo=UTC)),
+        ("2026-11-20T09:30Z", datetime(2026, 11, 20, 9, 30, tzinfo=UTC)),
+        ("2026-11-20T09:30:15.5+02:00", datetime(2026, 11, 20, 7, 30, 15, 500_000, tzinfo=UTC)),
+        ("2026-11-20", datetime(2026, 11, 20).astimezone()),
+        ("2026-13-20", None),
+        ("999999999w", None),
+        ("12", None),
+        ("2y", None),
+        ("h", None),
+        ("yesterday", None),
+    ],
+)
+def test_a_moment_is_what_its_spelling_says(spelling: str, wanted: datetime | None) -> None:
+    assert moment_of(spelling, NOW) == (None if wanted is None else round(wanted.timestamp() * 1e6))
+
+
+def test_a_state_is_named_by_its_moment(scene: Scene) -> None:
+    before = now()
+    scene.write("a", b"1\n")
+    first = now()
+    edit = scene.write("a", b"1\n2\n")
+    second = now()
+    scene.reject(edit)
+    third = now()
+    scene.delete("a")
+    assert [at(scene, "a", moment) for moment in (before, first, second, third, now())] == [
+        None,
+        b"1\n",
+        b"1\n2\n",
+        b"1\n",
+        None,
+    ]
+
+
+def test_before_its_first_record_a_file_is_what_that_record_found(scene: Scene) -> None:
+    (scene.root / "a").write_bytes(b"mine\n")
+    scene.write("a", b"theirs\n")
+    assert at(scene, "a", "2h") == b"mine\n"
+
+
+def test_a_moved_file_is_told_where_it_stood(scene: Scene) -> None:
+    scene.write("a", b"1\n")
+    first = now()
+    scene.move("a", "b")
+    second = now()
+    scene.write("a", b"new\n")
+    assert [at(scene, "a", moment) for moment in (first, second, now())] == [b"1\n", None, b"new\n"]
+    assert [at(scene, "b", moment) for moment in (second, now())] == [b"1\n", b"1\n"]
+
+
+@pytest.mark.parametrize(
+    "change", [lambda s: s.write("d/a", b"tool\n"), lambda s: (s.root / "d/a").write_bytes(b"x\n")]
+)
+def test_a_snapshot_tells_of_files_that_no_edit_tells_of(scene: Scene, change: Callable[[Scene], object]) -> None:
+    (scene.root / "d").mkdir()
+    (scene.root / "d/a").write_bytes(b"1\n")
+    with pytest.raises(NoSuchName):
+        at(scene, "d/a", now())
+    scene.workspace.take_snapshot(who="me")
+    first = now()
+    (scene.root / "d/a").write_bytes(b"2\n")
+    scene.workspace.take_snapshot("d", who="me")
+    second = now()
+    change(scene)
+    assert at(scene, "d/a", first) == b"1\n"
+    assert at(scene, "d/a", second) == b"2\n"
+    assert at(scene, "d/nothing", second) is None
+    with pytest.raises(NoSuchName):
+        at(scene, "other", "2h")
+
+
+def test_a_name_with_an_at_sign_is_still_a_name(scene: Scene) -> None:
+    scene.write("a@2h", b"1\n")
+    state = scene.workspace.find_state("a@2h")
+    assert state.path == "a@2h"

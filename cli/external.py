@@ -8,7 +8,7 @@ import click
 
 from cli.rendering import diff_text
 from cli.terminal import FOR_STDERR, Screen, can_ask, shown_name
-from objstore import ExternalChanges, FileMissing, OnExternal, PathError
+from objstore import MAX_BLOB, ExternalChanges, FileMissing, FileTooLarge, OnExternal, PathError, stand_in
 
 if TYPE_CHECKING:
     from objstore import DecisionOutcome, ExternalChange, Workspace
@@ -48,10 +48,12 @@ def external_diff(workspace: "Workspace", change: "ExternalChange", screen: Scre
 
 
 def external_sides(workspace: "Workspace", change: "ExternalChange") -> tuple[bytes | None, bytes | None]:
-    """Return a file's last recorded bytes and those on disk (None: no file). Raises PathError."""
-    recorded = None if change.recorded is None else workspace.blob(change.recorded)
+    """Return a file's last recorded bytes and those on disk (None: no file), for a diff. Raises PathError."""
+    recorded = None if change.recorded is None else workspace.text(change.recorded)
     try:
-        return recorded, None if change.found is None else workspace.read(change.path).bytes
+        return recorded, None if change.found is None else workspace.read(change.path, limit=MAX_BLOB).bytes
+    except FileTooLarge:
+        return recorded, None if change.found is None else stand_in(change.found)
     except FileMissing:
         return recorded, None
 

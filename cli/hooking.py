@@ -1,7 +1,7 @@
 """The process that an agent's program starts for each of its events: records what changed, and never gets in its way.
 
-Whatever goes wrong here, it ends with status 0 and prints nothing: a fault of ours is written to a log beside the store,
-and what this event should have told is found at the next one.
+Whatever goes wrong here, it ends with status 0 and prints nothing: a fault of ours is written to a log in the store's
+folder, and what this event should have told is found at the next one.
 """
 
 import json
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, cast
 from cli.clients.event import Client, Event, Moment, Payload
 
 if TYPE_CHECKING:
-    from objstore import AgentCall, AgentCalls, EditView, Workspace
+    from objstore import AgentCall, AgentCalls, EditView
 
 __all__ = ["CLIENTS", "HOOK_LOG", "client_of", "handle", "main"]
 
@@ -29,13 +29,17 @@ CLIENTS: Final = {
 }
 """The module of each client whose events are understood."""
 
-HOOK_LOG: Final = os.path.join(".cas", "hook.log")
+HOOK_LOG: Final = ".cas/hook.log"
 """Where faults are written, in the workspace."""
 
 _LONGEST_EVENT: Final = 64 << 20
 """Bytes of an event: it may hold a whole file, twice."""
 
 _LONGEST_LOG: Final = 256 << 10
+_REJECTED: Final = (
+    "The person who reviews your edits has rejected some of them; the files no longer hold them. "
+    "Read a file again before you edit it, and don't repeat what was rejected:"
+)
 _MOST_TOLD: Final = 20
 """Rejections that an agent is told of at once."""
 
@@ -45,10 +49,7 @@ def main(arguments: list[str]) -> int:
     place = os.curdir
     try:
         client = client_of(arguments[0] if arguments else "")
-        payload = json.loads(sys.stdin.buffer.read(_LONGEST_EVENT))
-        if not isinstance(payload, Mapping):
-            raise TypeError("the event is no JSON object")
-        event = client.read(payload)
+        event = client.read(_payload(sys.stdin.buffer.read(_LONGEST_EVENT)))
         place = event.place or place
         answer = handle(client, event)
         if answer is not None:
@@ -59,11 +60,18 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
+def _payload(spelt: bytes) -> Payload:
+    payload = json.loads(spelt)
+    if not isinstance(payload, Mapping):
+        raise TypeError("the event is no JSON object")
+    return payload
+
+
 def client_of(name: str) -> Client:
     """Return the client of that name. Raises ValueError."""
     if name not in CLIENTS:
         raise ValueError(f"no client {name!r}; known are {', '.join(CLIENTS)}")
-    return cast(Client, import_module(CLIENTS[name]))
+    return cast("Client", import_module(CLIENTS[name]))
 
 
 def handle(client: Client, event: Event) -> Payload | None:
@@ -81,7 +89,7 @@ def handle(client: Client, event: Event) -> Payload | None:
         return None
     with workspace:
         calls = workspace.agent_calls()
-        _record(workspace, calls, event)
+        _record(calls, event)
         if client.reply(event, "") is None:
             return None
         told = _rejections(calls.rejected(event.conversation))
@@ -99,7 +107,7 @@ def _start(event: Event) -> str:
     return place
 
 
-def _record(workspace: "Workspace", calls: "AgentCalls", event: Event) -> None:
+def _record(calls: "AgentCalls", event: Event) -> None:
     match event.moment:
         case Moment.PROMPT:
             calls.pause(event.conversation)
@@ -141,14 +149,7 @@ def _rejections(views: "list[EditView]") -> str:
         for view in views[:_MOST_TOLD]
     ]
     more = [f"- and {len(views) - _MOST_TOLD} more"] if len(views) > _MOST_TOLD else []
-    return "\n".join(
-        [
-            "The person who reviews your edits has rejected some of them; the files no longer hold them. Read a file again "
-            "before you edit it, and don't repeat what was rejected:",
-            *lines,
-            *more,
-        ]
-    )
+    return "\n".join([_REJECTED, *lines, *more])
 
 
 def _log(place: str, arguments: list[str], error: Exception) -> None:

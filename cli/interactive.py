@@ -319,7 +319,7 @@ class Review:
         edit = self._workspace.edit(unit.seq).edit
         if not unit.hunk or edit.before is None or edit.after is None:
             return None
-        old, new = self._workspace.blob(edit.before.blob), self._workspace.blob(edit.after.blob)
+        old, new = self._workspace.text(edit.before.blob), self._workspace.text(edit.after.blob)
         planned = self._workspace.decide(Action.REJECT, [unit], who=reviewer(), dry_run=True)
         if is_binary(old) or is_binary(new) or not isinstance(planned, Decided) or len(planned.files) != 1:
             return None

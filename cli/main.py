@@ -76,6 +76,9 @@ COMMANDS: Final = {
     "pin": "cli.commands.pin:pin",
     "config": "cli.commands.config:config",
     "completion": "cli.commands.shell:completion",
+    "setup": "cli.commands.wiring:setup",
+    "doctor": "cli.commands.wiring:doctor",
+    "hook": "cli.commands.wiring:hook",
     "mcp": "cli.commands.setup:mcp",
     "demo": "cli.commands.setup:demo",
 }

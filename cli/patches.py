@@ -67,8 +67,8 @@ def _mail(step: "SeriesStep", title: str, number: int, count: int) -> Iterator[b
         "Subject": f"[PATCH {number}/{count}] {_header(title)}",
     }
     yield f"From {last.id.hex()[:40]} Mon Sep 17 00:00:00 2001\n".encode()
-    for name, value in head.items():
-        yield f"{name}: {value}\n".encode()
+    for name, said in head.items():
+        yield f"{name}: {said}\n".encode()
     yield b"MIME-Version: 1.0\nContent-Type: text/plain; charset=UTF-8\nContent-Transfer-Encoding: 8bit\n\n"
     for view in step.views:
         facts = {"Edit": view.id.hex(), "Conversation": view.edit.conversation, "Tool": view.edit.tool}

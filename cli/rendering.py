@@ -349,8 +349,8 @@ def states_diff(workspace: "Workspace", before: "State", after: "State", screen:
     if (before.blob, before.mode, before.path) == (after.blob, after.mode, after.path):
         return
     yield from diff_text(
-        None if before.blob is None else workspace.blob(before.blob),
-        None if after.blob is None else workspace.blob(after.blob),
+        None if before.blob is None else workspace.text(before.blob),
+        None if after.blob is None else workspace.text(after.blob),
         before.path or after.path or "before",
         after.path or before.path or "after",
         screen,

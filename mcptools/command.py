@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-from mcptools.acp import Shape
 from mcptools.catalogue import SETS, chosen
 from mcptools.directories import Directories
+from mcptools.limits import Limits
 from mcptools.listening import NotLocal, listening
-from mcptools.toolset import Limits
 from mcptools.upkeep import Upkeep
 from mcptools.version import version
 
@@ -35,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument(
         "--export-acp",
-        choices=[shape.name.lower() for shape in Shape],
+        choices=["contract", "protocol"],
         help="serve nothing: print the recorded calls as notifications of the Agent Client Protocol, one a line; "
         "`contract`: as multi_edit_text_file's contract spells them, `protocol`: as the protocol does today",
     )
@@ -52,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         if arguments.export_acp is None:
             _serve(parser, arguments, directories)
         else:
-            _export(directories, Shape[arguments.export_acp.upper()])
+            _export(directories, arguments.export_acp)
     except KeyboardInterrupt:
         sys.exit(130)  # as a shell tells of what was interrupted
     finally:
@@ -85,12 +84,13 @@ def _serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace, direc
             serve(server, listener, token, limits)
 
 
-def _export(directories: Directories, shape: Shape) -> None:
+def _export(directories: Directories, shape: str) -> None:
+    from mcptools.acp import Shape
     from mcptools.export import exported_lines
 
     try:
         for workspace in directories.recorded():
-            for line in exported_lines(workspace, shape):
+            for line in exported_lines(workspace, Shape[shape.upper()]):
                 sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
     except BrokenPipeError:

@@ -68,7 +68,7 @@ def _changes(workspace: Workspace, view: EditView) -> Iterator[FileChange]:
     """Yield what an edit did to its file, as far as that is text."""
 
     def text(blob: BlobId) -> str | None:
-        content = workspace.blob(blob)
+        content = workspace.text(blob)
         return None if is_binary(content) else content.decode("utf-8", "backslashreplace")
 
     edit = view.edit

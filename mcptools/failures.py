@@ -7,6 +7,7 @@ from typing import Final
 
 from mcptools.display import shown
 from objstore import (
+    BlobTooLarge,
     CasError,
     DiskFull,
     EditExpired,
@@ -103,6 +104,7 @@ _KIND_OF: Final[Mapping[type[CasError], Kind]] = {
     PathInvalid: Kind.INVALID_REQUEST,
     PathIsSymlink: Kind.SYMLINK,
     FileTooLarge: Kind.RESOURCE_LIMIT,
+    BlobTooLarge: Kind.RESOURCE_LIMIT,
     FileChanged: Kind.STALE_FILE,
     FileExists: Kind.FILE_EXISTS,
     StoreLocked: Kind.LOCKED,

@@ -115,8 +115,8 @@ def edit_diff(workspace: Workspace, view: EditView) -> bytes:
     view.refuse_if_expired()
     edit = view.edit
     return unified_diff(
-        None if edit.before is None else workspace.blob(edit.before.blob),
-        None if edit.after is None else workspace.blob(edit.after.blob),
+        None if edit.before is None else workspace.text(edit.before.blob),
+        None if edit.after is None else workspace.text(edit.after.blob),
         path_before=os.fsdecode(edit.source or edit.path),
         path_after=os.fsdecode(edit.path),
         hunks=edit.hunks or None,

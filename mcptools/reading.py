@@ -44,8 +44,8 @@ class Reading(Toolset):
         place, found = self._text(path)
         content = found.bytes
         lines = split_lines(content)
-        page = self._page(lines, offset, limit)
-        utf8 = decoded(content)[1]
+        whole, utf8 = decoded(content)
+        page = self._page(lines, offset, limit, size=len(whole))
         text, cut = self._fitted(hashlines(page.items, offset + 1))
         file_hash = sha256(content)
         return Answer(
@@ -229,10 +229,13 @@ class Reading(Toolset):
         content = found.bytes
         binary = is_binary(content)
         kind = mimetypes.guess_type(found.path)[0] or ("application/octet-stream" if binary else "text/plain")
-        page = self._page([] if binary else split_lines(content), offset, limit)
-        utf8 = not binary and decoded(content)[1]
+        whole, utf8 = ("", False) if binary else decoded(content)
+        lines = [] if binary else split_lines(content)
+        page = self._page(lines, offset, limit, size=len(whole))
         file_hash = sha256(content)
-        text, cut = self._fitted("".join(decoded(line)[0] for line in page.items))
+        text, cut = self._fitted(
+            whole if len(page.items) == len(lines) else "".join(decoded(line)[0] for line in page.items)
+        )
         return Answer(
             content=FileRead(
                 path=absolute(files, found.path),
@@ -255,8 +258,11 @@ class Reading(Toolset):
             return text, ()
         return text[:limit], (f"The last line is cut: {len(text) - limit} more characters do not fit.",)
 
-    def _page(self, lines: Sequence[bytes], offset: int, limit: int) -> Page[bytes]:
+    def _page(self, lines: Sequence[bytes], offset: int, limit: int, *, size: int) -> Page[bytes]:
+        """Return the lines that fit an answer. `size`: characters of all of them together."""
         self._check_page(offset, limit)
+        if not offset and not limit and size + _OVERHEAD * len(lines) <= self._limits.max_answer:
+            return Page(items=lines, offset=0, next_offset=0, total=len(lines))  # as is usual, and nothing to add up
         return page_of(lines, _size, offset=offset, limit=limit, budget=self._limits.max_answer)
 
     @staticmethod

@@ -81,7 +81,7 @@ class Searching(Toolset):
         self,
         path: PathArgument,
         pattern: Annotated[str, "Text to look for"],
-        include: Annotated[str, "Glob of the files to look into; empty: all"] = "",
+        include: Annotated[str, "Glob of files to look into"] = "",
         *,
         use_regex: Annotated[bool, "pattern is a Python regular expression"] = False,
         ignore_case: Annotated[bool, "Ignore case"] = False,

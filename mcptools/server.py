@@ -2,15 +2,16 @@
 
 It translates and nothing more: signatures into flat input schemas, answers into structured content and text,
 failures into results that a model can see, the client's roots into directories, and changes into notifications. With
-`web` it is the only module that knows the protocol's SDK.
+`web` it is the only module that knows the protocol's SDK. The tools themselves are imported when the first is called:
+a client waits for the start.
 """
 
 import functools
 import inspect
 import logging
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import asdict
-from typing import Annotated, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import anyio
 import anyio.from_thread
@@ -33,23 +34,20 @@ from mcp.types import (
     ListRootsResult,
     Resource,
     SubscribeRequestParams,
-    Tool as ListedTool,
     TextContent,
+    Tool as ListedTool,
     ToolAnnotations,
     UnsubscribeRequestParams,
 )
 from pydantic import BaseModel, Field, ValidationError
 
-from mcptools.answers import Answer
 from mcptools.catalogue import TOOLS, Traits
 from mcptools.clients import Client, Clients
 from mcptools.directories import Directories
 from mcptools.failures import Failure, Kind
-from mcptools.resources import Resources
+from mcptools.limits import Limits
 from mcptools.roots import root_paths
-from mcptools.schemas import described, flat, output_schema, parameters_of
 from mcptools.told import Told, told
-from mcptools.tools import Limits, Tools
 from mcptools.version import version
 from mcptools.watching import Cancelled, Watch
 
@@ -66,7 +64,17 @@ _ROOTS: Final = "roots"
 _STATELESS_SINCE: Final = "2026-07-28"
 """The first version of the protocol without sessions: what was asked of a client holds for one call only."""
 
+_ADDRESSES: Final = (
+    ("edit", "id", "application/json", "An edit with its diff, by its number, or by its id or the beginning of that"),
+    ("conversation", "id", "application/json", "The edits of a conversation, in their order"),
+    ("blob", "hash", "application/octet-stream", "The bytes whose BLAKE3 hash this is"),
+)
+"""What is recorded, by address: methods of `Resources`."""
+
 _log: Final = logging.getLogger(__name__)
+
+if TYPE_CHECKING:
+    from mcptools.answers import Answer
 
 ResultT = TypeVar("ResultT")
 
@@ -108,13 +116,9 @@ class EditServer(MCPServer):
                 for name, traits in offered.items()
             }
         )
-        for address, kind, find in (
-            ("cas://edit/{id}", "application/json", Resources.edit),
-            ("cas://conversation/{id}", "application/json", Resources.conversation),
-            ("cas://blob/{hash}", "application/octet-stream", Resources.blob),
-        ):
-            words = inspect.getdoc(find)
-            self.resource(address, name=find.__name__, description=words, mime_type=kind)(self._resource(find))
+        for name, argument, kind, words in _ADDRESSES:
+            register = self.resource(f"cas://{name}/{{{argument}}}", name=name, description=words, mime_type=kind)
+            register(self._resource(name, argument))
         self._lowlevel_server.add_request_handler("resources/subscribe", SubscribeRequestParams, self._subscribe)
         self._lowlevel_server.add_request_handler("resources/unsubscribe", UnsubscribeRequestParams, self._unsubscribe)
 
@@ -159,6 +163,8 @@ class EditServer(MCPServer):
     async def list_resources(self) -> list[Resource]:
         """Return the newest edits and their conversations; older ones have addresses all the same."""
         # Whose roots are not known may not be shown names that lie outside them.
+        from mcptools.resources import Resources
+
         roots = self._clients.current().roots
         found = await anyio.to_thread.run_sync(Resources(self._within(roots or ())).newest)
         return [
@@ -170,6 +176,7 @@ class EditServer(MCPServer):
         self, name: str, arguments: dict[str, Any] | None = None, context: Context[Any, Any] | None = None
     ) -> GetPromptResult:
         """Refuse: there are no prompts."""
+        del arguments, context
         raise MCPError(INVALID_PARAMS, f"Unknown prompt: {name}")
 
     # ---- clients
@@ -225,6 +232,9 @@ class EditServer(MCPServer):
 
     def _tool(self, name: str, traits: Traits, *, asks: bool) -> Tool:
         """Return a method of `Tools` as the SDK registers it. `asks`: whether it asks the person first."""
+        from mcptools.schemas import described, flat, output_schema, parameters_of
+        from mcptools.tools import Tools
+
         method: Callable[..., Answer[Any]] = getattr(Tools, name)
 
         async def run(**arguments: Any) -> CallToolResult:  # noqa: ANN401 - checked against the signature before
@@ -251,7 +261,7 @@ class EditServer(MCPServer):
         }
         if asks:
             hidden[_APPROVAL] = Annotated[ElicitationResult[Approval], Resolve(self._approval(name, traits))]
-        _give_signature(run, method, hidden)
+        _give_signature(run, parameters_of(method), hidden)
         tool = Tool.from_function(
             run,
             title=traits.title,
@@ -268,7 +278,7 @@ class EditServer(MCPServer):
 
     # ---- resources
 
-    def _resource(self, find: Callable[..., str | bytes]) -> Callable[..., object]:
+    def _resource(self, name: str, argument: str) -> Callable[..., object]:
         """Return a method of `Resources` as the SDK registers it."""
 
         async def read(**arguments: Any) -> str | bytes | InputRequiredResult:  # noqa: ANN401 - parts of an address
@@ -276,15 +286,18 @@ class EditServer(MCPServer):
             roots = await self._roots_now(context)
             if isinstance(roots, InputRequiredResult):
                 return roots
-            resources = Resources(self._within(roots))
+            from mcptools.resources import Resources
+
+            find: Callable[..., str | bytes] = getattr(Resources(self._within(roots)), name)
             try:
-                return await anyio.to_thread.run_sync(functools.partial(find, resources, **arguments))
+                return await anyio.to_thread.run_sync(functools.partial(find, **arguments))
             except Failure as failure:
                 kind = ResourceNotFoundError if failure.kind is Kind.FILE_NOT_FOUND else ResourceError
                 raise kind(str(failure)) from failure
 
-        read.__name__ = find.__name__
-        _give_signature(read, find, {_CONTEXT: Context[Any, Any]})
+        read.__name__ = name
+        shown = inspect.Parameter(argument, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=str)
+        _give_signature(read, [shown], {_CONTEXT: Context[Any, Any]})
         return read
 
     async def _roots_now(self, context: Context[Any, Any]) -> tuple[str, ...] | InputRequiredResult:
@@ -420,9 +433,10 @@ def _report(context: Context[Any, Any]) -> Callable[[float, float | None, str], 
     return report
 
 
-def _give_signature(run: Callable[..., object], method: Callable[..., object], hidden: Mapping[str, object]) -> None:
-    """Give `run` the signature of an unbound method, and parameters that no client can pass."""
-    shown = parameters_of(method)
+def _give_signature(
+    run: Callable[..., object], shown: Sequence[inspect.Parameter], hidden: Mapping[str, object]
+) -> None:
+    """Give `run` these parameters, and others that no client can pass."""
     added = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=hint) for name, hint in hidden.items()]
     vars(run)["__signature__"] = inspect.Signature([*shown, *added])
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*shown, *added]}
@@ -431,7 +445,7 @@ def _give_signature(run: Callable[..., object], method: Callable[..., object], h
 # ---- results
 
 
-def _answered(answer: Answer[Any]) -> CallToolResult:
+def _answered(answer: "Answer[Any]") -> CallToolResult:
     content = [TextContent(type="text", text=answer.text)]
     if answer.notes:
         content.append(TextContent(type="text", text="\n".join(answer.notes)))

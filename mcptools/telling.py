@@ -7,7 +7,7 @@ from mcptools.directories import Directories
 from mcptools.server import EditServer
 from mcptools.told import Told, spelt
 
-__all__ = ["main", "made_anew"]
+__all__ = ["made_anew", "main"]
 
 
 def made_anew() -> dict[str, Told]:

@@ -1,7 +1,7 @@
 """Told: what clients are told of each tool, written down in `tools.json`.
 
-To make it from the methods' signatures takes a fifth of a second, and every client asks for it at its start. A test holds
-the file against the signatures; `python -m mcptools.telling` writes it anew.
+To make it from the methods' signatures takes a fifth of a second, and every client asks for it at its start. A test
+holds the file against the signatures; `python -m mcptools.telling` writes it anew.
 """
 
 import json

@@ -17,6 +17,7 @@ from mcptools.directories import Directories
 from mcptools.display import shown
 from mcptools.exact import Span
 from mcptools.failures import Failure, Kind, failure_of
+from mcptools.limits import Limits
 from mcptools.session import FileKey, Knowledge, Session
 from mcptools.watching import checkpoint, progress
 from objstore import (
@@ -79,19 +80,6 @@ class Made(Protocol):
 
 
 MadeT = TypeVar("MadeT", bound=Made)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What tools take, give and look at, at most."""
-
-    max_file_bytes: int = 10 << 20  # of a file that is read or edited
-    max_answer: int = 80_000  # characters of an answer: some 25,000 tokens, where clients begin to cut
-    max_walked: int = 100_000  # names that a search or a tree looks at
-    max_seconds: float = 10.0  # that a search goes on for
-    min_free_space: int = 100 << 20  # bytes that have to be free where a patch or a backup is written
-    binary_check_bytes: int = 8192  # of a file that are looked at to tell whether it is binary
-    non_text_threshold: float = 0.3  # part of those bytes that may be no text in a text file
 
 
 class Toolset:

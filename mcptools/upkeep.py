@@ -1,4 +1,4 @@
-"""Upkeep: keeps the stores of the served directories within their limits while the server works.
+"""Upkeep: keeps the stores of the served directories within their limits, and quick to open, while the server works.
 
 The work is done by a process of its own. On a thread of the server it would hold the interpreter, and edits would wait
 for it; a process only ever holds the writer lock, and that for moments.
@@ -29,11 +29,21 @@ _FIRST_LOOK: Final = 15.0
 _AGAIN: Final = 3600.0
 """Seconds after which age alone is a reason to look what may go, and what could not go is tried again."""
 
+_MANY_EDITS: Final = 256
+"""New edits after which the documents are kept, so that a reviewer need not wait for their replay."""
+
+_REST: Final = 10.0
+"""Seconds between two times that they are, at least."""
+
 _NICENESS: Final = 5
 """Behind what people wait for, and not so far behind that a busy machine would let it sleep with the lock held."""
 
 _CHILD: Final = "import sys; sys.path.append(sys.argv.pop(1)); from mcptools.upkeep import main; sys.exit(main())"
 """With -P: Python must not import from the folder that the server stands in, where the agent may write."""
+
+_LIMITS: Final = "limits"
+_DOCUMENTS: Final = "documents"
+"""The tasks of that process."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -53,6 +63,7 @@ class Upkeep:
     def __init__(self, directories: Directories) -> None:
         self._directories = directories
         self._watched: dict[str, _Watched] = {}
+        self._kept: dict[str, tuple[int, float]] = {}  # by root: next edit and monotonic clock when documents were kept
         self._stopping = Event()
         self._thread = Thread(target=self._run, name="upkeep", daemon=True)
 
@@ -72,11 +83,20 @@ class Upkeep:
         while not self._stopping.wait(_TICK):
             for workspace in self._directories.opened():
                 try:
+                    self._keep_documents(workspace)
                     self._look(workspace)
                 except (CasError, OSError) as error:
                     # The server goes on serving, and a person is told here and by `cas status`.
                     _log.warning("The limits of %s were not looked at: %s", workspace.root, error)
                     self._watched[workspace.root] = _Watched(time.monotonic() + _AGAIN)
+
+    def _keep_documents(self, workspace: Workspace) -> None:
+        """Have long histories kept as weaves, where many edits have come since."""
+        edit, moment = workspace.next_edit(), time.monotonic()
+        kept_edit, kept_at = self._kept.setdefault(workspace.root, (edit, moment - _REST))
+        if edit - kept_edit >= _MANY_EDITS and moment - kept_at >= _REST:
+            self._kept[workspace.root] = edit, moment
+            self._run_apart(workspace.root, _DOCUMENTS)
 
     def _look(self, workspace: Workspace) -> None:
         """Look whether a store is over a limit, where it is time for that, and have it brought back."""
@@ -96,12 +116,12 @@ class Upkeep:
         is_over = limit is not None and size > limit and size != watched.size
         is_later = watched.kept_at is None or time.monotonic() - watched.kept_at >= _AGAIN
         if is_over or (is_later and settings["retention.older_than"] is not None):
-            self._keep(workspace.root)
+            self._run_apart(workspace.root, _LIMITS)
             watched.kept_at, watched.size = time.monotonic(), workspace.stored_bytes()
         watched.look_at = time.monotonic() + pause
 
-    def _keep(self, root: str) -> None:
-        words = [sys.executable, "-P", "-c", _CHILD, str(Path(__file__).parents[1]), root]
+    def _run_apart(self, root: str, task: str) -> None:
+        words = [sys.executable, "-P", "-c", _CHILD, str(Path(__file__).parents[1]), root, task]
         # Standard input and output are the protocol's.
         with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:  # noqa: S603 - ours
             while process.poll() is None:
@@ -110,13 +130,16 @@ class Upkeep:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Bring the store of one directory back within its limits; return 1 where that was not to be."""
-    (root,) = sys.argv[1:] if argv is None else argv
+    """Do one task for the store of one directory; return 1 where that was not to be."""
+    root, task = sys.argv[1:] if argv is None else argv
     os.nice(_NICENESS)
     try:
         with Workspace.open(root) as workspace:
-            workspace.collect(workspace.retention_limits())
+            if task == _DOCUMENTS:
+                workspace.keep_documents()
+            else:
+                workspace.collect(workspace.retention_limits())
     except CasError as error:
-        print(f"editledger: {root} was not brought back within its limits: {error}", file=sys.stderr)  # noqa: T201 - its log
+        print(f"editledger: the {task} of {root} were not looked after: {error}", file=sys.stderr)  # noqa: T201 - its log
         return 1
     return 0

@@ -18,7 +18,7 @@ import uvicorn
 from mcp.server import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
 
-from mcptools.toolset import Limits
+from mcptools.limits import Limits
 
 __all__ = ["Guard", "serve"]
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         AmbiguousName as AmbiguousName,
         BlobDamaged as BlobDamaged,
         BlobMissing as BlobMissing,
+        BlobTooLarge as BlobTooLarge,
         BundleRefused as BundleRefused,
         CallAborted as CallAborted,
         CasError as CasError,
@@ -133,6 +134,7 @@ if TYPE_CHECKING:
         SnapshotTaken as SnapshotTaken,
         SnapshotView as SnapshotView,
     )
+    from objstore.standins import MAX_BLOB as MAX_BLOB, stand_in as stand_in
     from objstore.suggestions import NameFound as NameFound, NameKind as NameKind
     from objstore.survey import Limits as Limits, Passed as Passed
     from objstore.terms import (
@@ -177,6 +179,7 @@ _HOMES: Final = {
         "AmbiguousName",
         "BlobDamaged",
         "BlobMissing",
+        "BlobTooLarge",
         "BundleRefused",
         "CallAborted",
         "CasError",
@@ -250,6 +253,7 @@ _HOMES: Final = {
     "salvage": ("Salvage", "salvage_store"),
     "series": ("SeriesStep", "StepState"),
     "settings": ("Kind", "Setting", "value_of"),
+    "standins": ("MAX_BLOB", "stand_in"),
     "suggestions": ("NameFound", "NameKind"),
     "terms": (
         "Action",

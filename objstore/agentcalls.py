@@ -24,7 +24,7 @@ from objstore.journal import Journal
 from objstore.outcomes import CallInfo
 from objstore.paths import STORE_NAME
 from objstore.recording import record_changes
-from objstore.terms import Origin, Seq, Status
+from objstore.terms import Origin, Status
 from objstore.views import EditFilter, EditView
 
 __all__ = ["AgentCall", "AgentCalls"]

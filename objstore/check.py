@@ -286,7 +286,9 @@ class _Checking:
         index = store.index
         if index.last_record != (records[-1].id if records else None):
             return  # a writer has gone on since the log was read
-        counted = recount((found.record for found in records), partial(_read_or_none, store.blob), partial(_chunks, store))
+        counted = recount(
+            (found.record for found in records), partial(_read_or_none, store.blob), partial(_chunks, store)
+        )
         wrong = sum(refs != counted[BlobId(name)] for name, refs in index.all_refs())
         if wrong:
             self._fault(

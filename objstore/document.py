@@ -69,9 +69,9 @@ class _Register(Generic[Value]):
 
     def read(self, live: Callable[[Unit], bool]) -> tuple[Value, Unit | None]:
         """Return the value and who wrote it (None: it was so from the beginning)."""
-        for unit, value in reversed(self._written):
+        for unit, written in reversed(self._written):
             if live(unit):
-                return value, unit
+                return written, unit
         return self._base, None
 
     def state(self) -> tuple[Value, list[tuple[int, Value]]]:

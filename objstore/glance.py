@@ -16,7 +16,7 @@ from msgpack import packb, unpackb
 
 from objstore.looks import FolderKey, Glimpse, pack_facts
 
-__all__ = ["FACTS", "changed_folders", "key_of"]
+__all__ = ["FACTS", "changed_by_one", "changed_by_two", "changed_folders", "key_of"]
 
 FACTS: Final = attrgetter("st_ctime_ns", "st_mtime_ns", "st_size", "st_ino", "st_mode")
 """Takes the values of `looks.Facts`, in their order, from what the system says of a file."""
@@ -31,8 +31,8 @@ _PIPE_PIECE: Final = 1 << 16
 def changed_folders(root: int, known: Sequence[Glimpse]) -> list[bytes]:
     """Return those of the folders, below the open folder `root`, whose names or files are not as they were known."""
     if sum(len(glimpse.names) for glimpse in known) >= _WORTH_TWO and _may_fork():
-        return _changed_by_two(root, known)
-    return _changed(root, known)
+        return changed_by_two(root, known)
+    return changed_by_one(root, known)
 
 
 def key_of(seen: os.stat_result) -> FolderKey:
@@ -40,7 +40,8 @@ def key_of(seen: os.stat_result) -> FolderKey:
     return FolderKey(seen.st_dev, seen.st_ino, seen.st_mtime_ns, seen.st_ctime_ns)
 
 
-def _changed(root: int, known: Sequence[Glimpse]) -> list[bytes]:
+def changed_by_one(root: int, known: Sequence[Glimpse]) -> list[bytes]:
+    """Return what `changed_folders` returns, found by this process."""
     found = []
     for path, key, names, facts in known:
         try:
@@ -62,11 +63,15 @@ def _changed(root: int, known: Sequence[Glimpse]) -> list[bytes]:
 
 def _may_fork() -> bool:
     # A child of a process with threads may find a lock taken by one that it does not have.
-    has_two = len(os.sched_getaffinity(0)) > 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) > 1
-    return has_two and threading.active_count() == 1 and hasattr(os, "fork")
+    if threading.active_count() > 1 or not hasattr(os, "fork"):
+        return False
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    # On a busy machine the two only take turns, and the second one's memory is copied for nothing.
+    return processors > 1 and os.getloadavg()[0] < processors
 
 
-def _changed_by_two(root: int, known: Sequence[Glimpse]) -> list[bytes]:
+def changed_by_two(root: int, known: Sequence[Glimpse]) -> list[bytes]:
+    """Return what `changed_folders` returns, half of it found by a child. This process must have no other thread."""
     half = len(known) // 2
     reading, writing = os.pipe()
     child = os.fork()
@@ -75,11 +80,11 @@ def _changed_by_two(root: int, known: Sequence[Glimpse]) -> list[bytes]:
         with suppress(BaseException):
             os.close(reading)
             with os.fdopen(writing, "wb") as pipe:
-                pipe.write(packb(_changed(root, known[half:])))
+                pipe.write(packb(changed_by_one(root, known[half:])))
         os._exit(0)
     os.close(writing)
     try:
-        found = _changed(root, known[:half])
+        found = changed_by_one(root, known[:half])
         told = _read_to_end(reading)
     finally:
         os.close(reading)
@@ -88,7 +93,7 @@ def _changed_by_two(root: int, known: Sequence[Glimpse]) -> list[bytes]:
     try:
         theirs: list[bytes] = unpackb(told)
     except ValueError:
-        theirs = _changed(root, known[half:])
+        theirs = changed_by_one(root, known[half:])
     return found + theirs
 
 

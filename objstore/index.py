@@ -296,6 +296,13 @@ class Index:
         )
         return [Place(*row) for row in rows]
 
+    def long_documents(self, least: int) -> list[DocumentId]:
+        """Return the documents with at least so many edits."""
+        rows = self._db.execute(
+            "SELECT document FROM edits WHERE NOT void AND NOT expired GROUP BY document HAVING count(*) >= ?", (least,)
+        )
+        return [DocumentId(row[0]) for row in rows]
+
     def recorded(
         self, document: DocumentId, *, after_edit: int = 0, after_decision: int = 0
     ) -> list[tuple[Place, RecordId]]:

@@ -24,7 +24,7 @@ from objstore.terms import DocumentId, FileState
 from objstore.weave import Weave
 from objstore.weavestate import WeaveState
 
-__all__ = ["load_document"]
+__all__ = ["keep_documents", "load_document"]
 
 _MAGIC: Final = b"casweav4"
 """Begins a kept state; the digit counts versions of its form."""
@@ -61,6 +61,12 @@ def load_document(journal: Journal, document: DocumentId, *, anew: bool = False)
         with suppress(HistoryBroken):
             return _followed(journal, document, None, beginning, is_hashed=False)
     return _followed(journal, document, None, beginning, is_hashed=True)
+
+
+def keep_documents(journal: Journal) -> None:
+    """Keep every document of which so much would else be replayed the next time. Raises HistoryBroken."""
+    for document in journal.store.index.long_documents(_KEEP_AFTER):
+        load_document(journal, document)
 
 
 def _followed(

@@ -12,6 +12,7 @@ from objstore.external import EXTERNAL_CONVERSATION
 from objstore.ids import HASH_SIZE
 from objstore.journal import Journal, create_workspace, find_root
 from objstore.paths import MAX_FILE, Tree
+from objstore.standins import MAX_BLOB
 from objstore.terms import Action, FileState, OnExternal, Origin, Status
 
 # What only some methods need is imported in them: `cas status` must not wait for the review core to load.
@@ -482,7 +483,7 @@ class Workspace:
 
         with self._journal.reading():
             path = amendable_path(self._journal, seq)
-        return self.read(path)
+        return self.read(path, limit=MAX_BLOB)
 
     def amend(self, seq: int, content: bytes, *, seen: BlobId, who: str = "") -> CallOutcome:
         """Give the file that an edit changed new bytes, recorded as an amendment of the edit, by a person.
@@ -561,6 +562,18 @@ class Workspace:
         with self._journal.reading():
             plan = retention.plan_expiry(self._journal, limits, moment=moment)
         return retention.expire(self._journal, plan, who=who) == plan.edit_count
+
+    def keep_documents(self) -> None:
+        """Keep what reviews would else replay: files with long histories then open quickly. Raises HistoryBroken."""
+        from objstore import replay
+
+        with self._journal.reading():
+            replay.keep_documents(self._journal)
+
+    def next_edit(self) -> Seq:
+        """Return the number that the next edit gets."""
+        with self._journal.mutex:
+            return self._journal.store.next_seq()
 
     def stored_bytes(self) -> int:
         """Return how large the store is: the bytes of its segments."""

@@ -70,3 +70,36 @@ def test_two_servers_and_a_reviewer_lose_and_tear_nothing(tmp_path: Path) -> Non
     with Workspace.open(root) as workspace:
         assert [view.id for view in workspace.edits()] == [view.id for view in edits]
         assert workspace.external_changes() == ()
+
+
+def test_the_reason_of_a_reject_and_its_markers_reach_the_agent(tmp_path: Path) -> None:
+    """A person rejects with the command while the server runs; the agent's next questions are answered with it."""
+    root = (tmp_path / "work").resolve()
+    root.mkdir()
+    file = root / "a.txt"
+
+    def reviewed(*words: str) -> None:
+        command = [sys.executable, "-m", "cli", "-C", str(root), *words]
+        subprocess.run(command, cwd=REPOSITORY, capture_output=True, check=True)
+
+    with connected(root) as agent:
+        first = agent.done("write_file", path=str(file), content="p\nx\nq\n").structured
+        conversation = first["mcp_conversation_id"]
+        for old, new in (("x", "A"), ("A", "B")):
+            edits = [{"old_string": old, "new_string": new}]
+            agent.done("multi_edit_text_file", path=str(file), edits=edits, mcp_conversation_id=conversation)
+        reviewed("reject", "--markers", "2", "--reason", "no capitals, please")
+        listed = {edit["edit"]: edit for edit in agent.done("list_edits", path=str(file)).structured["edits"]}
+        assert (listed[2]["status"], listed[2]["reason"]) == ("rejected", "no capitals, please")
+        assert "no capitals, please" in agent.done("list_edits").text
+        assert agent.done("show_edit", edit=2).structured["edit"]["reason"] == "no capitals, please"
+        assert "<<<<<<< without edit 2" in agent.done("show_edit", edit=4).structured["diff"]
+        assert file.read_text().splitlines()[1].startswith("<<<<<<< without edit 2")
+        reviewed("accept", "2")
+        assert file.read_text() == "p\nB\nq\n"
+        assert {edit["edit"]: edit["status"] for edit in agent.done("list_edits").structured["edits"]} == {
+            1: "pending",
+            2: "accepted",
+            3: "pending",
+            4: "rejected",
+        }

@@ -5,7 +5,19 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, Protocol, TypeAlias
 
-__all__ = ["ANYWHERE", "NOWHERE", "Client", "Event", "Moment", "Payload", "Touched", "map_of", "notes_of", "text", "touched_by"]
+__all__ = [
+    "ANYWHERE",
+    "NOWHERE",
+    "Client",
+    "Event",
+    "Moment",
+    "Payload",
+    "Touched",
+    "map_of",
+    "notes_of",
+    "text",
+    "touched_by",
+]
 
 Payload: TypeAlias = Mapping[str, Any]
 """A decoded hook event, of whatever shape: nothing in it is trusted."""

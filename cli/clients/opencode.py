@@ -1,6 +1,6 @@
-"""opencode: a plugin that passes its hooks on, one JSON object an event; the plugin is ours, and so is the shape.
+"""opencode: a plugin that passes its hooks on, one JSON object an event; plugin and shape are ours.
 
-Source: the client's plugin interface. Some of its versions never call `tool.execute.after`, so the plugin also passes on
+Source: the client's plugin interface. Some of its versions never call `tool.execute.after`, so the plugin also says
 when a session falls idle: what a tool did is told then at the latest.
 """
 
@@ -19,7 +19,7 @@ _MOMENTS: Final = {
 }
 _WRITES: Final = frozenset({"write", "edit", "multiedit"})
 _READS: Final = frozenset({"read", "glob", "grep", "list", "webfetch", "websearch", "todowrite", "todoread", "task"})
-_CAN_TELL: Final = frozenset({"tool.execute.after", "chat.message"})
+_CAN_TELL: Final = frozenset({"tool.execute.after"})
 
 
 def read(payload: Payload) -> Event:

@@ -42,7 +42,7 @@ def diff(*, names: tuple[str, ...], stat: bool, columns: bool, as_json: bool) ->
             elif stat:
                 from cli.diffstat import diffstat, file_change
 
-                old, new = (None if state.blob is None else workspace.blob(state.blob) for state in (before, after))
+                old, new = (None if state.blob is None else workspace.text(state.blob) for state in (before, after))
                 name = after.path or before.path or names[1]
                 write(diffstat([file_change(name, old, new)] if old != new else [], screen), paged=True)
             else:
@@ -73,7 +73,7 @@ def cat(*, name: str) -> None:
         state = state_named(workspace, name)
         if state.blob is None:
             raise click.ClickException(f"There is no file {shown_name(state.path)} in this state.")
-        write([workspace.blob(state.blob)])
+        write(workspace.pieces(state.blob))
 
 
 def _changes(workspace: "Workspace", names: tuple[str, ...]) -> list["ExternalChange"]:

@@ -134,7 +134,8 @@ def _faults(workspace: "Workspace", blobs: "list[BlobId]") -> "Iterator[tuple[Bl
 
     for blob in blobs:
         try:
-            workspace.blob(blob)
+            for _ in workspace.pieces(blob):
+                pass
         except CasError as error:
             yield blob, error
 

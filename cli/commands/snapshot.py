@@ -236,7 +236,7 @@ def _bytes(workspace: "Workspace", path: str, state: "PathState") -> bytes:
     if state.blob is None:
         return b""
     try:
-        return workspace.blob(state.blob)
+        return workspace.text(state.blob)
     except BlobMissing:
         return workspace.read(path).bytes
 

@@ -1,12 +1,13 @@
 """Run the benchmarks that are named, or all: `python -m tests.bench [NAME…]`.
 
-They are write, toggle, review, releases, status and server.
+They are write, toggle, review, releases, status, command and server.
 """
 
 import sys
 from collections.abc import Callable
 from typing import Final
 
+from tests.bench.command import bench_command
 from tests.bench.measure import Report
 from tests.bench.releases import bench_releases
 from tests.bench.review import bench_review
@@ -23,6 +24,7 @@ BENCHES: Final[dict[str, Callable[[Report], None]]] = {
     "review": bench_review,
     "releases": bench_releases,
     "status": bench_status,
+    "command": bench_command,
     "upkeep": bench_upkeep,
     "snapshot": bench_snapshot,
     "server": bench_server,

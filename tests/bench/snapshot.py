@@ -1,5 +1,6 @@
 """A snapshot of a tree of 20,000 files, first and again, and the two looks around a shell command, against git."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,7 @@ FILES: Final = 20
 ROUNDS: Final = 15
 BEFORE: Final = CallInfo(tool="", origin=Origin.EXTERNAL)
 AFTER: Final = CallInfo(tool="Bash", conversation="bench")
+SOURCE: Final = str(Path(__file__).parents[2])
 ENTRY: Final = "import sys; from cli.main import main; sys.exit(main())"
 """What the installed script does."""
 
@@ -81,6 +83,8 @@ def _again(report: Report, root: Path, workspace: Workspace) -> None:
 
 def _looks(report: Report, root: Path, workspace: Workspace) -> None:
     git = _git(root)
+    author = ["-c", "user.name=b", "-c", "user.email=b@localhost"]
+    _ran(*git, *author, "commit", "-q", "-m", "base")
 
     def looks(i: int) -> None:
         workspace.record_changes(BEFORE)
@@ -103,4 +107,6 @@ def _git_tree(git: list[str]) -> None:
 
 
 def _ran(*command: str) -> None:
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    # `-C` leads away from where the source is found, unless it is installed.
+    settings = dict(os.environ) | {"PYTHONPATH": SOURCE}
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=settings)

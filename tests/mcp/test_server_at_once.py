@@ -1,6 +1,7 @@
 """Many calls at once, in one process and in several: what was told as done is recorded and on disk, in one order."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
@@ -67,8 +68,8 @@ def test_fifty_calls_of_every_kind_on_one_file_at_once(agent: Agent, folder: Pat
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Agent]]:
     root = tmp_path_factory.mktemp("shared").resolve()
-    with ExitStack() as stack:
-        yield [stack.enter_context(connected(root)) for _ in range(SERVERS)]
+    with ExitStack() as stack, ThreadPoolExecutor(SERVERS) as together:
+        yield list(together.map(lambda _: stack.enter_context(connected(root)), range(SERVERS)))
 
 
 def all_at_once(servers: list[Agent], calls: list[list[tuple[str, dict[str, object]]]]) -> list[Result]:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from mcptools.telling import made_anew
+from mcptools.told import spelt, told
 from tests.mcp.agent import REPOSITORY, Agent, connected
 
 NAMES = [
@@ -84,6 +86,12 @@ def check(value: object, schema: dict[str, Any]) -> None:
 
 def test_every_tool_is_offered(agent: Agent) -> None:
     assert [tool.name for tool in agent.tools()] == NAMES + PATCHES
+
+
+def test_what_clients_are_told_is_what_the_signatures_say() -> None:
+    """Run `python -m mcptools.telling` where this fails."""
+    assert told() == made_anew()
+    assert (REPOSITORY / "mcptools" / "tools.json").read_text() == spelt(made_anew())
 
 
 def test_input_schemas_are_flat(agent: Agent) -> None:

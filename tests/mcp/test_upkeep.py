@@ -102,3 +102,17 @@ def test_settings_that_make_no_sense_are_told_once_and_stop_nothing(tmp_path: Pa
     assert log.count("were not looked at") == 1
     with Workspace.open(root) as workspace:
         assert len(workspace.edits()) == 2
+
+
+def test_a_long_history_is_kept_while_the_server_runs(tmp_path: Path) -> None:
+    """So that whoever reviews it need not wait until all of it is replayed."""
+    root = tmp_path / "workspace"
+    root.mkdir()
+    with connected(root) as agent:
+        agent.done("write_file", path="notes", content="0\n")  # the server looks at a store from its first use on
+        time.sleep(1.5)
+        some_edits(agent, 260)
+        end = time.monotonic() + PATIENCE
+        while not (root / ".cas" / "cache" / "weave-1").exists():
+            assert time.monotonic() < end, "nothing was kept"
+            time.sleep(0.1)

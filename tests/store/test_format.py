@@ -164,6 +164,7 @@ def layout(heading: str) -> list[tuple[int, int]]:
         ("Segment", SEGMENT_HEADER_SIZE),
         ("Frame", FRAME_HEADER_SIZE),
         ("Blob payload", codec._HEADER.size + codec._DELTA.size),  # noqa: SLF001 - the structure is what is compared
+        ("Chunk entry", codec._CHUNK.size),  # noqa: SLF001 - as above
         ("Derived files", journal._MARK.size),  # noqa: SLF001 - as above
     ],
 )

@@ -201,7 +201,7 @@ FILES = [
     ("d/f=x; d/g=y; !1 2", ""),
     ("d/f=x; d/f>e/f; !2", "d/f=x"),
     ("d/f=x; d/f>g; !2; ^2", "g=x"),
-    ("d/f=x; d/f>e/g/f; !2; ^2", "d/; e/g/f=x"),
+    ("d/f=x; d/f>e/g/f; !2; ^2", "e/g/f=x"),
     ("d/f=x; d/g=y; d/f>e/f; d/g>e/g; !3", "d/f=x; e/g=y"),
     ("d/f=x; d/g=y; d/f>e/f; d/g>e/g; !3 4", "d/f=x; d/g=y"),
     ("d/f=x; d/f>g; d/f=y; !2", "C: 1 needs 3"),

@@ -21,6 +21,8 @@ from objstore import (
     ExternalChanges,
     NothingToDo,
     OnExternal,
+    RetentionLimits,
+    Seq,
     Status,
     StoreDamaged,
     Unit,
@@ -631,3 +633,62 @@ def test_looking_costs_no_storage(scene: Scene) -> None:
     assert isinstance(scene.workspace.decide(Action.RESET, [Unit(scene.view(1).seq, 0)]), NothingToDo)
     assert not isinstance(scene.workspace.undo(dry_run=True), ExternalChanges)
     assert look_around(scene.root, store=True) == before
+
+
+EVERYTHING = RetentionLimits(older_than=0, max_size=None)
+LATER = 1 << 60
+"""A moment, in microseconds, before which everything was."""
+
+
+def long_history(scene: Scene) -> list[bytes]:
+    """Give one file 30 states that have little in common, accept the edits, and return the states."""
+    states = [os.urandom(3000) for _ in range(30)]
+    for state in states:
+        scene.write("f", state)
+    scene.accept(*range(1, 31))
+    return states
+
+
+def test_what_collecting_would_free_is_told_before(scene: Scene) -> None:
+    long_history(scene)
+    assert scene.workspace.status().reclaimable.free_blobs == 0
+    plan = scene.workspace.plan_collection(RetentionLimits(older_than=0, max_size=None))
+    assert [letting.edit_count for letting in plan.expiry.lettings] == [30]
+    # All but the state that the file is in.
+    assert plan.free_blobs == 29
+    assert 29 * 3000 < plan.free_bytes < scene.workspace.stored_bytes()
+    scene.workspace.expire(EVERYTHING, moment=LATER)
+    told = scene.workspace.status().reclaimable
+    assert (told.free_blobs, told.free_bytes) == (plan.free_blobs, plan.free_bytes)
+
+
+def test_a_plan_and_a_look_change_nothing(scene: Scene) -> None:
+    long_history(scene)
+    before = scene.everything()
+    scene.workspace.plan_collection(EVERYTHING)
+    scene.workspace.plan_collection(RetentionLimits(older_than=None, max_size=1))
+    scene.workspace.status()
+    assert scene.everything() == before
+
+
+@pytest.mark.parametrize("limits", [EVERYTHING, RetentionLimits(older_than=None, max_size=1)])
+def test_nothing_that_somebody_may_need_ever_goes(scene: Scene, limits: RetentionLimits) -> None:
+    """Neither what is pending, nor what is pinned, nor what a file holds, nor what these stand on."""
+    states = long_history(scene)
+    scene.workspace.pin([Seq(21)], [blob_id(states[4])])
+    (pending,) = scene.call(writes("g", b"pending\n"), conversation="conv_pending").edits
+    scene.reject(scene.write("h", b"rejected\n"))
+    scene.call(writes("i", b"one\n"), conversation="conv_open")
+    scene.accept(33)
+    scene.call(writes("j", b"two\n"), conversation="conv_open")
+    files = scene.files()
+    scene.workspace.collect(limits)
+    assert scene.files() == files
+    gone = {view.seq for view in scene.workspace.edits() if view.expired is not None}
+    assert gone == {*range(1, 21), 32}
+    assert scene.workspace.blob(blob_id(states[4])) == states[4]
+    for seq in range(30, 20, -1):
+        scene.reject(seq)
+        assert scene.text("f") == states[seq - 2]
+    scene.reject(pending.seq)
+    assert scene.text("g") is None

@@ -1,0 +1,154 @@
+"""The commands `cas setup`, `cas doctor` and `cas hook`: agents' programs are told of the recorder, and it of them."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from cli.invocation import Invocation, command, json_option
+from cli.terminal import Screen, shown_name, write
+
+if TYPE_CHECKING:
+    from cli.wiring.doctor import Finding
+    from cli.wiring.files import SettingsChange
+    from cli.wiring.plans import Programs, Scope
+
+__all__ = ["doctor", "hook", "setup"]
+
+CLIENTS: Final = ("claude-code", "codex", "gemini", "cursor", "vscode", "opencode")
+
+
+@command("setup")
+@click.argument("client", type=click.Choice(CLIENTS))
+@click.option("--project", "scope", flag_value="project", default=True, help="For this project (the default).")
+@click.option("--user", "scope", flag_value="user", help="For all that you do with the client.")
+@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
+@click.option("--remove", is_flag=True, help="Take it back.")
+def setup(*, client: str, scope: str, dry_run: bool, remove: bool) -> None:
+    """Tell CLIENT of the recorder: it starts our server, and says before and after each of its own tools what it does.
+
+    Only what is ours is changed in its settings; a copy of each file as it was is kept beside it. For a project this
+    also makes the folder a workspace, and keeps what stands in it now, so that every later change can be told.
+    """
+    from cli.wiring.files import changes, write as write_file
+    from cli.wiring.plans import plan
+
+    invocation = Invocation.current()
+    where = _scope(invocation, scope)
+    try:
+        wanted = changes(plan(client, where, _programs()), remove=remove)
+        if not dry_run:
+            for change in wanted:
+                write_file(change)
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
+    write(_told(wanted, invocation.screen(), dry_run=dry_run))
+    if where.project is not None and not dry_run and not remove:
+        write(_begun(where.project, invocation.screen()))
+
+
+def _told(changes: "list[SettingsChange]", screen: Screen, *, dry_run: bool) -> Iterator[bytes]:
+    from objstore import unified_diff
+
+    if not changes:
+        yield screen.line("Nothing to change: it is all as it should be.")
+    for change in changes:
+        name = str(change.path)
+        verb = "Would change" if dry_run else "Changed"
+        yield screen.line(f"{verb} {shown_name(name)}:")
+        yield unified_diff(
+            change.before.encode() if change.before else None,
+            change.after.encode() if change.after else None,
+            path_before=name,
+            path_after=name,
+        )
+
+
+def _begun(project: Path, screen: Screen) -> Iterator[bytes]:
+    from objstore import CallInfo, Origin, Workspace
+
+    with Workspace.init(project) as workspace:
+        found = workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
+    if found.baseline is not None:
+        yield screen.line(f"What stands in {shown_name(str(project))} now is kept: later changes can be told.")
+    for place in found.passed:
+        yield screen.line(f"Not looked at: {shown_name(place.path)}: {place.reason}")
+
+
+@command("doctor")
+@click.argument("clients", nargs=-1, type=click.Choice(CLIENTS), metavar="[CLIENT]...")
+@click.option("--forget", is_flag=True, help="Empty the log of faults that hooks had.")
+@json_option
+def doctor(*, clients: tuple[str, ...], forget: bool, as_json: bool) -> None:
+    """Check that what was set up works: programs start, settings hold, hooks answer, and nothing failed lately."""
+    from cli.wiring.doctor import examine
+
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace:
+        root = Path(workspace.root)
+    found = list(examine(root, Path.home(), _programs(), clients or None))
+    if forget:
+        from cli.hooking import HOOK_LOG
+
+        (root / HOOK_LOG).unlink(missing_ok=True)
+    if as_json:
+        from cli.storeshapes import json_line
+
+        write([json_line({"check": one.check, "ok": one.ok, "said": one.said}) for one in found])
+    else:
+        write(_diagnosis(found, invocation.screen()))
+    if not all(one.ok for one in found):
+        click.get_current_context().exit(1)
+
+
+def _diagnosis(found: "list[Finding]", screen: Screen) -> Iterator[bytes]:
+    for one in found:
+        yield screen.line(
+            f"{'ok  ' if one.ok else 'BAD '} {one.check}" + (f": {shown_name(one.said)}" if one.said else "")
+        )
+
+
+@command("hook")
+@click.argument("client", type=click.Choice(tuple(name for name in CLIENTS if name != "vscode")))
+def hook(*, client: str) -> None:
+    """Record what a tool of CLIENT does, as an event on standard input says. `cas setup` makes clients call this.
+
+    It never fails, and prints nothing but what the client's agent shall read: edits of its own that were rejected, with
+    the reasons. Faults go to `.cas/hook.log`, which `cas status` mentions and `cas doctor` shows.
+    """
+    from cli.hooking import main
+
+    main([client])
+
+
+def _scope(invocation: Invocation, scope: str) -> "Scope":
+    from cli.wiring.plans import Scope
+    from objstore import NotAWorkspace, Workspace
+
+    if scope == "user":
+        return Scope(project=None, home=Path.home())
+    start = invocation.start()
+    try:
+        with Workspace.find(start) as workspace:
+            return Scope(project=Path(workspace.root), home=Path.home())
+    except NotAWorkspace:
+        return Scope(project=Path(start), home=Path.home())
+
+
+def _programs() -> "Programs":
+    """Return the commands as clients should call them: by name where that leads here, or else by their place."""
+    from cli.wiring.plans import Programs
+
+    return Programs(cas=_program("cas"), server=_program("editledger"))
+
+
+def _program(name: str) -> str:
+    own = Path(sys.executable).with_name(name)
+    found = shutil.which(name)
+    if found is not None and (not own.exists() or os.path.realpath(found) == os.path.realpath(own)):
+        return name
+    return str(own)

@@ -1,0 +1,135 @@
+"""`cas` in a large store: what a person waits for at the terminal, against git, a bare click program and Python."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+from objstore import CallInfo, Hunk, Operation, Origin, Workspace
+from tests.bench.measure import Report, timed_in_turn
+
+__all__ = ["bench_command", "large_store"]
+
+FILES: Final = 5_000
+EDITS: Final = 100_000
+PENDING: Final = 1_000
+WATCHED: Final = 20_000
+LINES: Final = 50
+ROUNDS: Final = 15
+ENTRY: Final = "import sys; from cli.entry import main; sys.exit(main())"
+"""What the installed script does."""
+
+HELLO: Final = "import click\n@click.command()\ndef hello():\n    click.echo('hello')\nhello()\n"
+CLICK: Final = 47
+"""Milliseconds that the click program takes where the targets were set."""
+
+
+def bench_command(report: Report) -> None:
+    """Time status, log, show, reject and a completion with 100,000 edits, and a change found among 20,000 files."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        root = Path(folder) / "work"
+        large_store(root)
+        hello = Path(folder) / "hello.py"
+        hello.write_text(HELLO)
+        cas = [sys.executable, "-c", ENTRY, "-C", str(root)]
+        completing = [sys.executable, "-c", ENTRY, "--complete", "fish", f"cas -C {root} show 9"]
+        ran(*cas, "status")
+        numbers = iter(range(1, EDITS))
+        memory: dict[str, list[float]] = {
+            name: [] for name in ("status", "log -n 20", "show 1", "reject 1", "completion")
+        }
+
+        def measured(name: str, *command: str) -> Callable[[int], object]:
+            return lambda _: memory[name].append(ran(*command))
+
+        times = timed_in_turn(
+            {
+                "status": measured("status", *cas, "status"),
+                "log -n 20": measured("log -n 20", *cas, "log", "-n", "20"),
+                "show 1": measured("show 1", *cas, "show", "1"),
+                "reject 1": lambda _: memory["reject 1"].append(ran(*cas, "reject", str(next(numbers)))),
+                "completion": measured("completion", *completing),
+                "click": lambda _: ran(sys.executable, str(hello)),
+                "python": lambda _: ran(sys.executable, "-c", "pass"),
+            },
+            ROUNDS,
+        )
+        bare = report.times("a click command that says hello", times["click"])
+        start = report.times("python -c pass", times["python"])
+        for name, target in (("status", 80), ("log -n 20", 80), ("show 1", 80), ("reject 1", 150), ("completion", 80)):
+            taken = report.times(f"cas {name}, {EDITS} edits", times[name])
+            report.ratio(
+                f"cas {name} / click", taken / bare, f"<= {target / CLICK:.2f} ({target} where click takes {CLICK})"
+            )
+            report.ratio(f"cas {name}, memory, MB", median(memory[name]), "< 60")
+        _watched(report, Path(folder) / "watched", start)
+
+
+def _watched(report: Report, root: Path, start: float) -> None:
+    """Time how a change in one of very many files is found."""
+    git = ["git", "-c", "user.name=b", "-c", "user.email=b@localhost", "-C", str(root)]
+    names = [f"d{i // 200}/file{i}" for i in range(WATCHED)]
+    with _made(root) as workspace:
+        for at in range(0, WATCHED, 1_000):
+            with workspace.call(CallInfo(tool="bench", conversation="c", origin=Origin.PERSON)) as call:
+                for name in names[at : at + 1_000]:
+                    call.write(name, b"of %b\n" % name.encode())
+                call.commit()
+    ran(*git, "init", "-q")
+    ran(*git, "add", "-A")
+    ran(*git, "commit", "-q", "-m", "base")
+    past = (root / names[0]).stat().st_mtime - 60
+    for name in names:
+        os.utime(root / name, (past, past))
+    (root / names[WATCHED // 2]).write_bytes(b"changed\n")
+    cas = [sys.executable, "-c", ENTRY, "-C", str(root), "status"]
+    found = subprocess.run(cas, capture_output=True, check=True).stdout
+    assert names[WATCHED // 2].encode() in found, found
+    ran(*git, "status")
+    times = timed_in_turn({"cas": lambda _: ran(*cas), "git": lambda _: ran(*git, "status")}, ROUNDS)
+    ours = report.times(f"cas status, one of {WATCHED} files changed", times["cas"])
+    theirs = report.times(f"git status, one of {WATCHED} files changed", times["git"])
+    report.ratio("cas status / (1.5 git status + python)", ours / (1.5 * theirs + start), "<= 1")
+
+
+def large_store(root: Path) -> None:
+    """Make a workspace with EDITS edits in FILES files, of which the newest PENDING wait for a word."""
+    texts = [[b"value_%d = %d\n" % (j, j) for j in range(LINES)] for _ in range(FILES)]
+    names = [f"d{i // 100}/f{i}.py" for i in range(FILES)]
+    for name, text in zip(names, texts, strict=True):
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"".join(text))
+    with _made(root) as workspace:
+        for first in range(0, EDITS, 50):
+            origin = Origin.AGENT if first >= EDITS - PENDING else Origin.PERSON
+            info = CallInfo(tool="bench", conversation=f"conv_{first // 500:04d}", origin=origin)
+            with workspace.call(info) as call:
+                for number in range(first, first + 50):
+                    file, at = number % FILES, number // FILES * 2 % LINES
+                    texts[file][at] = b"value_%d = %d  # edited\n" % (at, number)
+                    hunks = [Hunk(at, 1, at, 1)]
+                    call.write(names[file], b"".join(texts[file]), hunks=hunks, operation=Operation.EDIT)
+                call.commit()
+    past = (root / names[0]).stat().st_mtime - 60
+    for name in names:
+        os.utime(root / name, (past, past))
+
+
+def _made(root: Path) -> Workspace:
+    root.mkdir(parents=True, exist_ok=True)
+    return Workspace.init(root)
+
+
+def ran(*command: str) -> float:
+    """Run a command, and return the most memory that it held, in MB."""
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return used.ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)

@@ -18,7 +18,7 @@ TOO_OLD := editledger needs Python 3.11 or newer, and none of $(PYTHONS) is: ins
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup test lint format demo bench conformance fuzz lock clean
+.PHONY: help setup test lint format demo man bench conformance fuzz large lock clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -42,6 +42,9 @@ format: setup ## let ruff mend what it can
 demo: setup ## watch an agent edit and a person review, on a copy of real source
 	$(BIN)/cas demo $(ARGS)
 
+man: setup ## write the manual pages into build/man, made from the help
+	$(BIN)/python -m cli.manual build/man
+
 bench: setup ## measure against git and plain writes, side by side
 	$(BIN)/python -m tests.bench $(ARGS)
 
@@ -50,6 +53,9 @@ conformance: setup ## put the server before the Inspector and the conformance su
 
 fuzz: setup ## feed hostile bytes to the decoders for SECONDS (10)
 	$(BIN)/python -m fuzz --seconds $(SECONDS) $(ARGS)
+
+large: setup ## take a file of 2 GB through everything, in less than 100 MB of memory
+	CAS_LARGE_MB=2048 $(BIN)/python -m pytest tests/workspace/test_streaming.py $(ARGS)
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -9,7 +9,10 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Final
+
+import objstore  # before `-C` goes elsewhere; what is in it is loaded when it is asked for
 
 if TYPE_CHECKING:
     from objstore import NameFound
@@ -130,14 +133,13 @@ def _placed(words: list[str]) -> list[str]:
 
 
 def _names(kinds: Iterable[str], word: str) -> Iterator[tuple[str, str]]:
-    from objstore import NameKind, Workspace
-
-    with Workspace.find(os.environ.get("CAS_WORKSPACE") or os.curdir) as workspace:
+    with objstore.Workspace.find(os.environ.get("CAS_WORKSPACE") or os.curdir) as workspace:
         for kind in kinds:
             if kind == "path":
-                yield from _paths(workspace.root, word, lambda path: workspace.names_like(NameKind.PATH, path, LIMIT))
+                below = partial(workspace.names_like, objstore.NameKind.PATH, limit=LIMIT)
+                yield from _paths(workspace.root, word, below)
             else:
-                yield from workspace.names_like(NameKind(kind), word, LIMIT)
+                yield from workspace.names_like(objstore.NameKind(kind), word, LIMIT)
 
 
 def _paths(root: str, word: str, below: "Callable[[str], list[NameFound]]") -> Iterator[tuple[str, str]]:

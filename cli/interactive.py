@@ -380,7 +380,7 @@ class Review:
     def _viewed(self, unit: Unit) -> Where:
         view = self._workspace.edit(unit.seq)
         with self._keyboard.released():
-            diff = edit_diff(view, self._workspace.blob, self._screen)
+            diff = edit_diff(view, self._workspace.text, self._screen)
             write(chain(edit_header(view, self._screen), [b"\n"], diff), paged=True)
             flush()
         return _Same.ANEW
@@ -398,7 +398,7 @@ class Review:
         sought = self._sought.casefold()
 
         def fits(view: "EditView", unit: Unit) -> bool:
-            lines = edit_diff(view, self._workspace.blob, EXACT, [unit])
+            lines = edit_diff(view, self._workspace.text, EXACT, [unit])
             return any(sought in line.decode(errors="replace").casefold() for line in lines)
 
         found = self._agenda.find(fits, unit)
@@ -427,7 +427,7 @@ class Review:
         self._say("  ".join(facts))
         if view.reason:
             self._say(f"reason: {shown_name(view.reason)}")
-        lines = iter(edit_diff(view, self._workspace.blob, screen, [unit]))
+        lines = iter(edit_diff(view, self._workspace.text, screen, [unit]))
         room = max(LEAST_LINES, shutil.get_terminal_size().lines - AROUND)
         try:
             self._write(islice(lines, room))

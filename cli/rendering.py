@@ -39,7 +39,7 @@ NO_NEWLINE: Final = b"\\ No newline at end of file"
 SIGN_COLOR: Final = {b"-": "red", b"+": "green", b"@": "cyan"}
 
 Blobs = Callable[[BlobId], bytes]
-"""Gives the bytes of a blob."""
+"""Gives the text of a state: its bytes, or of a large one its stand-in, which is binary."""
 
 
 # ---- one edit

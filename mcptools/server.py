@@ -237,16 +237,18 @@ class EditServer(MCPServer):
 
         method: Callable[..., Answer[Any]] = getattr(Tools, name)
 
-        async def run(**arguments: Any) -> CallToolResult:  # noqa: ANN401 - checked against the signature before
-            context, roots = arguments.pop(_CONTEXT), arguments.pop(_ROOTS)
+        async def run(**arguments: Any) -> CallToolResult | InputRequiredResult:  # noqa: ANN401 - checked before
+            context = arguments.pop(_CONTEXT)
+            roots = self._learnt(arguments.pop(_ROOTS), context) if asks else await self._roots_now(context)
+            if isinstance(roots, InputRequiredResult):
+                return roots
             approval = arguments.pop(_APPROVAL, None)
             if asks and not (isinstance(approval, AcceptedElicitation) and approval.data.approve):
                 failure = Failure(Kind.NOT_APPROVED, "The person did not approve this; nothing was changed")
                 return _refused(failure, traits)
             client = self._clients.current()
             client.session.client = _named(context)
-            directories = self._within(self._learnt(roots, context))
-            tools = Tools(directories, client.session, self._limits)
+            tools = Tools(self._within(roots), client.session, self._limits)
             try:
                 answer = await _watched(functools.partial(method, tools, **arguments), context)
             except Failure as failure:
@@ -255,11 +257,9 @@ class EditServer(MCPServer):
             return _answered(answer)
 
         run.__name__, run.__doc__ = name, inspect.getdoc(method)
-        hidden: dict[str, object] = {
-            _CONTEXT: Context[Any, Any],
-            _ROOTS: Annotated[ListRootsResult | tuple[str, ...], Resolve(self._roots)],
-        }
-        if asks:
+        hidden: dict[str, object] = {_CONTEXT: Context[Any, Any]}
+        if asks:  # who asks two things has the SDK put them into one round
+            hidden[_ROOTS] = Annotated[ListRootsResult | tuple[str, ...], Resolve(self._roots)]
             hidden[_APPROVAL] = Annotated[ElicitationResult[Approval], Resolve(self._approval(name, traits))]
         _give_signature(run, parameters_of(method), hidden)
         tool = Tool.from_function(
@@ -301,7 +301,7 @@ class EditServer(MCPServer):
         return read
 
     async def _roots_now(self, context: Context[Any, Any]) -> tuple[str, ...] | InputRequiredResult:
-        """Return the client's roots where no tool is called, or what asks for them."""
+        """Return the client's roots where nothing else is asked, or what asks for them."""
         wanted = await self._roots(context)
         if not isinstance(wanted, ListRoots):
             return wanted

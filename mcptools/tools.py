@@ -102,7 +102,7 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
     """The tools of one session over some directories. Its methods may run at once on several threads."""
 
     def create_directory(self, path: PathArgument) -> Answer[DirectoryMade]:
-        """Create a directory and the ones above it. One that exists already is a success."""
+        """Create a directory and those above it, if they are missing."""
         with telling(path):
             files = self._directories.files_of(path)
             created = files.make_directory(path)
@@ -113,12 +113,12 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
     def write_file(
         self,
         path: PathArgument,
-        content: Annotated[str, "The whole new content, written as UTF-8"],
+        content: Annotated[str, "The whole new content, as UTF-8"],
         mcp_conversation_id: ConversationArgument = "",
     ) -> Answer[FileWritten]:
         """Create a file, with the directories above it, or replace its whole content.
 
-        Refused if the file has changed since you last read or wrote it.
+        Refused if it has changed since you last read or wrote it.
         """
         try:
             after = content.encode()
@@ -349,7 +349,7 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
         )
 
     def delete_file(self, path: PathArgument, mcp_conversation_id: ConversationArgument = "") -> Answer[FileDeleted]:
-        """Delete a file. Refused if the file has changed since you last read or wrote it."""
+        """Delete a file. Refused if it has changed since you last read or wrote it."""
         with self._changing("delete_file", path, mcp_conversation_id) as (workspace, call):
             before = call.read(path)
             self._refuse_if_stale(workspace, before, path)

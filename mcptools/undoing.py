@@ -41,7 +41,7 @@ class Undoing(Toolset):
     """The way back from the last change."""
 
     def Undo(self) -> Answer[Undone]:  # noqa: N802 - the tool's name is set by its document
-        """Take back your last change to files in this session, on all its files. Refused if one has changed since."""
+        """Take back your last change, on all its files. Refused if one has changed since."""
         with self._session.undoing:
             change = self._session.last_change()
             if change is None:

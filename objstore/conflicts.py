@@ -114,12 +114,14 @@ def findings(unit: Unit, order: RunOrder, about: About | None = None) -> list[Fi
     `about`: what has changed since it was last asked for; None: anything.
     """
     if not unit.live or unit.hidden:
-        unit.checked = None
+        if unit.checked is not None:
+            unit.checked = None
         return []
     checked = unit.checked
     if checked is None or about is None or about.is_all:
         checked = Checked(unit, order)
-        unit.checked = checked if unit.watches or len(unit.deleted) > _FEW_RUNS else None
+        if unit.watches or len(unit.deleted) > _FEW_RUNS:
+            unit.checked = checked
     else:
         checked.follow(unit, about, order)
     missing, rivals = set(checked.missing.values()), set(checked.rivals)

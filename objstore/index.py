@@ -6,7 +6,7 @@ it remembers is not what the log holds, it starts anew. Nothing here is ever the
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
@@ -26,6 +26,7 @@ from objstore.indexfile import (
     remove_index,
 )
 from objstore.segments import Group, Log, Place
+from objstore.standins import MAX_BLOB
 from objstore.terms import DocumentId, FileState, Seq, Status
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ class Index:
         self.end: Place = log.first
         self.last_record: RecordId | None = None
         self._last_place = Place(0, 0)
+        self._told = log.generations()
         self._db = self._opened()
         self._inode = self._inode_now()
 
@@ -142,6 +144,37 @@ class Index:
             groups = self._log.groups(self.end) if self.end != before else chain([first], news)
             self._take((group, None) for group in groups)
 
+    @property
+    def knows_generations(self) -> bool:
+        """Return whether nothing has been written anew since the index was last held against the log."""
+        return self._told is self._log.generations()
+
+    def follow_generations(self) -> None:
+        """Start anew where a segment was written anew and the index was not told, because who did it died."""
+        if not self._has_generations():
+            with self._transaction():
+                # Who does it just now tells the index in one transaction with the change.
+                self._log.refresh()
+                is_told = self._has_generations()
+            if not is_told:
+                self.rebuild()
+        self._load_position()
+        self._told = self._log.generations()
+
+    def begin_segment(self, start: Place) -> None:
+        """Note that the log goes on at `start`, with nothing there yet."""
+        with self._transaction():
+            self._load_position()
+            self.end = start
+            self._save_position()
+
+    @contextmanager
+    def changing(self) -> Iterator[sqlite3.Connection]:
+        """Give the database, to be changed in one transaction; what this process remembers of it is read again."""
+        with self._transaction():
+            yield self._db
+        self._load_position()
+
     def take(self, groups: Iterable[tuple[Group, Iterable[Chained]]]) -> None:
         """Add groups that this process has appended, at the end of what is known, with their records."""
         with self._transaction():
@@ -153,6 +186,7 @@ class Index:
         """Forget everything and read the whole log. Raises StoreDamaged."""
         # In place: another process may have the same file open, and two files of one name would confuse SQLite.
         with self._transaction():
+            self._log.refresh()
             tables = self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
             for (name,) in tables:
                 self._db.execute(f'DROP TABLE "{name}"')
@@ -213,7 +247,7 @@ class Index:
         yield from self._db.execute("SELECT id, refs FROM blobs")
 
     def unheld(self) -> tuple[int, int]:
-        """Return the number of stored blobs that nothing holds, and their sizes' sum in bytes (of the blobs, as read)."""
+        """Return the number of stored blobs that nothing holds, and how many bytes they have as they are read."""
         row = self._db.execute("SELECT count(*), ifnull(sum(size), 0) FROM blobs WHERE refs = 0").fetchone()
         return row[0], row[1]
 
@@ -226,6 +260,36 @@ class Index:
         """Keep SHA-256 sums that were worked out."""
         with self._transaction():
             self._db.executemany("UPDATE blobs SET sha256 = ?2 WHERE id = ?1", found)
+
+    def dead_blobs(self) -> list[tuple[BlobId, Place]]:
+        """Return the stored blobs that nothing holds, and where they lie."""
+        rows = self._db.execute("SELECT id, segment, offset FROM blobs WHERE refs = 0 AND segment")
+        return [(BlobId(row[0]), Place(row[1], row[2])) for row in rows]
+
+    def dead_bases(self, rewritten: Collection[int]) -> set[BlobId]:
+        """Return the blobs that nothing holds and that deltas need which stay as they are.
+
+        Those lie in segments that are not `rewritten`, or in one that is rewritten only after the base's own.
+        """
+        rows = self._db.execute(
+            "SELECT x.id, x.segment, z.segment FROM blobs z JOIN blobs x ON x.id = z.base "
+            "WHERE x.refs = 0 AND z.segment"
+        )
+        return {BlobId(name) for name, own, other in rows if other not in rewritten or other < own}
+
+    def blobs_in(self, segment: int) -> dict[int, BlobId]:
+        """Return the blobs whose frames in the segment are the ones that count, by offset."""
+        rows = self._db.execute("SELECT offset, id FROM blobs WHERE segment = ?", (segment,))
+        return {row[0]: BlobId(row[1]) for row in rows}
+
+    def uncounted(self) -> BlobId | None:
+        """Return a held tree or list of chunks that could not be read, so that what it names counts as not held."""
+        row = self._db.execute(
+            "SELECT id FROM trees WHERE read = 0 UNION ALL SELECT id FROM blobs "
+            "WHERE refs > 0 AND size > ? AND id NOT IN (SELECT id FROM lists) LIMIT 1",
+            (MAX_BLOB,),
+        ).fetchone()
+        return None if row is None else BlobId(row[0])
 
     # ---- asking: documents
 
@@ -574,6 +638,7 @@ class Index:
                 if not is_made:
                     self.rebuild()
             self._load_position()
+            self._told = self._log.generations()
             self.catch_up()
         except BaseException:
             db.close()
@@ -582,25 +647,32 @@ class Index:
 
     def _fits(self) -> bool:
         """Return whether the database is of this version and store, and the log still holds the frame it read last."""
+        self._log.refresh()
         if self._number("PRAGMA user_version") != SCHEMA_VERSION:
             return False
         row = self._db.execute("SELECT * FROM position").fetchone()
         if row is None or row[0] != self._log.store:
             return False
         end, last, last_place = Place(row[1], row[2]), row[3], Place(row[4], row[5])
+        if not self._has_generations():
+            return False
         if last is None:
             return True
         try:
             frame = self._log.read(last_place)
-            inside = end.offset <= self._log.size(end.segment)
+            inside = end.position <= self._log.size(end.segment)
         except StoreDamaged:
             return False
         return inside and frame.kind is FrameKind.RECORD and record_id(bytes(frame.payload)) == last
+
+    def _has_generations(self) -> bool:
+        return dict(self._db.execute("SELECT segment, generation FROM generations")) == self._log.generations()
 
     def _create(self) -> None:
         for statement in SCHEMA.split(";"):
             self._db.execute(statement)
         self._db.execute("INSERT INTO position VALUES (?, ?, ?, NULL, 0, 0)", (self._log.store, *self._log.first))
+        self._db.executemany("INSERT INTO generations VALUES (?, ?)", self._log.generations().items())
         self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     @contextmanager

@@ -24,7 +24,7 @@ __all__ = [
     "remove_index",
 ]
 
-SCHEMA_VERSION: Final = 5
+SCHEMA_VERSION: Final = 6
 _BUSY_SECONDS: Final = 10
 _PRIMARY: Final = 0xFF
 """Mask of an SQLite error's primary code."""
@@ -41,6 +41,7 @@ SCHEMA: Final = """
 CREATE TABLE position (
     store BLOB, segment INTEGER, offset INTEGER, last_record BLOB, last_segment INTEGER, last_offset INTEGER
 );
+CREATE TABLE generations (segment INTEGER PRIMARY KEY, generation INTEGER);
 CREATE TABLE blobs (
     id BLOB PRIMARY KEY, segment INTEGER, offset INTEGER, size INTEGER, depth INTEGER, base BLOB, refs INTEGER,
     sha256 BLOB
@@ -81,6 +82,7 @@ CREATE TABLE seen (
 
 COMPARED: Final = {
     "position": "SELECT * FROM position",
+    "generations": "SELECT * FROM generations ORDER BY segment",
     "blobs": "SELECT id, segment, offset, size, depth, base, refs FROM blobs ORDER BY id",
     "edits": "SELECT * FROM edits ORDER BY seq",
     "paths": "SELECT * FROM paths ORDER BY path, document",

@@ -22,6 +22,7 @@ from objstore.errors import (
     PathError,
     PermissionRefused,
     StoreDamaged,
+    StoreLocked,
     Unacknowledged,
 )
 from objstore.files import Files
@@ -206,6 +207,24 @@ class Journal:
         with self._transition(steps, self.store.pieces) as transition:
             transition.prepare()
             transition.run()
+
+    def seal(self) -> None:
+        """End the log's last segment, so that it can be written anew. Call it while `writing`."""
+        self.store.seal()
+        self._write_mark(self.store.end)
+
+    @contextmanager
+    def sweeping(self) -> Iterator[None]:
+        """Be the only one that sweeps. Raises StoreLocked at once if another one is at it."""
+        lock = WriterLock(os.path.join(self._folder, "sweep.lock"))
+        if not lock.acquire_now():
+            lock.close()
+            raise StoreLocked(self._folder, 0)
+        try:
+            yield
+        finally:
+            lock.release()
+            lock.close()
 
     def make_anew(self, *, index: bool, mark: bool) -> None:
         """Make anew what is derived: the index from the log; the mark, as if files had followed the log to its end.

@@ -17,9 +17,7 @@ _GROUP_BYTES: Final = 4 << 20
 """Bytes of chunks that are appended together."""
 
 
-def take_in(
-    store: Store, name: BlobId, source: Source, base: BlobId | None
-) -> tuple[list[BlobHeader], list[bytes]]:
+def take_in(store: Store, name: BlobId, source: Source, base: BlobId | None) -> tuple[list[BlobHeader], list[bytes]]:
     """Append what a blob consists of, and return the frames that are still to be appended: headers and payloads.
 
     The last of them is the blob's own. `base`: a blob that it may resemble. Raises FileChanged if the source is not

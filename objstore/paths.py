@@ -131,7 +131,7 @@ class Tree:
             if path == root or path.startswith(root.rstrip("/") + "/"):
                 return path[len(root) :].strip("/") or "."
         # The same place by another spelling: a link above the root, as /tmp is on some systems.
-        parent, name = os.path.split(path.rstrip("/"))
+        parent, name = os.path.split(path.rstrip("/") or "/")
         real = os.path.join(os.path.realpath(parent), name)
         if real == self.root or real.startswith(self.root.rstrip("/") + "/"):
             return real[len(self.root) :].strip("/") or "."

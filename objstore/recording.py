@@ -8,10 +8,12 @@ missed. A look before a command and one after it tell what the command did.
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from objstore.batch import Batch
 from objstore.capture import Change, Recorder, Version, new_conversation, version_of
+from objstore.errors import BlobMissing
 from objstore.external import EXTERNAL_CONVERSATION
 from objstore.ids import BlobId, blob_id
 from objstore.journal import Journal
@@ -82,7 +84,8 @@ def record_changes(
         for row in dirty:
             found += _folder_differences(row, known)
         pieces.put(batch)
-        edits, conversation = _recorded(journal, batch, info, _unique(found))
+        found = [_with_bytes(journal, batch, difference) for difference in _unique(found)]
+        edits, conversation = _recorded(journal, batch, info, found)
         if batch:
             journal.commit(batch, ())
     for row in dirty:
@@ -252,6 +255,23 @@ def _difference(path: bytes, now: FileState | None, known: Known) -> Iterator[_D
         known.passed.append(Passed(path=os.fsdecode(path), reason="what it held before is not known"))
         return
     yield _Difference(path=path, document=document, known=state, now=now, folders=known.new_folders(path))
+
+
+def _with_bytes(journal: Journal, batch: Batch, difference: _Difference) -> _Difference:
+    """Return the difference with a state whose bytes are stored, or are in the batch.
+
+    A snapshot may have stored them and been given up, and a cleaning have taken them since.
+    """
+    if difference.now is None:
+        return difference
+    try:
+        batch.text(difference.now.blob)
+    except BlobMissing:
+        now = version_of(file_at(journal.tree, difference.path), journal.tree, difference.path)
+        if now is not None:
+            batch.state(now.content, name=now.state.blob, source=now.source)
+        return replace(difference, now=None if now is None else now.state)
+    return difference
 
 
 def _unique(found: Iterable[_Difference]) -> list[_Difference]:

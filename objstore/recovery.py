@@ -112,7 +112,7 @@ class _Judge:
     """Looks at what stands at a step's path, and says whether the step is still to be done."""
 
     def __init__(
-        self, tree: Tree, store: Store, earlier: Mapping[bytes, Collection[FileState]], since: int | None
+        self, tree: Tree, store: Store, earlier: Mapping[bytes, Collection[FileState | None]], since: int | None
     ) -> None:
         self._tree = tree
         self._store = store
@@ -129,14 +129,16 @@ class _Judge:
         state, file = found
         if state == step.after:
             return _DONE
-        is_due = self._is_older(step, state, file) or self._is_unfinished(step, file)
+        is_due = self._is_older(step, state, file) or self._is_unfinished(step, file) or self._is_cut_short(step, file)
         return _Verdict(is_due=True, found=state) if is_due else _OTHER
 
     def _verdict_of_nothing(self, step: Step) -> _Verdict:
         if step.after is None:
             return _DONE
         untouched = self._since is None or _folder_time(self._tree, step.path) <= self._since
-        return _Verdict(is_due=True) if step.before is None and untouched else _OTHER
+        # After a power cut the name may be gone that an earlier record gave, and that this one only found.
+        was_nothing = step.before is None or None in self._earlier.get(step.path, ())
+        return _Verdict(is_due=True) if was_nothing and untouched else _OTHER
 
     def _is_older(self, step: Step, state: FileState, file: Found) -> bool:
         """Return whether the file is one that stood there before the step."""
@@ -160,6 +162,19 @@ class _Judge:
         # A file with several names is written in place: first the new bytes, then what is left of the old ones.
         written = shared_head(content, wanted)
         return content[written:] == self._store.blob(step.before.blob)[written:]
+
+    def _is_cut_short(self, step: Step, file: Found) -> bool:
+        """Return whether the file holds the beginning of what once stood there, and nothing or zeros behind it."""
+        if self._since is None or file.stat.st_mtime_ns // 1000 > self._since or is_stand_in(file.content):
+            return False
+        written = file.content.rstrip(b"\0")
+        for state in {step.before, *self._earlier.get(step.path, ())}:
+            place = None if state is None else self._store.blob_place(state.blob)
+            if state is None or place is None or not len(file.content) <= place.size <= MAX_BLOB:
+                continue
+            if not written or self._store.blob(state.blob).startswith(written):
+                return True
+        return False
 
     def _is_unfinished_large(self, step: Step, after: FileState, file: Found) -> bool:
         """Return the same, where not all of it can be held in memory at once."""
@@ -255,11 +270,11 @@ class _Suspects:
 
     def __init__(self, groups: Iterable[Sequence[Record]]) -> None:
         self._groups = [(_steps_of(records), max(record.time for record in records)) for records in groups if records]
-        self.earlier: dict[bytes, set[FileState]] = {}  # by path: what stood there before the newest of its steps
+        # By path: what stood there before the newest of its steps (None: nothing).
+        self.earlier: dict[bytes, set[FileState | None]] = {}
         for steps, _ in self._groups:
             for step in steps:
-                if step.before is not None:
-                    self.earlier.setdefault(step.path, set()).add(step.before)
+                self.earlier.setdefault(step.path, set()).add(step.before)
 
     def newest(self) -> list[tuple[list[Step], int]]:
         """Return each group's steps and time, without those on paths that a later group changed again."""

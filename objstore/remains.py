@@ -27,6 +27,7 @@ from objstore.frames import (
 )
 from objstore.ids import BlobHasher, BlobId, RecordId, record_id
 from objstore.records import Record, decode_record
+from objstore.segments import newest_files
 
 __all__ = ["Damage", "FoundRecord", "Remains", "Segment", "SegmentEnd", "Spot", "segment_folder"]
 
@@ -88,7 +89,8 @@ class Remains:
 
         Raises FileMissing where there are no segments, StoreUnknown where no frame can be told from chance.
         """
-        names = sorted(name for name in os.listdir(folder) if name.endswith(_SUFFIX))
+        # Of a segment that was written anew the newest counts: it was whole before it took its name.
+        names = newest_files(sorted(name for name in os.listdir(folder) if name.endswith(_SUFFIX)))
         if not names:
             raise FileMissing(os.path.join(folder, f"*{_SUFFIX}"))
         self._fds: list[int] = []
@@ -212,7 +214,7 @@ class Remains:
         for name in names:
             path = os.path.join(folder, name)
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            stem = name.removesuffix(_SUFFIX)
+            stem = name.removesuffix(_SUFFIX).partition(".")[0]
             number = int(stem) if stem.isascii() and stem.isdigit() else None
             if number is None:
                 try:

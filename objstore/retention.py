@@ -50,7 +50,7 @@ _BATCH: Final = 100
 _EVER: Final = 2**63 - 1
 """A moment later than any."""
 
-_SEGMENT: Final = 1 << 44
+_SEGMENT: Final = 1 << 58
 """More than the bytes of any segment: a place as one number."""
 
 
@@ -94,9 +94,11 @@ def plan_expiry(journal: Journal, limits: RetentionLimits, *, moment: int | None
     Raises StoreDamaged.
     """
     index = journal.store.index
-    numbers = (index.next_seq(), index.next_decision(), index.next_pin())
-    planner = _Planner(journal, limits, now() if moment is None else moment)
-    planner.plan()
+    # One moment for all: meanwhile, others may go on.
+    with index.still():
+        numbers = (index.next_seq(), index.next_decision(), index.next_pin())
+        planner = _Planner(journal, limits, now() if moment is None else moment)
+        planner.plan()
     return ExpiryPlan(
         lettings=tuple(planner.lettings),
         blobs=planner.freed.blobs,

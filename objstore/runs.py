@@ -34,44 +34,28 @@ _NOTHING: Final[Mapping[Unit, set[Unit]]] = MappingProxyType({})
 class Unit:
     """What one unit put in and took out, where it stood, and when it was live."""
 
-    __slots__ = (
-        "above",
-        "below",
-        "checked",
-        "deleted",
-        "flips",
-        "gap",
-        "index",
-        "inserted",
-        "live",
-        "moved",
-        "readers",
-        "restores",
-        "shadowed",
-        "since",
-        "stands_on",
-        "undoes",
-        "watches",
-    )
+    # Most of ten thousand units never have more than these: the rest takes memory and time only where it is set.
+    __slots__ = ("__dict__", "deleted", "index", "inserted", "live", "since")
+
+    flips: tuple[int, ...] = ()  # how many units there were each time `live` changed
+    above: Run | None = None  # for a pure insertion: the run whose last line stood above it, and
+    below: Run | None = None  # the run whose first line stood below it; None: the end of all text
+    gap: tuple[Run, Run] | None = None  # first and last of the hidden runs it was inserted among
+    checked: Checked | None = None  # what was found of a live unit with many lines; None: look again
+    stands_on: Run | None = None  # first bound of the file that this one moves, or gives a mode
+    watches = False  # whether any text could show in `region` that this unit never saw
+    undoes: Unit | None = None  # the unit whose deleted text this one puts back, byte for byte
+    restores: tuple[Unit, ...] = ()  # for a pure insertion: who had inserted that text
+    shadowed: tuple[Unit, ...] = ()  # units that are hidden or not with the liveness of this one
+    moved: Mapping[Unit, set[Unit]] = _NOTHING  # author of deleted text -> units that put it back
+    readers: tuple[Unit, ...] = ()  # units whose conflicts depend on this one beyond shared runs
 
     def __init__(self, index: UnitIndex, since: UnitIndex) -> None:
         self.index = index
         self.since = since  # the first unit of the same edit: the moment of recording
         self.live = True
-        self.flips: tuple[int, ...] = ()  # how many units there were each time `live` changed
         self.inserted: list[Run] = []  # in text order, as is `deleted`
         self.deleted: list[Run] = []
-        self.above: Run | None = None  # for a pure insertion: the run whose last line stood above it, and
-        self.below: Run | None = None  # the run whose first line stood below it; None: the end of all text
-        self.gap: tuple[Run, Run] | None = None  # first and last of the hidden runs it was inserted among
-        self.checked: Checked | None = None  # what was found of a live unit with many lines; None: look again
-        self.stands_on: Run | None = None  # first bound of the file that this one moves, or gives a mode
-        self.watches = False  # whether any text could show in `region` that this unit never saw
-        self.undoes: Unit | None = None  # the unit whose deleted text this one puts back, byte for byte
-        self.restores: tuple[Unit, ...] = ()  # for a pure insertion: who had inserted that text
-        self.shadowed: tuple[Unit, ...] = ()  # units that are hidden or not with the liveness of this one
-        self.moved: Mapping[Unit, set[Unit]] = _NOTHING  # author of deleted text -> units that put it back
-        self.readers: tuple[Unit, ...] = ()  # units whose conflicts depend on this one beyond shared runs
 
     @property
     def hidden(self) -> bool:

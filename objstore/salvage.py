@@ -19,7 +19,7 @@ from objstore.ids import BlobId, RecordId
 from objstore.journal import acknowledged, create_workspace, forget_followed
 from objstore.paths import STORE_NAME
 from objstore.records import Decision, Edit, Record, Void
-from objstore.refcounts import held_blobs
+from objstore.refcounts import held_blobs, unexpired
 from objstore.remains import Damage, FoundRecord, Remains, segment_folder
 from objstore.segments import Log, Place
 from objstore.terms import DocumentId, FileState, Seq
@@ -180,7 +180,7 @@ def _chain(records: Sequence[FoundRecord]) -> tuple[list[FoundRecord], list[Foun
 def _lost_blobs(known: Iterable[Record], saved: dict[BlobId, None], lost: dict[BlobId, str]) -> Iterator[LostBlob]:
     edits: dict[BlobId, dict[Seq, None]] = {name: {} for name in lost}
     decisions: dict[BlobId, dict[int, None]] = {name: {} for name in lost}
-    for record in known:
+    for record in unexpired(known):
         for name in held_blobs(record):
             if name not in saved:
                 if isinstance(record, Edit):

@@ -2,11 +2,15 @@
 
 Readers take no lock: they read up to the last group that is whole. Only the holder of the writer lock appends, and
 before it does, it cuts off what a crashed writer left unfinished at the end.
+
+A segment that is full may be written anew without what nothing holds: that is its next generation. Its frames lie at
+offsets of their own, beyond those of the generation before, so that a place says which of the two files it is in.
 """
 
 import os
+import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -29,12 +33,16 @@ from objstore.frames import (
     scan_windows,
 )
 
-__all__ = ["Group", "Log", "Place", "create_log"]
+__all__ = ["GENERATION", "Group", "Log", "Place", "create_log", "newest_files", "segment_name"]
 
 ROTATE_AT: Final = 64 << 20
 """Bytes after which a segment is full and the next one begins."""
 
-_SUFFIX: Final = ".seg"
+GENERATION: Final = 1 << 40
+"""How far apart the offsets of a segment's generations begin. A file of a terabyte would not be made."""
+
+_NAME: Final = re.compile(r"([0-9]{8,})(?:\.([1-9][0-9]{0,5}))?\.seg")
+_PREPARED: Final = ".new"
 _PIECE: Final = 1 << 20
 
 
@@ -42,7 +50,17 @@ class Place(NamedTuple):
     """Where a frame begins."""
 
     segment: int
-    offset: int
+    offset: int  # in the file, and GENERATION times the file's generation
+
+    @property
+    def generation(self) -> int:
+        """Return the generation of the segment that the frame is in."""
+        return self.offset // GENERATION
+
+    @property
+    def position(self) -> int:
+        """Return the offset in the file, in bytes."""
+        return self.offset % GENERATION
 
 
 class Group(NamedTuple):
@@ -60,19 +78,23 @@ class Log:
         """Open the log in `folder`. Raises NotAWorkspace, StoreDamaged or FormatTooNew."""
         self._folder = folder
         self._disk = disk
-        self._descriptors: dict[int, int] = {}
+        self._generations: dict[int, int] = {}  # the newest of each segment, by the last look at the folder
+        self._anew: dict[int, int] = {}  # those of them that are not 0
+        self._looked = 0  # when the folder had last changed at that look, in ns
+        self._descriptors: dict[tuple[int, int], int] = {}  # by segment and generation
+        self._superseded: list[tuple[int, int]] = []  # of those, the ones that an earlier look found to be old
         self._appending: tuple[int, int] | None = None  # segment and descriptor
         self._begun: int | None = None  # a segment without a group, which a writer left that died
         self._broken: str | None = None  # why it takes no more writes
+        self._look()
         numbers = self.numbers()
         if not numbers:
             raise NotAWorkspace(os.path.dirname(folder))
         for number, following in pairwise(numbers):
             if following != number + 1:
                 raise StoreDamaged(number + 1, 0, "the segment is missing")
-        self.store: Final[StoreId] = self._header(numbers[0]).store
+        self.store: Final[StoreId] = self._header(numbers[0], self._generations[numbers[0]]).store
         self.key: Final[FrameKey] = frame_key(self.store)
-        self.first: Final = Place(numbers[0], SEGMENT_HEADER_SIZE)
 
     def close(self) -> None:
         """Close every segment."""
@@ -83,44 +105,155 @@ class Log:
             os.close(self._appending[1])
             self._appending = None
 
+    @property
+    def first(self) -> Place:
+        """Return the place of the first frame."""
+        return self._start(min(self._generations))
+
     def numbers(self) -> list[int]:
         """Return the numbers of the segments that there are, ascending."""
-        try:
-            names = os.listdir(self._folder)
-        except FileNotFoundError:
-            return []
-        stems = (name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
-        return sorted(int(stem) for stem in stems if stem.isascii() and stem.isdigit())
+        return sorted(self._look())
 
     def total_bytes(self) -> int:
         """Return the size of all segments."""
-        return sum(os.stat(self._path(number)).st_size for number in self.numbers())
+        return sum(os.stat(self._path(*segment)).st_size for segment in self._look().items())
+
+    # ---- generations
+
+    def generations(self) -> dict[int, int]:
+        """Return the generation of each segment that has been written anew, as of the last look at the folder.
+
+        It is the same dictionary as long as nothing was.
+        """
+        return self._anew
+
+    def refresh(self) -> None:
+        """Look at the folder if it has changed.
+
+        What a caller has got places of stays readable until two more segments' changes were seen.
+        """
+        if os.stat(self._folder).st_mtime_ns == self._looked:
+            return
+        known = self._anew
+        self._look()
+        if self._anew is not known:
+            for old in self._superseded:
+                os.close(self._descriptors.pop(old))
+            self._superseded = [one for one in self._descriptors if one[1] < self._generations.get(one[0], 0)]
+
+    def superseded(self) -> list[str]:
+        """Return the paths of the files in the folder that are older generations, or that were never finished."""
+        found = []
+        for name in os.listdir(self._folder):
+            matched = _NAME.fullmatch(name.removesuffix(_PREPARED))
+            if matched is not None:
+                segment, generation = int(matched[1]), int(matched[2] or 0)
+                if name.endswith(_PREPARED) or generation < self._generations.get(segment, 0):
+                    found.append(os.path.join(self._folder, name))
+        return found
+
+    def prepare(self, segment: int, groups: Iterator[Sequence[tuple[FrameKind, bytes]]]) -> str:
+        """Write a segment's next generation from its groups, durably, under a name that nobody reads; return its path.
+
+        Raises DiskFull and DiskFailed with nothing left behind.
+        """
+        path = self._path(segment, self._generations[segment] + 1) + _PREPARED
+        self._disk.create(path, self._pieces(segment, groups))
+        return path
+
+    def adopt(self, prepared: str, segment: int) -> str:
+        """Let a prepared file take its name; return the path of the generation that it supersedes."""
+        old = self._path(segment, self._generations[segment])
+        final = prepared.removesuffix(_PREPARED)
+        folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self._disk.replace(folder, os.path.basename(prepared), folder, os.path.basename(final))
+        finally:
+            os.close(folder)
+        self._disk.sync_directory(self._folder)
+        return old
+
+    def seal(self, end: Place) -> Place:
+        """Begin the next segment behind `end`, so that the one before may be written anew; return where it begins.
+
+        Only under the writer lock. Raises StoreRefuses, DiskFull and DiskFailed.
+        """
+        self._writable()
+        return self._rotate(end.segment)
+
+    def _pieces(self, segment: int, groups: Iterator[Sequence[tuple[FrameKind, bytes]]]) -> Iterator[bytes]:
+        yield SegmentHeader(store=self.store, number=segment, created=time.time_ns() // 1000).encode()
+        for payloads in groups:
+            yield b"".join(self._encoded(payloads))
+
+    def _encoded(self, payloads: Sequence[tuple[FrameKind, bytes]]) -> list[bytes]:
+        """Return the frames of one group."""
+        last = len(payloads) - 1
+        return [
+            encode_frame(self.key, kind, payload, begins=i == 0, commits=i == last)
+            for i, (kind, payload) in enumerate(payloads)
+        ]
+
+    def _look(self) -> dict[int, int]:
+        """Look at the folder, open the newest generation of each segment, and return them."""
+        while True:
+            # Before the names are read: what comes after is looked at the next time.
+            try:
+                looked = os.stat(self._folder).st_mtime_ns
+                names = os.listdir(self._folder)
+            except FileNotFoundError:
+                return self._generations
+            found: dict[int, int] = {}
+            for matched in filter(None, map(_NAME.fullmatch, names)):
+                segment, generation = int(matched[1]), int(matched[2] or 0)
+                found[segment] = max(generation, found.get(segment, 0))
+            # Held open, what places name can be read, even if the file is superseded and removed.
+            if not hasattr(self, "store") or all(map(self._is_open, found.items())):
+                self._looked, self._generations = looked, found
+                anew = {segment: generation for segment, generation in found.items() if generation}
+                self._anew = self._anew if anew == self._anew else anew
+                return found
+
+    def _is_open(self, one: tuple[int, int]) -> bool:
+        """Return whether the generation of the segment could be opened (or is damaged, which shows when it is read)."""
+        try:
+            self._fd(*one)
+        except StoreDamaged:
+            return os.path.exists(self._path(*one))
+        return True
+
+    def _start(self, segment: int) -> Place:
+        return Place(segment, self._generations.get(segment, 0) * GENERATION + SEGMENT_HEADER_SIZE)
 
     # ---- reading
 
     def size(self, segment: int) -> int:
-        """Return the segment's size in bytes."""
-        return os.fstat(self._fd(segment)).st_size
+        """Return the size of the segment's newest generation in bytes."""
+        return os.fstat(self._fd(segment, self._generations.get(segment, 0))).st_size
 
     def ends_at(self, place: Place) -> bool:
         """Return whether nothing follows `place`, not even something unfinished."""
-        return self.size(place.segment) == place.offset and not self.exists(place.segment + 1)
+        size = os.fstat(self._fd(place.segment, place.generation)).st_size
+        return size == place.position and not self.exists(place.segment + 1)
 
     def exists(self, segment: int) -> bool:
         """Return whether there is a segment of this number."""
-        return segment in self._descriptors or os.path.exists(self._path(segment))
+        if segment in self._generations or os.path.exists(self._path(segment, 0)):
+            return True
+        self.refresh()
+        return segment in self._generations
 
     def read(self, place: Place) -> Frame:
         """Return the frame at `place`. Raises StoreDamaged."""
-        fd = self._fd(place.segment)
+        fd = self._fd(place.segment, place.generation)
         # One read gets most frames whole; the header's length says how much is left of the others.
-        head = os.pread(fd, 4096, place.offset)
+        head = os.pread(fd, 4096, place.position)
         found = read_frame(head, self.key, 0, base=place.offset)
         if isinstance(found, Gap) and len(head) >= FRAME_HEADER_SIZE:
             length = int.from_bytes(head[8:16], "little")
-            size = self.size(place.segment) - place.offset
+            size = os.fstat(fd).st_size - place.position
             if FRAME_HEADER_SIZE + length > len(head) and FRAME_HEADER_SIZE + length <= size:
-                whole = head + _read(fd, FRAME_HEADER_SIZE + length - len(head), place.offset + len(head))
+                whole = head + _read(fd, FRAME_HEADER_SIZE + length - len(head), place.position + len(head))
                 found = read_frame(whole, self.key, 0, base=place.offset)
         if isinstance(found, Gap):
             raise StoreDamaged(place.segment, place.offset, found.reason)
@@ -146,11 +279,11 @@ class Log:
             else:
                 if not self.exists(segment + 1):
                     return
-                segment, offset = segment + 1, SEGMENT_HEADER_SIZE
+                segment, offset = self._start(segment + 1)
 
     def bytes_of(self, segment: int, size: int) -> Iterator[bytes]:
         """Yield the first `size` bytes of a segment, in pieces. Raises StoreDamaged where there are fewer."""
-        fd, offset = self._fd(segment), 0
+        fd, offset = self._fd(segment, self._generations.get(segment, 0)), 0
         while offset < size:
             piece = os.pread(fd, min(_PIECE, size - offset), offset)
             if not piece:
@@ -184,12 +317,9 @@ class Log:
         if end.offset >= ROTATE_AT or self._begun == end.segment + 1:
             end = self._rotate(end.segment)
         last = len(payloads) - 1
-        encoded = [
-            encode_frame(self.key, kind, payload, begins=i == 0, commits=i == last)
-            for i, (kind, payload) in enumerate(payloads)
-        ]
+        encoded = self._encoded(payloads)
         fd = self._append_fd(end.segment)
-        name = self._path(end.segment)
+        name = self._path(end.segment, 0)
         with self._breaking():
             try:
                 self._disk.append(fd, b"".join(encoded), name)
@@ -216,26 +346,33 @@ class Log:
     def _rotate(self, full: int) -> Place:
         header = SegmentHeader(store=self.store, number=full + 1, created=time.time_ns() // 1000)
         try:
-            self._disk.create(self._path(full + 1), header.encode())
+            self._disk.create(self._path(full + 1, 0), header.encode())
         except FileExistsError:
             # A writer that died here left it, and repair_tail has emptied it; but its name may not be durable.
             self._disk.sync_directory(self._folder)
         return Place(full + 1, SEGMENT_HEADER_SIZE)
 
     def _cut(self, end: Place) -> int:
-        unfinished = self.size(end.segment) - end.offset
+        # The last segment is never written anew: it is sealed before.
+        unfinished = os.fstat(self._fd(end.segment, 0)).st_size - end.offset
         if unfinished > 0:
             with self._breaking():
-                self._disk.truncate(self._append_fd(end.segment), end.offset, self._path(end.segment))
+                self._disk.truncate(self._append_fd(end.segment), end.offset, self._path(end.segment, 0))
         return max(0, unfinished)
 
     def _committed(self, segment: int, offset: int) -> Iterator[list[Frame] | Gap]:
-        size = self.size(segment)
-        if size <= offset:
+        start = Place(segment, offset)
+        if start.generation != self._generations.get(segment, 0):
+            raise StoreDamaged(segment, start.position, "the segment has been written anew since")
+        fd = self._fd(segment, start.generation)
+        size = os.fstat(fd).st_size
+        if size <= start.position:
             return
+        base = start.generation * GENERATION
         # Read, not mapped: touching a map of bytes that a writer cuts off at that moment kills the process.
-        fd = self._fd(segment)
-        yield from committed(scan_windows(lambda at, wanted: _read(fd, wanted, at), self.key, offset, size))
+        yield from committed(
+            scan_windows(lambda at, wanted: _read(fd, wanted, at - base), self.key, offset, base + size)
+        )
 
     def _is_tail(self, segment: int, gap: Gap) -> bool:
         """Return whether nothing whole follows `gap`, so that it is what a crashed or a running writer leaves."""
@@ -243,19 +380,19 @@ class Log:
             return False
         return not any(isinstance(found, list) for found in self._committed(segment, gap.end))
 
-    def _path(self, segment: int) -> str:
-        return os.path.join(self._folder, f"{segment:08d}{_SUFFIX}")
+    def _path(self, segment: int, generation: int) -> str:
+        return os.path.join(self._folder, segment_name(segment, generation))
 
-    def _fd(self, segment: int) -> int:
-        fd = self._descriptors.get(segment)
+    def _fd(self, segment: int, generation: int) -> int:
+        fd = self._descriptors.get((segment, generation))
         if fd is None:
-            self._header(segment)
-            fd = self._descriptors[segment]
+            self._header(segment, generation)
+            fd = self._descriptors[segment, generation]
         return fd
 
-    def _header(self, segment: int) -> SegmentHeader:
+    def _header(self, segment: int, generation: int) -> SegmentHeader:
         try:
-            fd = os.open(self._path(segment), os.O_RDONLY | os.O_CLOEXEC)
+            fd = os.open(self._path(segment, generation), os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError as error:
             raise StoreDamaged(segment, 0, "the segment is missing") from error
         try:
@@ -265,14 +402,14 @@ class Log:
         except CasError:
             os.close(fd)
             raise
-        self._descriptors[segment] = fd
+        self._descriptors[segment, generation] = fd
         return header
 
     def _append_fd(self, segment: int) -> int:
         if self._appending is None or self._appending[0] != segment:
             if self._appending is not None:
                 os.close(self._appending[1])
-            fd = os.open(self._path(segment), os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            fd = os.open(self._path(segment, 0), os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
             self._appending = (segment, fd)
         return self._appending[1]
 
@@ -306,8 +443,24 @@ def _read(fd: int, size: int, offset: int) -> bytes:
     return content
 
 
+def segment_name(segment: int, generation: int) -> str:
+    """Return the name of a segment's file."""
+    return f"{segment:08d}.{generation}.seg" if generation else f"{segment:08d}.seg"
+
+
+def newest_files(names: Collection[str]) -> list[str]:
+    """Return those names of segment files that no newer generation supersedes, and what is named in no such way."""
+    newest: dict[int, int] = {}
+    numbered = {name: matched for name in names if (matched := _NAME.fullmatch(name)) is not None}
+    for matched in numbered.values():
+        newest[int(matched[1])] = max(int(matched[2] or 0), newest.get(int(matched[1]), 0))
+    return [
+        name for name in names if name not in numbered or newest[int(numbered[name][1])] == int(numbered[name][2] or 0)
+    ]
+
+
 def create_log(folder: str, disk: Disk) -> None:
     """Make the first segment of a new store in the existing, empty `folder`."""
     header = SegmentHeader(store=StoreId(os.urandom(16)), number=1, created=time.time_ns() // 1000)
     with suppress(FileExistsError):
-        disk.create(os.path.join(folder, f"{1:08d}{_SUFFIX}"), header.encode())
+        disk.create(os.path.join(folder, segment_name(1, 0)), header.encode())

@@ -96,16 +96,16 @@ SETTINGS: Final = MappingProxyType(
                 meaning="Whether the server keeps to the two limits by itself while it runs.",
             ),
             Setting(
-                name="snapshot.gitignored",
-                kind=Kind.SWITCH,
-                default="on",
-                meaning="Whether snapshots and `cas record` cover files that .gitignore names.",
-            ),
-            Setting(
                 name="gc.every",
                 kind=Kind.AGE,
                 default="1min",
                 meaning="How often the server looks whether the store is over a limit.",
+            ),
+            Setting(
+                name="snapshot.gitignored",
+                kind=Kind.SWITCH,
+                default="on",
+                meaning="Whether snapshots and `cas record` cover files that .gitignore names.",
             ),
         )
     }

@@ -94,6 +94,9 @@ class Store:
             self._ahead = Ahead()  # all of it is in the log
             self._index.close()
             self._index = Index(self._index_path, self.log)
+        self.log.refresh()
+        if not self._index.knows_generations:
+            self.index.follow_generations()
         if self.log.ends_at(self.end):
             return True
         self.index.catch_up()
@@ -227,6 +230,12 @@ class Store:
         if self._ahead.is_full:
             self.flush()
         return group
+
+    def seal(self) -> Place:
+        """End the last segment, so that it can be written anew, and return where the next one begins."""
+        end = self.log.seal(self.end)
+        self.index.begin_segment(end)
+        return end
 
     def remember(self, name: BlobId, content: bytes) -> None:
         """Keep a blob's bytes at hand for a while."""

@@ -44,6 +44,10 @@ class WriterLock:
         if not self._take_free():
             self._wait()
 
+    def acquire_now(self) -> bool:
+        """Take the lock if it is free; return whether it was."""
+        return self._take_free()
+
     def release(self) -> None:
         """Give the lock back."""
         if self._waited is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -115,26 +114,49 @@ def test_insertions_under_a_deletion_cost_by_their_number(
     assert costs[1] < 2.5 * costs[0], costs
 
 
+class Recorded:
+    """A random history, in which edits come while others are rejected, so that not everybody knew everybody."""
+
+    def __init__(self, draw: random.Random) -> None:
+        self.base = b"".join(b"%d\n" % number for number in range(40))
+        self.entries: list[tuple[bytes, tuple[Hunk, ...]] | dict[UnitIndex, bool]] = []
+        weave = Weave(self.base)
+        for number in range(30):
+            before = weave.text() or b""
+            lines = before.splitlines(keepends=True)
+            at, most = draw.randrange(len(lines) + 1), draw.choice((1, 1, 1, 30))
+            new = [b"edit %d, %d\n" % (number, i) for i in range(draw.choice((0, 1, 3)))]
+            lines[at : at + draw.randint(0, most)] = new
+            after = b"".join(lines)
+            hunks = diff_lines(before, after)
+            weave.record(after, hunks)
+            self.entries.append((after, hunks))
+            change = {UnitIndex(draw.randrange(1, len(weave.state().since) // 4)): draw.random() < 0.5}
+            undo = {unit: weave.is_live(unit) for unit in change}
+            if weave.set_live(change):
+                weave.set_live(undo)
+            else:
+                self.entries.append(change)
+        self.units = [UnitIndex(unit) for unit in range(1, len(weave.state().since) // 4)]
+
+    def weave(self) -> Weave:
+        weave = Weave(self.base)
+        for entry in self.entries:
+            if isinstance(entry, dict):
+                weave.set_live(entry)
+            else:
+                weave.record(*entry)
+        return weave
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_conflicts_found_bit_by_bit_are_those_found_at_once(seed: int) -> None:
     """Many lines in one edit, so that what was found of it is remembered from one decision to the next."""
     draw = random.Random(seed)
-    texts = [b"".join(b"%d\n" % number for number in range(40))]
-    weave = Weave(texts[0])
-    for number in range(30):
-        lines = texts[-1].splitlines(keepends=True)
-        at, most = draw.randrange(len(lines) + 1), draw.choice((1, 1, 1, 30))
-        lines[at : at + draw.randint(0, most)] = [b"edit %d, %d\n" % (number, i) for i in range(draw.choice((0, 1, 3)))]
-        texts.append(b"".join(lines))
-        weave.record(texts[-1], diff_lines(texts[-2], texts[-1]))
-    whole = {UnitIndex(unit): True for unit in range(1, len(weave.state().since) // 4)}
-    live = dict(whole)
+    recorded = Recorded(draw)
+    weave = recorded.weave()
+    live = {unit: weave.is_live(unit) for unit in recorded.units}
     for _ in range(60):
-        unit = draw.choice(list(live))
+        unit = draw.choice(recorded.units)
         live[unit] = not live[unit]
-        found = weave.set_live({unit: live[unit]})
-        anew = Weave(texts[0])
-        for before, after in pairwise(texts):
-            anew.record(after, diff_lines(before, after))
-        assert found == anew.set_live(live)
-    assert weave.set_live(whole) == ()
+        assert weave.set_live({unit: live[unit]}) == recorded.weave().set_live(live)

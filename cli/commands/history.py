@@ -106,14 +106,14 @@ def show(*, name: str, stat: bool, columns: bool, as_json: bool) -> None:
 def _stat_text(workspace: "Workspace", views: Iterable["EditView"], screen: Screen) -> Iterator[bytes]:
     from cli.diffstat import diffstat, edit_change
 
-    return diffstat((edit_change(view, workspace.blob) for view in views), screen)
+    return diffstat((edit_change(view, workspace.text) for view in views), screen)
 
 
 def _log_text(workspace: "Workspace", views: Iterable["EditView"], screen: Screen, *, patch: bool) -> Iterator[bytes]:
     for view in views:
         yield from edit_row(view, screen)
         if patch and view.expired is None:
-            yield from edit_diff(view, workspace.blob, screen)
+            yield from edit_diff(view, workspace.text, screen)
             yield screen.line()
 
 
@@ -127,4 +127,4 @@ def _show_text(
         yield from edit_header(view, screen, standing)
         if view.expired is None:
             yield screen.line()
-            yield from edit_diff(view, workspace.blob, screen, units)
+            yield from edit_diff(view, workspace.text, screen, units)

@@ -1,6 +1,6 @@
 """Run the benchmarks that are named, or all: `python -m tests.bench [NAME…]`.
 
-They are write, toggle, review, releases, status, command and server.
+They are the names in BENCHES.
 """
 
 import sys
@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tests.bench.command import bench_command
+from tests.bench.large import bench_large
 from tests.bench.measure import Report
 from tests.bench.releases import bench_releases
 from tests.bench.review import bench_review
@@ -27,6 +28,7 @@ BENCHES: Final[dict[str, Callable[[Report], None]]] = {
     "command": bench_command,
     "upkeep": bench_upkeep,
     "snapshot": bench_snapshot,
+    "large": bench_large,
     "server": bench_server,
 }
 

@@ -56,7 +56,7 @@ def fetched_releases() -> list[bytes]:
     """Return the file as each release has it, oldest first; downloaded once, into the user's cache."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "editledger-bench"
     cache.mkdir(parents=True, exist_ok=True)
-    states = []
+    states: list[bytes] = []
     for version in VERSIONS:
         kept = cache / f"{PACKAGE}-{version}-{NAME}"
         if not kept.exists() and not _download(version, kept):

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import tempfile
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -12,14 +13,14 @@ from tests.bench.measure import Milliseconds, Report, timed
 __all__ = ["bench_upkeep"]
 
 FILES: Final = 50
-EDITS: Final = 6_000
+EDITS: Final = 2_000
 QUIET_ROUNDS: Final = 300
 MOST_ROUNDS: Final = 20_000
 CHILD: Final = "import sys; from mcptools.upkeep import main; sys.exit(main())"
 
 
 def bench_upkeep(report: Report) -> None:
-    """Edit one file while a process lets go of 6,000 edits in 50 others and takes their bytes out of the store."""
+    """Edit one file while a process lets go of 2,000 edits in 50 others and takes their bytes out of the store."""
     # Beside this file, not in /tmp: that may be a memory file system, where a sync costs nothing.
     with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix="bench-") as folder:
         root = Path(folder)
@@ -27,15 +28,17 @@ def bench_upkeep(report: Report) -> None:
             _fill(workspace)
             before = workspace.stored_bytes()
 
-            def edit(i: int) -> None:
+            numbers = count()
+
+            def edit(_: int) -> None:
                 with workspace.call(CallInfo(tool="bench", conversation="busy")) as call:
-                    call.write("busy.py", b"value = %d\n" % i * 400, operation=Operation.EDIT)
+                    call.write("busy.py", b"value = %d\n" % next(numbers) * 400, operation=Operation.EDIT)
                     call.commit()
 
             quiet = timed(edit, QUIET_ROUNDS)
             Configuration(str(root)).set("retention.older_than", "0s")
             busy: list[Milliseconds] = []
-            with subprocess.Popen([sys.executable, "-c", CHILD, str(root)]) as process:
+            with subprocess.Popen([sys.executable, "-c", CHILD, str(root), "limits"]) as process:
                 while process.poll() is None and len(busy) < MOST_ROUNDS:
                     busy += timed(edit, 1)
                 process.wait()

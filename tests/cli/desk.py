@@ -20,6 +20,9 @@ PROGRAM: Final = (sys.executable, "-P", "-m", "cli")
 LOGIN: Final = (
     "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 )
+NOWHERE: Final = "/nonexistent"
+"""Where there are no settings of whoever runs the tests."""
+
 PATIENCE: Final = 60
 """Seconds after which a process counts as hung."""
 
@@ -56,7 +59,7 @@ def environment(settings: dict[str, str]) -> dict[str, str]:
     # Without bytecode every process would compile the program anew.
     heard = ("CAS_", "NO_COLOR", "PAGER", "LESS", "TERM", "PYTHONDONTWRITEBYTECODE")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(heard)}
-    return kept | {"PYTHONPATH": SOURCE, "TERM": "xterm", "TZ": "UTC"} | settings
+    return kept | {"PYTHONPATH": SOURCE, "XDG_CONFIG_HOME": NOWHERE, "TERM": "xterm", "TZ": "UTC"} | settings
 
 
 def cas(*words: str, folder: Path, settings: dict[str, str] | None = None, stdin: bytes = b"") -> Ran:

@@ -47,6 +47,32 @@ def notes(desk: Desk) -> None:
         desk.write("notes.txt", content, conversation="conv_notes")
 
 
+def drafts(desk: Desk) -> None:
+    """Record what docs/retention.md says that an agent has done."""
+    for number in range(1, 7):
+        desk.write("notes.txt", b"draft %d\n" % number, conversation="conv_notes")
+
+
+def images(desk: Desk) -> None:
+    """Record what docs/large-files.md says that an agent has done."""
+    for content in (b"image 1\n" + bytes(70 << 20), b"image 2\n" + bytes(70 << 20) + b"the end\n"):
+        desk.write("disk.img", content, conversation="conv_image")
+
+
+def sources(desk: Desk) -> None:
+    """Put down what docs/snapshots.md says that there is."""
+    for path, content in (
+        ("README", b"a small program\n"),
+        ("src/greet.py", b'print("hi")\n'),
+        ("src/run.sh", b"python greet.py\n"),
+        ("src/__pycache__/greet.pyc", b"\0"),
+    ):
+        file = desk.folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+    (desk.folder / "src/run.sh").chmod(0o755)
+
+
 def examples(page: Path) -> list[tuple[str, str]]:
     """Return every command of the page with what it is said to print."""
     found = []
@@ -64,7 +90,17 @@ def pattern_of(shown: str) -> str:
     )
 
 
-@pytest.mark.parametrize(("page", "prepare"), [("review.md", hello), ("repair.md", notes)])
+@pytest.mark.parametrize(
+    ("page", "prepare"),
+    [
+        ("review.md", hello),
+        ("transfer.md", hello),
+        ("repair.md", notes),
+        ("snapshots.md", sources),
+        ("retention.md", drafts),
+        ("large-files.md", images),
+    ],
+)
 def test_the_page_shows_what_happens(desk: Desk, tmp_path: Path, page: str, prepare: Callable[[Desk], None]) -> None:
     prepare(desk)
     program = tmp_path / "bin" / "cas"
@@ -74,7 +110,7 @@ def test_the_page_shows_what_happens(desk: Desk, tmp_path: Path, page: str, prep
     settings = environment({})
     settings["PATH"] = f"{program.parent}:{settings['PATH']}"
     commands = examples(DOCS / page)
-    assert len(commands) > 15
+    assert len(commands) > 10
     for command, shown in commands:
         ran = subprocess.run(
             ["sh", "-c", command],

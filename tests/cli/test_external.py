@@ -153,7 +153,10 @@ def test_a_change_over_the_rejected_lines_can_be_kept_between_markers(desk: Desk
     changed_outside_over_an_edit(desk)
     desk.done("reject", "2", "--on-external", "keep", "--markers")
     assert desk.bytes("a") == (
-        b"<<<<<<< without edit 2 (conv_one)\n1\n||||||| edit 2 (conv_one)\none\n=======\nONE\n>>>>>>> edit 3 (external)\n"
+        b"<<<<<<< without edit 2 (conv_one)\n1\n"
+        b"||||||| edit 2 (conv_one)\none\n"
+        b"=======\nONE\n"
+        b">>>>>>> edit 3 (external)\n"
         b"2\n3\n"
     )
 

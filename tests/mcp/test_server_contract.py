@@ -1,5 +1,6 @@
 """What the server tells a client of its tools, and how it takes arguments that don't fit."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -50,6 +51,9 @@ PATCHES = [
 ]
 READING_PATCHES = ["validate_patch", "generate_patch", "inspect_patch"]
 CHANGING_PATCHES = ["apply_patch", "revert_patch", "apply_patches", "backup_file", "restore_backup"]
+OFFICIAL_TOKENS = 148.196
+"""About how many tokens a tool of the official filesystem server (2026.8.31) costs a model, by the measure below."""
+
 NO_STRINGS = ["edits", "operations", "patches", "dry_run", "rebase", "force", "keep_backup", "context_lines"]
 
 
@@ -97,6 +101,12 @@ def test_what_clients_are_told_is_what_the_signatures_say() -> None:
 def test_input_schemas_are_flat(agent: Agent) -> None:
     for tool in agent.tools():
         assert not {"$ref", "$defs", "anyOf", "oneOf", "allOf"} & set(keys_in(tool.input_schema)), tool.name
+
+
+def test_a_tool_costs_a_model_less_than_one_of_the_official_server(agent: Agent) -> None:
+    tools = agent.tools()
+    told = [{"name": tool.name, "description": tool.description, "input_schema": tool.input_schema} for tool in tools]
+    assert len(json.dumps(told, ensure_ascii=False)) / 4 / len(tools) < OFFICIAL_TOKENS
 
 
 def test_every_argument_is_described_and_no_other_is_taken(agent: Agent) -> None:

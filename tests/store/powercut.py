@@ -1,10 +1,10 @@
 """Power cuts: a real ext4 under load loses its power at random moments, is mounted again, and its store opened.
 
-Run as root on Linux, `python -m tests.store.powercut [--cuts N] [--seed N] [--unsynced]` (`make powercut`). A writer edits
-and decides on an ext4 whose disk remembers all that it is sent (`recorder.py`). A cut leaves what was flushed and any
+Run as root on Linux, `python -m tests.store.powercut [--cuts N] [--seed N] [--unsynced]` (`make powercut`). A writer
+edits and decides on an ext4 whose disk remembers all that it is sent (`recorder.py`). A cut leaves what was flushed and any
 part of the rest: each later write whole, torn or not at all. The image is mounted, ext4 replays its own journal, and
-the workspace is opened as after a start of the machine. Then the journal and the files must stand exactly as after one of
-the writer's calls, none earlier than the last that was acknowledged before the cut, and fsck must find nothing.
+the workspace is opened as after a start of the machine. Then the journal and the files must stand exactly as after
+one of the writer's calls, none earlier than the last that was acknowledged before the cut, and fsck must find nothing.
 """
 
 import argparse
@@ -34,6 +34,12 @@ IMAGE_BYTES: Final = 96 << 20
 CUTS_IN_ONE: Final = 10
 """Cuts of one run of the writer."""
 
+LOAD_SECONDS: Final = (2.0, 7.0)
+"""How long a run lasts; ext4 commits its journal every 5 seconds or, as some are mounted here, every second."""
+
+MEMORY: Final = "/dev/shm"
+"""Where the images lie: each is copied for every cut."""
+
 BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
 ROTATIONS: Final = (64 << 20, 50_000)
 """Sizes of full segments: that of every store, and one that is full after some calls."""
@@ -60,7 +66,7 @@ def main(words: list[str]) -> int:
     for session in range((asked.cuts + CUTS_IN_ONE - 1) // CUTS_IN_ONE):
         chance = random.Random(asked.seed * 1000 + session)
         cuts = min(CUTS_IN_ONE, asked.cuts - session * CUTS_IN_ONE)
-        with tempfile.TemporaryDirectory(prefix="powercut-", dir="/dev/shm") as folder:  # noqa: S108 - memory: the images are copied for each cut
+        with tempfile.TemporaryDirectory(prefix="powercut-", dir=MEMORY) as folder:
             _Session(Path(folder), chance, tally, unsynced=asked.unsynced).run(cuts)
         print(f"{tally.line()}, {time.monotonic() - began:.0f} s", flush=True)
     print("POWERCUT " + json.dumps(tally.figures(), sort_keys=True))
@@ -102,14 +108,15 @@ class _Session:
         self._options = chance.choice(MOUNTS)
         self._words = ["--rotate", str(chance.choice(ROTATIONS)), *(["--unsynced"] if unsynced else [])]
         self._told: list[dict[str, Any]] = []
+        self._heard: list[int] = []  # how much the disk had been sent when each call was told
         self._base = folder / "base.img"
         self._mountpoint = folder / "mounted"
         self._mountpoint.mkdir()
 
     def run(self, cuts: int) -> None:
         """Load, cut so many times, and look at what each cut left."""
-        with self._base.open("wb") as image:
-            image.truncate(IMAGE_BYTES)
+        with self._base.open("wb") as empty:
+            empty.truncate(IMAGE_BYTES)
         subprocess.run(["mkfs.ext4", "-q", "-F", self._base], check=True)
         with _mounted_image(self._base, self._mountpoint, "defaults"):
             (self._mountpoint / "work").mkdir()
@@ -119,41 +126,41 @@ class _Session:
         with mounted_recorder(self._base, disk) as recorder:
             base = bytearray(recorder.content)
             with _mounted_image(disk, self._mountpoint, self._options):
-                moments = self._loaded(recorder, cuts)
-        begun = 0
-        for cut, acknowledged in moments:
-            image, begun, lost = recorder.left_by(base, begun, cut, self._chance)
-            self._tally.lost_writes += lost
-            self._check(image, acknowledged)
+                begun, ended = self._loaded(recorder)
+            # Every place between two writes of the disk is a moment at which the power may have failed.
+            certain = 0
+            for cut in sorted(self._chance.randrange(begun, ended) for _ in range(cuts)):
+                image, certain, lost = recorder.left_by(base, certain, cut, self._chance)
+                self._tally.lost_writes += lost
+                self._check(image, sum(heard <= cut for heard in self._heard))
 
-    def _loaded(self, recorder: Recorder, cuts: int) -> list[tuple[int, int]]:
-        """Let the writer work; return the moments of the cuts, each with how many calls were acknowledged by then."""
+    def _loaded(self, recorder: Recorder) -> tuple[int, int]:
+        """Let the writer work; return how much the disk was sent before it and, some calls before its end, with it."""
         seed = self._chance.randrange(10**6)
         command = [sys.executable, "-m", "tests.store.writer", str(self._mountpoint / "work"), str(seed), *self._words]
+        begun = recorder.cut()
         with subprocess.Popen(command, cwd=HOUSE, stdout=subprocess.PIPE) as writer:
             if writer.stdout is None:
                 raise AssertionError("no pipe")
-            reader = Thread(target=self._listen, args=(writer.stdout,))
+            reader = Thread(target=self._listen, args=(writer.stdout, recorder))
             reader.start()
-            moments = []
-            for _ in range(cuts):
-                time.sleep(self._chance.uniform(0.01, 0.6))
-                # First what was heard, then the moment: all that was heard was said before it.
-                acknowledged = len(self._told)
-                moments.append((recorder.cut(), acknowledged))
-            # The call that the last cut fell into has to be told too.
-            heard = len(self._told)
-            while len(self._told) < heard + 50 and writer.poll() is None:
+            time.sleep(self._chance.uniform(*LOAD_SECONDS))
+            ended = recorder.cut()
+            # The call that the last cut falls into has to be told too.
+            told = len(self._told)
+            while len(self._told) < told + 50 and writer.poll() is None:
                 time.sleep(0.01)
             writer.send_signal(signal.SIGKILL)
             reader.join()
         if writer.returncode != -signal.SIGKILL:
             raise AssertionError("the writer has ended by itself")
-        return moments
+        return begun, ended
 
-    def _listen(self, output: IO[bytes]) -> None:
+    def _listen(self, output: IO[bytes], recorder: Recorder) -> None:
         for line in output:
             if line.endswith(b"\n"):
+                # All that was said when the disk had been sent so much was acknowledged by then.
+                self._heard.append(recorder.cut())
                 self._told.append(json.loads(line))
 
     def _check(self, image: bytearray, acknowledged: int) -> None:
@@ -187,7 +194,8 @@ class _Session:
         if fitting < acknowledged:
             return f"{acknowledged} calls were acknowledged, and {fitting} are there", 0
         if found["files"] != calls[fitting]["files"]:
-            return f"the files are not those of call {fitting}: {_difference(found['files'], calls[fitting]['files'])}", 0
+            differing = _difference(found["files"], calls[fitting]["files"])
+            return f"the files are not those of call {fitting}: {differing}", 0
         if found["external"] or found["faults"]:
             return f"status: {found['external']}; fsck: {found['faults']}", 0
         return "", fitting - acknowledged
@@ -200,7 +208,7 @@ def _difference(found: dict[str, str], expected: dict[str, str]) -> str:
 @contextmanager
 def _mounted_image(image: Path, mountpoint: Path, options: str) -> Iterator[None]:
     """Mount an image through a loop device."""
-    command = ["losetup", "--find", "--show", image]
+    command = ["losetup", "--find", "--show", str(image)]
     device = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
     try:
         subprocess.run(["mount", "-o", options, device, mountpoint], check=True)
@@ -217,7 +225,7 @@ def _looked_at(root: Path, folder: Path) -> dict[str, Any]:
     boot = folder / "boot_id"
     boot.write_text(f"{uuid4()}\n")
     script = f'mount --bind "$1" {BOOT_ID} && exec "$2" -m tests.store.powercut --look "$3"'
-    command = ["unshare", "--mount", "sh", "-c", script, "sh", boot, sys.executable, root]
+    command = ["unshare", "--mount", "sh", "-c", script, "sh", str(boot), sys.executable, str(root)]
     done = subprocess.run(command, cwd=HOUSE, capture_output=True, text=True, check=False)
     if done.returncode:
         return {"error": done.stderr.strip().rpartition("\n")[2]}

@@ -55,6 +55,16 @@ class _Operation(IntEnum):
     BATCH_FORGET = 42
 
 
+_PLAIN: Final[dict[int, bytes]] = {
+    _Operation.OPEN: _OPENED.pack(0, 0, 0),
+    _Operation.FSYNC: b"",
+    _Operation.RELEASE: b"",
+    _Operation.FLUSH: b"",
+    _Operation.DESTROY: b"",
+}
+"""Answers that are always the same."""
+
+
 class Recorder:
     """What was sent, in order: a write as (offset, bytes), a flush as None."""
 
@@ -141,8 +151,6 @@ class _Server:
                 return _ATTRIBUTES.pack(
                     _FOREVER, 0, 0, 1, size, size // SECTOR, *times, *times, stat.S_IFREG | 0o600, 1, 0, 0, 0, 4096, 0
                 )
-            case _Operation.OPEN:
-                return _OPENED.pack(0, 0, 0)
             case _Operation.READ:
                 _, offset, size, *_ = _TRANSFER.unpack_from(body)
                 return bytes(recorder.content[offset : offset + size])
@@ -152,13 +160,9 @@ class _Server:
                 return _WRITTEN.pack(size, 0)
             case _Operation.FSYNC:
                 recorder.flush()
-                return b""
-            case _Operation.RELEASE | _Operation.FLUSH | _Operation.DESTROY:
-                return b""
             case _Operation.FORGET | _Operation.BATCH_FORGET:
                 return None  # the kernel waits for no answer
-            case _:
-                return errno.ENOSYS
+        return _PLAIN.get(operation, errno.ENOSYS)
 
 
 @contextmanager

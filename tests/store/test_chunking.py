@@ -24,6 +24,8 @@ class Version:
     def __init__(self, content: bytes, earlier: "Version | None" = None) -> None:
         self.content = content
         self.read: list[BlobId] = []  # chunks of the earlier version that were read
+        self.chunks: tuple[Chunk, ...] = ()
+        self.held: dict[BlobId, bytes] = {}
         known = () if earlier is None else earlier.chunks
         held = {} if earlier is None else earlier.held
 

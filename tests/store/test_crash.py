@@ -367,6 +367,38 @@ class TestAfterAPowerCut:
         started_again(self.root)
         assert settled(self.root) == ({"a.txt": (text, 0o644)}, ())
 
+    def test_a_file_of_which_an_older_beginning_is_left_is_rolled_forward(self, workspace: Workspace) -> None:
+        text = b"line\n" * 5000
+        write(workspace, "a.txt", text)
+        write(workspace, "a.txt", b"two\n")
+        (self.root / "a.txt").write_bytes(text[:4096])
+        aged(self.root / "a.txt", -60)
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"two\n", 0o644)}, ())
+
+    @pytest.mark.parametrize("left", [b"", bytes(4)], ids=["empty", "zeros"])
+    def test_a_deleted_file_whose_name_came_without_its_bytes_is_deleted(
+        self, workspace: Workspace, left: bytes
+    ) -> None:
+        write(workspace, "a.txt", b"one\n")
+        with workspace.call(INFO) as call:
+            call.delete("a.txt")
+            call.commit()
+        (self.root / "a.txt").write_bytes(left)
+        aged(self.root / "a.txt", -60)
+        started_again(self.root)
+        assert settled(self.root) == ({}, ())
+
+    def test_a_deleted_file_that_a_person_made_empty_later_is_left_and_reported(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        with workspace.call(INFO) as call:
+            call.delete("a.txt")
+            call.commit()
+        (self.root / "a.txt").write_bytes(b"")
+        aged(self.root / "a.txt", 60)
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"", 0o644)}, ("a.txt",))
+
     def test_a_file_that_is_older_than_its_last_edits_is_rolled_forward_through_all(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
         old = (self.root / "a.txt").stat()
@@ -382,6 +414,14 @@ class TestAfterAPowerCut:
         aged(self.root, -60)
         started_again(self.root)
         assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ())
+
+    def test_a_created_and_then_changed_file_that_is_gone_is_made_again(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        write(workspace, "a.txt", b"two\n")
+        (self.root / "a.txt").unlink()
+        aged(self.root, -60)
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"two\n", 0o644)}, ())
 
     def test_a_created_file_that_a_person_deleted_later_is_left_and_reported(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")

@@ -447,3 +447,12 @@ def test_a_root_that_is_no_folder_is_refused(ground: Ground) -> None:
     for path in ("gone", "a.txt"):
         with pytest.raises(FileMissing):
             Tree(ground.ws / path)
+
+
+def test_the_root_of_the_file_system_is_outside_wherever_the_process_stands(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ground.tree.root)
+    for spelling in ("/", "//"):
+        with pytest.raises(PathOutside):
+            ground.spot(spelling)

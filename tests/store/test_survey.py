@@ -176,6 +176,8 @@ def test_two_processes_find_what_one_finds(ranger: Ranger) -> None:
     assert unsure == []
     for find in (changed_by_one, changed_by_two, changed_folders):
         assert sorted(find(ranger.tree.fd, sure)) == [b"", b"d3", b"d57", b"d58"]
+        others = [glimpse._replace(facts=b"") for glimpse in sure]
+        assert sorted(find(ranger.tree.fd, others)) == sorted(glimpse.path for glimpse in sure)
 
 
 @pytest.mark.parametrize("damage", [lambda kept: kept[:-1], lambda kept: kept[:50] + b"x" + kept[51:], lambda _: b"x"])

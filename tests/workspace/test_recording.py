@@ -1,6 +1,9 @@
 """Looks that record: what happened to files while nobody watched, told as edits, once, and truthfully."""
 
 import os
+import sqlite3
+import time
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -153,6 +156,20 @@ def test_a_snapshot_in_between_hides_nothing(known: Scene) -> None:
     (known.root / "src/deep").rmdir()
     known.workspace.take_snapshot(who="me")
     assert told(known.workspace.record_changes(AGENT)) == ["delete src/deep/c.py", "edit a.txt"]
+
+
+def test_a_snapshot_that_was_given_up_and_cleaned_away_hides_nothing(known: Scene) -> None:
+    put(known, "a.txt", b"other\n")
+    time.sleep(0.05)  # more than a tick, so that the look need not read the file again
+    number = known.workspace.take_snapshot(who="me").view.number
+    known.workspace.delete_snapshots([number], who="me")
+    with closing(sqlite3.connect(known.root / ".cas/index.sqlite", isolation_level=None)) as index:
+        index.execute("DELETE FROM blobs WHERE refs = 0")
+    known.reopen()
+    (view,) = known.workspace.record_changes(AGENT).edits
+    assert in_words(view) == "edit a.txt"
+    assert view.edit.after is not None
+    assert known.workspace.blob(view.edit.after.blob) == b"other\n"
 
 
 def test_what_tools_and_reviewers_did_is_not_told_again(known: Scene) -> None:

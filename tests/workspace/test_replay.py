@@ -1,5 +1,6 @@
 """Kept states: opening a file with a long history is quick, and nothing is ever believed of them that isn't so."""
 
+import contextlib
 import random
 import shutil
 from collections.abc import Callable
@@ -7,8 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from objstore import Action, Decided
-from tests.workspace.scene import Scene
+from objstore import Action, BlobDamaged, Decided, FileState, Operation, Origin, blob_id
+from objstore.capture import Change, Recorder, Version
+from objstore.codec import Base, encode_blob
+from objstore.disk import Disk
+from objstore.frames import FrameKind
+from objstore.journal import Journal
+from objstore.replay import load_document
+from objstore.terms import DocumentId
+from tests.workspace.scene import TEN, Scene
 
 
 def kept(scene: Scene) -> list[Path]:
@@ -161,3 +169,55 @@ def test_looking_at_a_decision_from_a_kept_state_changes_nothing(scene: Scene) -
     before = scene.everything()
     scene.decide(Action.REJECT, 70, dry_run=True)
     assert scene.everything() == before
+
+
+# ---- states read in bulk
+
+
+def test_states_told_one_from_the_other_are_those_that_their_hashes_vouch_for(scene: Scene) -> None:
+    """Through more deltas than one chain has, decisions, moves, a deletion, and states that were there before."""
+    long_history(scene)
+    scene.decide(Action.REJECT, 30)
+    scene.move("f", "g")
+    before = scene.text("g")
+    scene.write("g", b"all new\n")
+    scene.write("g", before or b"")
+    scene.write("g", b"\0binary\n" * 9)
+    scene.delete("g")
+    scene.write("g", b"")
+    scene.write("g", b"once more\n", mode=0o755)
+    with contextlib.closing(Journal(str(scene.root), Disk())) as journal, journal.reading():
+        quick = load_document(journal, DocumentId(1))
+        thorough = load_document(journal, DocumentId(1), anew=True)
+        assert quick.state() == thorough.state()
+        assert quick.standing() == thorough.standing()
+
+
+def test_a_state_that_is_not_what_its_name_says_is_found_out(scene: Scene) -> None:
+    """A frame whose checksum holds, and whose delta leads to other bytes than those that it is named for."""
+    scene.write("f", TEN)
+    after = TEN.replace(b"5", b"five")
+    (scene.root / "f").write_bytes(after)
+    base = Base(id=blob_id(TEN), content=TEN, depth=0)
+    header, lie = encode_blob(TEN.replace(b"5", b"FIVE"), base, name=blob_id(after))
+    with contextlib.closing(Journal(str(scene.root), Disk())) as journal:
+        with journal.writing() as batch:
+            journal.store.append([(FrameKind.BLOB, lie)], [header], [])
+            states = [Version(content=each, state=FileState(blob=blob_id(each), mode=0o644)) for each in (TEN, after)]
+            Recorder(journal, batch).external(
+                [
+                    Change(
+                        document=DocumentId(1),
+                        operation=Operation.EDIT,
+                        path=b"f",
+                        source=None,
+                        before=states[0],
+                        after=states[1],
+                        hunks=None,
+                        origin=Origin.EXTERNAL,
+                    )
+                ]
+            )
+            journal.commit(batch, [])
+        with journal.reading(), pytest.raises(BlobDamaged):
+            load_document(journal, DocumentId(1))

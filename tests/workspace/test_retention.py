@@ -1,10 +1,11 @@
 """What the limits let go: by age, by size the oldest first, and never what somebody may need."""
 
+import threading
 import time
 
 import pytest
 
-from objstore import RetentionLimits, Status, retention
+from objstore import CallInfo, RetentionLimits, Status, Workspace, retention
 from objstore.disk import Disk
 from objstore.journal import Journal
 from tests.workspace.scene import TEN, Scene
@@ -113,3 +114,35 @@ def test_edits_in_a_conversation_that_went_on_stay(scene: Scene, name: str) -> N
     assert retention.expire(journal, plan, who="") == 0
     journal.close()
     assert expired(scene) == []
+
+
+def test_planning_and_letting_go_while_others_write(scene: Scene) -> None:
+    """Whatever comes meanwhile is neither let go nor in the way."""
+    stop = threading.Event()
+    written: list[int] = []
+
+    def write() -> None:
+        while not stop.is_set():
+            # What a process wrote comes into the index at the latest when it ends.
+            with Workspace.open(scene.root) as workspace:
+                with workspace.call(CallInfo(tool="test", conversation=f"conv_{len(written)}")) as call:
+                    call.write(f"g{len(written) % 3}", b"%d\n" % len(written))
+                    call.commit()
+                written.append(1)
+
+    for number in range(30):
+        scene.write("f", b"%d\n" % number)
+    scene.accept(*range(1, 31))
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        while len(written) < 40:
+            scene.workspace.plan_collection(EVERYTHING)
+        scene.workspace.collect(EVERYTHING)
+    finally:
+        stop.set()
+        writer.join()
+    assert set(expired(scene)) == set(range(1, 31))
+    assert scene.workspace.status().pending == len(written)
+    scene.forget_index()
+    assert set(expired(scene)) == set(range(1, 31))

@@ -2,6 +2,8 @@
 
 import os
 import resource
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -370,6 +372,22 @@ def test_after_all_snapshots_are_deleted_the_next_holds_everything(full: Scene) 
         if state.blob is not None:
             content = full.workspace.blob(state.blob)
             assert content == (full.root / path).read_bytes()
+
+
+def test_what_was_cleaned_away_since_the_last_look_is_stored_again(full: Scene) -> None:
+    full.workspace.delete_snapshots([take(full)], who="me")
+    with closing(sqlite3.connect(full.root / ".cas/index.sqlite", isolation_level=None)) as index:
+        # As a cleaning leaves it: of what nothing holds, the index knows nothing.
+        assert index.execute("DELETE FROM blobs WHERE refs = 0").rowcount > 4
+    full.reopen()
+    number = take(full)
+    held = {path: state.blob for path, state in full.workspace.snapshot_files(number)}
+    assert {path for path, blob in held.items() if blob is not None and full.workspace.blob(blob)} == {
+        "a.txt",
+        "recorded.txt",
+        "src/b.py",
+        "src/deep/c.py",
+    }
 
 
 def test_another_process_sees_it_at_once(full: Scene) -> None:

@@ -473,7 +473,7 @@ class Histories(RuleBasedStateMachine):
         }
         self.states = {name: content for name, content in self.states.items() if name in held}
 
-    def forget_edits(self, name: DocumentId, document: Document, seqs: list[int]) -> None:
+    def forget_edits(self, name: DocumentId, document: Document, seqs: Sequence[int]) -> None:
         """Let the model's document begin later; what is known of it under the verdicts that went still holds."""
         if not seqs:
             return

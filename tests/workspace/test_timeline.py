@@ -86,9 +86,16 @@ def test_a_moved_file_is_told_where_it_stood(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [lambda s: s.write("d/a", b"tool\n"), lambda s: (s.root / "d/a").write_bytes(b"x\n")]
+    ("change", "told"),
+    [
+        (lambda scene: scene.write("d/a", b"tool\n"), b"tool\n"),
+        (lambda scene: (scene.root / "d/a").write_bytes(b"nobody saw it\n"), b"2\n"),
+    ],
+    ids=["recorded", "not recorded"],
 )
-def test_a_snapshot_tells_of_files_that_no_edit_tells_of(scene: Scene, change: Callable[[Scene], object]) -> None:
+def test_a_snapshot_tells_of_files_that_no_edit_tells_of(
+    scene: Scene, change: Callable[[Scene], object], told: bytes
+) -> None:
     (scene.root / "d").mkdir()
     (scene.root / "d/a").write_bytes(b"1\n")
     with pytest.raises(NoSuchName):
@@ -101,6 +108,7 @@ def test_a_snapshot_tells_of_files_that_no_edit_tells_of(scene: Scene, change: C
     change(scene)
     assert at(scene, "d/a", first) == b"1\n"
     assert at(scene, "d/a", second) == b"2\n"
+    assert at(scene, "d/a", now()) == told
     assert at(scene, "d/nothing", second) is None
     with pytest.raises(NoSuchName):
         at(scene, "other", "2h")

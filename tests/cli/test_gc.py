@@ -1,0 +1,88 @@
+"""`cas gc`: what goes is shown before it goes, and told of for ever after."""
+
+import json
+
+from tests.cli.desk import Desk
+
+
+def decided(desk: Desk) -> None:
+    """Record eight edits of two conversations, and accept those of the first."""
+    for number in range(6):
+        desk.write("f", b"%d\n" % number * 200)
+    for number in range(2):
+        desk.write("g", b"g %d\n" % number * 200, conversation="conv_two")
+    desk.done("accept", "--conversation", "conv_one")
+
+
+def test_a_dry_run_shows_what_would_go_and_changes_nothing(desk: Desk) -> None:
+    decided(desk)
+    segment = desk.folder / ".cas" / "segments" / "00000001.seg"
+    before = segment.read_bytes()
+    text = desk.done("gc", "--older-than", "0s", "--dry-run").text
+    assert "Dry run: nothing was changed.\nWould let go of 6 edits, the newest of " in text
+    assert ": older than 0 seconds.\nWould free " in text
+    told = desk.done("gc", "--older-than", "0s", "--dry-run", "--json").json()
+    assert told["expired"][0]["edit_ranges"] == [[1, 6]]
+    assert (told["frees"]["blobs"], told["done"], told["store"]["bytes_after"]) == (5, False, None)
+    assert segment.read_bytes() == before
+
+
+def test_what_went_is_marked_and_refused_with_the_reason(desk: Desk) -> None:
+    decided(desk)
+    told = desk.done("gc", "--older-than", "0s", "--json").json()
+    assert (told["done"], told["expired"][0]["edits"]) == (True, 6)
+    log = desk.done("log").text.splitlines()
+    assert [line.endswith("(expired)") for line in log] == [False] * 2 + [True] * 6
+    shown = desk.cas("show", "2")
+    assert shown.status == 1
+    assert "older than 0 seconds: what it changed is kept no more" in shown.text
+    assert "cas: Edit 2 expired on " in shown.said
+    for command in ("accept", "reject", "reset"):
+        refused = desk.cas(command, "2")
+        assert (refused.status, "Edit 2 expired on " in refused.said) == (1, True)
+    assert desk.cas("undo").status == 1
+    assert desk.cas("amend", "2").status == 1
+    assert desk.cas("reject", "--conversation", "conv_one").status == 1
+    assert "expired" in desk.cas("log", "-p").text
+    shapes = {line["seq"]: line for line in desk.done("log", "--json").lines()}
+    assert shapes[6]["expired"]["reason"] == "older than 0 seconds"
+    assert (shapes[6]["hash_after"], shapes[8]["expired"]) == (None, None)
+    assert desk.cas("show", "2", "--json").json()["edits"][0]["diff"] is None
+    assert desk.done("fsck", "--json").json()["sound"]
+    assert desk.done("blame", "f").text.count("before the first recorded edit") == 200
+
+
+def test_groups_are_what_can_still_be_decided(desk: Desk) -> None:
+    decided(desk)
+    desk.done("gc", "--older-than", "0s")
+    desk.done("reject", "--all")
+    assert not (desk.folder / "g").exists()
+    assert desk.bytes("f") == b"5\n" * 200
+
+
+def test_settings_say_what_goes_where_no_option_does(desk: Desk) -> None:
+    decided(desk)
+    assert json.loads(desk.done("gc", "--dry-run", "--json").text)["expired"] == []
+    desk.done("config", "set", "retention.older_than", "0s")
+    assert "`cas gc` may let go of 6 old edits" in desk.done("status").text
+    assert desk.done("gc", "--dry-run", "--json").json()["expired"][0]["edits"] == 6
+    assert desk.done("gc", "--older-than", "never", "--json").json()["expired"] == []
+    desk.done("gc")
+    assert "old edits" not in desk.done("status").text
+
+
+def test_what_cannot_be_kept_to_is_said(desk: Desk) -> None:
+    desk.write("f", b"pending\n" * 500)
+    text = desk.done("gc", "--max-size", "100B").text
+    assert "No history goes." in text
+    assert "more would have to go to keep to the limit, and all else is pending, pinned or needed." in text
+    assert "over the limit" not in desk.done("status").text
+    desk.done("config", "set", "retention.max_size", "100B")
+    assert "over the limit" in desk.done("status").text
+
+
+def test_what_makes_no_sense_is_refused(desk: Desk) -> None:
+    ran = desk.cas("gc", "--older-than", "soon")
+    assert (ran.status, "as in 30d, or never" in ran.said) == (2, True)
+    ran = desk.cas("gc", "--max-size", "much")
+    assert (ran.status, "as in 2GB, or unlimited" in ran.said) == (2, True)

@@ -1,0 +1,298 @@
+"""What agents' own tools and shells do is recorded once, as whose it is, and no fault of ours gets in their way."""
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.hooking import CLIENTS, client_of
+from objstore import CallInfo, EditFilter, EditView, Operation, Origin, Status, Workspace
+from tests.cli.agents import AGENTS, ClaudeCode, Codex, Session, hook, shell
+from tests.cli.desk import Desk, cas
+
+EVERY_AGENT = pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.client)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a workspace with some files, of which a baseline has been taken."""
+    root = tmp_path / "ws"
+    (root / "src").mkdir(parents=True)
+    (root / "a.txt").write_text("one\ntwo\nthree\n")
+    (root / "src" / "b.py").write_text("x = 1\ny = 2\nz = 3\n")
+    (root / "run.sh").write_text("echo\n")
+    Desk(root)
+    assert cas("record", folder=root).status == 0
+    return root
+
+
+def edits(folder: Path, conversation: str = "") -> list[EditView]:
+    """Return the recorded edits of a conversation ("": all)."""
+    with Workspace.open(folder) as workspace:
+        return workspace.edits(EditFilter(conversation=conversation))
+
+
+def shape(views: list[EditView]) -> list[tuple[Operation, str]]:
+    """Return what the edits did, and where."""
+    return sorted((view.edit.operation, os.fsdecode(view.edit.path)) for view in views)
+
+
+# ---- whole sessions
+
+
+@EVERY_AGENT
+def test_a_session_is_recorded_edit_by_edit_with_its_prompt_and_tool(agent: type[Session], folder: Path) -> None:
+    session = agent(folder)
+    session.start()
+    session.ask("make it better")
+    session.write("new.txt", "hello\nworld\n")
+    session.run("sed -i 's/two/2/' a.txt && mv src/b.py src/c.py && rm run.sh && mkdir d && echo n > d/n.txt")
+    session.stop()
+    found = edits(folder)
+    assert shape(found) == sorted(
+        [
+            (Operation.CREATE, "new.txt"),
+            (Operation.EDIT, "a.txt"),
+            (Operation.MOVE, "src/c.py"),
+            (Operation.DELETE, "run.sh"),
+            (Operation.CREATE, "d/n.txt"),
+        ]
+    )
+    assert {view.edit.conversation for view in found} == {"session-1"}
+    assert {view.status for view in found} == {Status.PENDING}
+    assert {view.edit.notes["prompt"] for view in found} == {"make it better"}
+    assert {view.edit.notes["client"] for view in found} == {session.client}
+    assert len({view.edit.call for view in found}) == 2
+    assert not (folder / ".cas" / "hook.log").exists()
+
+
+@EVERY_AGENT
+def test_what_a_shell_did_can_be_rejected_and_the_agent_reads_why(agent: type[Session], folder: Path) -> None:
+    session = agent(folder)
+    session.start()
+    session.ask("do it")
+    session.run("printf 'one\\n2\\nthree\\n' > a.txt")
+    session.run("echo 'w = 4' >> src/b.py")
+    first = next(view.seq for view in edits(folder) if view.edit.path == b"a.txt")
+    assert cas("reject", str(first), "--reason", "two is a word", folder=folder).status == 0
+    assert (folder / "a.txt").read_text() == "one\ntwo\nthree\n"
+    assert (folder / "src" / "b.py").read_text().endswith("w = 4\n")
+    said = session.ask("go on") + session.run("true")
+    assert said.count("two is a word") == 1
+    assert f"edit {first}" in said
+    assert session.ask("and on") + session.run("true") == ""  # told once
+
+
+def test_what_a_person_typed_between_two_tools_is_never_the_agents(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.run("echo 1 >> a.txt")
+    with (folder / "a.txt").open("a") as file:
+        file.write("mine\n")
+    (folder / "own.txt").write_text("mine\n")
+    session.run("echo 2 >> a.txt")
+    assert shape(edits(folder, "session-1")) == [(Operation.EDIT, "a.txt")] * 2
+    assert shape(edits(folder, "external")) == [(Operation.CREATE, "own.txt"), (Operation.EDIT, "a.txt")]
+    assert cas("reject", "--conversation", "session-1", folder=folder).status == 0
+    assert (folder / "a.txt").read_text() == "one\ntwo\nthree\nmine\n"
+    assert (folder / "own.txt").read_text() == "mine\n"
+
+
+# ---- events that come twice, late, or not at all
+
+
+def test_an_event_that_comes_twice_records_nothing_twice(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.calls += 1
+    before, after = (session.shell_event("echo 1 >> a.txt", before=before) for before in (True, False))
+    session.tell(before)
+    shell("echo 1 >> a.txt", folder=folder)
+    session.tell(before)
+    session.tell(after)
+    session.tell(after)
+    assert shape(edits(folder)) == [(Operation.EDIT, "a.txt")]
+    assert edits(folder)[0].edit.conversation == "session-1"
+
+
+def test_a_tool_whose_end_was_never_told_is_recorded_at_the_next_pause(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.calls += 1
+    session.tell(session.shell_event("echo 1 >> a.txt", before=True))
+    shell("echo 1 >> a.txt", folder=folder)
+    session.stop()
+    assert [view.edit.conversation for view in edits(folder)] == ["session-1"]
+    # The call is over: what happens from here on is not its doing.
+    shell("echo 2 >> a.txt", folder=folder)
+    session.stop()
+    assert [view.edit.conversation for view in edits(folder)] == ["session-1", "external"]
+
+
+def test_a_shell_whose_beginning_was_never_told_is_not_believed(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    shell("echo 1 >> a.txt", folder=folder)
+    session.tell(session.shell_event("echo 1 >> a.txt", before=False))
+    assert [view.edit.origin for view in edits(folder)] == [Origin.EXTERNAL]
+
+
+def test_a_file_that_was_named_is_its_tools_even_if_the_beginning_was_never_told(folder: Path) -> None:
+    session = Codex(folder)
+    (folder / "new.txt").write_text("hello\n")
+    session.tell(session.write_event("new.txt", "hello\n", before=False))
+    assert [view.edit.conversation for view in edits(folder)] == ["session-1"]
+
+
+def test_an_end_that_comes_after_the_next_beginning_keeps_both_calls_edits(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.calls = 1
+    first = [session.shell_event("echo 1 >> a.txt", before=before) for before in (True, False)]
+    session.calls = 2
+    second = [session.shell_event("echo 2 >> src/b.py", before=before) for before in (True, False)]
+    session.tell(first[0])
+    shell("echo 1 >> a.txt", folder=folder)
+    session.tell(second[0])
+    shell("echo 2 >> src/b.py", folder=folder)
+    session.tell(first[1])
+    session.tell(second[1])
+    assert shape(edits(folder, "session-1")) == [(Operation.EDIT, "a.txt"), (Operation.EDIT, "src/b.py")]
+    assert edits(folder, "external") == []
+
+
+# ---- several at once
+
+
+def test_two_shells_at_once_are_told_apart_only_where_that_can_be_known(folder: Path) -> None:
+    one, two = ClaudeCode(folder, "one"), Codex(folder, "two")
+    one.tell(one.shell_event("sleep", before=True))
+    two.tell(two.shell_event("sleep", before=True))
+    shell("echo 1 >> a.txt", folder=folder)  # by either
+    one.tell(one.shell_event("sleep", before=False))
+    shell("echo 2 >> src/b.py", folder=folder)  # only two is left
+    two.tell(two.shell_event("sleep", before=False))
+    assert shape(edits(folder, "external")) == [(Operation.EDIT, "a.txt")]
+    assert shape(edits(folder, "two")) == [(Operation.EDIT, "src/b.py")]
+    assert edits(folder, "one") == []
+
+
+def test_a_file_that_one_agent_named_is_its_own_while_another_runs_a_shell(folder: Path) -> None:
+    one, two = ClaudeCode(folder, "one"), Codex(folder, "two")
+    two.tell(two.shell_event("make", before=True))
+    one.write("new.txt", "hello\n")
+    shell("echo built > out.txt", folder=folder)
+    two.tell(two.shell_event("make", before=False))
+    assert shape(edits(folder, "one")) == [(Operation.CREATE, "new.txt")]
+    assert shape(edits(folder, "two")) == [(Operation.CREATE, "out.txt")]
+
+
+def test_what_our_own_server_recorded_is_not_recorded_again(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.tell(session.shell_event("work", before=True))
+    info = CallInfo(tool="write_file", conversation="server")
+    with Workspace.open(folder) as workspace, workspace.call(info) as call:
+        call.write("a.txt", b"by the server\n")
+        call.commit()
+    shell("echo n > n.txt", folder=folder)
+    session.tell(session.shell_event("work", before=False))
+    assert shape(edits(folder, "server")) == [(Operation.REPLACE, "a.txt")]
+    assert shape(edits(folder, "session-1")) == [(Operation.CREATE, "n.txt")]
+
+
+# ---- modes, binary files, names
+
+
+def test_a_shell_that_changes_a_mode_or_a_binary_file_is_recorded_and_rejected(folder: Path) -> None:
+    (folder / "bin").write_bytes(bytes(range(256)))
+    cas("record", folder=folder)
+    session = ClaudeCode(folder)
+    session.run("chmod 755 run.sh && printf '\\000\\001' > bin && printf x > \"$(printf 'new\\nline')\"")
+    found = edits(folder, "session-1")
+    assert shape(found) == [(Operation.CREATE, "new\nline"), (Operation.EDIT, "bin"), (Operation.EDIT, "run.sh")]
+    assert cas("reject", "--conversation", "session-1", folder=folder).status == 0
+    assert stat.S_IMODE((folder / "run.sh").stat().st_mode) == 0o644
+    assert (folder / "bin").read_bytes() == bytes(range(256))
+    assert not (folder / "new\nline").exists()
+
+
+# ---- nothing of ours stops an agent
+
+HOSTILE: dict[str, bytes] = {
+    "nothing": b"",
+    "no JSON": b"{",
+    "a list": b"[]",
+    "deep": b"[" * 100_000,
+    "wrong types": b'{"session_id": 7, "cwd": [], "hook_event_name": {}, "tool_input": "x"}',
+    "a number for a path": b'{"session_id": "s", "hook_event_name": "PreToolUse", "tool_name": "Write", '
+    b'"tool_input": {"file_path": 3}}',
+    "not UTF-8": b"\xff\xfe",
+}
+
+
+@pytest.mark.parametrize("event", HOSTILE.values(), ids=HOSTILE)
+def test_an_event_that_makes_no_sense_ends_well_and_prints_nothing(event: bytes, tmp_path: Path) -> None:
+    Desk(tmp_path)
+    ran = hook("claude-code", event, folder=tmp_path)
+    assert (ran.status, ran.out, ran.err) == (0, b"", b"")
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_field_of_another_type_counts_as_empty(client: str) -> None:
+    junk: list[object] = [7, [], {}, None, True, 1.5, "x", {"file_path": 3, "command": [1]}, ["a"]]
+    names = ["session_id", "conversation_id", "sessionID", "cwd", "hook_event_name", "hook", "tool_name", "tool"]
+    names += ["tool_input", "args", "prompt", "workspace_roots", "directory", "tool_use_id"]
+    for value in junk:
+        event = client_of(client).read(dict.fromkeys(names, value))
+        assert isinstance(event.conversation, str)
+        assert event.touched is None or all(isinstance(path, str) for path in event.touched)
+
+
+def test_a_fault_is_logged_and_status_and_doctor_tell_of_it(folder: Path) -> None:
+    assert hook("claude-code", b"{", folder=folder).status == 0
+    assert "hooks: 1 faults" in cas("status", folder=folder).text
+    found = cas("doctor", folder=folder)
+    assert found.status == 1
+    assert "hooks had no faults" in found.text
+    cas("doctor", "--forget", folder=folder)
+    assert "faults" not in cas("status", folder=folder).text
+
+
+def test_a_damaged_store_does_not_stop_the_agent_and_what_it_missed_is_found_later(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.tell(session.shell_event("work", before=True))
+    shell("echo 1 >> a.txt", folder=folder)
+    segments = folder / ".cas" / "segments"
+    segments.rename(folder / ".cas" / "away")
+    ran = hook("claude-code", session.shell_event("work", before=False), folder=folder)
+    assert (ran.status, ran.out) == (0, b"")
+    (folder / ".cas" / "away").rename(segments)
+    session.stop()
+    assert shape(edits(folder, "session-1")) == [(Operation.EDIT, "a.txt")]
+
+
+def test_files_outside_the_workspace_and_in_git_are_none_of_our_business(folder: Path, tmp_path: Path) -> None:
+    session = ClaudeCode(folder)
+    (folder / ".git").mkdir()
+    for path in (str(tmp_path / "out.txt"), str(folder / ".git" / "config"), str(folder / ".cas" / "lock")):
+        event: dict[str, Any] = session.tool_event("Write", {"file_path": path, "content": "x"}, before=True)
+        session.tell(event)
+        session.tell(event | {"hook_event_name": "PostToolUse"})
+    assert edits(folder) == []
+    assert not (folder / ".cas" / "hook.log").exists()
+
+
+def test_without_a_workspace_a_hook_does_nothing_and_makes_nothing(tmp_path: Path) -> None:
+    session = ClaudeCode(tmp_path)
+    session.start()
+    session.run("echo x > x.txt")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.txt"]
+
+
+@EVERY_AGENT
+def test_tools_that_only_read_leave_no_trace(agent: type[Session], folder: Path) -> None:
+    session = agent(folder)
+    tool = {"gemini": "read_file", "opencode": "read", "codex": "update_plan"}.get(session.client, "Read")
+    size = sum(path.stat().st_size for path in (folder / ".cas" / "segments").iterdir())
+    for before in (True, False):
+        event = session.shell_event("x", before=before)
+        name = "tool" if session.client == "opencode" else "tool_name"
+        session.tell(event | {name: tool})
+    assert sum(path.stat().st_size for path in (folder / ".cas" / "segments").iterdir()) == size

@@ -1,0 +1,135 @@
+"""docs/json.md says which fields every command prints with --json, and a real history is held against it."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import pytest
+
+from cli.main import cas as group
+from tests.cli.desk import SOURCE, Desk, Ran, cas
+
+PAGE: Final = Path(SOURCE) / "docs" / "json.md"
+BY_NAME: Final = {"edits", "tools", "files", "depths", "notes"}
+"""Objects whose names are data."""
+
+AS: Final = {"reject": "accept", "reset": "accept", "undo": "accept", "redo": "accept"}
+"""Commands that print what another does."""
+
+
+def documented() -> dict[str, set[str]]:
+    """Return the fields of every shape that the page names; `as X` stands for those of X."""
+    rows = re.findall(r"^\| `([^`]+)` \| (.*?) \|", PAGE.read_text(), re.MULTILINE)
+    found: dict[str, set[str]] = {}
+    for name, fields in rows:
+        same = re.match(r"as `([^`]+)`(.*)", fields)
+        known, rest = (found[same[1]], same[2]) if same else (set[str](), fields)
+        found[name] = known | set(re.findall(r"`([^`]+)`", re.sub(r"\([^)]*\)", "", rest)))
+    return found
+
+
+def shapes(name: str, found: object) -> Iterator[tuple[str, set[str]]]:
+    """Yield every object in a JSON document, with its place in it."""
+    if isinstance(found, list):
+        for each in found:
+            yield from shapes(name, each)
+    elif isinstance(found, dict) and name.rpartition(".")[2] in BY_NAME and not {"edit_id", "path_before"} & set(found):
+        for each in found.values():
+            yield from shapes(name, each)
+    elif isinstance(found, dict):
+        yield name, set(found)
+        for field, each in found.items():
+            # Within an edit, wherever it stands, is what the log shows of it.
+            inside = "log" if "edit_id" in found and field == "hunks" else AS.get(name, name)
+            yield from shapes(f"{inside}.{field}", each)
+
+
+def taking_json(command: click.Command, name: str = "") -> Iterator[str]:
+    """Yield the name of every command that takes --json."""
+    context = click.Context(command)
+    if isinstance(command, click.Group):
+        for inner in command.list_commands(context):
+            found = command.get_command(context, inner)
+            assert found is not None
+            yield from taking_json(found, f"{name} {inner}".strip())
+    elif any("--json" in parameter.opts for parameter in command.params):
+        yield name
+
+
+@pytest.mark.parametrize("name", list(taking_json(group)))
+def test_the_page_names_every_command_that_takes_json(name: str) -> None:
+    assert name in documented()
+
+
+def read(ran: Ran) -> list[Any]:
+    assert ran.status in {0, 1}, ran
+    assert ran.out.isascii()
+    return ran.lines()
+
+
+def history(desk: Desk) -> None:
+    """Record edits of two conversations, decide on some, and change a file from outside."""
+    desk.write("a", b"1\n2\n3\n")
+    desk.edit("a", b"2", b"two")
+    desk.edit("a", b"two", b"zwei", conversation="conv_two")
+    desk.write("b", b"x\n")
+    desk.move("b", "c")
+    desk.done("reject", "3", "--reason", "no")
+    (desk.folder / "c").write_bytes(b"outside\n")
+
+
+COMMANDS: Final = {
+    "status": "status",
+    "log": "log",
+    "show": "show conv_one",
+    "diff": "diff",
+    "diff A B": "diff a@1 a@2",
+    "accept": "accept 2 --dry-run",
+    "reject": "reject 1",
+    "reset": "reset 3 --dry-run",
+    "undo": "undo --dry-run",
+    "redo": "redo",
+    "blame": "blame a",
+    "ls": "ls",
+    "hash": "hash a",
+    "verify": "verify --all",
+    "records": "records",
+    "segments": "segments",
+    "stats": "stats",
+    "fsck": "fsck",
+    "salvage": "salvage . --dry-run",
+    "export --patch": "export --patch",
+    "export": "export --bundle out",
+    "restore": "restore a@1",
+    "amend": "amend 2 --from c",
+    "pin add": "pin add 1",
+    "pin list": "pin list",
+    "pin remove": "pin remove 1",
+    "config list": "config list",
+    "gc": "gc --dry-run",
+    "snapshot create": "snapshot create",
+    "snapshot list": "snapshot list",
+    "snapshot show": "snapshot show 1",
+    "snapshot diff": "snapshot diff 1",
+    "record": "record",
+}
+
+
+def test_what_is_printed_has_the_fields_that_the_page_names(desk: Desk, tmp_path: Path) -> None:
+    history(desk)
+    known = documented()
+    wrong = []
+    for name, words in COMMANDS.items():
+        found = read(desk.cas(*words.split(), "--json"))
+        wrong += [
+            (place, fields ^ known.get(place, set()))
+            for place, fields in shapes(name, found)
+            if name != "records"
+            if fields != known.get(place, set())
+        ]
+    bundle = str(desk.folder / "out")
+    imported = read(cas("import", bundle, str(tmp_path / "there"), "--json", folder=tmp_path))
+    wrong += [(place, fields) for place, fields in shapes("import", imported) if fields != known.get(place)]
+    assert wrong == []

@@ -1,0 +1,259 @@
+"""`cas snapshot` and `cas record` as a person runs them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.cli.desk import PATIENCE, Desk, Ran, cas, environment
+
+# The superuser may read everything: dropping CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH takes that from what is started.
+AS_ANYBODY: Final = """
+import ctypes, os, sys
+if os.geteuid() == 0 and any(ctypes.CDLL(None).prctl(24, number, 0, 0, 0) for number in (1, 2)):
+    sys.exit("the superuser's rights can't be dropped")
+os.execv(sys.executable, [sys.executable, "-P", "-m", "cli", *sys.argv[1:]])
+"""
+
+
+def as_anybody(folder: Path, *words: str) -> Ran:
+    """Run `cas` with no more rights to the files than their modes give."""
+    ran = subprocess.run(
+        [sys.executable, "-c", AS_ANYBODY, *words],
+        cwd=folder,
+        env=environment({}),
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    return Ran(status=ran.returncode, out=ran.stdout, err=ran.stderr)
+
+
+def put(desk: Desk, path: str, content: bytes = b"x\n") -> Path:
+    """Write a file as an editor would."""
+    file = desk.folder / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content)
+    return file
+
+
+@pytest.fixture
+def full(desk: Desk) -> Desk:
+    """Return a desk with some files, of which a tool has recorded one."""
+    desk.write("recorded", b"1\n")
+    put(desk, "a", b"a\n")
+    put(desk, "src/b", b"b\n")
+    return desk
+
+
+# ---- snapshots
+
+
+def test_without_a_word_a_snapshot_is_taken(full: Desk) -> None:
+    assert full.done("snapshot").text == "Snapshot 1 of the workspace: 3 files.\n"
+    assert full.done("snapshot", "--json").json() | {"id": "", "timestamp": "", "root": "", "who": ""} == {
+        "number": 2,
+        "id": "",
+        "timestamp": "",
+        "path": None,
+        "root": "",
+        "who": "",
+        "title": "",
+        "files": 3,
+        "same_as_before": True,
+        "not_covered": [],
+    }
+
+
+def test_a_folder_is_named_from_where_the_person_stands(full: Desk) -> None:
+    ran = cas("snapshot", "create", ".", "-m", "here", "--json", folder=full.folder / "src")
+    assert (ran.status, ran.json()["path"], ran.json()["title"]) == (0, "src", "here")
+    ran = cas("snapshot", "create", "..", "--json", folder=full.folder / "src")
+    assert (ran.status, ran.json()["path"]) == (0, None)
+    assert full.cas("snapshot", "create", "nothing").status == 1
+    assert full.cas("snapshot", "create", "/").status == 1
+
+
+def test_what_is_in_a_snapshot_is_shown(full: Desk) -> None:
+    (full.folder / "link").symlink_to("a")
+    put(full, "node_modules/x")
+    full.done("snapshot")
+    shown = full.done("snapshot", "show", "1", "--json").json()
+    assert [(entry["path"], entry["kind"], entry["mode"]) for entry in shown["entries"]] == [
+        ("a", "file", 0o644),
+        ("link", "symlink", None),
+        ("node_modules", "left-out", None),
+        ("recorded", "file", 0o644),
+        ("src/b", "file", 0o644),
+    ]
+    blob = next(entry["blob"] for entry in shown["entries"] if entry["path"] == "src/b")
+    assert full.done("cat", blob).out == b"b\n"
+
+
+def test_changes_are_told_in_letters_in_json_and_as_patches(full: Desk) -> None:
+    full.done("snapshot")
+    put(full, "a", b"a\nmore\n")
+    put(full, "new")
+    (full.folder / "src/b").unlink()
+    (full.folder / "src/b").symlink_to("a")
+    (full.folder / "recorded").unlink()
+    assert full.done("snapshot", "diff", "1").text == "M  a\nA  new\nD  recorded\nT  src/b\n"
+    changes = full.done("snapshot", "diff", "1", "--json").json()["changes"]
+    assert [change["path"] for change in changes] == ["a", "new", "recorded", "src/b"]
+    assert changes[3]["after"]["kind"] == "symlink"
+    patch = full.done("snapshot", "diff", "1", "-p").text
+    assert "+more\n" in patch
+    assert "new file mode 100644" in patch
+    assert "deleted file mode 100644" in patch
+    full.done("snapshot")
+    assert full.done("snapshot", "diff", "1", "2").text == "M  a\nA  new\nD  recorded\nT  src/b\n"
+
+
+def test_a_restored_snapshot_is_taken_back_by_its_conversation(full: Desk) -> None:
+    full.done("snapshot")
+    put(full, "a", b"other\n")
+    put(full, "new", b"new\n")
+    done = full.done("snapshot", "restore", "1", "--json").json()
+    assert [edit["operation"] for edit in done["edits"]] == ["replace", "delete"]
+    assert (full.bytes("a"), (full.folder / "new").exists()) == (b"a\n", False)
+    full.done("reject", "--conversation", done["conversation_id"])
+    assert (full.bytes("a"), full.bytes("new")) == (b"other\n", b"new\n")
+
+
+def test_a_restore_that_changes_nothing_says_so(full: Desk) -> None:
+    full.done("snapshot")
+    assert full.done("snapshot", "restore", "1").text == "No file differs.\n"
+    assert full.done("snapshot", "restore", "1", "--json").json()["conversation_id"] is None
+
+
+def test_a_path_that_is_gone_can_be_brought_back(full: Desk) -> None:
+    full.done("snapshot")
+    (full.folder / "src/b").unlink()
+    (full.folder / "src").rmdir()
+    (full.folder / "a").unlink()
+    full.done("snapshot", "restore", "1", "src/b")
+    assert (full.bytes("src/b"), (full.folder / "a").exists()) == (b"b\n", False)
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["show", "9"], 1),
+        (["diff", "9"], 1),
+        (["restore", "9"], 1),
+        (["delete", "9"], 1),
+        (["delete"], 2),
+        (["show", "x"], 2),
+        (["show", "0"], 2),
+        (["nothing"], 2),
+    ],
+)
+def test_what_there_is_not_is_refused(full: Desk, words: list[str], status: int) -> None:
+    ran = full.cas("snapshot", *words)
+    assert (ran.status, ran.out) == (status, b"")
+    assert ran.said
+
+
+def test_a_list_shows_what_was_not_deleted(full: Desk) -> None:
+    for title in ("one", "two", "three"):
+        full.done("snapshot", "-m", title)
+    assert full.done("snapshot", "delete", "1", "3").text == "Deleted snapshot 1.\nDeleted snapshot 3.\n"
+    assert [view["title"] for view in full.done("snapshot", "list", "--json").lines()] == ["two"]
+
+
+def test_names_can_not_forge_lines(full: Desk) -> None:
+    full.done("snapshot", "-m", "a\nb\x1b[2J")
+    put(full, "new\nD  a")
+    assert full.done("snapshot", "diff", "1").text == 'A  "new\\nD  a"\n'
+    assert "\x1b" not in full.done("snapshot", "list").text
+    assert len(full.done("snapshot", "list").text.splitlines()) == 1
+
+
+def test_what_could_not_be_covered_is_said_each_time(full: Desk) -> None:
+    os.mkfifo(full.folder / "pipe")
+    for _ in range(2):
+        ran = full.cas("snapshot")
+        assert (ran.status, ran.said) == (0, "cas: not covered: pipe: no file, link or folder\n")
+
+
+def test_a_setting_leaves_out_what_git_ignores(full: Desk) -> None:
+    put(full, ".gitignore", b"a\n")
+    full.done("snapshot")
+    full.done("config", "set", "snapshot.gitignored", "off")
+    full.done("snapshot")
+    held = [full.done("snapshot", "show", n, "--json").json()["entries"] for n in ("1", "2")]
+    assert [[e["kind"] for e in entries if e["path"] == "a"] for entries in held] == [["file"], ["left-out"]]
+
+
+# ---- what nobody recorded
+
+
+def test_what_changed_is_recorded_as_the_persons_own(full: Desk) -> None:
+    first = full.done("record", "--json").json()
+    assert (first["first_look"], first["edits"], first["files"]) == (True, [], 3)
+    put(full, "a", b"mine\n")
+    (edit,) = full.done("record", "--note", "tidied", "--json").json()["edits"]
+    assert (edit["origin"], edit["status"], edit["operation"], edit["notes"]["note"]) == (
+        "person",
+        "accepted",
+        "edit",
+        "tidied",
+    )
+    assert full.done("record").text == "Nothing changed.\n"
+
+
+def test_what_an_agent_changed_is_to_be_reviewed(full: Desk) -> None:
+    full.done("record")
+    put(full, "a", b"theirs\n")
+    found = full.done("record", "--agent", "tester", "--conversation", "conv_shell", "--json").json()
+    (edit,) = found["edits"]
+    assert (edit["origin"], edit["status"], edit["notes"]) == ("agent", "pending", {"agent": "tester"})
+    assert found["conversation_id"] == edit["conversation_id"] == "conv_shell"
+    full.done("reject", "--conversation", "conv_shell")
+    assert full.bytes("a") == b"a\n"
+
+
+def test_only_the_paths_that_are_named_are_recorded(full: Desk) -> None:
+    full.done("record")
+    put(full, "a", b"x\n")
+    put(full, "src/b", b"x\n")
+    ran = cas("record", "b", "--json", folder=full.folder / "src")
+    assert [Path(edit["file_path"]).name for edit in ran.json()["edits"]] == ["b"]
+    assert full.cas("record", "/etc").status == 1
+
+
+def test_the_conversation_of_what_nobody_recorded_is_refused(full: Desk) -> None:
+    ran = full.cas("record", "--conversation", "external")
+    assert (ran.status, ran.out) == (1, b"")
+
+
+def test_what_can_not_be_looked_at_is_not_deleted(full: Desk) -> None:
+    full.done("record")
+    (full.folder / "src").chmod(0)
+    put(full, "a", b"x\n")
+    ran = as_anybody(full.folder, "record", "--json")
+    snapshot = as_anybody(full.folder, "snapshot", "--json")
+    (full.folder / "src").chmod(0o755)
+    assert [Path(edit["file_path"]).name for edit in ran.json()["edits"]] == ["a"]
+    assert [place["path"] for place in ran.json()["not_covered"]] == ["src"]
+    assert [place["path"] for place in snapshot.json()["not_covered"]] == ["src"]
+    # What the snapshot could not see is not deleted when it comes back.
+    number = str(snapshot.json()["number"])
+    assert full.done("snapshot", "restore", number, "--json").json()["changes"] == []
+    assert full.bytes("src/b") == b"b\n"
+
+
+# ---- states by time
+
+
+def test_a_state_is_named_by_a_moment(full: Desk) -> None:
+    full.write("recorded", b"2\n")
+    assert full.done("cat", "recorded@0s").out == b"2\n"
+    assert full.done("diff", "recorded@1", "recorded@0s", "--json").json()["diff"].endswith("-1\n+2\n")
+    assert full.cas("cat", "recorded@2h").status == 1
+    full.done("restore", "recorded@1")
+    assert full.bytes("recorded") == b"1\n"
+    assert full.cas("cat", "nothing@2h").status == 1

@@ -1,0 +1,216 @@
+"""Setting up a client changes what is ours in its settings and nothing else, twice is once, removing takes it back."""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from cli.wiring.jsontext import JsonInvalid, appended, discarded, loaded, with_member, without_member
+from cli.wiring.plans import WIRED
+from tests.cli.desk import Desk, Ran, cas
+
+EVERY_CLIENT = pytest.mark.parametrize("client", WIRED)
+
+NAMES = st.text("abc", min_size=1, max_size=3)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=8,
+)
+DOCUMENTS = st.dictionaries(NAMES, VALUES, max_size=4)
+
+COMMENTED = """\
+// what I want
+{
+  "theme": "dark", // not light
+  /* mine */
+  "hooks": {
+    "PreToolUse": [
+      { "matcher": "Bash", "hooks": [{ "type": "command", "command": "my-check" }] },
+    ],
+  },
+}
+// the end
+"""
+
+
+# ---- the text
+
+
+@given(DOCUMENTS, st.lists(NAMES, min_size=1, max_size=3), VALUES, st.sampled_from([None, 2, "\t"]))
+def test_a_member_that_is_set_is_there_and_all_others_are_as_they_were(
+    document: dict[str, Any], path: list[str], value: object, indent: int | str | None
+) -> None:
+    text = json.dumps(document, indent=indent)
+    try:
+        changed = with_member(text, path, value)
+    except JsonInvalid:
+        return  # something that is no object stands on the way
+    assert loaded(changed) == json.loads(changed)
+    held: Any = document
+    for key in path[:-1]:
+        held = held.setdefault(key, {})
+    held[path[-1]] = value
+    assert json.loads(changed) == document
+
+
+@given(DOCUMENTS, NAMES, st.sampled_from([None, 2]))
+def test_a_member_that_is_set_and_taken_out_leaves_the_document_as_it_was(
+    document: dict[str, Any], name: str, indent: int | None
+) -> None:
+    text = json.dumps(document, indent=indent)
+    assert json.loads(without_member(with_member(text, ["new", name], 1), ["new", name])) == document
+
+
+@given(st.lists(VALUES, max_size=4), VALUES)
+def test_an_item_is_put_at_the_end_once(items: list[Any], value: object) -> None:
+    text = appended(json.dumps({"a": items}), ["a"], value)
+    assert json.loads(text)["a"] == (items if value in items else [*items, value])
+    assert appended(text, ["a"], value) == text
+
+
+@given(st.lists(st.integers(0, 3), max_size=5), st.integers(0, 3))
+def test_items_that_are_ours_go_and_the_others_stay(items: list[int], ours: int) -> None:
+    left = loaded(discarded(json.dumps({"a": items, "b": 1}), ["a"], lambda item: item == ours))
+    kept = [item for item in items if item != ours]
+    assert left == ({"a": kept, "b": 1} if kept or not items else {"b": 1})
+
+
+def test_comments_and_trailing_commas_outlive_a_change_and_its_removal() -> None:
+    changed = appended(COMMENTED, ["hooks", "PreToolUse"], {"ours": 1})
+    changed = with_member(changed, ["mcpServers", "us"], {"command": "x"})
+    taken_back = without_member(changed, ["mcpServers", "us"])
+    taken_back = discarded(taken_back, ["hooks", "PreToolUse"], lambda item: item == {"ours": 1})
+    for comment in ("// what I want", "// not light", "/* mine */", "// the end", '"my-check"'):
+        assert comment in changed
+        assert comment in taken_back
+    assert loaded(taken_back) == loaded(COMMENTED)
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[1", '{"a" 1}', "{} {}", '{"a": 01x}', "nul", '{"a": "\n"}', "[" * 300, "{1: 2}"]
+)
+def test_what_is_no_json_is_refused(text: str) -> None:
+    with pytest.raises(JsonInvalid):
+        loaded(text)
+
+
+# ---- the command
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Return a home of our own."""
+    home = tmp_path / "home"
+    home.mkdir()
+    return home
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Return a project that is no workspace yet."""
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "a.txt").write_text("one\n")
+    return project
+
+
+def run(project: Path, home: Path, *words: str) -> Ran:
+    return cas(*words, folder=project, settings={"HOME": str(home)})
+
+
+def files(*folders: Path) -> dict[Path, bytes]:
+    """Return every file below the folders but stores."""
+    found = [path for folder in folders for path in folder.rglob("*") if path.is_file() and ".cas" not in path.parts]
+    return {path: path.read_bytes() for path in found}
+
+
+@EVERY_CLIENT
+@pytest.mark.parametrize("scope", ["--project", "--user"])
+def test_a_client_is_set_up_once_and_taken_back_whole(client: str, scope: str, project: Path, home: Path) -> None:
+    before = files(project, home)
+    shown = run(project, home, "setup", client, scope, "--dry-run")
+    assert shown.status == 0
+    assert "Would change" in shown.text
+    assert files(project, home) == before
+    assert run(project, home, "setup", client, scope).status == 0
+    after = files(project, home)
+    assert after != before
+    for path, content in after.items():
+        if path.suffix == ".json":
+            json.loads(content)
+        elif path.suffix == ".toml":
+            tomllib.loads(content.decode())
+    assert "Nothing to change" in run(project, home, "setup", client, scope).text
+    assert files(project, home) == after
+    assert run(project, home, "setup", client, scope, "--remove").status == 0
+    left = {path: content for path, content in files(project, home).items() if "before-editledger" not in path.name}
+    assert left == before
+
+
+def test_what_a_person_has_in_the_files_stays_and_a_copy_is_kept(project: Path, home: Path) -> None:
+    settings = project / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text(COMMENTED)
+    settings.chmod(0o600)
+    config = project / ".codex" / "config.toml"
+    config.parent.mkdir()
+    config.write_text('# mine\nmodel = "m"\n\n[mcp_servers.other]\ncommand = "x"\n')
+    for client in ("claude-code", "codex"):
+        assert run(project, home, "setup", client).status == 0
+    changed = loaded(settings.read_text())
+    assert changed["theme"] == "dark"
+    assert [entry["matcher"] for entry in changed["hooks"]["PreToolUse"]] == ["Bash", "*"]
+    assert settings.stat().st_mode & 0o777 == 0o600
+    assert settings.with_name("settings.json.before-editledger").read_text() == COMMENTED
+    held = tomllib.loads(config.read_text())
+    assert set(held["mcp_servers"]) == {"other", "editledger"}
+    assert config.read_text().startswith("# mine\n")
+    for client in ("claude-code", "codex"):
+        assert run(project, home, "setup", client, "--remove").status == 0
+    assert loaded(settings.read_text()) == loaded(COMMENTED)
+    assert tomllib.loads(config.read_text()) == {"model": "m", "mcp_servers": {"other": {"command": "x"}}}
+
+
+@pytest.mark.parametrize(("client", "name"), [("claude-code", ".mcp.json"), ("codex", ".codex/config.toml")])
+def test_settings_that_make_no_sense_are_left_alone_and_named(
+    client: str, name: str, project: Path, home: Path
+) -> None:
+    path = project / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("{ not this")
+    before = files(project, home)
+    refused = run(project, home, "setup", client)
+    assert refused.status == 1
+    assert str(path) in refused.said
+    assert files(project, home) == before
+
+
+def test_settings_kept_elsewhere_through_a_link_stay_there(project: Path, home: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "dotfiles.json"
+    kept.write_text('{"theme": "dark"}\n')
+    (home / ".claude").mkdir()
+    (home / ".claude" / "settings.json").symlink_to(kept)
+    assert run(project, home, "setup", "claude-code", "--user").status == 0
+    assert (home / ".claude" / "settings.json").is_symlink()
+    assert "hook claude-code" in kept.read_text()
+
+
+def test_a_project_that_is_set_up_is_a_workspace_that_knows_what_stands_in_it(project: Path, home: Path) -> None:
+    assert run(project, home, "setup", "claude-code").status == 0
+    (project / "a.txt").write_text("two\n")
+    assert run(project, home, "record").status == 0
+    (view,) = run(project, home, "log", "--json").lines()
+    assert view["operation"] == "edit"
+
+
+def test_doctor_says_what_is_set_up_and_what_is_not(project: Path, home: Path) -> None:
+    Desk(project)
+    run(project, home, "setup", "cursor")
+    found = {one["check"]: one["ok"] for one in run(project, home, "doctor", "codex", "--json").lines()}
+    assert found["cursor is set up"]
+    assert not found["codex is set up"]
+    assert found["hooks had no faults"]

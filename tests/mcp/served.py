@@ -1,0 +1,106 @@
+"""A server for tests that listens for HTTP, and ways to talk to it: raw requests, and the official client."""
+
+import http.client
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import anyio
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import Implementation
+
+from tests.mcp.agent import REPOSITORY, SECONDS_TO_ANSWER
+
+ResultT = TypeVar("ResultT")
+
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "raw", "version": "0"},
+    },
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A server that listens."""
+
+    root: Path
+    port: int
+    token: str
+    process: subprocess.Popen[str]
+
+    def ask(self, body: object = INITIALIZE, *, method: str = "POST", path: str = "/mcp", **headers: str) -> int:
+        """Send a request with its headers as they are given, and return the status."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS_TO_ANSWER)
+        given = {
+            "Host": f"127.0.0.1:{self.port}",
+            "Authorization": f"Bearer {self.token}",
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+        }
+        given |= {name.replace("_", "-"): value for name, value in headers.items()}
+        try:
+            connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+            content = json.dumps(body).encode()
+            for name, value in given.items():
+                if value:
+                    connection.putheader(name, value)
+            connection.putheader("Content-Length", str(len(content)))
+            connection.endheaders(content)
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
+    def with_client(self, work: Callable[[Client], Awaitable[ResultT]], *, mode: str, name: str = "test") -> ResultT:
+        """Do something with the official client."""
+
+        async def connected() -> ResultT:
+            headers = {"Authorization": f"Bearer {self.token}"}
+            async with httpx2.AsyncClient(headers=headers) as connection:
+                transport = streamable_http_client(f"http://127.0.0.1:{self.port}/mcp", http_client=connection)
+                named = Implementation(name=name, version="1")
+                async with Client(transport, mode=mode, client_info=named) as client:
+                    with anyio.fail_after(SECONDS_TO_ANSWER):
+                        return await work(client)
+
+        return anyio.run(connected)
+
+
+@contextmanager
+def serving(root: Path, *options: str, environment: dict[str, str] | None = None) -> Iterator[Served]:
+    """Start a server that listens at a free port."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "mcptools", "--http", "127.0.0.1:0", *options, str(root)],
+        cwd=REPOSITORY,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    ) as process:
+        assert process.stderr is not None
+        token = ""
+        try:
+            for line in process.stderr:
+                token = line.removeprefix("Authorization: Bearer ").strip() if "Bearer" in line else token
+                found = re.fullmatch(r"editledger: serving at http://127\.0\.0\.1:(\d+)/mcp\n", line)
+                if found is not None:
+                    yield Served(root=root, port=int(found[1]), token=token, process=process)
+                    break
+            else:
+                pytest.fail("the server did not say where it listens")
+        finally:
+            process.terminate()
+        assert process.stderr.read() == ""

@@ -1,0 +1,97 @@
+"""The disk where the system can't do what most can: a file system without hard links."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from objstore import CallInfo, Workspace, check_store
+from objstore.disk import Disk
+from objstore.errors import DiskFull
+from tests.cli.desk import environment
+from tests.store.countdown import CountdownDisk, PowerCut, full_disk, power_cut
+
+FORBIDDEN: Final = """
+import ctypes, errno, os, platform, struct
+
+# From here on the kernel answers link(2) and linkat(2) as it does on a file system that has no hard links.
+LINKS = {"x86_64": (86, 265), "aarch64": (37, 37)}[platform.machine()]
+LOAD, IF_EQUAL, RETURN = 0x20, 0x15, 0x06
+code = [(LOAD, 0, 0, 0), (IF_EQUAL, 1, 0, LINKS[0]), (IF_EQUAL, 0, 1, LINKS[1]),
+        (RETURN, 0, 0, 0x00050000 | errno.EPERM), (RETURN, 0, 0, 0x7FFF0000)]
+filters = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in code))
+program = struct.pack("HxxxxxxP", len(code), ctypes.addressof(filters))
+system = ctypes.CDLL(None, use_errno=True)
+assert system.prctl(38, 1, 0, 0, 0) == 0
+assert system.prctl(22, 2, program, 0, 0) == 0
+try:
+    os.link("here", "there")
+except PermissionError:
+    pass
+"""
+
+WORK: Final = """
+import sys
+from objstore import CallInfo, Workspace
+from objstore.disk import Disk
+
+with Workspace.init(sys.argv[1]) as workspace, workspace.call(CallInfo(tool="t")) as call:
+    call.write("new", b"new\\n")
+    call.write("old", b"replaced\\n")
+    call.commit()
+try:
+    Disk().create(sys.argv[1] + "/old", b"not to be")
+except FileExistsError:
+    print("as it was")
+"""
+
+
+def test_a_store_is_made_and_written_where_there_are_no_hard_links(tmp_path: Path) -> None:
+    (tmp_path / "old").write_bytes(b"old\n")
+    command = [sys.executable, "-P", "-c", (FORBIDDEN if sys.platform == "linux" else "") + WORK, str(tmp_path)]
+    ran = subprocess.run(command, env=environment({}), capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "as it was\n", "")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".cas", "new", "old"]
+    assert [(tmp_path / name).read_bytes() for name in ("new", "old")] == [b"new\n", b"replaced\n"]
+    assert check_store(str(tmp_path)).faults == ()
+
+
+def test_wherever_making_a_store_is_cut_off_it_can_be_made_after_all(tmp_path: Path) -> None:
+    whole = CountdownDisk(None)
+    (tmp_path / "whole").mkdir()
+    Workspace.init(tmp_path / "whole", whole).close()
+    assert {"make_store_folder", "create", "move_store_folder", "sync_directory"} <= set(whole.done)
+    for step in range(len(whole.done)):
+        for failure, raised in ((power_cut, PowerCut), (full_disk, DiskFull)):
+            root = tmp_path / f"{step}-{failure.__name__}"
+            root.mkdir()
+            with pytest.raises(raised):
+                Workspace.init(root, CountdownDisk(step, failure, lasting=failure is power_cut)).close()
+            with Workspace.init(root) as workspace, workspace.call(CallInfo(tool="t")) as call:
+                call.write("f", b"f\n")
+                call.commit()
+            assert sorted(path.name for path in root.iterdir()) == [".cas", "f"], whole.done[step]
+            assert check_store(str(root)).faults == ()
+
+
+def test_what_was_staged_in_pieces_and_failed_is_cleared_away(tmp_path: Path) -> None:
+    class Broken(Exception):
+        pass
+
+    def pieces() -> Iterator[bytes]:
+        yield b"begun"
+        raise Broken
+
+    fd = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with pytest.raises(Broken):
+            Disk().stage(fd, pieces(), None, 0o600, "f")
+        with pytest.raises(Broken):
+            Disk().create(str(tmp_path / "g"), pieces())
+    finally:
+        os.close(fd)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,284 @@
+"""Sweeping: what nothing holds goes, all the rest stays as it was, wherever the machine stops on the way."""
+
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from objstore import Action, BlobId, BlobMissing, Status, StoreLocked, Unit, Workspace, blob_id, check_store
+from objstore.batch import now
+from objstore.disk import Disk
+from objstore.errors import CasError, DiskFailed
+from objstore.fields import ranges_of
+from objstore.journal import Journal
+from objstore.records import Edit, Expiry, Record
+from objstore.refcounts import recount
+from objstore.sweep import SweepOutcome, SweepPlan, plan_sweep, sweep
+from objstore.terms import Seq
+from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
+from tests.store.scenes import write
+from tests.store.tables import rebuilt_tables, records_of, tables
+
+EDITS: Final = 30
+
+
+def text(version: int) -> bytes:
+    chance = random.Random(version // 10)
+    lines = [b"line %d of %d\n" % (i, chance.randrange(1 << 40)) for i in range(60)]
+    lines[version % 10] = b"version %d\n" % version
+    return b"".join(lines)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return a workspace with edits of one file, all but the last few of which have expired."""
+    root = tmp_path / "workspace"
+    root.mkdir()
+    with Workspace.init(root, CountdownDisk(None)) as workspace:
+        for version in range(EDITS):
+            write(workspace, "a.txt", text(version))
+        write(workspace, "b.txt", b"held\n")
+        edits = workspace.edits()
+        workspace.decide(
+            Action.ACCEPT, [Unit(edit.seq, hunk) for edit in edits[:20] for hunk in range(len(edit.units))]
+        )
+    expire(root, *range(1, 21), decision=1)
+    return root
+
+
+def expire(root: Path, *edits: int, decision: int = 0) -> None:
+    with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing() as batch:
+        decisions = ranges_of([decision] if decision else [])
+        batch.record(Expiry(time=now(), edits=ranges_of(edits), decisions=decisions, reason="old", who="somebody"))
+        journal.commit(batch, ())
+
+
+def swept(root: Path, disk: Disk | None = None, *, all_segments: bool = False) -> SweepOutcome:
+    with closing(Journal(str(root), disk or CountdownDisk(None))) as journal:
+        return sweep(journal, plan_sweep(journal, all_segments=all_segments))
+
+
+def planned(root: Path) -> SweepPlan:
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        return plan_sweep(journal)
+
+
+def held(root: Path) -> set[BlobId]:
+    """Return what must be readable, by the records alone."""
+    return set(recount(records_of(root / ".cas"), lambda _: None, lambda _: ()))
+
+
+def assert_sound(root: Path, tmp_path: Path) -> None:
+    """Hold that everything that is held can be read, that the index is right, and that edits go on."""
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        for name in held(root):
+            assert blob_id(workspace.blob(name)) == name
+        write(workspace, "c.txt", b"%d\n" % len(workspace.edits()))
+        edit = workspace.edit(EDITS)
+        action = Action.ACCEPT if edit.status is Status.REJECTED else Action.REJECT
+        workspace.decide(action, [Unit(edit.seq, hunk) for hunk in range(len(edit.units))])
+    assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas", tmp_path)
+    assert check_store(str(root)).faults == ()
+
+
+def files_of(root: Path) -> list[str]:
+    return sorted(path.name for path in (root / ".cas" / "segments").iterdir())
+
+
+# ---- what goes, and what stays
+
+
+def test_what_nothing_holds_goes_and_the_rest_can_be_read(root: Path, tmp_path: Path) -> None:
+    plan = planned(root)
+    kept = held(root)
+    before = (root / ".cas" / "segments" / "00000001.seg").stat().st_size
+    assert blob_id(text(3)) in plan.dropped
+    assert not plan.dropped & kept
+    outcome = swept(root)
+    assert outcome.is_done
+    assert before - (root / ".cas" / "segments" / "00000001.1.seg").stat().st_size >= plan.freed * 0.9
+    assert files_of(root) == ["00000001.1.seg", "00000002.seg"]
+    with Workspace.open(root) as workspace, pytest.raises(BlobMissing):
+        workspace.blob(blob_id(text(3)))
+    assert_sound(root, tmp_path)
+
+
+def test_the_records_stay_as_they_were(root: Path) -> None:
+    before = records_of(root / ".cas")
+    swept(root)
+    assert records_of(root / ".cas") == before
+
+
+def test_a_second_sweep_finds_nothing(root: Path) -> None:
+    swept(root)
+    assert planned(root).segments == ()
+    assert not swept(root).freed
+
+
+def test_segments_can_be_written_anew_again_and_again(root: Path, tmp_path: Path) -> None:
+    swept(root)
+    expire(root, *range(21, 26))
+    swept(root, all_segments=True)
+    assert files_of(root) == ["00000001.2.seg", "00000002.1.seg", "00000003.seg"]
+    assert_sound(root, tmp_path)
+
+
+def test_a_blob_that_comes_back_is_stored_anew(root: Path, tmp_path: Path) -> None:
+    swept(root)
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        write(workspace, "d.txt", text(3))
+        assert workspace.blob(blob_id(text(3))) == text(3)
+    assert_sound(root, tmp_path)
+
+
+def test_a_blob_that_comes_to_be_held_after_the_plan_stays(root: Path, tmp_path: Path) -> None:
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        plan = plan_sweep(journal)
+        with Workspace.open(root, CountdownDisk(None)) as workspace:
+            write(workspace, "d.txt", text(3))
+        assert not sweep(journal, plan).is_done
+    assert_sound(root, tmp_path)
+    assert swept(root).is_done
+    assert_sound(root, tmp_path)
+
+
+def test_a_base_that_is_used_after_the_plan_stays(root: Path, tmp_path: Path) -> None:
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        plan = plan_sweep(journal)
+        with closing(Journal(str(root), CountdownDisk(None))) as other, other.writing() as batch:
+            content = text(3) + b"and more\n"
+            batch.blob(content, blob_id(text(3)))
+            seq = other.store.next_seq()
+            assert seq == EDITS + 2
+            batch.commit()
+        assert not sweep(journal, plan).is_done
+        assert journal.store.blob(blob_id(content)) == content
+    assert_sound(root, tmp_path)
+
+
+def test_only_one_sweeps_at_a_time(root: Path) -> None:
+    with (
+        closing(Journal(str(root), CountdownDisk(None))) as journal,
+        journal.sweeping(),
+        pytest.raises(StoreLocked),
+    ):
+        swept(root)
+
+
+def test_a_process_that_was_there_before_reads_on(root: Path, tmp_path: Path) -> None:
+    with Workspace.open(root, CountdownDisk(None)) as workspace, Workspace.open(root, CountdownDisk(None)) as idle:
+        write(workspace, "e.txt", b"not yet in the index\n")
+        swept(root)
+        swept(root, all_segments=True)
+        write(workspace, "e.txt", b"and on\n")
+        for name in held(root):
+            assert blob_id(workspace.blob(name)) == name
+            assert blob_id(idle.blob(name)) == name
+        assert [edit.seq for edit in idle.edits()] == [edit.seq for edit in workspace.edits()]
+    assert_sound(root, tmp_path)
+
+
+# ---- wherever it stops
+
+
+@pytest.fixture
+def steps(root: Path, tmp_path: Path) -> int:
+    """Return how many operations of the disk a sweep makes, when a part of another one is there to be cleared away."""
+    copy = copied(root, tmp_path / "counted")
+    disk = CountdownDisk(None)
+    swept(copy, disk)
+    assert {"create", "replace", "sync_directory", "remove_store_file"} <= set(disk.done)
+    return len(disk.done)
+
+
+def copied(root: Path, to: Path) -> Path:
+    shutil.copytree(root, to)
+    return to
+
+
+@pytest.mark.parametrize("torn", [None, 0.5])
+def test_wherever_a_sweep_is_killed_nothing_that_is_held_is_lost(
+    root: Path, tmp_path: Path, steps: int, torn: float | None
+) -> None:
+    for step in range(steps):
+        copy = copied(root, tmp_path / f"killed-{step}")
+        disk = CountdownDisk(step, power_cut, torn=torn)
+        with pytest.raises(PowerCut):
+            swept(copy, disk)
+        assert_sound(copy, tmp_path)
+        assert swept(copy).is_done
+        assert all(not name.endswith(".new") for name in files_of(copy))
+        assert len(files_of(copy)) == len({name[:8] for name in files_of(copy)})
+        assert_sound(copy, tmp_path)
+
+
+def test_wherever_the_power_goes_nothing_that_is_held_is_lost(root: Path, tmp_path: Path, steps: int) -> None:
+    for step in range(steps):
+        copy = copied(root, tmp_path / f"dark-{step}")
+        disk = CountdownDisk(step, power_cut)
+        index = (copy / ".cas" / "index.sqlite").read_bytes()
+        with pytest.raises(PowerCut):
+            swept(copy, disk)
+        disk.lose_unsynced()
+        # Of the index, a power cut may take whatever was put in lately.
+        for name in ("index.sqlite-wal", "index.sqlite-shm"):
+            (copy / ".cas" / name).unlink(missing_ok=True)
+        (copy / ".cas" / "index.sqlite").write_bytes(index)
+        assert_sound(copy, tmp_path)
+        assert swept(copy).is_done
+        assert_sound(copy, tmp_path)
+
+
+@pytest.mark.parametrize("failure", [full_disk, broken_disk])
+@pytest.mark.parametrize("lasting", [True, False])
+def test_wherever_the_disk_fails_a_sweep_says_so_and_leaves_a_sound_store(
+    root: Path, tmp_path: Path, steps: int, failure: Callable[[str], BaseException], *, lasting: bool
+) -> None:
+    for step in range(steps):
+        copy = copied(root, tmp_path / f"failed-{step}")
+        disk = CountdownDisk(step, failure, lasting=lasting)
+        done: list[str] = []
+        with suppress(CasError):
+            # What fails at last may be the mark, which is only written again.
+            done.append(str(swept(copy, disk).is_done))
+        assert done in ([], ["True"])
+        assert_sound(copy, tmp_path)
+        assert swept(copy).is_done
+        assert_sound(copy, tmp_path)
+
+
+# ---- while others are at it
+
+
+WRITER: Final = """
+import sys
+from objstore import CallInfo, Workspace
+with Workspace.open(sys.argv[1]) as workspace:
+    for number in range(60):
+        with workspace.call(CallInfo(tool="t", conversation=sys.argv[2])) as call:
+            call.write(f"{sys.argv[2]}.txt", (f"{number}\\n" + "line\\n" * (number % 7)).encode())
+            call.commit()
+        for edit in workspace.edits(conversation=sys.argv[2])[-3:]:
+            assert edit.edit.after is not None
+            workspace.blob(edit.edit.after.blob)
+"""
+
+
+def test_writers_and_readers_go_on_while_segments_are_written_anew(root: Path, tmp_path: Path) -> None:
+    words = [sys.executable, "-c", WRITER, str(root)]
+    writers = [subprocess.Popen([*words, name], cwd=Path(__file__).parents[2]) for name in ("x", "y")]
+    sweeps = 0
+    while any(writer.poll() is None for writer in writers):
+        swept(root, Disk(), all_segments=True)
+        sweeps += 1
+    assert [writer.wait() for writer in writers] == [0, 0]
+    assert sweeps
+    assert_sound(root, tmp_path)
+    with Workspace.open(root) as workspace:
+        assert [len(workspace.edits(conversation=name)) for name in ("x", "y")] == [60, 60]

@@ -1,0 +1,357 @@
+"""Large states: a file over the limit is one whole thing to be decided on, and nothing of it is lost on the way."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from objstore import (
+    MAX_BLOB,
+    Action,
+    BlobTooLarge,
+    CallInfo,
+    Conflicted,
+    Decided,
+    DiskFull,
+    FileChanged,
+    FileTooLarge,
+    OnExternal,
+    Workspace,
+    blob_id,
+    check_store,
+    is_binary,
+)
+from objstore.disk import Disk, Pieces
+from objstore.journal import Journal
+from objstore.standins import PREFIX, stand_in
+from tests.cli.desk import environment
+from tests.store.countdown import CountdownDisk, PowerCut, full_disk, power_cut
+from tests.workspace.scene import TEN, Scene
+
+MEGABYTE: Final = 1 << 20
+NOISE: Final = os.urandom(5 * MEGABYTE)
+LARGE: Final = NOISE + bytes(MAX_BLOB - len(NOISE)) + b"the end\n"
+OTHER: Final = NOISE[: 3 * MEGABYTE] + b"put in" + LARGE[3 * MEGABYTE :]
+
+
+def edit(scene: Scene, path: str, content: bytes) -> int:
+    with scene.workspace.call(CallInfo(tool="t", conversation="c")) as call:
+        call.write(path, content)
+        return call.commit().edits[0].seq
+
+
+def decide(scene: Scene, action: Action, *seqs: int, on_external: OnExternal = OnExternal.ABORT) -> object:
+    units = [unit for seq in seqs for unit in scene.workspace.find_units(str(seq))[1]]
+    return scene.workspace.decide(action, units, on_external=on_external)
+
+
+def sound(scene: Scene) -> None:
+    """Check the store from the ground up: blobs, chunks, their counts, replay."""
+    assert check_store(str(scene.root)).faults == ()
+
+
+def stored(scene: Scene) -> int:
+    return sum(segment.size for segment in scene.workspace.segments())
+
+
+# ---- from small to large and back
+
+
+def test_a_file_grows_large_and_small_again_and_each_edit_is_decided_alone(scene: Scene) -> None:
+    edit(scene, "f", TEN)
+    large = edit(scene, "f", LARGE)
+    small = edit(scene, "f", b"small again\n")
+    assert isinstance(decide(scene, Action.REJECT, large), Conflicted)
+    assert isinstance(decide(scene, Action.REJECT, small), Decided)
+    assert (scene.root / "f").read_bytes() == LARGE
+    assert isinstance(decide(scene, Action.REJECT, large), Decided)
+    assert (scene.root / "f").read_bytes() == TEN
+    assert isinstance(decide(scene, Action.ACCEPT, large), Decided)
+    assert isinstance(decide(scene, Action.ACCEPT, small), Decided)
+    assert (scene.root / "f").read_bytes() == b"small again\n"
+    for _ in range(2):
+        assert isinstance(scene.workspace.undo(), Decided)
+    assert (scene.root / "f").read_bytes() == TEN
+    sound(scene)
+
+
+def test_lines_never_stand_beside_a_large_state(scene: Scene) -> None:
+    edit(scene, "f", TEN)
+    appended = edit(scene, "f", TEN + b"11\n")
+    decide(scene, Action.REJECT, appended)
+    edit(scene, "f", LARGE)
+    outcome = decide(scene, Action.ACCEPT, appended)
+    assert isinstance(outcome, Conflicted)
+    assert {conflict.path for conflict in outcome.conflicts} == {"f"}
+    assert (scene.root / "f").read_bytes() == LARGE
+
+
+def test_a_large_file_is_created_made_executable_moved_deleted_and_all_of_it_taken_back(scene: Scene) -> None:
+    edit(scene, "f", LARGE)
+    with scene.workspace.call(CallInfo(tool="t", conversation="c")) as call:
+        call.write("f", LARGE, mode=0o755)
+        call.move("f", "new/g")
+        call.commit()
+    with scene.workspace.call(CallInfo(tool="t", conversation="c")) as call:
+        call.delete("new/g")
+        call.commit()
+    for _ in range(3):
+        newest = max(view.seq for view in scene.workspace.edits() if view.status.value == "pending")
+        decide(scene, Action.REJECT, newest)
+    assert (scene.root / "f").read_bytes() == LARGE
+    sound(scene)
+
+
+# ---- what it costs
+
+
+def test_a_change_in_the_middle_costs_about_itself(scene: Scene) -> None:
+    edit(scene, "f", LARGE)
+    before = stored(scene)
+    edit(scene, "f", OTHER)
+    # A new list of chunks, and a delta against the chunk that gave way.
+    assert stored(scene) - before < 10_000
+    assert b"".join(scene.workspace.pieces(blob_id(OTHER))) == OTHER
+    sound(scene)
+
+
+def test_the_same_bytes_elsewhere_cost_nothing(scene: Scene) -> None:
+    edit(scene, "f", LARGE)
+    before = stored(scene)
+    edit(scene, "g", LARGE)
+    assert stored(scene) - before < 1_000
+
+
+def test_chunks_are_held_as_long_as_the_blob_that_they_are_of(scene: Scene) -> None:
+    edit(scene, "f", LARGE)
+    with closing(Journal(str(scene.root), Disk())) as journal, journal.reading() as store:
+        chunks = {chunk.id for chunk in store.chunks(blob_id(LARGE))}
+        assert not chunks & set(store.index.unheld_blobs())
+
+
+# ---- reading
+
+
+def test_no_more_is_read_at_once_than_was_asked_for(scene: Scene) -> None:
+    seq = edit(scene, "f", LARGE)
+    name = blob_id(LARGE)
+    with pytest.raises(BlobTooLarge):
+        scene.workspace.blob(name)
+    assert scene.workspace.text(name) == stand_in(name)
+    assert is_binary(scene.workspace.text(name))
+    with pytest.raises(FileTooLarge):
+        scene.workspace.amendable(seq)
+    with pytest.raises(FileTooLarge):
+        scene.workspace.blame("f")
+    with scene.workspace.call(CallInfo(tool="t")) as call:
+        assert call.exists("f")
+        with pytest.raises(FileTooLarge):
+            call.read("f")
+    assert scene.workspace.sha256(name)
+
+
+# ---- what looks like a stand-in
+
+
+@pytest.mark.parametrize(
+    "content", [PREFIX, stand_in(blob_id(b"x")), stand_in(blob_id(b"x")) + b"more\n", b"a\n" + stand_in(blob_id(b"x"))]
+)
+def test_a_file_that_looks_like_a_stand_in_is_itself(scene: Scene, content: bytes) -> None:
+    edit(scene, "f", TEN)
+    looks = edit(scene, "f", content)
+    assert (scene.root / "f").read_bytes() == content
+    with scene.workspace.call(CallInfo(tool="t")) as call:
+        assert call.read("f").bytes == content
+    after = edit(scene, "f", TEN + b"11\n")
+    decide(scene, Action.REJECT, after)
+    assert (scene.root / "f").read_bytes() == content
+    (scene.root / "f").write_bytes(content + b"by hand")
+    assert isinstance(decide(scene, Action.REJECT, looks, on_external=OnExternal.DISCARD), Decided)
+    assert (scene.root / "f").read_bytes() == TEN
+    scene.workspace.restore(scene.workspace.find_state(f"f@{looks}"))
+    assert (scene.root / "f").read_bytes() == content
+    sound(scene)
+
+
+# ---- what may happen meanwhile
+
+
+class Meddling(Disk):
+    """A disk on which somebody writes to a file while it is taken in."""
+
+    def __init__(self, meddle: Callable[[], object]) -> None:
+        self.meddle: Callable[[], object] | None = meddle
+
+    def append(self, fd: int, content: bytes, name: str) -> None:
+        if self.meddle is not None:
+            self.meddle()
+            self.meddle = None
+        super().append(fd, content, name)
+
+
+@pytest.mark.parametrize("at", [0, len(LARGE) - 1])
+def test_a_file_that_changes_while_it_is_taken_in_is_noticed(tmp_path: Path, at: int) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(LARGE)
+
+    def meddle() -> None:
+        with path.open("r+b") as file:
+            file.seek(at)
+            file.write(b"!")
+
+    Workspace.init(tmp_path).close()
+    with Workspace.open(tmp_path, Meddling(meddle)) as workspace:
+        with workspace.call(CallInfo(tool="t")) as call:
+            call.delete("f")
+            with pytest.raises(FileChanged):
+                call.commit()
+        assert workspace.edits() == []
+        assert path.stat().st_size == len(LARGE)
+        with workspace.call(CallInfo(tool="t")) as call:
+            call.delete("f")
+            call.commit()
+        assert not path.exists()
+    assert check_store(str(tmp_path)).faults == ()
+
+
+def started(root: Path) -> None:
+    with (root / "f").open("wb") as file:
+        file.write(NOISE)
+        file.seek(LARGE.rindex(b"\0") + 1)  # a hole is made faster than zeros are written
+        file.write(b"the end\n")
+    with Workspace.init(root) as workspace, workspace.call(CallInfo(tool="t", conversation="c")) as call:
+        call.write("g", TEN)
+        call.commit()
+
+
+def act(workspace: Workspace) -> None:
+    """Take in a large file, and put another one in its place."""
+    with workspace.call(CallInfo(tool="t", conversation="c")) as call:
+        call.write("f", OTHER)
+        call.write("g", TEN + b"11\n")
+        call.commit()
+
+
+def telling_steps(root: Path) -> list[tuple[int, str]]:
+    """Return the steps of the act at which it may be cut off, the first of each kind and the last of some."""
+    root.mkdir()
+    started(root)
+    disk = CountdownDisk(None)
+    with Workspace.open(root, disk) as workspace:
+        act(workspace)
+    assert disk.done.count("append") > 1, "the chunks are to be appended in several groups"
+    first = {disk.done.index(kind) for kind in disk.done}
+    last = {len(disk.done) - 1 - disk.done[::-1].index(kind) for kind in ("stage", "append", "sync", "exchange")}
+    return [(step, disk.done[step]) for step in sorted(first | last)]
+
+
+def assert_whole_and_going_on(root: Path, step: str) -> None:
+    with Workspace.open(root) as workspace:
+        states = (root / "f").read_bytes() == OTHER, (root / "g").read_bytes() == TEN + b"11\n"
+        assert states in {(True, True), (False, False)}, step
+        assert len(workspace.edits()) == (3 if states[0] else 1), step
+        act(workspace)
+        assert (root / "f").read_bytes() == OTHER
+        assert workspace.external_changes() == ()
+    assert check_store(str(root), quick=True).faults == (), step
+
+
+def test_wherever_it_is_killed_the_call_is_whole_and_work_goes_on(tmp_path: Path) -> None:
+    for step, kind in telling_steps(tmp_path / "whole"):
+        root = tmp_path / str(step)
+        root.mkdir()
+        started(root)
+        with Workspace.open(root, CountdownDisk(step, power_cut, torn=0.5)) as workspace, pytest.raises(PowerCut):
+            act(workspace)
+        assert_whole_and_going_on(root, kind)
+        shutil.rmtree(root)
+
+
+def test_wherever_the_disk_is_full_nothing_has_changed_and_work_goes_on(tmp_path: Path) -> None:
+    for step, kind in telling_steps(tmp_path / "whole"):
+        if kind not in {"stage", "append"}:
+            continue
+        root = tmp_path / str(step)
+        root.mkdir()
+        started(root)
+        disk = CountdownDisk(step, full_disk, lasting=False, torn=0.5)
+        with Workspace.open(root, disk) as workspace:
+            with pytest.raises(DiskFull):
+                act(workspace)
+            assert (root / "f").read_bytes() == LARGE
+            assert len(workspace.edits()) == 1
+            act(workspace)
+            assert (root / "f").read_bytes() == OTHER
+        assert_whole_and_going_on(root, kind)
+        shutil.rmtree(root)
+
+
+TAKES_TURNS: Final = """
+import sys
+from objstore import CallInfo, FileState, Workspace
+
+with Workspace.open(sys.argv[1]) as workspace:
+    states = [view.edit.after for view in workspace.edits()[:2]]
+    while True:
+        for state in states:
+            sys.stdout.write(".")
+            sys.stdout.flush()
+            with workspace.call(CallInfo(tool="t")) as call:
+                call.restore("f", state)
+                call.commit()
+            workspace.restore(workspace.find_state("f@1"))
+"""
+
+
+def test_whenever_a_process_is_killed_the_file_is_one_of_its_states(scene: Scene) -> None:
+    edit(scene, "f", LARGE)
+    edit(scene, "f", OTHER)
+    command = [sys.executable, "-P", "-c", TAKES_TURNS, str(scene.root)]
+    chance = random.Random(1)
+    for _ in range(3):
+        with subprocess.Popen(command, env=environment({}), stdout=subprocess.PIPE) as writer:
+            assert writer.stdout is not None
+            writer.stdout.read(2)
+            time.sleep(chance.random())  # a turn takes about so long, so this falls anywhere in one
+            writer.send_signal(signal.SIGKILL)
+        with Workspace.open(scene.root) as workspace:
+            assert (scene.root / "f").read_bytes() in {LARGE, OTHER}
+            assert workspace.external_changes() == ()
+    edit(scene, "g", TEN)
+    assert list((scene.root / ".cas" / "tmp").iterdir()) == []
+    scene.reopen()
+    sound(scene)
+
+
+class TornDisk(CountdownDisk):
+    """A disk on which the power fails while a file with several names is written in place."""
+
+    def __init__(self) -> None:
+        super().__init__(0, power_cut, torn=0.6)
+        self.disarmed = True
+
+    def rewrite(self, directory: int, name: str, content: Pieces) -> None:
+        self.disarmed = False
+        super().rewrite(directory, name, content)
+
+
+def test_a_large_file_with_two_names_that_was_being_rewritten_is_finished(tmp_path: Path) -> None:
+    started(tmp_path)
+    (tmp_path / "same").hardlink_to(tmp_path / "f")
+    with Workspace.open(tmp_path, TornDisk()) as workspace, workspace.call(CallInfo(tool="t")) as call:
+        call.write("f", OTHER[::-1])
+        with pytest.raises(PowerCut):
+            call.commit()
+    torn = (tmp_path / "f").read_bytes()
+    assert torn not in {LARGE, OTHER[::-1]}
+    Workspace.open(tmp_path).close()
+    assert (tmp_path / "same").read_bytes() == OTHER[::-1]

@@ -18,7 +18,7 @@ TOO_OLD := editledger needs Python 3.11 or newer, and none of $(PYTHONS) is: ins
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup test lint format demo man bench conformance fuzz large lock clean
+.PHONY: help setup test lint format demo man bench conformance fuzz large crash powercut lock clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -56,6 +56,12 @@ fuzz: setup ## feed hostile bytes to the decoders for SECONDS (10)
 
 large: setup ## take a file of 2 GB through everything, in less than 100 MB of memory
 	CAS_LARGE_MB=2048 $(BIN)/python -m pytest tests/workspace/test_streaming.py $(ARGS)
+
+crash: setup ## kill -9 servers, reviewers and gc over and over for SECONDS, and look at what is left
+	$(BIN)/python -m tests.store.crashes --seconds $(SECONDS) $(ARGS)
+
+powercut: setup ## cut the power of an ext4 under load 60 times, and look at what is left (Linux, root)
+	$(BIN)/python -m tests.store.powercut $(ARGS)
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

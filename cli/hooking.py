@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
         place = event.place or place
         answer = handle(client, event)
         if answer is not None:
-            sys.stdout.write(json.dumps(answer))
+            sys.stdout.write(json.dumps(answer) + "\n")
             sys.stdout.flush()
     except Exception as error:  # noqa: BLE001 - an agent must go on, whatever fails here
         _log(place, arguments, error)
@@ -154,12 +154,12 @@ def _rejections(views: "list[EditView]") -> str:
 
 def _log(place: str, arguments: list[str], error: Exception) -> None:
     """Write a fault to the log of the workspace, as far as there is one; the agent hears nothing of it."""
-    from objstore import NotAWorkspace, Workspace
+    # The last resort: where not even this can be written there is nobody left to tell. No store is opened: it may be
+    # what failed.
+    with suppress(Exception):
+        from objstore import find_root
 
-    # The last resort: where not even this can be written there is nobody left to tell.
-    with suppress(OSError, NotAWorkspace):
-        with Workspace.find(place) as workspace:
-            path = os.path.join(workspace.root, HOOK_LOG)  # noqa: PTH118 - pathlib costs start-up
+        path = os.path.join(find_root(place), HOOK_LOG)  # noqa: PTH118 - pathlib costs start-up
         when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         said = " ".join(f"{type(error).__name__}: {error}".split())[:2000]
         line = f"{when} {' '.join(arguments)}: {said}\n".encode("utf-8", "backslashreplace")

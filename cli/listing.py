@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from objstore import EditFilter, NoSuchName, value
 
 if TYPE_CHECKING:
+    from cli.pickaxe import Pickaxe
     from objstore import EditView, Workspace
 
 __all__ = ["Terms", "followed", "matching"]
@@ -26,6 +27,7 @@ class Terms:
     since: int | None = None  # microseconds since the epoch; None: from the beginning
     until: int | None = None
     document: int | None = None  # the file's lineage; None: any
+    pickaxe: "Pickaxe | None" = None  # finds what added or removed a text; None: any
 
     @property
     def are_met_by_all(self) -> bool:
@@ -40,6 +42,7 @@ class Terms:
             and (self.since is None or edit.time >= self.since)
             and (self.until is None or edit.time <= self.until)
             and self.document in {None, edit.document}
+            and (self.pickaxe is None or self.pickaxe.strikes(view))
         )
 
 

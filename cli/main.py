@@ -13,6 +13,7 @@
 
 import errno
 import os
+import re
 import sys
 from contextlib import suppress
 from importlib import import_module
@@ -73,6 +74,7 @@ COMMANDS: Final = {
     "export": "cli.commands.transfer:export",
     "import": "cli.commands.transfer:import_",
     "gc": "cli.commands.retention:gc",
+    "purge": "cli.commands.purge:purge",
     "pin": "cli.commands.pin:pin",
     "config": "cli.commands.config:config",
     "completion": "cli.commands.shell:completion",
@@ -85,6 +87,14 @@ COMMANDS: Final = {
 """Where each command lives, in the order in which help lists them."""
 
 
+SECTIONS: Final = {
+    "Reviewing": ("status log show diff review accept reject reset undo redo amend blame".split()),
+    "Keeping": "snapshot restore record export import pin gc purge".split(),
+    "Looking into the store": "stats ls cat hash verify records segments fsck salvage".split(),
+}
+"""What help lists under which heading; what is not named here is about setting up."""
+
+
 class LazyGroup(click.Group):
     """A group that imports a command when it is named: the others cost no start-up time."""
 
@@ -92,10 +102,29 @@ class LazyGroup(click.Group):
         """Return the names of all commands, in the order of help."""
         return list(COMMANDS)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, each with the first sentence about it, under the headings of SECTIONS."""
+        sectioned = {name for names in SECTIONS.values() for name in names}
+        others = [name for name in COMMANDS if name not in sectioned]
+        for heading, names in (*SECTIONS.items(), ("Setting up", others)):
+            found = ((name, self.get_command(ctx, name)) for name in names)
+            rows = [(name, _sentence(command)) for name, command in found if command is not None]
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that is named and its arguments; of a mistyped one, say which may be meant."""
+        """Return the command that is named and its arguments; of a mistyped one, say which may be meant.
+
+        `help NAME` is another spelling of `NAME --help`.
+        """
+        if args[0] == "help":
+            if len(args) == 1:
+                click.echo(ctx.get_help())
+                ctx.exit()
+            args = [*args[1:], "--help"]
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -116,6 +145,16 @@ class LazyGroup(click.Group):
         if not isinstance(command, Command | CommandGroup):
             raise TypeError(f"{COMMANDS[cmd_name]} is no command")
         return command
+
+
+def _sentence(command: click.Command) -> str:
+    said = " ".join((command.help or "").split("\n\n")[0].split())
+    return (
+        re.split(r"(?<=[.)])(?: |$)|: ", said.replace("(12)", "").replace("(12:2)", "").replace("  ", " "))[0].rstrip(
+            "."
+        )
+        + "."
+    )
 
 
 def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 -- click's signature
@@ -209,7 +248,9 @@ def _sentences(error: Exception) -> list[str]:
         case click.exceptions.NoArgsIsHelpError():
             return [error.format_message()]
         case click.UsageError():
-            return [f"cas: {_one_line(error.format_message())}", *_hint(error)]
+            # click lists choices on lines of their own.
+            said = error.format_message().replace("\n\t", " ")
+            return [f"cas: {_one_line(said)}", *_hint(error)]
         case click.ClickException():
             return [f"cas: {visible(error.format_message(), keep=LINE_FEED)}"]
         case OutputFailed(errno=errno.EPIPE) | OSError(errno=errno.EPIPE) | click.Abort():

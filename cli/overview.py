@@ -25,6 +25,8 @@ def status_text(report: "StatusReport", screen: Screen) -> Iterator[bytes]:
         f"{_count(report.conversations, 'conversation')}, "
         f"{report.pending} pending, {report.accepted} accepted, {report.rejected} rejected"
     )
+    if not report.edits:
+        yield screen.line("Nothing is recorded yet: `cas setup` tells an agent of the recorder, `cas mcp` serves one.")
     yield from _pending_text(report.groups, screen)
     if report.external:
         yield screen.line()

@@ -80,6 +80,10 @@ class Directories:
         place = PurePath(workspace.root, path)
         return any(home == workspace.root and place.is_relative_to(root) for root, home in self.homes.items())
 
+    def covers(self, workspace: Workspace) -> bool:
+        """Return whether all of a workspace is allowed."""
+        return workspace.root in self.homes
+
     def opened(self) -> list[Workspace]:
         """Return every workspace that was asked for so far."""
         return self._opened.workspaces()

@@ -76,7 +76,7 @@ class Resources:
         if len(name) != _HASH_BYTES:
             raise _missing(f"blob {hash}")
         # Wherever the bytes are, they are the same.
-        return next(self._found(lambda workspace: workspace.blob(name), f"blob {hash}"))
+        return next(self._found(lambda workspace: self._blob(workspace, name), f"blob {hash}"))
 
     def newest(self) -> list[Entry]:
         """Return the newest edits, the newest first, and the conversations that they belong to."""
@@ -97,6 +97,15 @@ class Resources:
         ]
 
     # ---- inside
+
+    def _blob(self, workspace: Workspace, name: BlobId) -> bytes:
+        """Return a blob's bytes. Where only a part of the workspace is allowed: one of an edit that is shown."""
+        if not self._directories.covers(workspace):
+            shown_edits = (view.edit for view in workspace.edits() if self._shows(workspace, view))
+            states = (state for edit in shown_edits for state in (edit.before, edit.after))
+            if not any(state is not None and state.blob == name for state in states):
+                raise BlobMissing(name)
+        return workspace.blob(name)
 
     def _shows(self, workspace: Workspace, view: EditView) -> bool:
         """Return whether an edit is of files in the allowed directories."""

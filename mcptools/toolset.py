@@ -178,7 +178,8 @@ class Toolset:
                 after = blob_id(content)
                 if not changed:
                     self._session.saw(key, after)
-                self._session.made(key, before.blob, after)
+                if outcome.edits:
+                    self._session.made(key, before.blob, after)
         return EditedFile(
             place=absolute(workspace, before.path),
             before=before,

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         PathOutside as PathOutside,
         PathReserved as PathReserved,
         PermissionRefused as PermissionRefused,
+        PurgeRefused as PurgeRefused,
         RecordInvalid as RecordInvalid,
         SeriesBroken as SeriesBroken,
         SettingInvalid as SettingInvalid,
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
         SegmentView as SegmentView,
         StoreStats as StoreStats,
     )
+    from objstore.journal import find_root as find_root
     from objstore.limits import RetentionLimits as RetentionLimits
     from objstore.lines import (
         is_closed as is_closed,
@@ -103,6 +105,7 @@ if TYPE_CHECKING:
         Notice as Notice,
     )
     from objstore.pins import PinView as PinView
+    from objstore.purge import PurgePlan as PurgePlan
     from objstore.rebase import Clash as Clash, Rebased as Rebased
     from objstore.recording import Recorded as Recorded
     from objstore.records import (
@@ -205,6 +208,7 @@ _HOMES: Final = {
         "PathOutside",
         "PathReserved",
         "PermissionRefused",
+        "PurgeRefused",
         "RecordInvalid",
         "SeriesBroken",
         "SettingInvalid",
@@ -231,6 +235,7 @@ _HOMES: Final = {
         "blob_id",
     ),
     "inspection": ("Activity", "BlamedLines", "RecordView", "SegmentView", "StoreStats"),
+    "journal": ("find_root",),
     "limits": ("RetentionLimits",),
     "lines": (
         "is_closed",
@@ -238,6 +243,7 @@ _HOMES: Final = {
     ),
     "rebase": ("Clash", "Rebased"),
     "pins": ("PinView",),
+    "purge": ("PurgePlan",),
     "records": (
         "Decision",
         "Edit",

@@ -10,6 +10,7 @@ from typing import Final
 from objstore.journal import Journal
 from objstore.limits import RetentionLimits
 from objstore.retention import ExpiryPlan, Progress, expire, plan_expiry, unheld_bytes
+from objstore.sweep import plan_sweep, sweep
 
 __all__ = ["Collected", "CollectionPlan", "collect", "plan_collection"]
 
@@ -53,10 +54,18 @@ def plan_collection(journal: Journal, limits: RetentionLimits) -> CollectionPlan
     )
 
 
-def collect(journal: Journal, limits: RetentionLimits, *, who: str, progress: Progress | None = None) -> Collected:
+def collect(
+    journal: Journal,
+    limits: RetentionLimits,
+    *,
+    who: str,
+    thorough: bool = False,
+    progress: Progress | None = None,
+) -> Collected:
     """Let go what the limits let go, and sweep out what nothing holds.
 
-    Raises StoreLocked, StoreDamaged, DiskFull, PermissionRefused.
+    `thorough`: all of it; else a segment is written anew only when enough of it is of no use. Raises StoreLocked, also
+    where another collection is going on, StoreDamaged, BlobDamaged, DiskFull, PermissionRefused.
     """
     before = journal.store.log.total_bytes()
     edits = missing = 0
@@ -68,6 +77,11 @@ def collect(journal: Journal, limits: RetentionLimits, *, who: str, progress: Pr
         edits += gone
         is_done, missing = gone == plan.edit_count, plan.missing
         if is_done:
+            break
+    for _ in range(_TRIES):
+        # Over the size limit, every byte counts.
+        is_over = limits.max_size is not None and journal.store.log.total_bytes() > limits.max_size
+        if sweep(journal, plan_sweep(journal, all_segments=thorough or is_over), progress).is_done:
             break
     return Collected(
         edits=edits,

@@ -32,6 +32,7 @@ __all__ = [
     "PathOutside",
     "PathReserved",
     "PermissionRefused",
+    "PurgeRefused",
     "RecordInvalid",
     "SeriesBroken",
     "SettingInvalid",
@@ -90,6 +91,27 @@ class EditExpired(CasError):
         self.time = time  # of the expiry, in microseconds since 1970-01-01 UTC
         self.reason = reason
         super().__init__(f"Edit {seq} expired on {_day(time)}: {reason}. Its record is kept, what it changed is not.")
+
+
+class PurgeRefused(CasError):
+    """Bytes can't be purged: something holds them that only a person may let go."""
+
+    def __init__(
+        self, files: Sequence[str], pending: Sequence[int], snapshots: Sequence[int], pins: Sequence[int]
+    ) -> None:
+        self.files = tuple(files)
+        self.pending = tuple(pending)
+        self.snapshots = tuple(snapshots)
+        self.pins = tuple(pins)
+        if self.files:
+            super().__init__(
+                f"Nothing was purged: {', '.join(self.files)} holds these bytes now. Change it first; then they are "
+                "history, and can be purged."
+            )
+            return
+        kinds = {"pending edits": self.pending, "snapshots": self.snapshots, "pins": self.pins}
+        held = "; ".join(f"{kind} {' '.join(map(str, numbers))}" for kind, numbers in kinds.items() if numbers)
+        super().__init__(f"Nothing was purged, because this would go too: {held}. --force lets it go.")
 
 
 class NotAmendable(CasError):

@@ -42,6 +42,9 @@ _ASKED_AT_ONCE: Final = 500
 
 Row: TypeAlias = tuple[int | str | bytes | None, ...]
 
+Look: TypeAlias = tuple[int, bytes, bytes, int, int | None, int | None, int | None, int | None, bytes | None]
+"""Document, path, blob and mode as recorded; inode, size, mtime, ctime (ns) and blob as last read, or None."""
+
 
 class BlobPlace(NamedTuple):
     """Where a blob's frame lies, and what must be known before it is read."""
@@ -136,6 +139,9 @@ class Index:
         news = self._log.groups(self.end)
         first = next(news, None)
         if first is None:
+            start = self._log.next_start(self.end)
+            if start is not None:
+                self.begin_segment(start)
             return
         with self._transaction():
             # Another process may have read the same groups while this one waited for the database.
@@ -143,6 +149,8 @@ class Index:
             self._load_position()
             groups = self._log.groups(self.end) if self.end != before else chain([first], news)
             self._take((group, None) for group in groups)
+            self.end = self._log.next_start(self.end) or self.end
+            self._save_position()
 
     @property
     def knows_generations(self) -> bool:
@@ -165,7 +173,7 @@ class Index:
         """Note that the log goes on at `start`, with nothing there yet."""
         with self._transaction():
             self._load_position()
-            self.end = start
+            self.end = max(start, self.end)
             self._save_position()
 
     @contextmanager
@@ -506,7 +514,9 @@ class Index:
 
     def counts(self) -> dict[Status, int]:
         """Return the number of edits of each status."""
-        rows = self._db.execute("SELECT status, count(*) FROM edits WHERE NOT void GROUP BY status")
+        # What was purged before anybody decided it waits for nobody any more.
+        query = "SELECT status, count(*) FROM edits WHERE NOT void AND NOT (status = 'p' AND expired) GROUP BY status"
+        rows = self._db.execute(query)
         found = {_STATUSES[row[0]]: row[1] for row in rows}
         return {status: found.get(status, 0) for status in Status}
 
@@ -518,7 +528,7 @@ class Index:
         """Return (conversation, path now, edits, lines added, lines removed) of what is pending."""
         rows = self._db.execute(
             "SELECT conversation, documents.path, group_concat(seq), sum(added), sum(removed) FROM edits "
-            "JOIN documents ON documents.id = document WHERE status = 'p' AND NOT void "
+            "JOIN documents ON documents.id = document WHERE status = 'p' AND NOT void AND NOT expired "
             "GROUP BY conversation, document ORDER BY min(seq)"
         )
         return [(row[0], row[1], sorted(Seq(int(n)) for n in row[2].split(",")), row[3], row[4]) for row in rows]
@@ -533,7 +543,7 @@ class Index:
         """
         for seq, document, moment, segment, offset, is_free in self._db.execute(
             "SELECT seq, document, time, segment, offset, status != 'p' AND conversation NOT IN "
-            "(SELECT conversation FROM edits WHERE status = 'p' AND NOT void) AND document NOT IN "
+            "(SELECT conversation FROM edits WHERE status = 'p' AND NOT void AND NOT expired) AND document NOT IN "
             "(SELECT document FROM edits WHERE marks > 0 AND status != 'r' AND NOT void AND NOT expired) "
             "FROM edits WHERE NOT void AND NOT expired ORDER BY document, seq"
         ):
@@ -549,6 +559,35 @@ class Index:
         """Return where up to `limit` of the stored blobs lie that nothing holds."""
         rows = self._db.execute("SELECT segment, offset FROM blobs WHERE refs = 0 AND segment LIMIT ?", (limit,))
         return [Place(row[0], row[1]) for row in rows]
+
+    def mentioning_edits(self, blob: BlobId) -> list[Seq]:
+        """Return the edits that mention the blob and have not expired, those taken back included."""
+        rows = self._db.execute("SELECT seq FROM edits WHERE (before = ?1 OR after = ?1) AND NOT expired", (blob,))
+        return [Seq(row[0]) for row in rows]
+
+    def lineage(self, document: DocumentId) -> list[tuple[Seq, Place, Status]]:
+        """Return number, place and status of a document's edits that have not expired, in order."""
+        rows = self._db.execute(
+            "SELECT seq, segment, offset, status FROM edits WHERE document = ? AND NOT void AND NOT expired "
+            "ORDER BY seq",
+            (document,),
+        )
+        return [(Seq(row[0]), Place(row[1], row[2]), _STATUSES[row[3]]) for row in rows]
+
+    def document_of(self, seq: int) -> DocumentId | None:
+        """Return the document of an edit that has not expired and was not taken back (None: there is none such)."""
+        query = "SELECT document FROM edits WHERE seq = ? AND NOT void AND NOT expired"
+        row = self._db.execute(query, (seq,)).fetchone()
+        return None if row is None else DocumentId(row[0])
+
+    def documents_of_path(self, path: bytes) -> list[DocumentId]:
+        """Return every document that ever stood at the path."""
+        return [DocumentId(row[0]) for row in self._db.execute("SELECT document FROM paths WHERE path = ?", (path,))]
+
+    def all_decision_places(self) -> list[tuple[int, Place]]:
+        """Return number and place of every decision that has not expired, those taken back included."""
+        rows = self._db.execute("SELECT number, segment, offset FROM decisions WHERE NOT expired ORDER BY number")
+        return [(row[0], Place(row[1], row[2])) for row in rows]
 
     def aged_decisions(self) -> list[tuple[int, int, Place]]:
         """Return number, time (µs) and place of every decision that has not expired, oldest first."""
@@ -601,10 +640,21 @@ class Index:
 
     # ---- the stat cache: which bytes a file had when it last looked like this
 
-    def seen(self) -> dict[bytes, tuple[int, int, int, int, BlobId]]:
-        """Return inode, size, mtime, ctime (ns) and blob of each file that was read, by path."""
-        rows = self._db.execute("SELECT path, inode, size, mtime, ctime, blob FROM seen")
-        return {row[0]: (row[1], row[2], row[3], row[4], row[5]) for row in rows}
+    def looks(self) -> Iterator[Look]:
+        """Yield every file that exists, by path: what the journal says of it, and how it looked when last read."""
+        # As it comes out of the database: of tens of thousands of files, an object each would take most of the time.
+        yield from self._db.execute(
+            "SELECT id, path, documents.blob, mode, inode, size, mtime, ctime, seen.blob "
+            "FROM documents LEFT JOIN seen USING (path) WHERE documents.blob IS NOT NULL ORDER BY path, id"
+        )
+
+    def gone(self) -> list[Tip]:
+        """Return the document that was deleted last at each path where none stands now, by path."""
+        rows = self._db.execute(
+            "SELECT max(id), path, blob, mode FROM documents WHERE blob IS NULL "
+            "AND path NOT IN (SELECT path FROM documents WHERE blob IS NOT NULL) GROUP BY path ORDER BY path"
+        )
+        return [_tip(row) for row in rows]
 
     def remember_seen(self, found: Iterable[tuple[bytes, int, int, int, int, BlobId]]) -> None:
         """Keep what was found of files that were read."""

@@ -16,6 +16,8 @@ from objstore.journal import Journal
 from objstore.naming import recorded_path
 from objstore.records import Decision, Edit, Record, Void
 from objstore.replay import load_document
+from objstore.segments import Place
+from objstore.segments import GENERATION
 from objstore.standins import MAX_BLOB, is_stand_in
 from objstore.terms import DocumentId, FileState, Seq, Status, Unit
 from objstore.values import value
@@ -46,7 +48,7 @@ class RecordView:
     id: RecordId
     previous: RecordId | None  # None: it is the first
     segment: int
-    offset: int  # of its frame
+    offset: int  # of its frame, in the file
     record: Record
 
 
@@ -111,7 +113,7 @@ def records(journal: Journal) -> Iterator[RecordView]:
     """Yield every record in the order of the journal, those taken back included."""
     log = journal.store.log
     for group in log.groups(log.first):
-        offsets = (frame.offset for frame in group.frames if frame.kind is FrameKind.RECORD)
+        offsets = (frame.offset % GENERATION for frame in group.frames if frame.kind is FrameKind.RECORD)
         for chained, offset in zip(decoded(group), offsets, strict=True):
             yield RecordView(
                 id=chained.id,

@@ -43,8 +43,13 @@ def due_steps(tree: Tree, store: Store, marked: Place | None) -> Iterator[list[S
     groups = None if marked is None else _since_mark(store, marked)
     after_power_cut = groups is None
     suspects = _Suspects(_since_power_cut(store) if groups is None else groups)
-    for steps, time in suspects.newest():
-        judge = _Judge(tree, store, suspects.earlier if after_power_cut else {}, time if after_power_cut else None)
+    newest = suspects.newest()
+    # As they stand now: the first step that is carried out in a folder changes its time.
+    folders = {_folder(step.path): 0 for steps, _ in newest for step in steps}
+    folders = {folder: _folder_time(tree, folder) for folder in folders}
+    for steps, time in newest:
+        earlier, since = (suspects.earlier, time) if after_power_cut else ({}, None)
+        judge = _Judge(tree, store, earlier, folders, since)
         judged = [(step, judge.verdict(step)) for step in steps]
         # The old name of a move goes only if the new one is there, or will be.
         holds = all(verdict is not _OTHER for step, verdict in judged if step.after is not None)
@@ -112,11 +117,17 @@ class _Judge:
     """Looks at what stands at a step's path, and says whether the step is still to be done."""
 
     def __init__(
-        self, tree: Tree, store: Store, earlier: Mapping[bytes, Collection[FileState | None]], since: int | None
+        self,
+        tree: Tree,
+        store: Store,
+        earlier: Mapping[bytes, Collection[FileState | None]],
+        folders: Mapping[bytes, int],
+        since: int | None,
     ) -> None:
         self._tree = tree
         self._store = store
         self._earlier = earlier  # states that a path has had lately, before the step
+        self._folders = folders  # when a name last came or went in each
         self._since = since  # the step's time, after a power cut; None: the machine has run on
 
     def verdict(self, step: Step) -> _Verdict:
@@ -135,7 +146,7 @@ class _Judge:
     def _verdict_of_nothing(self, step: Step) -> _Verdict:
         if step.after is None:
             return _DONE
-        untouched = self._since is None or _folder_time(self._tree, step.path) <= self._since
+        untouched = self._since is None or self._folders[_folder(step.path)] <= self._since
         # After a power cut the name may be gone that an earlier record gave, and that this one only found.
         was_nothing = step.before is None or None in self._earlier.get(step.path, ())
         return _Verdict(is_due=True) if was_nothing and untouched else _OTHER
@@ -221,10 +232,14 @@ def _is_zero(pieces: Iterator[bytes], start: int) -> bool:
     return True
 
 
-def _folder_time(tree: Tree, path: bytes) -> int:
-    """Return when a name last came or went in the path's folder, in microseconds since 1970-01-01 UTC."""
+def _folder(path: bytes) -> bytes:
+    return path.rpartition(b"/")[0] or b"."
+
+
+def _folder_time(tree: Tree, folder: bytes) -> int:
+    """Return when a name last came or went in the folder, in microseconds since 1970-01-01 UTC."""
     try:
-        return os.lstat(path.rpartition(b"/")[0] or b".", dir_fd=tree.fd).st_mtime_ns // 1000
+        return os.lstat(folder, dir_fd=tree.fd).st_mtime_ns // 1000
     except OSError:
         return 0  # the folder itself is gone, or never came
 

@@ -24,7 +24,7 @@ from objstore.terms import DocumentId, FileState
 from objstore.weave import Weave
 from objstore.weavestate import WeaveState
 
-__all__ = ["keep_documents", "load_document"]
+__all__ = ["forget_kept", "keep_documents", "load_document"]
 
 _MAGIC: Final = b"casweav4"
 """Begins a kept state; the digit counts versions of its form."""
@@ -170,6 +170,12 @@ def _keep(journal: Journal, loaded: Document, position: _Position) -> None:
         with _opened(folder) as shelf, _opened(os.path.join(os.path.dirname(folder), "tmp")) as scratch:
             name = journal.disk.stage(scratch, _MAGIC + blob_id(packed) + packed, None, 0o600, folder)
             journal.disk.replace(scratch, name, shelf, _name(loaded.id))
+
+
+def forget_kept(journal: Journal, document: DocumentId) -> None:
+    """Remove what is kept of a document, with all the text that is in it."""
+    with suppress(FileNotFoundError):
+        journal.disk.remove_store_file(os.path.join(_folder(journal), _name(document)))
 
 
 def _folder(journal: Journal) -> str:

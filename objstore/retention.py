@@ -21,7 +21,7 @@ from objstore.limits import RetentionLimits
 from objstore.records import Decision, Expiry, Pin
 from objstore.refcounts import held_blobs
 from objstore.ripeness import GONE, AgedEdit, Moments, Ripe, Touch, between, ripeness
-from objstore.segments import Place
+from objstore.segments import GENERATION, Place
 from objstore.store import Store
 from objstore.terms import Status, Unit
 
@@ -30,9 +30,11 @@ __all__ = [
     "Letting",
     "Progress",
     "expire",
+    "ordinal_of",
     "plan_expiry",
     "spelt_age",
     "spelt_size",
+    "touches",
     "unheld_bytes",
 ]
 
@@ -49,9 +51,6 @@ _BATCH: Final = 100
 
 _EVER: Final = 2**63 - 1
 """A moment later than any."""
-
-_SEGMENT: Final = 1 << 58
-"""More than the bytes of any segment: a place as one number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,30 +196,12 @@ class _Planner:
     def _ripened(self) -> Ripe:
         index = self._store.index
         pinned = {int(seq) for record in self._pins() for seq in record.edits}
-        return ripeness(self._aged(pinned), self._touches(), index.next_seq() - 1, index.next_decision() - 1)
-
-    def _touches(self) -> Iterator[Touch]:
-        dead: set[Unit] = set()  # units that are out of the text, after the decisions so far
-        for number, moment, place in self._store.index.aged_decisions():
-            record, _ = self._store.record(place)
-            if not isinstance(record, Decision):
-                continue
-            rejected = {unit for unit, status in record.verdicts if status is Status.REJECTED}
-            others = {unit for unit, status in record.verdicts if status is not Status.REJECTED}
-            flipped = (rejected - dead) | (others & dead)
-            dead = (dead | rejected) - others
-            yield Touch(
-                number=number,
-                time=moment,
-                place=_as_number(place),
-                edits=sorted({int(unit.seq) for unit in rejected | others}),
-                flipped=sorted({int(unit.seq) for unit in flipped}),
-            )
+        return ripeness(self._aged(pinned), touches(self._store), index.next_seq() - 1, index.next_decision() - 1)
 
     def _aged(self, pinned: set[int]) -> Iterator[AgedEdit]:
         for seq, document, moment, segment, offset, is_free in self._store.index.aged_edits():
             self._documents[seq] = document
-            place = _as_number(Place(segment, offset))
+            place = ordinal_of(Place(segment, offset))
             yield AgedEdit(seq, document, moment, place, is_free and seq not in pinned)
 
     def _pins(self) -> list[Pin]:
@@ -317,8 +298,30 @@ def _frame_length(store: Store, blob: BlobId) -> int:
     return 0 if found is None else FRAME_HEADER_SIZE + len(store.log.read(found.place).payload)
 
 
-def _as_number(place: Place) -> int:
-    return place.segment * _SEGMENT + place.offset
+def touches(store: Store) -> Iterator[Touch]:
+    """Yield every decision that has not expired, oldest first, with what it flipped."""
+    dead: set[Unit] = set()  # units that are out of the text, after the decisions so far
+    for number, moment, place in store.index.aged_decisions():
+        record, _ = store.record(place)
+        if not isinstance(record, Decision):
+            continue
+        rejected = {unit for unit, status in record.verdicts if status is Status.REJECTED}
+        others = {unit for unit, status in record.verdicts if status is not Status.REJECTED}
+        flipped = (rejected - dead) | (others & dead)
+        dead = (dead | rejected) - others
+        yield Touch(
+            number=number,
+            time=moment,
+            place=ordinal_of(place),
+            edits=sorted({int(unit.seq) for unit in rejected | others}),
+            flipped=sorted({int(unit.seq) for unit in flipped}),
+        )
+
+
+def ordinal_of(place: Place) -> int:
+    """Return a number that ascends in the order of the journal."""
+    # A segment has one generation at a time, so its frames are in order by their positions.
+    return place.segment * GENERATION + place.position
 
 
 def spelt_age(seconds: int) -> str:

@@ -55,7 +55,7 @@ class Block:
 class _Near(NamedTuple):
     """A block, and how many lines and bytes are shown before it."""
 
-    index: int
+    block: int
     line: int
     offset: int
 
@@ -123,7 +123,7 @@ class RunOrder:
 
     def _count(self, run: Run, sign: int) -> None:
         run.block.count(run, sign)
-        if run.block.index < self._near.index:
+        if run.block.index < self._near.block:
             self._near = _Near(0, 0, 0)
 
     def watch(self, unit: Unit) -> None:
@@ -266,7 +266,7 @@ class RunOrder:
         The last block, for lines beyond the end. Lines are looked for again and again at about the same place.
         """
         near = self._near if line >= self._near.line else _Near(0, 0, 0)
-        index, line, offset = near.index, line - near.line, near.offset
+        index, line, offset = near.block, line - near.line, near.offset
         above = near.line
         block = self._blocks[index]
         while line >= block.lines and index + 1 < len(self._blocks):

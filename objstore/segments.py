@@ -145,10 +145,10 @@ class Log:
         """Return the paths of the files in the folder that are older generations, or that were never finished."""
         found = []
         for name in os.listdir(self._folder):
-            matched = _NAME.fullmatch(name.removesuffix(_PREPARED))
+            matched = _NAME.match(name)
             if matched is not None:
-                segment, generation = int(matched[1]), int(matched[2] or 0)
-                if name.endswith(_PREPARED) or generation < self._generations.get(segment, 0):
+                is_whole = matched.end() == len(name)
+                if not is_whole or int(matched[2] or 0) < self._generations.get(int(matched[1]), 0):
                     found.append(os.path.join(self._folder, name))
         return found
 
@@ -236,6 +236,11 @@ class Log:
         size = os.fstat(self._fd(place.segment, place.generation)).st_size
         return size == place.position and not self.exists(place.segment + 1)
 
+    def next_start(self, end: Place) -> Place | None:
+        """Return where the log goes on behind a segment that ends at `end` (None: it has not begun the next one)."""
+        size = os.fstat(self._fd(end.segment, end.generation)).st_size
+        return self._start(end.segment + 1) if size == end.position and self.exists(end.segment + 1) else None
+
     def exists(self, segment: int) -> bool:
         """Return whether there is a segment of this number."""
         if segment in self._generations or os.path.exists(self._path(segment, 0)):
@@ -316,6 +321,9 @@ class Log:
         self._writable()
         if end.offset >= ROTATE_AT or self._begun == end.segment + 1:
             end = self._rotate(end.segment)
+        elif end.offset == SEGMENT_HEADER_SIZE and end != self.first:
+            # Who began the segment may have died before its name was durable.
+            self._disk.sync_directory(self._folder)
         last = len(payloads) - 1
         encoded = self._encoded(payloads)
         fd = self._append_fd(end.segment)

@@ -3,19 +3,17 @@
 import os
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from objstore.errors import CasError, PathError
 from objstore.external import found_changes
+from objstore.ids import BlobId
 from objstore.index import Tip
 from objstore.journal import Journal
 from objstore.limits import RetentionLimits, is_anything_set
 from objstore.ondisk import disk_state
 from objstore.reports import ExternalChange, PendingGroup, Reclaimable, StandingMarkers, StatusReport
-from objstore.terms import Status
-
-if TYPE_CHECKING:
-    from objstore.ids import BlobId
+from objstore.terms import DocumentId, FileState, Status
 
 __all__ = ["external_changes", "report", "standing_markers"]
 
@@ -123,12 +121,9 @@ def _looked(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple[str, ..
 
 
 def _look(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
-    tips = journal.store.index.tips()
-    existing = {tip.path for tip in tips if tip.state is not None}
+    suspects = list(_changed(journal))
     # What was deleted matters only where nothing else has the path since, and something stands there again.
-    gone = {tip.path: tip for tip in tips if tip.state is None and tip.path not in existing}
-    suspects = list(_changed(journal, [tip for tip in tips if tip.state is not None]))
-    suspects += [tip for tip in gone.values() if _stands(journal, tip.path)]
+    suspects += [tip for tip in journal.store.index.gone() if _stands(journal, tip.path)]
     found: list[ExternalChange] = []
     unreadable: list[str] = []
     for tip in suspects:
@@ -147,33 +142,47 @@ def _stands(journal: Journal, path: bytes) -> bool:
     return True
 
 
-def _changed(journal: Journal, tips: list[Tip]) -> Iterator[Tip]:
+def _changed(journal: Journal) -> Iterator[Tip]:
     """Yield the tips whose files are, or may be, other than recorded."""
-    seen = journal.store.index.seen()
     learnt: list[tuple[bytes, int, int, int, int, BlobId]] = []
     young = time.time_ns() - _GRACE_NS
-    for tip in tips:
+    root, look_at = journal.tree.fd, os.lstat
+    for document, path, blob, mode, inode, size, mtime, ctime, read in list(journal.store.index.looks()):
         try:
-            found = os.lstat(tip.path, dir_fd=journal.tree.fd)
+            found = look_at(path, dir_fd=root)
         except OSError:
-            yield tip
+            yield _recorded(document, path, blob, mode)
             continue
-        looks = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-        known = seen.get(tip.path)
-        if known is not None and known[:4] == looks:
-            blob = known[4]
+        is_as_read = (
+            found.st_mtime_ns == mtime
+            and found.st_ctime_ns == ctime
+            and found.st_size == size
+            and found.st_ino == inode
+        )
+        if is_as_read:
+            stands: bytes | None = read
         else:
-            try:
-                stands = disk_state(journal.tree, tip.path)
-            except CasError:
-                stands = None
+            stands = _read_now(journal, path)
             if stands is None:
-                yield tip
+                yield _recorded(document, path, blob, mode)
                 continue
-            blob = stands[0].blob
             if max(found.st_mtime_ns, found.st_ctime_ns) < young:
-                learnt.append((tip.path, *looks, blob))
-        if tip.state is not None and (blob, found.st_mode & 0o7777) != (tip.state.blob, tip.state.mode):
-            yield tip
+                looked = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+                learnt.append((path, *looked, BlobId(stands)))
+        if stands != blob or found.st_mode & 0o7777 != mode:
+            yield _recorded(document, path, blob, mode)
     if learnt:
         journal.store.index.remember_seen(learnt)
+
+
+def _recorded(document: int, path: bytes, blob: bytes, mode: int) -> Tip:
+    return Tip(DocumentId(document), path, FileState(blob=BlobId(blob), mode=mode))
+
+
+def _read_now(journal: Journal, path: bytes) -> bytes | None:
+    """Return the blob of what stands at a path (None: nothing that can be read)."""
+    try:
+        found = disk_state(journal.tree, path)
+    except CasError:
+        return None
+    return None if found is None else found[0].blob

@@ -39,7 +39,7 @@ class SweepPlan:
 
     segments: tuple[int, ...]  # to be written anew, in that order
     dropped: frozenset[BlobId]  # that go
-    freed: int  # bytes of their frames
+    freed: int  # bytes of their frames; a delta that loses its base takes some of them again
     end: Place  # of the log, when this was planned
 
 

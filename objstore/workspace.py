@@ -17,9 +17,9 @@ from objstore.terms import Action, FileState, OnExternal, Origin, Status
 
 # What only some methods need is imported in them: `cas status` must not wait for the review core to load.
 if TYPE_CHECKING:
-    from objstore.agentcalls import AgentCalls
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from objstore.agentcalls import AgentCalls
     from objstore.capture import Call
     from objstore.collection import Collected, CollectionPlan
     from objstore.decisions import Request
@@ -29,12 +29,13 @@ if TYPE_CHECKING:
     from objstore.limits import RetentionLimits
     from objstore.outcomes import CallInfo, CallOutcome, DecisionOutcome, FileEffect
     from objstore.pins import PinView
+    from objstore.purge import PurgePlan
     from objstore.recording import Recorded
     from objstore.reports import ExternalChange, StandingMarkers, StatusReport
     from objstore.retention import Progress
     from objstore.series import SeriesStep
-    from objstore.suggestions import NameFound, NameKind
     from objstore.snapshots import PathState, Restored, SnapshotChange, SnapshotTaken, SnapshotView
+    from objstore.suggestions import NameFound, NameKind
     from objstore.survey import Limits, Passed
     from objstore.terms import Seq, Unit
     from objstore.views import Content, DecisionView, EditFilter, EditView, State
@@ -542,14 +543,17 @@ class Workspace:
         with self._journal.reading():
             return collection.plan_collection(self._journal, limits)
 
-    def collect(self, limits: RetentionLimits, *, who: str = "", progress: Progress | None = None) -> Collected:
+    def collect(
+        self, limits: RetentionLimits, *, who: str = "", thorough: bool = False, progress: Progress | None = None
+    ) -> Collected:
         """Let go what the limits let go, and take the bytes that nothing holds out of the store.
 
-        Readers and writers go on meanwhile. Raises what Call.commit raises.
+        `thorough`: all of them; else a segment is written anew only when enough of it is of no use. Readers and writers
+        go on meanwhile. Raises StoreLocked where another collection is going on, and what Call.commit raises.
         """
         from objstore import collection
 
-        return collection.collect(self._journal, limits, who=who, progress=progress)
+        return collection.collect(self._journal, limits, who=who, thorough=thorough, progress=progress)
 
     def expire(self, limits: RetentionLimits, *, who: str = "", moment: int | None = None) -> bool:
         """Let go what the limits let go, and leave the bytes where they are; return whether that was all.
@@ -574,6 +578,31 @@ class Workspace:
         """Return the number that the next edit gets."""
         with self._journal.mutex:
             return self._journal.store.next_seq()
+
+    def plan_purge(self, *, blobs: Iterable[BlobId] = (), path: str = "") -> PurgePlan:
+        """Return what would go with some blobs, or with every state of the file at `path` but what files hold now.
+
+        Raises what paths raise, and StoreDamaged.
+        """
+        from objstore import naming, purge
+
+        with self._journal.reading():
+            wanted = list(blobs)
+            if path:
+                wanted += purge.blobs_of_path(self._journal, naming.recorded_path(self._journal, path))
+            return purge.plan_purge(self._journal, wanted)
+
+    def purge(
+        self, blobs: Iterable[BlobId], *, force: bool = False, who: str = "", progress: Progress | None = None
+    ) -> PurgePlan:
+        """Take blobs out of the store for good, with all that mentions them, and return what that was.
+
+        Raises PurgeRefused, with nothing changed, while a file holds one of them, and unless `force` where something is
+        pending, or a snapshot or a pin holds them; and what Call.commit raises.
+        """
+        from objstore import purge
+
+        return purge.purge(self._journal, blobs, force=force, who=who, progress=progress)
 
     def stored_bytes(self) -> int:
         """Return how large the store is: the bytes of its segments."""

@@ -1,5 +1,6 @@
 """The commands `cas log` and `cas show`: the edits, as a list and one by one."""
 
+import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from cli.layout import in_columns, takes_layout
 from cli.listing import Terms, followed, matching
 from cli.moments import moment_named
 from cli.naming import edit_filter, edits_named
+from cli.pickaxe import Pickaxe
 from cli.rendering import edit_diff, edit_header, edit_row
 from cli.terminal import Screen, write
 from objstore import EditFilter, NoSuchName, Status
@@ -28,6 +30,7 @@ __all__ = ["log", "show"]
 @click.option("--status", type=click.Choice([status.value for status in Status]), help="Only edits of this status.")
 @click.option("--since", metavar="TIME", default="", help="Only edits since TIME: 2h, yesterday, 2026-11-20 14:30.")
 @click.option("--until", metavar="TIME", default="", help="Only edits until TIME.")
+@click.option("-S", "text", metavar="TEXT", help="Only edits that added or removed TEXT; every state of them is read.")
 @click.option("-n", "--number", type=click.IntRange(min=1), help="Only the newest NUMBER edits.")
 @click.option("-p", "--patch", is_flag=True, help="Show the diff of each edit.")
 @click.option("--reverse", is_flag=True, help="Oldest first.")
@@ -42,6 +45,7 @@ def log(  # noqa: PLR0913 -- each is an option of the command
     status: str | None,
     since: str,
     until: str,
+    text: str | None,
     number: int | None,
     patch: bool,
     reverse: bool,
@@ -52,6 +56,8 @@ def log(  # noqa: PLR0913 -- each is an option of the command
     """List the recorded edits, newest first. With --json, one object a line."""
     if follow and not file:
         raise click.UsageError("--follow follows one file: name it with --file PATH.")
+    if text == "":
+        raise click.UsageError("-S looks for a text: give at least one character.")
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
         wanted = edit_filter(
@@ -64,6 +70,7 @@ def log(  # noqa: PLR0913 -- each is an option of the command
             since=moment_named(since) if since else None,
             until=moment_named(until, end=True) if until else None,
             document=followed(workspace, wanted.path) if follow else None,
+            pickaxe=None if text is None else Pickaxe(workspace, os.fsencode(text)),
         )
         views = matching(workspace, wanted, terms, number)
         if reverse:
@@ -77,17 +84,20 @@ def log(  # noqa: PLR0913 -- each is an option of the command
             write(_stat_text(workspace, views, screen), paged=True)
         else:
             write(_log_text(workspace, views, screen, patch=patch or columns), paged=True)
+        if terms.pickaxe is not None and terms.pickaxe.expired:
+            gone = terms.pickaxe.expired
+            click.echo(f"Not searched: {gone} expired edit{'s' * (gone > 1)}, whose content is gone.", err=True)
 
 
 @command("show")
-@click.argument("name", metavar="EDIT|HUNK|CONVERSATION")
+@click.argument("name", metavar="[EDIT|HUNK|CONVERSATION]", default="")
 @takes_layout
 @json_option
 def show(*, name: str, stat: bool, columns: bool, as_json: bool) -> None:
-    """Show an edit (12), a hunk (12:2) or a conversation, with its diff hunk by hunk."""
+    """Show an edit (12), a hunk (12:2) or a conversation, with its diff hunk by hunk. Without a name: the newest edit."""
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
-        meant = edits_named(workspace, name)
+        meant = edits_named(workspace, name or _newest(workspace))
         screen = in_columns(invocation.screen(), columns)
         if as_json:
             from cli.jsonshapes import json_line, shown_edit_shape
@@ -101,6 +111,12 @@ def show(*, name: str, stat: bool, columns: bool, as_json: bool) -> None:
     if all(view.expired is not None for view, _ in meant):
         # Its record was shown; that there is no diff must not look like an edit that changed nothing.
         meant[0][0].refuse_if_expired()
+
+
+def _newest(workspace: "Workspace") -> str:
+    for view in workspace.edits(EditFilter(newest_first=True, limit=1)):
+        return str(view.seq)
+    raise click.ClickException("Nothing is recorded yet.")
 
 
 def _stat_text(workspace: "Workspace", views: Iterable["EditView"], screen: Screen) -> Iterator[bytes]:

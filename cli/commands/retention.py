@@ -35,7 +35,7 @@ def gc(*, older_than: str | None, max_size: str | None, dry_run: bool, as_json: 
         done = None
         if not dry_run:
             with Progress("letting go", "sweeping") as progress:
-                done = workspace.collect(limits, who=reviewer(), progress=progress.tell)
+                done = workspace.collect(limits, who=reviewer(), thorough=True, progress=progress.tell)
     if as_json:
         from cli.storeshapes import json_line
 

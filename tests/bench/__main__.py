@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tests.bench.command import bench_command
+from tests.bench.hook import bench_hook
 from tests.bench.large import bench_large
 from tests.bench.measure import Report
 from tests.bench.releases import bench_releases
@@ -28,6 +29,7 @@ BENCHES: Final[dict[str, Callable[[Report], None]]] = {
     "command": bench_command,
     "upkeep": bench_upkeep,
     "snapshot": bench_snapshot,
+    "hook": bench_hook,
     "large": bench_large,
     "server": bench_server,
 }

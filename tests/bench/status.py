@@ -10,7 +10,7 @@ from typing import Final
 from objstore import CallInfo, Operation, Workspace
 from tests.bench.measure import Report, timed_in_turn
 
-__all__ = ["bench_status"]
+__all__ = ["ENTRY", "bench_status"]
 
 FILES: Final = 100
 EDITS: Final = 1_000

@@ -73,6 +73,10 @@ def sources(desk: Desk) -> None:
     (desk.folder / "src/run.sh").chmod(0o755)
 
 
+def nothing(_: Desk) -> None:
+    """docs/agents.md makes what it needs."""
+
+
 def examples(page: Path) -> list[tuple[str, str]]:
     """Return every command of the page with what it is said to print."""
     found = []
@@ -99,6 +103,7 @@ def pattern_of(shown: str) -> str:
         ("snapshots.md", sources),
         ("retention.md", drafts),
         ("large-files.md", images),
+        ("agents.md", nothing),
     ],
 )
 def test_the_page_shows_what_happens(desk: Desk, tmp_path: Path, page: str, prepare: Callable[[Desk], None]) -> None:

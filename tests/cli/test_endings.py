@@ -29,7 +29,7 @@ from tests.cli.desk import PATIENCE, PROGRAM, Desk, Ran, cas, environment
         ["reject", "--all", "--file", "a"],
         ["reject", "1", "--on-external", "guess"],
         ["accept", "1", "--cascade"],
-        ["show"],
+        ["blame"],
         ["log", "-n", "0"],
         ["log", "--status", "unheard"],
         ["cat"],
@@ -47,6 +47,26 @@ def test_without_a_command_the_help_is_shown(desk: Desk) -> None:
     ran = desk.cas()
     assert (ran.status, ran.out) == (2, b"")
     assert "Usage: cas" in ran.said
+
+
+def test_help_is_a_command_too(desk: Desk) -> None:
+    assert desk.done("help").text == desk.done("--help").text
+    assert desk.done("help", "log").text == desk.done("log", "--help").text
+
+
+def test_help_says_of_each_command_a_whole_sentence(desk: Desk) -> None:
+    assert "..." not in desk.done("--help").text
+
+
+def test_choices_are_listed_on_one_line(desk: Desk) -> None:
+    assert "Choose from: bash, zsh, fish" in desk.cas("completion").said
+
+
+def test_without_a_name_the_newest_edit_is_shown(desk: Desk) -> None:
+    assert desk.cas("show").said == "cas: Nothing is recorded yet.\n"
+    desk.write("a", b"1\n")
+    desk.write("a", b"2\n")
+    assert desk.done("show").out == desk.done("show", "2").out
 
 
 def test_help_lists_every_command(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:

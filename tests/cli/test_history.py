@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 from blake3 import blake3
+from hypothesis import given, strategies as st
 
+from cli.pickaxe import count_text
 from tests.cli.desk import Desk
 
 POEM = b"".join(b"line %d\n" % number for number in range(1, 31))
@@ -52,6 +54,35 @@ def test_log_names_a_file_from_where_the_person_stands(desk: Desk) -> None:
     desk.write("a", b"x\n")
     assert numbers(desk, "-C", str(desk.folder / "sub"), "--file", "../a") == [2]
     assert numbers(desk, "-C", str(desk.folder / "sub"), "--file", str(desk.folder / "sub" / "a")) == [1]
+
+
+def test_log_finds_what_added_or_removed_a_text(desk: Desk) -> None:
+    desk.write("a", b"one\n")
+    desk.write("a", b"one\nneedle\n")
+    desk.write("a", b"needle\none\n")
+    desk.write("b", b"needle needle\n")
+    desk.write("a", b"one\n")
+    assert numbers(desk, "-S", "needle") == [5, 4, 2]
+    assert numbers(desk, "-S", "needle", "--file", "a", "-n", "1") == [5]
+    assert numbers(desk, "-S", "needle", "--reverse") == [2, 4, 5]
+    assert numbers(desk, "-S", "one\nneedle") == [3, 2]
+    assert numbers(desk, "-S", "nowhere") == []
+    assert desk.cas("log", "-S", "").status == 2
+
+
+def test_log_says_what_it_could_not_search(desk: Desk) -> None:
+    desk.write("a", b"needle\n")
+    desk.write("a", b"other\n")
+    desk.write("a", b"more\n")
+    desk.done("accept", "--all")
+    desk.done("gc", "--older-than", "0s")
+    ran = desk.cas("log", "-S", "needle", "--json")
+    assert b"Not searched: " in ran.err
+
+
+@given(pieces=st.lists(st.text("ab", max_size=5).map(str.encode)), text=st.text("ab", min_size=1, max_size=4))
+def test_a_text_is_counted_across_pieces_as_in_one(pieces: list[bytes], text: str) -> None:
+    assert count_text(pieces, text.encode()) == b"".join(pieces).count(text.encode())
 
 
 def test_log_of_nothing_prints_nothing(desk: Desk) -> None:

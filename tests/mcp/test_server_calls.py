@@ -23,10 +23,13 @@ def agent(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         yield agent
 
 
-def cancelled(agent: Agent, tool: str, /, **arguments: object) -> None:
-    """Make a call, cancel it as soon as it tells of progress, and wait until the server has heard of that."""
+def cancelled(agent: Agent, tool: str, /, **arguments: object) -> bool:
+    """Make a call, cancel it as soon as it tells of progress, and wait until the server has heard of that.
 
-    async def work(client: Client) -> None:
+    Return whether it was cancelled: it may have been quicker.
+    """
+
+    async def work(client: Client) -> bool:
         with anyio.CancelScope() as scope:
 
             async def stop(progress: float, total: float | None, message: str | None) -> None:
@@ -34,10 +37,10 @@ def cancelled(agent: Agent, tool: str, /, **arguments: object) -> None:
                 scope.cancel()
 
             await client.call_tool(tool, arguments, progress_callback=stop)
-        assert scope.cancelled_caught
         await client.call_tool("list_allowed_directories", {})  # is answered after the cancellation was read
+        return scope.cancelled_caught
 
-    agent.run(work)
+    return agent.run(work)
 
 
 @contextmanager
@@ -145,7 +148,7 @@ def test_a_change_cancelled_before_its_turn_is_not_made(agent: Agent, folder: Pa
     if tool == "move_file":
         del given["path"]
     with writing_elsewhere(agent.root):
-        cancelled(agent, tool, **given)
+        assert cancelled(agent, tool, **given)
     # Whoever comes next waits for the thread of the call that was cancelled.
     agent.done("write_file", path=str(folder / "other"), content="next\n")
     assert sorted(path.name for path in folder.iterdir()) == ["file.txt", "other"]
@@ -176,7 +179,7 @@ def test_patches_cancelled_midway_are_all_applied_or_none(agent: Agent, folder: 
 
 def test_a_search_that_was_cancelled_leaves_no_process(agent: Agent, folder: Path) -> None:
     (folder / "evil.txt").write_text("a" * 40 + "b\n")
-    cancelled(agent, "grep_files", path=str(folder), pattern="(a+)+$", use_regex=True)
+    assert cancelled(agent, "grep_files", path=str(folder), pattern="(a+)+$", use_regex=True)
 
     deadline = time.monotonic() + PATIENCE
     while _searches():

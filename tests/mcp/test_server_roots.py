@@ -11,8 +11,10 @@ from mcp import Client, MCPError
 from mcp.shared.exceptions import MCPDeprecationWarning
 
 from mcptools.roots import intersected, root_paths
+from objstore import blob_id
 from tests.mcp.agent import Agent, connected
 
+MINE, THEIRS = b"mine\n", b"secret\n"
 MODES = ["legacy", "2026-07-28"]
 
 
@@ -100,8 +102,10 @@ def test_what_is_recorded_of_other_folders_is_not_shown(narrowed: Agent) -> None
     assert narrowed.call("show_edit", edit=edit).refused
     narrowed.done("show_edit", edit=mine)
     narrowed.resource(f"cas://edit/{mine}")
-    with pytest.raises(MCPError):
-        narrowed.resource(f"cas://edit/{edit}")
+    narrowed.resource(f"cas://blob/{blob_id(MINE).hex()}")
+    for address in (f"cas://edit/{edit}", f"cas://blob/{blob_id(THEIRS).hex()}"):
+        with pytest.raises(MCPError):
+            narrowed.resource(address)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -1,9 +1,9 @@
 """Power cuts: a real ext4 under load loses its power at random moments, is mounted again, and its store opened.
 
 Run as root on Linux, `python -m tests.store.powercut [--cuts N] [--seed N] [--unsynced]` (`make powercut`). A writer
-edits and decides on an ext4 whose disk remembers all that it is sent (`recorder.py`). A cut leaves what was flushed and any
-part of the rest: each later write whole, torn or not at all. The image is mounted, ext4 replays its own journal, and
-the workspace is opened as after a start of the machine. Then the journal and the files must stand exactly as after
+edits and decides on an ext4 whose disk remembers all that it is sent (`recorder.py`). A cut leaves what was flushed and
+any part of the rest: each later write whole, torn or not at all. The image is mounted, ext4 replays its own journal,
+and the workspace is opened as after a start of the machine. Then the journal and the files must stand exactly as after
 one of the writer's calls, none earlier than the last that was acknowledged before the cut, and fsck must find nothing.
 """
 
@@ -37,7 +37,7 @@ CUTS_IN_ONE: Final = 10
 LOAD_SECONDS: Final = (2.0, 7.0)
 """How long a run lasts; ext4 commits its journal every 5 seconds or, as some are mounted here, every second."""
 
-MEMORY: Final = "/dev/shm"
+MEMORY: Final = "/dev/shm"  # noqa: S108 - a folder of a random name is made in it
 """Where the images lie: each is copied for every cut."""
 
 BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"

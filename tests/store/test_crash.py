@@ -423,6 +423,15 @@ class TestAfterAPowerCut:
         started_again(self.root)
         assert settled(self.root) == ({"a.txt": (b"two\n", 0o644)}, ())
 
+    def test_of_several_created_files_that_are_gone_all_are_made_again(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        write(workspace, "b.txt", b"two\n")
+        for name in ("a.txt", "b.txt"):
+            (self.root / name).unlink()
+        aged(self.root, -60)
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"one\n", 0o644), "b.txt": (b"two\n", 0o644)}, ())
+
     def test_a_created_file_that_a_person_deleted_later_is_left_and_reported(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
         (self.root / "a.txt").unlink()

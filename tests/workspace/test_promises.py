@@ -662,6 +662,23 @@ def test_what_collecting_would_free_is_told_before(scene: Scene) -> None:
     assert (told.free_blobs, told.free_bytes) == (plan.free_blobs, plan.free_bytes)
 
 
+def test_collecting_frees_what_was_told_and_keeps_to_the_limit(scene: Scene) -> None:
+    long_history(scene)
+    before = scene.workspace.stored_bytes()
+    limit = before // 2
+    plan = scene.workspace.plan_collection(RetentionLimits(older_than=None, max_size=limit))
+    done = scene.workspace.collect(RetentionLimits(older_than=None, max_size=limit), thorough=True)
+    assert done.bytes_before - done.bytes_after > plan.free_bytes - 3000
+    assert scene.workspace.stored_bytes() == done.bytes_after <= limit
+    gone = [view.seq for view in scene.workspace.edits() if view.expired is not None]
+    assert gone == list(range(1, len(gone) + 1))
+    assert len(gone) < 30
+    told = scene.workspace.status()
+    assert (told.store_bytes, told.reclaimable.free_blobs) == (done.bytes_after, 0)
+    scene.forget_index()
+    scene.reject(30)
+
+
 def test_a_plan_and_a_look_change_nothing(scene: Scene) -> None:
     long_history(scene)
     before = scene.everything()

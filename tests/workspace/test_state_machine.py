@@ -445,8 +445,8 @@ class Histories(RuleBasedStateMachine):
     # ---- retention
 
     @precondition(lambda self: self.kept_units())
-    @rule(accept_first=st.booleans())
-    def expire(self, accept_first: bool) -> None:  # noqa: FBT001 - hypothesis gives it by name
+    @rule(accept_first=st.booleans(), swept=st.booleans())
+    def expire(self, accept_first: bool, swept: bool) -> None:  # noqa: FBT001 - hypothesis gives them by name
         """Let go all that may go, whatever its age: then files are as they were, and the rest decides as before."""
         if accept_first:
             pending = [unit for unit in self.kept_units() if self.statuses[unit] is Status.PENDING]
@@ -458,6 +458,8 @@ class Histories(RuleBasedStateMachine):
         }
         before = look_around(self.root)
         assert self.workspace.expire(RetentionLimits(older_than=0, max_size=None), moment=LATER)
+        if swept:
+            self.workspace.collect(RetentionLimits(older_than=None, max_size=None), thorough=True)
         event("expired", str(sum(map(len, wanted.values())) > 0))
         assert look_around(self.root) == before
         self.gone |= {seq for seqs in wanted.values() for seq in seqs}

@@ -1,0 +1,91 @@
+"""The command `cas purge`: bytes that must not be kept, taken out of history for good."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.invocation import Invocation, command, json_option, reviewer
+from cli.naming import looks_like_state, path_named, state_named
+from cli.progress import Progress
+from cli.terminal import Screen, shown_name, write
+
+if TYPE_CHECKING:
+    from cli.jsonshapes import Json
+    from objstore import PurgePlan, Workspace
+
+__all__ = ["purge"]
+
+
+@command("purge")
+@click.argument("names", metavar="PATH|STATE...", nargs=-1, required=True)
+@click.option("--dry-run", is_flag=True, help="Show what would go; change nothing.")
+@click.option("--force", is_flag=True, help="Let go of pending edits, snapshots and pins that hold the bytes, too.")
+@json_option
+def purge(*, names: tuple[str, ...], dry_run: bool, force: bool, as_json: bool) -> None:
+    """Take bytes out of history for good: every past state of the file at PATH, or a state (PATH@12, a hash).
+
+    Edits that mention them, and those before them in their files, can then be neither shown nor decided. Files are left
+    alone; while one holds the bytes, nothing is purged. Copies elsewhere, such as a backup of .cas, are yours to find.
+    """
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace:
+        blobs = [blob for name in names for blob in _plan(workspace, name).blobs]
+        if dry_run:
+            plan = workspace.plan_purge(blobs=blobs)
+        else:
+            with Progress("letting go", "sweeping") as progress:
+                plan = workspace.purge(blobs, force=force, who=reviewer(), progress=progress.tell)
+    if as_json:
+        from cli.storeshapes import json_line
+
+        write([json_line(_shape(plan, dry_run=dry_run))])
+    else:
+        write(_text(plan, invocation.screen(), dry_run=dry_run))
+
+
+def _plan(workspace: "Workspace", name: str) -> "PurgePlan":
+    """Return what a name alone would come to. Raises NoSuchName where it names nothing that is stored."""
+    from objstore import NoSuchName
+
+    if looks_like_state(name):
+        state = state_named(workspace, name)
+        found = workspace.plan_purge(blobs=[] if state.blob is None else [state.blob])
+    else:
+        found = workspace.plan_purge(path=path_named(workspace, name))
+    if not found.blobs:
+        raise NoSuchName(name, "file with a past state, and no state with bytes,")
+    return found
+
+
+def _text(plan: "PurgePlan", screen: Screen, *, dry_run: bool) -> Iterator[bytes]:
+    if dry_run:
+        yield screen.line("Dry run: nothing was changed.")
+    yield screen.line(f"{'Would purge' if dry_run else 'Purged'} {len(plan.blobs)} blobs.")
+    for kind, spans in (("edits", plan.edits), ("decisions", plan.decisions)):
+        shown = " ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
+        if shown and kind == "edits":
+            yield screen.line(f"Edits {shown} can{'' if dry_run else ' now'} be neither shown nor decided.")
+        elif shown:
+            yield screen.line(f"Decisions {shown} can{'' if dry_run else ' now'} be neither undone nor made again.")
+    for kind, numbers in (("Pending edits", plan.pending), ("Snapshots", plan.snapshots), ("Pins", plan.pins)):
+        if numbers:
+            needs = " (needs --force)" if dry_run else ""
+            yield screen.line(f"{kind} {' '.join(map(str, numbers))} {'would go' if dry_run else 'went'}, too{needs}.")
+    if plan.files:
+        yield screen.line(f"First, change what holds the bytes now: {', '.join(map(shown_name, plan.files))}.")
+
+
+def _shape(plan: "PurgePlan", *, dry_run: bool) -> "dict[str, Json]":
+    from cli.storeshapes import text_shape
+
+    return {
+        "dry_run": dry_run,
+        "blobs": [blob.hex() for blob in plan.blobs],
+        "edits": [list(span) for span in plan.edits],
+        "decisions": [list(span) for span in plan.decisions],
+        "pending": list(plan.pending),
+        "snapshots": list(plan.snapshots),
+        "pins": list(plan.pins),
+        "files": [text_shape(path) for path in plan.files],
+    }

@@ -1,0 +1,54 @@
+"""The pickaxe: which edits added or removed a text, found by counting it in each state before and after."""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from objstore import BlobId, EditView, Workspace
+
+__all__ = ["Pickaxe", "count_text"]
+
+COUNTS_KEPT: Final = 65_536
+"""States whose count is remembered: the state after an edit is most often the one before the next."""
+
+
+class Pickaxe:
+    """Looks for one text. Every state is read once; none is held but the one that is being read."""
+
+    def __init__(self, workspace: "Workspace", text: bytes) -> None:
+        """Look for `text`, which is not empty."""
+
+        @lru_cache(maxsize=COUNTS_KEPT)
+        def count(blob: "BlobId") -> int:
+            return count_text(workspace.pieces(blob), text)
+
+        self._count = count
+        self.expired = 0  # edits that could not be looked at, because what they changed is gone
+
+    def strikes(self, view: "EditView") -> bool:
+        """Return whether the text occurs more or less often after the edit than before. Raises what a read raises."""
+        if view.expired is not None:
+            self.expired += 1
+            return False
+        before, after = view.edit.before, view.edit.after
+        if before is not None and after is not None and before.blob == after.blob:
+            return False
+        counts = [0 if state is None else self._count(state.blob) for state in (before, after)]
+        return counts[0] != counts[1]
+
+
+def count_text(pieces: Iterable[bytes], text: bytes) -> int:
+    """Return how often `text` occurs in the bytes that the pieces make together, without overlaps, from the left."""
+    found, rest = 0, b""
+    for piece in pieces:
+        held = rest + piece
+        at = held.find(text)
+        behind = 0
+        while at >= 0:
+            found += 1
+            behind = at + len(text)
+            at = held.find(text, behind)
+        # The beginning of one may be all that this piece has of it.
+        rest = held[max(behind, len(held) - len(text) + 1) :]
+    return found

@@ -1,0 +1,91 @@
+"""`cas purge`: a secret is taken out of history for good, and what that breaks is said before."""
+
+from pathlib import Path
+
+from objstore import blob_id
+from tests.cli.desk import Desk
+
+SECRET = b"password = hunter2\n"
+
+
+def everything_kept(desk: Desk) -> bytes:
+    """Return all bytes in the store's folder, one file behind the other."""
+    return b"".join(path.read_bytes() for path in sorted((desk.folder / ".cas").rglob("*")) if path.is_file())
+
+
+def leaked(desk: Desk) -> None:
+    """Let an agent write a secret into a file, go on, and take it out again; then accept all of it."""
+    desk.write("conf", b"debug = on\n")
+    desk.write("conf", b"debug = on\n" + SECRET)
+    desk.write("conf", b"debug = off\n" + SECRET)
+    desk.write("conf", b"debug = off\n")
+    desk.write("other", b"untouched\n")
+    desk.done("accept", "--all")
+
+
+def test_a_secret_is_nowhere_in_the_store_any_more(desk: Desk) -> None:
+    leaked(desk)
+    for number in range(70):
+        desk.write("conf", b"debug = off\n%d\n" % number)
+    desk.done("reject", "75")
+    assert list((desk.folder / ".cas" / "cache").iterdir()), "a weave is kept, with all the text that there was"
+    assert SECRET[:15] in everything_kept(desk)
+    desk.done("purge", "conf@2", "conf@3")
+    assert b"hunter2" not in everything_kept(desk)
+    assert desk.done("fsck", "--json").json()["sound"]
+    assert desk.bytes("conf") == b"debug = off\n68\n"
+    desk.done("accept", "75")
+    assert desk.bytes("conf") == b"debug = off\n69\n"
+    assert desk.cas("cat", blob_id(b"debug = on\n" + SECRET).hex()).status == 1
+
+
+def test_what_it_breaks_is_said_before_and_refused_afterwards(desk: Desk) -> None:
+    leaked(desk)
+    segment = desk.folder / ".cas" / "segments" / "00000001.seg"
+    before = segment.read_bytes()
+    plan = desk.done("purge", "conf@2", "--dry-run", "--json").json()
+    assert (plan["blobs"], plan["edits"]) == ([blob_id(b"debug = on\n" + SECRET).hex()], [[1, 3]])
+    assert segment.read_bytes() == before
+    text = desk.done("purge", "conf@2").text
+    assert text.splitlines()[:2] == ["Purged 1 blobs.", "Edits 1-3 can now be neither shown nor decided."]
+    refused = desk.cas("reject", "3")
+    assert (refused.status, "expired on" in refused.said, ": purged." in refused.said) == (1, True, True)
+    desk.done("reject", "4")
+    assert desk.bytes("conf") == b"debug = off\n" + SECRET
+    assert desk.done("fsck", "--json").json()["sound"]
+
+
+def test_a_file_that_holds_it_now_comes_first(desk: Desk) -> None:
+    desk.write("conf", SECRET)
+    ran = desk.cas("purge", blob_id(SECRET).hex())
+    assert (ran.status, "conf holds these bytes now" in ran.said) == (1, True)
+    assert desk.done("purge", blob_id(SECRET).hex(), "--dry-run", "--json").json()["files"] == ["conf"]
+    desk.write("conf", b"clean\n")
+    ran = desk.cas("purge", "conf")
+    assert (ran.status, "pending edits 1 2" in ran.said) == (1, True)
+    desk.done("purge", "conf", "--force")
+    assert b"hunter2" not in everything_kept(desk)
+    assert desk.done("status", "--json").json()["pending"] == 0
+
+
+def test_pins_and_snapshots_are_named_and_go_only_by_force(desk: Desk) -> None:
+    leaked(desk)
+    desk.done("pin", "add", "conf@2")
+    (desk.folder / "conf").write_bytes(b"debug = on\n" + SECRET)
+    desk.done("snapshot", "create")
+    (desk.folder / "conf").write_bytes(b"debug = off\n")
+    ran = desk.cas("purge", "conf@2")
+    assert ran.status == 1
+    assert "snapshots 1" in ran.said
+    assert "pins 1" in ran.said
+    desk.done("purge", "conf@2", "--force")
+    assert blob_id(b"debug = on\n" + SECRET).hex() not in desk.done("ls").text
+    assert desk.cas("cat", blob_id(b"debug = on\n" + SECRET).hex()).status == 1
+    assert desk.done("pin").text == ""
+
+
+def test_what_was_never_there_is_not_purged(desk: Desk, tmp_path: Path) -> None:
+    leaked(desk)
+    assert desk.cas("purge", "nothing").status == 1
+    assert desk.cas("purge").status == 2
+    assert desk.cas("purge", str(tmp_path / "outside")).status == 1

@@ -78,6 +78,7 @@ COMMANDS: Final = {
     "pin": "cli.commands.pin:pin",
     "config": "cli.commands.config:config",
     "completion": "cli.commands.shell:completion",
+    "watch": "cli.commands.watch:watch",
     "setup": "cli.commands.wiring:setup",
     "doctor": "cli.commands.wiring:doctor",
     "hook": "cli.commands.wiring:hook",
@@ -88,9 +89,11 @@ COMMANDS: Final = {
 
 
 SECTIONS: Final = {
-    "Reviewing": ("status log show diff review accept reject reset undo redo amend blame".split()),
-    "Keeping": "snapshot restore record export import pin gc purge".split(),
-    "Looking into the store": "stats ls cat hash verify records segments fsck salvage".split(),
+    "Reviewing": (
+        ["status", "log", "show", "diff", "review", "accept", "reject", "reset", "undo", "redo", "amend", "blame"]
+    ),
+    "Keeping": ["snapshot", "restore", "record", "export", "import", "pin", "gc", "purge"],
+    "Looking into the store": ["stats", "ls", "cat", "hash", "verify", "records", "segments", "fsck", "salvage"],
 }
 """What help lists under which heading; what is not named here is about setting up."""
 
@@ -148,13 +151,10 @@ class LazyGroup(click.Group):
 
 
 def _sentence(command: click.Command) -> str:
+    """Return what a command is for, in one sentence out of its help."""
     said = " ".join((command.help or "").split("\n\n")[0].split())
-    return (
-        re.split(r"(?<=[.)])(?: |$)|: ", said.replace("(12)", "").replace("(12:2)", "").replace("  ", " "))[0].rstrip(
-            "."
-        )
-        + "."
-    )
+    said = re.sub(r" \(12(?::2)?\)", "", said)
+    return re.split(r"(?<!\.\.)\.(?: |$)|: ", said)[0] + "."
 
 
 def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 -- click's signature

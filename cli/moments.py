@@ -1,4 +1,4 @@
-"""Moments: how a person names a time, and how long something has been or will be, in words."""
+"""Moments: how a person names a time on the command line."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-__all__ = ["moment_named", "shown_span"]
+__all__ = ["moment_named"]
 
 AGO: Final = re.compile(
     r"(?P<number>[0-9]{1,6}) ?(?P<unit>s|m|min|h|d|w|y|seconds?|minutes?|hours?|days?|weeks?|years?)( ago)?"
@@ -39,16 +39,6 @@ def moment_named(spelling: str, *, end: bool = False) -> int:
         ) from None
     is_day = spelt in DAYS or len(spelt) == len("2026-11-20")
     return _microseconds(named + timedelta(days=1)) - 1 if is_day and end else _microseconds(named)
-
-
-def shown_span(seconds: float) -> str:
-    """Return a stretch of time in a word or two: `40 s`, `5 min`, `2 h 5 min`."""
-    whole = max(0, round(seconds))
-    if whole < 60:  # noqa: PLR2004 -- seconds in a minute
-        return f"{whole} s"
-    minutes = round(whole / 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
 def _microseconds(named: datetime) -> int:

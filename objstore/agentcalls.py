@@ -111,6 +111,13 @@ class AgentCalls:
         self._forget_old_sessions()
         return found
 
+    def notice(self, otherwise: CallInfo) -> list[EditView]:
+        """Record what changed: as open calls' doing where that can be known, and else as `otherwise` says.
+
+        Where calls of several agents are open it is nobody's, whatever `otherwise` says. Raises as `begin`.
+        """
+        return self._settle(None, self._open(), otherwise)
+
     def heard(self, conversation: str, prompt: str) -> None:
         """Remember what a person asked of the agent: it explains the edits that follow."""
         session = self._session(conversation)
@@ -138,8 +145,10 @@ class AgentCalls:
 
     # ---- inside
 
-    def _settle(self, paths: Sequence[str] | None, standing: Mapping[str, AgentCall]) -> list[EditView]:
-        """Record what changed (`paths`: only there), each change as whose it is."""
+    def _settle(
+        self, paths: Sequence[str] | None, standing: Mapping[str, AgentCall], otherwise: CallInfo = _NOBODY
+    ) -> list[EditView]:
+        """Record what changed (`paths`: only there), each change as whose it is; `otherwise`: while no call is open."""
         found: list[EditView] = []
         named: dict[str, list[AgentCall]] = {}
         for call in standing.values():
@@ -151,7 +160,7 @@ class AgentCalls:
         anywhere = [call for call in standing.values() if call.paths is None]
         rest = None if paths is None else [path for path in paths if path not in named]
         if rest is None or rest:
-            found += self._record(_only(anywhere), rest)
+            found += self._record(_only(anywhere) if anywhere else otherwise, rest)
         return found
 
     def _record(self, info: CallInfo, paths: Sequence[str] | None) -> tuple[EditView, ...]:

@@ -25,7 +25,7 @@ from objstore.paths import STORE_NAME
 from objstore.records import Decision, Edit
 from objstore.refcounts import held_blobs, recount
 from objstore.remains import FoundRecord, Remains, Spot
-from objstore.replay import load_document
+from objstore.replay import forget_kept, kept_differs
 from objstore.segments import Place
 from objstore.standins import MAX_BLOB
 from objstore.status import external_changes
@@ -50,6 +50,7 @@ class Part(StrEnum):
     INDEX = "index"
     REFCOUNTS = "refcounts"
     DOCUMENTS = "documents"
+    WEAVES = "weaves"
     MARK = "mark"
 
 
@@ -99,6 +100,9 @@ def repair_store(report: CheckReport) -> CheckReport:
     if parts or report.leftovers:
         with closing(Journal(report.root, Disk())) as journal:
             journal.make_anew(index=bool(parts & {Part.INDEX, Part.REFCOUNTS}), mark=Part.MARK in parts)
+            if Part.WEAVES in parts:
+                for tip in journal.store.index.tips():
+                    forget_kept(journal, tip.document)
     return check_store(report.root)
 
 
@@ -305,7 +309,8 @@ class _Checking:
             for done, tip in enumerate(tips):
                 self._progress("documents", done, len(tips))
                 try:
-                    load_document(journal, tip.document, anew=True)
+                    if kept_differs(journal, tip.document):
+                        self._wrongly_kept(os.fsdecode(tip.path))
                 except StoreError as error:
                     path = os.fsdecode(tip.path)
                     self._fault(
@@ -315,6 +320,15 @@ class _Checking:
                         paths=(path,),
                     )
         self.report = replace(self.report, documents=len(tips))
+
+    def _wrongly_kept(self, path: str) -> None:
+        self._fault(
+            Part.WEAVES,
+            f"{path}: what .cas/cache keeps of it is not what its records make",
+            "Decisions on it may be refused or wrong. `cas fsck --repair` makes it anew.",
+            paths=(path,),
+            repairable=True,
+        )
 
     def _check_files(self, journal: Journal) -> None:
         changed = [change.path for change in external_changes(journal)]

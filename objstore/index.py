@@ -444,7 +444,7 @@ class Index:
         return self._edits(" AND ".join(conditions), (*values, limit) if limit else tuple(values), order)
 
     def markers(self, document: DocumentId | None = None) -> list[EditRow]:
-        """Return the edits that wrote conflict markers, of one document or (None) of all."""
+        """Return the edits that wrote conflict markers and have not expired, of one document or (None) of all."""
         if document is None:
             return self._edits("marks > 0 AND NOT void AND NOT expired", (), "ORDER BY seq")
         return self._edits("marks > 0 AND document = ? AND NOT void AND NOT expired", (document,), "ORDER BY seq")
@@ -758,7 +758,8 @@ class Index:
     def _edits(self, condition: str, values: tuple[int | str | bytes, ...], order: str) -> list[EditRow]:
         # The condition and the order are this module's own text; every value is bound.
         rows = self._db.execute(
-            f"SELECT seq, id, segment, offset, status, units, whole, reason, expired FROM edits WHERE {condition} {order}",  # noqa: S608 - see above
+            "SELECT seq, id, segment, offset, status, units, whole, reason, expired FROM edits "
+            f"WHERE {condition} {order}",
             values,
         )
         return [
@@ -766,8 +767,8 @@ class Index:
                 Seq(row[0]),
                 RecordId(row[1]),
                 Place(row[2], row[3]),
-                _STATUSES[row[4]],
-                tuple(_STATUSES[letter] for letter in row[5]),
+                _status(row[4]),
+                tuple(map(_status, row[5])),
                 bool(row[6]),
                 row[7],
                 row[8],
@@ -786,6 +787,13 @@ class Index:
                 self.end = group.end
         self.last_record, self._last_place = intake.last_record, intake.last_place
         self._save_position()
+
+
+def _status(letter: str) -> Status:
+    found = _STATUSES.get(letter)
+    if found is None:
+        raise DiskFailed("index.sqlite", f"The index can't be used (no status is spelt {letter!r}); it may be deleted")
+    return found
 
 
 def _tip(row: Row) -> Tip:

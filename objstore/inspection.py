@@ -16,7 +16,6 @@ from objstore.journal import Journal
 from objstore.naming import recorded_path
 from objstore.records import Decision, Edit, Record, Void
 from objstore.replay import load_document
-from objstore.segments import Place
 from objstore.segments import GENERATION
 from objstore.standins import MAX_BLOB, is_stand_in
 from objstore.terms import DocumentId, FileState, Seq, Status, Unit

@@ -13,7 +13,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from objstore.errors import NoSuchName, PathError
+from objstore.errors import BlobDamaged, BlobMissing, NoSuchName, PathError
 from objstore.markers import Labels, labels_in, regions_in
 from objstore.ondisk import file_at
 from objstore.outcomes import MarkersWritten
@@ -227,9 +227,9 @@ def still_there(journal: Journal, row: EditRow) -> StandingMarkers | None:
         return None
     try:
         found = file_at(journal.tree, tip.path)
-    except PathError:
-        return None  # what can't be read is reported as such
-    openings, closings = labels_in(journal.store.blob(edit.after.blob), edit.hunks)
+        openings, closings = labels_in(journal.store.blob(edit.after.blob), edit.hunks)
+    except (PathError, BlobMissing, BlobDamaged):
+        return None  # a file that can't be read is reported as such, and what the store has lost by a check of it
     places = [] if found is None else regions_in(found[1].content, openings, closings)
     if not places:
         return None

@@ -24,7 +24,7 @@ from objstore.terms import DocumentId, FileState
 from objstore.weave import Weave
 from objstore.weavestate import WeaveState
 
-__all__ = ["forget_kept", "keep_documents", "load_document"]
+__all__ = ["forget_kept", "keep_documents", "kept_differs", "load_document"]
 
 _MAGIC: Final = b"casweav4"
 """Begins a kept state; the digit counts versions of its form."""
@@ -61,6 +61,22 @@ def load_document(journal: Journal, document: DocumentId, *, anew: bool = False)
         with suppress(HistoryBroken):
             return _followed(journal, document, None, beginning, is_hashed=False)
     return _followed(journal, document, None, beginning, is_hashed=True)
+
+
+def kept_differs(journal: Journal, document: DocumentId) -> bool:
+    """Return whether what is kept of a document makes another one of it than a replay of all its records does.
+
+    What is not kept, or does not fit and so is never believed, does not differ. Raises HistoryBroken.
+    """
+    kept = _taken_up(journal, document)
+    replayed_anew = load_document(journal, document, anew=True)
+    if kept is None:
+        return False
+    try:
+        followed = _followed(journal, document, *kept, is_hashed=False)
+    except HistoryBroken:
+        return True
+    return (followed.statuses(), followed.blame()) != (replayed_anew.statuses(), replayed_anew.blame())
 
 
 def keep_documents(journal: Journal) -> None:

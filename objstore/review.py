@@ -131,6 +131,7 @@ class Planner:
             wrote = {unit: Status.REJECTED for seq in gone for unit in loaded.units(seq) if unit not in given}
             resolved = loaded.amendments(wrote)
             # Before anything else: what the decision now makes of the text is not to be told from the markers.
+            back = {unit: status for unit, status in back.items() if loaded.knows(unit)}
             loaded.give(back | wrote | dict.fromkeys(resolved, Status.REJECTED))
             cascaded += resolved
             returned += [unit for seq in gone for unit in loaded.units(seq)] + [*back]

@@ -261,7 +261,7 @@ class Log:
                 whole = head + _read(fd, FRAME_HEADER_SIZE + length - len(head), place.position + len(head))
                 found = read_frame(whole, self.key, 0, base=place.offset)
         if isinstance(found, Gap):
-            raise StoreDamaged(place.segment, place.offset, found.reason)
+            raise StoreDamaged(place.segment, place.position, found.reason)
         return found
 
     def groups(self, start: Place) -> Iterator[Group]:
@@ -277,7 +277,7 @@ class Log:
                         return
                     # A writer may have finished since. It works in order, so what is behind the gap vouches for it.
                     if isinstance(next(self._committed(segment, found.offset), found), Gap):
-                        raise StoreDamaged(segment, found.offset, found.reason)
+                        raise StoreDamaged(segment, Place(segment, found.offset).position, found.reason)
                     offset = found.offset
                     break
                 yield Group(segment, found, Place(segment, found[-1].end))

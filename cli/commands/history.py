@@ -94,7 +94,10 @@ def log(  # noqa: PLR0913 -- each is an option of the command
 @takes_layout
 @json_option
 def show(*, name: str, stat: bool, columns: bool, as_json: bool) -> None:
-    """Show an edit (12), a hunk (12:2) or a conversation, with its diff hunk by hunk. Without a name: the newest edit."""
+    """Show an edit (12), a hunk (12:2) or a conversation, with its diff hunk by hunk.
+
+    Without a name, the newest edit.
+    """
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
         meant = edits_named(workspace, name or _newest(workspace))

@@ -19,6 +19,9 @@ __all__ = ["fsck", "salvage"]
 PATIENCE: Final = 1.0
 """Seconds after which a person at a terminal is told how far a check is."""
 
+BAR: Final = 20
+"""Width of a whole bar, in characters."""
+
 REPORT: Final = "salvage.json"
 STORE_ID_BYTES: Final = 16
 
@@ -100,17 +103,31 @@ class _Progress:
         self._terminal = sys.stderr is not None and sys.stderr.isatty()
         self._next = time.monotonic() + PATIENCE
         self._shown = False
+        self._what = ""
+        self._began = 0.0  # when the first of them was looked at
 
     def tell(self, what: str, done: int, total: int) -> None:
         now = time.monotonic()
+        if what != self._what:
+            self._what, self._began = what, now
         if self._terminal and now >= self._next:
             self._next = now + PATIENCE / 5
             self._shown = True
-            click.echo(f"\r\x1b[Kchecking {what}: {done} of {total}", err=True, nl=False)
+            click.echo(f"\r\x1b[K{progress_line(what, done, total, now - self._began)}", err=True, nl=False)
 
     def wipe(self) -> None:
         if self._shown:
             click.echo("\r\x1b[K", err=True, nl=False)
+
+
+def progress_line(what: str, done: int, total: int, seconds: float) -> str:
+    """Return how far a check is, with a bar and, once that can be told, the time left at the pace so far."""
+    filled = BAR * done // total if total else BAR
+    line = f"checking {what} [{'#' * filled}{'-' * (BAR - filled)}] {done} of {total}"
+    if not done or seconds < PATIENCE:
+        return line
+    left = round(seconds * (total - done) / done)
+    return f"{line}, {left // 60}:{left % 60:02} left"
 
 
 def _check_text(report: "CheckReport", screen: Screen, *, repaired: bool) -> Iterator[bytes]:

@@ -8,7 +8,7 @@ import pytest
 
 from cli.chart import chart
 from cli.columns import shown_width
-from cli.moments import moment_named, shown_span
+from cli.moments import moment_named
 from cli.terminal import EXACT
 from cli.words import emphasis, paired_lines
 from objstore import Call
@@ -79,17 +79,6 @@ def test_a_day_stands_for_its_first_moment_and_at_an_end_for_its_last() -> None:
     for nonsense in ("", "soon", "2026-13-01", "h", "-1h", "9" * 30 + "h"):
         with pytest.raises(click.BadParameter):
             moment_named(nonsense)
-
-
-def test_spans_in_words() -> None:
-    assert [shown_span(seconds) for seconds in (-1, 0.4, 59, 61, 3_600, 7_500)] == [
-        "0 s",
-        "0 s",
-        "59 s",
-        "1 min",
-        "1 h 0 min",
-        "2 h 5 min",
-    ]
 
 
 # ---- words

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.commands.repair import progress_line
 from tests.cli.desk import PATIENCE, Desk, cas, environment
 
 
@@ -124,8 +125,15 @@ def test_only_a_check_that_takes_its_time_tells_how_far_it_is(desk: Desk, patien
     shown = os.read(master, 65536) if select.select([master], [], [], 0)[0] else b""
     os.close(terminal)
     os.close(master)
-    assert (b"checking blobs: 0 of 4" in shown) is told
+    assert (b"checking blobs [--------------------] 0 of 4" in shown) is told
     assert ran.stdout.endswith(b"nothing is wrong.\n")
     if told:
         # The line is gone at the end.
         assert shown.endswith(b"\r\x1b[K")
+
+
+def test_a_check_tells_how_far_it_is_and_how_long_it_takes() -> None:
+    assert progress_line("blobs", 0, 40, 0.0) == "checking blobs [--------------------] 0 of 40"
+    assert progress_line("blobs", 10, 40, 30.0) == "checking blobs [#####---------------] 10 of 40, 1:30 left"
+    assert progress_line("blobs", 40, 40, 120.0) == "checking blobs [####################] 40 of 40, 0:00 left"
+    assert progress_line("files", 0, 0, 2.0) == "checking files [####################] 0 of 0"

@@ -1,5 +1,6 @@
 """`cas snapshot` and `cas record` as a person runs them."""
 
+import json
 import os
 import subprocess
 import sys
@@ -228,6 +229,22 @@ def test_only_the_paths_that_are_named_are_recorded(full: Desk) -> None:
 def test_the_conversation_of_what_nobody_recorded_is_refused(full: Desk) -> None:
     ran = full.cas("record", "--conversation", "external")
     assert (ran.status, ran.out) == (1, b"")
+
+
+def test_several_processes_at_once_record_each_change_once(full: Desk) -> None:
+    full.done("record")
+    for number in range(30):
+        put(full, f"many/{number}", b"%d\n" % number)
+    words = [sys.executable, "-P", "-m", "cli", "record", "--json"]
+    started = [
+        subprocess.Popen(words, cwd=full.folder, env=environment({}), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(3)
+    ]
+    ended = [process.communicate(timeout=PATIENCE) for process in started]
+    assert [process.returncode for process in started] == [0, 0, 0], ended
+    recorded = [edit["file_path"] for out, _ in ended for edit in json.loads(out)["edits"]]
+    assert len(recorded) == len(set(recorded)) == 30
+    assert full.done("record").text == "Nothing changed.\n"
 
 
 def test_what_can_not_be_looked_at_is_not_deleted(full: Desk) -> None:

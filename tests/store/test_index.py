@@ -27,6 +27,7 @@ from objstore.frames import FrameKind
 from objstore.ids import RecordId, record_id
 from objstore.index import Index
 from objstore.records import Edit, Void, encode_record
+from objstore.refcounts import recount
 from objstore.segments import Group, Log, Place
 from objstore.terms import DocumentId, FileState, Operation, Seq
 from tests.store.countdown import CountdownDisk, broken_disk
@@ -134,7 +135,7 @@ def test_the_history_played_here_holds_every_kind_of_record(played_root: Path) -
 
 
 def test_refs_are_what_the_records_say(played_root: Path) -> None:
-    counted = counted_refs(records_of(played_root / ".cas"))
+    counted = recount(records_of(played_root / ".cas"), lambda _: None, lambda _: ())
     with closing(sqlite3.connect(index_path(played_root))) as db:
         refs = dict(db.execute("SELECT id, refs FROM blobs"))
     assert refs == {blob: counted.get(blob, 0) for blob in refs}

@@ -4,28 +4,44 @@ import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from objstore import Action, BlobId, BlobMissing, EditFilter, Status, StoreLocked, Unit, Workspace, blob_id, check_store
+from objstore import (
+    Action,
+    BlobId,
+    BlobMissing,
+    EditExpired,
+    EditFilter,
+    Status,
+    StoreLocked,
+    Unit,
+    Workspace,
+    blob_id,
+    check_store,
+    salvage_store,
+)
 from objstore.batch import now
 from objstore.disk import Disk
-from objstore.errors import CasError, DiskFailed
+from objstore.errors import CasError
 from objstore.fields import ranges_of
 from objstore.journal import Journal
-from objstore.records import Edit, Expiry, Record
+from objstore.limits import RetentionLimits
+from objstore.records import Expiry
 from objstore.refcounts import recount
 from objstore.sweep import SweepOutcome, SweepPlan, plan_sweep, sweep
-from objstore.terms import Seq
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
 from tests.store.scenes import write
 from tests.store.tables import rebuilt_tables, records_of, tables
 
 EDITS: Final = 30
+DECIDING: Final = (Action.ACCEPT, Action.ACCEPT, Action.REJECT)
+OFTEN: Final = (60, 25, 4, 3, 3, 3, 2)
+"""How often each thing is done, in a hundred."""
 
 
 def text(version: int) -> bytes:
@@ -282,3 +298,51 @@ def test_writers_and_readers_go_on_while_segments_are_written_anew(root: Path, t
     assert_sound(root, tmp_path)
     with Workspace.open(root) as workspace:
         assert [len(workspace.edits(EditFilter(conversation=name))) for name in ("x", "y")] == [60, 60]
+
+
+# ---- after anything
+
+
+def test_after_thousands_of_operations_the_counts_are_what_the_journal_says(tmp_path: Path) -> None:
+    chance = random.Random(7)
+    root = tmp_path / "workspace"
+    root.mkdir()
+    swept_away = 0
+    with Workspace.init(root, CountdownDisk(None)) as workspace:
+        for _ in range(2000):
+            match chance.choices(("write", "decide", "snapshot", "forget", "pin", "unpin", "collect"), OFTEN)[0]:
+                case "write":
+                    write(workspace, f"{chance.randrange(4)}/{chance.randrange(3)}.txt", text(chance.randrange(40)))
+                case "decide" if edits := workspace.edits(EditFilter(limit=6, newest_first=True)):
+                    with suppress(EditExpired):
+                        edit = chance.choice(edits)
+                        workspace.decide(chance.choice(DECIDING), [Unit(edit.seq, n) for n in range(len(edit.units))])
+                case "snapshot":
+                    workspace.take_snapshot(who="somebody")
+                case "forget" if taken := workspace.snapshots():
+                    workspace.delete_snapshots([chance.choice(taken).number], who="somebody")
+                case "pin" if edits := workspace.edits(EditFilter(limit=6, newest_first=True)):
+                    with suppress(EditExpired):
+                        workspace.pin([chance.choice(edits).seq], who="somebody")
+                case "unpin" if pins := workspace.pins():
+                    workspace.unpin([chance.choice(pins).pin.number], who="somebody")
+                case "collect":
+                    done = workspace.collect(
+                        RetentionLimits(older_than=0, max_size=None), thorough=chance.random() < 0.5
+                    )
+                    swept_away += done.bytes_after < done.bytes_before
+                case _:
+                    pass
+    assert swept_away
+    assert check_store(str(root)).faults == ()
+    assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas", tmp_path)
+
+
+def test_a_store_that_was_swept_can_be_salvaged_whole(root: Path, tmp_path: Path) -> None:
+    swept(root)
+    salvage = salvage_store(str(root), str(tmp_path / "new"))
+    assert salvage.is_whole
+    assert records_of(tmp_path / "new" / ".cas") == records_of(root / ".cas")
+    with Workspace.open(tmp_path / "new") as workspace:
+        for name in held(root):
+            assert blob_id(workspace.blob(name)) == name

@@ -13,13 +13,14 @@ from typing import Final
 
 import pytest
 
-from objstore import FileState, Operation, Seq, Status, Workspace, blob_id, check_store, repair_store
+from objstore import FileState, Operation, Seq, Status, Unit, Workspace, blob_id, check_store, repair_store, replay
 from objstore.batch import Batch
 from objstore.check import Part
 from objstore.codec import encode_blob
 from objstore.disk import Disk
 from objstore.frames import FrameKind
 from objstore.journal import Journal
+from objstore.terms import DocumentId
 from tests.store.scenes import TEXT, change, history, rejected, write
 
 SAMPLES: Final = 60
@@ -270,3 +271,17 @@ def test_statuses_survive_a_repair(root: Path) -> None:
     repair_store(check_store(str(root)))
     with Workspace.open(root) as workspace:
         assert workspace.edit(8).status is Status.REJECTED
+
+
+def test_a_kept_weave_that_is_not_what_the_journal_makes_is_found_and_made_anew(root: Path) -> None:
+    with closing(Journal(str(root), Disk())) as journal, journal.reading():
+        loaded = replay.load_document(journal, DocumentId(1))
+        edits = journal.store.index.edits(path=b"a.txt")
+        last = journal.store.index.decision_id(1)
+        loaded.give({Unit(Seq(2), 1): Status.ACCEPTED})
+        replay._keep(journal, loaded, replay._Position(edits[-1].seq, edits[-1].id, 1, last))
+    assert parts(root, quick=True) == set()
+    report = check_store(str(root))
+    assert {fault.part for fault in report.faults} == {Part.WEAVES}
+    assert repair_store(report).faults == ()
+    assert not list((root / ".cas" / "cache").glob("weave-*"))

@@ -1,8 +1,9 @@
 """Conflict markers: a decision that would be refused is taken, and what it would have needed stands in the text."""
 
-import os
 import re
 from collections.abc import Callable
+from contextlib import closing, suppress
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from objstore import (
     Action,
     CallInfo,
+    CasError,
     Conflicted,
     Decided,
     NothingToDo,
@@ -20,6 +22,7 @@ from objstore import (
     Unit,
     Workspace,
 )
+from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
 from tests.workspace.scene import Scene, lines, words, writes
 
 PENDING, ACCEPTED, REJECTED = Status
@@ -346,18 +349,31 @@ def test_a_conversation_of_any_name_can_not_forge_a_line(scene: Scene) -> None:
     assert max(map(len, (scene.text("f") or b"").split(b"\n"))) < 140
 
 
-def test_a_crash_between_the_log_and_the_file_is_finished_with_the_markers(marked: Scene, tmp_path: Path) -> None:
-    with_markers = marked.text("f")
-    copy = marked.copy_to(tmp_path / "copy")
-    try:
-        copy.workspace.close()
-        # As a process leaves it that died after the log: the files of before, and the mark of before.
-        (copy.root / ".cas" / "applied").unlink()
-        before = lines("p A C q R")
-        (copy.root / "f").write_bytes(before)
-        os.utime(copy.root / "f", ns=(0, 0))
-        with Workspace.open(copy.root) as workspace:
-            assert workspace.read("f").bytes == with_markers
-    finally:
-        copy.workspace = Workspace.open(copy.root)
+@pytest.mark.parametrize("failure", [power_cut, broken_disk, full_disk])
+def test_a_decision_with_markers_happens_all_or_not_at_all_wherever_the_disk_fails(
+    scene: Scene, tmp_path: Path, failure: Callable[[str], BaseException]
+) -> None:
+    """Whatever step fails: the file, the decision, what it set aside and the markers are all there, or none is."""
+    conflict(scene)
+    before, nothing = scene.text("f"), units(scene)
+    done = scene.copy_to(tmp_path / "done")
+    reject(done, 2)
+    after, decided = done.text("f"), units(done)
+    done.close()
+    seen = set[str]()
+    for step in count():
+        root = tmp_path / f"step {step}"
+        scene.copy_to(root).close()
+        disk = CountdownDisk(step, failure, lasting=False)
+        with suppress(PowerCut, CasError), closing(Workspace.open(root, disk)) as workspace:
+            workspace.decide(Action.REJECT, scene.units(2), markers=True, who="reviewer")
+        copy = Scene(root)
+        found = (copy.text("f"), units(copy))
+        assert found in ((before, nothing), (after, decided)), disk.failed
+        assert [m.edit for m in copy.workspace.markers()] == ([4] if found[0] == after else [])
+        assert copy.external() == {}
         copy.close()
+        seen.add("after" if found[0] == after else "before")
+        if disk.failed is None:
+            break
+    assert seen == {"before", "after"}

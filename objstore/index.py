@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from objstore.errors import StoreDamaged
+from objstore.errors import DiskFailed, StoreDamaged
 from objstore.frames import FrameKind
 from objstore.ids import BlobId, RecordId, record_id
 from objstore.indexfile import (
@@ -758,7 +758,7 @@ class Index:
     def _edits(self, condition: str, values: tuple[int | str | bytes, ...], order: str) -> list[EditRow]:
         # The condition and the order are this module's own text; every value is bound.
         rows = self._db.execute(
-            "SELECT seq, id, segment, offset, status, units, whole, reason, expired FROM edits "
+            "SELECT seq, id, segment, offset, status, units, whole, reason, expired FROM edits "  # noqa: S608 - see above
             f"WHERE {condition} {order}",
             values,
         )

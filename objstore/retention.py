@@ -47,7 +47,10 @@ _ROOM: Final = 10
 """A store over its limit is brought this part of it below, so that not every edit has to make room again."""
 
 _BATCH: Final = 100
-"""Edits or decisions that one record lets go, so that nobody waits longer for the lock than for a write."""
+"""Edits that one record lets go, so that nobody waits longer for the lock than for a write."""
+
+_FEW: Final = 5
+"""Decisions that one record lets go: each is read, and may have named thousands of hunks."""
 
 _EVER: Final = 2**63 - 1
 """A moment later than any."""
@@ -124,8 +127,8 @@ def expire(journal: Journal, plan: ExpiryPlan, *, who: str, progress: Progress |
             if progress is not None:
                 progress("edits", gone, total)
         numbers = [number for first, last in letting.decisions for number in range(first, last + 1)]
-        for start in range(0, len(numbers), _BATCH):
-            if not _let_go(journal, plan, letting.reason, who, decisions=numbers[start : start + _BATCH]):
+        for start in range(0, len(numbers), _FEW):
+            if not _let_go(journal, plan, letting.reason, who, decisions=numbers[start : start + _FEW]):
                 return gone
     return gone
 

@@ -98,7 +98,7 @@ class Tools:
 
 def bundle(tools: Tools) -> Iterator[Verdict]:
     """Validate the manifest of the bundle."""
-    done = tools.run("mcpb", "validate", "manifest.json")
+    done = tools.run("mcpb", "validate", "docs/registry/manifest.json")
     yield Verdict(judge="mcpb", what="manifest.json", passed=done.returncode == 0, words=_last(done.stdout))
 
 

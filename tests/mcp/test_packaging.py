@@ -180,7 +180,7 @@ def faults_of_object(value: dict[str, Any], schema: dict[str, Any], where: str) 
 
 
 def described(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((REPOSITORY / name).read_text())
+    found: dict[str, Any] = json.loads((REPOSITORY / "docs" / "registry" / name).read_text())
     return found
 
 

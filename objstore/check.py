@@ -16,7 +16,16 @@ from typing import Final
 from objstore.chunking import Chunk
 from objstore.codec import parse_blob_header
 from objstore.disk import Disk
-from objstore.errors import BlobDamaged, BlobMissing, CasError, FileMissing, StoreDamaged, StoreError, StoreUnknown
+from objstore.errors import (
+    BlobDamaged,
+    BlobMissing,
+    CasError,
+    DiskFailed,
+    FileMissing,
+    StoreDamaged,
+    StoreError,
+    StoreUnknown,
+)
 from objstore.ids import BlobId
 from objstore.index import Index
 from objstore.indexfile import COMPARED
@@ -264,6 +273,10 @@ class _Checking:
                     if not self._quick:
                         self._check_documents(journal)
                     self._check_files(journal)
+            except DiskFailed as error:
+                # SQLite finds some damage only where it reads.
+                meaning = "Nothing can be looked up until it is made anew."
+                self._fault(Part.INDEX, str(error), meaning, repairable=True)
             except StoreDamaged as error:
                 meaning = "The store can't be opened. `cas salvage` makes one of the rest."
                 self._fault(Part.SEGMENTS, str(error), meaning)

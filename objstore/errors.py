@@ -426,10 +426,10 @@ class CallAborted(CasError):
 
 
 def _day(microseconds: int) -> str:
-    """Return the day of a moment, by the clock of this machine; the number where no calendar has it."""
-    from time import localtime, strftime
+    """Return the day of a moment, in UTC; the number where no calendar has it."""
+    from datetime import UTC, datetime
 
     try:
-        return strftime("%Y-%m-%d", localtime(microseconds / 1e6))
+        return datetime.fromtimestamp(microseconds / 1e6, UTC).strftime("%Y-%m-%d")
     except (OverflowError, ValueError, OSError):
         return str(microseconds)

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,7 +46,7 @@ def bench_hook(report: Report) -> None:
         subprocess.run(command, cwd=root, env=environment, input=given, check=True, capture_output=True)
 
     def tell(name: str, tool: str, given: dict[str, Any], call: int) -> None:
-        event = {"session_id": "bench", "cwd": str(root), "hook_event_name": name, "tool_name": tool}
+        event: dict[str, Any] = {"session_id": "bench", "cwd": str(root), "hook_event_name": name, "tool_name": tool}
         event |= {"tool_input": given, "tool_use_id": f"call-{tool}-{call}"}
         cas("hook", "claude-code", given=json.dumps(event).encode())
 
@@ -72,7 +73,7 @@ def bench_hook(report: Report) -> None:
             tree(root, size)
             cas("init")
             cas("record")
-            acts = {"before a shell": shell_before, "after a shell": shell_after}
+            acts: dict[str, Callable[[int], object]] = {"before a shell": shell_before, "after a shell": shell_after}
             acts |= {"before a write": file_before, "after a write": file_after, "python": nothing}
             times = timed_in_turn(acts, ROUNDS)
             status = git_status(root)

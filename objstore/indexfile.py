@@ -24,7 +24,7 @@ __all__ = [
     "remove_index",
 ]
 
-SCHEMA_VERSION: Final = 7
+SCHEMA_VERSION: Final = 8
 _BUSY_SECONDS: Final = 10
 _PRIMARY: Final = 0xFF
 """Mask of an SQLite error's primary code."""
@@ -60,6 +60,7 @@ CREATE INDEX edits_by_document ON edits (document, seq);
 CREATE INDEX edits_by_conversation ON edits (conversation, call);
 CREATE INDEX edits_by_status ON edits (status, seq, void, expired);
 CREATE INDEX edits_by_age ON edits (time) WHERE NOT void AND NOT expired AND status != 'p';
+CREATE INDEX edits_taken_back ON edits (seq) WHERE void;
 CREATE INDEX edits_with_markers ON edits (document) WHERE marks > 0;
 CREATE TABLE paths (path BLOB, document INTEGER, PRIMARY KEY (path, document)) WITHOUT ROWID;
 CREATE TABLE documents (id INTEGER PRIMARY KEY, path BLOB, blob BLOB, mode INTEGER);

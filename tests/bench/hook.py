@@ -5,11 +5,13 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tests.bench.measure import Report, percentile, timed, timed_in_turn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["bench_hook"]
 

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Mapping
 from typing import Final, Self
 
 import click
@@ -17,10 +18,10 @@ WIDTH: Final = 24
 class Progress:
     """A bar with what is worked on and the time that is left; nothing off a terminal, or where all is done at once."""
 
-    def __init__(self, *stages: str) -> None:
-        """`stages`: what is said of each kind of work, in their order; others are named as they are told."""
+    def __init__(self, words: Mapping[str, str]) -> None:
+        """`words`: what is said of each kind of work; others are named as they are told."""
         self._terminal = sys.stderr is not None and sys.stderr.isatty()
-        self._words = list(stages)
+        self._words = words
         self._stages: dict[str, float] = {}
         self._began = self._next = time.monotonic()
         self._next += PATIENCE
@@ -43,8 +44,7 @@ class Progress:
             return
         self._next = now + PATIENCE / 5
         self._shown = True
-        at = list(self._stages).index(what)
-        words = self._words[at] if at < len(self._words) else what
+        words = self._words.get(what, what)
         filled = WIDTH * done // total
         left = f", {_shown_time((now - began) * (total - done) / done)} left" if done and now > began else ""
         bar = "#" * filled + "." * (WIDTH - filled)

@@ -162,7 +162,7 @@ class Index:
         if not self._has_generations():
             with self._transaction():
                 # Who does it just now tells the index in one transaction with the change.
-                self._log.refresh()
+                self._log.refresh(anew=True)
                 is_told = self._has_generations()
             if not is_told:
                 self.rebuild()
@@ -193,14 +193,18 @@ class Index:
     def rebuild(self) -> None:
         """Forget everything and read the whole log. Raises StoreDamaged."""
         # In place: another process may have the same file open, and two files of one name would confuse SQLite.
+        # And in one: another process that came in between would put its own groups into an index without the others.
         with self._transaction():
-            self._log.refresh()
+            self._log.refresh(anew=True)
             tables = self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
             for (name,) in tables:
                 self._db.execute(f'DROP TABLE "{name}"')
             self._create()
-        self._load_position()
-        self.catch_up()
+            self._load_position()
+            self._take((group, None) for group in self._log.groups(self.end))
+            self.end = self._log.next_start(self.end) or self.end
+            self._save_position()
+        self._told = self._log.generations()
 
     def rows(self, table: str) -> Iterator[Row]:
         """Yield what a table of COMPARED holds, in order, to be compared with another index of the same log."""
@@ -521,7 +525,8 @@ class Index:
         undecided = self._number(by_status, STATUS_LETTERS[Status.PENDING])
         rejected = self._number(by_status, STATUS_LETTERS[Status.REJECTED])
         # Most edits are accepted: they are what is left, so that they need not be counted one by one.
-        standing = self._number("SELECT count(*) FROM edits") - self._number("SELECT count(*) FROM edits WHERE void")
+        taken_back = self._number("SELECT count(*) FROM edits INDEXED BY edits_taken_back WHERE void")
+        standing = self._number("SELECT count(*) FROM edits") - taken_back
         return {
             Status.PENDING: pending,
             Status.ACCEPTED: standing - undecided - rejected,
@@ -710,7 +715,7 @@ class Index:
 
     def _fits(self) -> bool:
         """Return whether the database is of this version and store, and the log still holds the frame it read last."""
-        self._log.refresh()
+        self._log.refresh(anew=True)
         if self._number("PRAGMA user_version") != SCHEMA_VERSION:
             return False
         row = self._db.execute("SELECT * FROM position").fetchone()

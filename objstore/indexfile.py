@@ -136,12 +136,17 @@ def copy_in_memory(path: str) -> sqlite3.Connection:
 
 def is_unwritable(error: sqlite3.DatabaseError) -> bool:
     """Return whether SQLite says that the file or its folder may not be written."""
-    return error.sqlite_errorcode & _PRIMARY in _UNWRITABLE
+    return _code(error) in _UNWRITABLE
 
 
 def is_broken(error: sqlite3.DatabaseError) -> bool:
     """Return whether SQLite says that the file is no index of ours."""
-    return error.sqlite_errorcode & _PRIMARY in _BROKEN
+    return _code(error) in _BROKEN
+
+
+def _code(error: sqlite3.DatabaseError) -> int:
+    # Text that is no UTF-8 is found by Python, which gives no code.
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & _PRIMARY
 
 
 @contextmanager
@@ -150,7 +155,7 @@ def index_errors(path: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        match error.sqlite_errorcode & _PRIMARY:
+        match _code(error):
             case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
                 raise StoreLocked(path, _BUSY_SECONDS) from error
             case sqlite3.SQLITE_FULL:

@@ -127,12 +127,12 @@ class Log:
         """
         return self._anew
 
-    def refresh(self) -> None:
-        """Look at the folder if it has changed.
+    def refresh(self, *, anew: bool = False) -> None:
+        """Look at the folder if it has changed. `anew`: even if it does not say so, as in the same tick of the clock.
 
         What a caller has got places of stays readable until two more segments' changes were seen.
         """
-        if os.stat(self._folder).st_mtime_ns == self._looked:
+        if not anew and os.stat(self._folder).st_mtime_ns == self._looked:
             return
         known = self._anew
         self._look()

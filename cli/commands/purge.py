@@ -34,7 +34,7 @@ def purge(*, names: tuple[str, ...], dry_run: bool, force: bool, as_json: bool) 
         if dry_run:
             plan = workspace.plan_purge(blobs=blobs)
         else:
-            with Progress("letting go", "sweeping") as progress:
+            with Progress({"edits": "letting go", "segments": "sweeping"}) as progress:
                 plan = workspace.purge(blobs, force=force, who=reviewer(), progress=progress.tell)
     if as_json:
         from cli.storeshapes import json_line

@@ -34,7 +34,7 @@ def gc(*, older_than: str | None, max_size: str | None, dry_run: bool, as_json: 
         plan = workspace.plan_collection(limits)
         done = None
         if not dry_run:
-            with Progress("letting go", "sweeping") as progress:
+            with Progress({"edits": "letting go", "segments": "sweeping"}) as progress:
                 done = workspace.collect(limits, who=reviewer(), thorough=True, progress=progress.tell)
     if as_json:
         from cli.storeshapes import json_line

@@ -74,7 +74,7 @@ def import_(*, bundle: str, directory: str, store_only: bool, as_json: bool) -> 
     """
     from objstore import FileExists, import_bundle
 
-    with Progress("checking", "replaying") as progress:
+    with Progress({"blobs": "checking", "documents": "replaying"}) as progress:
         try:
             found = import_bundle(bundle, directory, files=not store_only, progress=progress.tell)
         except FileExists as error:

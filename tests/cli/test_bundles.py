@@ -191,6 +191,12 @@ def test_two_files_cannot_stand_at_one_place(desk: Desk, tmp_path: Path) -> None
     assert "two files" in refused(tmp_path / "forged", tmp_path)
 
 
+def test_a_record_of_bytes_that_are_not_there_is_refused(desk: Desk, tmp_path: Path) -> None:
+    absent = BlobId(blake3(b"nowhere").digest())
+    forged(desk, [(b"a", 0o644)], tmp_path / "forged", blob=absent)
+    assert absent.hex() in refused(tmp_path / "forged", tmp_path)
+
+
 def test_a_record_that_leaves_its_workspace_is_no_record() -> None:
     content = hashlib.sha256(b"").digest()
     edit = creation(1, b"a", 0o644, BlobId(content))
@@ -218,14 +224,14 @@ def creation(seq: int, path: bytes, mode: int, blob: BlobId) -> Edit:
     )
 
 
-def forged(desk: Desk, made: list[tuple[bytes, int]], bundle: Path) -> None:
+def forged(desk: Desk, made: list[tuple[bytes, int]], bundle: Path, *, blob: BlobId | None = None) -> None:
     """Bundle creations that no tool would make; no file is touched."""
     journal = Journal(str(desk.folder), Disk())
     with journal.writing() as batch:
         assert isinstance(batch, Batch)
-        blob = batch.blob(b"#!/bin/sh\n", None)
+        named = batch.blob(b"#!/bin/sh\n", None) if blob is None else blob
         for seq, (path, mode) in enumerate(made, 1):
-            batch.record(creation(seq, path, mode, blob))
+            batch.record(creation(seq, path, mode, named))
         batch.commit()
     export_bundle(journal, str(bundle))
     journal.close()

@@ -109,6 +109,7 @@ COMMANDS: Final = {
     "pin remove": "pin remove 1",
     "config list": "config list",
     "gc": "gc --dry-run",
+    "purge": "purge a@1 --dry-run",
     "snapshot create": "snapshot create",
     "snapshot list": "snapshot list",
     "snapshot show": "snapshot show 1",

@@ -37,10 +37,10 @@ def file_change(name: str, before: bytes | None, after: bytes | None) -> FileCha
 
 
 def edit_change(view: "EditView", blobs: "Callable[[BlobId], bytes]") -> FileChange:
-    """Return how much an edit changed, as its record says: only of what has no lines are the bytes looked at."""
+    """Return how much an edit changed, as its record says; where it names no hunks, the bytes are looked at."""
     edit = view.edit
     name = os.fsdecode(edit.path)
-    if edit.added or edit.removed or view.expired is not None:
+    if edit.hunks or view.expired is not None:
         return FileChange(name=name, added=edit.added, removed=edit.removed)
     before, after = (None if state is None else blobs(state.blob) for state in (edit.before, edit.after))
     return FileChange(name=name, added=0, removed=0) if before == after else file_change(name, before, after)

@@ -112,7 +112,11 @@ class Journal:
         if not os.path.isdir(self._folder) or os.path.islink(self._folder):
             self.tree.close()
             raise NotAWorkspace(self.tree.root)
-        self.store: Final = Store(self._folder, disk)
+        try:
+            self.store: Final = Store(self._folder, disk)
+        except BaseException:
+            self.tree.close()
+            raise
         self.mutex: Final = threading.RLock()
         self._lock: Final = WriterLock(os.path.join(self._folder, "lock"))
         self._scratch: int | None = None

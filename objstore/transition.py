@@ -96,12 +96,14 @@ class Transition:
 
     def __exit__(self, *_: object) -> None:
         """Remove what is still staged, and close folders."""
-        for folder, name in self._staged.values():
-            with suppress(FileNotFoundError, CasError):
-                self._disk.unlink(folder, name)
-        self._staged.clear()
-        self._open.close()
-        self._spots.close()
+        try:
+            for folder, name in self._staged.values():
+                with suppress(FileNotFoundError, CasError):
+                    self._disk.unlink(folder, name)
+        finally:
+            self._staged.clear()
+            self._open.close()
+            self._spots.close()
 
     def __bool__(self) -> bool:
         """Return whether any file changes."""

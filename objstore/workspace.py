@@ -67,12 +67,16 @@ class Workspace:
     @classmethod
     def open(cls, root: str | os.PathLike[str], disk: Disk | None = None) -> Workspace:
         """Open the store in `root`, and finish what a crashed writer left. Raises NotAWorkspace, StoreDamaged."""
-        workspace = cls(Journal(os.fspath(root), disk or Disk()))
-        if workspace._journal.unfinished():
-            # Taking the lock is what finishes it. Who may not write can still read.
-            with suppress(PermissionRefused), workspace._journal.writing():
-                pass
-        return workspace
+        journal = Journal(os.fspath(root), disk or Disk())
+        try:
+            if journal.unfinished():
+                # Taking the lock is what finishes it. Who may not write can still read.
+                with suppress(PermissionRefused), journal.writing():
+                    pass
+        except BaseException:
+            journal.close()
+            raise
+        return cls(journal)
 
     @classmethod
     def find(cls, start: str | os.PathLike[str]) -> Workspace:

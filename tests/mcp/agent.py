@@ -151,7 +151,8 @@ def connected(
         )
         with portal.wrap_async_context_manager(client):
             yield Agent(portal, client, roots[0])
-    assert log.read_text() == ""
+    said = log.read_text()
+    assert said == "", said
 
 
 def _names(named: Callable[[], Sequence[str]]) -> ListRootsFnT:

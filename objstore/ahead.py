@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from objstore.frames import FrameKind
 from objstore.ids import BlobId, RecordId
-from objstore.index import BlobPlace, Chained, Tip
+from objstore.indexrows import BlobPlace, Chained, Tip
 from objstore.segments import Group, Place
 from objstore.terms import Operation, Seq
 

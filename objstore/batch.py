@@ -11,7 +11,7 @@ from objstore.codec import MAX_DEPTH, Base, BlobHeader, encode_blob
 from objstore.errors import BlobMissing
 from objstore.frames import FrameKind
 from objstore.ids import BlobId, RecordId, blob_id, record_id
-from objstore.index import Chained
+from objstore.indexrows import Chained
 from objstore.lines import Affixes
 from objstore.records import Record, encode_record
 from objstore.segments import Group

@@ -18,7 +18,7 @@ from objstore.errors import FileExists, FileMissing, FileTooLarge
 from objstore.external import EXTERNAL_CONVERSATION
 from objstore.hunks import Hunk, hunks_fit
 from objstore.ids import BlobId, blob_id
-from objstore.index import Tip
+from objstore.indexrows import Tip
 from objstore.journal import Journal
 from objstore.lines import Affixes, common_affixes, is_closed
 from objstore.ondisk import state_at

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from objstore.diff import diff_lines
 from objstore.errors import BlobMissing
 from objstore.ids import BlobId
-from objstore.index import Tip
+from objstore.indexrows import Tip
 from objstore.journal import Journal
 from objstore.rebase import Passage
 from objstore.records import Decision, Edit

@@ -1,7 +1,7 @@
 """What has expired: when and why an edit's content was let go, and the refusal of what needs it."""
 
 from objstore.errors import EditExpired
-from objstore.index import EditRow
+from objstore.indexrows import EditRow
 from objstore.journal import Journal
 from objstore.views import Expiration
 

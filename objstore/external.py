@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 from typing import Final
 
-from objstore.index import Tip
+from objstore.indexrows import Tip
 from objstore.journal import Journal
 from objstore.ondisk import file_at
 from objstore.paths import Found

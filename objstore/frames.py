@@ -163,7 +163,7 @@ def read_frame(content: Buffer, key: FrameKey, offset: int, *, base: int = 0) ->
     marker, kind, flags, reserved, length = _FRAME_HEADER.unpack(fields)
     if marker != MARKER:
         return Gap(offset=at, end=at + 1, reason="no frame begins here")
-    if kind not in _KINDS or flags > _BEGINS | _COMMITS or reserved or length > MAX_PAYLOAD:
+    if _is_damaged(kind, flags, reserved, length):
         return Gap(offset=at, end=at + 1, reason="a frame's header is damaged")
     if start + length > len(content):
         return Gap(offset=at, end=base + len(content), reason="cut off in a frame")
@@ -177,6 +177,11 @@ def read_frame(content: Buffer, key: FrameKey, offset: int, *, base: int = 0) ->
         commits=bool(flags & _COMMITS),
         payload=payload,
     )
+
+
+def _is_damaged(kind: int, flags: int, reserved: int, length: int) -> bool:
+    """Return whether no frame has such a header."""
+    return kind not in _KINDS or flags > _BEGINS | _COMMITS or reserved != 0 or length > MAX_PAYLOAD
 
 
 def scan(content: Buffer, key: FrameKey, start: int, *, base: int = 0) -> Iterator[Frame | Gap]:
@@ -231,9 +236,10 @@ class _Window:
         self._cover(offset, FRAME_HEADER_SIZE)
         at = offset - self._base
         if offset + FRAME_HEADER_SIZE <= self.end and self._content[at : at + len(MARKER)] == MARKER:
-            size = FRAME_HEADER_SIZE + int.from_bytes(self._content[at + 8 : at + 16], "little")
-            if size > MAX_PAYLOAD + FRAME_HEADER_SIZE:
+            _, kind, flags, reserved, length = _FRAME_HEADER.unpack(self._content[at : at + _FRAME_HEADER.size])
+            if _is_damaged(kind, flags, reserved, length):
                 return Gap(offset=offset, end=offset + 1, reason="a frame's header is damaged")
+            size = FRAME_HEADER_SIZE + length
             if offset + size > self.end:
                 return Gap(offset=offset, end=self.end, reason="cut off in a frame")
             if size > self._size and at + size > len(self._content) and not self._holds(offset, size):

@@ -2,7 +2,7 @@
 
 from objstore.errors import NoSuchName, StoreDamaged
 from objstore.expired import expiration, expiration_by
-from objstore.index import EditRow
+from objstore.indexrows import EditRow
 from objstore.journal import Journal
 from objstore.naming import recorded_path
 from objstore.records import Decision, Edit

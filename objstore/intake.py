@@ -15,7 +15,7 @@ from objstore.codec import parse_blob_header
 from objstore.errors import RecordInvalid, StoreDamaged
 from objstore.frames import FrameKind
 from objstore.ids import BlobId, RecordId, record_id
-from objstore.index import STATUS_LETTERS, Chained
+from objstore.indexrows import STATUS_LETTERS, Chained
 from objstore.records import Decision, Edit, Expiry, Pin, Snapshot, Void, decode_record
 from objstore.refcounts import RefCounts
 from objstore.segments import Group, Log, Place

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from objstore.capture import Recorder
     from objstore.document import Document
     from objstore.hunks import Hunk
-    from objstore.index import EditRow
+    from objstore.indexrows import EditRow
     from objstore.journal import Journal
     from objstore.store import Store
 

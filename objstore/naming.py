@@ -9,7 +9,7 @@ from typing import Final
 from objstore.errors import AmbiguousName, FileMissing, NoSuchName, PathInvalid, PathOutside
 from objstore.expired import refuse_expired
 from objstore.ids import BlobId, hex_prefix_bounds
-from objstore.index import EditRow
+from objstore.indexrows import EditRow
 from objstore.journal import Journal
 from objstore.moments import moment_of
 from objstore.records import Edit

@@ -7,7 +7,7 @@ from objstore.batch import now
 from objstore.errors import BlobMissing, NoSuchName, StoreDamaged
 from objstore.expired import refuse_expired
 from objstore.ids import BlobId, RecordId
-from objstore.index import HoldRow
+from objstore.indexrows import HoldRow
 from objstore.journal import Journal
 from objstore.records import Expiry, Pin
 from objstore.terms import Seq

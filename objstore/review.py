@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from objstore.batch import Batch, now
 from objstore.errors import FileChanged, NoSuchName
 from objstore.external import concerns_disk, external_view, found_changes
-from objstore.index import Tip
+from objstore.indexrows import Tip
 from objstore.marking import Marker, put_back, taken_up
 from objstore.ondisk import file_at
 from objstore.outcomes import Conflict, Conflicted, FileEffect, MarkersWritten, Notice

@@ -18,7 +18,7 @@ from objstore.store import Store
 from objstore.terms import DocumentId
 
 if TYPE_CHECKING:
-    from objstore.index import BlobPlace
+    from objstore.indexrows import BlobPlace
 
 __all__ = ["States", "records_of"]
 

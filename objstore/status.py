@@ -8,7 +8,7 @@ from typing import Final
 from objstore.errors import CasError, PathError
 from objstore.external import found_changes
 from objstore.ids import BlobId
-from objstore.index import Tip
+from objstore.indexrows import Tip
 from objstore.journal import Journal
 from objstore.limits import RetentionLimits, is_anything_set
 from objstore.ondisk import disk_state

@@ -1,0 +1,73 @@
+"""Rows: what the index knows of things, as plain values."""
+
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from objstore.ids import RecordId
+from objstore.segments import Place
+from objstore.terms import DocumentId, FileState, Seq, Status
+
+if TYPE_CHECKING:
+    from objstore.records import Record
+
+__all__ = ["STATUS_LETTERS", "BlobPlace", "Chained", "EditRow", "ExpiryRow", "HoldRow", "Look", "Row", "Tip"]
+
+STATUS_LETTERS: Final = {Status.PENDING: "p", Status.ACCEPTED: "a", Status.REJECTED: "r"}
+
+Row: TypeAlias = tuple[int | str | bytes | None, ...]
+
+Look: TypeAlias = tuple[int, bytes, bytes, int, int | None, int | None, int | None, int | None, bytes | None]
+"""Document, path, blob and mode as recorded; inode, size, mtime, ctime (ns) and blob as last read, or None."""
+
+
+class BlobPlace(NamedTuple):
+    """Where a blob's frame lies, and what must be known before it is read."""
+
+    place: Place
+    size: int
+    depth: int
+
+
+class Tip(NamedTuple):
+    """A document as the journal last says: where it stands and what it holds."""
+
+    document: DocumentId
+    path: bytes
+    state: FileState | None  # None: it does not exist
+
+
+class Chained(NamedTuple):
+    """A record with its name and the name of the one before it."""
+
+    record: "Record"
+    id: RecordId
+    previous: RecordId | None  # None: it is the first
+
+
+class EditRow(NamedTuple):
+    """What the index knows of an edit."""
+
+    seq: Seq
+    id: RecordId
+    place: Place
+    status: Status
+    units: tuple[Status, ...]
+    whole: bool
+    reason: str
+    expired: int  # number of the expiry that took what it mentions; 0: none has
+
+
+class ExpiryRow(NamedTuple):
+    """What the index knows of an expiry."""
+
+    place: Place
+    time: int  # microseconds since 1970-01-01 UTC
+    reason: str
+
+
+class HoldRow(NamedTuple):
+    """What the index knows of a snapshot or a pin."""
+
+    number: int
+    id: RecordId
+    place: Place
+    expired: int  # number of the expiry that took it; 0: none has

@@ -208,7 +208,15 @@ def _flushed(status: int) -> int:
 
 
 def _ended(error: Exception, *, debug: bool, start: str | None = None) -> int:
-    """Say on stderr what went wrong and return the exit status. `start`: where a workspace is looked for."""
+    """Say on stderr what went wrong, behind all that was printed, and return the exit status.
+
+    `start`: where a workspace is looked for.
+    """
+    if not isinstance(error, OSError | OutputFailed):
+        try:
+            flush()
+        except OutputFailed:
+            _let_go_of_stdout()
     # A reader that went away has nobody to tell; stderr may be as full as stdout was.
     with suppress(OSError):
         if debug:

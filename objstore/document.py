@@ -118,6 +118,11 @@ class Document:
         )
         return cls(state, Weave(stands.content))
 
+    @property
+    def is_clean(self) -> bool:
+        """Return whether its weave has no conflicts, so that it may be kept."""
+        return self._weave.is_clean
+
     def state(self) -> tuple[DocumentState, WeaveState]:
         """Return everything that the document knows. Raises ValueError while there are conflicts."""
         path, paths = self._paths.state()

@@ -174,6 +174,8 @@ def _keep(journal: Journal, loaded: Document, position: _Position) -> None:
     from msgpack import packb
     from zstandard import ZstdCompressor
 
+    if not loaded.is_clean:
+        return  # keeping it only saves time: the next load replays it again
     state, weave = loaded.state()
     if len(weave.text) > _MOST_TEXT:
         return

@@ -60,6 +60,11 @@ class Weave:
 
     # -- keeping
 
+    @property
+    def is_clean(self) -> bool:
+        """Return whether there are no conflicts."""
+        return not self._findings
+
     def state(self) -> WeaveState:
         """Return everything that the weave knows. Raises ValueError while there are conflicts."""
         if self._findings:

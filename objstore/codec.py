@@ -10,6 +10,7 @@ A blob that is not to be held in memory is spelt as the list of its chunks, each
 
 from collections.abc import Sequence
 from enum import IntEnum
+from functools import lru_cache
 from struct import Struct
 from typing import Final, TypeAlias
 
@@ -238,7 +239,10 @@ def _dictionary(base: bytes, prefix: int, suffix: int) -> bytes:
     return base[max(0, prefix - _NEIGHBOURHOOD) : len(base) - suffix + _NEIGHBOURHOOD]
 
 
-def _parameters(size: int, dictionary: int) -> zstandard.ZstdCompressionParameters:
+@lru_cache
+def _parameters(size_bits: int, dictionary_bits: int) -> zstandard.ZstdCompressionParameters:
+    """Return the parameters for sizes of so many bits; zstd itself rounds a window to a power of two."""
+    size, dictionary = (1 << bits if bits else 0 for bits in (size_bits, dictionary_bits))
     return zstandard.ZstdCompressionParameters.from_level(
         _LEVEL, source_size=size, dict_size=dictionary, write_content_size=True, write_dict_id=False
     )
@@ -247,7 +251,7 @@ def _parameters(size: int, dictionary: int) -> zstandard.ZstdCompressionParamete
 def _compressed(content: bytes, dictionary: bytes) -> bytes:
     if len(content) < _WORTH_COMPRESSING:
         return content
-    parameters = _parameters(len(content), len(dictionary))
+    parameters = _parameters(len(content).bit_length(), len(dictionary).bit_length())
     if not dictionary:
         return zstandard.ZstdCompressor(compression_params=parameters).compress(content)
     prepared = zstandard.ZstdCompressionDict(dictionary, dict_type=zstandard.DICT_TYPE_RAWCONTENT)

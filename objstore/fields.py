@@ -13,7 +13,17 @@ from objstore.errors import RecordInvalid
 from objstore.ids import HASH_SIZE, BlobId
 from objstore.terms import FileState
 
-__all__ = ["Fields", "Range", "is_number", "ranges_of", "state_value"]
+__all__ = [
+    "MAX_INT",
+    "MAX_MODE",
+    "MAX_TEXT",
+    "Fields",
+    "Range",
+    "checked_path",
+    "is_number",
+    "ranges_of",
+    "state_value",
+]
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -51,7 +61,8 @@ def is_number(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_INT
 
 
-def _checked_path(value: object) -> bytes:
+def checked_path(value: object) -> bytes:
+    """Return a path that stays in its workspace. Raises RecordInvalid for any other value."""
     if not isinstance(value, bytes) or not value or len(value) > MAX_TEXT:
         raise RecordInvalid("a path is not a byte string of a sane length")
     if b"\0" in value or any(part in (b"", b".", b"..") for part in value.split(b"/")):
@@ -148,7 +159,7 @@ class Fields:
 
     def path(self, name: str) -> bytes:
         """Take a path that stays in its workspace."""
-        return _checked_path(self._take(name))
+        return checked_path(self._take(name))
 
     def hash_or_none(self, name: str) -> bytes | None:
         """Take a hash (None: absent)."""

@@ -10,6 +10,7 @@ from hypothesis import given, strategies as st
 
 from objstore.canonical import decode, encode
 from objstore.errors import RecordInvalid
+from objstore.hunks import Hunk
 from objstore.ids import BlobId, RecordId
 from objstore.records import Decision, Edit, Record, Void, Written, decode_record, encode_record
 from objstore.terms import Action, DocumentId, FileState, Operation, Seq, Status, Unit
@@ -243,6 +244,43 @@ UNREADABLE: dict[str, Record] = {
 def test_a_record_that_could_not_be_read_is_not_written(record: Record) -> None:
     with pytest.raises(RecordInvalid):
         encode_record(record, None)
+
+
+WILD_NUMBERS = st.sampled_from([-1, 0, 1, 7, 2**63 - 1, 2**63, True, "7", b"7"])
+WILD_TEXTS = st.sampled_from(["", "x" * 65_536, "x" * 65_537, "\ud800", b"x", 7])
+WILD_STATES = st.one_of(
+    st.none(),
+    st.builds(
+        FileState,
+        blob=st.sampled_from([b"\x11" * 32, b"\x11" * 31, "x" * 32]),
+        mode=st.sampled_from([-1, 0, 0o7777, 0o10000]),
+    ),
+)
+WILD_FIELDS: dict[str, st.SearchStrategy[Any]] = {
+    "seq": WILD_NUMBERS,
+    "document": WILD_NUMBERS,
+    "call": WILD_NUMBERS,
+    "folders": WILD_NUMBERS,
+    "added": WILD_NUMBERS,
+    "amends": st.one_of(st.none(), WILD_NUMBERS),
+    "conversation": WILD_TEXTS,
+    "tool": WILD_TEXTS,
+    "notes": st.dictionaries(WILD_TEXTS, WILD_TEXTS, max_size=2),
+    "path": st.sampled_from([b"a", b"", b"../a", b"a//b", b"a\0", b"a" * 65_536, b"a" * 65_537, "a"]),
+    "before": WILD_STATES,
+    "after": WILD_STATES,
+    "hunks": st.lists(st.tuples(*[WILD_NUMBERS] * 4).map(lambda four: Hunk(*four)), max_size=2).map(tuple),
+}
+
+
+@given(st.sampled_from(list(WILD_FIELDS)).flatmap(lambda name: st.tuples(st.just(name), WILD_FIELDS[name])))
+def test_an_edit_is_refused_or_read_as_it_was_written(changed: tuple[str, Any]) -> None:
+    edit = replace(EDIT, **dict([changed]))
+    try:
+        encoded = encode_record(edit, None)
+    except (RecordInvalid, TypeError):  # a TypeError is the caller's mistake, and nothing is written either
+        return
+    assert decode_record(encoded)[0] == edit
 
 
 @pytest.mark.parametrize("record", [replace(EDIT, notes=MappingProxyType({"model": "m"}))])

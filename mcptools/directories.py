@@ -60,6 +60,14 @@ class Directories:
         files = self._opened.files(self.homes[root])
         return files.confined(parts) if (parts := self._parts(root)) else files
 
+    def changing(self, path: str) -> tuple[Workspace, tuple[str, ...]]:
+        """Return what `workspace_of` returns, and below which canonical paths of it a call on `path` may reach.
+
+        (): everywhere in it. Raises as workspace_of.
+        """
+        root = self._root_of(path)
+        return self._opened.workspace(self.homes[root]), self._parts(root)
+
     def workspace_of(self, path: str) -> Workspace:
         """Return the workspace that `path` belongs to; a relative one belongs to the only workspace.
 
@@ -70,10 +78,6 @@ class Directories:
     def home(self, root: str) -> Workspace:
         """Return the workspace in this directory, which a call has changed before. Raises as Workspace.init."""
         return self._opened.workspace(root)
-
-    def reach_of(self, path: str) -> tuple[str, ...]:
-        """Return below which canonical paths of its workspace a call on `path` may reach; (): everywhere in it."""
-        return self._parts(self._root_of(path))
 
     def allows(self, workspace: Files | Workspace, path: str) -> bool:
         """Return whether a canonical path of a workspace lies in an allowed directory."""
@@ -106,7 +110,7 @@ class Directories:
     def _root_of(self, path: str) -> str:
         if not self.roots:
             raise _nowhere(path, given=bool(self._given))
-        if not PurePath(path).is_absolute():
+        if not path.startswith("/"):
             if len(self.roots) > 1 or self._parts(self.roots[0]):
                 raise not_absolute(path)
             return self.roots[0]
@@ -115,7 +119,7 @@ class Directories:
         except ValueError as error:  # a NUL, or half a character
             raise Failure(Kind.INVALID_REQUEST, f"Not a usable path: {shown(path)!r}", path=path) from error
         for root in self.roots:
-            if place.is_relative_to(root):
+            if place == root or place.startswith(f"{root.rstrip('/')}/"):
                 return root
         raise Failure(
             Kind.PERMISSION_DENIED,
@@ -182,9 +186,11 @@ def not_absolute(path: str) -> Failure:
     return Failure(Kind.INVALID_REQUEST, f"Path must be absolute: {shown(path)}", path=path)
 
 
-def _place(path: str) -> Path:
+def _place(path: str) -> str:
     """Return where `path` really is, its last name not followed: a link in a directory is that directory's own."""
-    given = Path(path)
-    if given.name in {"", ".."}:
-        return Path(os.path.realpath(given))
-    return Path(os.path.realpath(given.parent)) / given.name
+    parent, name = os.path.split(path.rstrip("/"))
+    while name == ".":
+        parent, name = os.path.split(parent.rstrip("/"))
+    if name in {"", ".."}:
+        return os.path.realpath(path)
+    return f"{os.path.realpath(parent).rstrip('/')}/{name}"

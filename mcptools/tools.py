@@ -5,7 +5,6 @@ structured content and the text of a success. Failures are raised. Nothing here 
 """
 
 from dataclasses import dataclass, field
-from pathlib import PurePath
 from typing import Annotated, ClassVar, Final, Literal, assert_never
 
 from mcptools import refusals
@@ -210,7 +209,7 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
 
         Each old_string must occur exactly once when its turn comes; all edits apply, or none does.
         """
-        if not PurePath(path).is_absolute():
+        if not path.startswith("/"):
             raise not_absolute(path)
         if not edits:
             raise Failure(Kind.INVALID_REQUEST, "Edits array cannot be empty")

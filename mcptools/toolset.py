@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import PurePath
 from typing import Annotated, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from mcptools import refusals
@@ -115,13 +114,9 @@ class Toolset:
                 hint="Leave it out to begin a conversation, then pass the id that is returned.",
             )
         with telling(path, *more_paths):
-            workspace = self._directories.workspace_of(path)
-            info = CallInfo(
-                tool=tool,
-                conversation=conversation,
-                notes=dict(self._session.client),
-                within=self._directories.reach_of(path),
-            )
+            workspace, within = self._directories.changing(path)
+            notes = dict(self._session.client)
+            info = CallInfo(tool=tool, conversation=conversation, notes=notes, within=within)
             progress(0, None, "Waiting for its turn to write")
             with workspace.call(info) as call:
                 self._refuse_unread(workspace, call, path)
@@ -271,7 +266,7 @@ def telling(*paths: str) -> Iterator[None]:
 
 def absolute(workspace: Files | Workspace, name: str) -> str:
     """Return the absolute path of what has this canonical path in a directory."""
-    return shown(str(PurePath(workspace.root, name)))
+    return shown(workspace.root if name == "." else f"{workspace.root.rstrip('/')}/{name}")
 
 
 def sha256(content: bytes) -> str:

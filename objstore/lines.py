@@ -33,6 +33,9 @@ _NARROWER: Final = 4
 _NUMBER: Final = 64
 """Bytes in which the first difference is found at once, as numbers: making long ones costs more than comparing."""
 
+_LINE: Final = 32
+"""Bytes of a line, for a first guess of how far many of them reach; lines of code are of about as many."""
+
 _FEW: Final = 16
 """Up to so many lines, finding each newline is cheaper than counting ahead."""
 
@@ -59,16 +62,16 @@ def lines_end(text: bytes, start: int, count: int) -> int:
 
     Raises ValueError when there are fewer.
     """
+    stride = min(_STRIDE, count * _LINE)
     while count > _FEW:
-        stride_end = min(start + _STRIDE, len(text))
-        found = text.count(b"\n", start, stride_end)
-        while found > count:
-            stride_end = start + (stride_end - start) // 2
-            found = text.count(b"\n", start, stride_end)
-        if not found:
-            break
-        start = text.rfind(b"\n", start, stride_end) + 1
-        count -= found
+        found = text.count(b"\n", start, start + stride)
+        if found > count:
+            stride //= 2
+        elif found:
+            start = text.rfind(b"\n", start, start + stride) + 1
+            count -= found
+        else:
+            break  # longer lines than a stride, or no more
     for _ in range(count):
         start = text.find(b"\n", start) + 1
         if not start:

@@ -16,11 +16,8 @@ _TEXT: Final = bytes(range(0x20, 0x7F)) + b"\n\r\t\b\f"
 _HIGH: Final = bytes(range(0x80, 0x100))
 _NOT_TEXT_SHARE: Final = 0.3
 _NO_NEWLINE: Final = b"\n\\ No newline at end of file\n"
-_SMALL: Final = 1 << 17
-"""Bytes of a text that is cut into lines sooner than its lines are counted."""
-
-_NEAR: Final = 64
-"""Lines that are gone back one by one."""
+_SPARSE: Final = 4096
+"""Bytes of text for each hunk, above which it is quicker to cut the lines near the hunks than all of them."""
 
 _ESCAPES: Final = {
     0x07: "a",
@@ -81,15 +78,13 @@ def unified_diff(
     )
     if is_binary(old) or is_binary(new):
         return b"Binary files %b and %b differ\n" % names
-    old_lines, new_lines = _Lines(old), _Lines(new)
     if hunks is None:
         from objstore.diff import diff_lines
 
         hunks = diff_lines(old, new)
-    found = hunks
-    shown = _with_newlines(old_lines, new_lines, found)
+    old_lines, new_lines = (_Lines(text, at_once=len(hunks) > len(text) // _SPARSE) for text in (old, new))
     parts = [b"--- %b\n+++ %b\n" % names]
-    for group in _grouped(shown, context):
+    for group in _grouped(_with_newlines(old_lines, new_lines, hunks), context):
         parts += _rendered(old_lines, new_lines, group, context)
     return b"".join(parts)
 
@@ -113,52 +108,44 @@ def _quoted_byte(byte: int) -> bytes:
 
 
 class _Lines:
-    """The lines of a text; of a long one cut where they are asked for: near the hunks, not all through."""
+    """The lines of a text, cut at once or only where they are asked for, and that is in ascending order."""
 
-    def __init__(self, text: bytes) -> None:
+    def __init__(self, text: bytes, *, at_once: bool) -> None:
         self._text = text
-        self._lines = split_lines(text) if len(text) <= _SMALL else None  # None: not cut
-        self._count = text.count(b"\n") + (not is_closed(text)) if self._lines is None else len(self._lines)
-        self._line = self._offset = 0  # where the last ones that were asked for began
-
-    def __len__(self) -> int:
-        return self._count
+        self._lines = split_lines(text) if at_once else None  # None: not cut
+        self._line = self._offset = 0  # how far they were asked for
+        self.is_closed = is_closed(text)
+        self.count = text.count(b"\n") + (not self.is_closed)
 
     def between(self, start: int, end: int) -> list[bytes]:
         """Return the lines from `start` up to `end`. Raises ValueError beyond the last line."""
         if self._lines is not None:
             return self._lines[start:end]
-        if start == self._count - 1:
-            return split_lines(self._text[self._text.rfind(b"\n", 0, -1) + 1 :]) if start < end else []
-        if self._line - start > _NEAR:
-            self._line = self._offset = 0
-        while self._line > start:
-            self._offset = self._text.rfind(b"\n", 0, self._offset - 1) + 1
-            self._line -= 1
-        self._offset = self._after(self._offset, self._line, start)
-        self._line = start
-        return split_lines(self._text[self._offset : self._after(self._offset, start, end)])
+        first = self._reach(start)
+        return split_lines(self._text[first : self._reach(end)])
 
-    def _after(self, offset: int, line: int, wanted: int) -> int:
-        if wanted == self._count:
-            return len(self._text)
-        return lines_end(self._text, offset, wanted - line)
+    def _reach(self, line: int) -> int:
+        """Return the offset at which a line begins that is no earlier than the last one asked for."""
+        ends = line == self.count
+        self._offset = len(self._text) if ends else lines_end(self._text, self._offset, line - self._line)
+        self._line = line
+        return self._offset
 
 
 def _with_newlines(old: _Lines, new: _Lines, hunks: Sequence[Hunk]) -> list[Hunk]:
     """Return the hunks, with the last line of a text in one where only its newline differs."""
     found: list[Hunk] = []
     old_at = new_at = 0
-    for hunk in [*hunks, Hunk(len(old), 0, len(new), 0)]:
-        # Of the lines that stand still here, only the last can be the last of one text and not of the other.
-        if hunk.old_start > old_at and (
-            old.between(hunk.old_start - 1, hunk.old_start) != new.between(hunk.new_start - 1, hunk.new_start)
-        ):
+    for hunk in [*hunks, Hunk(old.count, 0, new.count, 0)]:
+        # Of the lines that stand still here, only the last can lack its newline in one text and not in the other.
+        lacks_in_old = not old.is_closed and hunk.old_start == old.count
+        lacks_in_new = not new.is_closed and hunk.new_start == new.count
+        if hunk.old_start > old_at and lacks_in_old is not lacks_in_new:
             _join(found, Hunk(hunk.old_start - 1, 1, hunk.new_start - 1, 1))
         if hunk.old_count or hunk.new_count:
             _join(found, hunk)
         old_at, new_at = hunk.old_end, hunk.new_end
-    assert (old_at, new_at) == (len(old), len(new))  # noqa: S101 - the last hunk above ends both
+    assert (old_at, new_at) == (old.count, new.count)  # noqa: S101 - the last hunk above ends both
     return found
 
 
@@ -183,7 +170,7 @@ def _grouped(hunks: Sequence[Hunk], context: int) -> Iterator[list[Hunk]]:
 def _rendered(old: _Lines, new: _Lines, group: list[Hunk], context: int) -> Iterator[bytes]:
     first, last = group[0], group[-1]
     lead = min(context, first.old_start)
-    tail = min(context, len(old) - last.old_end)
+    tail = min(context, old.count - last.old_end)
     old_start, old_end = first.old_start - lead, last.old_end + tail
     new_start, new_end = first.new_start - lead, last.new_end + tail
     yield b"@@ -%b +%b @@\n" % (

@@ -27,7 +27,7 @@ help: ## print this list
 setup: $(VENV)/.project ## install the locked dependencies and the project into .venv
 
 test: lint ## check the style, the types and the drawing, then run the tests
-	$(BIN)/python -m pytest -n 2 $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 lint: setup ## ruff, mypy and the import contracts
 	$(BIN)/ruff check .

@@ -18,7 +18,7 @@ from cli.clients.event import Client, Event, Moment, Payload
 if TYPE_CHECKING:
     from objstore import AgentCall, AgentCalls, EditView
 
-__all__ = ["CLIENTS", "HOOK_LOG", "client_of", "handle", "main"]
+__all__ = ["CLIENTS", "HOOK_LOG", "answer_to", "client_of", "event_of", "handle", "is_about", "log_fault", "main"]
 
 CLIENTS: Final = {
     "claude-code": "cli.clients.claude_code",
@@ -32,9 +32,6 @@ CLIENTS: Final = {
 HOOK_LOG: Final = ".cas/hook.log"
 """Where faults are written, in the workspace."""
 
-_LONGEST_EVENT: Final = 64 << 20
-"""Bytes of an event: it may hold a whole file, twice."""
-
 _LONGEST_LOG: Final = 256 << 10
 _REJECTED: Final = (
     "The person who reviews your edits has rejected some of them; the files no longer hold them. "
@@ -44,27 +41,57 @@ _MOST_TOLD: Final = 20
 """Rejections that an agent is told of at once."""
 
 
-def main(arguments: list[str]) -> int:
-    """Handle the event on standard input for the client that `arguments` name; return 0, whatever happens."""
-    place = os.curdir
+def main(arguments: list[str], given: bytes) -> int:
+    """Handle an event for the client that `arguments` name; return 0, whatever happens."""
+    place = os.getcwd()  # noqa: PTH109 - pathlib costs 4 ms of start-up
     try:
-        client = client_of(arguments[0] if arguments else "")
-        event = client.read(_payload(sys.stdin.buffer.read(_LONGEST_EVENT)))
-        place = event.place or place
-        answer = handle(client, event)
-        if answer is not None:
-            sys.stdout.write(json.dumps(answer) + "\n")
-            sys.stdout.flush()
+        event = event_of(arguments, given, place)
+        place = event.place
+        sys.stdout.write(answer_to(arguments, event, is_last=True).decode())
+        sys.stdout.flush()
+        _start_helper(event)
     except Exception as error:  # noqa: BLE001 - an agent must go on, whatever fails here
-        _log(place, arguments, error)
+        log_fault(place, arguments, error)
     return 0
 
 
-def _payload(spelt: bytes) -> Payload:
-    payload = json.loads(spelt)
+def event_of(arguments: list[str], given: bytes, folder: str) -> Event:
+    """Return what an event says to whoever works in `folder`. Raises ValueError, TypeError."""
+    payload = json.loads(given)
     if not isinstance(payload, Mapping):
         raise TypeError("the event is no JSON object")
-    return payload
+    event = client_of(arguments[0] if arguments else "").read(payload)
+    return event._replace(place=os.path.join(folder, event.place))  # noqa: PTH118 - as above
+
+
+def answer_to(arguments: list[str], event: Event, *, is_last: bool = False) -> bytes:
+    """Record what the event tells of, and return what to print. Raises what `handle` raises."""
+    answer = handle(client_of(arguments[0]), event, is_last=is_last)
+    return b"" if answer is None else (json.dumps(answer) + "\n").encode()
+
+
+def is_about(event: Event, root: str) -> bool:
+    """Return whether the event concerns the workspace at `root`."""
+    from objstore import NotAWorkspace, find_root
+
+    try:
+        return find_root(_start(event)) == root
+    except NotAWorkspace:
+        return False
+
+
+def _start_helper(event: Event) -> None:
+    """Start the helper that answers the next events, where that is wished for. Raises what settings raise, OSError."""
+    from objstore import Configuration, NotAWorkspace, find_root
+
+    try:
+        root = find_root(_start(event))
+    except NotAWorkspace:
+        return
+    if sys.platform == "linux" and Configuration(root).get("hook.resident").value is True:
+        from cli.resident import start
+
+        start(root)
 
 
 def client_of(name: str) -> Client:
@@ -74,10 +101,11 @@ def client_of(name: str) -> Client:
     return cast("Client", import_module(CLIENTS[name]))
 
 
-def handle(client: Client, event: Event) -> Payload | None:
+def handle(client: Client, event: Event, *, is_last: bool = False) -> Payload | None:
     """Record what the event tells of, and return what to print (None: nothing).
 
-    A place without a workspace is none of our business. Raises what the store raises.
+    A place without a workspace is none of our business. `is_last`: the process ends next, so nothing is closed: the
+    index need not be tidied up by each of them. Raises what the store raises.
     """
     from objstore import NotAWorkspace, Workspace
 
@@ -87,24 +115,26 @@ def handle(client: Client, event: Event) -> Payload | None:
         workspace = Workspace.find(_start(event))
     except NotAWorkspace:
         return None
-    with workspace:
+    try:
         calls = workspace.agent_calls()
         _record(calls, event)
         if client.reply(event, "") is None:
             return None
         told = _rejections(calls.rejected(event.conversation))
         return client.reply(event, told) if told else None
+    finally:
+        if not is_last:
+            workspace.close()
 
 
 def _start(event: Event) -> str:
     """Return the folder from which to look for the workspace: where the first named file is, or else the agent."""
-    place = os.path.abspath(event.place or os.curdir)  # noqa: PTH100 - pathlib costs 4 ms of start-up
     if event.touched:
-        folder = os.path.dirname(os.path.join(place, event.touched[0]))  # noqa: PTH118, PTH120 - as above
+        folder = os.path.dirname(os.path.join(event.place, event.touched[0]))  # noqa: PTH118, PTH120 - as above
         while not os.path.isdir(folder):  # noqa: PTH112 - as above
             folder = os.path.dirname(folder)  # noqa: PTH120 - as above
         return folder
-    return place
+    return event.place
 
 
 def _record(calls: "AgentCalls", event: Event) -> None:
@@ -152,8 +182,8 @@ def _rejections(views: "list[EditView]") -> str:
     return "\n".join([_REJECTED, *lines, *more])
 
 
-def _log(place: str, arguments: list[str], error: Exception) -> None:
-    """Write a fault to the log of the workspace, as far as there is one; the agent hears nothing of it."""
+def log_fault(place: str, arguments: list[str], error: Exception) -> None:
+    """Write a fault to the log of the workspace around `place`, if there is one; the agent hears nothing of it."""
     # The last resort: where not even this can be written there is nobody left to tell. No store is opened: it may be
     # what failed.
     with suppress(Exception):

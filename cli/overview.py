@@ -1,5 +1,6 @@
 """The workspace at a glance, as text for a person: lines, as bytes to write."""
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -53,6 +54,19 @@ def status_text(report: "StatusReport", screen: Screen) -> Iterator[bytes]:
             yield screen.line(f"  and {len(report.unreadable) - EXTERNAL_LINES} more")
     yield screen.line()
     yield screen.line(f"store: {size_text(report.store_bytes)} in {_count(report.blobs, 'blob')}{_reclaimable(report)}")
+    yield from map(screen.line, _faults(report.root))
+
+
+def _faults(root: str) -> Iterator[str]:
+    """Yield what is to be said of faults that hooks had, of which nobody was told when they happened."""
+    try:
+        with open(os.path.join(root, ".cas", "hook.log"), "rb") as log:  # noqa: PTH118, PTH123 -- pathlib costs start-up
+            lines = log.read().splitlines()
+    except FileNotFoundError:
+        return
+    if lines:
+        last = shown_name(lines[-1].decode("utf-8", "replace"))
+        yield f"hooks: {len(lines)} faults, the last: {last} (see `cas doctor`)"
 
 
 def _reclaimable(report: "StatusReport") -> str:

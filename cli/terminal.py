@@ -5,8 +5,6 @@ import sys
 from collections.abc import Iterable
 from typing import IO, BinaryIO, Final
 
-import click
-
 from objstore import value
 
 __all__ = [
@@ -84,7 +82,11 @@ class Screen:
 
     def paint(self, text: str, color: str | None = None, *, bold: bool = False) -> str:
         """Return `text`, coloured if colour is on."""
-        return click.style(text, fg=color, bold=bold or None) if self.color else text
+        if not self.color:
+            return text
+        import click
+
+        return click.style(text, fg=color, bold=bold or None)
 
     def emphasize(self, text: str, spans: Iterable[tuple[int, int]]) -> str:
         """Return `text` with some of its characters, from start up to end each, in reverse if colour is on."""

@@ -1,6 +1,7 @@
 """Clients: what a server remembers of each one that it serves, and which of them a request is from."""
 
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Final
@@ -20,6 +21,8 @@ class Client:
     session: Session
     roots: tuple[str, ...] | None = None  # addresses; None: to be asked for
     subscribed: set[str] = field(default_factory=set)
+    tell: Callable[[str | None], Awaitable[None]] | None = None
+    """Tells it of what it has subscribed to (None: that there is something new); None: it never subscribed."""
     _changes: int = 0  # how often the roots have changed
     _asked_at: int = -1  # how often they had when they were last asked for
 
@@ -55,6 +58,10 @@ class Clients:
                 self._clients.popitem(last=False)
         self._clients.move_to_end(key)
         self._current.set(client)
+
+    def subscribers(self) -> list[Client]:
+        """Return those who have subscribed to something."""
+        return [client for client in self._clients.values() if client.subscribed]
 
     def current(self) -> Client:
         """Return whom the message is from that is being answered."""

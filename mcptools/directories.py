@@ -154,6 +154,7 @@ class _Opened:
             workspace = self._open.get(root)
             if workspace is None:
                 workspace = self._open[root] = self._closing.enter_context(self._opening(root))
+            workspace.reopen()  # where a write has failed: the server outlasts a disk that was full
             return workspace
 
     def workspaces(self) -> list[Workspace]:

@@ -9,7 +9,8 @@ a client waits for the start.
 import functools
 import inspect
 import logging
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
@@ -23,6 +24,8 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
 from mcp.server.mcpserver.resolve import Elicit, ListRoots, Resolve
 from mcp.server.mcpserver.tools import Tool, ToolManager
+from mcp.server.session import ServerSession
+from mcp.server.subscriptions import InMemorySubscriptionBus, ResourcesListChanged, ResourceUpdated
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
     INVALID_PARAMS,
@@ -45,7 +48,9 @@ from mcptools.catalogue import TOOLS, Traits
 from mcptools.clients import Client, Clients
 from mcptools.directories import Directories
 from mcptools.failures import Failure, Kind
+from mcptools.following import Following
 from mcptools.limits import Limits
+from mcptools.news import News
 from mcptools.roots import root_paths
 from mcptools.told import Told, told
 from mcptools.version import version
@@ -102,6 +107,8 @@ class EditServer(MCPServer):
         self._limits = limits or Limits()
         self._clients = Clients(require_read=require_read)
         self._offered = offered
+        self._bus = InMemorySubscriptionBus()
+        self.following: Final = Following(News(directories), self._clients, self._tell_streams)
         super().__init__(
             "editledger",
             title="editledger",
@@ -109,6 +116,8 @@ class EditServer(MCPServer):
             instructions=_INSTRUCTIONS,
             log_level="WARNING",
             middleware=[self._notice],
+            lifespan=_following,
+            subscriptions=self._bus,
         )
         self._tool_manager = _ToolsOnDemand(
             {
@@ -186,6 +195,9 @@ class EditServer(MCPServer):
         self._clients.heard(_key(ctx))
         if ctx.method == "notifications/roots/list_changed":
             self._clients.current().forget_roots()
+        if ctx.method == "subscriptions/listen":
+            async with self.following.stream():
+                return await call_next(ctx)
         result = await call_next(ctx)
         if ctx.method == "initialize" and isinstance(result, dict):
             result["capabilities"]["resources"]["listChanged"] = True
@@ -312,28 +324,49 @@ class EditServer(MCPServer):
             return InputRequiredResult(input_requests={_ROOTS: ListRootsRequest()})
         return self._learnt(await context.session.send_request(ListRootsRequest(), ListRootsResult), context)
 
-    async def _subscribe(self, _: ServerRequestContext[Any, Any], params: SubscribeRequestParams) -> EmptyResult:
-        self._clients.current().subscribed.add(str(params.uri))
+    async def _subscribe(self, ctx: ServerRequestContext[Any, Any], params: SubscribeRequestParams) -> EmptyResult:
+        await self.following.begin()
+        client = self._clients.current()
+        client.tell = functools.partial(_tell_session, ctx.session)
+        client.subscribed.add(str(params.uri))
         return EmptyResult()
 
     async def _unsubscribe(self, _: ServerRequestContext[Any, Any], params: UnsubscribeRequestParams) -> EmptyResult:
         self._clients.current().subscribed.discard(str(params.uri))
         return EmptyResult()
 
+    # ---- who listens
+
     async def _tell(self, client: Client, context: Context[Any, Any]) -> None:
-        """Tell who listens what a call has recorded: that there are new edits, and which addresses read anew."""
-        news = client.session.news()
-        if not news:
+        """Tell at once of what a call has recorded: on a connection of the older era even who did not subscribe."""
+        if not client.session.has_news():
             return
-        await context.notify_resources_changed()
-        for address in news:
-            await context.notify_resource_updated(address)
-        if not _is_stateless(context):
-            # Clients of the older era are told on their own connection, each of what it has subscribed to.
-            await context.session.send_resource_list_changed()
-            for address in news:
-                if address in client.subscribed:
-                    await context.session.send_resource_updated(address)
+        if self.following.is_heard():
+            await self.following.tell()
+        if not _is_stateless(context) and not client.subscribed:
+            await _tell_session(context.session, None)
+
+    async def _tell_streams(self, address: str | None) -> None:
+        await self._bus.publish(ResourcesListChanged() if address is None else ResourceUpdated(uri=address))
+
+
+@asynccontextmanager
+async def _following(server: MCPServer[None]) -> AsyncIterator[None]:
+    """Follow what is recorded while the server runs."""
+    if not isinstance(server, EditServer):
+        raise TypeError(f"{server.name} is no EditServer")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(server.following.run)
+        yield
+        tasks.cancel_scope.cancel()
+
+
+async def _tell_session(session: ServerSession, address: str | None) -> None:
+    """Tell on a connection of the older era that an address reads anew; None: that there is something new."""
+    if address is None:
+        await session.send_resource_list_changed()
+    else:
+        await session.send_resource_updated(address)
 
 
 class _ToolsOnDemand(ToolManager):

@@ -47,7 +47,7 @@ class Session:
         self._to_read: set[FileKey] = set()  # files that were undone
         self._last: LastChange | None = None  # None: nothing to undo
         self._pins = Pins()
-        self._news: dict[str, None] = {}
+        self._has_news = False
         self._lock = Lock()
 
     def knows(self, file: FileKey, now: BlobId | None) -> Knowledge:
@@ -108,13 +108,13 @@ class Session:
         if edits:
             with self._lock:
                 self._last = LastChange(root=root, edits=edits)
-                self._news[f"cas://conversation/{edits[0].edit.conversation}"] = None
+                self._has_news = True
 
-    def news(self) -> list[str]:
-        """Return the addresses of what reads otherwise since this was last asked; [] where nothing was recorded."""
+    def has_news(self) -> bool:
+        """Return whether anything was recorded since this was last asked."""
         with self._lock:
-            news, self._news = list(self._news), {}
-            return news
+            has_news, self._has_news = self._has_news, False
+            return has_news
 
     def last_change(self) -> LastChange | None:
         """Return what can be undone; None: nothing."""
@@ -126,7 +126,5 @@ class Session:
         with self._lock:
             if self._last is change:
                 self._last = None
-            self._news[f"cas://conversation/{change.edits[0].edit.conversation}"] = None
-            for view in change.edits:
-                self._news |= dict.fromkeys((f"cas://edit/{view.seq}", f"cas://edit/{view.id.hex()}"))
+            self._has_news = True
             self._to_read.update(files)

@@ -119,6 +119,7 @@ if TYPE_CHECKING:
         Void as Void,
     )
     from objstore.remains import FoundRecord as FoundRecord
+    from objstore.repack import Repacked as Repacked, RepackPlan as RepackPlan
     from objstore.reports import (
         ExternalChange as ExternalChange,
         PendingGroup as PendingGroup,
@@ -151,6 +152,7 @@ if TYPE_CHECKING:
         Status as Status,
         Unit as Unit,
     )
+    from objstore.takeover import NotTaken as NotTaken, TakenOver as TakenOver
     from objstore.transfer import Imported as Imported, import_bundle as import_bundle
     from objstore.unified import (
         is_binary as is_binary,
@@ -166,6 +168,7 @@ if TYPE_CHECKING:
         EditView as EditView,
         Expiration as Expiration,
         FileFacts as FileFacts,
+        Seen as Seen,
         State as State,
     )
     from objstore.workspace import (
@@ -255,6 +258,7 @@ _HOMES: Final = {
         "Void",
     ),
     "remains": ("FoundRecord",),
+    "repack": ("RepackPlan", "Repacked"),
     "retention": ("ExpiryPlan", "Letting"),
     "salvage": ("Salvage", "salvage_store"),
     "series": ("SeriesStep", "StepState"),
@@ -272,6 +276,7 @@ _HOMES: Final = {
         "Status",
         "Unit",
     ),
+    "takeover": ("NotTaken", "TakenOver"),
     "transfer": ("Imported", "import_bundle"),
     "unified": (
         "is_binary",
@@ -307,6 +312,7 @@ _HOMES: Final = {
         "EditView",
         "Expiration",
         "FileFacts",
+        "Seen",
         "State",
     ),
     "capture": ("Call",),

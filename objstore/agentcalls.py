@@ -10,21 +10,19 @@ conversation are open that may touch any file; in all other cases they count as 
 
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from objstore.batch import now
 from objstore.errors import CasError, PathError
 from objstore.external import EXTERNAL_CONVERSATION
-from objstore.history import edits
 from objstore.ids import blob_id
 from objstore.journal import Journal
 from objstore.outcomes import CallInfo
 from objstore.paths import STORE_NAME
-from objstore.recording import record_changes
 from objstore.terms import Origin, Status
+from objstore.values import field, replace, value
 from objstore.views import EditFilter, EditView
 
 __all__ = ["AgentCall", "AgentCalls"]
@@ -43,7 +41,7 @@ _LONGEST_NAME: Final = 200
 _NOBODY: Final = CallInfo(tool="", origin=Origin.EXTERNAL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class AgentCall:
     """A tool call that an agent's own program carries out."""
 
@@ -133,8 +131,13 @@ class AgentCalls:
     def rejected(self, conversation: str) -> list[EditView]:
         """Return the edits of a conversation that were rejected since it was last told of some, and call them told."""
         wanted = EditFilter(conversation=_clean(conversation), status=Status.REJECTED)
-        with self._journal.reading():
-            found = edits(self._journal, wanted)
+        found: list[EditView] = []
+        with self._journal.reading() as store:
+            # Mostly there is none, and then what reads records need not be imported.
+            if store.index.edits(conversation=wanted.conversation, status=wanted.status, limit=1):
+                from objstore.history import edits
+
+                found = edits(self._journal, wanted)
         session = self._session(conversation)
         told = session.get("told")
         known: set[Any] = set(told) if isinstance(told, list) else set()
@@ -164,6 +167,8 @@ class AgentCalls:
         return found
 
     def _record(self, info: CallInfo, paths: Sequence[str] | None) -> tuple[EditView, ...]:
+        from objstore.recording import record_changes
+
         return record_changes(self._journal, info, paths).edits
 
     def _known(self, call: AgentCall) -> AgentCall:
@@ -178,13 +183,13 @@ class AgentCalls:
             call,
             conversation=_clean(call.conversation),
             paths=None if covered is None else tuple(covered),
-            began=call.began or now(),
+            began=call.began or _now(),
         )
 
     def _open(self) -> dict[str, AgentCall]:
         """Return the calls that are open, by the name of their file. Those of programs that died are forgotten."""
         calls: dict[str, AgentCall] = {}
-        oldest = now() - _FORGOTTEN_AFTER
+        oldest = _now() - _FORGOTTEN_AFTER
         for name in self._names(_OPEN):
             call = _call_of(self._read(name))
             if call is None or call.began < oldest:
@@ -194,7 +199,7 @@ class AgentCalls:
         return calls
 
     def _forget_old_sessions(self) -> None:
-        oldest = now() - _SESSION_KEPT
+        oldest = _now() - _SESSION_KEPT
         for name in self._names(_SESSION):
             with suppress(FileNotFoundError):
                 if os.stat(os.path.join(self._folder, name)).st_mtime_ns // 1000 < oldest:
@@ -293,6 +298,10 @@ def _clean(conversation: str) -> str:
     """Return a conversation's name as it may be recorded: printable, not too long, and not the one of nobody."""
     cleaned = "".join(char for char in conversation if char.isprintable())[:_LONGEST_NAME]
     return f"{cleaned}-agent" if cleaned == EXTERNAL_CONVERSATION else cleaned
+
+
+def _now() -> int:
+    return time.time_ns() // 1000
 
 
 def _key(*parts: str) -> str:

@@ -8,7 +8,6 @@ read, and what the segments say is checked by whoever imports it as any store is
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from struct import Struct
 from typing import Final
 
@@ -19,6 +18,7 @@ from objstore.errors import BundleRefused, FormatTooNew, StoreDamaged
 from objstore.frames import SEGMENT_HEADER_SIZE, SegmentHeader
 from objstore.ids import HASH_SIZE
 from objstore.segments import Log, Place
+from objstore.values import value
 
 __all__ = ["BUNDLE_VERSION", "Bundle", "bundle_pieces", "unpack_bundle"]
 
@@ -30,7 +30,7 @@ _SIZE: Final = Struct("<Q")
 _PIECE: Final = 1 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Bundle:
     """What the first bytes of a bundle say, held against the size of the file."""
 

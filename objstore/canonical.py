@@ -53,7 +53,7 @@ def unpack(encoded: bytes) -> dict[str, Value]:
     # The C decoder signals malformed input with several unrelated exception types, among them a bare ValueError.
     except (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException) as error:
         raise RecordInvalid(f"not msgpack: {error}") from error
-    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+    if not isinstance(value, dict) or not _STRINGS.issuperset(map(type, value)):
         raise RecordInvalid("not a map of named fields")
     return value
 

@@ -7,7 +7,6 @@ no byte is ever attributed to the wrong hand.
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 from objstore.batch import Batch, now
@@ -31,6 +30,7 @@ from objstore.standins import MAX_BLOB, is_stand_in, stand_in
 from objstore.terms import DocumentId, FileState, Operation, Origin, Seq, Status
 from objstore.transition import Step
 from objstore.unified import is_binary
+from objstore.values import replace, variable
 from objstore.views import Content, EditView
 
 __all__ = [
@@ -49,7 +49,7 @@ def new_conversation() -> str:
     return f"conv_{time.time_ns() // 1_000_000}_{os.urandom(4).hex()}"
 
 
-@dataclass(slots=True, kw_only=True)
+@variable
 class Version:
     """A file's text and permission bits, with the blob's name."""
 
@@ -58,7 +58,7 @@ class Version:
     source: Source | None = None  # of a stand-in: where the bytes are, if the store may not have them
 
 
-@dataclass(slots=True, kw_only=True)
+@variable
 class Change:
     """One edit that the call will record."""
 
@@ -75,7 +75,7 @@ class Change:
     folders: int = 0  # how many of the path's folders are to be made
 
 
-@dataclass(slots=True, kw_only=True)
+@variable
 class _File:
     """What a path holds, on disk and in the call so far."""
 
@@ -107,8 +107,12 @@ class Recorder:
         ordinal: int,
         tool: str,
         notes: Mapping[str, str],
+        time: int = 0,
     ) -> EditView:
-        """Add the change's blobs and its record to the batch, and return the edit as it will be shown."""
+        """Add the change's blobs and its record to the batch, and return the edit as it will be shown.
+
+        `time`: when it was made, in microseconds since 1970-01-01 UTC; 0: now.
+        """
         before, after = change.before, change.after
         affixes = None
         if before is not None:
@@ -124,7 +128,7 @@ class Recorder:
         edit = Edit(
             seq=self._seq,
             document=DocumentId(self._seq) if document is None else document,
-            time=self._time,
+            time=time or self._time,
             conversation=conversation,
             call=call,
             ordinal=ordinal,
@@ -507,8 +511,10 @@ def _hunks(
         # Lines mean nothing here: the state as a whole is what can be decided.
         known = (Hunk(0, _line_count(before), 0, _line_count(after)),)
     hunks = diff_lines(old, new, affixes) if known is None else tuple(known)
+    if is_closed(old) is is_closed(new):
+        return hunks, False
     ends_inside = bool(hunks) and hunks[-1].new_count > 0 and hunks[-1].new_end == _line_count(after)
-    return hunks, not ends_inside and is_closed(old) is not is_closed(new)
+    return hunks, not ends_inside
 
 
 def _line_count(version: Version | None) -> int:

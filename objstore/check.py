@@ -7,7 +7,6 @@ index, the reference counts, each document's replay and the files. Nothing is ch
 import os
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from itertools import zip_longest
@@ -39,6 +38,7 @@ from objstore.segments import Place
 from objstore.standins import MAX_BLOB
 from objstore.status import external_changes
 from objstore.store import Store
+from objstore.values import replace, value
 
 __all__ = ["CheckReport", "Fault", "Part", "check_store", "repair_store"]
 
@@ -63,7 +63,7 @@ class Part(StrEnum):
     MARK = "mark"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Fault:
     """One thing that is wrong."""
 
@@ -75,7 +75,7 @@ class Fault:
     repairable: bool = False  # it is derived, so it can be made anew
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class CheckReport:
     """What was looked at, and what was found."""
 
@@ -282,6 +282,10 @@ class _Checking:
                 self._fault(Part.SEGMENTS, str(error), meaning)
 
     def _check_index(self, kept: Index, fresh: Index) -> None:
+        if kept.moving():
+            self._notes.append("The index was not compared: a collection is going on, or was cut off.")
+            fresh.close()
+            return
         with closing(fresh):
             differing: list[str] = []
             for _ in range(_TRIES):
@@ -396,7 +400,10 @@ def _needed(remains: Remains, name: BlobId) -> list[BlobId]:
 
 def _differing(kept: Index, fresh: Index) -> Iterator[str]:
     for table in COMPARED:
-        if any(a != b for a, b in zip_longest(kept.rows(table), fresh.rows(table))):
+        # Closed before the index is, also where a row can't be read: an open cursor would complain of that later.
+        with closing(kept.rows(table)) as kept_rows, closing(fresh.rows(table)) as fresh_rows:
+            is_differing = any(a != b for a, b in zip_longest(kept_rows, fresh_rows))
+        if is_differing:
             yield table
 
 

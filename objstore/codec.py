@@ -21,17 +21,22 @@ from objstore.errors import BlobDamaged
 from objstore.ids import HASH_SIZE, BlobId, blob_id
 from objstore.lines import Affixes, common_affixes
 from objstore.standins import MAX_BLOB, MAX_CHUNKED
-from objstore.values import value
+from objstore.values import replace, value
 
 __all__ = [
+    "LEVEL",
     "MAX_DEPTH",
     "Base",
     "BlobHeader",
     "Encoding",
+    "at_depth",
     "decode_blob",
+    "dictionary_span",
     "encode_blob",
     "encode_chunks",
     "expand_blob",
+    "expand_middle",
+    "expand_start",
     "parse_blob_header",
     "parse_chunks",
 ]
@@ -39,7 +44,9 @@ __all__ = [
 MAX_DEPTH: Final = 32
 """Deltas in a row before a keyframe (a blob that needs no other) is written."""
 
-_LEVEL: Final = 3
+LEVEL: Final = 3
+"""zstd's level where an edit waits for it."""
+
 _NEIGHBOURHOOD: Final = 2048
 """Bytes of the base on each side of the middle that go into the dictionary."""
 
@@ -48,6 +55,9 @@ _WORTH_COMPRESSING: Final = 48
 """Below so many bytes, zstd's own header eats what it saves."""
 
 _HEADER: Final = Struct(f"<{HASH_SIZE}sQBB6x")
+_FIELDS: Final = Struct(f"<{HASH_SIZE}sQBB6s")
+"""The header as it is read, where the reserved bytes count."""
+
 _DELTA: Final = Struct(f"<{HASH_SIZE}sQQ")
 _CHUNK: Final = Struct(f"<{HASH_SIZE}sQ")
 _RESERVED: Final = b"\0" * 6
@@ -65,7 +75,9 @@ class Encoding(IntEnum):
     CHUNKED = 4
 
 
-_ENCODINGS: Final = frozenset(Encoding)
+_ENCODINGS: Final = {int(encoding): encoding for encoding in Encoding}
+# Attributes of an enum take a call each, and a replay asks for them tens of thousands of times.
+_CHUNKED, _DELTA_RAW, _DELTA_ZSTD = Encoding.CHUNKED, Encoding.DELTA_RAW, Encoding.DELTA_ZSTD
 
 
 @value
@@ -92,13 +104,18 @@ class BlobHeader:
 
 
 def encode_blob(
-    content: bytes, base: Base | None = None, *, name: BlobId | None = None, affixes: Affixes | None = None
+    content: bytes,
+    base: Base | None = None,
+    *,
+    name: BlobId | None = None,
+    affixes: Affixes | None = None,
+    level: int = LEVEL,
 ) -> tuple[BlobHeader, bytes]:
     """Return the payload of a blob frame for `content`, and its parsed header.
 
     It is a delta where `base` is given, is not at the end of its chain, and that is the shorter spelling.
-    `name` is the blob's id and `affixes` what it shares with the base, where the caller has them already.
-    Raises ValueError over MAX_BLOB.
+    `name` is the blob's id and `affixes` what it shares with the base, where the caller has them already; `level` is
+    zstd's. Raises ValueError over MAX_BLOB.
     """
     if len(content) > MAX_BLOB:
         raise ValueError(f"blob of {len(content)} bytes is over {MAX_BLOB}")
@@ -108,11 +125,11 @@ def encode_blob(
         middle = content[prefix : len(content) - suffix]
         dictionary = _dictionary(base.content, prefix, suffix)
         if len(dictionary) <= _MAX_DICTIONARY:
-            data = _compressed(middle, dictionary)
+            data = _compressed(middle, dictionary, level)
             encoding = Encoding.DELTA_ZSTD if len(data) < len(middle) else Encoding.DELTA_RAW
             data = data if encoding is Encoding.DELTA_ZSTD else middle
             # A middle that is most of the file may compress better on its own; then the chain is cut too.
-            alone = _compressed(content, b"") if len(data) * 2 > len(content) else None
+            alone = _compressed(content, b"", level) if len(data) * 2 > len(content) else None
             if alone is None or len(data) + _DELTA.size <= len(alone):
                 header = BlobHeader(
                     id=name,
@@ -126,11 +143,19 @@ def encode_blob(
                 )
                 fields = _HEADER.pack(name, header.size, encoding, header.depth)
                 return header, b"".join((fields, _DELTA.pack(base.id, prefix, suffix), data))
-    data = _compressed(content, b"")
+    data = _compressed(content, b"", level)
     encoding = Encoding.ZSTD if len(data) < len(content) else Encoding.RAW
     header = _keyframe(name, len(content), encoding)
     fields = _HEADER.pack(name, header.size, encoding, header.depth)
     return header, fields + (data if encoding is Encoding.ZSTD else content)
+
+
+def at_depth(header: BlobHeader, payload: bytes, depth: int) -> tuple[BlobHeader, bytes]:
+    """Return a delta as it is, but for the depth that it tells. Raises ValueError for none that a delta can have."""
+    if header.base is None or not 1 <= depth <= MAX_DEPTH:
+        raise ValueError(f"a depth of {depth} does not fit")
+    fields = _HEADER.pack(header.id, header.size, header.encoding, depth)
+    return replace(header, depth=depth), fields + payload[_HEADER.size :]
 
 
 def parse_blob_header(payload: Buffer) -> BlobHeader:
@@ -140,25 +165,26 @@ def parse_blob_header(payload: Buffer) -> BlobHeader:
     """
     if len(payload) < _HEADER.size:
         raise BlobDamaged(bytes(payload[:HASH_SIZE]), "the frame is too short")
-    name, size, encoding, depth = _HEADER.unpack(payload[: _HEADER.size])
-    fits = MAX_BLOB < size <= MAX_CHUNKED if encoding == Encoding.CHUNKED else size <= MAX_BLOB
-    if encoding not in _ENCODINGS or not fits or bytes(payload[_HEADER.size - 6 : _HEADER.size]) != _RESERVED:
+    name, size, number, depth, reserved = _FIELDS.unpack_from(payload)
+    encoding = _ENCODINGS.get(number)
+    fits = MAX_BLOB < size <= MAX_CHUNKED if encoding is _CHUNKED else size <= MAX_BLOB
+    if encoding is None or not fits or reserved != _RESERVED:
         raise BlobDamaged(name, "the frame's fields are out of range")
-    delta = encoding in {Encoding.DELTA_RAW, Encoding.DELTA_ZSTD}
+    delta = encoding is _DELTA_RAW or encoding is _DELTA_ZSTD
     if delta is not (1 <= depth <= MAX_DEPTH):
         raise BlobDamaged(name, f"a depth of {depth} does not fit its encoding")
     if not delta:
-        return _keyframe(name, size, Encoding(encoding))
+        return _keyframe(name, size, encoding)
     start = _HEADER.size + _DELTA.size
     if len(payload) < start:
         raise BlobDamaged(name, "the frame is too short for a delta")
-    base, prefix, suffix = _DELTA.unpack(payload[_HEADER.size : start])
+    base, prefix, suffix = _DELTA.unpack_from(payload, _HEADER.size)
     if prefix + suffix > size:
         raise BlobDamaged(name, "it shares more with its base than it holds")
     return BlobHeader(
         id=name,
         size=size,
-        encoding=Encoding(encoding),
+        encoding=encoding,
         depth=depth,
         base=base,
         prefix=prefix,
@@ -191,16 +217,50 @@ def expand_blob(header: BlobHeader, payload: Buffer, base: bytes | None) -> byte
     else:
         if base is None or header.prefix + header.suffix > len(base):
             raise BlobDamaged(header.id, "its base does not fit")
-        middle_size = header.size - header.prefix - header.suffix
-        if header.encoding is Encoding.DELTA_ZSTD:
-            dictionary = _dictionary(base, header.prefix, header.suffix)
-            middle = _expanded(header, data, middle_size, dictionary)
-        else:
-            middle = bytes(data)
+        low, high = dictionary_span(header, len(base))
+        middle = expand_middle(header, payload, base[low:high])
         content = b"".join((base[: header.prefix], middle, base[len(base) - header.suffix :]))
     if len(content) != header.size:
         raise BlobDamaged(header.id, "it is not as long as it says")
     return content
+
+
+def dictionary_span(header: BlobHeader, base_size: int) -> tuple[int, int]:
+    """Return which bytes of a delta's base, which has so many, help to expand its middle: first, and the one behind."""
+    low = max(0, header.prefix - _NEIGHBOURHOOD)
+    return low, max(low, min(base_size, base_size - header.suffix + _NEIGHBOURHOOD))
+
+
+def expand_middle(header: BlobHeader, payload: Buffer, dictionary: bytes) -> bytes:
+    """Return what a delta puts between prefix and suffix. `dictionary`: the bytes of its base in `dictionary_span`.
+
+    Raises BlobDamaged where it can't be right, whatever the blob's hash.
+    """
+    data, size = payload[header.data :], header.size - header.prefix - header.suffix
+    middle = _expanded(header, data, size, dictionary) if header.encoding is Encoding.DELTA_ZSTD else bytes(data)
+    if len(middle) != size:
+        raise BlobDamaged(header.id, "it is not as long as it says")
+    return middle
+
+
+def expand_start(header: BlobHeader, payload: Buffer, size: int) -> bytes:
+    """Return the first `size` bytes of a keyframe's blob, which takes as long as there are such bytes.
+
+    Raises BlobDamaged where it can't be right, whatever the blob's hash.
+    """
+    data = payload[header.data :]
+    if header.encoding is Encoding.RAW:
+        start = bytes(data[:size]) if len(data) == header.size else b""
+    else:
+        try:
+            declared = zstandard.frame_content_size(data)
+            with zstandard.ZstdDecompressor().stream_reader(data) as reader:
+                start = reader.read(size) if declared == header.size else b""
+        except zstandard.ZstdError as error:
+            raise BlobDamaged(header.id, f"it can't be decompressed: {error}") from error
+    if len(start) != size:
+        raise BlobDamaged(header.id, "it is not as long as it says")
+    return start
 
 
 def encode_chunks(name: BlobId, chunks: Sequence[Chunk]) -> tuple[BlobHeader, bytes]:
@@ -240,18 +300,18 @@ def _dictionary(base: bytes, prefix: int, suffix: int) -> bytes:
 
 
 @lru_cache
-def _parameters(size_bits: int, dictionary_bits: int) -> zstandard.ZstdCompressionParameters:
+def _parameters(level: int, size_bits: int, dictionary_bits: int) -> zstandard.ZstdCompressionParameters:
     """Return the parameters for sizes of so many bits; zstd itself rounds a window to a power of two."""
     size, dictionary = (1 << bits if bits else 0 for bits in (size_bits, dictionary_bits))
     return zstandard.ZstdCompressionParameters.from_level(
-        _LEVEL, source_size=size, dict_size=dictionary, write_content_size=True, write_dict_id=False
+        level, source_size=size, dict_size=dictionary, write_content_size=True, write_dict_id=False
     )
 
 
-def _compressed(content: bytes, dictionary: bytes) -> bytes:
+def _compressed(content: bytes, dictionary: bytes, level: int) -> bytes:
     if len(content) < _WORTH_COMPRESSING:
         return content
-    parameters = _parameters(len(content).bit_length(), len(dictionary).bit_length())
+    parameters = _parameters(level, len(content).bit_length(), len(dictionary).bit_length())
     if not dictionary:
         return zstandard.ZstdCompressor(compression_params=parameters).compress(content)
     prepared = zstandard.ZstdCompressionDict(dictionary, dict_type=zstandard.DICT_TYPE_RAWCONTENT)

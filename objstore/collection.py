@@ -4,13 +4,13 @@ Two things happen, one after the other. History is let go (`retention`), which i
 holds any more are swept out of the segments, which changes nothing that can be asked.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 from objstore.journal import Journal
 from objstore.limits import RetentionLimits
-from objstore.retention import ExpiryPlan, Progress, expire, plan_expiry, unheld_bytes
+from objstore.retention import ExpiryPlan, Progress, expire, plan_expiry
 from objstore.sweep import plan_sweep, sweep
+from objstore.values import value
 
 __all__ = ["Collected", "CollectionPlan", "collect", "plan_collection"]
 
@@ -18,7 +18,7 @@ _TRIES: Final = 5
 """Times that a plan is made anew because somebody decided or pinned something meanwhile."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class CollectionPlan:
     """What a collection would do."""
 
@@ -29,7 +29,7 @@ class CollectionPlan:
     free_bytes: int  # of their frames
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Collected:
     """What a collection did."""
 
@@ -44,13 +44,13 @@ def plan_collection(journal: Journal, limits: RetentionLimits) -> CollectionPlan
     """Return what `collect` would do now. Nothing is changed. Raises StoreDamaged."""
     expiry = plan_expiry(journal, limits)
     store = journal.store
-    blobs, _ = store.index.unheld()
+    blobs, free_bytes = store.index.unheld()
     return CollectionPlan(
         limits=limits,
         expiry=expiry,
         store_bytes=store.log.total_bytes(),
         free_blobs=blobs + expiry.blobs,
-        free_bytes=unheld_bytes(store) + expiry.blob_bytes,
+        free_bytes=free_bytes + expiry.blob_bytes,
     )
 
 

@@ -10,7 +10,6 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final, Self
 
 from objstore.disk import Disk, read_all
@@ -18,6 +17,7 @@ from objstore.errors import NoSuchSetting, PermissionRefused, SettingInvalid, Se
 from objstore.limits import RetentionLimits, is_anything_set, settings_files
 from objstore.settings import SETTINGS, Setting, SettingValue, literal_of, value_of
 from objstore.tomltext import Table, parsed, with_value, without_value
+from objstore.values import value
 
 __all__ = ["Configuration", "Given", "limits_of"]
 
@@ -25,7 +25,7 @@ _MOST_BYTES: Final = 1 << 20
 _LOOK: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Given:
     """A setting, and what it is set to by whom."""
 
@@ -206,9 +206,9 @@ def _valued(setting: Setting, given: object, origin: str) -> Given:
 
 def _names(table: Mapping[str, object]) -> Iterator[str]:
     """Yield the names that a file gives values to."""
-    for key, value in table.items():
-        if isinstance(value, dict):
-            yield from (f"{key}.{inner}" for inner in value)
+    for key, held in table.items():
+        if isinstance(held, dict):
+            yield from (f"{key}.{inner}" for inner in held)
         else:
             yield key
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import field, replace
 
 from objstore.batch import Batch
 from objstore.errors import NoSuchName, PermissionRefused
@@ -16,7 +15,7 @@ from objstore.records import Decision
 from objstore.reports import ExternalChange
 from objstore.review import Planner
 from objstore.terms import Action, OnExternal, Status, Unit
-from objstore.values import value
+from objstore.values import field, replace, value
 
 __all__ = ["Request", "decide"]
 
@@ -93,7 +92,7 @@ def _stacks(journal: Journal) -> tuple[list[Decision], list[tuple[Decision, Deci
 def _outcome(journal: Journal, request: Request, batch: Batch) -> DecisionOutcome:
     if not _changes_anything(journal, request.verdicts):
         return NothingToDo()
-    planner = Planner(journal, batch)
+    planner = Planner(journal=journal, batch=batch)
     found = planner.external_changes(request.verdicts)
     if found and request.on_external is OnExternal.ABORT:
         return ExternalChanges(changes=found)

@@ -13,12 +13,12 @@ from objstore.cascade import Cascade, cascade
 from objstore.conflicts import ConflictKind
 from objstore.errors import HistoryBroken
 from objstore.ids import BlobId
-from objstore.lines import NOTHING_SHARED, Affixes
 from objstore.markers import Labels, MarkedText
 from objstore.outcomes import Conflict, Notice
 from objstore.records import Decision, Edit
+from objstore.splices import Splice
 from objstore.standins import is_stand_in, mixes_stand_ins
-from objstore.terms import DocumentId, Operation, Seq, Status, Unit
+from objstore.terms import DocumentId, Seq, Status, Unit
 from objstore.values import value
 from objstore.weave import BASE, UnitIndex, Weave, WeaveConflict
 from objstore.weavestate import WeaveState
@@ -143,25 +143,28 @@ class Document:
 
     # ---- replay
 
-    def add(self, edit: Edit, after: bytes | None, shared: Affixes = NOTHING_SHARED) -> None:
+    def add(self, edit: Edit, after: bytes | Splice | None) -> None:
         """Add the next edit, which led from the present state to `after`. Raises HistoryBroken.
 
-        `shared`: how much the two texts are known to share at their ends.
+        A splice tells what became of the present text; neither it nor that is a stand-in.
         """
-        now = self.standing()
+        exists = self._weave.has_file()
         expected = edit.path if edit.source is None else edit.source
-        if (now.content is None) is not (edit.before is None) or (now.content is not None and now.path != expected):
+        if exists is (edit.before is None) or (exists and self._paths.read(self._is_live)[0] != expected):
             raise HistoryBroken(self._name(), edit.seq, "it starts from another state than the edits before it lead to")
         try:
-            indexes = self._weave.record(after, edit.hunks, needs_file=edit.changes_whole, shared=shared)
+            if isinstance(after, Splice):
+                indexes = self._weave.follow(after, edit.hunks, needs_file=edit.changes_whole)
+            else:
+                indexes = self._weave.record(after, edit.hunks, needs_file=edit.changes_whole)
+                self._is_large = self._is_large or (after is not None and is_stand_in(after))
         except ValueError as error:
             raise HistoryBroken(self._name(), edit.seq, str(error)) from error
-        self._is_large = self._is_large or (after is not None and is_stand_in(after))
         self._seqs.append(edit.seq)
         self._firsts.append(indexes[0])
         self._statuses += _LETTERS[edit.status] * len(indexes)
         whole = Unit(edit.seq, 0)
-        if edit.operation in {Operation.MOVE, Operation.CREATE}:
+        if edit.source is not None or edit.before is None:
             self._paths.write(whole, edit.path)
         if edit.after is not None and (edit.before is None or edit.before.mode != edit.after.mode):
             self._modes.write(whole, edit.after.mode)
@@ -317,6 +320,16 @@ class Document:
         """Return the bytes under the present verdicts (None: it does not exist)."""
         return self._weave.text()
 
+    @property
+    def weave(self) -> Weave:
+        """Return the weave, to be asked for parts of the text."""
+        return self._weave
+
+    @property
+    def is_large(self) -> bool:
+        """Return whether any state of it is too large for the weave, and stood in for."""
+        return self._is_large
+
     def blame(self) -> list[tuple[Unit | None, int]]:
         """Return which hunk put in the lines of the text: (hunk, number of consecutive lines), from the top.
 
@@ -427,13 +440,13 @@ def replayed(
     records: Iterable[Edit | Decision],
     document: DocumentId,
     blob: Callable[[BlobId], bytes],
-    after: Callable[[Edit, bytes | None], tuple[bytes | None, Affixes]],
+    after: Callable[[Edit, Document], bytes | Splice | None],
     since: Document | None = None,
 ) -> Document:
     """Return the document that `records`, in the order of the journal, make of what it was `since` (None: nothing).
 
-    `blob`: the text of a state. `after`: the text after an edit, given the one before it (None: no file), and how much
-    the two share at their ends. Raises HistoryBroken.
+    `blob`: the text of a state. `after`: the text after an edit (None: no file), or what that did to the one before,
+    which the document has. Raises HistoryBroken.
     """
     built = since
     for record in records:
@@ -443,7 +456,7 @@ def replayed(
             continue
         if built is None:
             built = Document.begun(record, None if record.before is None else blob(record.before.blob))
-        built.add(record, *after(record, built.text()))
+        built.add(record, after(record, built))
     if built is None:
         raise HistoryBroken(str(document), 0, "no edit belongs to it")
     return built

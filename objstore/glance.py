@@ -5,16 +5,13 @@ part of that runs on two processors where there are two, as git's does.
 """
 
 import os
-import threading
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 from operator import attrgetter
 from typing import Final
 
-from msgpack import packb, unpackb
-
 from objstore.looks import FolderKey, Glimpse, pack_facts
+from objstore.twofold import may_fork, paths_by_two
 
 __all__ = ["FACTS", "changed_by_one", "changed_by_two", "changed_folders", "key_of"]
 
@@ -25,12 +22,10 @@ _FOLDER: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_
 _WORTH_TWO: Final = 4_000
 """Files: for fewer, a second process costs more than it saves."""
 
-_PIPE_PIECE: Final = 1 << 16
-
 
 def changed_folders(root: int, known: Sequence[Glimpse]) -> list[bytes]:
     """Return those of the folders, below the open folder `root`, whose names or files are not as they were known."""
-    if sum(len(glimpse.names) for glimpse in known) >= _WORTH_TWO and _may_fork():
+    if sum(len(glimpse.names) for glimpse in known) >= _WORTH_TWO and may_fork():
         return changed_by_two(root, known)
     return changed_by_one(root, known)
 
@@ -61,44 +56,6 @@ def changed_by_one(root: int, known: Sequence[Glimpse]) -> list[bytes]:
     return found
 
 
-def _may_fork() -> bool:
-    # A child of a process with threads may find a lock taken by one that it does not have.
-    if threading.active_count() > 1 or not hasattr(os, "fork"):
-        return False
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    # On a busy machine the two only take turns, and the second one's memory is copied for nothing.
-    return processors > 1 and os.getloadavg()[0] < processors
-
-
 def changed_by_two(root: int, known: Sequence[Glimpse]) -> list[bytes]:
     """Return what `changed_folders` returns, half of it found by a child. This process must have no other thread."""
-    half = len(known) // 2
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        # Whatever happens here, nothing of the parent's may run a second time.
-        with suppress(BaseException):
-            os.close(reading)
-            with os.fdopen(writing, "wb") as pipe:
-                pipe.write(packb(changed_by_one(root, known[half:])))
-        os._exit(0)
-    os.close(writing)
-    try:
-        found = changed_by_one(root, known[:half])
-        told = _read_to_end(reading)
-    finally:
-        os.close(reading)
-        os.waitpid(child, 0)
-    # A child that was killed has told nothing, or not all.
-    try:
-        theirs: list[bytes] = unpackb(told)
-    except ValueError:
-        theirs = changed_by_one(root, known[half:])
-    return found + theirs
-
-
-def _read_to_end(fd: int) -> bytes:
-    parts = []
-    while part := os.read(fd, _PIPE_PIECE):
-        parts.append(part)
-    return b"".join(parts)
+    return paths_by_two(partial(changed_by_one, root), known)

@@ -7,9 +7,9 @@ from objstore.journal import Journal
 from objstore.naming import recorded_path
 from objstore.records import Decision, Edit
 from objstore.terms import Status, Unit
-from objstore.views import DecisionView, EditFilter, EditView, Expiration
+from objstore.views import DecisionView, EditFilter, EditView, Expiration, Seen
 
-__all__ = ["decisions", "edit", "edits", "statuses_before"]
+__all__ = ["changed_since", "decisions", "edit", "edits", "seen", "statuses_before"]
 
 
 def edits(journal: Journal, wanted: EditFilter) -> list[EditView]:
@@ -40,6 +40,25 @@ def decisions(journal: Journal) -> list[DecisionView]:
     """Return every decision, oldest first."""
     found = [(name, journal.store.record(place)[0]) for name, place in journal.store.index.decision_places()]
     return [DecisionView(id=name, decision=record) for name, record in found if isinstance(record, Decision)]
+
+
+def seen(journal: Journal) -> Seen:
+    """Return how far the history goes now."""
+    return Seen(next_edit=journal.store.next_seq(), next_decision=journal.store.index.next_decision())
+
+
+def changed_since(journal: Journal, before: Seen) -> list[EditView]:
+    """Return the edits that were recorded or decided since the history went as far as `before`, in order."""
+    now = seen(journal)
+    changed = set(range(before.next_edit, now.next_edit))
+    for number in range(before.next_decision, now.next_decision):
+        place = journal.store.index.decision_place(number)
+        record = None if place is None else journal.store.record(place)[0]
+        if isinstance(record, Decision):
+            changed |= {unit.seq for unit, _ in record.verdicts}
+    # Of a call that was taken back, numbers are left that nothing has.
+    rows = [row for seq in sorted(changed) if (row := journal.store.index.edit(seq)) is not None]
+    return [_view(journal, row, expiration(journal, row)) for row in rows]
 
 
 def statuses_before(journal: Journal, number: int) -> dict[Unit, Status]:

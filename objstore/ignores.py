@@ -8,8 +8,7 @@ there can be taken in again, as in git.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from objstore.ids import BlobId, blob_id
 
@@ -59,8 +58,7 @@ _MOST_STARS: Final = 8
 """A pattern with more wildcards could keep a regular expression busy for hours with one name."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Pattern:
+class _Pattern(NamedTuple):
     """One line of an ignore file."""
 
     regex: re.Pattern[str]

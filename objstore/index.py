@@ -6,7 +6,7 @@ it remembers is not what the log holds, it starts anew. Nothing here is ever the
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 
@@ -14,9 +14,12 @@ from objstore.errors import StoreDamaged
 from objstore.frames import FrameKind
 from objstore.ids import BlobId, RecordId, record_id
 from objstore.indexfile import (
+    CHECKPOINT_PAGES,
     COMPARED,
     SCHEMA,
     SCHEMA_VERSION,
+    TRIGGERS,
+    begin_writing,
     connect,
     copy_in_memory,
     is_broken,
@@ -27,6 +30,7 @@ from objstore.indexfile import (
 from objstore.indexrows import Chained, Row
 from objstore.lookups import Lookups
 from objstore.segments import Group, Log, Place
+from objstore.statlookups import Moment, Stood
 
 __all__ = ["Index"]
 
@@ -62,11 +66,46 @@ class Index(Lookups):
         except OSError:
             return 0  # a store that may only be read may have none
 
+    def holds(self) -> bool:
+        """Return whether the log still has what was read of it last.
+
+        A group whose sync failed may have been read before its writer cut it off, and another have taken its place.
+        """
+        if not self._log.reaches(self.end):
+            return False
+        if self.last_record is None:
+            return True
+        try:
+            frame = self._log.read(self._last_place)
+        except StoreDamaged:
+            return False
+        return frame.kind is FrameKind.RECORD and record_id(bytes(frame.payload)) == self.last_record
+
+    def look(self) -> None:
+        """See how far the index is by now: other processes may have put something in, or have started it anew."""
+        self._load_position()
+
+    def make_sure(self, trusted: Place | None = None) -> None:
+        """Start anew where the log no longer has what any process put in last. Raises StoreDamaged.
+
+        `trusted`: up to where the log is certain to have what is in (None: nothing is).
+        """
+        self.look()
+        if (trusted is not None and self.end <= trusted) or self.holds():
+            return
+        with self._transaction():
+            # Another process may have started anew while this one waited for the database.
+            self._log.refresh(anew=True)
+            self._load_position()
+            is_held = self.holds()
+        if not is_held:
+            self.rebuild()
+
     def catch_up(self) -> None:
         """Read what has been appended to the log since. Raises StoreDamaged."""
         if self._log.ends_at(self.end):
             return
-        self._load_position()
+        self.make_sure()
         news = self._log.groups(self.end)
         first = next(news, None)
         if first is None:
@@ -99,6 +138,30 @@ class Index(Lookups):
                 self.rebuild()
         self._load_position()
         self._told = self._log.generations()
+
+    @property
+    def last_place(self) -> Place:
+        """Return where the last record lies that is known, or lay when it was read."""
+        return self._last_place
+
+    @contextmanager
+    def relocating(self) -> Iterator[None]:
+        """Leave it to `put_by` to bring what is changed to its place in the file: that takes as long as many changes.
+
+        In the end, note that every place is of its segment's newest generation.
+        """
+        self._db.execute("PRAGMA wal_autocheckpoint = 0")
+        try:
+            yield
+            with self._transaction():
+                self._db.execute("DELETE FROM moving")
+            self._load_position()
+        finally:
+            self._db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+
+    def put_by(self) -> None:
+        """Bring what was changed to its place in the database's file. Nobody waits for that."""
+        self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
 
     def begin_segment(self, start: Place) -> None:
         """Note that the log goes on at `start`, with nothing there yet."""
@@ -137,8 +200,24 @@ class Index(Lookups):
             self._save_position()
         self._told = self._log.generations()
 
-    def rows(self, table: str) -> Iterator[Row]:
-        """Yield what a table of COMPARED holds, in order, to be compared with another index of the same log."""
+    def make_anew(self) -> None:
+        """Do as `rebuild`; in a new file, where SQLite can't even empty what this one holds. Raises StoreDamaged."""
+        try:
+            self.rebuild()
+        except sqlite3.DatabaseError as error:
+            if not is_broken(error):
+                raise
+            # Other processes see that theirs is no longer the file of its name, and open the new one.
+            self._db.close()
+            remove_index(self._path)
+            self._db = self._opened()
+            self._inode = self._inode_now()
+
+    def rows(self, table: str) -> Generator[Row, None, None]:
+        """Yield what a table of COMPARED holds, in order, to be compared with another index of the same log.
+
+        Whoever does not read to the end closes it before the index.
+        """
         yield from self._db.execute(COMPARED[table])
 
     @contextmanager
@@ -161,6 +240,17 @@ class Index(Lookups):
         """Keep what was found of files that were read."""
         with self._transaction():
             self._db.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?, ?)", found)
+
+    def remember_stood(self, until: Moment, found: Iterable[Stood], gone: Iterable[bytes]) -> None:
+        """Keep how the files in folders looked that were looked into, and forget folders without recorded files.
+
+        Of the other folders that are kept, nothing was recorded between when they were kept and `until`.
+        """
+        with self._transaction():
+            self._db.executemany("INSERT OR REPLACE INTO stood VALUES (?, ?, ?)", found)
+            self._db.executemany("DELETE FROM stood WHERE folder = ?", [(folder,) for folder in gone])
+            self._db.execute("DELETE FROM stood_until")
+            self._db.execute("INSERT INTO stood_until VALUES (?, ?, ?)", until)
 
     # ---- inside: the database
 
@@ -204,36 +294,34 @@ class Index(Lookups):
         row = self._db.execute("SELECT * FROM position").fetchone()
         if row is None or row[0] != self._log.store:
             return False
-        end, last, last_place = Place(row[1], row[2]), row[3], Place(row[4], row[5])
-        if not self._has_generations():
+        if not self._has_generations() or any(self._log.moves(segment) is None for segment in self.moving()):
             return False
-        if last is None:
-            return True
+        self._load_position()
         try:
-            frame = self._log.read(last_place)
-            inside = end.position <= self._log.size(end.segment)
+            return self.holds()
         except StoreDamaged:
             return False
-        return inside and frame.kind is FrameKind.RECORD and record_id(bytes(frame.payload)) == last
 
     def _has_generations(self) -> bool:
         return dict(self._db.execute("SELECT segment, generation FROM generations")) == self._log.generations()
 
     def _create(self) -> None:
-        for statement in SCHEMA.split(";"):
+        for statement in (*SCHEMA.split(";"), *TRIGGERS):
             self._db.execute(statement)
         self._db.execute("INSERT INTO position VALUES (?, ?, ?, NULL, 0, 0)", (self._log.store, *self._log.first))
         self._db.executemany("INSERT INTO generations VALUES (?, ?)", self._log.generations().items())
+        self._db.execute("INSERT INTO totals VALUES (0)")
         self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
+        begin_writing(self._db)
         known = self.end, self.last_record, self._last_place
         try:
             yield
         except BaseException:
-            self._db.execute("ROLLBACK")
+            if self._db.in_transaction:  # SQLite takes some back itself, as when the disk is full
+                self._db.execute("ROLLBACK")
             self.end, self.last_record, self._last_place = known
             raise
         self._db.execute("COMMIT")
@@ -256,7 +344,7 @@ class Index(Lookups):
         """Take in groups with their records (None: to be decoded), and note how far that is."""
         from objstore.intake import Intake, decoded
 
-        intake = Intake(self._db, self._log, self.last_record, self._last_place)
+        intake = Intake(self._db, self._log, self.blob_place, self.last_record, self._last_place)
         for group, records in groups:
             if self.end < group.end:
                 intake.take(group, decoded(group) if records is None else records)

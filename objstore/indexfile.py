@@ -5,16 +5,21 @@ Apart from the index itself, which asks and follows the log.
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from typing import Final
 
 from objstore.errors import DiskFailed, DiskFull, StoreLocked
+from objstore.standins import MAX_BLOB
 
 __all__ = [
+    "CHECKPOINT_PAGES",
     "COMPARED",
     "SCHEMA",
     "SCHEMA_VERSION",
+    "TRIGGERS",
+    "begin_writing",
     "connect",
     "copy_in_memory",
     "index_errors",
@@ -24,8 +29,12 @@ __all__ = [
     "remove_index",
 ]
 
-SCHEMA_VERSION: Final = 8
+SCHEMA_VERSION: Final = 11
+CHECKPOINT_PAGES: Final = 1000
+"""Changed pages after which SQLite by itself brings them to their place in the file: its own default."""
+
 _BUSY_SECONDS: Final = 10
+_POLL_SECONDS: Final = 0.0005
 _PRIMARY: Final = 0xFF
 """Mask of an SQLite error's primary code."""
 
@@ -37,16 +46,18 @@ _BROKEN: Final = frozenset(
 _UNWRITABLE: Final = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN})
 """What SQLite says of a file or folder that it may not write: then the index is kept in memory."""
 
-SCHEMA: Final = """
+SCHEMA: Final = f"""
 CREATE TABLE position (
     store BLOB, segment INTEGER, offset INTEGER, last_record BLOB, last_segment INTEGER, last_offset INTEGER
 );
 CREATE TABLE generations (segment INTEGER PRIMARY KEY, generation INTEGER);
+CREATE TABLE moving (segment INTEGER PRIMARY KEY, generation INTEGER);
 CREATE TABLE blobs (
-    id BLOB PRIMARY KEY, segment INTEGER, offset INTEGER, size INTEGER, depth INTEGER, base BLOB, refs INTEGER,
-    sha256 BLOB
+    id BLOB PRIMARY KEY, segment INTEGER, offset INTEGER, length INTEGER, size INTEGER, depth INTEGER, base BLOB,
+    refs INTEGER, sha256 BLOB
 ) WITHOUT ROWID;
-CREATE INDEX unheld ON blobs (size) WHERE refs = 0;
+CREATE INDEX unheld ON blobs (segment, id, length) WHERE refs = 0;
+CREATE INDEX large ON blobs (size) WHERE size > {MAX_BLOB};
 CREATE TABLE trees (id BLOB PRIMARY KEY, refs INTEGER, read INTEGER) WITHOUT ROWID;
 CREATE INDEX unread ON trees (id) WHERE read = 0;
 CREATE TABLE lists (id BLOB PRIMARY KEY) WITHOUT ROWID;
@@ -65,26 +76,47 @@ CREATE INDEX edits_with_markers ON edits (document) WHERE marks > 0;
 CREATE TABLE paths (path BLOB, document INTEGER, PRIMARY KEY (path, document)) WITHOUT ROWID;
 CREATE TABLE documents (id INTEGER PRIMARY KEY, path BLOB, blob BLOB, mode INTEGER);
 CREATE INDEX documents_by_path ON documents (path);
+CREATE INDEX documents_gone ON documents (path) WHERE blob IS NULL;
 CREATE TABLE folders (path BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE decisions (
     number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, takes_back INTEGER, before BLOB, void INTEGER,
     time INTEGER, expired INTEGER
 );
 CREATE TABLE snapshots (
-    number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, root BLOB, expired INTEGER
+    number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, root BLOB, baseline INTEGER, expired INTEGER
 );
 CREATE TABLE pins (number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, expired INTEGER);
 CREATE TABLE expiries (number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, time INTEGER, reason TEXT);
 CREATE TABLE decided (document INTEGER, number INTEGER, PRIMARY KEY (document, number)) WITHOUT ROWID;
+CREATE TABLE totals (blobs INTEGER);
 CREATE TABLE seen (
     path BLOB PRIMARY KEY, inode INTEGER, size INTEGER, mtime INTEGER, ctime INTEGER, blob BLOB
 ) WITHOUT ROWID;
+CREATE TABLE stood (folder BLOB PRIMARY KEY, names BLOB, facts BLOB) WITHOUT ROWID;
+CREATE TABLE stood_until (edit INTEGER, decision INTEGER, taken_back INTEGER)
 """
+
+TRIGGERS: Final = (
+    """
+    CREATE TRIGGER blob_stored AFTER INSERT ON blobs WHEN new.segment IS NOT NULL
+    BEGIN UPDATE totals SET blobs = blobs + 1; END
+    """,
+    """
+    CREATE TRIGGER blob_dropped AFTER DELETE ON blobs WHEN old.segment IS NOT NULL
+    BEGIN UPDATE totals SET blobs = blobs - 1; END
+    """,
+    """
+    CREATE TRIGGER blob_changed AFTER UPDATE OF segment ON blobs
+    WHEN (new.segment IS NULL) IS NOT (old.segment IS NULL)
+    BEGIN UPDATE totals SET blobs = blobs + iif(new.segment IS NULL, -1, 1); END
+    """,
+)
+"""What keeps the number of stored blobs, which else would have to be counted one by one."""
 
 COMPARED: Final = {
     "position": "SELECT * FROM position",
     "generations": "SELECT * FROM generations ORDER BY segment",
-    "blobs": "SELECT id, segment, offset, size, depth, base, refs FROM blobs ORDER BY id",
+    "blobs": "SELECT id, segment, offset, length, size, depth, base, refs FROM blobs ORDER BY id",
     "edits": "SELECT * FROM edits ORDER BY seq",
     "paths": "SELECT * FROM paths ORDER BY path, document",
     "documents": "SELECT * FROM documents ORDER BY id",
@@ -95,6 +127,7 @@ COMPARED: Final = {
     "snapshots": "SELECT * FROM snapshots ORDER BY number",
     "pins": "SELECT * FROM pins ORDER BY number",
     "expiries": "SELECT * FROM expiries ORDER BY number",
+    "totals": "SELECT * FROM totals",
     "decided": "SELECT * FROM decided ORDER BY document, number",
 }
 """What the log determines of each table: to be equal in any two indexes of one log."""
@@ -110,6 +143,25 @@ def prepare(db: sqlite3.Connection) -> None:
     db.execute("PRAGMA journal_mode = WAL")
     # A power cut may then lose the newest rows, never mix them up; they are read from the log again.
     db.execute("PRAGMA synchronous = NORMAL")
+
+
+def begin_writing(db: sqlite3.Connection) -> None:
+    """Begin a transaction that writes, as soon as nobody else's is open."""
+    # SQLite itself looks again after 1, 2, 5, 10, 15, 20, 25 ms and more: too seldom where each holds it for a few.
+    until = time.monotonic() + _BUSY_SECONDS
+    db.execute("PRAGMA busy_timeout = 0")
+    try:
+        while True:
+            try:
+                db.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                    raise
+                time.sleep(_POLL_SECONDS)
+            else:
+                return
+    finally:
+        db.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000}")
 
 
 def remove_index(path: str) -> None:

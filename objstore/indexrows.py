@@ -2,14 +2,25 @@
 
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from objstore.ids import RecordId
+from objstore.ids import BlobId, RecordId
 from objstore.segments import Place
 from objstore.terms import DocumentId, FileState, Seq, Status
 
 if TYPE_CHECKING:
     from objstore.records import Record
 
-__all__ = ["STATUS_LETTERS", "BlobPlace", "Chained", "EditRow", "ExpiryRow", "HoldRow", "Look", "Row", "Tip"]
+__all__ = [
+    "STATUS_LETTERS",
+    "Baseline",
+    "BlobPlace",
+    "Chained",
+    "EditRow",
+    "ExpiryRow",
+    "HoldRow",
+    "Look",
+    "Row",
+    "Tip",
+]
 
 STATUS_LETTERS: Final = {Status.PENDING: "p", Status.ACCEPTED: "a", Status.REJECTED: "r"}
 
@@ -62,6 +73,13 @@ class ExpiryRow(NamedTuple):
     place: Place
     time: int  # microseconds since 1970-01-01 UTC
     reason: str
+
+
+class Baseline(NamedTuple):
+    """The snapshot that the first look took by itself, with which later ones compare."""
+
+    number: int
+    root: BlobId
 
 
 class HoldRow(NamedTuple):

@@ -3,7 +3,6 @@
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from objstore import history
@@ -19,7 +18,7 @@ from objstore.replay import load_document
 from objstore.segments import GENERATION
 from objstore.standins import MAX_BLOB, is_stand_in
 from objstore.terms import DocumentId, FileState, Seq, Status, Unit
-from objstore.values import value
+from objstore.values import field, value, variable
 from objstore.views import EditView
 
 __all__ = [
@@ -143,7 +142,7 @@ def segments(journal: Journal) -> list[SegmentView]:
     ]
 
 
-@dataclass(slots=True)
+@variable
 class _Tally:
     """What is counted on the way through the log."""
 

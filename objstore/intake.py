@@ -4,7 +4,7 @@ Apart from the index itself, because most commands only ask, and then neither re
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, assert_never
 
 from msgpack import packb, unpackb
@@ -15,7 +15,7 @@ from objstore.codec import parse_blob_header
 from objstore.errors import RecordInvalid, StoreDamaged
 from objstore.frames import FrameKind
 from objstore.ids import BlobId, RecordId, record_id
-from objstore.indexrows import STATUS_LETTERS, Chained
+from objstore.indexrows import STATUS_LETTERS, BlobPlace, Chained
 from objstore.records import Decision, Edit, Expiry, Pin, Snapshot, Void, decode_record
 from objstore.refcounts import RefCounts
 from objstore.segments import Group, Log, Place
@@ -27,11 +27,19 @@ __all__ = ["Intake", "decoded"]
 class Intake:
     """Takes groups into one index's database, inside a transaction of its owner."""
 
-    def __init__(self, db: sqlite3.Connection, log: Log, last_record: RecordId | None, last_place: Place) -> None:
+    def __init__(
+        self,
+        db: sqlite3.Connection,
+        log: Log,
+        blob_place: Callable[[BlobId], BlobPlace | None],
+        last_record: RecordId | None,
+        last_place: Place,
+    ) -> None:
         """Go on behind `last_record` (None: at the beginning), which lies at `last_place`."""
         self._db: Final = db
         self._log: Final = log
-        self._counts: Final = RefCounts(db, self._blob, self._chunks)
+        self._blob_place: Final = blob_place
+        self._counts: Final = RefCounts(db, self._place_of, self._blob, self._chunks)
         self.last_record = last_record
         self.last_place = last_place
 
@@ -41,7 +49,7 @@ class Intake:
         for frame in group.frames:
             place = Place(group.segment, frame.offset)
             if frame.kind is FrameKind.BLOB:
-                self._counts.store(parse_blob_header(frame.payload), place)
+                self._counts.store(parse_blob_header(frame.payload), place, len(frame.payload))
             else:
                 try:
                     self._take_record(next(decoded), place)
@@ -186,8 +194,9 @@ class Intake:
     # ---- what holds blobs apart from edits and decisions, and what lets go of them
 
     def _take_snapshot(self, snapshot: Snapshot, name: RecordId, place: Place) -> None:
-        row = (snapshot.number, name, place.segment, place.offset, snapshot.root)
-        self._db.execute("INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, 0)", row)
+        is_baseline = not snapshot.who and snapshot.path is None
+        row = (snapshot.number, name, place.segment, place.offset, snapshot.root, is_baseline)
+        self._db.execute("INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?, 0)", row)
 
     def _take_pin(self, pin: Pin, name: RecordId, place: Place) -> None:
         row = (pin.number, name, place.segment, place.offset)
@@ -232,8 +241,8 @@ class Intake:
         return read_chunks(name, self._log, self._place_of)
 
     def _place_of(self, name: BlobId) -> Place | None:
-        row = self._db.execute("SELECT segment, offset FROM blobs WHERE id = ?", (name,)).fetchone()
-        return None if row is None or row[0] is None else Place(*row)
+        found = self._blob_place(name)
+        return None if found is None else found.place
 
 
 def decoded(group: Group) -> Iterator[Chained]:

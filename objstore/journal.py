@@ -53,6 +53,9 @@ __all__ = [
 ]
 
 _MARK: Final = Struct("<QQ16s")
+_AT_ONCE: Final = 0.2
+"""Seconds that a reader waits for a writer who may be finishing what another one left."""
+
 _MAKING: Final = re.compile(re.escape(STORE_NAME) + r"\.[0-9a-f]{16}")
 """Name of a folder in which a store is being made."""
 
@@ -113,7 +116,7 @@ class Journal:
             self.tree.close()
             raise NotAWorkspace(self.tree.root)
         try:
-            self.store: Final = Store(self._folder, disk)
+            self.store = Store(self._folder, disk)
         except BaseException:
             self.tree.close()
             raise
@@ -150,16 +153,37 @@ class Journal:
 
     # ---- writing
 
+    def finish(self) -> None:
+        """Finish what a crashed writer left, if there is anything and that can be done now.
+
+        Raises StoreDamaged.
+        """
+        if not self.unfinished():
+            return
+        # Whoever reads goes on without: who may not write, or can't at this moment. Who is writing finishes it anyway.
+        with suppress(PermissionRefused, StoreLocked, DiskFailed, Unacknowledged), self.writing(within=_AT_ONCE):
+            pass
+
+    def reopen(self) -> None:
+        """Open the store again if it refuses to write because a write has failed. Raises as opening it does."""
+        with self.mutex:
+            if not self.store.log.refuses:
+                return
+            refusing, self.store = self.store, Store(self._folder, self.disk)
+            refusing.close()
+            self._settled = False
+        self.finish()
+
     @contextmanager
-    def writing(self) -> Iterator[Batch]:
+    def writing(self, *, within: float | None = None) -> Iterator[Batch]:
         """Hold the writer lock; give a batch to fill for `commit`. What a crashed writer left is finished first.
 
-        Raises StoreLocked, StoreRefuses, StoreDamaged.
+        `within`: how many seconds to wait for the lock (None: 30). Raises StoreLocked, StoreRefuses, StoreDamaged.
         """
         from objstore.batch import Batch
 
-        with self.mutex, self._lock, index_errors(self._folder):
-            is_whole = self.store.catch_up()
+        with self.mutex, self._lock.held(within), index_errors(self._folder):
+            is_whole = self.store.catch_up(to_write=True)
             marked, boot = self._read_mark()
             if marked is not None and self.store.end < marked:
                 # That is no unfinished write to cut off.
@@ -230,6 +254,18 @@ class Journal:
             lock.release()
             lock.close()
 
+    def finish_moves(self) -> None:
+        """Have the index follow what a sweep moved. Only who is `sweeping` calls it. Raises StoreDamaged."""
+        index, log = self.store.index, self.store.log
+        segments = index.moving()
+        if segments:
+            from objstore.relocation import relocate
+
+            with self.mutex, index_errors(self._folder):
+                relocate(index, log)
+            for segment in segments:
+                log.forget_moves(segment)
+
     def make_anew(self, *, index: bool, mark: bool) -> None:
         """Make anew what is derived: the index from the log; the mark, as if files had followed the log to its end.
 
@@ -239,10 +275,11 @@ class Journal:
         """
         with self.mutex, self._lock, index_errors(self._folder):
             if index:
-                self.store.index.rebuild()
+                self.store.index.make_anew()
             self.store.catch_up()
             self._clear_scratch()
             if mark:
+                self.store.log.secure(self.store.log.first)
                 self._write_mark(self.store.end)
 
     # ---- inside
@@ -291,11 +328,18 @@ class Journal:
         if self._settled and is_settled:
             return
         self._clear_scratch()  # of what writers left that died before they came to the log
+        if not self._settled and self.store.index.moving():
+            # Of a sweep that was cut off, unless it goes on at this moment.
+            with suppress(StoreLocked), self.sweeping():
+                self.finish_moves()
         self._settled = True
         if is_settled:
             return
         from objstore.recovery import due_steps
 
+        if self.store.last_record is not None:
+            # As in any write: durable before a file changes.
+            self.store.log.secure(marked if boot == self._boot else None)
         for steps in due_steps(self.tree, self.store, marked if boot == self._boot else None):
             # A path that can't be finished stays as it is, and shows as a change from outside.
             with self._transition(steps, self.store.pieces) as transition, suppress(PathError, CallAborted):

@@ -7,15 +7,15 @@ a change in the very tick of the file system's clock in which it was read would 
 
 import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Self
 
 from msgpack import packb, unpackb
 
 from objstore.ids import HASH_SIZE, BlobId, blob_id
 from objstore.trees import LINK
+from objstore.values import variable
 
-__all__ = ["UNKNOWN", "Facts", "FolderKey", "FolderLook", "Glimpse", "Looks", "pack_facts"]
+__all__ = ["UNKNOWN", "Facts", "FolderKey", "FolderLook", "Glimpse", "Looks", "folders_above", "pack_facts"]
 
 _MAGIC: Final = b"caslook1"
 
@@ -47,7 +47,7 @@ class FolderKey(NamedTuple):
     ctime: int
 
 
-@dataclass(slots=True, kw_only=True)
+@variable
 class FolderLook:
     """What one folder held when it was last looked at. Packed, because most are only compared."""
 
@@ -91,6 +91,13 @@ def pack_facts(facts: Iterable[tuple[int, ...]]) -> bytes:
     """Return facts about several files as bytes that are equal if and only if the facts are."""
     packed: bytes = packb(list(facts))
     return packed
+
+
+def folders_above(path: bytes) -> Iterator[bytes]:
+    """Yield the folders that a path lies in, the innermost first."""
+    while path:
+        path = path.rpartition(b"/")[0]
+        yield path
 
 
 class Looks:

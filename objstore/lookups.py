@@ -1,14 +1,20 @@
-"""Lookups: what is asked of the index, each question one query. Nothing here follows the log or puts anything in."""
+"""Lookups: what is asked of the index, each question one query. Nothing here follows the log or puts anything in.
+
+While a sweep goes on, a place may still be of a segment's generation before. The log reads it all the same; where the
+order of places or the presence of a blob matters, it is asked where they are now.
+"""
 
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from objstore.errors import DiskFailed
+from objstore.frames import FRAME_HEADER_SIZE
 from objstore.ids import BlobId, RecordId
-from objstore.indexrows import STATUS_LETTERS, BlobPlace, EditRow, ExpiryRow, HoldRow, Look, Row, Tip
-from objstore.segments import Place
+from objstore.indexrows import STATUS_LETTERS, Baseline, BlobPlace, EditRow, ExpiryRow, HoldRow, Row, Tip
+from objstore.segments import GENERATION, Log, Place
 from objstore.standins import MAX_BLOB
+from objstore.statlookups import StatLookups
 from objstore.terms import DocumentId, FileState, Seq, Status
 
 __all__ = ["Lookups"]
@@ -19,19 +25,27 @@ _ASKED_AT_ONCE: Final = 500
 """Values in one question to the database."""
 
 
-class Lookups:
+class Lookups(StatLookups):
     """The questions that one index answers."""
 
     _db: sqlite3.Connection
+    _log: Log
 
     # ---- blobs
 
     def blob_place(self, blob: BlobId) -> BlobPlace | None:
         """Return where the blob lies (None: not in this store)."""
         row = self._db.execute(
-            "SELECT segment, offset, size, depth FROM blobs WHERE id = ? AND segment", (blob,)
+            "SELECT segment, offset, size, depth, (SELECT generation FROM moving WHERE moving.segment = blobs.segment) "
+            "FROM blobs WHERE id = ? AND segment",
+            (blob,),
         ).fetchone()
-        return None if row is None else BlobPlace(Place(row[0], row[1]), row[2], row[3])
+        if row is None:
+            return None
+        if row[4] is None:
+            return BlobPlace(Place(row[0], row[1]), row[2], row[3])
+        place = self._moved(Place(row[0], row[1]), row[4])
+        return None if place is None else BlobPlace(place, row[2], self._depth(place))
 
     def blob_places(self, blobs: Sequence[BlobId]) -> dict[BlobId, BlobPlace]:
         """Return where each of the blobs lies, as far as they are in this store."""
@@ -40,11 +54,43 @@ class Lookups:
             asked = blobs[at : at + _ASKED_AT_ONCE]
             marks = ",".join("?" * len(asked))
             rows = self._db.execute(
-                f"SELECT id, segment, offset, size, depth FROM blobs WHERE id IN ({marks}) AND segment",  # noqa: S608 - nothing but question marks is put in
+                "SELECT id, segment, offset, size, depth, "  # noqa: S608 - nothing but question marks is put in
+                "(SELECT generation FROM moving WHERE moving.segment = blobs.segment) "
+                f"FROM blobs WHERE id IN ({marks}) AND segment",
                 asked,
             )
-            found |= {BlobId(row[0]): BlobPlace(Place(row[1], row[2]), row[3], row[4]) for row in rows}
+            for row in rows:
+                place = Place(row[1], row[2]) if row[5] is None else self._moved(Place(row[1], row[2]), row[5])
+                if place is not None:
+                    found[BlobId(row[0])] = BlobPlace(place, row[3], row[4])
         return found
+
+    def offsets(self, segment: int, blobs: Sequence[BlobId]) -> dict[bytes, int]:
+        """Return the offset of each of the blobs that lies in the segment, whose places must be up to date."""
+        found: dict[bytes, int] = {}
+        for at in range(0, len(blobs), _ASKED_AT_ONCE):
+            asked = blobs[at : at + _ASKED_AT_ONCE]
+            marks = ",".join("?" * len(asked))
+            query = f"SELECT id, offset FROM blobs WHERE id IN ({marks}) AND segment = ?"  # noqa: S608 - as in blob_places
+            found.update(self._db.execute(query, (*asked, segment)))
+        return found
+
+    def _moved(self, place: Place, generation: int) -> Place | None:
+        """Return where a blob is, which was at `place`, in a segment of that generation (None: it is gone)."""
+        if self._log.generations().get(place.segment, 0) < generation:
+            self._log.refresh(anew=True)
+        moved = self._log.newest(place)
+        return moved if moved is not None and moved.generation >= generation else None
+
+    def _depth(self, place: Place) -> int:
+        from objstore.codec import parse_blob_header
+
+        # A repack lets blobs lie deeper, and who tells a delta against one has to know.
+        return parse_blob_header(self._log.read(place).payload).depth
+
+    def moving(self) -> list[int]:
+        """Return the segments that were written anew and whose older places the index may still hold, ascending."""
+        return [row[0] for row in self._db.execute("SELECT segment FROM moving ORDER BY segment")]
 
     def blobs_between(self, low: bytes, high: bytes, limit: int) -> list[BlobId]:
         """Return up to `limit` blob ids in the closed interval."""
@@ -53,7 +99,7 @@ class Lookups:
 
     def blob_count(self) -> int:
         """Return the number of blobs."""
-        return self._number("SELECT count(*) FROM blobs WHERE segment")
+        return self._number("SELECT blobs FROM totals")
 
     def refs(self, blob: BlobId) -> int:
         """Return how often the blob is held: by records, tips and trees."""
@@ -64,44 +110,85 @@ class Lookups:
         yield from self._db.execute("SELECT id, refs FROM blobs")
 
     def unheld(self) -> tuple[int, int]:
-        """Return the number of stored blobs that nothing holds, and how many bytes they have as they are read."""
-        row = self._db.execute("SELECT count(*), ifnull(sum(size), 0) FROM blobs WHERE refs = 0").fetchone()
-        return row[0], row[1]
+        """Return the number of stored blobs that nothing holds, and how many bytes their frames have."""
+        row = self._db.execute(
+            "SELECT count(*), ifnull(sum(length), 0) FROM blobs INDEXED BY unheld WHERE refs = 0 AND segment"
+        ).fetchone()
+        return row[0], row[1] + row[0] * FRAME_HEADER_SIZE
+
+    def frame_bytes(self, blob: BlobId) -> int:
+        """Return how many bytes the blob's frame has; 0 if it is not stored."""
+        length = self._number("SELECT length FROM blobs WHERE id = ? AND segment", blob)
+        return length + FRAME_HEADER_SIZE if length else 0
+
+    def is_any_held(self, blobs: Sequence[BlobId]) -> bool:
+        """Return whether anything holds one of the blobs."""
+        for at in range(0, len(blobs), _ASKED_AT_ONCE):
+            asked = blobs[at : at + _ASKED_AT_ONCE]
+            marks = ",".join("?" * len(asked))
+            held = f"SELECT 1 FROM blobs WHERE id IN ({marks}) AND refs > 0 LIMIT 1"  # noqa: S608 - as in blob_places
+            if self._db.execute(held, asked).fetchone() is not None:
+                return True
+        return False
 
     def sha256(self, blob: BlobId) -> bytes | None:
         """Return the blob's SHA-256 if it was worked out before."""
         row = self._db.execute("SELECT sha256 FROM blobs WHERE id = ?", (blob,)).fetchone()
         return None if row is None else row[0]
 
-    def dead_blobs(self) -> list[tuple[BlobId, Place]]:
-        """Return the stored blobs that nothing holds, and where they lie."""
-        rows = self._db.execute("SELECT id, segment, offset FROM blobs WHERE refs = 0 AND segment")
-        return [(BlobId(row[0]), Place(row[1], row[2])) for row in rows]
+    def bases_outside(self, segment: int) -> set[BlobId]:
+        """Return the blobs of the segment that deltas in other segments are told against."""
+        rows = self._db.execute(
+            "SELECT DISTINCT x.id FROM blobs z JOIN blobs x ON x.id = z.base WHERE x.segment = ?1 AND z.segment != ?1",
+            (segment,),
+        )
+        return {BlobId(row[0]) for row in rows}
 
-    def dead_bases(self, rewritten: Collection[int]) -> set[BlobId]:
-        """Return the blobs that nothing holds and that deltas need which stay as they are.
+    def dead_bytes(self) -> dict[int, int]:
+        """Return how many bytes frames have in each segment whose blobs nothing holds."""
+        rows = self._db.execute(
+            "SELECT segment, sum(length) + count(*) * ? FROM blobs INDEXED BY unheld WHERE refs = 0 AND segment "
+            "GROUP BY segment",
+            (FRAME_HEADER_SIZE,),
+        )
+        return {row[0]: row[1] for row in rows}
 
-        Those lie in segments that are not `rewritten`, or in one that is rewritten only after the base's own.
+    def dead_blobs(self, segment: int) -> Iterator[BlobId]:
+        """Yield the blobs of a segment that nothing holds."""
+        rows = self._db.execute("SELECT id FROM blobs INDEXED BY unheld WHERE refs = 0 AND segment = ?", (segment,))
+        return (BlobId(row[0]) for row in rows)
+
+    def dead_bases(self) -> list[tuple[BlobId, int, int, int]]:
+        """Return the blobs that nothing holds and that deltas in other segments are told against.
+
+        With each, its segment, how many bytes its frame has, and the segment of the delta.
         """
         rows = self._db.execute(
-            "SELECT x.id, x.segment, z.segment FROM blobs z JOIN blobs x ON x.id = z.base "
-            "WHERE x.refs = 0 AND z.segment"
+            "SELECT x.id, x.segment, x.length, z.segment FROM blobs z CROSS JOIN blobs x ON x.id = z.base "
+            "WHERE z.base IS NOT NULL AND z.segment AND x.refs = 0 AND x.segment != z.segment"
         )
-        return {BlobId(name) for name, own, other in rows if other not in rewritten or other < own}
-
-    def blobs_in(self, segment: int) -> dict[int, BlobId]:
-        """Return the blobs whose frames in the segment are the ones that count, by offset."""
-        rows = self._db.execute("SELECT offset, id FROM blobs WHERE segment = ?", (segment,))
-        return {row[0]: BlobId(row[1]) for row in rows}
+        return [(BlobId(row[0]), row[1], row[2] + FRAME_HEADER_SIZE, row[3]) for row in rows]
 
     def uncounted(self) -> BlobId | None:
         """Return a held tree or list of chunks that could not be read, so that what it names counts as not held."""
         row = self._db.execute(
-            "SELECT id FROM trees WHERE read = 0 UNION ALL SELECT id FROM blobs "
-            "WHERE refs > 0 AND size > ? AND id NOT IN (SELECT id FROM lists) LIMIT 1",
-            (MAX_BLOB,),
+            "SELECT id FROM trees WHERE read = 0 UNION ALL SELECT id FROM blobs INDEXED BY large "  # noqa: S608 - a number of our own
+            f"WHERE size > {MAX_BLOB} AND refs > 0 AND id NOT IN (SELECT id FROM lists) LIMIT 1"
         ).fetchone()
         return None if row is None else BlobId(row[0])
+
+    # ---- rows in their order, for who changes places
+
+    def blobs_after(self, name: bytes, limit: int) -> list[tuple[bytes, int, int, int]]:
+        """Return id, segment, offset and references of up to `limit` stored blobs with higher ids, ascending."""
+        return self._db.execute(
+            "SELECT id, segment, offset, refs FROM blobs WHERE id > ? AND segment ORDER BY id LIMIT ?", (name, limit)
+        ).fetchall()
+
+    def records_after(self, table: str, number: str, last: int, limit: int) -> list[tuple[int, int, int]]:
+        """Return number, segment and offset of up to `limit` rows with higher numbers, ascending."""
+        query = f"SELECT {number}, segment, offset FROM {table} WHERE {number} > ? ORDER BY {number} LIMIT ?"  # noqa: S608 - names of the schema
+        return self._db.execute(query, (last, limit)).fetchall()
 
     # ---- documents
 
@@ -151,13 +238,26 @@ class Lookups:
 
     def newest_places(self, limit: int) -> list[Place]:
         """Return where the newest edits and decisions lie that have not expired, the newest first."""
-        rows = self._db.execute(
-            "SELECT segment, offset FROM edits WHERE NOT void AND NOT expired UNION ALL "
-            "SELECT segment, offset FROM decisions WHERE NOT void AND NOT expired "
-            "ORDER BY segment DESC, offset DESC LIMIT ?",
-            (limit,),
-        )
-        return [Place(*row) for row in rows]
+        rows = [
+            *self._db.execute(
+                "SELECT segment, offset FROM edits WHERE NOT void AND NOT expired ORDER BY seq DESC LIMIT ?", (limit,)
+            ),
+            *self._db.execute(
+                "SELECT segment, offset FROM decisions WHERE NOT void AND NOT expired ORDER BY number DESC LIMIT ?",
+                (limit,),
+            ),
+        ]
+        return sorted(self._now(Place(*row) for row in rows), reverse=True)[:limit]
+
+    def _now(self, places: Iterable[Place]) -> list[Place]:
+        """Return where records are now, so that they can be put into the order of the journal."""
+        found = list(places)
+        known = self._log.generations()
+        if not known and all(place.offset < GENERATION for place in found):
+            return found
+        if any(place.generation > known.get(place.segment, 0) for place in found if place.offset >= GENERATION):
+            self._log.refresh(anew=True)
+        return [self._log.newest(place) or place for place in found]
 
     def history(self, document: DocumentId, *, after_edit: int = 0, after_decision: int = 0) -> list[Place]:
         """Return where the document's edits and the decisions on them lie, in order: those with higher numbers.
@@ -167,10 +267,10 @@ class Lookups:
         rows = self._db.execute(
             "SELECT segment, offset FROM edits WHERE document = ?1 AND seq > ?2 AND NOT void AND NOT expired UNION "
             "SELECT segment, offset FROM decisions JOIN decided USING (number) "
-            "WHERE document = ?1 AND number > ?3 AND NOT void AND NOT expired ORDER BY segment, offset",
+            "WHERE document = ?1 AND number > ?3 AND NOT void AND NOT expired",
             (document, after_edit, after_decision),
         )
-        return [Place(*row) for row in rows]
+        return sorted(self._now(Place(*row) for row in rows))
 
     def long_documents(self, least: int) -> list[DocumentId]:
         """Return the documents with at least so many edits."""
@@ -181,15 +281,29 @@ class Lookups:
 
     def recorded(
         self, document: DocumentId, *, after_edit: int = 0, after_decision: int = 0
-    ) -> list[tuple[Place, RecordId]]:
-        """Return what `history` returns, each with the id of the record."""
-        rows = self._db.execute(
-            "SELECT segment, offset, id FROM edits WHERE document = ?1 AND seq > ?2 AND NOT void AND NOT expired UNION "
-            "SELECT segment, offset, id FROM decisions JOIN decided USING (number) "
-            "WHERE document = ?1 AND number > ?3 AND NOT void AND NOT expired ORDER BY segment, offset",
-            (document, after_edit, after_decision),
+    ) -> list[tuple[Place, RecordId, Place | None]]:
+        """Return what `history` returns, each with the id of the record.
+
+        And, of an edit, where the blob lies that it led to (None: it led to none, or that is not stored).
+        """
+        rows = [
+            *self._db.execute(
+                "SELECT e.segment, e.offset, e.id, b.segment, b.offset FROM edits e "
+                "LEFT JOIN blobs b ON b.id = e.after "
+                "WHERE document = ? AND seq > ? AND NOT void AND NOT expired ORDER BY seq",
+                (document, after_edit),
+            ),
+            *self._db.execute(
+                "SELECT segment, offset, id, NULL, NULL FROM decided JOIN decisions USING (number) "
+                "WHERE document = ? AND number > ? AND NOT void AND NOT expired ORDER BY number",
+                (document, after_decision),
+            ),
+        ]
+        places = self._now(Place(row[0], row[1]) for row in rows)
+        return sorted(
+            (place, RecordId(name), Place(segment, offset) if segment else None)
+            for place, (_, _, name, segment, offset) in zip(places, rows, strict=True)
         )
-        return [(Place(row[0], row[1]), RecordId(row[2])) for row in rows]
 
     def unheld_blobs(self) -> Iterator[BlobId]:
         """Yield the stored blobs that nothing holds."""
@@ -353,30 +467,27 @@ class Lookups:
 
     # ---- what may expire
 
-    def aged_edits(self) -> Iterator[tuple[int, int, int, int, int, bool]]:
-        """Yield edit, document, time (µs), segment, offset, and whether it is free to go, of what has not expired.
+    def aged_edits(self) -> Iterator[tuple[int, int, int, Place, bool]]:
+        """Yield edit, document, time (µs), place now, and whether it is free to go, of what has not expired.
 
         By document, and there in the order of the journal. An edit is not free where anything of its conversation is
         pending, or where conflict markers stand in its file.
         """
+        is_moving = bool(self.moving())
         for seq, document, moment, segment, offset, is_free in self._db.execute(
             "SELECT seq, document, time, segment, offset, status != 'p' AND conversation NOT IN "
             "(SELECT conversation FROM edits WHERE status = 'p' AND NOT void AND NOT expired) AND document NOT IN "
             "(SELECT document FROM edits WHERE marks > 0 AND status != 'r' AND NOT void AND NOT expired) "
             "FROM edits WHERE NOT void AND NOT expired ORDER BY document, seq"
         ):
-            yield seq, document, moment, segment, offset, bool(is_free)
+            place = Place(segment, offset)
+            yield seq, document, moment, self._now([place])[0] if is_moving else place, bool(is_free)
 
     def decided_before(self, moment: int) -> int:
         """Return how many edits are decided, older than the moment (µs since 1970-01-01 UTC), and have not expired."""
         return self._number(
             "SELECT count(*) FROM edits WHERE time < ? AND NOT void AND NOT expired AND status != 'p'", moment
         )
-
-    def unheld_places(self, limit: int) -> list[Place]:
-        """Return where up to `limit` of the stored blobs lie that nothing holds."""
-        rows = self._db.execute("SELECT segment, offset FROM blobs WHERE refs = 0 AND segment LIMIT ?", (limit,))
-        return [Place(row[0], row[1]) for row in rows]
 
     def mentioning_edits(self, blob: BlobId) -> list[Seq]:
         """Return the edits that mention the blob and have not expired, those taken back included."""
@@ -411,8 +522,9 @@ class Lookups:
         """Return number, time (µs) and place of every decision that has not expired, oldest first."""
         rows = self._db.execute(
             "SELECT number, time, segment, offset FROM decisions WHERE NOT void AND NOT expired ORDER BY number"
-        )
-        return [(row[0], row[1], Place(row[2], row[3])) for row in rows]
+        ).fetchall()
+        places = self._now(Place(row[2], row[3]) for row in rows)
+        return [(row[0], row[1], place) for row, place in zip(rows, places, strict=True)]
 
     def mentions(self, first: int, last: int) -> list[BlobId]:
         """Return the blobs that the edits from `first` to `last` mention, once for each mention."""
@@ -435,6 +547,13 @@ class Lookups:
         """Return every snapshot, those that have expired included, oldest first."""
         return self._holds("SELECT number, id, segment, offset, expired FROM snapshots ORDER BY number")
 
+    def baseline(self) -> Baseline | None:
+        """Return the snapshot that the first look took by itself (None: there is none, or none any more)."""
+        row = self._db.execute(
+            "SELECT number, root FROM snapshots WHERE baseline AND NOT expired ORDER BY number LIMIT 1"
+        ).fetchone()
+        return None if row is None else Baseline(row[0], BlobId(row[1]))
+
     def next_snapshot(self) -> int:
         """Return the number of the next snapshot."""
         return self._number("SELECT ifnull(max(number), 0) + 1 FROM snapshots")
@@ -456,21 +575,14 @@ class Lookups:
     def _holds(self, query: str) -> list[HoldRow]:
         return [HoldRow(row[0], RecordId(row[1]), Place(row[2], row[3]), row[4]) for row in self._db.execute(query)]
 
-    # ---- the stat cache: which bytes a file had when it last looked like this
-
-    def looks(self) -> Iterator[Look]:
-        """Yield every file that exists, by path: what the journal says of it, and how it looked when last read."""
-        # As it comes out of the database: of tens of thousands of files, an object each would take most of the time.
-        yield from self._db.execute(
-            "SELECT id, path, documents.blob, mode, inode, size, mtime, ctime, seen.blob "
-            "FROM documents LEFT JOIN seen USING (path) WHERE documents.blob IS NOT NULL ORDER BY path, id"
-        )
+    # ---- what was deleted
 
     def gone(self) -> list[Tip]:
         """Return the document that was deleted last at each path where none stands now, by path."""
         rows = self._db.execute(
-            "SELECT max(id), path, blob, mode FROM documents WHERE blob IS NULL "
-            "AND path NOT IN (SELECT path FROM documents WHERE blob IS NOT NULL) GROUP BY path ORDER BY path"
+            "SELECT max(id), path, blob, mode FROM documents AS gone INDEXED BY documents_gone WHERE blob IS NULL "
+            "AND NOT EXISTS (SELECT 1 FROM documents WHERE path = gone.path AND blob IS NOT NULL) "
+            "GROUP BY path ORDER BY path"
         )
         return [_tip(row) for row in rows]
 

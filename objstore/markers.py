@@ -8,14 +8,13 @@ makes no difference, ours stands as it is; everywhere else the three stand one b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from objstore.hunks import Hunk
 from objstore.lines import split_lines
 from objstore.runs import text_of
-from objstore.values import value
+from objstore.values import value, variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -46,7 +45,7 @@ class MarkedText:
     regions: int
 
 
-@dataclass(slots=True)
+@variable
 class _Region:
     """Runs of which not all three texts show the same."""
 
@@ -103,7 +102,7 @@ def _pieces(runs: Sequence[Run], shown: Sequence[tuple[int, int, int]]) -> Itera
     differing: list[tuple[Run, tuple[int, int, int]]] = []
 
     def region() -> Iterator[bytes | _Region]:
-        found = _Region([run for run, *_ in differing])
+        found = _Region(runs=[run for run, *_ in differing])
         found.ours = text_of(run for run, (ours, _, _) in differing if ours)
         found.base = text_of(run for run, (_, base, _) in differing if base)
         found.theirs = text_of(run for run, (_, _, theirs) in differing if theirs)

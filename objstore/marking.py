@@ -10,7 +10,6 @@ set aside has its old status again.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from objstore.errors import BlobDamaged, BlobMissing, NoSuchName, PathError
@@ -21,6 +20,7 @@ from objstore.records import Decision, Edit, Marks, Written
 from objstore.reports import StandingMarkers
 from objstore.terms import DocumentId, FileState, Operation, Origin, Seq, Status, Unit
 from objstore.unified import is_binary
+from objstore.values import replace, variable
 
 # A decision that finds nothing on disk and marks nothing records no edit.
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _LABEL: Final = 120
 _TOOL: Final = "markers"
 
 
-@dataclass(slots=True, kw_only=True)
+@variable
 class MarkedFile:
     """A file that gets markers."""
 

@@ -1,7 +1,6 @@
 """What stands on disk at a recorded path, as a state that can be compared with the journal's."""
 
 import os
-from dataclasses import replace
 
 from objstore.errors import (
     FileMissing,
@@ -16,6 +15,7 @@ from objstore.ids import blob_id
 from objstore.paths import Found, Spot, Tree, read_at
 from objstore.standins import MAX_BLOB, MAX_CHUNKED, is_stand_in, stand_in, text_of_state
 from objstore.terms import FileState
+from objstore.values import replace
 
 __all__ = ["disk_state", "file_at", "state_at"]
 

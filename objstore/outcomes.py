@@ -1,13 +1,12 @@
 """Outcomes: what surfaces ask for and what came of it, conflicts among it, as plain values."""
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import TypeAlias
 
 from objstore.ids import BlobId
 from objstore.reports import ExternalChange
 from objstore.terms import Action, DocumentId, Origin, Seq, Status, Unit
-from objstore.values import value
+from objstore.values import field, value
 from objstore.views import EditView
 
 __all__ = [

@@ -1,7 +1,6 @@
 """Pins: edits and blobs that a person wants kept, whatever their age and however full the store is."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from objstore.batch import now
 from objstore.errors import BlobMissing, NoSuchName, StoreDamaged
@@ -11,11 +10,12 @@ from objstore.indexrows import HoldRow
 from objstore.journal import Journal
 from objstore.records import Expiry, Pin
 from objstore.terms import Seq
+from objstore.values import value
 
 __all__ = ["PinView", "pin", "pins", "unpin"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class PinView:
     """A pin that holds."""
 

@@ -7,7 +7,6 @@ A file that holds the bytes now is not touched: then nothing is purged.
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from objstore.batch import now
 from objstore.errors import PurgeRefused
@@ -21,13 +20,14 @@ from objstore.retention import Progress, ordinal_of, touches
 from objstore.sweep import plan_sweep, sweep
 from objstore.terms import DocumentId, Seq, Status
 from objstore.trees import decode_tree, named_blobs
+from objstore.values import value
 
 __all__ = ["PurgePlan", "blobs_of_path", "plan_purge", "purge"]
 
 _TRIES = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class PurgePlan:
     """What goes when some blobs do."""
 

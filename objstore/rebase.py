@@ -8,12 +8,11 @@ already.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from enum import Enum, auto
 
 from objstore.hunks import Hunk, inserted_texts
 from objstore.lines import closed, is_closed, split_lines
-from objstore.values import value
+from objstore.values import replace, value
 
 __all__ = ["Clash", "Passage", "Rebased", "rebased"]
 

@@ -3,35 +3,31 @@
 A file's known state is the tip of its document; of a file that has none, what the baseline holds of it, a snapshot that
 the first look takes. So the first look tells nothing of files that were never recorded, and from then on nothing is
 missed. A look before a command and one after it tell what the command did.
+
+Most looks find nothing. They take no lock, and what only the others need is imported when there is something to tell.
 """
+
+from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING
 
-from objstore.batch import Batch
-from objstore.capture import Change, Recorder, Version, new_conversation, version_of
-from objstore.errors import BlobMissing
-from objstore.external import EXTERNAL_CONVERSATION
-from objstore.ids import BlobId, blob_id
-from objstore.journal import Journal
-from objstore.looking import Looking, Pieces, baseline
-from objstore.looks import UNKNOWN, FolderLook
 from objstore.ondisk import file_at
-from objstore.outcomes import CallInfo
 from objstore.paths import look_at
-from objstore.snapshots import SnapshotTaken, SnapshotView, create
-from objstore.survey import Limits, Passed, ReadFile
-from objstore.terms import DocumentId, FileState, Operation, Origin
-from objstore.trees import LeftOut, TreeEntry, decode_tree
 from objstore.values import value
-from objstore.views import EditView
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from objstore.journal import Journal
+    from objstore.looking import Looking
+    from objstore.outcomes import CallInfo
+    from objstore.snapshots import SnapshotTaken, SnapshotView
+    from objstore.survey import Limits, Passed
+    from objstore.views import EditView
 
 __all__ = ["Recorded", "record_changes"]
-
-_EMPTY: Final = blob_id(b"")
 
 
 @value
@@ -45,17 +41,6 @@ class Recorded:
     passed: tuple[Passed, ...]  # what could not be looked at
 
 
-@value
-class _Difference:
-    """A file that is not in its known state."""
-
-    path: bytes
-    document: DocumentId | None  # None: it has none yet
-    known: FileState | None  # None: no file
-    now: FileState | None
-    folders: int = 0  # how many of its folders, from the innermost, are new with it
-
-
 def record_changes(
     journal: Journal, info: CallInfo, paths: Sequence[str] | None = None, *, limits: Limits | None = None
 ) -> Recorded:
@@ -66,44 +51,58 @@ def record_changes(
     Raises SnapshotIncomplete (at the first look), what Journal.commit raises, and what paths raise.
     """
     scopes, files = _sorted_out(journal, paths)
-    with journal.reading():
-        standing = baseline(journal)
-    taken = None if standing is not None else _first_look(journal, limits)
-    look = Looking(journal) if scopes else None
-    pieces = Pieces(journal, is_locked=True)
-    surveys = {scope: look.survey(pieces.keep, limits) for scope in scopes} if look is not None else {}
-    # The glance takes most of the time, and needs no lock: what changes after it is the next look's.
-    suspects = {scope: survey.glance(scope) for scope, survey in surveys.items()}
-    with journal.writing() as batch:
-        known = Known(journal)
-        found = [difference for path in files for difference in _file_difference(journal, known, path, pieces)]
-        dirty: list[FolderLook] = []
-        for scope, survey in surveys.items():
-            survey.run(scope, suspects=suspects[scope])
-            dirty += survey.looks.unsettled(scope)
-        for row in dirty:
-            found += _folder_differences(row, known)
-        pieces.put(batch)
-        found = [_with_bytes(journal, batch, difference) for difference in _unique(found)]
-        edits, conversation = _recorded(journal, batch, info, found)
-        if batch:
-            journal.commit(batch, ())
-    for row in dirty:
-        row.is_settled = True
-    if look is not None and (dirty or any(survey.is_news for survey in surveys.values())):
-        look.save()
-    passed = [*(passed for survey in surveys.values() for passed in survey.passed), *known.passed]
+    with journal.reading() as store:
+        is_first = store.index.baseline() is None
+        strange = [path for path in files if is_first or not _is_as_recorded(journal, path)]
+    taken = _first_look(journal, limits) if is_first else None
+    look, suspects = _glance(journal, scopes, limits)
+    conversation = ""
+    edits: list[EditView] = []
+    passed: list[Passed] = []
+    if strange or suspects:
+        from objstore.differences import record_differences
+
+        conversation, edits, passed = record_differences(journal, info, look, suspects, strange, limits)
+    seen = 0 if look is None else sum(look.looks.files(scope) for scope in scopes)
     return Recorded(
         conversation=conversation,
         edits=tuple(edits),
         baseline=None if taken is None else taken.view,
-        files=sum(survey.files for survey in surveys.values()) + len(files),
+        files=seen + len(files),
         passed=tuple(passed),
     )
 
 
+def _is_as_recorded(journal: Journal, path: bytes) -> bool:
+    """Return whether what stands at a path is the last state of the document there."""
+    tip = journal.store.index.tip_at(path)
+    found = file_at(journal.tree, path)
+    return tip is not None and tip.state == (None if found is None else found[0])
+
+
+def _glance(
+    journal: Journal, scopes: Sequence[bytes], limits: Limits | None
+) -> tuple[Looking | None, dict[bytes, list[bytes]]]:
+    """Return the look at the folders, and those in each that have to be looked into (nothing: all is as it was).
+
+    This takes most of the time, and needs no lock: what changes after it is the next look's.
+    """
+    if not scopes:
+        return None, {}
+    from objstore.looking import Looking, nothing_kept
+
+    look = Looking(journal)
+    survey = look.survey(nothing_kept, limits)
+    suspects = {scope: survey.glance(scope) for scope in scopes}
+    if all(survey.is_as_known(scope, suspects[scope]) for scope in scopes):
+        return look, {}
+    return look, suspects
+
+
 def _first_look(journal: Journal, limits: Limits | None) -> SnapshotTaken:
     """Take the baseline: what stands anywhere now is known from here on."""
+    from objstore.snapshots import create
+
     taken, look = create(journal, "", title="baseline", who="", limits=limits)
     # What was recorded before is compared with the journal all the same.
     recorded = {path.rpartition(b"/")[0] for path in journal.store.index.paths_below(b"")}
@@ -133,238 +132,3 @@ def _sorted_out(journal: Journal, paths: Sequence[str] | None) -> tuple[list[byt
 
 def _is_inside(path: bytes, folder: bytes) -> bool:
     return path != folder and (not folder or path.startswith(folder + b"/"))
-
-
-# ---- what was known
-
-
-class Known:
-    """The known state of every file: what the journal says, or else what the baseline holds."""
-
-    def __init__(self, journal: Journal) -> None:
-        self._index: Final = journal.store.index
-        self._blob: Final = journal.store.blob
-        standing = baseline(journal)
-        self._folders: dict[bytes, dict[bytes, TreeEntry | LeftOut]] = {}
-        self._root: Final = None if standing is None else standing.root
-        self.passed: list[Passed] = []
-
-    def state(self, path: bytes) -> tuple[DocumentId | None, FileState | None]:
-        """Return the document at a path (None: it has none yet) and the state that is known (None: no file)."""
-        tip = self._index.tip_at(path)
-        if tip is not None:
-            return tip.document, tip.state
-        folder, _, name = path.rpartition(b"/")
-        entry = self.entries(folder).get(name)
-        if not isinstance(entry, TreeEntry) or not entry.is_file or self._index.ever_at(path):
-            return None, None
-        return None, FileState(blob=entry.blob, mode=stat.S_IMODE(entry.mode))
-
-    def is_untold(self, path: bytes) -> bool:
-        """Return whether something stood at a path, or above it, that the baseline does not hold."""
-        if self._index.ever_at(path):
-            return False
-        while path:
-            path, _, name = path.rpartition(b"/")
-            if isinstance(self.entries(path).get(name), LeftOut):
-                return True
-        return False
-
-    def entries(self, folder: bytes) -> dict[bytes, TreeEntry | LeftOut]:
-        """Return what the baseline holds of a folder, by name."""
-        found = self._folders.get(folder)
-        if found is None:
-            found = {entry.name: entry for entry in self._read(folder)}
-            self._folders[folder] = found
-        return found
-
-    def below(self, folder: bytes) -> set[bytes]:
-        """Return every path below a folder where a file is known, or was."""
-        prefix = folder + b"/" if folder else b""
-        found = set(self._index.paths_below(folder))
-        for name, entry in self.entries(folder).items():
-            if isinstance(entry, TreeEntry):
-                found |= self.below(prefix + name) if entry.is_folder else {prefix + name}
-        return found
-
-    def names(self, folder: bytes) -> tuple[set[bytes], set[bytes]]:
-        """Return the names of files and of folders in a folder that are known, or were."""
-        start = len(folder) + 1 if folder else 0
-        rest = [path[start:].split(b"/") for path in self._index.paths_below(folder)]
-        held = [entry for entry in self.entries(folder).values() if isinstance(entry, TreeEntry)]
-        return (
-            {entry.name for entry in held if not entry.is_folder} | {parts[0] for parts in rest if len(parts) == 1},
-            {entry.name for entry in held if entry.is_folder} | {parts[0] for parts in rest if len(parts) > 1},
-        )
-
-    def new_folders(self, path: bytes) -> int:
-        """Return how many of a path's folders, from the innermost, hold nothing that is known."""
-        count = 0
-        folder = path.rpartition(b"/")[0]
-        while folder and not self.entries(folder) and not self._index.paths_below(folder):
-            count += 1
-            folder = folder.rpartition(b"/")[0]
-        return count
-
-    def _read(self, folder: bytes) -> tuple[TreeEntry | LeftOut, ...]:
-        root = self._root
-        if folder:
-            above, _, name = folder.rpartition(b"/")
-            entry = self.entries(above).get(name)
-            root = entry.blob if isinstance(entry, TreeEntry) and entry.is_folder else None
-        return () if root is None else decode_tree(self._blob(root))
-
-
-# ---- what differs
-
-
-def _folder_differences(row: FolderLook, known: Known) -> Iterator[_Difference]:
-    """Yield the files of one folder, and of folders that are gone from it, that are not in their known state."""
-    if row.is_cut:
-        return
-    now: dict[bytes, FileState] = {}
-    passed = set(row.left_out)
-    for name, (facts, blob) in row.files().items():
-        if blob == UNKNOWN:
-            passed.add(name)
-        elif stat.S_ISREG(facts.mode):
-            now[name] = FileState(blob=blob, mode=stat.S_IMODE(facts.mode))
-    prefix = row.path + b"/" if row.path else b""
-    names, folders = known.names(row.path)
-    for name in sorted((names | now.keys()) - passed):
-        yield from _difference(prefix + name, now.get(name), known)
-    for name in sorted(folders - passed - set(row.folders)):
-        for path in sorted(known.below(prefix + name)):
-            yield from _difference(path, None, known)
-
-
-def _file_difference(journal: Journal, known: Known, path: bytes, pieces: Pieces) -> Iterator[_Difference]:
-    """Yield the file at a path if it is not in its known state."""
-    found = file_at(journal.tree, path)
-    version = version_of(found, journal.tree, path)
-    if version is not None:
-        pieces.keep(ReadFile(path, version.content, version.state.blob, None, version.source))
-    yield from _difference(path, None if found is None else found[0], known)
-
-
-def _difference(path: bytes, now: FileState | None, known: Known) -> Iterator[_Difference]:
-    document, state = known.state(path)
-    if state == now:
-        return
-    if state is None and document is None and known.is_untold(path):
-        known.passed.append(Passed(path=os.fsdecode(path), reason="what it held before is not known"))
-        return
-    yield _Difference(path=path, document=document, known=state, now=now, folders=known.new_folders(path))
-
-
-def _with_bytes(journal: Journal, batch: Batch, difference: _Difference) -> _Difference:
-    """Return the difference with a state whose bytes are stored, or are in the batch.
-
-    A snapshot may have stored them and been given up, and a cleaning have taken them since.
-    """
-    if difference.now is None:
-        return difference
-    try:
-        batch.text(difference.now.blob)
-    except BlobMissing:
-        now = version_of(file_at(journal.tree, difference.path), journal.tree, difference.path)
-        if now is not None:
-            batch.state(now.content, name=now.state.blob, source=now.source)
-        return replace(difference, now=None if now is None else now.state)
-    return difference
-
-
-def _unique(found: Iterable[_Difference]) -> list[_Difference]:
-    return list({difference.path: difference for difference in found}.values())
-
-
-# ---- the edits that tell it
-
-
-def _recorded(
-    journal: Journal, batch: Batch, info: CallInfo, found: Sequence[_Difference]
-) -> tuple[list[EditView], str]:
-    """Add the edits to the batch; return them, and their conversation ("": there are none)."""
-    if not found:
-        return [], ""
-    recorder = Recorder(journal, batch)
-    conversation = info.conversation or new_conversation()
-    if info.origin is Origin.EXTERNAL:
-        conversation = EXTERNAL_CONVERSATION
-    call = journal.store.next_call(conversation)
-    edits = [
-        recorder.record(
-            change,
-            document=change.document,
-            conversation=conversation,
-            call=call,
-            ordinal=ordinal,
-            tool=info.tool,
-            notes=info.notes,
-        )
-        for ordinal, change in enumerate(_changes(found, info.origin, batch))
-    ]
-    return edits, conversation
-
-
-def _changes(found: Sequence[_Difference], origin: Origin, batch: Batch) -> Iterator[Change]:
-    """Yield the changes, those first that make room for others."""
-
-    def version(state: FileState | None) -> Version | None:
-        return None if state is None else Version(content=batch.text(state.blob), state=state)
-
-    moves = _moves(found)
-    comings = {path for path, _ in moves.values()}
-    for gone in found:
-        if gone.now is not None:
-            continue
-        to, state = moves.get(gone.path, (None, None))
-        moved = next((other for other in found if other.path == to), None)
-        yield Change(
-            document=gone.document,
-            operation=Operation.DELETE if to is None else Operation.MOVE,
-            path=gone.path if to is None else to,
-            source=None if to is None else gone.path,
-            before=version(gone.known),
-            after=version(state),
-            hunks=None if to is None else (),
-            origin=origin,
-            folders=0 if moved is None else moved.folders,
-        )
-    for here in found:
-        if here.now is None or here.path in comings:
-            continue
-        yield Change(
-            document=here.document,
-            operation=Operation.CREATE if here.known is None else Operation.EDIT,
-            path=here.path,
-            source=None,
-            before=version(here.known),
-            after=version(here.now),
-            hunks=None,
-            origin=origin,
-            folders=here.folders if here.known is None else 0,
-        )
-
-
-def _moves(found: Sequence[_Difference]) -> dict[bytes, tuple[bytes, FileState]]:
-    """Return where a file went that is gone, by its path: to a new one with the same bytes, of the same name if any.
-
-    Empty files are all alike, and so don't move.
-    """
-    new: dict[BlobId, list[_Difference]] = {}
-    for difference in found:
-        if difference.known is None and difference.now is not None and difference.now.blob != _EMPTY:
-            new.setdefault(difference.now.blob, []).append(difference)
-    moves: dict[bytes, tuple[bytes, FileState]] = {}
-    for difference in found:
-        if difference.now is not None or difference.known is None:
-            continue
-        name = difference.path.rpartition(b"/")[2]
-        choices = new.get(difference.known.blob, [])
-        choices.sort(key=lambda other: other.path.rpartition(b"/")[2] != name)
-        if choices and choices[0].now is not None:
-            taken = choices.pop(0)
-            if taken.now is not None:
-                moves[difference.path] = (taken.path, taken.now)
-    return moves

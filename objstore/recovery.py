@@ -8,7 +8,6 @@ nothing, and times are asked besides: what was changed later than its record is 
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from objstore.batch import now
@@ -24,7 +23,7 @@ from objstore.standins import MAX_BLOB, is_stand_in
 from objstore.store import Store
 from objstore.terms import FileState, Origin
 from objstore.transition import Step
-from objstore.values import value
+from objstore.values import replace, value
 
 __all__ = ["due_steps", "void_of"]
 

@@ -25,15 +25,20 @@ from objstore.trees import decode_tree, named_blobs
 __all__ = ["RefCounts", "held_blobs", "recount", "unexpired"]
 
 _STORED: Final = """
-INSERT INTO blobs VALUES (?, ?, ?, ?, ?, ?, ?, NULL) ON CONFLICT (id) DO UPDATE SET
+INSERT INTO blobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL) ON CONFLICT (id) DO UPDATE SET
     refs = refs + excluded.refs,
     segment = iif(segment IS NULL, excluded.segment, segment),
     offset = iif(segment IS NULL, excluded.offset, offset),
+    length = iif(segment IS NULL, excluded.length, length),
     size = iif(segment IS NULL, excluded.size, size),
     depth = iif(segment IS NULL, excluded.depth, depth),
     base = iif(segment IS NULL, excluded.base, base)
 """
 _HELD: Final = "INSERT INTO blobs (id, refs) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET refs = refs + excluded.refs"
+_GONE: Final = (
+    "UPDATE blobs SET segment = NULL, offset = NULL, length = NULL, size = NULL, depth = NULL, base = NULL WHERE id = ?"
+)
+_ANY_LARGE: Final = f"SELECT 1 FROM blobs WHERE size > {MAX_BLOB} LIMIT 1"  # noqa: S608 - a number of our own
 _FORGOTTEN: Final = "DELETE FROM blobs WHERE id = ? AND refs = 0 AND segment IS NULL"
 
 
@@ -47,21 +52,27 @@ class RefCounts:
     def __init__(
         self,
         db: sqlite3.Connection,
+        place_of: Callable[[BlobId], Place | None],
         read: Callable[[BlobId], bytes],
         chunks: Callable[[BlobId], Iterable[Chunk]],
     ) -> None:
-        """Begin with no changes. `read` returns the bytes of a stored blob, `chunks` those of a large one."""
+        """Begin with no changes.
+
+        `place_of` says where a blob lies (None: it is not stored), `read` returns the bytes of a stored blob, `chunks`
+        those of a large one.
+        """
         self._db: Final = db
+        self._place_of: Final = place_of
         self._read: Final = read
         self._chunks: Final = chunks
         self._touched: set[BlobId] = set()  # blobs that may have come to be held, or no longer to be
-        self._stored: dict[BlobId, tuple[BlobHeader, Place]] = {}
+        self._stored: dict[BlobId, tuple[BlobHeader, Place, int]] = {}
         self._changes: Counter[BlobId] = Counter()
         self._trees: Counter[BlobId] = Counter()
 
-    def store(self, header: BlobHeader, place: Place) -> None:
-        """Note that a blob's frame lies at `place`; of several, the first counts."""
-        self._stored.setdefault(header.id, (header, place))
+    def store(self, header: BlobHeader, place: Place, length: int) -> None:
+        """Note that a blob's frame lies at `place`, with a payload of `length` bytes; of several, the first counts."""
+        self._stored.setdefault(header.id, (header, place, length))
 
     def hold(self, blobs: Iterable[BlobId], by: int = 1) -> None:
         """Count each of the blobs `by` times more."""
@@ -77,9 +88,16 @@ class RefCounts:
 
     def settle(self) -> None:
         """Put the changes into the index. A held tree that can't be read stays unread: what it names is not counted."""
-        for name, (header, place) in self._stored.items():
-            row = (name, place.segment, place.offset, header.size, header.depth, header.base)
-            self._db.execute(_STORED, (*row, self._changes.pop(name, 0)))
+        if self._stored and self._db.execute("SELECT 1 FROM moving LIMIT 1").fetchone() is not None:
+            # What a sweep has dropped may still have its row, and has come anew.
+            self._db.executemany(_GONE, [(name,) for name in self._stored if self._place_of(name) is None])
+        self._db.executemany(
+            _STORED,
+            [
+                (name, *place, length, header.size, header.depth, header.base, self._changes.pop(name, 0))
+                for name, (header, place, length) in self._stored.items()
+            ],
+        )
         if self._stored:
             for (name,) in self._db.execute("SELECT id FROM trees WHERE read = 0").fetchall():
                 if name in self._stored:
@@ -93,9 +111,11 @@ class RefCounts:
             self._put_in()
             self._hold_tree(name, by)
             self._put_in()
-        for name in self._touched:
-            self._hold_chunks(name)
-        self._put_in()
+        # Most stores have no large blob, and need not be asked of each that is touched.
+        if self._db.execute(_ANY_LARGE).fetchone() is not None:
+            for name in self._touched:
+                self._hold_chunks(name)
+            self._put_in()
         self._touched.clear()
 
     def _put_in(self) -> None:
@@ -134,8 +154,7 @@ class RefCounts:
         self._db.execute("DELETE FROM lists WHERE id = ?" if is_held else "INSERT INTO lists VALUES (?)", (name,))
 
     def _is_stored(self, name: BlobId) -> bool:
-        row = self._db.execute("SELECT segment FROM blobs WHERE id = ?", (name,)).fetchone()
-        return row is not None and row[0] is not None
+        return self._place_of(name) is not None
 
     def _hold_entries(self, name: BlobId, by: int) -> bool:
         try:

@@ -10,7 +10,7 @@ import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from objstore.document import Document, DocumentState, Standing, replayed
 from objstore.errors import CasError, HistoryBroken
@@ -20,9 +20,12 @@ from objstore.paths import STORE_NAME
 from objstore.records import Decision, Edit
 from objstore.standins import blob_of_text
 from objstore.states import States, records_of
-from objstore.terms import DocumentId, FileState
+from objstore.terms import DocumentId, FileState, Seq
 from objstore.weave import Weave
 from objstore.weavestate import WeaveState
+
+if TYPE_CHECKING:
+    from objstore.segments import Place
 
 __all__ = ["forget_kept", "keep_documents", "kept_differs", "load_document"]
 
@@ -94,11 +97,14 @@ def _followed(
     """
     store = journal.store
     records: list[Edit | Decision] = []
+    places: dict[Seq, Place] = {}
     found = records_of(store, document, after_edit=position.seq, after_decision=position.number)
-    for record, name in found:
+    for record, name, blob in found:
         match record:
             case Edit():
                 position = position._replace(seq=record.seq, edit=name)
+                if blob is not None:
+                    places[record.seq] = blob
             case Decision():
                 position = position._replace(number=record.number, decision=name)
             case _:
@@ -106,7 +112,7 @@ def _followed(
         records.append(record)
     if since is None and store.index.oldest_edit(document) is None:
         since = _without_history(journal, document)
-    states = States(store, () if is_hashed else (record for record in records if isinstance(record, Edit)))
+    states = States(store, {} if is_hashed else places)
     with _without_collecting():
         loaded = replayed(records, document, store.text, states.after, since)
     _check(journal, loaded)

@@ -7,14 +7,12 @@ let go as a size limit asks for. Letting go is a record; the bytes go when segme
 import time
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import Final, NamedTuple, TypeAlias
 
 from objstore.batch import now
 from objstore.fields import Range, ranges_of
-from objstore.frames import FRAME_HEADER_SIZE
 from objstore.ids import BlobId
 from objstore.journal import Journal
 from objstore.limits import RetentionLimits
@@ -24,6 +22,7 @@ from objstore.ripeness import GONE, AgedEdit, Moments, Ripe, Touch, between, rip
 from objstore.segments import GENERATION, Place
 from objstore.store import Store
 from objstore.terms import Status, Unit
+from objstore.values import value
 
 __all__ = [
     "ExpiryPlan",
@@ -35,7 +34,6 @@ __all__ = [
     "spelt_age",
     "spelt_size",
     "touches",
-    "unheld_bytes",
 ]
 
 Progress: TypeAlias = Callable[[str, int, int], None]
@@ -56,7 +54,7 @@ _EVER: Final = 2**63 - 1
 """A moment later than any."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Letting:
     """What is let go for one reason."""
 
@@ -72,7 +70,7 @@ class Letting:
         return sum(map(len, self.parts))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ExpiryPlan:
     """What is to be let go, and what the journal was when that was worked out."""
 
@@ -192,7 +190,7 @@ class _Planner:
             self._take(f"older than {spelt_age(older_than)}", aged)
             self.freed.let_go(aged)
         if limit is not None and is_over:
-            wanted = size - (limit - limit // _ROOM) - unheld_bytes(self._store)
+            wanted = size - (limit - limit // _ROOM) - self._store.index.unheld()[1]
             self._take(f"the store was over {spelt_size(limit)}", self._oldest(wanted, aged))
             self.missing = max(0, wanted - self.freed.bytes)
 
@@ -202,10 +200,9 @@ class _Planner:
         return ripeness(self._aged(pinned), touches(self._store), index.next_seq() - 1, index.next_decision() - 1)
 
     def _aged(self, pinned: set[int]) -> Iterator[AgedEdit]:
-        for seq, document, moment, segment, offset, is_free in self._store.index.aged_edits():
+        for seq, document, moment, place, is_free in self._store.index.aged_edits():
             self._documents[seq] = document
-            place = ordinal_of(Place(segment, offset))
-            yield AgedEdit(seq, document, moment, place, is_free and seq not in pinned)
+            yield AgedEdit(seq, document, moment, ordinal_of(place), is_free and seq not in pinned)
 
     def _pins(self) -> list[Pin]:
         records = (self._store.record(row.place)[0] for row in self._store.index.pins() if not row.expired)
@@ -280,7 +277,7 @@ class _Freed:
             self._left[blob] = left - 1
             if left == 1:
                 self.blobs += 1
-                self.bytes += _frame_length(self._store, blob)
+                self.bytes += self._store.index.frame_bytes(blob)
 
     def _mentions(self, chosen: _Chosen) -> Iterator[BlobId]:
         index = self._store.index
@@ -289,16 +286,6 @@ class _Freed:
         for place in map(index.decision_place, chosen.decisions):
             if place is not None:
                 yield from held_blobs(self._store.record(place)[0])
-
-
-def unheld_bytes(store: Store) -> int:
-    """Return how many bytes of frames nothing holds as it is."""
-    return sum(_frame_length(store, blob) for blob in store.index.unheld_blobs())
-
-
-def _frame_length(store: Store, blob: BlobId) -> int:
-    found = store.blob_place(blob)
-    return 0 if found is None else FRAME_HEADER_SIZE + len(store.log.read(found.place).payload)
 
 
 def touches(store: Store) -> Iterator[Touch]:

@@ -8,7 +8,6 @@ documents then are is written; otherwise the conflicts are returned, and nothing
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from objstore.batch import Batch, now
@@ -23,6 +22,7 @@ from objstore.replay import load_document
 from objstore.reports import ExternalChange
 from objstore.terms import Action, DocumentId, FileState, OnExternal, Seq, Status, Unit
 from objstore.transition import Step
+from objstore.values import field, replace, variable
 
 # What records edits is imported where a decision finds some on disk, or writes markers.
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Plan", "Planner"]
 
 
-@dataclass(slots=True, kw_only=True)
+@variable
 class Plan:
     """A decision worked out and not yet made."""
 
@@ -82,7 +82,7 @@ class Plan:
         return None if source is None or source in after else source
 
 
-@dataclass(slots=True)
+@variable
 class Planner:
     """Works out one decision, with the writer lock held (or, for a dry run, as if)."""
 

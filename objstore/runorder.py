@@ -1,11 +1,12 @@
 """The order of runs: every run that ever was, from the top of the file to its end, in blocks.
 
-A block remembers its shown text and how many lines that has, so that one change renders one block, and a
-line is found by its number without a look at the runs of other blocks.
+A block remembers how many lines and bytes it shows, and its shown text, so that one change renders one block; a stride
+sums that up for some blocks in a row. So a line is found by its number without a look at the runs of other blocks.
 """
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from objstore.lines import lines_end
@@ -17,14 +18,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Block", "RunOrder"]
 
-_BLOCK_RUNS: Final = 64
+_BLOCK_RUNS: Final = 32
 """Runs in a fresh block; one that doubles is divided."""
+
+_STRIDE_BLOCKS: Final = 32
+"""Blocks in a stride."""
 
 
 class Block:
     """Consecutive runs, with what is shown of them."""
 
-    __slots__ = ("_rendered", "index", "lines", "runs", "shown", "size", "watchers")
+    __slots__ = ("index", "lines", "runs", "shown", "size", "watchers")
 
     def __init__(self, index: int, runs: list[Run], watchers: Iterable[Unit] = ()) -> None:
         self.index = index
@@ -36,28 +40,32 @@ class Block:
         self.lines = sum([run.lines for run in shown])  # of the shown runs
         self.size = sum([len(run.text) for run in shown])  # their bytes
         self.shown = len(shown)
-        self._rendered: bytes | None = None
 
-    def count(self, run: Run, sign: int) -> None:
-        """Take account of a run that is shown from now on (`sign` 1) or no longer (-1)."""
-        self.lines += sign * run.lines
-        self.size += sign * len(run.text)
-        self.shown += sign
-        self._rendered = None
-
-    def rendered(self) -> bytes:
+    def text(self) -> bytes:
         """Return the text of the shown runs."""
-        if self._rendered is None:
-            self._rendered = b"".join([run.text for run in self.runs if run.shown])
-        return self._rendered
+        return b"".join([run.text for run in self.runs if run.shown])
 
 
-class _Near(NamedTuple):
-    """A block, and how many lines and bytes are shown before it."""
+class _Stride:
+    """What some blocks in a row show together."""
 
-    block: int
-    line: int
-    offset: int
+    __slots__ = ("lines", "size")
+
+    def __init__(self, blocks: Iterable[Block]) -> None:
+        self.lines = self.size = 0
+        for block in blocks:
+            self.lines += block.lines
+            self.size += block.size
+
+
+class _Found(NamedTuple):
+    """A line of the shown text."""
+
+    line: int  # its number, from 0
+    run: Run  # that shows it
+    above: int  # lines above it in the run
+    start: int  # bytes above it in the run
+    offset: int  # bytes of the shown text before the run
 
 
 class RunOrder:
@@ -66,7 +74,17 @@ class RunOrder:
     def __init__(self, blocks: Iterable[tuple[list[Run], set[Unit]]] = ()) -> None:
         """Begin with these runs, divided into blocks, each with its watchers; see `divided`."""
         self._blocks = [Block(index, runs, watchers) for index, (runs, watchers) in enumerate(blocks)] or [Block(0, [])]
-        self._near = _Near(0, 0, 0)  # the block in which a line was last looked for
+        self._texts = [b""] * len(self._blocks)  # what each block shows, but for
+        self._stale = set(self._blocks)  # those that are to be rendered
+        self._strides = self._summed(0)
+        self._lines = sum([block.lines for block in self._blocks])
+        self._size = sum([block.size for block in self._blocks])
+        self._found: _Found | None = None  # of the last line looked for; None: what was found is so no longer
+
+    def _summed(self, first: int) -> list[_Stride]:
+        """Return the strides from the one at place `first` on, as their blocks are now."""
+        starts = range(first * _STRIDE_BLOCKS, len(self._blocks), _STRIDE_BLOCKS)
+        return [_Stride(self._blocks[at : at + _STRIDE_BLOCKS]) for at in starts]
 
     def divided(self) -> list[tuple[list[Run], set[Unit]]]:
         """Return the runs of each block, with its watchers."""
@@ -87,14 +105,15 @@ class RunOrder:
         """Put `run` directly before `place`."""
         self._insert(run, place.block, place.block.runs.index(place))
 
-    def cut(self, run: Run, lines: int) -> Run:
-        """Cut `run` after its first `lines` lines; return the rest, which follows it."""
-        if run.shown:
-            self._count(run, -1)
-        rest = run.cut(lines)
-        if run.shown:
-            self._count(run, 1)
-        self.insert_after(run, rest)
+    def cut(self, run: Run, lines: int, size: int | None = None) -> Run:
+        """Cut `run` after its first `lines` lines, which have `size` bytes; return the rest, which follows it."""
+        rest = run.cut(lines, lines_end(run.text, 0, lines) if size is None else size)
+        block = rest.block = run.block
+        block.runs.insert(block.runs.index(run) + 1, rest)
+        block.shown += rest.shown
+        self._found = None
+        if len(block.runs) > 2 * _BLOCK_RUNS:
+            self._divide(block)
         return rest
 
     def _insert(self, run: Run, block: Block, at: int) -> None:
@@ -106,11 +125,16 @@ class RunOrder:
             self._divide(block)
 
     def _divide(self, block: Block) -> None:
-        self._near = _Near(0, 0, 0)
-        halves = [Block(block.index, block.runs[:_BLOCK_RUNS]), Block(0, block.runs[_BLOCK_RUNS:])]
-        self._blocks[block.index : block.index + 1] = halves
-        for index in range(block.index + 1, len(self._blocks)):
+        at = block.index
+        halves = [Block(at, block.runs[:_BLOCK_RUNS]), Block(0, block.runs[_BLOCK_RUNS:])]
+        self._blocks[at : at + 1] = halves
+        self._texts[at : at + 1] = [b"", b""]
+        self._stale.discard(block)
+        self._stale.update(halves)
+        for index in range(at + 1, len(self._blocks)):
             self._blocks[index].index = index
+        first = at // _STRIDE_BLOCKS
+        self._strides[first:] = self._summed(first)
         for unit in block.watchers:
             self.watch(unit)
 
@@ -122,9 +146,18 @@ class RunOrder:
         self._count(run, 1 if shown else -1)
 
     def _count(self, run: Run, sign: int) -> None:
-        run.block.count(run, sign)
-        if run.block.index < self._near.block:
-            self._near = _Near(0, 0, 0)
+        """Take account of a run that is shown from now on (`sign` 1) or no longer (-1)."""
+        block, lines, size = run.block, sign * run.lines, sign * len(run.text)
+        block.lines += lines
+        block.size += size
+        block.shown += sign
+        stride = self._strides[block.index // _STRIDE_BLOCKS]
+        stride.lines += lines
+        stride.size += size
+        self._stale.add(block)
+        self._lines += lines
+        self._size += size
+        self._found = None
 
     def watch(self, unit: Unit) -> None:
         """Let `unit` be a watcher of every block that its region touches."""
@@ -153,6 +186,8 @@ class RunOrder:
 
     def distance(self, run: Run, other: Run) -> int:
         """Return by how many places `other` stands after `run`; negative when before."""
+        if run is other:
+            return 0
         steps = other.block.runs.index(other) - run.block.runs.index(run)
         if run.block is other.block:
             return steps
@@ -162,11 +197,13 @@ class RunOrder:
 
     def previous(self, run: Run) -> Run | None:
         """Return the run directly before `run`, shown or not."""
-        return next(self.above(run), None)
+        at = run.block.runs.index(run)
+        return run.block.runs[at - 1] if at else next(self.above(run), None)
 
     def next(self, run: Run) -> Run | None:
         """Return the run directly after `run`, shown or not."""
-        return next(self.below(run), None)
+        at = run.block.runs.index(run) + 1
+        return run.block.runs[at] if at < len(run.block.runs) else next(self.below(run), None)
 
     def above(self, run: Run) -> Iterator[Run]:
         """Yield the runs before `run`, shown or not, the nearest first."""
@@ -229,19 +266,45 @@ class RunOrder:
         if not line:
             first = next(self.shown(), None)
             return (None, first) if first is None or first.lines else (first, self._shown_after(first))
-        run, offset = self._find(line - 1)
-        if offset + 1 < run.lines:
-            return run, self.cut(run, offset + 1)
+        _, run, above, _, _ = self._find(line - 1)
+        if above + 1 < run.lines:
+            return run, self.cut(run, above + 1)
         return run, self._shown_after(run)
 
-    def _find(self, line: int) -> tuple[Run, int]:
-        """Return the run that shows line `line`, and which of the run's lines it is; all from zero."""
-        block, line, _ = self._block_of(line)
+    def stretch(self, line: int, count: int) -> list[Run]:
+        """Return the shown runs that hold `count` lines from line `line` on, cutting runs at both ends if need be.
+
+        `count` is at least 1. Raises ValueError when the text has fewer lines.
+        """
+        _, run, above, start, _ = self._find(line)
+        found = [self.cut(run, above, start) if above else run]
+        count -= found[0].lines
+        if count > 0:
+            for run in islice(self.shown(found[0]), 1, None):
+                found.append(run)
+                count -= run.lines
+                if count <= 0:
+                    break
+            else:
+                raise ValueError("the text has fewer lines")
+        if count:
+            self.cut(found[-1], found[-1].lines + count)
+        return found
+
+    def _find(self, line: int) -> _Found:
+        """Return the run that shows line `line`. Raises ValueError when the text has fewer lines."""
+        found = self._found
+        if found is not None and found.line == line:
+            return found
+        block, left, offset = self._block_of(line)
         for run in block.runs:
             if run.shown:
-                if line < run.lines:
-                    return run, line
-                line -= run.lines
+                if left < run.lines:
+                    start = lines_end(run.text, 0, left) if left else 0
+                    found = self._found = _Found(line, run, left, start, offset)
+                    return found
+                left -= run.lines
+                offset += len(run.text)
         raise ValueError("the text has fewer lines")
 
     def offset(self, line: int) -> int:
@@ -249,38 +312,56 @@ class RunOrder:
 
         Raises ValueError for lines beyond that.
         """
-        block, line, offset = self._block_of(line)
-        for run in block.runs:
-            if run.shown:
-                if line < run.lines:
-                    return offset + lines_end(run.text, 0, line)
-                line -= run.lines
-                offset += len(run.text)
-        if line:
-            raise ValueError("the text has fewer lines")
-        return offset
+        return self.passage(line, 0)[0]
+
+    def passage(self, line: int, count: int) -> tuple[int, bytes]:
+        """Return at which byte of the shown text line `line` begins, and the text of `count` lines from there on.
+
+        `line` may be the one after the last. Raises ValueError when the text has fewer lines.
+        """
+        if line == self._lines and not count:
+            return self._size, b""
+        _, run, above, start, offset = self._find(line)
+        end = lines_end(run.text, start, min(count, run.lines - above)) if above + count < run.lines else len(run.text)
+        text, left = run.text[start:end], count - (run.lines - above)
+        if left > 0:
+            pieces = [text]
+            for other in islice(self.shown(run), 1, None):
+                pieces.append(other.text if other.lines <= left else other.text[: lines_end(other.text, 0, left)])
+                left -= other.lines
+                if left <= 0:
+                    break
+            else:
+                raise ValueError("the text has fewer lines")
+            text = b"".join(pieces)
+        return offset + start, text
 
     def _block_of(self, line: int) -> tuple[Block, int, int]:
         """Return the block that shows line `line`, which of its lines that is, and the bytes shown before the block.
 
-        The last block, for lines beyond the end. Lines are looked for again and again at about the same place.
+        The last block, for lines beyond the end.
         """
-        near = self._near if line >= self._near.line else _Near(0, 0, 0)
-        index, line, offset = near.block, line - near.line, near.offset
-        above = near.line
-        block = self._blocks[index]
-        while line >= block.lines and index + 1 < len(self._blocks):
-            above += block.lines
+        at = offset = 0
+        for at, stride in enumerate(self._strides):  # noqa: B007 - the last one, where there is no break
+            if line < stride.lines:
+                break
+            line -= stride.lines
+            offset += stride.size
+        else:
+            line += stride.lines
+            offset -= stride.size
+        for block in self._blocks[at * _STRIDE_BLOCKS : (at + 1) * _STRIDE_BLOCKS]:
+            if line < block.lines:
+                return block, line, offset
             line -= block.lines
             offset += block.size
-            index += 1
-            block = self._blocks[index]
-        self._near = _Near(index, above, offset)
-        return block, line, offset
+        return block, line + block.lines, offset - block.size
 
     def lines_above(self, run: Run) -> int:
         """Return how many lines are shown before `run`."""
-        lines = sum(block.lines for block in self._blocks[: run.block.index])
+        stride = run.block.index // _STRIDE_BLOCKS
+        lines = sum([stride.lines for stride in self._strides[:stride]])
+        lines += sum([block.lines for block in self._blocks[stride * _STRIDE_BLOCKS : run.block.index]])
         for other in run.block.runs:
             if other is run:
                 break
@@ -290,7 +371,11 @@ class RunOrder:
 
     def line_count(self) -> int:
         """Return how many lines are shown."""
-        return sum([block.lines for block in self._blocks])
+        return self._lines
+
+    def byte_count(self) -> int:
+        """Return how many bytes are shown."""
+        return self._size
 
     def has_file(self) -> bool:
         """Return whether anything is shown, be it only the bounds of an empty file."""
@@ -305,6 +390,33 @@ class RunOrder:
 
     # -- text
 
-    def rendered(self) -> list[bytes]:
+    def between(self, start: int, end: int) -> bytes:
+        """Return the bytes of the shown text from `start` to `end`, or what there is of them."""
+        at = offset = 0
+        for stride in self._strides:
+            if start < offset + stride.size:
+                break
+            offset += stride.size
+            at += _STRIDE_BLOCKS
+        pieces = list[bytes]()
+        for index in range(at, len(self._blocks)):
+            if offset >= end:
+                break
+            behind = offset + self._blocks[index].size
+            if start < behind:
+                pieces.append(self._text(self._blocks[index])[max(0, start - offset) : end - offset])
+            offset = behind
+        return b"".join(pieces)
+
+    def texts(self) -> list[bytes]:
         """Return the shown text of each block."""
-        return [block.rendered() for block in self._blocks]
+        for block in self._stale:
+            self._texts[block.index] = block.text()
+        self._stale.clear()
+        return self._texts.copy()
+
+    def _text(self, block: Block) -> bytes:
+        if block in self._stale:
+            self._texts[block.index] = block.text()
+            self._stale.discard(block)
+        return self._texts[block.index]

@@ -12,8 +12,6 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NewType
 
-from objstore.lines import lines_end
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -28,6 +26,7 @@ UnitIndex = NewType("UnitIndex", int)
 BASE: Final = UnitIndex(0)
 """The unit that holds the text before the first edit. It is always live."""
 
+_START: Final = attrgetter("start")
 _NOTHING: Final[Mapping[Unit, set[Unit]]] = MappingProxyType({})
 
 
@@ -152,15 +151,14 @@ class Run:
         """Whether the last line lacks its newline when it ends the file: the last live writer decides."""
         return next((missing for unit, missing in reversed(self.endings) if unit.live), False)
 
-    def cut(self, lines: int) -> Run:
-        """Keep the first `lines` lines; return the rest as a run of its own, not yet in order."""
-        at = lines_end(self.text, 0, lines)
+    def cut(self, lines: int, at: int) -> Run:
+        """Keep the first `lines` lines, of `at` bytes; return the rest as a run of its own, not yet in order."""
         rest = Run(self.inserter, self.start + lines, self.text[at:], self.lines - lines)
         self.text, self.lines = self.text[:at], lines
         rest.deleters, rest.shown = self.deleters, self.shown
         rest.endings, self.endings = self.endings, ()
         pieces = self.inserter.inserted
-        pieces.insert(bisect_left(pieces, rest.start, key=attrgetter("start")), rest)
+        pieces.insert(bisect_left(pieces, rest.start, key=_START), rest)
         for unit in self.deleters:
             unit.deleted.insert(unit.deleted.index(self) + 1, rest)
         rest.anchored = tuple(unit for unit in self.anchored if unit.above is self)

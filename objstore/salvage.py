@@ -8,7 +8,6 @@ are written out beside it. docs/decisions/0007-salvage.md says why it is not rec
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, NamedTuple
 
@@ -23,6 +22,7 @@ from objstore.refcounts import held_blobs, unexpired
 from objstore.remains import Damage, FoundRecord, Remains, segment_folder
 from objstore.segments import Log, Place
 from objstore.terms import DocumentId, FileState, Seq
+from objstore.values import value
 
 __all__ = ["LostBlob", "PathBreak", "RecoveredFile", "Salvage", "plan_salvage", "rebuild", "salvage_store"]
 
@@ -57,7 +57,7 @@ class RecoveredFile(NamedTuple):
     state: FileState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Salvage:
     """What can be saved of a store, and what can't."""
 

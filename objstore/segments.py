@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final, NamedTuple
 
 from objstore.disk import Disk
@@ -24,14 +24,17 @@ from objstore.frames import (
     FrameKey,
     FrameKind,
     Gap,
+    RawFrame,
     SegmentHeader,
     StoreId,
     committed,
     encode_frame,
     frame_key,
+    raw_frames,
     read_frame,
     scan_windows,
 )
+from objstore.moves import Moves
 
 __all__ = ["GENERATION", "Group", "Log", "Place", "create_log", "newest_files", "segment_name"]
 
@@ -43,6 +46,7 @@ GENERATION: Final = 1 << 40
 
 _NAME: Final = re.compile(r"([0-9]{8,})(?:\.([1-9][0-9]{0,5}))?\.seg")
 _PREPARED: Final = ".new"
+_MOVES: Final = ".moves"
 _PIECE: Final = 1 << 20
 
 
@@ -83,6 +87,7 @@ class Log:
         self._looked = 0  # when the folder had last changed at that look, in ns
         self._descriptors: dict[tuple[int, int], int] = {}  # by segment and generation
         self._superseded: list[tuple[int, int]] = []  # of those, the ones that an earlier look found to be old
+        self._moves: dict[int, tuple[int, Moves]] = {}  # of segments: to which generation, and what was read of it
         self._appending: tuple[int, int] | None = None  # segment and descriptor
         self._begun: int | None = None  # a segment without a group, which a writer left that died
         self._broken: str | None = None  # why it takes no more writes
@@ -142,7 +147,10 @@ class Log:
             self._superseded = [one for one in self._descriptors if one[1] < self._generations.get(one[0], 0)]
 
     def superseded(self) -> list[str]:
-        """Return the paths of the files in the folder that are older generations, or that were never finished."""
+        """Return the paths of the files in the folder that are older generations, or that were never finished.
+
+        Where frames went counts among them: to be asked when nobody needs that any more.
+        """
         found = []
         for name in os.listdir(self._folder):
             matched = _NAME.match(name)
@@ -152,13 +160,53 @@ class Log:
                     found.append(os.path.join(self._folder, name))
         return found
 
-    def prepare(self, segment: int, groups: Iterator[Sequence[tuple[FrameKind, bytes]]]) -> str:
-        """Write a segment's next generation from its groups, durably, under a name that nobody reads; return its path.
+    def newest(self, place: Place) -> Place | None:
+        """Return where the frame lies that was at `place` (None: it is gone).
+
+        It is `place` itself if the segment was not written anew since, or too long ago for anybody to know.
+        """
+        generation = self._generations.get(place.segment, 0)
+        if place.offset >= generation * GENERATION:
+            return place
+        moves = self.moves(place.segment)
+        if moves is None or place.generation != generation - 1:
+            return place
+        position = moves.get(place.position)
+        return None if position is None else Place(place.segment, generation * GENERATION + position)
+
+    def moves(self, segment: int) -> Moves | None:
+        """Return where frames went when the segment was last written anew (None: that is not kept, or damaged)."""
+        generation = self._generations.get(segment, 0)
+        kept = self._moves.get(segment)
+        if kept is None or kept[0] != generation:
+            try:
+                with open(self._moves_path(segment, generation), "rb") as file:
+                    moves = Moves.decode(file.read())
+            except FileNotFoundError:
+                return None
+            if moves is None:
+                return None
+            kept = self._moves[segment] = generation, moves
+        return kept[1]
+
+    def keep_moves(self, segment: int, moves: Moves) -> None:
+        """Keep, durably, where frames go when the prepared file of the segment takes its name."""
+        self._disk.create(self._moves_path(segment, self._generations[segment] + 1), moves.encode())
+
+    def forget_moves(self, segment: int) -> None:
+        """Remove what `keep_moves` kept: nothing is where it was, or everybody knows where it is."""
+        for generation in (self._generations[segment], self._generations[segment] + 1):
+            with suppress(FileNotFoundError):
+                self._disk.remove_store_file(self._moves_path(segment, generation))
+
+    def prepare(self, segment: int, pieces: Iterator[bytes]) -> str:
+        """Write a segment's next generation from its frames, durably, under a name that nobody reads; return its path.
 
         Raises DiskFull and DiskFailed with nothing left behind.
         """
         path = self._path(segment, self._generations[segment] + 1) + _PREPARED
-        self._disk.create(path, self._pieces(segment, groups))
+        header = SegmentHeader(store=self.store, number=segment, created=time.time_ns() // 1000)
+        self._disk.create(path, chain([header.encode()], pieces))
         return path
 
     def adopt(self, prepared: str, segment: int) -> str:
@@ -180,11 +228,6 @@ class Log:
         """
         self._writable()
         return self._rotate(end.segment)
-
-    def _pieces(self, segment: int, groups: Iterator[Sequence[tuple[FrameKind, bytes]]]) -> Iterator[bytes]:
-        yield SegmentHeader(store=self.store, number=segment, created=time.time_ns() // 1000).encode()
-        for payloads in groups:
-            yield b"".join(self._encoded(payloads))
 
     def _encoded(self, payloads: Sequence[tuple[FrameKind, bytes]]) -> list[bytes]:
         """Return the frames of one group."""
@@ -231,6 +274,10 @@ class Log:
         """Return the size of the segment's newest generation in bytes."""
         return os.fstat(self._fd(segment, self._generations.get(segment, 0))).st_size
 
+    def reaches(self, place: Place) -> bool:
+        """Return whether the log has as many bytes as lie before `place`."""
+        return os.fstat(self._fd(place.segment, place.generation)).st_size >= place.position
+
     def ends_at(self, place: Place) -> bool:
         """Return whether nothing follows `place`, not even something unfinished."""
         size = os.fstat(self._fd(place.segment, place.generation)).st_size
@@ -249,7 +296,8 @@ class Log:
         return segment in self._generations
 
     def read(self, place: Place) -> Frame:
-        """Return the frame at `place`. Raises StoreDamaged."""
+        """Return the frame at `place`, or where that is now. Raises StoreDamaged."""
+        place = self.newest(place) or place
         fd = self._fd(place.segment, place.generation)
         # One read gets most frames whole; the header's length says how much is left of the others.
         head = os.pread(fd, 4096, place.position)
@@ -286,6 +334,19 @@ class Log:
                     return
                 segment, offset = self._start(segment + 1)
 
+    def raw_frames(self, start: Place) -> Iterator[RawFrame]:
+        """Yield the frames of a full segment, of the generation that `start` names. Raises StoreDamaged."""
+        fd = self._fd(start.segment, start.generation)
+        end = os.fstat(fd).st_size
+        for found in raw_frames(lambda at, size: _read(fd, size, at), self.key, SEGMENT_HEADER_SIZE, end):
+            if isinstance(found, Gap):
+                raise StoreDamaged(start.segment, found.offset, found.reason)
+            yield found
+
+    def piece(self, place: Place, size: int) -> bytes:
+        """Return `size` bytes from `place` on, or what there is. Raises StoreDamaged."""
+        return os.pread(self._fd(place.segment, place.generation), size, place.position)
+
     def bytes_of(self, segment: int, size: int) -> Iterator[bytes]:
         """Yield the first `size` bytes of a segment, in pieces. Raises StoreDamaged where there are fewer."""
         fd, offset = self._fd(segment, self._generations.get(segment, 0)), 0
@@ -311,12 +372,44 @@ class Log:
             cut += self._cut(Place(self._begun, SEGMENT_HEADER_SIZE))
         return cut
 
+    @property
+    def refuses(self) -> bool:
+        """Return whether it takes no more writes until it is opened again."""
+        return self._broken is not None
+
+    def secure(self, start: Place | None) -> None:
+        """Make durable what a writer left that died, or whose sync failed and who could not even cut the group off.
+
+        `start`: behind what is known to be durable; None: the machine has started anew since, so that all that can be
+        read has come from the disk. Raises StoreRefuses, DiskFull and DiskFailed.
+        """
+        self._writable()
+        group = None if start is None else self._last_group(start)
+        if group is not None and group.end.generation:
+            group = None  # what was written anew was durable before it had its name
+        segment = max(self._generations) if group is None else group.segment
+        name = self._path(segment, 0)
+        with self._breaking():
+            fd = os.open(name, os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                if group is not None:
+                    # Each writer makes sure of what was there, so only the last group can be in doubt. After a failed
+                    # sync the system takes it for written; only bytes that are written again are sent to the disk.
+                    offset, end = group.frames[0].offset, group.end.offset
+                    while offset < end:
+                        piece = _read(self._fd(segment, 0), min(_PIECE, end - offset), offset)
+                        self._disk.overwrite(fd, piece, offset, name)
+                        offset += len(piece)
+                self._disk.sync(fd, name)
+            finally:
+                os.close(fd)
+
     def append(self, end: Place, payloads: Sequence[tuple[FrameKind, bytes]]) -> Group:
         """Append one group behind `end`, durably, and return its frames with their places.
 
         Nothing may follow `end`: where something did, `repair_tail` has cut it off.
-        Raises StoreRefuses, and DiskFull or DiskFailed with nothing changed. After a failed sync what the disk holds is
-        unknown: Unacknowledged says so, and the log takes no more until it is opened again.
+        Raises StoreRefuses, and DiskFull or DiskFailed with nothing changed. After a failed sync the group is cut off,
+        and the log takes no more until it is opened again; Unacknowledged says that not even that was possible.
         """
         self._writable()
         if end.offset >= ROTATE_AT or self._begun == end.segment + 1:
@@ -336,7 +429,7 @@ class Log:
                 failure: DiskFailed | None = error
             else:
                 failure = None
-                self._sync(fd, name)
+                self._sync(fd, end, name)
         if failure is not None:
             raise failure
         frames: list[Frame] = []
@@ -359,6 +452,14 @@ class Log:
             # A writer that died here left it, and repair_tail has emptied it; but its name may not be durable.
             self._disk.sync_directory(self._folder)
         return Place(full + 1, SEGMENT_HEADER_SIZE)
+
+    def _last_group(self, start: Place) -> Group | None:
+        """Return the last group behind `start` (None: there is none, or no group ends there)."""
+        last = None
+        with suppress(StoreDamaged):
+            for group in self.groups(start):
+                last = group
+        return last
 
     def _cut(self, end: Place) -> int:
         # The last segment is never written anew: it is sealed before.
@@ -390,6 +491,9 @@ class Log:
 
     def _path(self, segment: int, generation: int) -> str:
         return os.path.join(self._folder, segment_name(segment, generation))
+
+    def _moves_path(self, segment: int, generation: int) -> str:
+        return self._path(segment, generation) + _MOVES
 
     def _fd(self, segment: int, generation: int) -> int:
         fd = self._descriptors.get((segment, generation))
@@ -425,11 +529,17 @@ class Log:
         if self._broken is not None:
             raise StoreRefuses(self._broken)
 
-    def _sync(self, fd: int, name: str) -> None:
+    def _sync(self, fd: int, end: Place, name: str) -> None:
+        """Make the group behind `end` durable, or take it back: in memory it is whole, for all processes to see."""
         try:
             self._disk.sync(fd, name)
         except DiskFailed as error:
-            raise Unacknowledged(str(error)) from error
+            try:
+                self._disk.truncate(fd, end.offset, name)
+                self._disk.sync(fd, name)
+            except DiskFailed as failure:
+                raise Unacknowledged(str(error)) from failure
+            raise
 
     @contextmanager
     def _breaking(self) -> Iterator[None]:

@@ -6,7 +6,6 @@ one, in order. What each adds is a patch; all of them together lead to the text 
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from objstore.document import Document, Standing
 from objstore.errors import FileTooLarge, SeriesBroken
@@ -15,12 +14,13 @@ from objstore.journal import Journal
 from objstore.replay import load_document
 from objstore.standins import MAX_BLOB, blob_of_text, is_stand_in
 from objstore.terms import DocumentId, Seq, Status, Unit
+from objstore.values import value
 from objstore.views import EditView
 
 __all__ = ["SeriesStep", "StepState", "series"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class StepState:
     """A file between two steps of a series."""
 
@@ -29,7 +29,7 @@ class StepState:
     bytes: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class SeriesStep:
     """What edits of one file do to it when they follow the steps before them."""
 

@@ -1,10 +1,11 @@
 """Settings: what can be set, in which units, and what holds where nobody has said anything."""
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, TypeAlias
+
+from objstore.values import value
 
 __all__ = ["SETTINGS", "Kind", "Setting", "SettingValue", "literal_of", "value_of"]
 
@@ -58,7 +59,7 @@ class Kind(StrEnum):
         return {Kind.AGE: "never", Kind.SIZE: "unlimited", Kind.SWITCH: ""}[self]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Setting:
     """One thing that a person can set."""
 
@@ -100,6 +101,12 @@ SETTINGS: Final = MappingProxyType(
                 kind=Kind.AGE,
                 default="1min",
                 meaning="How often the server looks whether the store is over a limit.",
+            ),
+            Setting(
+                name="hook.resident",
+                kind=Kind.SWITCH,
+                default="off",
+                meaning="Whether hooks start a helper that stays, so that the next ones are answered sooner.",
             ),
             Setting(
                 name="snapshot.gitignored",

@@ -7,20 +7,22 @@ they were, so taking the next snapshot costs one look at the times of files.
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from objstore.batch import now
 from objstore.capture import Call
 from objstore.errors import FileChanged, FileMissing, NoSuchName, SnapshotIncomplete
 from objstore.ids import BlobId, RecordId
+from objstore.indexrows import Baseline
 from objstore.journal import Journal
-from objstore.looking import Looking, Pieces, Trees, nothing_kept
+from objstore.keeping import Pieces, Trees
+from objstore.looking import Looking, nothing_kept
 from objstore.outcomes import CallOutcome
 from objstore.records import Expiry, Snapshot
 from objstore.survey import Limits, Passed
 from objstore.terms import FileState
 from objstore.trees import LeftOut, TreeChange, TreeEntry, decode_tree, tree_changes, tree_files
+from objstore.values import value
 
 __all__ = [
     "PathState",
@@ -41,7 +43,7 @@ __all__ = [
 _TRIES: Final = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class SnapshotView:
     """A recorded snapshot."""
 
@@ -54,7 +56,7 @@ class SnapshotView:
     title: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class SnapshotTaken:
     """A snapshot that was just taken."""
 
@@ -64,7 +66,7 @@ class SnapshotTaken:
     is_same: bool  # whether the snapshot before it of the same folder holds the very same
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class PathState:
     """What stands at one path, in a snapshot or on disk."""
 
@@ -73,7 +75,7 @@ class PathState:
     blob: BlobId | None  # a file's bytes, a link's text; None: left-out
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class SnapshotChange:
     """One path that is not the same in two snapshots, or in one and on disk."""
 
@@ -82,7 +84,7 @@ class SnapshotChange:
     after: PathState | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Restored:
     """What a restore did, or would do."""
 
@@ -133,7 +135,7 @@ def create(
             name = batch.record(snapshot)
             journal.commit(batch, ())
         if not who:
-            look.baseline = snapshot
+            look.baseline = Baseline(snapshot.number, snapshot.root)
         look.save()
         taken = SnapshotTaken(
             view=_view(snapshot, name),

@@ -1,68 +1,122 @@
 """States: one document's records and what its file was after each, read in bulk for a replay.
 
 Records are read as the index has them: it took them in when they were checked in full, under ids that are compared
-here. A state is told from the one before it, as its frame tells it, and not hashed: whoever replays a history compares
-the last state of it, and every frame on the way carries its own checksum.
+here. A state is told from the one before it, as its frame tells it, and neither put together nor hashed: whoever
+replays a history compares the last state of it, and every frame on the way carries its own checksum.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from objstore.codec import expand_blob, parse_blob_header
+from objstore.codec import (
+    BlobHeader,
+    Encoding,
+    dictionary_span,
+    expand_middle,
+    expand_start,
+    parse_blob_header,
+)
+from objstore.document import Document
 from objstore.errors import BlobDamaged, StoreDamaged
-from objstore.ids import BlobId, RecordId, record_id
-from objstore.lines import NOTHING_SHARED, Affixes
+from objstore.frames import FrameKind
+from objstore.hunks import Hunk
+from objstore.ids import RecordId, record_id
+from objstore.readahead import ReadAhead
 from objstore.records import Edit, Record, read_record
-from objstore.standins import MAX_BLOB, is_stand_in
+from objstore.segments import Place
+from objstore.splices import Splice
+from objstore.standins import MAX_BLOB, PREFIX, is_stand_in
 from objstore.store import Store
-from objstore.terms import DocumentId
+from objstore.terms import DocumentId, Seq
+from objstore.weave import Weave
 
-if TYPE_CHECKING:
-    from objstore.indexrows import BlobPlace
-
-__all__ = ["States", "records_of"]
+__all__ = ["Past", "States", "records_of"]
 
 
-def records_of(
-    store: Store, document: DocumentId, *, after_edit: int = 0, after_decision: int = 0
-) -> Iterator[tuple[Record, RecordId]]:
+class Past(NamedTuple):
+    """A record, and of an edit where the blob lies that it led to (None: it is no edit, or led to none)."""
+
+    record: Record
+    id: RecordId
+    blob: Place | None
+
+
+def records_of(store: Store, document: DocumentId, *, after_edit: int = 0, after_decision: int = 0) -> Iterator[Past]:
     """Yield the document's edits and the decisions on them with higher numbers, in order. Raises StoreDamaged."""
-    for place, name in store.index.recorded(document, after_edit=after_edit, after_decision=after_decision):
-        encoded = bytes(store.log.read(place).payload)
+    ahead = ReadAhead(store.log)
+    for place, name, blob in store.index.recorded(document, after_edit=after_edit, after_decision=after_decision):
+        encoded = ahead.payload(place, FrameKind.RECORD)
         if record_id(encoded) != name:
             raise StoreDamaged(*place, "another record lies where the index says")
-        yield read_record(encoded), name
+        yield Past(read_record(encoded), name, blob)
 
 
 class States:
     """What a file was after each of some edits, asked for in their order."""
 
-    def __init__(self, store: Store, edits: Iterable[Edit]) -> None:
+    def __init__(self, store: Store, places: Mapping[Seq, Place]) -> None:
+        """Take where the blobs lie that edits led to; a state whose place is not told is read with its hash."""
         self._store = store
-        wanted = [edit.after.blob for edit in edits if edit.after is not None]
-        self._places: dict[BlobId, BlobPlace] = store.index.blob_places(wanted)
+        self._places = places
+        self._ahead = ReadAhead(store.log)
 
-    def after(self, edit: Edit, before: bytes | None) -> tuple[bytes | None, Affixes]:
-        """Return the text after the edit (None: no file), and how much it is known to share with the one before.
+    def after(self, edit: Edit, before: Document) -> bytes | Splice | None:
+        """Return the text after the edit (None: no file), or what the edit did to the one before, which is believed.
 
-        `before`: the text before the edit, which is believed. Raises what Store.text raises.
+        Raises what Store.text raises.
         """
         if edit.after is None:
-            return None, NOTHING_SHARED
-        told = None if before is None or edit.before is None else self._told(edit.before.blob, edit.after.blob, before)
-        return told or (self._store.text(edit.after.blob), NOTHING_SHARED)
+            return None
+        return self._told(edit, before) or self._store.text(edit.after.blob)
 
-    def _told(self, base: BlobId, name: BlobId, before: bytes) -> tuple[bytes, Affixes] | None:
-        """Return the text as its frame tells it from `before` (None: it tells it otherwise)."""
-        found = self._places.get(name)
-        if found is None or found.size > MAX_BLOB or not found.depth or is_stand_in(before):
+    def _told(self, edit: Edit, before: Document) -> bytes | Splice | None:
+        """Return what the frame of a state tells of it (None: whoever reads it with its hash learns more)."""
+        place = self._places.get(edit.seq)
+        if place is None or edit.before is None or edit.after is None or before.is_large:
             return None
-        payload = self._store.log.read(found.place).payload
-        header = parse_blob_header(payload)
-        if header.id != name or header.base != base:
-            return None
+        if edit.before.blob == edit.after.blob:
+            return before.text()
         try:
-            content = expand_blob(header, payload, before)
-        except BlobDamaged:
-            return None  # whoever reads it with its hash says what is wrong
-        return None if is_stand_in(content) else (content, Affixes(header.prefix, header.suffix))
+            payload = self._ahead.payload(place, FrameKind.BLOB)
+            header = parse_blob_header(payload)
+            if header.id != edit.after.blob or header.size > MAX_BLOB:
+                return None
+            if header.base is None:
+                splice = _out_of_keyframe(header, payload, edit.hunks, before.weave)
+            elif header.base == edit.before.blob:
+                splice = _out_of_delta(header, payload, before.weave)
+            else:
+                splice = None
+        except (BlobDamaged, StoreDamaged, ValueError):
+            return None
+        return None if splice is None or _makes_stand_in(splice, before.weave) else splice
+
+
+def _out_of_delta(header: BlobHeader, payload: bytes, before: Weave) -> Splice | None:
+    size = before.byte_count()
+    if header.prefix + header.suffix > size:
+        return None
+    dictionary = b""
+    if header.encoding is Encoding.DELTA_ZSTD:
+        dictionary = before.between(*dictionary_span(header, size))
+    return Splice(header.prefix, size - header.suffix, expand_middle(header, payload, dictionary))
+
+
+def _out_of_keyframe(header: BlobHeader, payload: bytes, hunks: Sequence[Hunk], before: Weave) -> Splice | None:
+    """Return what the lines of the hunks gave way to; what stands behind them in the keyframe is not even read."""
+    if not hunks or before.has_endings:
+        return None
+    low, old = before.passage(hunks[0].old_start, hunks[-1].old_end - hunks[0].old_start)
+    high = low + len(old)
+    behind = before.byte_count() - high
+    if header.size < low + behind:
+        return None
+    return Splice(low, high, expand_start(header, payload, header.size - behind)[low:])
+
+
+def _makes_stand_in(splice: Splice, before: Weave) -> bool:
+    """Return whether the text would be taken for a stand-in."""
+    if splice.start >= len(PREFIX):
+        return False  # its start is that of the text before, which is none
+    start = before.between(0, splice.start) + splice.middle[: len(PREFIX)]
+    return is_stand_in(start + before.between(splice.end, splice.end + len(PREFIX)))

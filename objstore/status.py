@@ -2,28 +2,20 @@
 
 import os
 import time
-from collections.abc import Iterator
 from typing import Final
 
+from objstore.asrecorded import changed_tips
 from objstore.errors import CasError, PathError
 from objstore.external import found_changes
-from objstore.ids import BlobId
-from objstore.indexrows import Tip
 from objstore.journal import Journal
 from objstore.limits import RetentionLimits, is_anything_set
-from objstore.ondisk import disk_state
 from objstore.reports import ExternalChange, PendingGroup, Reclaimable, StandingMarkers, StatusReport
-from objstore.terms import DocumentId, FileState, Status
+from objstore.terms import Status
 
 __all__ = ["external_changes", "report", "standing_markers"]
 
-_FRAMES_READ: Final = 50
-"""Blobs that nothing holds whose frames are read to tell what they take."""
-
 _LOOKS: Final = 100
 _PAUSE_SECONDS: Final = 0.002
-_GRACE_NS: Final = 2_000_000_000
-"""A file touched so lately may change again without its times showing it, on file systems with coarse clocks."""
 
 
 def report(journal: Journal) -> StatusReport:
@@ -54,7 +46,7 @@ def report(journal: Journal) -> StatusReport:
         unreadable=unreadable,
         store_bytes=store_bytes,
         blobs=blobs,
-        reclaimable=_reclaimable(journal, store_bytes, blobs),
+        reclaimable=_reclaimable(journal),
     )
 
 
@@ -69,15 +61,10 @@ def standing_markers(journal: Journal) -> tuple[StandingMarkers, ...]:
     return tuple(markers for markers in found if markers is not None)
 
 
-def _reclaimable(journal: Journal, store_bytes: int, blobs: int) -> Reclaimable:
+def _reclaimable(journal: Journal) -> Reclaimable:
     """Return what a collection could free: a few numbers that the index has at hand."""
-    index, log = journal.store.index, journal.store.log
-    unheld, _ = index.unheld()
-    if unheld <= _FRAMES_READ:
-        free_bytes = sum(log.read(place).end - place.offset for place in index.unheld_places(_FRAMES_READ))
-    else:
-        # One blob takes what any takes: to read them all would take as long as to collect them.
-        free_bytes = store_bytes * unheld // max(1, blobs)
+    index = journal.store.index
+    unheld, free_bytes = index.unheld()
     limits, unreadable, old_edits = RetentionLimits(), "", 0
     if is_anything_set(journal.tree.root):
         from objstore.configuration import limits_of
@@ -121,7 +108,7 @@ def _looked(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple[str, ..
 
 
 def _look(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
-    suspects = list(_changed(journal))
+    suspects = list(changed_tips(journal))
     # What was deleted matters only where nothing else has the path since, and something stands there again.
     suspects += [tip for tip in journal.store.index.gone() if _stands(journal, tip.path)]
     found: list[ExternalChange] = []
@@ -140,49 +127,3 @@ def _stands(journal: Journal, path: bytes) -> bool:
     except OSError:
         return False
     return True
-
-
-def _changed(journal: Journal) -> Iterator[Tip]:
-    """Yield the tips whose files are, or may be, other than recorded."""
-    learnt: list[tuple[bytes, int, int, int, int, BlobId]] = []
-    young = time.time_ns() - _GRACE_NS
-    root, look_at = journal.tree.fd, os.lstat
-    for document, path, blob, mode, inode, size, mtime, ctime, read in list(journal.store.index.looks()):
-        try:
-            found = look_at(path, dir_fd=root)
-        except OSError:
-            yield _recorded(document, path, blob, mode)
-            continue
-        is_as_read = (
-            found.st_mtime_ns == mtime
-            and found.st_ctime_ns == ctime
-            and found.st_size == size
-            and found.st_ino == inode
-        )
-        if is_as_read:
-            stands: bytes | None = read
-        else:
-            stands = _read_now(journal, path)
-            if stands is None:
-                yield _recorded(document, path, blob, mode)
-                continue
-            if max(found.st_mtime_ns, found.st_ctime_ns) < young:
-                looked = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-                learnt.append((path, *looked, BlobId(stands)))
-        if stands != blob or found.st_mode & 0o7777 != mode:
-            yield _recorded(document, path, blob, mode)
-    if learnt:
-        journal.store.index.remember_seen(learnt)
-
-
-def _recorded(document: int, path: bytes, blob: bytes, mode: int) -> Tip:
-    return Tip(DocumentId(document), path, FileState(blob=BlobId(blob), mode=mode))
-
-
-def _read_now(journal: Journal, path: bytes) -> bytes | None:
-    """Return the blob of what stands at a path (None: nothing that can be read)."""
-    try:
-        found = disk_state(journal.tree, path)
-    except CasError:
-        return None
-    return None if found is None else found[0].blob

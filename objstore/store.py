@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from contextlib import suppress
+from sqlite3 import DatabaseError
 from typing import TYPE_CHECKING, Final
 
 from objstore.ahead import Ahead
@@ -59,12 +60,13 @@ class Store:
         except BaseException:
             self.log.close()
             raise
+        self._appended: Place | None = None  # the end of the last group that this process has appended
         self._cache: OrderedDict[BlobId, bytes] = OrderedDict()
         self._cached = 0
 
     def close(self) -> None:
         """Close the index and the log."""
-        self.flush()
+        self._flush_if_possible()
         self._index.close()
         self.log.close()
 
@@ -86,9 +88,10 @@ class Store:
         """Return the last record that is known (None: there is none yet)."""
         return self._ahead.last_record or self._index.last_record
 
-    def catch_up(self) -> bool:
+    def catch_up(self, *, to_write: bool = False) -> bool:
         """Read what other processes have appended; return whether the log ends there, with nothing unfinished behind.
 
+        `to_write`: see besides that the last record that is known is that of the log, before another is put behind it.
         Raises StoreDamaged.
         """
         if not self._index.is_there:
@@ -98,6 +101,10 @@ class Store:
         self.log.refresh()
         if not self._index.knows_generations:
             self.index.follow_generations()
+        if to_write:
+            self._index.make_sure(self._appended)  # that is durable, so nobody cuts it off
+        else:
+            self._index.look()
         if self.log.ends_at(self.end):
             return True
         self.index.catch_up()
@@ -108,6 +115,11 @@ class Store:
         if self._ahead.groups:
             self._index.take(self._ahead.groups)
             self._ahead = Ahead()
+
+    def _flush_if_possible(self) -> None:
+        # What is durable in the log is done, whatever becomes of the index: who next needs that, reads the log on.
+        with suppress(DatabaseError):
+            self.flush()
 
     # ---- what a write asks for; none of it needs the index to be up to date
 
@@ -227,9 +239,10 @@ class Store:
     ) -> Group:
         """Append a group at the end of the log, durably, and return it. `blobs`, `records`: those in it, in order."""
         group = self.log.append(self.end, payloads)
+        self._appended = group.end
         self._ahead.note(group, blobs, records)
         if self._ahead.is_full:
-            self.flush()
+            self._flush_if_possible()
         return group
 
     def seal(self) -> Place:

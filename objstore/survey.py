@@ -10,7 +10,6 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
@@ -23,6 +22,7 @@ from objstore.ondisk import state_at
 from objstore.paths import Spot, Tree, is_reserved, read_at
 from objstore.sources import FileSource, Source
 from objstore.standins import is_stand_in
+from objstore.values import field, value, variable
 
 __all__ = ["Keep", "Limits", "Passed", "ReadFile", "Survey"]
 
@@ -48,7 +48,7 @@ _COARSEST_CLOCK: Final = 2_000_000_000
 """Nanoseconds: the tick of the coarsest file system, for folders on another one than the store."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Limits:
     """How much one survey may take. What lies beyond is not looked at, and that is said."""
 
@@ -57,7 +57,7 @@ class Limits:
     seconds: float = 3600
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Passed:
     """A place that a survey passed over though no rule says so."""
 
@@ -65,7 +65,7 @@ class Passed:
     reason: str
 
 
-@dataclass(slots=True, kw_only=True)
+@variable
 class _Names:
     """The names in one folder, sorted out."""
 
@@ -122,6 +122,13 @@ class Survey:
         """Return the known folders at and below `scope` that have to be looked into; the others are as they were."""
         sure, unsure = self.looks.glimpses(scope)
         return unsure + changed_folders(self._tree.fd, sure)
+
+    def is_as_known(self, scope: bytes, suspects: Iterable[bytes]) -> bool:
+        """Return whether nothing is left to look into or to tell in a folder of which a glance has found `suspects`."""
+        known = self.looks.get(scope)
+        if known is None or set(suspects) or self.looks.unsettled(scope):
+            return False
+        return known.rules == Rules(self._rules_above(scope), _name(scope), known.texts).fingerprint
 
     def run(self, scope: bytes = b"", *, suspects: Iterable[bytes] | None = None) -> None:
         """Bring up to date what is known of the folder at `scope` (b"": the root). Raises FileMissing.

@@ -1,39 +1,46 @@
 """Sweep: segments written anew without the blobs that nothing holds. Plan first, then act.
 
-A segment's next generation is written beside it while readers and writers go on; then, in one moment under the writer
-lock, it takes its name and the index is told, or neither. From the last segment to the first: a delta's base lies
-before it, so a delta is spelt anew before its base goes. A blob that came to be held meanwhile ends the sweep, and
-the next one sees it. If the process dies between the name and the index, the index finds that the log has other
-generations than it knows, and is made anew.
+A segment's next generation is written beside it while readers and writers go on, and so is a list of where each frame
+goes. Then, in one short moment under the writer lock, the file takes its name and the index is told, or neither; the
+rows of the index follow a few at a time. From the last segment to the first: a delta's base lies before it, so a delta
+is spelt anew before its base goes. A blob that came to be held meanwhile ends the sweep, and the next one sees it. If
+the process dies between the name and the index, the index finds that the log has other generations than it knows, and
+is made anew; if it dies after that, the next one has the rows follow.
 """
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from objstore.codec import Base, Encoding, encode_blob, parse_blob_header, parse_chunks
-from objstore.errors import BlobDamaged, BlobMissing
-from objstore.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, Frame, FrameKind
-from objstore.ids import BlobId
+from objstore.codec import parse_blob_header
+from objstore.errors import BlobDamaged
+from objstore.frames import FrameKind
+from objstore.ids import HASH_SIZE, BlobId
 from objstore.journal import Journal
-from objstore.segments import GENERATION, Group, Log, Place
+from objstore.records import Snapshot, decode_record
+from objstore.refcounts import held_blobs
+from objstore.rewriting import Rewriting
+from objstore.segments import Place
+from objstore.standins import MAX_BLOB
+from objstore.values import value
 
-if TYPE_CHECKING:
-    from objstore.store import Store
-
-__all__ = ["SweepOutcome", "SweepPlan", "plan_sweep", "sweep"]
+__all__ = ["SweepOutcome", "SweepPlan", "adopt", "clear_away", "discard", "plan_sweep", "sweep"]
 
 WORTHWHILE: Final = 0.2
 """Share of a segment's bytes that must go for it to be written anew."""
 
-_RECORD_TABLES: Final = ("edits", "decisions", "snapshots", "pins", "expiries")
+_TRIES: Final = 10
+"""Times that what others have written meanwhile is looked through, because there is more or a snapshot among it."""
+
+_FEW_BYTES: Final = 1 << 15
+"""Bytes of the log that may be looked through under the writer lock: a few milliseconds."""
 
 Progress = Callable[[str, int, int], None]
 """Is told what is done, how many of it are, and how many there are."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class SweepPlan:
     """What a sweep would do."""
 
@@ -43,7 +50,7 @@ class SweepPlan:
     end: Place  # of the log, when this was planned
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class SweepOutcome:
     """What a sweep did."""
 
@@ -58,29 +65,32 @@ def plan_sweep(journal: Journal, *, all_segments: bool = False) -> SweepPlan:
     `all_segments`: whatever they hold, so that no blob is left that nothing holds. Nothing is changed.
     Raises BlobDamaged where a tree or a list of chunks can't be read, because then nobody knows what is held.
     """
-    with journal.reading() as store:
+    with journal.reading() as store, store.index.still():
         uncounted = store.index.uncounted()
         if uncounted is not None:
             raise BlobDamaged(uncounted, "what it names is not known, so nothing can be swept out; see `cas fsck`")
-        dead = {name: (place, _length(store.log, place)) for name, place in store.index.dead_blobs()}
         sizes = {segment: store.log.size(segment) for segment in store.log.numbers()}
+        dead = store.index.dead_bytes()
+        bases = store.index.dead_bases()
         chosen = set(sizes)
-        dropped = _droppable(store, dead, chosen)
+        needed = _needed(bases, chosen)
         while not all_segments:
-            waste = dict.fromkeys(sizes, 0)
-            for name in dropped:
-                place, length = dead[name]
-                waste[place.segment] += length
+            waste = Counter(dead)
+            for segment, length in needed.values():
+                waste[segment] -= length
             worthwhile = {segment for segment in chosen if waste[segment] > WORTHWHILE * sizes[segment]}
             if worthwhile == chosen:
                 break
             # What is not written anew may need what would have gone: look again.
             chosen = worthwhile
-            dropped = _droppable(store, dead, chosen)
+            needed = _needed(bases, chosen)
+        dropped = frozenset(
+            name for segment in chosen for name in store.index.dead_blobs(segment) if name not in needed
+        )
         return SweepPlan(
             segments=tuple(sorted(chosen, reverse=True)) if dropped else (),
-            dropped=frozenset(dropped),
-            freed=sum(dead[name][1] for name in dropped),
+            dropped=dropped,
+            freed=sum(dead.get(segment, 0) for segment in chosen) - sum(length for _, length in needed.values()),
             end=store.end,
         )
 
@@ -102,6 +112,7 @@ def sweep(journal: Journal, plan: SweepPlan, progress: Progress | None = None) -
             if not sweeping.rewrite(segment):
                 break
             done += 1
+        sweeping.end()
         return SweepOutcome(
             segments=done,
             freed=max(0, before - journal.store.log.total_bytes()),
@@ -109,77 +120,48 @@ def sweep(journal: Journal, plan: SweepPlan, progress: Progress | None = None) -
         )
 
 
-def _droppable(store: "Store", dead: dict[BlobId, tuple[Place, int]], chosen: set[int]) -> set[BlobId]:
-    needed = store.index.dead_bases(chosen)
-    return {name for name, (place, _) in dead.items() if place.segment in chosen and name not in needed}
+def clear_away(journal: Journal) -> None:
+    """Have the index follow what was moved, and remove what was left of segments that were being written anew."""
+    journal.finish_moves()
+    with journal.writing():
+        for path in journal.store.log.superseded():
+            journal.disk.remove_store_file(path)
 
 
-def _length(log: Log, place: Place) -> int:
-    return FRAME_HEADER_SIZE + len(log.read(place).payload)
+def adopt(journal: Journal, prepared: str, segment: int) -> bool:
+    """Let a prepared file be the segment's next generation; return whether it is. Call it while `writing`."""
+    store = journal.store
+    index, end = store.index, store.end
+    with index.changing() as db:
+        known = db.execute("SELECT segment, offset FROM position").fetchone()
+        if tuple(known) != tuple(end):
+            return False  # somebody is making the index anew at this moment
+        row = (segment, store.log.generations().get(segment, 0) + 1)
+        db.execute("INSERT OR REPLACE INTO generations VALUES (?, ?)", row)
+        db.execute("INSERT OR REPLACE INTO moving VALUES (?, ?)", row)
+        old = store.log.adopt(prepared, segment)
+    store.catch_up()
+    journal.disk.remove_store_file(old)
+    return True
 
 
-class _Rewriting:
-    """One segment's next generation in the making."""
+def discard(journal: Journal, prepared: str, segment: int) -> None:
+    """Remove a prepared file that is not to be the segment's next generation."""
+    with suppress(FileNotFoundError):  # it has its name already, and the index will be made anew
+        journal.disk.remove_store_file(prepared)
+    journal.store.log.forget_moves(segment)
 
-    def __init__(self, store: "Store", segment: int, dropped: frozenset[BlobId]) -> None:
-        self._store: Final = store
-        self._segment: Final = segment
-        self._dropped: Final = dropped
-        self._counting: Final = store.index.blobs_in(segment)
-        self.generation: Final = store.log.generations().get(segment, 0) + 1
-        self.moved: list[tuple[int, int]] = []  # old and new offset of each frame that stays
-        self.respelt: list[tuple[int, BlobId | None, BlobId]] = []  # depth, base, blob
-        self.gone: set[BlobId] = set()
 
-    def groups(self) -> Iterator[list[tuple[FrameKind, bytes]]]:
-        """Yield what stays, group by group; every blob is verified on the way."""
-        start = Place(self._segment, (self.generation - 1) * GENERATION + SEGMENT_HEADER_SIZE)
-        offset = self.generation * GENERATION + SEGMENT_HEADER_SIZE
-        for group in self._store.log.groups(start):
-            if group.segment != self._segment:
-                break
-            payloads = []
-            for frame in group.frames:
-                payload = bytes(frame.payload) if frame.kind is FrameKind.RECORD else self._blob(frame)
-                if payload is not None:
-                    payloads.append((frame.kind, payload))
-                    self.moved.append((frame.offset, offset))
-                    offset += FRAME_HEADER_SIZE + len(payload)
-            if payloads:
-                yield payloads
+def _needed(bases: Iterable[tuple[BlobId, int, int, int]], chosen: set[int]) -> dict[BlobId, tuple[int, int]]:
+    """Return the dead blobs of chosen segments that deltas need which stay as they are, each with segment and bytes.
 
-    def _blob(self, frame: Frame) -> bytes | None:
-        """Return a blob's payload as it is to stand in the new file (None: it goes)."""
-        name = self._counting.get(frame.offset)
-        if name is None:
-            return None  # another frame of the same blob counts
-        if name in self._dropped:
-            self.gone.add(name)
-            return None
-        payload = bytes(frame.payload)
-        header = parse_blob_header(payload)
-        if header.encoding is Encoding.CHUNKED:
-            parse_chunks(header, payload)
-            return payload
-        content = self._store.read_once(name)
-        self._store.remember(name, content)
-        if header.base not in self._dropped:
-            return payload
-        base = self._live_base(header.base)
-        respelt, payload = encode_blob(content, base, name=name)
-        self.respelt.append((respelt.depth, respelt.base, name))
-        return payload
-
-    def _live_base(self, name: BlobId | None) -> Base | None:
-        """Return the nearest blob of a chain that stays (None: none does)."""
-        while name is not None:
-            found = self._store.blob_place(name)
-            if found is None:
-                raise BlobMissing(name)
-            if name not in self._dropped:
-                return Base(id=name, content=self._store.read_once(name), depth=found.depth)
-            name = parse_blob_header(self._store.log.read(found.place).payload).base
-        return None
+    Those lie in segments that are not chosen, or in one that is written anew only after the base's own.
+    """
+    return {
+        name: (own, length)
+        for name, own, length, other in bases
+        if own in chosen and (other not in chosen or other < own)
+    }
 
 
 class _Sweeping:
@@ -189,79 +171,93 @@ class _Sweeping:
         self._journal: Final = journal
         self._plan: Final = plan
         self._since = plan.end
-        self._used: set[BlobId] = set()  # bases of the deltas that were written since the plan
+        self._needed: set[BlobId] = set()  # of what goes: held or a base since the plan
+        self._unsure = 0  # times since the plan that more may have come to be held than the records say by themselves
 
     def begin(self) -> None:
         """Clear away what others left, and end the last segment if it is to be written anew."""
+        clear_away(self._journal)
+        with self._journal.reading():
+            self._follow()
         with self._journal.writing():
-            log = self._journal.store.log
-            for path in log.superseded():
-                self._journal.disk.remove_store_file(path)
             self._follow()
             if self._journal.store.end.segment in self._plan.segments:
                 self._journal.seal()
                 self._since = self._journal.store.end
 
+    def end(self) -> None:
+        """Have the index follow what was moved."""
+        self._journal.finish_moves()
+
     def rewrite(self, segment: int) -> bool:
         """Write a segment anew; return whether that was done, and nothing that goes came to be needed meanwhile."""
         log = self._journal.store.log
         with self._journal.reading() as store:
-            rewriting = _Rewriting(store, segment, self._plan.dropped)
-        prepared = log.prepare(segment, rewriting.groups())
+            rewriting = Rewriting(store, segment, self._plan.dropped)
+        prepared = log.prepare(segment, rewriting.pieces())
         is_done = False
         try:
-            with self._journal.writing():
-                self._follow()
-                if not rewriting.gone & self._used:
-                    is_done = self._adopt(prepared, segment, rewriting)
+            log.keep_moves(segment, rewriting.moves)
+            gone = _Gone(rewriting.gone)
+            asked = 0
+            for tried in range(_TRIES):
+                # What was written meanwhile is looked through before anybody has to wait.
+                with self._journal.reading():
+                    self._follow()
+                    if asked != self._unsure and self._is_held(gone):
+                        break
+                    asked = self._unsure
+                with self._journal.writing():
+                    if self._is_far_behind and tried < _TRIES - 1:
+                        continue
+                    self._follow()
+                    if asked == self._unsure:
+                        is_done = not gone.has_any(self._needed) and adopt(self._journal, prepared, segment)
+                        break
         finally:
             if not is_done:
-                with suppress(FileNotFoundError):  # it has its name already, and the index will be made anew
-                    self._journal.disk.remove_store_file(prepared)
+                discard(self._journal, prepared, segment)
         return is_done
 
-    def _adopt(self, prepared: str, segment: int, rewriting: _Rewriting) -> bool:
-        store = self._journal.store
-        index, end = store.index, store.end
-        with index.changing() as db:
-            known = db.execute("SELECT segment, offset FROM position").fetchone()
-            if tuple(known) != tuple(end):
-                return False  # somebody is making the index anew at this moment
-            db.execute("CREATE TEMP TABLE IF NOT EXISTS moved (old INTEGER PRIMARY KEY, new INTEGER)")
-            db.execute("DELETE FROM temp.moved")
-            db.executemany("INSERT INTO temp.moved VALUES (?, ?)", rewriting.moved)
-            stays = "SELECT 1 FROM temp.moved WHERE old = offset"
-            held = f"SELECT 1 FROM blobs WHERE segment = ? AND refs > 0 AND NOT EXISTS ({stays}) LIMIT 1"  # noqa: S608 - this module's own text
-            if db.execute(held, (segment,)).fetchone() is not None:
-                return False
-            db.execute(f"DELETE FROM blobs WHERE segment = ? AND NOT EXISTS ({stays})", (segment,))  # noqa: S608 - as above
-            db.executemany("UPDATE blobs SET depth = ?, base = ? WHERE id = ?", rewriting.respelt)
-            for table in ("blobs", *_RECORD_TABLES):
-                db.execute(
-                    f"UPDATE {table} SET offset = (SELECT new FROM temp.moved WHERE old = offset) WHERE segment = ?",  # noqa: S608 - as above
-                    (segment,),
-                )
-            db.execute(
-                "UPDATE position SET last_offset = (SELECT new FROM temp.moved WHERE old = last_offset) "
-                "WHERE last_segment = ?",
-                (segment,),
-            )
-            db.execute("INSERT OR REPLACE INTO generations VALUES (?, ?)", (segment, rewriting.generation))
-            old = store.log.adopt(prepared, segment)
-        store.catch_up()
-        self._journal.disk.remove_store_file(old)
-        return True
+    def _is_held(self, gone: "_Gone") -> bool:
+        index = self._journal.store.index
+        return index.uncounted() is not None or index.is_any_held(gone.names())
+
+    @property
+    def _is_far_behind(self) -> bool:
+        end = self._journal.store.end
+        return end.segment != self._since.segment or end.offset - self._since.offset > _FEW_BYTES
 
     def _follow(self) -> None:
-        """Note which blobs deltas were told against that others have written meanwhile."""
+        """Note which of the blobs that go are needed by what others have written meanwhile."""
         store = self._journal.store
         for group in store.log.groups(self._since):
-            self._used.update(_bases(group))
+            for frame in group.frames:
+                if frame.kind is FrameKind.BLOB:
+                    self._need(parse_blob_header(frame.payload).base)
+                else:
+                    record, _ = decode_record(bytes(frame.payload))
+                    # A snapshot holds what its trees name, and a large blob its chunks.
+                    self._unsure += isinstance(record, Snapshot)
+                    for blob in held_blobs(record):
+                        self._need(blob)
+                        self._unsure += store.has(blob) and store.size(blob) > MAX_BLOB
         self._since = store.end
 
+    def _need(self, blob: BlobId | None) -> None:
+        if blob in self._plan.dropped:
+            self._needed.add(blob)
 
-def _bases(group: Group) -> Iterator[BlobId]:
-    headers = [parse_blob_header(frame.payload) for frame in group.frames if frame.kind is FrameKind.BLOB]
-    for header in headers:
-        if header.base is not None:
-            yield header.base
+
+class _Gone:
+    """The blobs of one segment that go, in little memory."""
+
+    def __init__(self, names: bytearray) -> None:
+        self._names: Final = names
+
+    def names(self) -> list[BlobId]:
+        view = self._names
+        return [BlobId(bytes(view[at : at + HASH_SIZE])) for at in range(0, len(view), HASH_SIZE)]
+
+    def has_any(self, asked: set[BlobId]) -> bool:
+        return bool(asked) and not asked.isdisjoint(self.names())

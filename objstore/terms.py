@@ -1,8 +1,7 @@
 """Terms: the small values that records, index and surfaces share."""
 
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import NewType
+from typing import NamedTuple, NewType
 
 from objstore.ids import BlobId
 from objstore.values import value
@@ -60,8 +59,7 @@ class OnExternal(StrEnum):
     ABORT = "abort"  # change nothing
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Unit:
+class Unit(NamedTuple):
     """The smallest thing that can be decided: hunk `hunk` of edit `seq`; hunk 0 is the edit's whole-file part."""
 
     seq: Seq

@@ -9,7 +9,6 @@ import os
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Final
 
 from objstore.bundle import bundle_pieces, unpack_bundle
@@ -21,6 +20,7 @@ from objstore.journal import Journal, discard_making, forget_followed, is_making
 from objstore.paths import STORE_NAME, is_reserved, is_store
 from objstore.segments import Place
 from objstore.transition import Step
+from objstore.values import value
 
 __all__ = ["Imported", "export_bundle", "import_bundle"]
 
@@ -31,7 +31,7 @@ _PLAIN_MODE: Final = 0o777
 """Permission bits that a file from elsewhere may bring along."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Imported:
     """What came out of a bundle."""
 

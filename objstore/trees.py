@@ -6,9 +6,8 @@ without a look into what they share. Source: git's tree objects, spelt in canoni
 
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from objstore.canonical import Value, decode, encode
 from objstore.errors import RecordInvalid, TreeInvalid
@@ -37,8 +36,7 @@ LINK: Final = stat.S_IFLNK
 """Mode of a symbolic link, whose blob is the text that it holds: a link has no permission bits."""
 
 
-@dataclass(frozen=True, slots=True)
-class TreeEntry:
+class TreeEntry(NamedTuple):
     """One name in a folder, and what stood there."""
 
     name: bytes
@@ -56,8 +54,7 @@ class TreeEntry:
         return stat.S_ISREG(self.mode)
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(NamedTuple):
     """One name in a folder where something stood that the tree doesn't hold: ignored, unreadable, huge, or no file."""
 
     name: bytes

@@ -1,72 +1,143 @@
-"""Values: frozen, keyword-only, slotted dataclasses that cost little to define.
+"""Values: frozen, keyword-only, slotted dataclasses that cost next to nothing to define.
 
 `dataclasses` writes the source of seven methods for each such class and compiles it whenever the class is imported: on
-Python 3.11 about a millisecond a class, which for a command that needs forty of them is half of its start. Here only
-`__init__` is compiled; what the others do can be said once for all. The classes are dataclasses all the same: `replace`
-and `fields` work on them, and type checkers see what they know. docs/decisions/0011-values.md has the figures.
+Python 3.11 about a millisecond a class, after ten for the module itself and what it imports; for a command that needs
+forty of them that is half of its start. Here a class gets its slots at once, and its `__init__` is compiled when it
+first makes an instance; what the other methods do can be said once for all. The classes are dataclasses all the same:
+`replace`, `fields` and `match` work on them, and type checkers see what they know.
+docs/decisions/0011-values.md has the figures.
 """
 
-from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
+from collections.abc import Callable, Iterator
 from operator import attrgetter
 from reprlib import recursive_repr
-from typing import Any, Final, TypeVar, cast, dataclass_transform
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, dataclass_transform
 
-__all__ = ["value"]
+__all__ = ["field", "replace", "value", "variable"]
 
+T = TypeVar("T")
 Class = TypeVar("Class", bound=type)
+
+
+class _Fresh:
+    """In the place of a default: what makes one for each instance."""
+
+    __slots__ = ("make",)
+
+    def __init__(self, make: Callable[[], object]) -> None:
+        self.make: Final = make
+
+
+def field(*, default_factory: Callable[[], T]) -> T:
+    """Stand for a default that is made anew for each instance."""
+    return cast("T", _Fresh(default_factory))
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 def value(cls: Class) -> Class:
-    """Make a class what `@dataclass(frozen=True, slots=True, kw_only=True)` makes it. Values can't be pickled."""
-    made: Any = dataclass(init=False, repr=False, eq=False, slots=True, kw_only=True)(cls)
-    names = [each.name for each in fields(made)]
-    made.__init__ = _init(made)
-    setattr(made, _KEY, staticmethod(attrgetter(*names) if names else _nothing))
-    for name, method in _METHODS.items():
-        if name not in cls.__dict__:
-            setattr(made, name, method)
-    return cast("Class", made)
+    """Make a class what `@dataclass(frozen=True, slots=True, kw_only=True)` makes it. Values can't be pickled.
+
+    Every annotated name is a field. A value has no bases, and is no base.
+    """
+    return _slotted(cls, _FROZEN)
 
 
-def _init(made: Any) -> Any:  # noqa: ANN401 -- any class, and a function whose signature is the class's own
-    names: dict[str, Any] = {"_set": object.__setattr__, "_missing": MISSING}
-    parameters, lines = [], []
-    for each in fields(made):
-        given = each.name
-        if each.default is not MISSING:
-            names[f"_d_{each.name}"] = each.default
-            parameters.append(f"{each.name}=_d_{each.name}")
-        elif each.default_factory is not MISSING:
-            names[f"_f_{each.name}"] = each.default_factory
-            parameters.append(f"{each.name}=_missing")
-            given = f"_f_{each.name}() if {each.name} is _missing else {each.name}"
-        else:
-            parameters.append(each.name)
-        lines.append(f" _set(self, {each.name!r}, {given})")
-    if hasattr(made, "__post_init__"):
-        lines.append(" self.__post_init__()")
-    listed = f", *, {', '.join(parameters)}" if parameters else ""
-    source = f"def __init__(self{listed}):\n" + ("\n".join(lines) or " pass")
-    exec(source, names)  # noqa: S102 -- as dataclasses does it: nothing is in the source but names of fields
-    init = names["__init__"]
-    init.__qualname__ = f"{made.__qualname__}.__init__"
-    return init
+@dataclass_transform(kw_only_default=True, field_specifiers=(field,))
+def variable(cls: Class) -> Class:
+    """Make a class what `@dataclass(slots=True, kw_only=True)` makes it: as `value`, but its fields may change."""
+    return _slotted(cls, _VARIABLE)
+
+
+def _slotted(cls: Class, methods: dict[str, Any]) -> Class:
+    """Return the class with slots for its fields, and with those methods that are not its own."""
+    made = dict(cls.__dict__)
+    for name in ("__dict__", "__weakref__"):
+        made.pop(name, None)
+    names = tuple(cls.__annotations__)
+    defaults = {name: made.pop(name) for name in names if name in made}
+    made = methods | made
+    made |= {"__slots__": names, "__match_args__": (), _FIELDS: _Fields(defaults), _INIT: defaults}
+    made[_KEY] = staticmethod(attrgetter(*names) if names else _nothing)
+    again = type(cls)(cls.__name__, cls.__bases__, made)
+    again.__qualname__ = cls.__qualname__
+    return again
+
+
+class _Fields:
+    """What `dataclasses` asks of a dataclass, made when it asks: most classes never meet it."""
+
+    def __init__(self, defaults: dict[str, Any]) -> None:
+        self._defaults: Final = defaults
+        self._made: dict[str, Any] | None = None
+
+    def __get__(self, _: object, owner: type) -> dict[str, Any]:
+        """Return the fields, by name."""
+        if self._made is None:
+            import dataclasses
+
+            given = {
+                name: dataclasses.field(default_factory=default.make) if isinstance(default, _Fresh) else default
+                for name, default in self._defaults.items()
+            }
+            given |= {"__annotations__": owner.__annotations__, "__module__": owner.__module__}
+            plain: Any = dataclasses.dataclass(kw_only=True, init=False, repr=False, eq=False)(type("", (), given))
+            self._made = {each.name: each for each in dataclasses.fields(plain)}
+        return self._made
+
+
+if TYPE_CHECKING:
+    from dataclasses import replace  # type checkers know what it takes
+else:
+
+    def replace(known: Any, /, **changes: Any) -> Any:  # noqa: ANN401 -- of any of these classes
+        """Return the same value or variable, with other fields."""
+        return type(known)(**{name: getattr(known, name) for name in type(known).__slots__} | changes)
 
 
 # ---- what is the same for all
 
+_FIELDS: Final = "__dataclass_fields__"
 _KEY: Final = "_values_of"
 """Where a class keeps what takes the values of all its fields."""
+
+_INIT: Final = "_defaults_of"
+"""Where a class keeps the defaults of its fields."""
 
 
 def _nothing(_: object) -> tuple[()]:
     return ()
 
 
+def _first_init(self: Any, *given: Any, **named: Any) -> None:  # noqa: ANN401 -- of any of these classes
+    """Compile the class's own `__init__`, and run it."""
+    cls = type(self)
+    names: dict[str, Any] = {"_set": object.__setattr__}
+    lines = list(_init_lines(cls.__slots__, getattr(cls, _INIT), names))
+    listed = f", *, {', '.join(line for line, _ in lines)}" if lines else ""
+    source = f"def __init__(self{listed}):\n" + ("\n".join(body for _, body in lines) or " pass")
+    exec(source, names)  # noqa: S102 -- as dataclasses does it: nothing is in the source but names of fields
+    init = names["__init__"]
+    init.__qualname__ = f"{cls.__qualname__}.__init__"
+    cls.__init__ = init
+    init(self, *given, **named)
+
+
+def _init_lines(fields: tuple[str, ...], defaults: dict[str, Any], names: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield each field's parameter and the line that sets it; what they need is put into `names`."""
+    for name in fields:
+        parameter, given = name, name
+        if name in defaults:
+            default = defaults[name]
+            names[f"_d_{name}"] = default
+            parameter = f"{name}=_d_{name}"
+            if isinstance(default, _Fresh):
+                given = f"_d_{name}.make() if {name} is _d_{name} else {name}"
+        yield parameter, f" _set(self, {name!r}, {given})"
+
+
 @recursive_repr()
 def _repr(self: Any) -> str:  # noqa: ANN401 -- of any of these classes
-    shown = ", ".join(f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if each.repr)
+    shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in type(self).__slots__)
     return f"{type(self).__qualname__}({shown})"
 
 
@@ -81,17 +152,16 @@ def _hash(self: Any) -> int:  # noqa: ANN401 -- as above
 
 
 def _setattr(_: object, name: str, __: object) -> None:
+    from dataclasses import FrozenInstanceError
+
     raise FrozenInstanceError(f"cannot assign to field {name!r}")
 
 
 def _delattr(_: object, name: str) -> None:
+    from dataclasses import FrozenInstanceError
+
     raise FrozenInstanceError(f"cannot delete field {name!r}")
 
 
-_METHODS: Final = {
-    "__repr__": _repr,
-    "__eq__": _eq,
-    "__hash__": _hash,
-    "__setattr__": _setattr,
-    "__delattr__": _delattr,
-}
+_VARIABLE: Final[dict[str, Any]] = {"__init__": _first_init, "__repr__": _repr, "__eq__": _eq, "__hash__": None}
+_FROZEN: Final[dict[str, Any]] = _VARIABLE | {"__hash__": _hash, "__setattr__": _setattr, "__delattr__": _delattr}

@@ -93,6 +93,14 @@ class EditFilter:
 
 
 @value
+class Seen:
+    """How far somebody has looked at a history."""
+
+    next_edit: int = 1  # the number that the next edit got
+    next_decision: int = 1
+
+
+@value
 class DecisionView:
     """A recorded decision."""
 

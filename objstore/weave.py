@@ -19,8 +19,10 @@ from objstore.conflicts import About, ConflictKind, WeaveConflict, described, fi
 from objstore.hunks import borders, inserted_texts
 from objstore.lines import NOTHING_SHARED, closed, is_closed
 from objstore.markers import marked
+from objstore.putback import link_undone, note_moves
 from objstore.runorder import RunOrder
-from objstore.runs import BASE, Run, Unit, UnitIndex, text_of
+from objstore.runs import BASE, Run, Unit, UnitIndex
+from objstore.splices import inserted_by
 from objstore.weavestate import order_and_units, state_of
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from objstore.hunks import Hunk
     from objstore.lines import Affixes
     from objstore.markers import Labels, MarkedText
+    from objstore.splices import Splice
     from objstore.weavestate import WeaveState
 
 __all__ = ["BASE", "ConflictKind", "UnitIndex", "Weave", "WeaveConflict"]
@@ -46,7 +49,7 @@ class Weave:
         self._order = RunOrder()
         self._findings: dict[Unit, list[Finding]] = {}  # of the units in conflict
         self._holders: list[Unit] = []  # those that stand on a bound
-        self._has_endings = False  # whether any line was ever left without its newline
+        self.has_endings = False  # whether any line was ever left without its newline
         self._text: bytes | None = None
         self._rendered = True  # whether `_text` is the text of the present state
         first = Unit(BASE, BASE)
@@ -55,7 +58,7 @@ class Weave:
         ]  # None: a whole-file part that nothing came of, made when it is asked for
         if base is not None:
             self._create(first, base)
-            self._set_ending(first, missing=not is_closed(base))
+            self._set_ending(BASE, missing=not is_closed(base))
             self._text = base
 
     # -- keeping
@@ -77,7 +80,7 @@ class Weave:
         weave = cls(None)
         weave._order, weave._units = order_and_units(state)
         weave._holders = [unit for index, _ in state.holders if (unit := weave._units[index]) is not None]
-        weave._has_endings = bool(state.endings)
+        weave.has_endings = bool(state.endings)
         weave._rendered = False
         return weave
 
@@ -143,6 +146,23 @@ class Weave:
             for finding in self._findings[unit]
         )
 
+    def byte_count(self) -> int:
+        """Return how many bytes the text has."""
+        last = self._order.last_with_lines() if self.has_endings else None
+        return self._order.byte_count() - (last is not None and last.is_open)
+
+    def passage(self, line: int, count: int) -> tuple[int, bytes]:
+        """Return where line `line` of the text begins, from 0, and `count` lines from there on. Raises ValueError."""
+        return self._order.passage(line, count)
+
+    def between(self, start: int, end: int) -> bytes:
+        """Return the bytes of the text from `start` to `end`, which is not beyond its end."""
+        return self._order.between(start, end)
+
+    def has_file(self) -> bool:
+        """Return whether the live units show a file, be it an empty one."""
+        return self._order.has_file()
+
     def visibility(self) -> bytes:
         """Return of each run, in text order, whether it is shown: 0 or 1. Deciding changes it, and nothing else."""
         return bytes([run.shown for block, _ in self._order.divided() for run in block])
@@ -164,11 +184,11 @@ class Weave:
         return unit
 
     def _render(self) -> bytes | None:
-        pieces = self._order.rendered()
+        pieces = self._order.texts()
         last = self._order.last_with_lines()
         if last is None:
             return None if next(self._order.shown(), None) is None else b""
-        if self._has_endings and last.is_open:
+        if self.has_endings and last.is_open:
             pieces[last.block.index] = pieces[last.block.index][:-1]
         return b"".join(pieces)
 
@@ -192,6 +212,7 @@ class Weave:
             raise ValueError("the text before the first edit can't be rejected")
         units = {self._unit(index): live for index, live in changes.items()}
         flipped = [unit for unit, live in units.items() if unit.live is not live]
+        had_file = not self._holders or self._order.has_file()
         for unit in flipped:
             unit.flip(len(self._units))
         concerned = dict[Unit, About]()
@@ -199,7 +220,8 @@ class Weave:
             _about(concerned, unit).is_all = True
         for unit in flipped:
             self._refresh(unit, concerned)
-        if self._holders and any(_has_bounds(unit) for unit in flipped):
+        # The file goes with the last of its lines, which need not be lines of the unit that put in its bounds.
+        if self._holders and (had_file is not self._order.has_file() or any(_has_bounds(unit) for unit in flipped)):
             for unit in self._holders:
                 _about(concerned, unit).is_all = True
         self._recheck(concerned)
@@ -273,30 +295,36 @@ class Weave:
         before = self.text()
         inserted = self._inserted(before, after, hunks, shared)
         ender = self._ender(before, after, hunks)
-        units = self._new_units(1 + len(hunks))
-        whole, *parts = units
+        units = self._new_units(hunks)
         if before is None and after is not None:
-            self._create(whole, after)
+            self._create(self._unit(units[0]), after)
         elif before is not None and after is None:
-            self._delete(whole)
-        elif needs_file and (bound := next(self._order.shown(), None)) is not None:
-            whole.stands_on = bound
-            self._holders.append(whole)
-        if len(hunks) > 1:
-            for line in borders(hunks):
-                self._order.gap_at(line)
-        for unit, hunk, text in reversed(list(zip(parts, hunks, inserted, strict=True))):
-            if hunk.old_count:  # from the last to the first, so that line numbers hold
-                self._replace(unit, hunk, text)
-            else:
-                self._insert(unit, hunk.old_start, text)
-        _note_moves(parts)
+            self._delete(self._unit(units[0]))
+        else:
+            self._take_in(units, hunks, inserted, needs_file=needs_file)
         if after is not None:
             self._set_ending(units[ender], missing=not is_closed(after))
         self._text, self._rendered = after, True
-        if self._findings:
-            self._recheck(dict.fromkeys([*self._findings, *units]))
-        return tuple(unit.index for unit in units)
+        self._recheck_with(units)
+        return units
+
+    def follow(self, splice: Splice, hunks: Sequence[Hunk], *, needs_file: bool = False) -> tuple[UnitIndex, ...]:
+        """Do what `record` does for the edit that made `splice` of the present text; neither text is had as a whole.
+
+        Raises ValueError, and changes nothing, when there is no text, or the hunks say something else.
+        """
+        inserted = inserted_by(splice, hunks, self._order) if hunks and not self.has_endings else None
+        if inserted is None:
+            before = self.text()
+            if before is None:
+                raise ValueError("there is no text to change")
+            shared = splice.shared(len(before))
+            return self.record(splice.over(before), hunks, needs_file=needs_file, shared=shared)
+        units = self._new_units(hunks)
+        self._take_in(units, hunks, inserted, needs_file=needs_file)
+        self._rendered = False
+        self._recheck_with(units)
+        return units
 
     def _inserted(
         self, before: bytes | None, after: bytes | None, hunks: Sequence[Hunk], shared: Affixes
@@ -319,11 +347,36 @@ class Weave:
         kept = is_closed(before) is is_closed(after)
         return len(hunks) if hunks[-1].new_count or kept else 0
 
-    def _new_units(self, count: int) -> list[Unit]:
+    def _new_units(self, hunks: Sequence[Hunk]) -> tuple[UnitIndex, ...]:
+        """Return a unit for an edit's whole-file part, which is made when it is asked for, and one for each hunk."""
         since = UnitIndex(len(self._units))
-        units = [Unit(UnitIndex(since + number), since) for number in range(count)]
-        self._units += units
-        return units
+        self._units.append(None)
+        self._units += [Unit(UnitIndex(since + number), since) for number in range(1, len(hunks) + 1)]
+        return (since, *map(UnitIndex, range(since + 1, len(self._units))))
+
+    def _take_in(
+        self, units: Sequence[UnitIndex], hunks: Sequence[Hunk], inserted: Sequence[bytes], *, needs_file: bool
+    ) -> None:
+        if needs_file and (bound := next(self._order.shown(), None)) is not None:
+            whole = self._unit(units[0])
+            whole.stands_on = bound
+            self._holders.append(whole)
+        if len(hunks) > 1:
+            for line in borders(hunks):
+                self._order.gap_at(line)
+        parts = [self._unit(index) for index in units[1:]]
+        for unit, hunk, text in reversed(list(zip(parts, hunks, inserted, strict=True))):
+            if hunk.old_count:  # from the last to the first, so that line numbers hold
+                self._replace(unit, hunk, text)
+            else:
+                self._insert(unit, hunk.old_start, text)
+        if len(parts) > 1:
+            note_moves(parts)
+
+    def _recheck_with(self, units: Sequence[UnitIndex]) -> None:
+        """Look again at whatever was in conflict, and at `units`, once the text has changed by an edit."""
+        if self._findings:
+            self._recheck(dict.fromkeys([*self._findings, *map(self._unit, units)]))
 
     def _create(self, unit: Unit, content: bytes) -> None:
         first, last = self._order.first(), self._order.last()
@@ -334,7 +387,7 @@ class Weave:
         if content:
             self._order.append(unit.put_in(closed(content)))
         self._order.append(unit.put_in(b""))
-        self._link_undone(unit)
+        link_undone(unit, self._order)
 
     def _delete(self, unit: Unit) -> None:
         """Take out the file with everything between its bounds: what is hidden shall not come back either."""
@@ -343,17 +396,14 @@ class Weave:
 
     def _replace(self, unit: Unit, hunk: Hunk, text: bytes) -> None:
         """Take out lines and put `text` right after the last of them."""
-        _, first = self._order.gap_at(hunk.old_start)
-        last, _ = self._order.gap_at(hunk.old_end)
-        if first is None or last is None:
-            raise AssertionError("a hunk that fits has lines to take out")
-        removed = list(self._order.shown(first, last))
+        removed = self._order.stretch(hunk.old_start, hunk.old_count)
+        first, last = removed[0], removed[-1]
         if text:
             self._order.insert_after(last, unit.put_in(text))
         self._take_out(unit, removed)
         if self._order.distance(first, last) >= len(removed):
             self._order.watch(unit)
-        self._link_undone(unit)
+        link_undone(unit, self._order)
         self._alert_surrounding(unit)
 
     def _insert(self, unit: Unit, line: int, text: bytes) -> None:
@@ -374,7 +424,7 @@ class Weave:
         for neighbour in (above, below):
             if neighbour is not None:
                 neighbour.anchored += (unit,)
-        self._link_undone(unit)
+        link_undone(unit, self._order)
         self._alert_surrounding(unit)
 
     def _take_out(self, unit: Unit, runs: list[Run]) -> None:
@@ -413,29 +463,6 @@ class Weave:
             run = first
         return run
 
-    def _link_undone(self, unit: Unit) -> None:
-        """Note whether `unit` puts back, byte for byte, what one live unit took out."""
-        if not unit.inserted:
-            return
-        other: Unit | None = None
-        if unit.deleted:
-            author = unit.deleted[0].inserter
-            other = author if author.inserted == unit.deleted else None
-        elif unit.gap is not None:
-            first, last = unit.gap
-            deletions = (deleter for deleter in last.deleters if deleter.live and not deleter.inserted)
-            other = next((d for d in deletions if self._order.distance(first, d.deleted[0]) >= 0), None)
-        if other is None:
-            return
-        restored = [run for run in other.deleted if run.hidden_only_by(other)]
-        if not _same_lines(restored, unit.inserted):
-            return
-        unit.undoes = other
-        if not unit.deleted:
-            unit.restores = tuple({run.inserter for run in restored})
-        for decisive in (other, *unit.restores):
-            decisive.shadowed += (unit,)
-
     def _alert_surrounding(self, unit: Unit) -> None:
         """Let units watch their regions from now on if `unit` put text between lines that they take out."""
         if not unit.inserted:
@@ -452,18 +479,21 @@ class Weave:
                     other.gap = other.gap[0], unit.inserted[-1]
                     self._order.watch(other)
 
-    def _set_ending(self, unit: Unit, *, missing: bool) -> None:
-        """Let `unit` say whether the last line lacks its newline, where that is not so already."""
-        last = self._order.last_with_lines()
-        if last is None or not (missing or self._has_endings):
+    def _set_ending(self, index: UnitIndex, *, missing: bool) -> None:
+        """Let a unit say whether the last line lacks its newline, where that is not so already."""
+        if not (missing or self.has_endings):
             return
+        last = self._order.last_with_lines()
+        if last is None:
+            return
+        unit = self._unit(index)
         lines = [last]
         if last.inserter.undoes is not None:  # the same text, if it comes back in this one's stead
             lines += [run for run in last.inserter.undoes.deleted if run.lines][-1:]
         for run in lines:
             if run.is_open is not missing:
                 run.endings += ((unit, missing),)
-                self._has_endings = True
+                self.has_endings = True
 
 
 def _about(concerned: dict[Unit, About], unit: Unit) -> About:
@@ -484,29 +514,3 @@ def _note_readers(concerned: dict[Unit, About], author: Unit) -> None:
 
 def _has_bounds(unit: Unit) -> bool:
     return any(not run.lines for runs in (unit.inserted, unit.deleted) for run in runs[:1])
-
-
-def _same_lines(runs: Sequence[Run], others: Sequence[Run]) -> bool:
-    bounds = sum(not run.lines for run in runs)
-    return bounds == sum(not run.lines for run in others) and text_of(runs) == text_of(others)
-
-
-def _note_moves(units: Sequence[Unit]) -> None:
-    """Let each pure deletion among the hunks of one edit know which of the others put its text back."""
-    deletions = [unit for unit in units if not unit.inserted]
-    if not deletions or len(deletions) == len(units):
-        return
-    put_back: dict[bytes, set[Unit]] = {}
-    for unit in units:
-        for line in text_of(unit.inserted).split(b"\n"):
-            put_back.setdefault(line.strip(), set()).add(unit)
-    put_back.pop(b"", None)
-    for unit in deletions:
-        moved: dict[Unit, set[Unit]] = {}
-        for run in unit.deleted:
-            if run.inserter.index != BASE:
-                for line in run.text.split(b"\n"):
-                    moved.setdefault(run.inserter, set()).update(put_back.get(line.strip(), ()))
-        unit.moved = moved
-        for target in set().union(*moved.values()):
-            target.readers += (unit,)

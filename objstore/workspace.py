@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Self
 
 from objstore.disk import Disk, new_file_mode
-from objstore.errors import ConversationReserved, PermissionRefused
+from objstore.errors import ConversationReserved
 from objstore.external import EXTERNAL_CONVERSATION
 from objstore.ids import HASH_SIZE
 from objstore.journal import Journal, create_workspace, find_root
 from objstore.paths import MAX_FILE, Tree
 from objstore.standins import MAX_BLOB
 from objstore.terms import Action, FileState, OnExternal, Origin, Status
+from objstore.values import replace
 
 # What only some methods need is imported in them: `cas status` must not wait for the review core to load.
 if TYPE_CHECKING:
@@ -31,14 +32,16 @@ if TYPE_CHECKING:
     from objstore.pins import PinView
     from objstore.purge import PurgePlan
     from objstore.recording import Recorded
+    from objstore.repack import Repacked, RepackPlan
     from objstore.reports import ExternalChange, StandingMarkers, StatusReport
     from objstore.retention import Progress
     from objstore.series import SeriesStep
     from objstore.snapshots import PathState, Restored, SnapshotChange, SnapshotTaken, SnapshotView
     from objstore.suggestions import NameFound, NameKind
     from objstore.survey import Limits, Passed
+    from objstore.takeover import TakenOver
     from objstore.terms import Seq, Unit
-    from objstore.views import Content, DecisionView, EditFilter, EditView, State
+    from objstore.views import Content, DecisionView, EditFilter, EditView, Seen, State
 
 __all__ = ["Workspace"]
 
@@ -66,13 +69,13 @@ class Workspace:
 
     @classmethod
     def open(cls, root: str | os.PathLike[str], disk: Disk | None = None) -> Workspace:
-        """Open the store in `root`, and finish what a crashed writer left. Raises NotAWorkspace, StoreDamaged."""
+        """Open the store in `root`, and finish what a crashed writer left, unless another process is at it.
+
+        Raises NotAWorkspace, StoreDamaged.
+        """
         journal = Journal(os.fspath(root), disk or Disk())
         try:
-            if journal.unfinished():
-                # Taking the lock is what finishes it. Who may not write can still read.
-                with suppress(PermissionRefused), journal.writing():
-                    pass
+            journal.finish()
         except BaseException:
             journal.close()
             raise
@@ -82,6 +85,10 @@ class Workspace:
     def find(cls, start: str | os.PathLike[str]) -> Workspace:
         """Open the nearest workspace at or above `start`. Raises NotAWorkspace, StoreDamaged."""
         return cls.open(find_root(os.fspath(start)))
+
+    def reopen(self) -> None:
+        """Open the store again if it refuses to write because a write has failed. Raises as `open` does."""
+        self._journal.reopen()
 
     def close(self) -> None:
         """Close every file."""
@@ -210,6 +217,20 @@ class Workspace:
 
         with self._journal.reading():
             return history.decisions(self._journal)
+
+    def seen(self) -> Seen:
+        """Return how far the history goes now: cheap enough to be asked twice a second."""
+        from objstore import history
+
+        with self._journal.reading():
+            return history.seen(self._journal)
+
+    def changed_since(self, seen: Seen) -> list[EditView]:
+        """Return the edits that anybody has recorded or decided since the history went as far as `seen`, in order."""
+        from objstore import history
+
+        with self._journal.reading():
+            return history.changed_since(self._journal, seen)
 
     def status(self) -> StatusReport:
         """Return the workspace at a glance."""
@@ -372,8 +393,6 @@ class Workspace:
         Only what differs is written; files that came since are deleted, and what it does not cover is left alone.
         Raises NoSuchName, SnapshotIncomplete, FileChanged, and what Call.commit raises.
         """
-        from dataclasses import replace
-
         from objstore import snapshots
         from objstore.outcomes import CallInfo
 
@@ -401,6 +420,18 @@ class Workspace:
         from objstore.transfer import export_bundle
 
         return export_bundle(self._journal, path)
+
+    def take_over(
+        self, history: str, *, origin: str | None = None, partly: bool = False, dry_run: bool = False
+    ) -> TakenOver:
+        """Record what mcpdiff's history in the folder `history` tells of this workspace's files; none is written.
+
+        `origin`: where the workspace stood when that was written; None: where it stands. `partly`: also where not
+        everything can be taken over. Raises FileMissing, HistoryBroken, and what Call.commit raises.
+        """
+        from objstore.takeover import take_over
+
+        return take_over(self._journal, history, origin=origin, partly=partly, dry_run=dry_run)
 
     def series(self, seqs: Sequence[Seq]) -> list[SeriesStep]:
         """Return what each of the edits that is live adds to all other live ones, in order.
@@ -558,6 +589,22 @@ class Workspace:
         from objstore import collection
 
         return collection.collect(self._journal, limits, who=who, thorough=thorough, progress=progress)
+
+    def plan_repack(self, progress: Progress | None = None) -> RepackPlan:
+        """Return what `repack` would come to now; it takes as long. Raises StoreDamaged, BlobDamaged, BlobMissing."""
+        from objstore import repack
+
+        return repack.plan_repack(self._journal, progress)
+
+    def repack(self, progress: Progress | None = None) -> Repacked:
+        """Write the store anew in fewer bytes, with every blob checked by its hash. Readers and writers go on meanwhile.
+
+        Raises StoreLocked where a collection or another repack is going on, and StoreDamaged, BlobDamaged, BlobMissing,
+        DiskFull, PermissionRefused: what was not yet written anew is then as it was.
+        """
+        from objstore import repack
+
+        return repack.repack(self._journal, progress)
 
     def expire(self, limits: RetentionLimits, *, who: str = "", moment: int | None = None) -> bool:
         """Let go what the limits let go, and leave the bytes where they are; return whether that was all.

@@ -29,20 +29,26 @@ class WriterLock:
         self._path: Final = path
         self._fd: int | None = None
         self._waited: BaseFileLock | None = None
+        self._within: float | None = None  # seconds to wait for it; None: as long as a writer may
 
     def __enter__(self) -> Self:
-        """Take the lock."""
-        self.acquire()
+        """Take the lock, waiting as long as `held` said."""
+        self.acquire(self._within)
         return self
 
     def __exit__(self, *_: object) -> None:
         """Give it back."""
         self.release()
 
-    def acquire(self) -> None:
-        """Take the lock, waiting up to 30 s. Raises StoreLocked."""
+    def held(self, seconds: float | None) -> Self:
+        """Return the lock, for a `with` that waits for it so long (None: 30 s)."""
+        self._within = seconds
+        return self
+
+    def acquire(self, seconds: float | None = None) -> None:
+        """Take the lock, waiting for it up to so long (None: 30 s). Raises StoreLocked."""
         if not self._take_free():
-            self._wait()
+            self._wait(_WAIT_SECONDS if seconds is None else seconds)
 
     def acquire_now(self) -> bool:
         """Take the lock if it is free; return whether it was."""
@@ -82,14 +88,14 @@ class WriterLock:
                 raise PermissionRefused(self._path) from error
             raise DiskFailed(self._path, error.strerror or str(error)) from error
 
-    def _wait(self) -> None:
+    def _wait(self, seconds: float) -> None:
         from filelock import FileLock, Timeout
 
         # The file is the same, so the descriptor must go, lest its lock and filelock's exclude each other.
         self.close()
-        lock = FileLock(self._path, timeout=_WAIT_SECONDS, thread_local=False)
+        lock = FileLock(self._path, timeout=seconds, thread_local=False)
         try:
             lock.acquire(poll_interval=_POLL_SECONDS)
         except Timeout as error:
-            raise StoreLocked(os.path.dirname(os.path.dirname(self._path)), _WAIT_SECONDS) from error
+            raise StoreLocked(os.path.dirname(os.path.dirname(self._path)), seconds) from error
         self._waited = lock

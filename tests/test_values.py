@@ -1,12 +1,16 @@
 """Values behave as frozen, slotted, keyword-only dataclasses do."""
 
+import dataclasses
 import inspect
-from dataclasses import FrozenInstanceError, dataclass, field, fields, is_dataclass, replace
+import subprocess
+import sys
+from dataclasses import FrozenInstanceError, dataclass, fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from objstore.values import value
+from objstore.values import field, replace, value, variable
 
 
 @value
@@ -16,7 +20,6 @@ class Ours:
     name: str
     count: int = 3
     notes: dict[str, int] = field(default_factory=dict)
-    hidden: str = field(default="", repr=False)
 
     @property
     def double(self) -> int:
@@ -29,8 +32,7 @@ class Theirs:
 
     name: str
     count: int = 3
-    notes: dict[str, int] = field(default_factory=dict)
-    hidden: str = field(default="", repr=False)
+    notes: dict[str, int] = dataclasses.field(default_factory=dict)
 
 
 BOTH: Any = [Ours, Theirs]
@@ -68,9 +70,11 @@ def test_what_one_refuses_the_other_refuses(made: Any) -> None:  # noqa: ANN401 
 
 
 def test_both_say_the_same() -> None:
-    ours, theirs = (made(name="a", count=7, hidden="s") for made in BOTH)
+    ours, theirs = (made(name="a", count=7) for made in BOTH)
     assert repr(ours) == repr(theirs).replace("Theirs", "Ours")
     assert [each.name for each in fields(ours)] == [each.name for each in fields(theirs)]
+    assert [each.default for each in fields(ours)] == [each.default for each in fields(theirs)]
+    assert dataclasses.asdict(ours) == dataclasses.asdict(theirs)
     assert inspect.signature(Ours).parameters.keys() == inspect.signature(Theirs).parameters.keys()
     assert is_dataclass(Ours)
     assert Ours.__doc__ == "A value with every kind of field."
@@ -93,7 +97,7 @@ def test_a_default_is_made_anew_for_each() -> None:
 
 
 def test_replace_and_match_know_the_fields() -> None:
-    assert replace(Ours(name="a"), count=5) == Ours(name="a", count=5)
+    assert replace(Ours(name="a"), count=5) == dataclasses.replace(Ours(name="a"), count=5) == Ours(name="a", count=5)
     match Ours(name="a", count=5):
         case Ours(count=count):
             assert count == 5
@@ -109,3 +113,27 @@ def test_a_method_of_its_own_counts() -> None:
             return f"<{self.name}>"
 
     assert repr(Named(name="x")) == "<x>"
+
+
+@variable
+class Changing:
+    name: str
+    notes: list[int] = field(default_factory=list)
+
+
+def test_a_variable_changes_and_has_no_hash() -> None:
+    known = Changing(name="a")
+    known.name = "b"
+    known.notes.append(1)
+    assert known == Changing(name="b", notes=[1])
+    assert Changing(name="b").notes == []
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(known)
+    assert not hasattr(known, "__dict__")
+
+
+def test_a_value_is_made_without_the_module_dataclasses() -> None:
+    told = "import sys; from objstore.values import value; import objstore; objstore.Workspace; objstore.EditView"
+    told += "; assert not {'dataclasses', 'inspect'} & sys.modules.keys(), 'loaded'"
+    ran = subprocess.run([sys.executable, "-c", told], check=False, capture_output=True, cwd=Path(__file__).parents[1])
+    assert ran.stderr == b""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hypothesis import assume, given, strategies as st
 
@@ -35,12 +35,23 @@ def hunks_of(before: bytes | None, after: bytes | None) -> tuple[Hunk, ...]:
     return () if before is None or after is None else diff_lines(before, after)
 
 
+class Entry(NamedTuple):
+    """An edit as it is stored."""
+
+    after: bytes | None
+    hunks: tuple[Hunk, ...]
+    needs_file: bool  # whether it gives the file a mode, too
+
+    def record(self, weave: Weave) -> None:
+        weave.record(self.after, self.hunks, needs_file=self.needs_file)
+
+
 @dataclass
 class Journal:
     """A history as it is stored: the base, then edits and decisions in order."""
 
     base: bytes | None
-    entries: list[tuple[bytes | None, tuple[Hunk, ...]] | dict[UnitIndex, bool]] = field(default_factory=list)
+    entries: list[Entry | dict[UnitIndex, bool]] = field(default_factory=list)
 
     def weave(self) -> Weave:
         """Replay everything."""
@@ -49,7 +60,7 @@ class Journal:
             if isinstance(entry, dict):
                 weave.set_live(entry)
             else:
-                weave.record(*entry)
+                entry.record(weave)
         return weave
 
     @property
@@ -57,7 +68,7 @@ class Journal:
         count = 1
         for entry in self.entries:
             if not isinstance(entry, dict):
-                count += 1 + len(entry[1])
+                count += 1 + len(entry.hunks)
         return [UnitIndex(unit) for unit in range(1, count)]
 
 
@@ -92,8 +103,9 @@ def journals(draw: st.DrawFn, *, decisions: bool = True) -> Journal:
                 journal.entries.append(change)
         else:
             after = edited(draw, weave.text())
-            entry = (after, hunks_of(weave.text(), after))
-            weave.record(*entry)
+            needs_file = weave.text() is not None and after is not None and draw(st.booleans())
+            entry = Entry(after, hunks_of(weave.text(), after), needs_file)
+            entry.record(weave)
             journal.entries.append(entry)
     return journal
 
@@ -110,11 +122,11 @@ def test_all_live_is_the_last_written(journal: Journal) -> None:
     weave = Weave(journal.base)
     for entry in journal.entries:
         assert not isinstance(entry, dict)
-        weave.record(*entry)
-        assert weave.text() == entry[0]
+        entry.record(weave)
+        assert weave.text() == entry.after
     weave.set_live(dict.fromkeys(journal.units, False))
     all_live(weave, journal.units)
-    assert weave.text() == (journal.entries[-1][0] if not isinstance(journal.entries[-1], dict) else None)
+    assert weave.text() == (journal.entries[-1].after if not isinstance(journal.entries[-1], dict) else None)
 
 
 @given(journals())
@@ -124,8 +136,8 @@ def test_what_is_recorded_is_the_text_and_clean(journal: Journal) -> None:
         if isinstance(entry, dict):
             assert weave.set_live(entry) == ()
         else:
-            weave.record(*entry)
-            assert weave.text() == entry[0]
+            entry.record(weave)
+            assert weave.text() == entry.after
             assert weave.conflicts() == ()
 
 
@@ -269,7 +281,9 @@ def test_conflicts_name_live_units_and_places(journal: Journal, data: st.DataObj
         assert conflict.needs
         assert conflict.unit not in conflict.needs
         assert list(conflict.needs) == sorted(set(conflict.needs))
-        assert 1 <= conflict.line <= len(split_lines(weave.text() or b"")) + 1
+        # What is said of the file as a whole stands at no line.
+        first = 1 if conflict.removed or conflict.inserted else 0
+        assert first <= conflict.line <= len(split_lines(weave.text() or b"")) + 1
 
 
 @given(journals(), st.data())

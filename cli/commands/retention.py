@@ -12,7 +12,7 @@ from cli.terminal import Screen, visible, write
 
 if TYPE_CHECKING:
     from cli.jsonshapes import Json
-    from objstore import Collected, CollectionPlan, RetentionLimits, Workspace
+    from objstore import Collected, CollectionPlan, Repacked, RepackPlan, RetentionLimits, Workspace
 
 __all__ = ["gc"]
 
@@ -20,9 +20,10 @@ __all__ = ["gc"]
 @command("gc")
 @click.option("--older-than", metavar="AGE", help="Let go history that is wholly decided and older: 30d, 12h, never.")
 @click.option("--max-size", metavar="SIZE", help="Let go the oldest of it while the store is larger: 2GB, unlimited.")
+@click.option("--repack", is_flag=True, help="Compress all that stays harder, which takes its time.")
 @click.option("--dry-run", is_flag=True, help="Show what would go and what that frees; change nothing.")
 @json_option
-def gc(*, older_than: str | None, max_size: str | None, dry_run: bool, as_json: bool) -> None:
+def gc(*, older_than: str | None, max_size: str | None, repack: bool, dry_run: bool, as_json: bool) -> None:
     """Let go of old history, and free what nothing holds any more.
 
     Without options, the settings say what goes (`cas config`). What is pending, pinned, younger, or needed to tell what
@@ -32,16 +33,22 @@ def gc(*, older_than: str | None, max_size: str | None, dry_run: bool, as_json: 
     with invocation.workspace() as workspace:
         limits = _limits(workspace, older_than, max_size)
         plan = workspace.plan_collection(limits)
-        done = None
-        if not dry_run:
-            with Progress({"edits": "letting go", "segments": "sweeping"}) as progress:
+        done: Collected | None = None
+        repacked: Repacked | RepackPlan | None = None
+        with Progress({"edits": "letting go", "segments": "sweeping", "blobs": "compressing"}) as progress:
+            if not dry_run:
                 done = workspace.collect(limits, who=reviewer(), thorough=True, progress=progress.tell)
+            if repack:
+                repacked = (workspace.plan_repack if dry_run else workspace.repack)(progress.tell)
     if as_json:
         from cli.storeshapes import json_line
 
-        write([json_line(_shape(plan, done))])
+        write([json_line(_shape(plan, done) | {"repack": None if repacked is None else _repack_shape(repacked)})])
     else:
-        write(_text(plan, done, invocation.screen()))
+        screen = invocation.screen()
+        write(_text(plan, done, screen))
+        if repacked is not None:
+            write(_repack_text(repacked, screen))
 
 
 def _limits(workspace: "Workspace", older_than: str | None, max_size: str | None) -> "RetentionLimits":
@@ -87,6 +94,31 @@ def _text(plan: "CollectionPlan", done: "Collected | None", screen: Screen) -> I
             f"Note: {size_text(plan.expiry.missing)} more would have to go to keep to the limit, "
             "and all else is pending, pinned or needed."
         )
+
+
+def _repack_text(repacked: "Repacked | RepackPlan", screen: Screen) -> Iterator[bytes]:
+    from objstore import RepackPlan
+
+    sizes = f"{size_text(repacked.bytes_before)} to {size_text(repacked.bytes_after)}"
+    if isinstance(repacked, RepackPlan):
+        yield screen.line(f"Would compress {_count(repacked.blobs, 'blob')}: the store, as it is now, from {sizes}.")
+        return
+    yield screen.line(f"Compressed {_count(repacked.blobs, 'blob')}: the store from {sizes}.")
+    if not repacked.is_done:
+        yield screen.line("Note: some is as it was, because others wrote meanwhile; run it again.")
+
+
+def _repack_shape(repacked: "Repacked | RepackPlan") -> "dict[str, Json]":
+    from objstore import RepackPlan
+
+    is_plan = isinstance(repacked, RepackPlan)
+    return {
+        "blobs": repacked.blobs,
+        "segments": None if is_plan else repacked.segments,
+        "bytes_before": repacked.bytes_before,
+        "bytes_after": repacked.bytes_after,
+        "done": not is_plan and repacked.is_done,
+    }
 
 
 def _shape(plan: "CollectionPlan", done: "Collected | None") -> "dict[str, Json]":

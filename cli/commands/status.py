@@ -1,10 +1,7 @@
 """The command `cas status`: the workspace at a glance."""
 
-import os
-from collections.abc import Iterator
-
 from cli.invocation import Invocation, command, json_option
-from cli.terminal import shown_name, write
+from cli.terminal import write
 
 __all__ = ["status"]
 
@@ -24,16 +21,3 @@ def status(*, as_json: bool) -> None:
         from cli.overview import status_text
 
         write(status_text(report, invocation.screen()))
-        write(_faults(report.root))
-
-
-def _faults(root: str) -> Iterator[bytes]:
-    """Yield what is to be said of faults that hooks had, of which nobody was told when they happened."""
-    try:
-        with open(os.path.join(root, ".cas", "hook.log"), "rb") as log:  # noqa: PTH118, PTH123 - pathlib costs start-up
-            lines = log.read().splitlines()
-    except FileNotFoundError:
-        return
-    if lines:
-        last = shown_name(lines[-1].decode("utf-8", "replace"))
-        yield f"hooks: {len(lines)} faults, the last: {last} (see `cas doctor`)\n".encode()

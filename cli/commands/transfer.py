@@ -62,16 +62,43 @@ def export(
 
 
 @command("import")
-@click.argument("bundle", metavar="FILE", type=click.Path(exists=True, dir_okay=False))
-@click.argument("directory", metavar="DIR", type=click.Path(file_okay=False))
+@click.argument("bundle", metavar="FILE|mcpdiff", type=click.Path())
+@click.argument("directory", metavar="DIR|PATH", type=click.Path(file_okay=False))
 @click.option("--store-only", is_flag=True, help="Leave DIR's files as they are; they may be there already.")
+@click.option("--root", metavar="DIR", help="Where the files were when mcpdiff wrote its history, if they were moved.")
+@click.option("--partly", is_flag=True, help="Take over what can be, though not everything can.")
+@click.option("--dry-run", is_flag=True, help="Say what would be taken over, and record nothing.")
 @json_option
-def import_(*, bundle: str, directory: str, store_only: bool, as_json: bool) -> None:
+def import_(
+    *,
+    bundle: str,
+    directory: str,
+    store_only: bool,
+    root: str | None,
+    partly: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
     """Make a workspace in the new or empty DIR out of a bundle: its files, and the whole history behind them.
 
     Everything in the bundle is verified before anything is kept. A store is never imported into another one: take
     edits there with cas export --patch.
+
+    `cas import mcpdiff PATH` takes over what mcpdiff has recorded of the files of this workspace, with what was
+    accepted and rejected: PATH is its .mcp/edit_history, or the folder that holds it. Each state is proven by its hash;
+    no file is written, and twice is the same as once.
     """
+    if bundle == "mcpdiff":
+        if store_only:
+            raise click.UsageError("--store-only goes with a bundle.")
+        from cli.takeover import take_over
+
+        take_over(directory, root=root, partly=partly, dry_run=dry_run, as_json=as_json)
+        return
+    if root or partly or dry_run:
+        raise click.UsageError("--root, --partly and --dry-run go with mcpdiff.")
+    if not Path(bundle).is_file():
+        raise click.UsageError(f"No such file: {shown_name(bundle)}")
     from objstore import FileExists, import_bundle
 
     with Progress({"blobs": "checking", "documents": "replaying"}) as progress:

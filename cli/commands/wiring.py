@@ -28,7 +28,8 @@ CLIENTS: Final = ("claude-code", "codex", "gemini", "cursor", "vscode", "opencod
 @click.option("--user", "scope", flag_value="user", help="For all that you do with the client.")
 @click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
 @click.option("--remove", is_flag=True, help="Take it back.")
-def setup(*, client: str, scope: str, dry_run: bool, remove: bool) -> None:
+@click.option("--resident", is_flag=True, help="Have a helper stay that answers hooks sooner (Linux).")
+def setup(*, client: str, scope: str, dry_run: bool, remove: bool, resident: bool) -> None:
     """Tell CLIENT of the recorder: it starts our server, and says before and after each of its own tools what it does.
 
     Only what is ours is changed in its settings; a copy of each file as it was is kept beside it. For a project this
@@ -49,6 +50,22 @@ def setup(*, client: str, scope: str, dry_run: bool, remove: bool) -> None:
     write(_told(wanted, invocation.screen(), dry_run=dry_run))
     if where.project is not None and not dry_run and not remove:
         write(_begun(where.project, invocation.screen()))
+    if resident:
+        write([invocation.screen().line(_keep_helper(where, remove=remove, dry_run=dry_run))])
+
+
+def _keep_helper(where: "Scope", *, remove: bool, dry_run: bool) -> str:
+    """Set or unset what has hooks start a helper; return what to say."""
+    from objstore import Configuration
+
+    said = "Hooks start no helper" if remove else "Hooks start a helper that stays"
+    if not dry_run:
+        configuration = Configuration(None if where.project is None else str(where.project))
+        if remove:
+            configuration.unset("hook.resident", own=where.project is None)
+        else:
+            configuration.set("hook.resident", "on", own=where.project is None)
+    return f"{'Would set' if dry_run else 'Set'} hook.resident: {said}."
 
 
 def _told(changes: "list[SettingsChange]", screen: Screen, *, dry_run: bool) -> Iterator[bytes]:
@@ -113,16 +130,42 @@ def _diagnosis(found: "list[Finding]", screen: Screen) -> Iterator[bytes]:
 
 
 @command("hook")
-@click.argument("client", type=click.Choice(tuple(name for name in CLIENTS if name != "vscode")))
-def hook(*, client: str) -> None:
+@click.argument("client", required=False, type=click.Choice(tuple(name for name in CLIENTS if name != "vscode")))
+@click.option("--resident", is_flag=True, help="Stay, and answer this workspace's hooks while they come.")
+@click.option("--idle", type=click.FloatRange(min=0.1), default=1800, help="End after so many seconds without one.")
+def hook(*, client: str | None, resident: bool, idle: float) -> None:
     """Record what a tool of CLIENT does, as an event on standard input says. `cas setup` makes clients call this.
 
     It never fails, and prints nothing but what the client's agent shall read: edits of its own that were rejected, with
     the reasons. Faults go to `.cas/hook.log`, which `cas status` mentions and `cas doctor` shows.
+
+    With --resident it is the helper that answers hooks sooner, from a process that has started already. Hooks start it
+    by themselves where the setting hook.resident is on; nothing depends on it.
     """
+    if resident:
+        _stay(idle)
+        return
+    if client is None:
+        raise click.UsageError("Missing argument 'CLIENT'.")
     from cli.hooking import main
 
-    main([client])
+    main([client], sys.stdin.buffer.read())
+
+
+def _stay(idle: float) -> None:
+    from objstore import Workspace
+
+    with Workspace.find(Invocation.current().start()) as workspace:
+        # Kept open so that SQLite doesn't tidy up after each event.
+        root = workspace.root
+        if sys.platform != "linux":
+            raise click.ClickException(
+                "this system doesn't say who is at the other end of a socket: no helper can stay"
+            )
+        from cli.resident import stay
+
+        if not stay(root, idle=idle):
+            raise click.ClickException("another helper stays in this workspace already")
 
 
 def _scope(invocation: Invocation, scope: str) -> "Scope":

@@ -5,19 +5,22 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from statistics import median
+from typing import Any, Final
 
 from tests.bench.measure import Report, percentile, timed, timed_in_turn
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["bench_hook"]
 
 SIZES: Final = (1_000, 20_000)
 ROUNDS: Final = 25
 PER_FOLDER: Final = 50
+PROGRAM: Final = (sys.executable, "-P", "-m", "cli")
+HELPER: Final = ", helper"
 
 
 def tree(root: Path, files: int) -> None:
@@ -38,36 +41,65 @@ def git_status(root: Path) -> list[float]:
     return timed(lambda _: subprocess.run([*git, "status"], check=True, capture_output=True), ROUNDS)
 
 
+@contextmanager
+def staying(root: Path, environment: Mapping[str, str]) -> Iterator[None]:
+    """Have a helper stay in the workspace."""
+    with subprocess.Popen([*PROGRAM, "hook", "--resident"], cwd=root, env=environment) as helper:
+        try:
+            while not (root / ".cas" / "hook.sock").exists():
+                if helper.poll() is not None:
+                    raise RuntimeError("the helper has ended")
+                time.sleep(0.01)
+            yield
+            if helper.poll() is not None:
+                raise RuntimeError("the helper has ended")
+        finally:
+            helper.kill()
+
+
 def bench_hook(report: Report) -> None:
-    """Tell of a shell command and of a file tool, before and after, in trees of two sizes; beside git status."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    """Tell of a shell command and of a file tool, before and after, with and without a helper; beside git status."""
+    unheard = ("CAS_", "PYTHONDONTWRITEBYTECODE")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(unheard)}
     environment["PYTHONPATH"] = str(Path(__file__).parents[2])
 
-    def cas(*words: str, given: bytes = b"") -> None:
-        command = [sys.executable, "-P", "-m", "cli", *words]
-        subprocess.run(command, cwd=root, env=environment, input=given, check=True, capture_output=True)
+    def cas(*words: str, given: bytes = b"", by: str = "") -> None:
+        # A process with settings of its own does the work itself.
+        alone = environment if by else environment | {"CAS_SNAPSHOT_GITIGNORED": "on"}
+        subprocess.run([*PROGRAM, *words], cwd=root, env=alone, input=given, check=True, capture_output=True)
 
-    def tell(name: str, tool: str, given: dict[str, Any], call: int) -> None:
+    def tell(name: str, tool: str, given: dict[str, Any], call: str, by: str) -> None:
         event: dict[str, Any] = {"session_id": "bench", "cwd": str(root), "hook_event_name": name, "tool_name": tool}
         event |= {"tool_input": given, "tool_use_id": f"call-{tool}-{call}"}
-        cas("hook", "claude-code", given=json.dumps(event).encode())
+        cas("hook", "claude-code", given=json.dumps(event).encode(), by=by)
 
-    def shell_before(call: int) -> None:
-        tell("PreToolUse", "Bash", {"command": "work"}, call)
+    def acts_of(by: str) -> dict[str, Callable[[int], object]]:
+        """Return the events by the names of their figures; `by`: who handles them ("": a process for each)."""
 
-    def shell_after(call: int) -> None:
-        (root / "d1" / "f1.txt").write_text(f"changed {call}\n")
-        tell("PostToolUse", "Bash", {"command": "work"}, call)
+        def shell_before(call: int) -> None:
+            tell("PreToolUse", "Bash", {"command": "work"}, f"{call}{by}", by)
 
-    def file_before(call: int) -> None:
-        tell("PreToolUse", "Write", {"file_path": str(root / "d2" / "f2.txt")}, call)
+        def shell_after(call: int) -> None:
+            (root / "d1" / "f1.txt").write_text(f"changed {call}{by}\n")
+            tell("PostToolUse", "Bash", {"command": "work"}, f"{call}{by}", by)
 
-    def file_after(call: int) -> None:
-        (root / "d2" / "f2.txt").write_text(f"changed {call}\n")
-        tell("PostToolUse", "Write", {"file_path": str(root / "d2" / "f2.txt")}, call)
+        def file_before(call: int) -> None:
+            tell("PreToolUse", "Write", {"file_path": str(root / "d2" / "f2.txt")}, f"{call}{by}", by)
 
-    def nothing(_: int) -> None:
-        subprocess.run([sys.executable, "-P", "-c", "import json, sqlite3"], env=environment, check=True)
+        def file_after(call: int) -> None:
+            (root / "d2" / "f2.txt").write_text(f"changed {call}{by}\n")
+            tell("PostToolUse", "Write", {"file_path": str(root / "d2" / "f2.txt")}, f"{call}{by}", by)
+
+        return {
+            f"before a shell{by}": shell_before,
+            f"after a shell{by}": shell_after,
+            f"before a write{by}": file_before,
+            f"after a write{by}": file_after,
+        }
+
+    def started(imports: str) -> Callable[[int], object]:
+        command = [sys.executable, "-P", "-c", f"import {imports}"]
+        return lambda _: subprocess.run(command, env=environment, check=True)
 
     for size in SIZES:
         with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix="bench-") as folder:
@@ -75,17 +107,20 @@ def bench_hook(report: Report) -> None:
             tree(root, size)
             cas("init")
             cas("record")
-            acts: dict[str, Callable[[int], object]] = {"before a shell": shell_before, "after a shell": shell_after}
-            acts |= {"before a write": file_before, "after a write": file_after, "python": nothing}
-            times = timed_in_turn(acts, ROUNDS)
+            acts = acts_of("") | acts_of(HELPER)
+            acts |= {"python": started("json, sqlite3"), "python alone": started("sys"), "click": started("click")}
+            with staying(root, environment):
+                times = timed_in_turn(acts, ROUNDS)
             status = git_status(root)
         for name in acts:
             report.times(f"{size} files: {name}", times[name])
             report.figures[f"{size} files: {name} p95 ms"] = round(percentile(times[name], 0.95), 3)
-        looked = [before + after for before, after in zip(times["before a shell"], times["after a shell"], strict=True)]
-        looks = report.times(f"{size} files: both looks of a shell", looked)
+        click = median(times["click"])
         start = report.times(f"{size} files: git status", status)
-        python = sorted(times["python"])[len(times["python"]) // 2]
-        report.ratio(
-            f"{size} files: both looks, without Python's start, to git status", (looks - 2 * python) / start, "<= 1.5"
-        )
+        for by, without in (("", "python"), (HELPER, "python alone")):
+            slowest = max(median(times[name]) for name in acts_of(by))
+            report.ratio(f"{size} files: slowest event{by}, to bare click", slowest / click, "<= 1.3")
+            pairs = zip(times[f"before a shell{by}"], times[f"after a shell{by}"], strict=True)
+            looks = report.times(f"{size} files: both looks of a shell{by}", [sum(pair) for pair in pairs])
+            rest = looks - 2 * median(times[without])
+            report.ratio(f"{size} files: both looks{by}, without Python's start, to git status", rest / start, "<= 1.5")

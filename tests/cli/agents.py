@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.cli.desk import PATIENCE, PROGRAM, Ran, environment
+from tests.cli.desk import PATIENCE, Ran, cas
 
 __all__ = ["AGENTS", "ClaudeCode", "Codex", "Cursor", "Gemini", "OpenCode", "Session", "hook", "shell"]
 
@@ -15,16 +15,7 @@ __all__ = ["AGENTS", "ClaudeCode", "Codex", "Cursor", "Gemini", "OpenCode", "Ses
 def hook(client: str, event: Mapping[str, Any] | bytes, *, folder: Path) -> Ran:
     """Run the hook for one event, as the client's program does."""
     given = event if isinstance(event, bytes) else json.dumps(event).encode()
-    ran = subprocess.run(
-        [*PROGRAM, "hook", client],
-        cwd=folder,
-        env=environment({}),
-        input=given,
-        capture_output=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    return Ran(status=ran.returncode, out=ran.stdout, err=ran.stderr)
+    return cas("hook", client, folder=folder, stdin=given)
 
 
 def shell(command: str, *, folder: Path) -> None:

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from objstore import Call, CallInfo, CallOutcome, EditFilter, Operation, Status, Unit, Workspace
+from tests.store.countdown import UnsyncedDisk
+from tests.warm import warm
 
-__all__ = ["Answer", "Desk", "Ran", "cas", "on_terminal"]
+__all__ = ["Answer", "Desk", "Ran", "cas", "cold_cas", "on_terminal"]
 
 SOURCE: Final = str(Path(__file__).parents[2])
 PROGRAM: Final = (sys.executable, "-P", "-m", "cli")
@@ -64,6 +66,12 @@ def environment(settings: dict[str, str]) -> dict[str, str]:
 
 def cas(*words: str, folder: Path, settings: dict[str, str] | None = None, stdin: bytes = b"") -> Ran:
     """Run `cas` in `folder` with nothing but pipes around it."""
+    ran = warm("cli").run(words, folder=folder, environment=environment(settings or {}), stdin=stdin, patience=PATIENCE)
+    return Ran(status=ran.status, out=ran.out, err=ran.err)
+
+
+def cold_cas(*words: str, folder: Path, settings: dict[str, str] | None = None, stdin: bytes = b"") -> Ran:
+    """Run `cas` with all that its start does: slower, and for tests of which that is a part."""
     ran = subprocess.run(
         [*PROGRAM, *words],
         cwd=folder,
@@ -124,7 +132,7 @@ class Desk:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        Workspace.init(folder).close()
+        Workspace.init(folder, UnsyncedDisk()).close()
 
     # ---- the agent
 
@@ -185,7 +193,7 @@ class Desk:
 
     def workspace(self) -> Workspace:
         """Open the workspace."""
-        return Workspace.open(self.folder)
+        return Workspace.open(self.folder, UnsyncedDisk())
 
     def bytes(self, path: str) -> bytes:
         """Return a file's bytes."""

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from objstore import Call, Operation
-from tests.cli.desk import PATIENCE, PROGRAM, SOURCE, Desk, environment
+from tests.cli.desk import PATIENCE, SOURCE, Desk, environment
+from tests.warm import warm
 
 DOCS = Path(SOURCE) / "docs"
 
@@ -110,7 +111,7 @@ def test_the_page_shows_what_happens(desk: Desk, tmp_path: Path, page: str, prep
     prepare(desk)
     program = tmp_path / "bin" / "cas"
     program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec {shlex.join(PROGRAM)} "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(warm("cli").command)} "$@"\n')
     program.chmod(0o755)
     settings = environment({})
     settings["PATH"] = f"{program.parent}:{settings['PATH']}"

@@ -88,6 +88,24 @@ def test_what_cannot_be_kept_to_is_said(desk: Desk) -> None:
     assert "over the limit" in desk.done("status").text
 
 
+def test_a_repack_says_what_it_came_to_and_its_dry_run_what_it_would(desk: Desk) -> None:
+    for number in range(40):
+        desk.write("f", b"".join(b"line %d of the file\n" % (line * 7919 % 1000) for line in range(60 + number)))
+    for number in range(3):
+        desk.write(f"g{number}", desk.bytes("f") + b"%d\n" % number)
+    before = desk.done("gc", "--json").json()
+    assert before["repack"] is None
+    planned = desk.done("gc", "--repack", "--dry-run", "--json").json()["repack"]
+    assert (planned["blobs"], planned["segments"], planned["done"]) == (43, None, False)
+    assert planned["bytes_after"] < planned["bytes_before"] == before["store"]["bytes_after"]
+    assert "Would compress 43 blobs: the store, as it is now, from " in desk.done("gc", "--repack", "--dry-run").text
+    told = desk.done("gc", "--repack", "--json").json()["repack"]
+    assert (told["blobs"], told["segments"], told["done"]) == (43, 1, True)
+    assert told["bytes_after"] <= planned["bytes_after"] + 200
+    assert "Compressed 43 blobs: the store from " in desk.done("gc", "--repack").text
+    assert desk.done("fsck", "--json").json()["sound"]
+
+
 def test_what_makes_no_sense_is_refused(desk: Desk) -> None:
     ran = desk.cas("gc", "--older-than", "soon")
     assert (ran.status, "as in 30d, or never" in ran.said) == (2, True)

@@ -28,6 +28,7 @@ READING: Final = (
     ("verify", "--all"),
     ("fsck",),
     ("salvage", ".", "--dry-run"),
+    ("gc", "--repack", "--dry-run"),
 )
 """Every command that only reads."""
 
@@ -118,7 +119,7 @@ def test_an_old_index_is_followed_in_memory(written: Desk, request: pytest.Fixtu
 
 
 def test_what_writes_is_refused(sealed: Desk) -> None:
-    for words in (["reject", "1"], ["restore", "a@1"], ["undo"]):
+    for words in (["reject", "1"], ["restore", "a@1"], ["undo"], ["gc", "--repack"]):
         ran = cas(sealed.folder, *words)
         assert (ran.status, ran.out) == (1, b""), words
         assert "Permission denied" in ran.said

@@ -25,6 +25,7 @@ from mcp.types import (
 from pydantic import FileUrl
 
 from objstore import EditView, NotAWorkspace, Workspace
+from tests.warm import warm
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -131,15 +132,19 @@ def connected(
     named: Callable[[], Sequence[str]] | None = None,
     heard: MessageHandlerFnT | None = None,
     environment: dict[str, str] | None = None,
+    cold: bool = False,
+    program: Sequence[str] = (),
 ) -> Iterator[Agent]:
     """Start a server on directories, and connect to it. Whatever the server logs is a failure of the test.
 
     `served`: those on its command line, where they are not `roots`. `named`: the addresses that the client names as
-    its roots, whenever it is asked. `heard`: gets what the server says unasked.
+    its roots, whenever it is asked. `heard`: gets what the server says unasked. `cold`: the start is part of the test.
+    `program`: another module that is the server, and its first arguments.
     """
     log = roots[0].parent / f"{roots[0].name}.log"
-    arguments = ["-m", "mcptools", *options, *map(str, roots if served is None else served)]
-    server = StdioServerParameters(command=sys.executable, args=arguments, cwd=REPOSITORY, env=environment)
+    command, *arguments = (sys.executable, "-m", *program) if program else server_command(cold=cold)
+    arguments += [*options, *map(str, roots if served is None else served)]
+    server = StdioServerParameters(command=command, args=arguments, cwd=REPOSITORY, env=environment)
     with log.open("w") as errors, start_blocking_portal() as portal:
         client = Client(
             stdio_client(server, errors),
@@ -153,6 +158,11 @@ def connected(
             yield Agent(portal, client, roots[0])
     said = log.read_text()
     assert said == "", said
+
+
+def server_command(*, cold: bool) -> Sequence[str]:
+    """Return what starts a server, for its words to stand behind; `cold`: with all that its start does."""
+    return (sys.executable, "-m", "mcptools") if cold else warm("mcptools").command
 
 
 def _names(named: Callable[[], Sequence[str]]) -> ListRootsFnT:

@@ -4,7 +4,6 @@ import http.client
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,11 +13,13 @@ from typing import TypeVar
 import anyio
 import httpx2
 import pytest
+from anyio.from_thread import start_blocking_portal
 from mcp import Client
+from mcp.client.session import MessageHandlerFnT
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import Implementation
 
-from tests.mcp.agent import REPOSITORY, SECONDS_TO_ANSWER
+from tests.mcp.agent import REPOSITORY, SECONDS_TO_ANSWER, Agent, server_command
 
 ResultT = TypeVar("ResultT")
 
@@ -65,6 +66,18 @@ class Served:
         finally:
             connection.close()
 
+    @contextmanager
+    def agent(self, *, mode: str, name: str = "test", heard: MessageHandlerFnT | None = None) -> Iterator[Agent]:
+        """Connect the official client. `heard`: gets what the server says unasked."""
+        with start_blocking_portal() as portal:
+            headers = {"Authorization": f"Bearer {self.token}"}
+            with portal.wrap_async_context_manager(httpx2.AsyncClient(headers=headers, timeout=None)) as connection:
+                transport = streamable_http_client(f"http://127.0.0.1:{self.port}/mcp", http_client=connection)
+                named = Implementation(name=name, version="1")
+                client = Client(transport, mode=mode, client_info=named, message_handler=heard)
+                with portal.wrap_async_context_manager(client):
+                    yield Agent(portal, client, self.root)
+
     def with_client(self, work: Callable[[Client], Awaitable[ResultT]], *, mode: str, name: str = "test") -> ResultT:
         """Do something with the official client."""
 
@@ -81,10 +94,12 @@ class Served:
 
 
 @contextmanager
-def serving(root: Path, *options: str, environment: dict[str, str] | None = None) -> Iterator[Served]:
-    """Start a server that listens at a free port."""
+def serving(
+    root: Path, *options: str, environment: dict[str, str] | None = None, cold: bool = False
+) -> Iterator[Served]:
+    """Start a server that listens at a free port. `cold`: the start is part of the test."""
     with subprocess.Popen(
-        [sys.executable, "-m", "mcptools", "--http", "127.0.0.1:0", *options, str(root)],
+        [*server_command(cold=cold), "--http", "127.0.0.1:0", *options, str(root)],
         cwd=REPOSITORY,
         stderr=subprocess.PIPE,
         text=True,

@@ -236,5 +236,5 @@ def test_what_the_manifest_starts_is_there(tmp_path: Path) -> None:
     assert named in described("manifest.json")["user_config"]
     root = tmp_path / "workspace"
     root.mkdir()
-    with connected(root) as agent:  # its command line is the same: directories, and nothing else
+    with connected(root, cold=True) as agent:  # its command line is the same: directories, and nothing else
         assert len(agent.tools()) == len(TOOLS)

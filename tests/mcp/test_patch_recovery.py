@@ -39,7 +39,7 @@ def starved(tmp_path: Path) -> Iterator[Agent]:
     usual, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, most))
     try:
-        with connected(root) as agent:
+        with connected(root, cold=True) as agent:
             resource.setrlimit(resource.RLIMIT_FSIZE, (usual, most))
             yield agent
     finally:

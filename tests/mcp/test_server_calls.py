@@ -13,14 +13,21 @@ from mcp import Client
 from mcptools.watching import Cancelled, Watch, checkpoint, progress
 from objstore import CallInfo, Workspace
 from tests.mcp.agent import Agent, connected
+from tests.mcp.served import serving
 
 PATIENCE = 30.0  # seconds
 
 
-@pytest.fixture(scope="module", params=["legacy", "2026-07-28"])
+@pytest.fixture(scope="module", params=["legacy", "2026-07-28", "legacy over HTTP", "2026-07-28 over HTTP"])
 def agent(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
-    with connected(tmp_path_factory.mktemp("workspace").resolve(), mode=request.param) as agent:
-        yield agent
+    root = tmp_path_factory.mktemp("workspace").resolve()
+    mode, _, place = request.param.partition(" over ")
+    if place:
+        with serving(root) as served, served.agent(mode=mode) as agent:
+            yield agent
+    else:
+        with connected(root, mode=mode) as agent:
+            yield agent
 
 
 def cancelled(agent: Agent, tool: str, /, **arguments: object) -> bool:
@@ -195,11 +202,10 @@ def _searches() -> bool:
 def _is_search(process: Path) -> bool:
     """Return whether a process is one of ours that tries an expression."""
     try:
-        parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
-        command = (process / "cmdline").read_bytes()
-        return (
-            b"given().decode" in command
-            and str(os.getpid()) == ((Path("/proc") / parent / "stat").read_text().rpartition(")")[2].split()[1])
-        )
+        if b"given().decode" not in (process / "cmdline").read_bytes():
+            return False
+        while process.name not in {str(os.getpid()), "0"}:
+            process = process.with_name((process / "stat").read_text().rpartition(")")[2].split()[1])
     except (FileNotFoundError, ProcessLookupError):
         return False  # it has ended meanwhile
+    return process.name != "0"

@@ -135,7 +135,7 @@ def test_without_a_token_host_and_origin_are_checked_all_the_same(tmp_path: Path
 
 
 def test_an_interrupt_ends_it_quietly(tmp_path: Path) -> None:
-    with serving(tmp_path) as served:
+    with serving(tmp_path, cold=True) as served:
         served.process.send_signal(signal.SIGINT)
         assert served.process.wait(SECONDS_TO_ANSWER) == 130
 

@@ -1,15 +1,43 @@
 """Who listens is told of what is recorded: on a connection in the older era, on a stream in the newer one."""
 
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
 import anyio
+import anyio.to_thread
+import pytest
 from mcp import Client
 from mcp.client.subscriptions import ResourcesListChanged, ResourceUpdated
 from mcp.shared.exceptions import MCPDeprecationWarning
 from mcp.types import ResourceListChangedNotification, ResourceUpdatedNotification
 
-from tests.mcp.agent import connected
+from tests.cli.desk import cas
+from tests.mcp.agent import Agent, connected
+from tests.mcp.served import serving
+
+Connecting: TypeAlias = Callable[..., AbstractContextManager[Agent]]
+
+
+@contextmanager
+def over_http(root: Path, *, mode: str, heard: Callable[..., object] | None = None) -> Iterator[Agent]:
+    with serving(root) as served, served.agent(mode=mode, heard=heard) as agent:
+        yield agent
+
+
+@pytest.fixture(params=[connected, over_http], ids=["stdio", "HTTP"])
+def connecting(request: pytest.FixtureRequest) -> Connecting:
+    found: Connecting = request.param
+    return found
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    return root
 
 
 def test_on_a_connection_new_edits_and_changed_conversations_are_told(tmp_path: Path) -> None:
@@ -93,3 +121,68 @@ def test_the_newest_edits_and_their_conversations_are_listed(tmp_path: Path) -> 
         assert found[50:] == [f"cas://conversation/turn{number}" for number in (5, 4, 3, 2, 1)]
         for address in (found[0], found[-1]):
             agent.resource(address)
+
+
+async def _reviewed(root: Path, *words: str) -> None:
+    """Decide as a person does, in another process."""
+    ran = await anyio.to_thread.run_sync(lambda: cas(*words, folder=root))
+    assert ran.status == 0, ran
+
+
+def test_on_a_connection_what_a_person_decides_elsewhere_is_told(root: Path, connecting: Connecting) -> None:
+    telling, told = anyio.create_memory_object_stream[str](100)
+
+    async def heard(message: object) -> None:
+        if isinstance(message, ResourceUpdatedNotification):
+            await telling.send(str(message.params.uri))
+
+    with telling, told, connecting(root, mode="legacy", heard=heard) as agent:
+        for conversation in ("mine", "other"):
+            agent.done("write_file", path=conversation, content="1\n", mcp_conversation_id=conversation)
+
+        async def work(client: Client) -> None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", MCPDeprecationWarning)
+                await client.subscribe_resource("cas://edit/1")
+                await _reviewed(root, "reject", "2")
+                await _reviewed(root, "reject", "1")
+                assert await told.receive() == "cas://edit/1"
+                await client.subscribe_resource("cas://conversation/mine")
+                await _reviewed(root, "undo")
+                assert {await told.receive(), await told.receive()} == {"cas://edit/1", "cas://conversation/mine"}
+
+        agent.run(work)
+
+
+def test_on_a_stream_what_a_person_decides_elsewhere_is_told(root: Path, connecting: Connecting) -> None:
+    with connecting(root, mode="2026-07-28") as agent:
+        for conversation in ("mine", "other"):
+            agent.done("write_file", path=conversation, content="1\n", mcp_conversation_id=conversation)
+
+        async def work(client: Client) -> list[object]:
+            told: list[object] = []
+            async with client.listen(resource_subscriptions=["cas://edit/1", "cas://conversation/mine"]) as stream:
+                await _reviewed(root, "reject", "2")
+                await _reviewed(root, "reject", "1", "--reason", "not so")
+                async for event in stream:
+                    told.append(event)
+                    if len(told) == 2:
+                        break
+            return told
+
+        told = agent.run(work)
+        assert set(told) == {ResourceUpdated("cas://edit/1"), ResourceUpdated("cas://conversation/mine")}
+        assert "not so" in agent.done("show_edit", edit="1").text
+
+
+def test_what_others_record_is_told(root: Path, connecting: Connecting) -> None:
+    with connecting(root, mode="2026-07-28") as agent, connected(root) as other:
+
+        async def work(client: Client) -> object:
+            addresses = ["cas://conversation/theirs"]
+            async with client.listen(resources_list_changed=True, resource_subscriptions=addresses) as stream:
+                arguments = {"path": "file", "content": "1\n", "mcp_conversation_id": "theirs"}
+                await anyio.to_thread.run_sync(lambda: other.done("write_file", **arguments))
+                return {await anext(stream), await anext(stream)}
+
+        assert agent.run(work) == {ResourcesListChanged(), ResourceUpdated("cas://conversation/theirs")}

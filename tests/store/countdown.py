@@ -8,7 +8,7 @@ from typing import Final
 from objstore.disk import Disk, Pieces
 from objstore.errors import DiskFailed, DiskFull
 
-__all__ = ["CountdownDisk", "PowerCut", "broken_disk", "full_disk", "power_cut"]
+__all__ = ["CountdownDisk", "PowerCut", "UnsyncedDisk", "broken_disk", "full_disk", "power_cut"]
 
 
 class PowerCut(BaseException):
@@ -206,6 +206,13 @@ class CountdownDisk(Disk):
     def remove_directory(self, directory: int, name: str) -> bool:
         self._step("remove_directory", name)
         return super().remove_directory(directory, name)
+
+
+class UnsyncedDisk(CountdownDisk):
+    """A disk that works and is not waited for: for tests of whatever no power cut has a part in."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
 
 
 def _joined(content: Pieces) -> bytes:

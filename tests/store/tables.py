@@ -19,7 +19,7 @@ __all__ = ["Tables", "counted_refs", "rebuilt_tables", "records_of", "tables"]
 Tables: TypeAlias = dict[str, list[tuple[object, ...]]]
 
 # What is worked out when it is asked for, and so may be there or not.
-_REMEMBERED: Final = {"seen"}
+_REMEMBERED: Final = {"seen", "stood", "stood_until"}
 _REMEMBERED_COLUMNS: Final = {"sha256"}
 
 

@@ -244,16 +244,27 @@ def test_after_a_failed_append_nothing_has_changed_and_the_log_goes_on(folder: P
 def test_after_a_failed_sync_the_log_refuses_until_it_is_opened_again(folder: Path, failure: object) -> None:
     assert callable(failure)
     log = Log(str(folder), CountdownDisk(1, failure, lasting=False))
-    with pytest.raises(Unacknowledged):
+    with pytest.raises((DiskFull, DiskFailed)):
         log.append(log.first, GROUPS[0])
+    assert segment(folder).stat().st_size == log.first.offset
+    assert read(folder) == []
     with pytest.raises(StoreRefuses):
         log.append(log.first, GROUPS[0])
     with pytest.raises(StoreRefuses):
         log.repair_tail(log.first)
     log.close()
-    found = read(folder)
-    fill(folder, GROUPS[len(found) :])
+    fill(folder, GROUPS)
     assert read(folder) == GROUPS
+
+
+@pytest.mark.parametrize("failure", [full_disk, broken_disk])
+def test_a_group_that_can_be_neither_synced_nor_cut_off_is_not_said_to_be_gone(folder: Path, failure: object) -> None:
+    assert callable(failure)
+    log = Log(str(folder), CountdownDisk(1, failure))
+    with pytest.raises(Unacknowledged):
+        log.append(log.first, GROUPS[0])
+    log.close()
+    assert read(folder) == GROUPS[:1]
 
 
 @pytest.mark.usefixtures("small_segments")

@@ -27,6 +27,7 @@ from objstore import (
     Unit,
     Workspace,
 )
+from tests.store.countdown import UnsyncedDisk
 
 __all__ = ["TEN", "Look", "Scene", "deletes", "lines", "look_around", "moves", "words", "writes"]
 
@@ -102,7 +103,7 @@ class Scene:
     def __init__(self, root: Path) -> None:
         self.root = root
         root.mkdir(exist_ok=True)
-        self.workspace = Workspace.init(root)
+        self.workspace = Workspace.init(root, UnsyncedDisk())
 
     def close(self) -> None:
         self.workspace.close()
@@ -220,7 +221,7 @@ class Scene:
 
     def reopen(self) -> None:
         self.workspace.close()
-        self.workspace = Workspace.open(self.root)
+        self.workspace = Workspace.open(self.root, UnsyncedDisk())
 
     def forget_index(self) -> None:
         """Delete everything that can be derived, and open again."""
@@ -228,7 +229,7 @@ class Scene:
         for found in (self.root / ".cas").glob("index.sqlite*"):
             found.unlink()
         (self.root / ".cas" / "applied").unlink(missing_ok=True)
-        self.workspace = Workspace.open(self.root)
+        self.workspace = Workspace.open(self.root, UnsyncedDisk())
 
     def copy_to(self, root: Path) -> "Scene":
         """Return a scene in a copy of the folder, taken while nobody writes."""

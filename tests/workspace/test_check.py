@@ -138,6 +138,26 @@ def test_an_index_that_says_something_else_is_found_and_made_anew(root: Path, st
         assert history(workspace) == before
 
 
+def test_an_index_that_can_not_be_read_to_its_end_is_found(root: Path) -> None:
+    path = root / ".cas" / "index.sqlite"
+    with Workspace.open(root) as workspace:
+        for i in range(100):
+            write(workspace, "many.txt", b"%d\n" % i)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        size = db.execute("PRAGMA page_size").fetchone()[0]
+        top = (db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'blobs'").fetchone()[0] - 1) * size
+    content = bytearray(path.read_bytes())
+    # Of a table that takes several pages, the first one can be read, and the last one can't.
+    last = (int.from_bytes(content[top + 8 : top + 12], "big") - 1) * size
+    assert (content[top], content[last]) == (2, 10)
+    content[last] = 0xFF
+    path.write_bytes(content)
+    report = check_store(str(root))
+    assert Part.INDEX in {fault.part for fault in report.faults}
+    assert repair_store(report).faults == ()
+
+
 def test_a_wrong_reference_count_is_found_and_counted_anew(root: Path) -> None:
     in_index(root, "UPDATE blobs SET refs = refs + 1 WHERE depth = 0")
     report = check_store(str(root))

@@ -10,6 +10,7 @@ A history is a row of steps, apart by `;`:
     x, y     both in one call, as edits of their own
     ~a=p     a person writes to a, and nobody records it; ~-a: a person deletes it
     !2 3     a reviewer rejects the edits 2 and 3; ^2 accepts 2 again
+    !!2      rejects 2 and what needs it
     <        and takes the last decision back; > takes it again
 
 Edits are counted from 1; a change that nobody recorded counts when it is found. A folder is drawn as its files, an
@@ -75,7 +76,8 @@ def by_hand(root: Path, step: str) -> None:
 def decided(scene: Scene, action: Action, names: str) -> str:
     """Take a decision, with what was found on disk carried through, and return the picture or the refusal."""
     before = scene.everything()
-    outcome = scene.decide(action, *names.split(), on_external=OnExternal.KEEP)
+    cascade = names.startswith("!")
+    outcome = scene.decide(action, *names.lstrip("!").split(), on_external=OnExternal.KEEP, cascade=cascade)
     if isinstance(outcome, Conflicted):
         assert scene.everything() == before
         said = {f"{c.unit.seq} needs {need.seq}" for c in outcome.conflicts for need in c.needs}
@@ -245,6 +247,11 @@ CHAINS = [
     ("a=p; a*; -a; a=p; !3", "a=p"),
     ("a=p; a*; -a; a=p; !3; ^3; !4", ""),
     ("a=p q; b: a*; ~a=p Q; !2", "a=p Q"),
+    # the mode of a file that goes with the last of its lines goes too
+    ("a=p q; a*; a=P q; !!1", ""),
+    ("a=p q; a*; a=P q; !!1; <", "a*=P q"),
+    ("a=p q; a*; a=P q; !!1; a=n", "a=n"),
+    ("a=p q; a*; a=P q; !!1; a=n; !4", ""),
 ]
 
 

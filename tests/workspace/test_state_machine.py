@@ -40,6 +40,7 @@ from objstore import (
     Workspace,
     blob_id,
 )
+from tests.store.countdown import UnsyncedDisk
 from tests.workspace.model import Document, Made, Stands, Step
 from tests.workspace.scene import Look, look_around
 
@@ -82,7 +83,7 @@ class Histories(RuleBasedStateMachine):
         (self.root / ".git").mkdir()
         (self.root / ".git" / "HEAD").write_bytes(b"ref: refs/heads/main\n")
         (self.root / ".git" / "index").write_bytes(b"\0")
-        self.workspace = Workspace.init(self.root)
+        self.workspace = Workspace.init(self.root, UnsyncedDisk())
         self.git = {path: look for path, look in look_around(self.root).items() if path.startswith(".git")}
         self.disk: dict[str, Stands] = {}
         self.documents: dict[DocumentId, Document] = {}
@@ -499,7 +500,7 @@ class Histories(RuleBasedStateMachine):
         match kind:
             case "reopen":
                 self.workspace.close()
-                self.workspace = Workspace.open(self.root)
+                self.workspace = Workspace.open(self.root, UnsyncedDisk())
             case "rebuild":
                 self.rebuild()
             case _:
@@ -511,7 +512,7 @@ class Histories(RuleBasedStateMachine):
         self.workspace.close()
         for path in (self.root / ".cas").glob("index*"):
             path.unlink()
-        self.workspace = Workspace.open(self.root)
+        self.workspace = Workspace.open(self.root, UnsyncedDisk())
         assert (self.workspace.edits(), self.workspace.decisions(), self.workspace.status()) == said
 
     def check_states(self) -> None:

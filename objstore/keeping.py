@@ -1,0 +1,101 @@
+"""Keeping: what a survey reads goes into the store, a piece at a time, and what it found is told as trees."""
+
+from contextlib import nullcontext
+from typing import Final
+
+from objstore.batch import Batch
+from objstore.ids import BlobId, blob_id
+from objstore.journal import Journal
+from objstore.looks import UNKNOWN, FolderLook, folders_above
+from objstore.survey import ReadFile, Survey
+from objstore.trees import FOLDER, LeftOut, TreeEntry, encode_tree
+
+__all__ = ["Pieces", "Trees"]
+
+_PIECE: Final = 2 << 20
+"""Bytes that are stored at once: encoding them takes a few milliseconds, in which the writer lock is held."""
+
+_PIECE_FILES: Final = 256
+_EMPTY: Final = blob_id(encode_tree(()))
+
+
+class Pieces:
+    """Stores what a survey reads, a piece at a time, so that no other writer waits long and memory stays bounded."""
+
+    def __init__(self, journal: Journal, *, is_locked: bool = False) -> None:
+        """Begin with none. `is_locked`: the caller holds the writer lock whenever it gives something."""
+        self._journal: Final = journal
+        self._is_locked: Final = is_locked
+        self._waiting: list[ReadFile] = []
+        self._size = 0
+
+    def keep(self, read: ReadFile) -> None:
+        """Take a file that was read. Raises what `flush` raises."""
+        self._waiting.append(read)
+        self._size += len(read.text)
+        if self._size >= _PIECE or len(self._waiting) >= _PIECE_FILES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Store what is waiting. Raises what Journal.commit raises."""
+        if not self._waiting:
+            return
+        with nullcontext(Batch(self._journal.store)) if self._is_locked else self._journal.writing() as batch:
+            self.put(batch)
+            if batch:
+                self._journal.commit(batch, ())
+
+    def put(self, batch: Batch) -> None:
+        """Add what is waiting to a batch of the caller's."""
+        for read in self._waiting:
+            batch.state(read.text, read.base, name=read.blob, source=read.source)
+        self._waiting.clear()
+        self._size = 0
+
+
+class Trees:
+    """The trees of what a survey found: those that are stored already, and those that are new."""
+
+    def __init__(self, survey: Survey, scope: bytes = b"") -> None:
+        """Work out the tree of every folder that changed; the others keep theirs."""
+        self._looks: Final = survey.looks
+        self._unreadable: Final = survey.unreadable
+        self.new: dict[BlobId, bytes] = {}  # by id: trees that may not be stored yet
+        self.files: set[BlobId] = set()  # blobs of files and links that they name
+        self.kept: set[BlobId] = set()  # trees named by them, or the root, that were worked out before
+        stale = set(survey.looks.without_tree(scope)) | survey.unreadable
+        for path in list(stale):
+            stale.update(folders_above(path))
+        # Folders that lie in others come first.
+        for path in sorted(stale & set(survey.looks.paths(scope)), reverse=True):
+            look = survey.looks.get(path)
+            if look is not None:
+                self._work_out(look)
+        top = survey.looks.get(scope)
+        self.root: Final = BlobId(b"" if top is None else top.tree)
+        if self.root not in self.new:
+            self.kept.add(self.root)
+        self.kept -= self.new.keys()
+
+    def _work_out(self, row: FolderLook) -> None:
+        entries: list[TreeEntry | LeftOut] = [LeftOut(name) for name in row.left_out]
+        for name, (facts, blob) in row.files().items():
+            if blob == UNKNOWN:
+                entries.append(LeftOut(name))
+            else:
+                entries.append(TreeEntry(name, facts.tree_mode, blob))
+                self.files.add(blob)
+        for name in row.folders:
+            path = row.path + b"/" + name if row.path else name
+            inner = self._looks.get(path)
+            if inner is None:
+                if path in self._unreadable:  # else it went while the survey was under way
+                    entries.append(LeftOut(name))
+            elif inner.is_cut:
+                entries.append(LeftOut(name))
+            elif inner.tree != _EMPTY:
+                entries.append(TreeEntry(name, FOLDER, BlobId(inner.tree)))
+                self.kept.add(BlobId(inner.tree))
+        encoded = encode_tree(entries)
+        row.tree = blob_id(encoded)
+        self.new[BlobId(row.tree)] = encoded

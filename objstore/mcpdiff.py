@@ -1,0 +1,223 @@
+"""The edit history of mcpdiff: what an entry of its logs says, and what its diffs make of a file.
+
+Bytes in, values out; nothing is believed. An entry has exactly the fields of the tool's own description, and a diff is
+taken only where every line that it keeps or takes away stands where it says. The caller compares hashes.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+from objstore.lines import split_lines
+from objstore.terms import Operation, Status
+from objstore.values import value
+
+__all__ = ["BadLine", "Entry", "entries", "outcomes_of"]
+
+_LONGEST_LINE: Final = 1 << 20
+_LONGEST_NAME: Final = 200
+"""Characters of an id, of a tool or of a conversation."""
+
+_SHA256: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_HUNK: Final = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@[^\n]*(?:\n|\Z)")
+_FIRST_HUNK: Final = re.compile(rb"^" + _HUNK.pattern, re.MULTILINE)
+
+
+class _Unfit(ValueError):
+    """A diff that does not fit what it is said to be told against."""
+
+
+@value
+class Entry:
+    """One line of a log: one edit, as mcpdiff recorded it."""
+
+    id: str
+    conversation: str
+    index: int  # of the call in its conversation
+    time: int  # microseconds since 1970-01-01 UTC
+    operation: Operation
+    path: str  # absolute
+    source: str | None  # absolute: a move's
+    tool: str
+    status: Status
+    diff: str | None  # place of the diff in the history, if there is one
+    checkpoint: str | None  # place of what the file held before, if it was kept
+    before: str | None  # SHA-256 in hex; None: no file
+    after: str | None
+
+
+class BadLine(NamedTuple):
+    """A line that is no entry."""
+
+    number: int  # from 1
+    reason: str
+
+
+def entries(log: bytes) -> Iterator[Entry | BadLine]:
+    """Yield what each line of a log says, in order."""
+    for number, line in enumerate(log.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            yield _entry(line)
+        except (ValueError, RecursionError) as error:
+            yield BadLine(number, str(error) or type(error).__name__)
+
+
+def outcomes_of(before: bytes, diff: bytes) -> Iterator[bytes]:
+    """Yield what a diff may have led to from `before`, the likeliest first; its hash tells which it was, if any.
+
+    The tool's diffs lose what a text has at its very end, and what its lines end with.
+    """
+    for text, ending in ((before, b"\n"), (before.replace(b"\r\n", b"\n"), b"\r\n")):
+        if ending == b"\r\n" and b"\r\n" not in before:
+            return
+        try:
+            made = _applied(text, diff)
+        except _Unfit:
+            continue
+        for each in (made, made[:-1] if made.endswith(b"\n") else made + b"\n"):
+            yield each if ending == b"\n" else each.replace(b"\n", ending)
+
+
+# ---- an entry
+
+
+def _entry(line: bytes) -> Entry:
+    if len(line) > _LONGEST_LINE:
+        raise ValueError(f"longer than {_LONGEST_LINE} bytes")
+    given = json.loads(line.decode())
+    if not isinstance(given, dict):
+        raise ValueError("no JSON object")  # noqa: TRY004 - one kind of error for whatever the line holds
+    kind, status = Operation(_text(given, "operation")), Status(_text(given, "status"))
+    source, before, after = (_text_or_none(given, name) for name in ("source_path", "hash_before", "hash_after"))
+    if (source is not None) is not (kind is Operation.MOVE):
+        raise ValueError(f"a {kind} {'without' if source is None else 'with'} a source")
+    if (before is None) is not (kind is Operation.CREATE) or (after is None) is not (kind is Operation.DELETE):
+        raise ValueError(f"the hashes are not those of a {kind}")
+    if any(digest is not None and _SHA256.fullmatch(digest) is None for digest in (before, after)):
+        raise ValueError("a hash is no SHA-256")
+    if kind is Operation.MOVE and before != after:
+        raise ValueError("a move that changes the file")
+    path = _text(given, "file_path")
+    if source == path:
+        raise ValueError("a move to where the file is")
+    index = given.get("tool_call_index")
+    if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < 1 << 31:
+        raise ValueError("tool_call_index is no number")
+    return Entry(
+        id=_name(given, "edit_id"),
+        conversation=_name(given, "conversation_id"),
+        index=index,
+        time=_time(_text(given, "timestamp")),
+        operation=kind,
+        path=path,
+        source=source,
+        tool=_name(given, "tool_name"),
+        status=status,
+        diff=_text_or_none(given, "diff_file"),
+        checkpoint=_text_or_none(given, "checkpoint_file"),
+        before=before,
+        after=after,
+    )
+
+
+def _text(given: dict[Any, Any], name: str) -> str:
+    held = given.get(name)
+    if not isinstance(held, str):
+        raise ValueError(f"{name} is no text")  # noqa: TRY004 - as above
+    held.encode()  # half a character outside the BMP is no text: UnicodeEncodeError is a ValueError
+    return held
+
+
+def _text_or_none(given: dict[Any, Any], name: str) -> str | None:
+    return None if given.get(name) is None else _text(given, name)
+
+
+def _name(given: dict[Any, Any], name: str) -> str:
+    held = _text(given, name)
+    if not held.isprintable() or not 1 <= len(held) <= _LONGEST_NAME:
+        raise ValueError(f"{name} is empty, too long, or holds what can't be printed")
+    return held
+
+
+def _time(spelt: str) -> int:
+    moment = datetime.fromisoformat(spelt)
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    since = moment - datetime.fromtimestamp(0, UTC)
+    microseconds = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+    if microseconds < 0:
+        raise ValueError(f"a time before 1970: {spelt}")
+    return microseconds
+
+
+# ---- a diff
+
+
+def _applied(before: bytes, diff: bytes) -> bytes:
+    """Return what the diff makes of `before`. Raises _Unfit.
+
+    It is read along the old lines, which are known: where one has no newline, what comes next stands on the same line.
+    """
+    old = split_lines(before)
+    made: list[bytes] = []
+    at = 0  # of the old lines
+    found = _FIRST_HUNK.search(diff)
+    while found is not None:
+        start, count, new_count = int(found[1]), _count(found[2]), _count(found[4])
+        start = start - 1 if count else start
+        if not at <= start <= len(old):
+            raise _Unfit
+        made += old[at:start]
+        at, position = _hunk(old, start, diff, found.end(), count, new_count, made)
+        found = _HUNK.match(diff, position)
+        if found is None and diff[position:].strip():
+            raise _Unfit
+    return b"".join(made + old[at:])
+
+
+def _hunk(
+    old: list[bytes], at: int, diff: bytes, position: int, count: int, new_count: int, made: list[bytes]
+) -> tuple[int, int]:
+    """Add what a hunk makes to `made`; return where the old lines and the diff go on. Raises _Unfit."""
+    sign = b""
+    while count or new_count or diff.startswith(b"\\", position):
+        before, sign = sign, diff[position : position + 1]
+        if sign in {b" ", b"-"} and count and (new_count or sign == b"-") and at < len(old):
+            position = _past(old[at], diff, position + 1)
+            if sign == b" ":
+                made.append(old[at])
+                new_count -= 1
+            at, count = at + 1, count - 1
+        elif sign == b"+" and new_count:
+            end = diff.find(b"\n", position)
+            end = len(diff) if end < 0 else end + 1
+            made.append(diff[position + 1 : end])
+            position, new_count = end, new_count - 1
+        elif sign == b"\\":
+            end = diff.find(b"\n", position)
+            position = len(diff) if end < 0 else end + 1
+            if before == b"+" and made:
+                made[-1] = made[-1].removesuffix(b"\n")
+        else:
+            raise _Unfit
+    return at, position
+
+
+def _past(line: bytes, diff: bytes, position: int) -> int:
+    """Return where the diff goes on behind an old line that stands at `position`. Raises _Unfit."""
+    text = line.removesuffix(b"\n")
+    end = position + len(text)
+    if not diff.startswith(text, position):
+        raise _Unfit
+    if diff[end : end + 1] == b"\n":
+        return end + 1
+    if line.endswith(b"\n") and end < len(diff):
+        raise _Unfit
+    return end
+
+
+def _count(spelt: bytes | None) -> int:
+    return 1 if spelt is None else int(spelt)

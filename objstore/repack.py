@@ -1,0 +1,226 @@
+"""Repack: the log written anew in fewer bytes. What it says stays as it is, and is checked by its hash on the way.
+
+From the first segment to the last, because a base lies before what is told against it: a segment is spelt anew beside
+the old one while readers and writers go on, takes its name in one short moment, as in a sweep, and the index follows
+before the next segment begins. A blob may come to lie deeper only if no delta outside its segment is told against it,
+for that says how deep it lies itself. What was written against such a blob meanwhile ends the attempt; the next one
+leaves all blobs as deep as they are that files hold now.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from objstore.codec import Encoding, parse_blob_header, parse_chunks
+from objstore.frames import SEGMENT_HEADER_SIZE, Frame, FrameKind, encode_frame
+from objstore.journal import Journal
+from objstore.moves import Moves
+from objstore.respelling import Respelling
+from objstore.segments import GENERATION, Group, Place
+from objstore.sweep import adopt, clear_away, discard
+from objstore.values import value
+
+if TYPE_CHECKING:
+    from objstore.ids import BlobId
+    from objstore.store import Store
+
+__all__ = ["RepackPlan", "Repacked", "plan_repack", "repack"]
+
+WORTHWHILE: Final = 0.01
+"""Share of a segment's bytes that must be saved for the new one to count."""
+
+Progress = Callable[[str, int, int], None]
+"""Is told what is done, how many of it are, and how many there are."""
+
+
+@value
+class RepackPlan:
+    """What a repack would come to."""
+
+    blobs: int  # that were spelt, to see how short they become
+    bytes_before: int  # of all segments
+    bytes_after: int
+
+
+@value
+class Repacked:
+    """What a repack did."""
+
+    segments: int  # written anew
+    blobs: int  # that were spelt
+    bytes_before: int  # of all segments
+    bytes_after: int
+    is_done: bool  # whether no segment was left because of what was written meanwhile
+
+
+def plan_repack(journal: Journal, progress: Progress | None = None) -> RepackPlan:
+    """Return what `repack` would come to now, if nobody else wrote. Nothing is changed; it takes as long.
+
+    Raises BlobDamaged, BlobMissing, StoreDamaged.
+    """
+    with journal.reading() as store:
+        respelling, count = Respelling(store), _Count(store, progress)
+        before = after = store.log.total_bytes()
+        for segment in store.log.numbers():
+            respelling.begin(segment, store.index.bases_outside(segment))
+            respelt = _Respelt(store, segment, respelling, count)
+            for _ in respelt.pieces():
+                pass
+            after -= respelt.saved if respelt.is_worthwhile else 0
+        return RepackPlan(blobs=count.blobs, bytes_before=before, bytes_after=after)
+
+
+def repack(journal: Journal, progress: Progress | None = None) -> Repacked:
+    """Write every segment anew that becomes smaller by it.
+
+    Raises StoreLocked at once if a sweep or another repack is going on, and DiskFull, DiskFailed, BlobDamaged,
+    BlobMissing, StoreDamaged: the segments that were not yet done are then as they were.
+    """
+    with journal.sweeping():
+        store = journal.store
+        clear_away(journal)
+        with journal.writing():
+            if store.end.position > SEGMENT_HEADER_SIZE:
+                journal.seal()
+        before = store.log.total_bytes()
+        repacking = _Repacking(journal, progress)
+        written = [repacking.rewrite(segment) for segment in store.log.numbers()[:-1]]
+        return Repacked(
+            segments=written.count(True),
+            blobs=repacking.count.blobs,
+            bytes_before=before,
+            bytes_after=store.log.total_bytes(),
+            is_done=None not in written,
+        )
+
+
+class _Count:
+    """How far it is."""
+
+    def __init__(self, store: "Store", progress: Progress | None) -> None:
+        self.blobs = 0
+        self._total: Final = store.index.blob_count()
+        self._progress: Final = progress
+
+    def add(self) -> None:
+        """Count a blob."""
+        self.blobs += 1
+        if self._progress is not None:
+            self._progress("blobs", self.blobs, self._total)
+
+
+class _Respelt:
+    """One segment's next generation, with its blobs spelt anew."""
+
+    def __init__(self, store: "Store", segment: int, respelling: Respelling, count: _Count) -> None:
+        self._store: Final = store
+        self._segment: Final = segment
+        self._respelling: Final = respelling
+        self._count: Final = count
+        self._position = SEGMENT_HEADER_SIZE
+        self.moves: Final = Moves()
+
+    @property
+    def saved(self) -> int:
+        """Return by how many bytes the new file is smaller, once all pieces are there."""
+        return self._store.log.size(self._segment) - self._position
+
+    @property
+    def is_worthwhile(self) -> bool:
+        """Return whether so much is saved that the new file is to count."""
+        return self.saved > WORTHWHILE * self._store.log.size(self._segment)
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the frames, group by group; every blob is verified. Raises BlobDamaged, BlobMissing, StoreDamaged."""
+        start = self._store.log.generations().get(self._segment, 0) * GENERATION + SEGMENT_HEADER_SIZE
+        for group in self._store.log.groups(Place(self._segment, start)):
+            if group.segment != self._segment:
+                break
+            yield self._spelt(group)
+
+    def _spelt(self, group: Group) -> bytes:
+        self._respelling.hear(group)
+        payloads = [(frame, self._payload(frame)) for frame in group.frames]
+        staying = [(frame, payload) for frame, payload in payloads if payload is not None]
+        spelt = []
+        for at, (frame, payload) in enumerate(staying):
+            begins, commits = at == 0, at == len(staying) - 1
+            self.moves.add(frame.offset % GENERATION, self._position)
+            if payload != frame.payload:
+                self.moves.respell(self._position)
+            spelt.append(encode_frame(self._store.log.key, frame.kind, payload, begins=begins, commits=commits))
+            self._position += len(spelt[-1])
+        return b"".join(spelt)
+
+    def _payload(self, frame: Frame) -> bytes | None:
+        """Return what is to stand in the frame (None: nothing, another frame of the blob counts)."""
+        payload = bytes(frame.payload)
+        if frame.kind is FrameKind.RECORD:
+            return payload
+        header = parse_blob_header(payload)
+        found = self._store.blob_place(header.id)
+        if found is None or found.place != Place(self._segment, frame.offset):
+            return None
+        spelt = payload
+        if header.encoding is Encoding.CHUNKED:
+            parse_chunks(header, payload)
+        else:
+            content = self._store.read_once(header.id)
+            self._store.remember(header.id, content)
+            _, spelt = self._respelling.spell(header, payload, content)
+        self._count.add()
+        return spelt
+
+
+class _Repacking:
+    """One repack in progress."""
+
+    def __init__(self, journal: Journal, progress: Progress | None) -> None:
+        self._journal: Final = journal
+        self._respelling: Final = Respelling(journal.store)
+        self._since = journal.store.end
+        self.count: Final = _Count(journal.store, progress)
+
+    def rewrite(self, segment: int) -> bool | None:
+        """Write a segment anew; return whether that was worth it (None: what others wrote meanwhile forbids it)."""
+        done = self._attempt(segment, careful=False)
+        return self._attempt(segment, careful=True) if done is None else done
+
+    def _attempt(self, segment: int, *, careful: bool) -> bool | None:
+        with self._journal.reading() as store:
+            self._since = store.end
+            fixed = store.index.bases_outside(segment)
+            if careful:
+                fixed |= {tip.state.blob for tip in store.index.tips() if tip.state is not None}
+        log = store.log
+        self._respelling.begin(segment, fixed)
+        respelt = _Respelt(store, segment, self._respelling, self.count)
+        prepared = log.prepare(segment, respelt.pieces())
+        done: bool | None = False
+        try:
+            if respelt.is_worthwhile:
+                log.keep_moves(segment, respelt.moves)
+                done = self._adopted(prepared, segment)
+        finally:
+            if not done:
+                discard(self._journal, prepared, segment)
+        if done:
+            self._journal.finish_moves()
+        return done
+
+    def _adopted(self, prepared: str, segment: int) -> bool | None:
+        # Most of what was written meanwhile is looked through before anybody has to wait.
+        with self._journal.reading():
+            used = self._followed()
+        with self._journal.writing():
+            used |= self._followed()
+            if not used.isdisjoint(self._respelling.raised):
+                return None
+            return adopt(self._journal, prepared, segment) or None
+
+    def _followed(self) -> "set[BlobId]":
+        """Return the bases of what others have written since this was last asked."""
+        store = self._journal.store
+        frames = (frame for group in store.log.groups(self._since) for frame in group.frames)
+        bases = {parse_blob_header(frame.payload).base for frame in frames if frame.kind is FrameKind.BLOB}
+        self._since = store.end
+        return {base for base in bases if base is not None}

@@ -1,0 +1,89 @@
+"""Stat lookups: what is asked of the index about files on disk, so that a status reads only what changed since.
+
+Two things are kept, both derived. Of each file that was read, how it looked then and which bytes it had. Of each folder
+with recorded files, how they all looked when every one was found to be as recorded; as long as they still look so, and
+nothing was recorded of them since, none of them needs a question of its own.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from objstore.indexrows import Look
+
+__all__ = ["Moment", "StatLookups", "Stood", "folder_of"]
+
+_FOLDER_END: Final = ord("/") + 1
+
+
+class Moment(NamedTuple):
+    """How far the journal had come: no two states of it with other files recorded have the same."""
+
+    edit: int  # number of the newest
+    decision: int  # number of the newest
+    taken_back: int  # how many edits and decisions were
+
+
+class Stood(NamedTuple):
+    """A folder with recorded files, and how these looked when they were as recorded."""
+
+    folder: bytes
+    names: bytes  # of the files, with a NUL between two
+    facts: bytes  # of all of them, in this order; b"": something in it was not as recorded, or may change unseen
+
+
+class StatLookups:
+    """The questions about files on disk that one index answers."""
+
+    _db: sqlite3.Connection
+
+    def looks(self, folder: bytes | None = None) -> Iterator[Look]:
+        """Yield every file that exists, by path: what the journal says of it, and how it looked when last read.
+
+        `folder`: only those that stand directly in it; None: all.
+        """
+        # As it comes out of the database: of tens of thousands of files, an object each would take most of the time.
+        inside, values = "", tuple[bytes | int, ...]()
+        if folder == b"":
+            inside = "AND NOT instr(path, x'2f')"
+        elif folder is not None:
+            inside = "AND path > ?1 AND path < ?2 AND NOT instr(substr(path, ?3), x'2f')"
+            values = folder + b"/", folder + bytes([_FOLDER_END]), len(folder) + 2
+        yield from self._db.execute(
+            "SELECT id, path, documents.blob, mode, inode, size, mtime, ctime, seen.blob "  # noqa: S608 - text of our own
+            f"FROM documents LEFT JOIN seen USING (path) WHERE documents.blob IS NOT NULL {inside} ORDER BY path, id",
+            values,
+        )
+
+    def moment(self) -> Moment:
+        """Return how far the journal has come."""
+        row = self._db.execute(
+            "SELECT (SELECT ifnull(max(seq), 0) FROM edits), (SELECT ifnull(max(number), 0) FROM decisions), "
+            "(SELECT count(*) FROM edits INDEXED BY edits_taken_back WHERE void) + "
+            "(SELECT count(*) FROM decisions WHERE void)"
+        ).fetchone()
+        return Moment(*row)
+
+    def stood(self) -> tuple[Moment | None, list[Stood]]:
+        """Return every folder with recorded files, and until when that is all that was recorded of them.
+
+        Of what was recorded since, they may know as well. None: nothing was ever kept.
+        """
+        row = self._db.execute("SELECT edit, decision, taken_back FROM stood_until").fetchone()
+        if row is None:
+            return None, []
+        return Moment(*row), [Stood(*row) for row in self._db.execute("SELECT folder, names, facts FROM stood")]
+
+    def folders_recorded_since(self, moment: Moment) -> set[bytes]:
+        """Return the folders in which files stand of which something was recorded after that moment."""
+        rows = self._db.execute(
+            "SELECT path FROM documents WHERE blob IS NOT NULL AND id IN (SELECT document FROM edits WHERE seq > ? "
+            "UNION SELECT document FROM decided WHERE number > ?)",
+            (moment.edit, moment.decision),
+        )
+        return {folder_of(path) for (path,) in rows}
+
+
+def folder_of(path: bytes) -> bytes:
+    """Return the folder in which a path stands (b"": the root)."""
+    return path.rpartition(b"/")[0]

@@ -1,0 +1,241 @@
+"""The helper that stays: does what hooks do, and nothing depends on it."""
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from cli.errand import GREETING, SOCKET, asked, identity, packed
+from objstore import EditFilter, Operation, Workspace
+from tests.cli.agents import ClaudeCode, hook, shell
+from tests.cli.desk import NOWHERE, PATIENCE, PROGRAM, Desk, cas, environment
+
+NOTHING = json.dumps({"session_id": "s", "hook_event_name": "Doctor"}).encode()
+"""An event with which there is nothing to do."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a workspace with a file and a baseline, as the current folder of this process."""
+    root = tmp_path / "ws"
+    root.mkdir()
+    (root / "a.txt").write_text("one\ntwo\nthree\n")
+    Desk(root)
+    assert cas("record", folder=root).status == 0
+    monkeypatch.chdir(root)
+    monkeypatch.setenv("XDG_CONFIG_HOME", NOWHERE)
+    return root
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait until something holds."""
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@contextmanager
+def helper(folder: Path, *, idle: float = PATIENCE) -> Iterator["subprocess.Popen[bytes]"]:
+    """Have a helper stay in the workspace."""
+    words = [*PROGRAM, "hook", "--resident", "--idle", str(idle)]
+    with subprocess.Popen(words, cwd=folder, env=environment({}), stderr=subprocess.PIPE) as process:
+        try:
+            until(lambda: process.poll() is not None or asked("claude-code", NOTHING) is not None)
+            yield process
+        finally:
+            process.kill()
+
+
+def conversations(folder: Path) -> list[str]:
+    """Return whose each recorded edit is."""
+    with Workspace.open(folder) as workspace:
+        return [view.edit.conversation for view in workspace.edits()]
+
+
+def owner(folder: Path) -> int:
+    """Return the process that listens."""
+    with socket.socket(socket.AF_UNIX) as line:
+        line.connect(str(folder / ".cas" / SOCKET))
+        return int.from_bytes(line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[:4], "little")
+
+
+# ---- it does what a hook does
+
+
+def test_a_session_that_a_helper_answers_is_recorded_and_answered_as_without_one(folder: Path) -> None:
+    with helper(folder) as process:
+        session = ClaudeCode(folder)
+        session.start()
+        session.ask("do it")
+        session.write("new.txt", "hello\n")
+        session.run("sed -i s/two/2/ a.txt")
+        assert cas("reject", "2", "--reason", "two is a word", folder=folder).status == 0
+        assert "two is a word" in session.ask("go on")
+        assert process.poll() is None
+        assert asked("claude-code", NOTHING) == b""
+    with Workspace.open(folder) as workspace:
+        views = workspace.edits(EditFilter(conversation="session-1"))
+    assert [view.edit.operation for view in views] == [Operation.CREATE, Operation.EDIT]
+    assert {view.edit.notes["prompt"] for view in views} == {"do it"}
+    assert not (folder / ".cas" / "hook.log").exists()
+
+
+def test_two_hooks_at_once_are_both_answered(folder: Path) -> None:
+    sessions = [ClaudeCode(folder, f"session-{number}") for number in range(4)]
+    with helper(folder):
+        words = [*PROGRAM, "hook", "claude-code"]
+        running = []
+        for session in sessions:
+            (folder / f"{session.name}.txt").write_text(session.name)
+            event = json.dumps(session.write_event(f"{session.name}.txt", session.name, before=False)).encode()
+            process = subprocess.Popen(words, cwd=folder, env=environment({}), stdin=subprocess.PIPE)
+            assert process.stdin is not None
+            process.stdin.write(event)
+            process.stdin.close()
+            running.append(process)
+        assert [process.wait(PATIENCE) for process in running] == [0] * len(sessions)
+    assert sorted(conversations(folder)) == [session.name for session in sessions]
+
+
+def test_a_hook_starts_the_helper_where_that_is_set_and_setup_sets_it(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.start()
+    assert not (folder / ".cas" / SOCKET).exists()
+    assert b"hook.resident" in cas("setup", "claude-code", "--resident", folder=folder).out
+    session.ask("do it")
+    until(lambda: asked("claude-code", NOTHING) == b"")
+    os.kill(owner(folder), signal.SIGKILL)
+    assert cas("setup", "claude-code", "--resident", "--remove", folder=folder).status == 0
+    assert cas("config", "get", "hook.resident", folder=folder).out == b"off\n"
+
+
+# ---- nothing depends on it
+
+
+def test_a_helper_that_is_killed_in_the_middle_of_an_event_loses_nothing(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.calls = 1
+    session.tell(session.shell_event("echo four >> a.txt", before=True))
+    shell("echo four >> a.txt", folder=folder)
+    event = json.dumps(session.shell_event("echo four >> a.txt", before=False)).encode()
+    with helper(folder) as process, (folder / ".cas" / "lock").open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        words = [*PROGRAM, "hook", "claude-code"]
+        with subprocess.Popen(words, cwd=folder, env=environment({}), stdin=subprocess.PIPE) as asking:
+            assert asking.stdin is not None
+            asking.stdin.write(event)
+            asking.stdin.close()
+            time.sleep(0.3)  # long enough that the helper has mostly taken it; either way all of it has to hold
+            process.kill()
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            assert asking.wait(PATIENCE) == 0
+    assert conversations(folder) == ["session-1"]
+    # What it left doesn't hinder hooks, nor the next helper.
+    assert (folder / ".cas" / SOCKET).exists()
+    session.stop()
+    with helper(folder) as process:
+        assert process.poll() is None
+        assert cas("hook", "--resident", folder=folder).status == 1  # one is enough
+
+
+def test_a_helper_that_nobody_needs_ends_and_one_whose_workspace_is_gone_too(folder: Path) -> None:
+    with helper(folder, idle=0.2) as process:
+        assert process.wait(PATIENCE) == 0
+    assert not (folder / ".cas" / SOCKET).exists()
+    with helper(folder, idle=1) as process:
+        shutil.rmtree(folder / ".cas")
+        assert process.wait(PATIENCE) == 0
+    assert not (folder / ".cas").exists()
+
+
+def test_what_makes_no_sense_on_the_socket_harms_nothing(folder: Path) -> None:
+    sent = [
+        b"",
+        b"GET / HTTP/1.0\r\n\r\n",
+        b"\xff" * 64,
+        packed(GREETING, identity(), b"claude-code", os.fsencode(folder), b"no JSON"),
+        packed(GREETING, identity(), b"no client", os.fsencode(folder), NOTHING),
+        packed(GREETING, identity(), b"claude-code", b"/nonexistent", NOTHING),
+    ]
+    with helper(folder) as process:
+        for each in sent:
+            with socket.socket(socket.AF_UNIX) as line:
+                line.connect(str(folder / ".cas" / SOCKET))
+                line.sendall(each)
+                line.shutdown(socket.SHUT_WR)
+                with suppress(ConnectionResetError):  # it hung up before it had read all
+                    assert line.recv(1) == b""
+        assert asked("claude-code", NOTHING) == b""
+        # Another version of the program: it goes, for the next hook to start its own.
+        with socket.socket(socket.AF_UNIX) as line:
+            line.connect(str(folder / ".cas" / SOCKET))
+            line.sendall(packed(GREETING, b"another", b"claude-code", os.fsencode(folder), NOTHING))
+            assert line.recv(1) == b""
+        assert process.wait(PATIENCE) == 0
+
+
+# ---- who is asked
+
+
+@contextmanager
+def listener(place: Path, *, mode: int = 0o600) -> Iterator[socket.socket]:
+    """Listen on a socket, as anybody may, and say nothing."""
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(str(place))
+        place.chmod(mode)
+        door.listen()
+        door.settimeout(0.05)
+        yield door
+
+
+def is_called(door: socket.socket) -> bool:
+    """Return whether anybody has called."""
+    try:
+        door.accept()[0].close()
+    except TimeoutError:
+        return False
+    return True
+
+
+def test_a_socket_that_others_may_have_made_is_not_asked(folder: Path, tmp_path: Path) -> None:
+    place = folder / ".cas" / SOCKET
+    with listener(place, mode=0o666) as door:
+        assert asked("claude-code", NOTHING) is None
+        assert not is_called(door)
+    place.unlink()
+    with listener(tmp_path / "elsewhere") as door:
+        place.symlink_to(tmp_path / "elsewhere")
+        assert asked("claude-code", NOTHING) is None
+        assert not is_called(door)
+    place.unlink()
+    with listener(place) as door:
+        (folder / ".cas").chmod(0o770)
+        assert asked("claude-code", NOTHING) is None
+        assert not is_called(door)
+        (folder / ".cas").chmod(0o700)
+
+
+def test_a_helper_that_says_nothing_is_not_waited_for(folder: Path) -> None:
+    (folder / "new.txt").write_text("new\n")
+    session = ClaudeCode(folder)
+    with listener(folder / ".cas" / SOCKET) as door:
+        ran = hook("claude-code", session.write_event("new.txt", "new\n", before=False), folder=folder)
+        assert (ran.status, ran.out, ran.err) == (0, b"", b"")
+        assert is_called(door)
+    assert conversations(folder) == ["session-1"]
+
+
+def test_settings_of_one_process_are_not_given_to_another(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with helper(folder):
+        monkeypatch.setenv("CAS_SNAPSHOT_GITIGNORED", "off")
+        assert asked("claude-code", NOTHING) is None

@@ -1,0 +1,170 @@
+"""A sync that fails: nobody builds on what may not be on the disk, and everybody may go on when the disk works."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from objstore import DiskFailed, DiskFull, StoreRefuses, Unacknowledged, Workspace, check_store
+from tests.store.countdown import CountdownDisk, PowerCut, broken_disk
+from tests.store.scenes import change, files, rejected, write
+from tests.store.tables import rebuilt_tables, tables
+
+BEFORE: Final = {"a.txt": (b"one\n", 0o644)}
+AFTER: Final = {"a.txt": (b"two\n", 0o644)}
+
+
+class OverlookedDisk(CountdownDisk):
+    """Fails at one sync, after somebody has looked at what was to be synced."""
+
+    def __init__(self, look: Callable[[], object]) -> None:
+        super().__init__(None)
+        self._look = look
+        self.is_failing = False
+
+    def sync(self, fd: int, name: str) -> None:
+        if self.is_failing:
+            self.is_failing = False
+            self._look()
+            raise DiskFailed(name, "Input/output error")
+        super().sync(fd, name)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return a workspace with one file, which one edit has made."""
+    root = tmp_path / "workspace"
+    root.mkdir()
+    with Workspace.init(root, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"one\n")
+    return root
+
+
+def blobs(workspace: Workspace) -> list[bytes]:
+    return [workspace.blob(view.edit.after.blob) for view in workspace.edits() if view.edit.after is not None]
+
+
+def assert_sound(root: Path, scratch: Path) -> None:
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        assert workspace.status().external == ()
+    assert check_store(str(root)).faults == ()
+    assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas", scratch)
+
+
+def test_a_call_whose_sync_failed_has_not_taken_place(root: Path, tmp_path: Path) -> None:
+    synced = CountdownDisk(None)
+    with Workspace.open(root, synced) as workspace:
+        write(workspace, "b.txt", b"b\n")
+    disk = CountdownDisk(synced.done.index("sync"), broken_disk, lasting=False)
+    with Workspace.open(root, disk) as workspace:
+        with pytest.raises(DiskFailed):
+            write(workspace, "a.txt", b"two\n")
+        assert len(workspace.edits()) == 2
+        assert files(root)["a.txt"] == BEFORE["a.txt"]
+        with pytest.raises(StoreRefuses):
+            write(workspace, "a.txt", b"two\n")
+        workspace.reopen()
+        write(workspace, "a.txt", b"two\n")
+        assert files(root)["a.txt"] == AFTER["a.txt"]
+    assert_sound(root, tmp_path)
+
+
+def unsynced(root: Path) -> None:
+    """Leave a whole group that was neither synced nor cut off, by a process that then ended."""
+    probe = CountdownDisk(None)
+    with Workspace.open(root, probe) as workspace:
+        write(workspace, "other.txt", b"other\n")
+    with Workspace.open(root, CountdownDisk(probe.done.index("sync"), broken_disk)) as workspace:
+        with pytest.raises(Unacknowledged):
+            write(workspace, "a.txt", b"two\n")
+        assert files(root)["a.txt"] == BEFORE["a.txt"]
+
+
+def test_what_was_neither_synced_nor_cut_off_is_written_again_before_a_file_changes(root: Path, tmp_path: Path) -> None:
+    unsynced(root)
+    segment = (root / ".cas" / "segments" / "00000001.seg").read_bytes()
+    disk = CountdownDisk(None)
+    with Workspace.open(root, disk) as workspace:
+        assert files(root)["a.txt"] == AFTER["a.txt"]
+        assert disk.done[:5] == ["remove_store_file", "overwrite", "sync", "stage", "exchange"]
+        assert blobs(workspace)[-1] == b"two\n"
+    assert (root / ".cas" / "segments" / "00000001.seg").read_bytes() == segment
+    assert_sound(root, tmp_path)
+
+
+def test_what_can_not_be_made_durable_changes_no_file(root: Path, tmp_path: Path) -> None:
+    unsynced(root)
+    for failing in ("overwrite", "sync"):
+        disk = CountdownDisk(1, broken_disk)
+        with Workspace.open(root, disk) as workspace:
+            assert disk.failed == failing
+            assert len(workspace.edits()) == 3
+            with pytest.raises(StoreRefuses):
+                write(workspace, "a.txt", b"three\n")
+        assert files(root)["a.txt"] == BEFORE["a.txt"]
+    Workspace.open(root, CountdownDisk(None)).close()
+    assert files(root)["a.txt"] == AFTER["a.txt"]
+    assert_sound(root, tmp_path)
+
+
+def test_what_a_process_left_that_was_killed_before_its_sync_is_synced_before_a_file_changes(root: Path) -> None:
+    probe = CountdownDisk(None)
+    with Workspace.open(root, probe) as workspace:
+        write(workspace, "other.txt", b"other\n")
+    with Workspace.open(root, CountdownDisk(probe.done.index("sync"))) as workspace, pytest.raises(PowerCut):
+        write(workspace, "a.txt", b"two\n")
+    disk = CountdownDisk(None)
+    Workspace.open(root, disk).close()
+    assert disk.done.index("sync") < disk.done.index("exchange")
+    assert files(root)["a.txt"] == AFTER["a.txt"]
+
+
+@pytest.mark.parametrize("longer", [b"", b"and more\n"], ids=["of the same length", "longer"])
+def test_who_had_read_what_was_cut_off_forgets_it(root: Path, tmp_path: Path, longer: bytes) -> None:
+    with Workspace.open(root, CountdownDisk(None)) as reader:
+        disk = OverlookedDisk(lambda: seen.extend(blobs(reader)))
+        seen: list[bytes] = []
+        with Workspace.open(root, disk) as writer:
+            disk.is_failing = True
+            with pytest.raises(DiskFailed):
+                write(writer, "a.txt", b"two\n")
+            assert seen[-1] == b"two\n"
+            writer.reopen()
+            write(writer, "a.txt", b"TWO\n" + longer)
+        write(reader, "b.txt", b"b\n")
+        assert blobs(reader) == [b"one\n", b"TWO\n" + longer, b"b\n"]
+    assert_sound(root, tmp_path)
+
+
+def test_a_third_process_trusts_no_index_that_knows_what_was_cut_off(root: Path, tmp_path: Path) -> None:
+    with Workspace.open(root, CountdownDisk(None)) as third, Workspace.open(root, CountdownDisk(None)) as reader:
+        disk = OverlookedDisk(reader.edits)
+        with Workspace.open(root, disk) as writer:
+            disk.is_failing = True
+            with pytest.raises(DiskFailed):
+                write(writer, "a.txt", b"two\n")
+        write(third, "a.txt", b"TWO\n")
+        assert [view.edit.seq for view in reader.edits()] == [1, 2]
+        rejected(reader, 2)
+        change(third, ("a.txt", b"three\n"), ("c.txt", b"c\n"))
+    assert files(root)["a.txt"] == (b"three\n", 0o644)
+    assert_sound(root, tmp_path)
+
+
+def test_a_full_index_takes_nothing_from_what_is_durable(root: Path, tmp_path: Path) -> None:
+    contents = [b"%d\n" % i * 100 for i in range(80)]  # more than are put into the index at a time
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        db = workspace._journal.store.index._db  # noqa: SLF001 - the limit stands for a disk that is full for SQLite
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        db.execute(f"PRAGMA max_page_count = {db.execute('PRAGMA page_count').fetchone()[0]}")
+        for content in contents:
+            write(workspace, "a.txt", content)
+            assert files(root)["a.txt"][0] == content
+        with pytest.raises(DiskFull):
+            workspace.edits()
+        with pytest.raises(DiskFull):
+            workspace.undo()
+        db.execute("PRAGMA max_page_count = 1000000")
+        assert blobs(workspace)[1:] == contents
+    assert_sound(root, tmp_path)

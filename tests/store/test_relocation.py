@@ -1,0 +1,166 @@
+"""Relocation: what is asked of a store has the same answer at every moment while its index follows a sweep."""
+
+import shutil
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from objstore import Workspace, blob_id, check_store
+from objstore.disk import Disk
+from objstore.journal import Journal
+from objstore.moves import Moves
+from objstore.relocation import relocations
+from objstore.sweep import plan_sweep, sweep
+from tests.store.countdown import CountdownDisk, PowerCut, power_cut
+from tests.store.scenes import write
+from tests.store.tables import rebuilt_tables, records_of, tables
+from tests.store.test_sweep import EDITS, expire, held, root, text
+
+__all__ = ["root"]
+
+GONE: Final = text(3)
+
+
+@pytest.fixture
+def moved(root: Path, tmp_path: Path) -> Path:
+    """Return a workspace whose first segment was written anew by a process that died before its index followed."""
+    expire(root, *range(22, 25))
+    counted = tmp_path / "counted"
+    shutil.copytree(root, counted)
+    disk = CountdownDisk(None)
+    _sweep(counted, disk)
+    named = max(step for step, operation in enumerate(disk.done) if operation == "replace")
+    removed = disk.done.index("remove_store_file", named)
+    with pytest.raises(PowerCut):
+        _sweep(root, CountdownDisk(removed, power_cut))
+    with closing(Journal(str(root), Disk())) as journal:
+        assert journal.store.index.moving()
+    return root
+
+
+def _sweep(root: Path, disk: Disk) -> None:
+    with closing(Journal(str(root), disk)) as journal:
+        sweep(journal, plan_sweep(journal, all_segments=True))
+
+
+def answers(root: Path) -> list[object]:
+    """Return what a store tells of its history and its blobs."""
+    with closing(Journal(str(root), Disk())) as journal, journal.reading() as store:
+        documents = [tip.document for tip in store.index.tips()]
+        return [
+            [[store.record(place) for place in store.index.history(document)] for document in documents],
+            [[row[1] for row in store.index.recorded(document)] for document in documents],
+            [store.record(place)[1] for place in store.index.newest_places(20)],
+            [store.record(place)[1] for _, _, place in store.index.aged_decisions()],
+            {name: store.blob(name) for name in sorted(held(root))},
+            [name for name in map(blob_id, map(text, range(EDITS))) if store.has(name)],
+        ]
+
+
+# ---- the list of where frames went
+
+
+@given(st.lists(st.tuples(st.integers(1, 1 << 30), st.integers(1, 1 << 30), st.booleans())))
+def test_moves_come_back_from_their_bytes(steps: list[tuple[int, int, bool]]) -> None:
+    moves, old, new = Moves(), 0, 0
+    expected = {}
+    for more_old, more_new, is_respelt in steps:
+        old, new = old + more_old, new + more_new
+        moves.add(old, new)
+        expected[old] = new
+        if is_respelt:
+            moves.respell(new)
+    found = Moves.decode(moves.encode())
+    assert found is not None
+    assert {place: found.get(place) for place in expected} == expected
+    assert list(found.respelt) == list(moves.respelt)
+    assert found.get(old + 1) is None
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_moves_with_a_wrong_byte_are_none(data: st.DataObject) -> None:
+    moves = Moves()
+    for at in range(3):
+        moves.add(64 + 100 * at, 64 + 50 * at)
+    encoded = bytearray(moves.encode())
+    encoded[data.draw(st.integers(0, len(encoded) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    assert Moves.decode(bytes(encoded)) is None
+    assert Moves.decode(moves.encode()[: data.draw(st.integers(0, len(encoded) - 1))]) is None
+
+
+# ---- while the rows follow
+
+
+def test_at_every_moment_the_answers_are_those_before_and_after(moved: Path, tmp_path: Path) -> None:
+    before = answers(moved)
+    records = records_of(moved / ".cas")
+    with closing(Journal(str(moved), Disk())) as journal, journal.sweeping():
+        index, log = journal.store.index, journal.store.log
+        with index.relocating():
+            for changes in relocations(index, log, lambda: 1):
+                with index.changing() as db:
+                    for statement, rows in changes:
+                        db.executemany(statement, rows)
+                assert answers(moved) == before
+        journal.finish_moves()
+    assert answers(moved) == before
+    assert records_of(moved / ".cas") == records
+    assert tables(moved / ".cas" / "index.sqlite") == rebuilt_tables(moved / ".cas", tmp_path)
+
+
+def test_the_next_writer_has_the_index_follow_where_a_sweep_was_cut_off(moved: Path, tmp_path: Path) -> None:
+    with Workspace.open(moved) as workspace:
+        write(workspace, "c.txt", b"next\n")
+    assert tables(moved / ".cas" / "index.sqlite") == rebuilt_tables(moved / ".cas", tmp_path)
+    assert not list((moved / ".cas" / "segments").glob("*.moves"))
+
+
+@pytest.mark.parametrize("follow", [lambda journal: journal.finish_moves(), lambda _: None])
+def test_what_went_is_stored_anew_before_the_rows_have_followed(
+    moved: Path, tmp_path: Path, follow: Callable[[Journal], None]
+) -> None:
+    with closing(Journal(str(moved), Disk())) as journal:
+        with journal.sweeping(), Workspace.open(moved) as workspace:
+            # Another process sweeps, so the writer leaves the rows alone.
+            write(workspace, "again.txt", GONE)
+            assert workspace.blob(blob_id(GONE)) == GONE
+            follow(journal)
+            assert workspace.blob(blob_id(GONE)) == GONE
+        with journal.sweeping():
+            journal.finish_moves()
+    with Workspace.open(moved) as workspace:
+        assert workspace.blob(blob_id(GONE)) == GONE
+    assert tables(moved / ".cas" / "index.sqlite") == rebuilt_tables(moved / ".cas", tmp_path)
+
+
+def test_a_check_in_between_finds_no_fault_and_says_what_it_left_out(moved: Path) -> None:
+    report = check_store(str(moved))
+    assert report.faults == ()
+    assert any("not compared" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_bytes(b"casmove1")])
+def test_without_the_moves_the_index_is_made_anew(moved: Path, tmp_path: Path, harm: Callable[[Path], object]) -> None:
+    before = answers(moved)
+    for path in (moved / ".cas" / "segments").glob("*.moves"):
+        harm(path)
+    assert answers(moved) == before
+    with Workspace.open(moved) as workspace:
+        write(workspace, "c.txt", b"next\n")
+    assert tables(moved / ".cas" / "index.sqlite") == rebuilt_tables(moved / ".cas", tmp_path)
+
+
+def test_places_are_told_on_only_from_the_generation_before(moved: Path) -> None:
+    with closing(Journal(str(moved), Disk())) as journal:
+        log = journal.store.log
+        segment = journal.store.index.moving()[0]
+        moves = log.moves(segment)
+        assert moves is not None
+        places = journal.store.index.history(journal.store.index.tips()[0].document)
+        assert places == [log.newest(place) for place in places]
+        assert [log.read(place).payload for place in places]

@@ -1,0 +1,201 @@
+"""What a status passes by: files that look as they did when they were as recorded, and nothing else, ever."""
+
+import os
+import shutil
+import signal
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from objstore import Action, Workspace
+from objstore.asrecorded import changed_tips
+from objstore.twofold import paths_by_two
+from tests.workspace.scene import Scene
+
+FOLDERS: Final = ("", "a", "a/b", "a/bc", "d e", "deep/er/est", *(f"more{number}" for number in range(10)))
+GRACE_SECONDS: Final = 2.05
+"""Until a file's times are old enough to be believed."""
+
+
+@pytest.fixture(scope="module")
+def settled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    """Return a workspace of which a status knows that every file is as recorded."""
+    scene = Scene(tmp_path_factory.mktemp("settled") / "ws")
+    for folder in FOLDERS:
+        for name in ("one", "two"):
+            scene.write(f"{folder}/{name}".lstrip("/"), b"as recorded\n")
+    time.sleep(GRACE_SECONDS)  # the system's clock is what makes a file old
+    assert found(scene) == []
+    yield scene
+    scene.close()
+
+
+def found(scene: Scene) -> list[str]:
+    """Return the paths that a status finds to be otherwise than recorded."""
+    return [change.path for change in scene.workspace.status().external]
+
+
+def found_without_memory(scene: Scene) -> list[str]:
+    """Return the same, as a store tells it that remembers nothing of any file."""
+    copy = scene.root.parent / "copy"
+    shutil.copytree(scene.root / ".cas", copy)
+    try:
+        db = sqlite3.connect(copy / "index.sqlite")
+        for table in ("seen", "stood", "stood_until"):
+            db.execute(f"DELETE FROM {table}")  # noqa: S608 - one of three names
+        db.commit()
+        db.close()
+        kept = scene.root.parent / "kept"
+        (scene.root / ".cas").rename(kept)
+        copy.rename(scene.root / ".cas")
+        try:
+            with Workspace.open(scene.root) as workspace:
+                return [change.path for change in workspace.status().external]
+        finally:
+            shutil.rmtree(scene.root / ".cas")
+            kept.rename(scene.root / ".cas")
+    finally:
+        shutil.rmtree(copy, ignore_errors=True)
+
+
+def asked_of_files(scene: Scene) -> int:
+    """Return how many files a status asks the index about, one by one."""
+    with scene.workspace._journal.reading() as store:  # noqa: SLF001 - to hear what is asked
+        rows = 0
+        looks = store.index.looks
+
+        def counted(folder: bytes | None = None) -> Iterator[object]:
+            nonlocal rows
+            for row in looks(folder):
+                rows += 1
+                yield row
+
+        store.index.looks = counted  # type: ignore[assignment,method-assign]
+        try:
+            list(changed_tips(scene.workspace._journal))  # noqa: SLF001 - as above
+        finally:
+            del store.index.looks
+        return rows
+
+
+def rewritten(path: Path) -> None:
+    path.write_bytes(b"otherwise!!\n")
+
+
+def of_the_same_times(path: Path) -> None:
+    seen = path.stat()
+    path.write_bytes(b"otherwise!!\n")
+    os.utime(path, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+
+
+def replaced(path: Path) -> None:
+    other = path.with_name("other")
+    other.write_bytes(b"otherwise!!\n")
+    other.rename(path)
+
+
+def of_another_mode(path: Path) -> None:
+    path.chmod(0o700)
+
+
+def gone_with_its_folder(path: Path) -> None:
+    shutil.rmtree(path.parent)
+
+
+def behind_a_link(path: Path) -> None:
+    moved = path.parent.with_name("moved")
+    path.parent.rename(moved)
+    path.parent.symlink_to(moved)
+    path.write_bytes(b"otherwise!!\n")
+
+
+def restored(path: Path, held: list[bytes], modes: list[int]) -> None:
+    folder = path.parent
+    if folder.is_symlink():
+        target = folder.resolve()
+        folder.unlink()
+        target.rename(folder)
+    folder.mkdir(exist_ok=True)
+    for name, content, mode in zip(("one", "two"), held, modes, strict=True):
+        (folder / name).write_bytes(content)
+        (folder / name).chmod(mode)
+
+
+def test_a_status_asks_only_about_folders_in_which_something_happened(settled: Scene) -> None:
+    # The first of these tests: what others put back is as recorded, and too young to be believed.
+    files = len(("one", "two"))
+    assert asked_of_files(settled) == 0
+    (settled.root / "a" / "one").write_bytes(b"otherwise\n")
+    assert asked_of_files(settled) == files
+    settled.write("deep/er/est/one", b"recorded anew\n")
+    assert asked_of_files(settled) == 2 * files
+    assert found(settled) == ["a/one"]
+    (settled.root / "a" / "one").write_bytes(b"as recorded\n")
+    assert found(settled) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [rewritten, of_the_same_times, replaced, of_another_mode, gone_with_its_folder, behind_a_link, Path.unlink],
+)
+@pytest.mark.parametrize("folder", ["a/b", "d e"])
+def test_every_change_from_outside_is_found(settled: Scene, change: Callable[[Path], None], folder: str) -> None:
+    path = settled.root / folder / "two"
+    states = [path.with_name(name) for name in ("one", "two")]
+    held, modes = [each.read_bytes() for each in states], [each.stat().st_mode & 0o777 for each in states]
+    change(path)
+    try:
+        changes = found(settled)
+        assert changes == found_without_memory(settled) == found(settled)
+        assert f"{folder}/two" in changes
+    finally:
+        restored(path, held, modes)
+    assert found(settled) == []
+
+
+def test_what_is_recorded_after_a_status_is_known_to_the_next(settled: Scene) -> None:
+    """Whatever becomes of the journal: edits, decisions, moves, deletions, new folders, and what was taken back."""
+    path = settled.root / "a/bc/one"
+    seq = settled.write("a/bc/one", b"pending\n")
+    assert found(settled) == []
+    settled.decide(Action.REJECT, seq)
+    assert found(settled) == []
+    path.write_bytes(b"pending\n")
+    assert found(settled) == ["a/bc/one"]
+    settled.decide(Action.ACCEPT, seq)
+    assert found(settled) == found_without_memory(settled) == []
+    settled.move("a/bc/two", "new/two")
+    assert found(settled) == []
+    (settled.root / "a/bc/two").write_bytes(b"nobody's\n")
+    (settled.root / "new/two").write_bytes(b"changed\n")
+    assert sorted(found(settled)) == sorted(found_without_memory(settled)) == ["a/bc/two", "new/two"]
+    (settled.root / "new/two").write_bytes(b"as recorded\n")
+    (settled.root / "a/bc/two").unlink()
+    settled.delete("new/two")
+    assert found(settled) == []
+
+
+def test_two_processes_find_what_one_finds() -> None:
+    items = [b"", b"a", b"a/b", b"other", b"\n", b"-"]
+    for wanted in (items, [], [b""], items[3:], [b"", b"a"]):
+
+        def among(some: Sequence[bytes], wanted: Sequence[bytes] = wanted) -> list[bytes]:
+            return [item for item in some if item in wanted]
+
+        assert paths_by_two(among, items) == wanted
+        assert paths_by_two(among, items[::-1]) == wanted[::-1]
+
+
+def test_what_a_child_that_died_has_not_told_is_found_here() -> None:
+    parent = os.getpid()
+
+    def found_here(some: Sequence[bytes]) -> list[bytes]:
+        if os.getpid() != parent:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return list(some)
+
+    assert paths_by_two(found_here, [b"a", b"b", b"c"]) == [b"a", b"b", b"c"]

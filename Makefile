@@ -48,7 +48,7 @@ man: setup ## write the manual pages into build/man, made from the help
 bench: setup ## measure against git and plain writes, side by side
 	$(BIN)/python -m tests.bench $(ARGS)
 
-conformance: setup ## put the server before the Inspector and the conformance suite (npm), and write docs/conformance.md
+conformance: setup ## put the server before the Inspector and the conformance suite (npm, PyPI), and write docs/conformance.md
 	$(BIN)/python -m tests.conformance --write $(ARGS)
 
 fuzz: setup ## feed hostile bytes to the decoders for SECONDS (10)
@@ -57,7 +57,8 @@ fuzz: setup ## feed hostile bytes to the decoders for SECONDS (10)
 large: setup ## take a file of 2 GB through everything, in less than 100 MB of memory
 	CAS_LARGE_MB=2048 $(BIN)/python -m pytest tests/workspace/test_streaming.py $(ARGS)
 
-crash: setup ## kill -9 servers, reviewers and gc over and over for SECONDS, and look at what is left
+crash: setup ## kill -9 servers, reviewers and gc over and over for SECONDS, and fail gc at every step of the disk
+	CAS_CRASH_STEPS=1 $(BIN)/python -m pytest -n 2 tests/store/test_crash_gc.py
 	$(BIN)/python -m tests.store.crashes --seconds $(SECONDS) $(ARGS)
 
 powercut: setup ## cut the power of an ext4 under load 60 times, and look at what is left (Linux, root)

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import suppress
 from typing import NoReturn
 
 __all__ = ["main"]
@@ -26,11 +27,24 @@ def main() -> int:
         gc.disable()  # as for a hook
         ended = plain_status(sys.argv[1:])
         if ended is not None:
-            os._exit(ended)
+            return _ended(ended)
         gc.enable()
     from cli.main import main as run
 
-    return run()
+    return _ended(run())
+
+
+def _ended(status: int) -> int:
+    """End the process with that status at once, unless threads are left, which end as the interpreter does."""
+    threading = sys.modules.get("threading")
+    if threading is None or threading.active_count() == 1:
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            # What could not be written was told, or there is nobody to tell.
+            with suppress(OSError, ValueError):
+                stream.flush()
+        # Taking the interpreter apart takes a tenth of a short command's time, and nothing of it would be missed.
+        os._exit(status)
+    return status
 
 
 def _hook(arguments: list[str]) -> NoReturn:
@@ -48,5 +62,5 @@ def _hook(arguments: list[str]) -> NoReturn:
         handle(arguments, given)
     else:
         os.write(sys.stdout.fileno(), answer)
-    # Taking the interpreter apart takes another tenth, and nothing of it would be missed.
+    # As in `_ended`: nothing of the interpreter would be missed.
     os._exit(0)

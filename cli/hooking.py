@@ -26,6 +26,7 @@ CLIENTS: Final = {
     "gemini": "cli.clients.gemini",
     "cursor": "cli.clients.cursor",
     "opencode": "cli.clients.opencode",
+    "vscode": "cli.clients.vscode",
 }
 """The module of each client whose events are understood."""
 

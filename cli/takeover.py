@@ -11,6 +11,7 @@ from cli.invocation import Invocation
 from cli.terminal import Screen, shown_name, write
 
 if TYPE_CHECKING:
+    from cli.jsonshapes import Json
     from objstore import TakenOver
 
 __all__ = ["take_over"]
@@ -26,8 +27,10 @@ def take_over(path: str, *, root: str | None, partly: bool, dry_run: bool, as_js
     if as_json:
         from cli.storeshapes import json_line, text_shape
 
-        problems = [{"place": text_shape(one.place), "reason": text_shape(one.reason)} for one in found.problems]
-        shape = {
+        problems: list[Json] = [
+            {"place": text_shape(one.place), "reason": text_shape(one.reason)} for one in found.problems
+        ]
+        shape: dict[str, Json] = {
             "recorded": found.is_recorded,
             "edits": found.edits,
             "accepted": found.accepted,

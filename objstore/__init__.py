@@ -141,6 +141,7 @@ if TYPE_CHECKING:
     from objstore.standins import MAX_BLOB as MAX_BLOB, stand_in as stand_in
     from objstore.suggestions import NameFound as NameFound, NameKind as NameKind
     from objstore.survey import Limits as Limits, Passed as Passed
+    from objstore.takeover import NotTaken as NotTaken, TakenOver as TakenOver
     from objstore.terms import (
         Action as Action,
         DocumentId as DocumentId,
@@ -152,7 +153,6 @@ if TYPE_CHECKING:
         Status as Status,
         Unit as Unit,
     )
-    from objstore.takeover import NotTaken as NotTaken, TakenOver as TakenOver
     from objstore.transfer import Imported as Imported, import_bundle as import_bundle
     from objstore.unified import (
         is_binary as is_binary,

@@ -31,6 +31,10 @@ class Pieces:
 
     def keep(self, read: ReadFile) -> None:
         """Take a file that was read. Raises what `flush` raises."""
+        if read.source is not None and not self._is_locked:
+            from objstore.beforehand import take_in_beforehand
+
+            take_in_beforehand(self._journal, read.blob, read.source, read.base)
         self._waiting.append(read)
         self._size += len(read.text)
         if self._size >= _PIECE or len(self._waiting) >= _PIECE_FILES:

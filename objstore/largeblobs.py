@@ -1,5 +1,7 @@
 """Large blobs: how one is taken into the store chunk by chunk, in memory that does not depend on its size."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from objstore.chunking import Chunk, Cut, cut
@@ -11,17 +13,27 @@ from objstore.sources import Source
 from objstore.standins import MAX_BLOB
 from objstore.store import Store
 
-__all__ = ["take_in"]
+__all__ = ["Put", "append_chunks", "take_in"]
 
 _GROUP_BYTES: Final = 4 << 20
 """Bytes of chunks that are appended together."""
 
+_GROUP_CHUNKS: Final = 16
+"""Chunks that are appended together, however few bytes they take: their contents are held until then."""
 
-def take_in(store: Store, name: BlobId, source: Source, base: BlobId | None) -> tuple[list[BlobHeader], list[bytes]]:
+
+Put = Callable[[list[BlobHeader], list[bytes]], bool]
+"""Appends chunks, durably; returns False, with nothing done, if a base of one of them is not stored any more."""
+
+
+def take_in(
+    store: Store, name: BlobId, source: Source, base: BlobId | None, put: Put | None = None
+) -> tuple[list[BlobHeader], list[bytes]]:
     """Append what a blob consists of, and return the frames that are still to be appended: headers and payloads.
 
-    The last of them is the blob's own. `base`: a blob that it may resemble. Raises FileChanged if the source is not
-    what `name` says, and what Log.append raises; what was appended by then is named by nothing.
+    The last of them is the blob's own. `base`: a blob that it may resemble. `put`: who appends (None: the store, while
+    the caller holds the writer lock). Raises FileChanged if the source is not what `name` says, and what Log.append
+    raises; what was appended by then is named by nothing.
     """
     if source.size <= MAX_BLOB:
         content = b"".join(source.pieces())
@@ -29,19 +41,30 @@ def take_in(store: Store, name: BlobId, source: Source, base: BlobId | None) -> 
         if header.id != name:
             raise FileChanged(source.name)
         return [header], [payload]
-    return _Intake(store, name, base).run(source)
+    return _Intake(store, name, base, put or partial(append_chunks, store)).run(source)
+
+
+def append_chunks(store: Store, headers: list[BlobHeader], payloads: list[bytes]) -> bool:
+    """Append chunks as a `Put`. Call it with the writer lock held."""
+    own = {header.id for header in headers}
+    if not all(header.base is None or header.base in own or store.has(header.base) for header in headers):
+        return False
+    store.append([(FrameKind.BLOB, payload) for payload in payloads], headers, ())
+    store.flush()  # or the groups would wait in memory
+    return True
 
 
 class _Intake:
     """One large blob on its way into the store."""
 
-    def __init__(self, store: Store, name: BlobId, base: BlobId | None) -> None:
+    def __init__(self, store: Store, name: BlobId, base: BlobId | None, put: Put) -> None:
         self._store = store
         self._name = name
         self._base = base
+        self._put = put
         self._headers: list[BlobHeader] = []
         self._payloads: list[bytes] = []
-        self._waiting: set[BlobId] = set()
+        self._waiting: dict[BlobId, bytes] = {}  # the bytes of those chunks
         self._size = 0  # bytes of the payloads
 
     def run(self, source: Source) -> tuple[list[BlobHeader], list[bytes]]:
@@ -71,11 +94,12 @@ class _Intake:
         header, payload = encode_blob(piece.content, self._like(piece), name=piece.id)
         self._headers.append(header)
         self._payloads.append(payload)
-        self._waiting.add(piece.id)
+        self._waiting[piece.id] = piece.content
         self._size += len(payload)
-        if self._size >= _GROUP_BYTES:
-            self._store.append([(FrameKind.BLOB, waiting) for waiting in self._payloads], self._headers, ())
-            self._store.flush()  # or the groups would wait in memory
+        if self._size >= _GROUP_BYTES or len(self._waiting) >= _GROUP_CHUNKS:
+            if not self._put(self._headers, self._payloads):
+                alone = [encode_blob(content, name=name) for name, content in self._waiting.items()]
+                self._put([header for header, _ in alone], [payload for _, payload in alone])
             self._headers, self._payloads, self._size = [], [], 0
             self._waiting.clear()
 

@@ -237,14 +237,11 @@ class Lookups(StatLookups):
         return bool(self._number("SELECT count(*) FROM folders WHERE path = ?", path))
 
     def newest_places(self, limit: int) -> list[Place]:
-        """Return where the newest edits and decisions lie that have not expired, the newest first."""
+        """Return where the newest edits and decisions lie, the newest first, those that have expired included."""
         rows = [
+            *self._db.execute("SELECT segment, offset FROM edits WHERE NOT void ORDER BY seq DESC LIMIT ?", (limit,)),
             *self._db.execute(
-                "SELECT segment, offset FROM edits WHERE NOT void AND NOT expired ORDER BY seq DESC LIMIT ?", (limit,)
-            ),
-            *self._db.execute(
-                "SELECT segment, offset FROM decisions WHERE NOT void AND NOT expired ORDER BY number DESC LIMIT ?",
-                (limit,),
+                "SELECT segment, offset FROM decisions WHERE NOT void ORDER BY number DESC LIMIT ?", (limit,)
             ),
         ]
         return sorted(self._now(Place(*row) for row in rows), reverse=True)[:limit]

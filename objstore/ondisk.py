@@ -1,8 +1,12 @@
 """What stands on disk at a recorded path, as a state that can be compared with the journal's."""
 
 import os
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
 
 from objstore.errors import (
+    CasError,
     FileMissing,
     FileTooLarge,
     PathInvalid,
@@ -12,12 +16,12 @@ from objstore.errors import (
     PathOutside,
 )
 from objstore.ids import blob_id
-from objstore.paths import Found, Spot, Tree, read_at
+from objstore.paths import Found, Spot, Tree, look_at, read_at
 from objstore.standins import MAX_BLOB, MAX_CHUNKED, is_stand_in, stand_in, text_of_state
 from objstore.terms import FileState
 from objstore.values import replace
 
-__all__ = ["disk_state", "file_at", "state_at"]
+__all__ = ["disk_state", "file_at", "large_files", "state_at"]
 
 
 def disk_state(tree: Tree, path: bytes) -> tuple[FileState, Found] | None:
@@ -59,6 +63,17 @@ def state_at(spot: Spot) -> tuple[FileState, Found] | None:
     if is_stand_in(found.content):
         found = replace(found, content=text_of_state(found.content, blob))
     return FileState(blob=blob, mode=found.mode), found
+
+
+def large_files(tree: Tree, paths: Iterable[str]) -> list[bytes]:
+    """Return those of the paths at which a large file stands, as they are recorded. What can't be looked at is none."""
+    found: list[bytes] = []
+    for path in paths:
+        with suppress(CasError), tree.locate(path) as spot:
+            seen = look_at(spot)
+            if seen is not None and seen.st_size > MAX_BLOB and stat.S_ISREG(seen.st_mode):
+                found.append(os.fsencode(spot.path))
+    return found
 
 
 def _large_state_at(spot: Spot) -> tuple[FileState, Found] | None:

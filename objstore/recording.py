@@ -60,8 +60,9 @@ def record_changes(
     edits: list[EditView] = []
     passed: list[Passed] = []
     if strange or suspects:
-        from objstore.differences import record_differences
+        from objstore.differences import foresee_differences, record_differences
 
+        foresee_differences(journal, suspects, strange, limits)
         conversation, edits, passed = record_differences(journal, info, look, suspects, strange, limits)
     seen = 0 if look is None else sum(look.looks.files(scope) for scope in scopes)
     return Recorded(

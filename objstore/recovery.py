@@ -90,7 +90,10 @@ def _since_mark(store: Store, marked: Place) -> list[list[Record]] | None:
 
 
 def _since_power_cut(store: Store) -> list[list[Record]]:
-    """Return the same for what may have been in memory only when the machine stopped."""
+    """Return the same for what may have been in memory only when the machine stopped.
+
+    What has expired since is among it: its files stand as ever.
+    """
     recent: list[list[Record]] = []
     for place in store.index.newest_places(_POWER_CUT_RECORDS):
         record, _ = store.record(place)
@@ -130,6 +133,8 @@ class _Judge:
         self._since = since  # the step's time, after a power cut; None: the machine has run on
 
     def verdict(self, step: Step) -> _Verdict:
+        if step.after is not None and not self._store.has(step.after.blob):
+            return _OTHER  # a later record says what stands there, and nothing holds this any more
         try:
             found = disk_state(self._tree, step.path)
         except CasError:
@@ -167,7 +172,7 @@ class _Judge:
         wanted, content = self._store.blob(step.after.blob), file.content
         if self._since is not None and len(content) <= len(wanted) and wanted.startswith(content.rstrip(b"\0")):
             return True  # its name reached the disk, and not all of its bytes
-        if file.stat.st_nlink == 1 or step.before is None:
+        if file.stat.st_nlink == 1 or step.before is None or not self._store.has(step.before.blob):
             return False
         # A file with several names is written in place: first the new bytes, then what is left of the old ones.
         written = shared_head(content, wanted)
@@ -175,16 +180,29 @@ class _Judge:
 
     def _is_cut_short(self, step: Step, file: Found) -> bool:
         """Return whether the file holds the beginning of what once stood there, and nothing or zeros behind it."""
-        if self._since is None or file.stat.st_mtime_ns // 1000 > self._since or is_stand_in(file.content):
+        if self._since is None or file.stat.st_mtime_ns // 1000 > self._since:
             return False
-        written = file.content.rstrip(b"\0")
+        is_large, written = is_stand_in(file.content), file.content.rstrip(b"\0")
         for state in {step.before, *self._earlier.get(step.path, ())}:
             place = None if state is None else self._store.blob_place(state.blob)
-            if state is None or place is None or not len(file.content) <= place.size <= MAX_BLOB:
+            if state is None or place is None or file.stat.st_size > place.size:
                 continue
-            if not written or self._store.blob(state.blob).startswith(written):
+            if place.size > MAX_BLOB or is_large:
+                is_beginning = self._is_beginning_of_large(step, state, file)
+            else:
+                is_beginning = not written or self._store.blob(state.blob).startswith(written)
+            if is_beginning:
                 return True
         return False
+
+    def _is_beginning_of_large(self, step: Step, state: FileState, file: Found) -> bool:
+        """Return whether the file is the beginning of a state, with nothing but zeros behind it, or no more at all."""
+        source = FileSource(self._tree, step.path, file.stat)
+        try:
+            written = _shared(source.pieces(), self._store.pieces(state.blob))
+            return _is_zero(source.pieces(), written)
+        except FileChanged:
+            return False  # somebody is writing to it
 
     def _is_unfinished_large(self, step: Step, after: FileState, file: Found) -> bool:
         """Return the same, where not all of it can be held in memory at once."""
@@ -194,7 +212,7 @@ class _Judge:
             written = _shared(source.pieces(), self._store.pieces(after.blob))
             if self._since is not None and size <= self._store.size(after.blob) and _is_zero(source.pieces(), written):
                 return True
-            if file.stat.st_nlink == 1 or step.before is None:
+            if file.stat.st_nlink == 1 or step.before is None or not self._store.has(step.before.blob):
                 return False
             before = self._store.size(step.before.blob)
             if written == size or before != size:
@@ -246,7 +264,7 @@ def _folder_time(tree: Tree, folder: bytes) -> int:
 def _steps_of(records: Iterable[Record]) -> list[Step]:
     """Return what the records of one group do to the user's files, path by path.
 
-    Edits that were found on disk need nothing done: they say how things stood before the others.
+    Edits that were found on disk need nothing done: they say how things stood before the others, or stand behind them.
     """
     first: dict[bytes, FileState | None] = {}
     last: dict[bytes, FileState | None] = {}
@@ -258,7 +276,9 @@ def _steps_of(records: Iterable[Record]) -> list[Step]:
     for record in records:
         match record:
             case Edit(origin=Origin.EXTERNAL):
-                pass
+                # It says what was found; behind what the group itself says of the file, that is what stands there.
+                if record.path in last:
+                    last[record.path] = record.after
             case Edit(source=None):
                 note(record.path, record.before, record.after)
             case Edit():

@@ -91,8 +91,7 @@ class Log:
         self._appending: tuple[int, int] | None = None  # segment and descriptor
         self._begun: int | None = None  # a segment without a group, which a writer left that died
         self._broken: str | None = None  # why it takes no more writes
-        self._look()
-        numbers = self.numbers()
+        numbers = sorted(self._look())
         if not numbers:
             raise NotAWorkspace(os.path.dirname(folder))
         for number, following in pairwise(numbers):

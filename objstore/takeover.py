@@ -106,6 +106,7 @@ class _Taking:
         self._lines: dict[bytes, _Line] = {}  # by the path where each stands, or stood last
         self._all: list[_Line] = []
         self._kept: dict[str, str] = {}  # places of checkpoints, by the SHA-256 of what they hold
+        self._times: dict[Seq, int] = {}  # of the edits taken over
         self._external = 0
         self._already = 0
         self._unchanged = 0
@@ -289,7 +290,9 @@ class _Taking:
             hunks=() if source is not None else None,
             origin=Origin.AGENT,
         )
-        seq = self._add(line, change, entry.conversation, call, entry.tool, {_NOTE: entry.id}, entry.time)
+        time = min(entry.time, now())
+        seq = self._add(line, change, entry.conversation, call, entry.tool, {_NOTE: entry.id}, time)
+        self._times[seq] = time
         self._calls[entry.conversation] = call + 1
         line.entries.append((entry, seq))
         if source is not None:
@@ -353,7 +356,7 @@ class _Taking:
         accepted = dict(self._given(Status.ACCEPTED))
         for line in self._all:
             self._give(line, accepted)
-        self._note(Action.ACCEPT, accepted, ())
+        self._add_decision(Action.ACCEPT, accepted, ())
         rejected: dict[Unit, Status] = {}
         written: list[Written] = []
         for line in self._all:
@@ -366,7 +369,7 @@ class _Taking:
             self._follow(line)
             if before is not line.now:
                 written.append(_written(line, path, before))
-        self._note(Action.REJECT, rejected, tuple(written))
+        self._add_decision(Action.REJECT, rejected, tuple(written))
 
     def _given(self, status: Status) -> Iterator[tuple[Unit, Status]]:
         for line in self._all:
@@ -431,13 +434,14 @@ class _Taking:
             line.path = stands.path
             self._lines[line.path] = line
 
-    def _note(self, action: Action, verdicts: dict[Unit, Status], written: Sequence[Written]) -> None:
+    def _add_decision(self, action: Action, verdicts: dict[Unit, Status], written: Sequence[Written]) -> None:
         if not verdicts:
             return
         number = self._journal.store.index.next_decision() + (action is Action.REJECT and self._has_accepted)
         decision = Decision(
             number=number,
-            time=now(),
+            # Nobody wrote down when it was said. Not before this; and later would make the files look older than it.
+            time=max(self._times[seq] for seq, _ in verdicts),
             action=action,
             verdicts=tuple(sorted(verdicts.items())),
             written=tuple(written),

@@ -120,15 +120,23 @@ class Workspace:
     # ---- changing files
 
     @contextmanager
-    def call(self, info: CallInfo) -> Iterator[Call]:
+    def call(self, info: CallInfo, paths: Sequence[str] = ()) -> Iterator[Call]:
         """Hold the writer lock for one tracked call. Leaving without `commit` changes nothing.
+
+        `paths`: of files that it will touch. Large ones are stored before the lock is taken, so that nobody waits.
 
         Raises StoreLocked, and ConversationReserved for the conversation of edits that nobody recorded.
         """
         if info.conversation == EXTERNAL_CONVERSATION:
             raise ConversationReserved(info.conversation)
         from objstore.capture import Call
+        from objstore.ondisk import large_files
 
+        large = paths and large_files(self._journal.tree.confined(info.within), paths)
+        if large:
+            from objstore.beforehand import foresee
+
+            foresee(self._journal, large)
         with self._journal.writing() as batch:
             yield Call(self._journal, batch, info)
 

@@ -31,14 +31,14 @@ _CAN_TELL: Final = frozenset({"UserPromptSubmit", "SessionStart", "PostToolUse",
 
 def read(payload: Payload) -> Event:
     """Return what a hook event says."""
-    name = text(payload, "hook_event_name")
+    name = text(payload, "hook_event_name", "hookEventName")
     tool = text(payload, "tool_name")
     given = map_of(payload, "tool_input")
     path = text(given, "file_path", "notebook_path")
     return Event(
         moment=_MOMENTS.get(name, Moment.OTHER),
-        # Cursor runs these hooks too, and calls a session a conversation.
-        conversation=text(payload, "session_id", "conversation_id"),
+        # Cursor and VS Code run these hooks too, each with a name of its own for a session.
+        conversation=text(payload, "session_id", "conversation_id", "sessionId"),
         place=text(payload, "cwd"),
         name=name,
         tool=tool,

@@ -3,11 +3,10 @@
 Source: the client's hooks page and its generated schemas, which allow no further output fields.
 """
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
-from cli.clients.event import ANYWHERE, Event, Moment, Payload, Touched, map_of, notes_of, text, touched_by
+from cli.clients.event import ANYWHERE, Event, Moment, Payload, Touched, map_of, notes_of, patched, text, touched_by
 
 __all__ = ["read", "reply"]
 
@@ -20,7 +19,6 @@ _MOMENTS: Final = {
 }
 _READS: Final = frozenset({"update_plan", "view_image", "web_search", "read_file", "list_dir", "grep_files"})
 _PATCH: Final = "apply_patch"
-_FILE: Final = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
 _CAN_TELL: Final = frozenset({"UserPromptSubmit", "SessionStart", "PostToolUse"})
 
 
@@ -58,8 +56,7 @@ def _touched(tool: str, given: Payload) -> Touched:
     if tool != _PATCH:
         return touched_by(tool, [], reads=_READS, writes=frozenset())
     # The patch is a string, or the last word of a command line.
-    named = _FILE.findall("\n".join(_words(given)))
-    return tuple(dict.fromkeys(named)) or ANYWHERE
+    return patched("\n".join(_words(given))) or ANYWHERE
 
 
 def _words(given: Payload) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """Events: what the hooks of any client say, in one shape."""
 
+import re
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
@@ -15,6 +16,7 @@ __all__ = [
     "Touched",
     "map_of",
     "notes_of",
+    "patched",
     "text",
     "touched_by",
 ]
@@ -28,6 +30,7 @@ Touched: TypeAlias = tuple[str, ...] | None
 ANYWHERE: Final[Touched] = None
 NOWHERE: Final[Touched] = ()
 
+_FILE: Final = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
 _LONGEST: Final = 2000
 """Characters of a prompt or a command that are kept with an edit."""
 
@@ -92,6 +95,11 @@ def touched_by(tool: str, named: Sequence[str], *, reads: frozenset[str], writes
     if tool in reads or "editledger" in tool:
         return NOWHERE  # our own server records what it does
     return tuple(named) if tool in writes and named else ANYWHERE
+
+
+def patched(patch: str) -> tuple[str, ...]:
+    """Return the files that a patch of the shape "*** Begin Patch" names."""
+    return tuple(dict.fromkeys(_FILE.findall(patch)))
 
 
 def notes_of(client: str, **said: str) -> dict[str, str]:

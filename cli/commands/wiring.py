@@ -130,7 +130,7 @@ def _diagnosis(found: "list[Finding]", screen: Screen) -> Iterator[bytes]:
 
 
 @command("hook")
-@click.argument("client", required=False, type=click.Choice(tuple(name for name in CLIENTS if name != "vscode")))
+@click.argument("client", required=False, type=click.Choice(CLIENTS))
 @click.option("--resident", is_flag=True, help="Stay, and answer this workspace's hooks while they come.")
 @click.option("--idle", type=click.FloatRange(min=0.1), default=1800, help="End after so many seconds without one.")
 def hook(*, client: str | None, resident: bool, idle: float) -> None:

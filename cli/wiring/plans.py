@@ -155,7 +155,25 @@ def _vscode(scope: Scope, programs: Programs) -> tuple[Step, ...]:
     folder = scope.home / ".config" / "Code" / "User" if scope.project is None else scope.project / ".vscode"
     served = ["${workspaceFolder}"]
     entry = {"type": "stdio", "command": programs.server, "args": served}
-    return (_member(folder / "mcp.json", ["servers", NAME], entry),)
+    hooks = scope.home / ".copilot" / "hooks" if scope.project is None else scope.project / ".github" / "hooks"
+    hook = {"type": "command", "command": f"{quote(programs.cas)} hook vscode", "timeout": _SECONDS}
+    events = ("PreToolUse", "PostToolUse", "UserPromptSubmit", "SessionStart", "Stop")
+    ours = _is_ours("vscode")
+
+    def apply(text: str) -> str:
+        for event in events:
+            text = _with_entry(text, ["hooks", event], hook, ours)
+        return text
+
+    def undo(text: str) -> str:
+        for event in events:
+            text = discarded(text, ["hooks", event], ours)
+        return text
+
+    return (
+        _member(folder / "mcp.json", ["servers", NAME], entry),
+        Step(path=hooks / f"{NAME}.json", apply=apply, undo=undo),
+    )
 
 
 def _opencode(scope: Scope, programs: Programs) -> tuple[Step, ...]:

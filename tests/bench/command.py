@@ -8,7 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from objstore import CallInfo, Hunk, Operation, Origin, Workspace
+from objstore import CallInfo, Hunk, Origin, Workspace
+from tests.bench.bulk import Bulk
 from tests.bench.measure import Report, timed_in_turn
 
 __all__ = ["bench_command", "large_store"]
@@ -18,6 +19,7 @@ EDITS: Final = 100_000
 PENDING: Final = 1_000
 WATCHED: Final = 20_000
 LINES: Final = 50
+CALL_EDITS: Final = 250
 ROUNDS: Final = 15
 ENTRY: Final = "import sys; from cli.entry import main; sys.exit(main())"
 """What the installed script does."""
@@ -104,23 +106,21 @@ def _watched(report: Report, root: Path, start: float) -> None:
 
 def large_store(root: Path) -> None:
     """Make a workspace with EDITS edits in FILES files, of which the newest PENDING wait for a word."""
+    root.mkdir(parents=True, exist_ok=True)
     texts = [[b"value_%d = %d\n" % (j, j) for j in range(LINES)] for _ in range(FILES)]
     names = [f"d{i // 100}/f{i}.py" for i in range(FILES)]
+    history = Bulk(root)
     for name, text in zip(names, texts, strict=True):
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"".join(text))
-    with _made(root) as workspace:
-        for first in range(0, EDITS, 50):
-            origin = Origin.AGENT if first >= EDITS - PENDING else Origin.PERSON
-            info = CallInfo(tool="bench", conversation=f"conv_{first // 500:04d}", origin=origin)
-            with workspace.call(info) as call:
-                for number in range(first, first + 50):
-                    file, at = number % FILES, number // FILES * 2 % LINES
-                    texts[file][at] = b"value_%d = %d  # edited\n" % (at, number)
-                    hunks = [Hunk(at, 1, at, 1)]
-                    call.write(names[file], b"".join(texts[file]), hunks=hunks, operation=Operation.EDIT)
-                call.commit()
+        history.begin(name, b"".join(text))
+    for first in range(0, EDITS, CALL_EDITS):
+        edits = []
+        for number in range(first, first + CALL_EDITS):
+            file, at = number % FILES, number // FILES * 2 % LINES
+            texts[file][at] = b"value_%d = %d  # edited\n" % (at, number)
+            edits.append((names[file], b"".join(texts[file]), Hunk(at, 1, at, 1)))
+        origin = Origin.AGENT if first >= EDITS - PENDING else Origin.PERSON
+        history.call(f"conv_{first // 500:04d}", edits, origin)
+    history.close()
     past = (root / names[0]).stat().st_mtime - 60
     for name in names:
         os.utime(root / name, (past, past))

@@ -13,6 +13,7 @@ from objstore.document import Document
 from objstore.journal import Journal
 from objstore.replay import load_document
 from objstore.terms import DocumentId, Status
+from tests.bench.bulk import Bulk
 from tests.bench.measure import Report, timed
 from tests.bench.status import ENTRY
 
@@ -55,18 +56,17 @@ def _history(root: Path) -> list[bytes]:
     """Record one-line edits at random places; return the first states."""
     random_line = random.Random(1)
     lines = [b"line %d of the file, with some text to it\n" % i for i in range(LINES)]
-    (root / NAME).write_bytes(b"".join(lines))
     states = []
-    with Workspace.init(root) as workspace:
-        for i in range(EDITS):
-            at = random_line.randrange(LINES)
-            lines[at] = b"line %d as edit %d left it, with some text\n" % (at, i)
-            content = b"".join(lines)
-            with workspace.call(CallInfo(tool="bench", conversation=f"c{i // 100}")) as call:
-                call.write(NAME, content, hunks=[Hunk(at, 1, at, 1)], operation=Operation.EDIT)
-                call.commit()
-            if i <= MERGES:
-                states.append(content)
+    history = Bulk(root)
+    history.begin(NAME, b"".join(lines))
+    for i in range(EDITS):
+        at = random_line.randrange(LINES)
+        lines[at] = b"line %d as edit %d left it, with some text\n" % (at, i)
+        content = b"".join(lines)
+        history.call(f"c{i // 100}", [(NAME, content, Hunk(at, 1, at, 1))])
+        if i <= MERGES:
+            states.append(content)
+    history.close()
     return states
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.cli.desk import PATIENCE, Ran, cas
 
-__all__ = ["AGENTS", "ClaudeCode", "Codex", "Cursor", "Gemini", "OpenCode", "Session", "hook", "shell"]
+__all__ = ["AGENTS", "ClaudeCode", "Codex", "Cursor", "Gemini", "OpenCode", "Session", "VSCode", "hook", "shell"]
 
 
 def hook(client: str, event: Mapping[str, Any] | bytes, *, folder: Path) -> Ran:
@@ -146,6 +146,31 @@ class Codex(ClaudeCode):
         return self.tool_event("apply_patch", {"command": patch}, before=before)
 
 
+class VSCode(ClaudeCode):
+    """VS Code: events like Claude Code's, with names and tools of its own; hears nothing at a prompt."""
+
+    client = "vscode"
+
+    def base(self, name: str) -> dict[str, Any]:
+        return {
+            "timestamp": "2026-10-14T10:30:00.000Z",
+            "cwd": str(self.folder),
+            "sessionId": self.name,
+            "hookEventName": name,
+            "transcript_path": "/nowhere/transcript.json",
+        }
+
+    def started(self) -> dict[str, Any]:
+        return self.base("SessionStart") | {"source": "new"}
+
+    def shell_event(self, command: str, *, before: bool) -> dict[str, Any]:
+        return self.tool_event("run_in_terminal", {"command": command, "isBackground": False}, before=before)
+
+    def write_event(self, path: str, content: str, *, before: bool) -> dict[str, Any]:
+        given = {"filePath": str(self.folder / path), "content": content}
+        return self.tool_event("create_file", given, before=before)
+
+
 class Gemini(Session):
     """Gemini CLI: gives its calls no ids."""
 
@@ -259,4 +284,4 @@ class OpenCode(Session):
         return found
 
 
-AGENTS = (ClaudeCode, Codex, Gemini, Cursor, OpenCode)
+AGENTS = (ClaudeCode, Codex, Gemini, Cursor, OpenCode, VSCode)

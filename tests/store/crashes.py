@@ -1,9 +1,10 @@
 """Crashes: servers, reviewers and gc work in one workspace, and all are killed with kill -9, again and again.
 
 Run as `python -m tests.store.crashes [--seconds N] [--seed N]` (`make crash`). Each round starts an MCP server with a
-client that writes files through it, a writer of many-file calls (`writer.py`), and `cas` commands that decide and let
-history go; at a random moment all of them die. Then what was acknowledged must be in the journal, every file at its
-recorded state as `cas status` tells, and fsck clean; the next round goes on in the same workspace.
+client that writes files through it, a writer of many-file calls that also takes and restores snapshots, lets history
+expire, sweeps and purges (`writer.py`), and `cas` commands that do the same beside it; at a random moment all of them
+die. Then what was acknowledged must be in the journal, every file at its recorded state as `cas status` tells, and fsck
+clean; the next round goes on in the same workspace. `--rounds N --without-server` is the slice in `make test`.
 """
 
 import argparse
@@ -15,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
 from typing import Final
@@ -40,20 +41,23 @@ def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(description="Kill everything that works in a workspace, and look at what is left.")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=sys.maxsize)
+    parser.add_argument("--without-server", action="store_true")
     asked = parser.parse_args(words)
     chance = random.Random(asked.seed)
     ends = time.monotonic() + asked.seconds
-    kills = acknowledged = 0
+    rounds = kills = acknowledged = 0
     faults: list[str] = []
-    while time.monotonic() < ends:
+    while time.monotonic() < ends and rounds < asked.rounds:
         with tempfile.TemporaryDirectory(prefix="crashes-") as folder:
             root = Path(folder)
             Workspace.init(root).close()
             heard = _Heard()
             for _ in range(ROUNDS_IN_ONE):
-                kills += _killed_round(root, chance, heard)
+                rounds += 1
+                kills += _killed_round(root, chance, heard, with_server=not asked.without_server)
                 faults += heard.lost_from(root)
-                if time.monotonic() >= ends or faults:
+                if time.monotonic() >= ends or rounds >= asked.rounds or faults:
                     break
             acknowledged += len(heard.edits) + len(heard.decisions)
         for fault in faults:
@@ -95,34 +99,36 @@ class _Heard:
         return found
 
 
-def _killed_round(root: Path, chance: random.Random, heard: _Heard) -> int:
+def _killed_round(root: Path, chance: random.Random, heard: _Heard, *, with_server: bool) -> int:
     """Let everything work for a while and kill it; return how many processes were killed."""
     seed = str(chance.randrange(10**6))
-    over = Event()
-    with (
-        _process("-m", "mcptools", str(root), talks=True) as server,
-        _process("-m", "tests.store.writer", str(root), seed, "--rotate", "20000") as writer,
-    ):
-        begun = Event()
+    over, begun = Event(), Event()
+    with ExitStack() as processes:
+        writing = ("-m", "tests.store.writer", str(root), seed, "--lets-go", "--rotate", "20000")
+        writer = processes.enter_context(_process(*writing))
+        victims = [writer]
         threads = [
-            Thread(target=_use_server, args=(server, random.Random(seed), heard, begun)),
-            Thread(target=_hear_writer, args=(writer, heard)),
+            Thread(target=_hear_writer, args=(writer, heard, Event() if with_server else begun)),
             Thread(target=_review, args=(root, random.Random(seed), over)),
         ]
+        if with_server:
+            server = processes.enter_context(_process("-m", "mcptools", str(root), talks=True))
+            victims.append(server)
+            threads.append(Thread(target=_use_server, args=(server, random.Random(seed), heard, begun)))
         for thread in threads:
             thread.start()
         begun.wait(timeout=30)
         time.sleep(chance.uniform(*ROUND_SECONDS))
         over.set()
-        victims = [server, writer]
         chance.shuffle(victims)
         for victim in victims:
             victim.send_signal(signal.SIGKILL)
         for thread in threads:
             thread.join()
-    if writer.returncode != -signal.SIGKILL or server.returncode != -signal.SIGKILL:
-        raise AssertionError(f"ended by itself: writer {writer.returncode}, server {server.returncode}")
-    return 3
+    ended = [victim.args for victim in victims if victim.returncode != -signal.SIGKILL]
+    if ended:
+        raise AssertionError(f"ended by itself: {ended}")
+    return len(victims) + 1
 
 
 @contextmanager
@@ -138,9 +144,10 @@ def _process(*words: str, talks: bool = False) -> Iterator[subprocess.Popen[byte
             process.kill()
 
 
-def _hear_writer(writer: subprocess.Popen[bytes], heard: _Heard) -> None:
+def _hear_writer(writer: subprocess.Popen[bytes], heard: _Heard, begun: Event) -> None:
     for line in writer.stdout or ():
         if line.endswith(b"\n"):
+            begun.set()
             heard.writer_line(line)
 
 
@@ -187,6 +194,10 @@ def _review(root: Path, chance: random.Random, over: Event) -> None:
                 ["accept", "--all"],
                 ["undo"],
                 ["gc", "--older-than", "0s"],
+                ["gc", "--repack"],
+                ["snapshot", "create"],
+                ["snapshot", "restore", str(chance.randrange(1, 6))],
+                ["purge", chance.choice(WRITTEN), "--force"],
             )
         )
         with _process("-m", "cli", "-C", str(root), *words) as command:

@@ -1,10 +1,11 @@
 """Power cuts: a real ext4 under load loses its power at random moments, is mounted again, and its store opened.
 
-Run as root on Linux, `python -m tests.store.powercut [--cuts N] [--seed N] [--unsynced]` (`make powercut`). A writer
-edits and decides on an ext4 whose disk remembers all that it is sent (`recorder.py`). A cut leaves what was flushed and
-any part of the rest: each later write whole, torn or not at all. The image is mounted, ext4 replays its own journal,
-and the workspace is opened as after a start of the machine. Then the journal and the files must stand exactly as after
-one of the writer's calls, none earlier than the last that was acknowledged before the cut, and fsck must find nothing.
+Run as root on Linux: `python -m tests.store.powercut [--cuts N] [--seed N] [--unsynced] [--keep DIR]`, or
+`make powercut`. A writer edits, decides, takes snapshots, lets history go, sweeps and purges, on an ext4 whose disk
+remembers all that it is sent (`recorder.py`). A cut leaves what was flushed and any part of the rest: each later write
+whole, torn or not at all. The image is mounted, ext4 replays its own journal, and the workspace is opened as after a
+start of the machine. Then the journal and the files must stand exactly as after one of the writer's calls, none earlier
+than the last that was acknowledged before the cut, and fsck must find nothing.
 """
 
 import argparse
@@ -53,6 +54,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("--cuts", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--unsynced", action="store_true", help="leave out the syncs: the losses must show")
+    parser.add_argument("--keep", type=Path, help="a folder for the image of each cut after which something was wrong")
     parser.add_argument("--look", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args(words)
     if asked.look:
@@ -67,7 +69,7 @@ def main(words: list[str]) -> int:
         chance = random.Random(asked.seed * 1000 + session)
         cuts = min(CUTS_IN_ONE, asked.cuts - session * CUTS_IN_ONE)
         with tempfile.TemporaryDirectory(prefix="powercut-", dir=MEMORY) as folder:
-            _Session(Path(folder), chance, tally, unsynced=asked.unsynced).run(cuts)
+            _Session(Path(folder), chance, tally, asked).run(cuts)
         print(f"{tally.line()}, {time.monotonic() - began:.0f} s", flush=True)
     print("POWERCUT " + json.dumps(tally.figures(), sort_keys=True))
     return 1 if tally.faults else 0
@@ -101,12 +103,14 @@ class _Tally:
 class _Session:
     """One run of the writer on a fresh ext4, and the cuts made in it."""
 
-    def __init__(self, folder: Path, chance: random.Random, tally: _Tally, *, unsynced: bool) -> None:
+    def __init__(self, folder: Path, chance: random.Random, tally: _Tally, asked: argparse.Namespace) -> None:
         self._folder = folder
         self._chance = chance
         self._tally = tally
         self._options = chance.choice(MOUNTS)
-        self._words = ["--rotate", str(chance.choice(ROTATIONS)), *(["--unsynced"] if unsynced else [])]
+        self._words = ["--lets-go", "--rotate", str(chance.choice(ROTATIONS))]
+        self._words += ["--unsynced"] if asked.unsynced else []
+        self._keep: Path | None = asked.keep  # None: images are not kept
         self._told: list[dict[str, Any]] = []
         self._heard: list[int] = []  # how much the disk had been sent when each call was told
         self._base = folder / "base.img"
@@ -174,6 +178,8 @@ class _Session:
         self._tally.rolled_forward += beyond
         if fault:
             self._tally.faults.append(fault)
+            if self._keep is not None:
+                (self._keep / f"cut-{self._tally.cuts}.img").write_bytes(image)
             print(f"  cut {self._tally.cuts} ({self._options}; {' '.join(self._words)}): {fault}", flush=True)
 
     def _judged(self, found: dict[str, Any], acknowledged: int) -> tuple[str, int]:
@@ -182,15 +188,17 @@ class _Session:
             return f"the store does not open: {found['error']}", 0
         edits: set[int] = set()
         decisions = 0
-        calls = [{"edits": [], "decision": 0, "files": {}}, *self._told]
+        calls = [{"edits": [], "decision": 0, "snapshots": [], "files": {}}, *self._told]
         fitting = None
         for at, call in enumerate(calls):
             edits.update(call["edits"])
             decisions += bool(call["decision"])
-            if (len(edits), decisions) == (len(found["edits"]), found["decisions"]) and edits == set(found["edits"]):
+            said = len(edits), decisions, call["snapshots"]
+            if said == (len(found["edits"]), found["decisions"], found["snapshots"]) and edits == set(found["edits"]):
                 fitting = at
         if fitting is None:
-            return f"{len(found['edits'])} edits and {found['decisions']} decisions: no call had left that", 0
+            counts = f"{len(found['edits'])} edits, {found['decisions']} decisions, snapshots {found['snapshots']}"
+            return f"{counts}: no call had left that", 0
         if fitting < acknowledged:
             return f"{acknowledged} calls were acknowledged, and {fitting} are there", 0
         if found["files"] != calls[fitting]["files"]:
@@ -239,11 +247,12 @@ def _look(root: Path) -> dict[str, Any]:
         edits = workspace.edits()
         for view in edits:
             for state in (view.edit.before, view.edit.after):
-                if state is not None:
+                if state is not None and view.expired is None:
                     workspace.blob(state.blob)
         found = {
             "edits": [view.seq for view in edits],
             "decisions": len(workspace.decisions()),
+            "snapshots": [view.number for view in workspace.snapshots()],
             "files": sums(root),
             "external": [change.path for change in workspace.status().external],
         }

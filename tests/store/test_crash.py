@@ -12,7 +12,8 @@ from typing import Final
 
 import pytest
 
-from objstore import CallInfo, CasError, DiskFull, Workspace
+from objstore import Action, CallInfo, CasError, DiskFull, Unit, Workspace
+from objstore.limits import RetentionLimits
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
 from tests.store.scenes import (
     LINKED,
@@ -493,6 +494,27 @@ class TestAfterAPowerCut:
         aged(self.root / "a.txt", 60)
         started_again(self.root)
         assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ("a.txt",))
+
+    @pytest.mark.parametrize("thorough", [False, True], ids=["swept a little", "swept wholly"])
+    def test_a_file_whose_history_has_expired_is_rolled_forward(
+        self,
+        workspace: Workspace,
+        thorough: bool,  # noqa: FBT001 - a parameter of the test
+    ) -> None:
+        for path in ("a.txt", "b.txt"):
+            write(workspace, path, b"one\n")
+            write(workspace, path, b"two\n")
+        with workspace.call(INFO) as call:
+            call.move("b.txt", "c.txt")
+            call.commit()
+        units = [Unit(view.seq, hunk) for view in workspace.edits() for hunk in range(len(view.units))]
+        workspace.decide(Action.ACCEPT, units)
+        collected = workspace.collect(RetentionLimits(older_than=0), thorough=thorough)
+        assert collected.edits == 5
+        (self.root / "a.txt").write_bytes(b"")
+        (self.root / "c.txt").write_bytes(b"")
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"two\n", 0o644), "c.txt": (b"two\n", 0o644)}, ())
 
     @pytest.mark.parametrize("lost", ["one", "all"])
     def test_the_mark_may_be_lost(self, workspace: Workspace, lost: str) -> None:

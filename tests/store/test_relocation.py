@@ -28,7 +28,7 @@ GONE: Final = text(3)
 @pytest.fixture
 def moved(root: Path, tmp_path: Path) -> Path:
     """Return a workspace whose first segment was written anew by a process that died before its index followed."""
-    expire(root, *range(22, 25))
+    expire(root, *range(21, 26))
     counted = tmp_path / "counted"
     shutil.copytree(root, counted)
     disk = CountdownDisk(None)

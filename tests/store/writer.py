@@ -1,8 +1,10 @@
 """A process to be killed: it edits and decides without end, and acknowledges each call on its standard output.
 
 Run as `python -m tests.store.writer FOLDER SEED`. One JSON object a line: the edits, the number of the decision
-(0: none) and the SHA-256 of each file as it stands when the call has returned. `--rotate BYTES` makes segments that
-small; `--unsynced` leaves out every sync, to show that what looks for losses finds them.
+(0: none), the snapshots that there are and the SHA-256 of each file, as it stands when the call has returned.
+`--rotate BYTES` makes segments that small; `--lets-go` takes snapshots, brings them back and gives them up, lets
+history expire, sweeps and purges between the calls; `--unsynced` leaves out every sync, to show that what looks for
+losses finds them.
 """
 
 import argparse
@@ -10,14 +12,37 @@ import hashlib
 import json
 import random
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from objstore import Action, Call, CallInfo, Decided, OnExternal, Unit, Workspace, segments
+from objstore import (
+    Action,
+    Call,
+    CallInfo,
+    Decided,
+    EditFilter,
+    EditView,
+    FileChanged,
+    OnExternal,
+    PurgeRefused,
+    SnapshotIncomplete,
+    Status,
+    StoreLocked,
+    Unit,
+    Workspace,
+    segments,
+)
 from objstore.disk import Disk
+from objstore.limits import RetentionLimits
 from tests.store.scenes import files
 
 NAMES: Final = ("a.txt", "b.txt", "folder/c.txt", "folder/d.txt")
+LETTING_GO: Final = 0.15
+"""Share of the calls that keep or let go, where that is asked for."""
+
+SNAPSHOTS: Final = 3
+"""So many are kept at most."""
 
 
 def sums(root: Path) -> dict[str, str]:
@@ -38,6 +63,7 @@ def main(words: list[str]) -> None:
     parser.add_argument("root", type=Path)
     parser.add_argument("seed", type=int)
     parser.add_argument("--rotate", type=int, default=segments.ROTATE_AT)
+    parser.add_argument("--lets-go", action="store_true")
     parser.add_argument("--unsynced", action="store_true")
     asked = parser.parse_args(words)
     root: Path = asked.root
@@ -45,8 +71,12 @@ def main(words: list[str]) -> None:
     chance = random.Random(asked.seed)
     with Workspace.open(root, UnsyncedDisk() if asked.unsynced else Disk()) as workspace:
         while True:
-            seqs, decision = _reject(workspace, chance) if chance.random() < 0.3 else _edit(workspace, chance)
-            told = {"edits": seqs, "decision": decision, "files": sums(root)}
+            if asked.lets_go and chance.random() < LETTING_GO:
+                seqs, decision = _keep_or_let_go(workspace, chance)
+            else:
+                seqs, decision = _reject(workspace, chance) if chance.random() < 0.3 else _edit(workspace, chance)
+            kept = [view.number for view in workspace.snapshots()]
+            told = {"edits": seqs, "decision": decision, "snapshots": kept, "files": sums(root)}
             sys.stdout.write(json.dumps(told) + "\n")
             sys.stdout.flush()
 
@@ -72,14 +102,41 @@ def _change(call: Call, name: str, chance: random.Random) -> None:
 
 
 def _reject(workspace: Workspace, chance: random.Random) -> tuple[list[int], int]:
-    edits = workspace.edits()[-20:]
+    edits = [edit for edit in workspace.edits()[-20:] if edit.expired is None]
     if not edits:
         return [], 0
-    edit = chance.choice(edits)
-    units = [Unit(edit.seq, hunk) for hunk in range(len(edit.units))]
     action = chance.choice((Action.REJECT, Action.ACCEPT, Action.RESET))
+    return [], _decided(workspace, action, [chance.choice(edits)])
+
+
+def _decided(workspace: Workspace, action: Action, edits: list[EditView]) -> int:
+    """Decide whole edits; return the number of the decision (0: it was none)."""
+    units = [Unit(edit.seq, hunk) for edit in edits for hunk in range(len(edit.units))]
     outcome = workspace.decide(action, units, cascade=action is Action.REJECT, on_external=OnExternal.ABORT)
-    return [], outcome.number if isinstance(outcome, Decided) else 0
+    return outcome.number if isinstance(outcome, Decided) else 0
+
+
+def _keep_or_let_go(workspace: Workspace, chance: random.Random) -> tuple[list[int], int]:
+    snapshots = [view.number for view in workspace.snapshots()]
+    # Beside others that write and let go, each of these may come too late, and is then refused.
+    with suppress(FileChanged, PurgeRefused, SnapshotIncomplete, StoreLocked):
+        match chance.randrange(6):
+            case 0:
+                if len(snapshots) >= SNAPSHOTS:
+                    workspace.delete_snapshots(snapshots[:1], who="writer")
+                workspace.take_snapshot(who="writer")
+            case 1 if snapshots:
+                restored = workspace.restore_snapshot(chance.choice(snapshots)).outcome
+                return [] if restored is None else [edit.seq for edit in restored.edits], 0
+            case 2:
+                workspace.collect(RetentionLimits(older_than=0), thorough=chance.random() < 0.5)
+            case 3:
+                before = [view.edit.before.blob for view in workspace.edits()[-20:] if view.edit.before is not None]
+                workspace.purge(chance.sample(before, min(1, len(before))), force=True)
+            case _:
+                pending = [view for view in workspace.edits(EditFilter(status=Status.PENDING)) if view.expired is None]
+                return [], _decided(workspace, Action.ACCEPT, pending)
+    return [], 0
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from objstore.asrecorded import changed_tips
 from objstore.twofold import paths_by_two
 from tests.workspace.scene import Scene
 
-FOLDERS: Final = ("", "a", "a/b", "a/bc", "d e", "deep/er/est", *(f"more{number}" for number in range(10)))
+FOLDERS: Final = ("", "a", "a/b", "a/bc", "d e", "deep/er/est", *(f"more{number}" for number in range(40)))
 GRACE_SECONDS: Final = 2.05
 """Until a file's times are old enough to be believed."""
 
@@ -132,7 +132,8 @@ def test_a_status_asks_only_about_folders_in_which_something_happened(settled: S
     (settled.root / "a" / "one").write_bytes(b"otherwise\n")
     assert asked_of_files(settled) == files
     settled.write("deep/er/est/one", b"recorded anew\n")
-    assert asked_of_files(settled) == 2 * files
+    for _ in range(2):  # what is this young may change again without showing it
+        assert asked_of_files(settled) == 2 * files
     assert found(settled) == ["a/one"]
     (settled.root / "a" / "one").write_bytes(b"as recorded\n")
     assert found(settled) == []
@@ -158,7 +159,7 @@ def test_every_change_from_outside_is_found(settled: Scene, change: Callable[[Pa
 
 
 def test_what_is_recorded_after_a_status_is_known_to_the_next(settled: Scene) -> None:
-    """Whatever becomes of the journal: edits, decisions, moves, deletions, new folders, and what was taken back."""
+    """Whatever becomes of the journal: edits, decisions, moves, deletions, new folders."""
     path = settled.root / "a/bc/one"
     seq = settled.write("a/bc/one", b"pending\n")
     assert found(settled) == []
@@ -166,17 +167,29 @@ def test_what_is_recorded_after_a_status_is_known_to_the_next(settled: Scene) ->
     assert found(settled) == []
     path.write_bytes(b"pending\n")
     assert found(settled) == ["a/bc/one"]
+    path.write_bytes(b"as recorded\n")
     settled.decide(Action.ACCEPT, seq)
     assert found(settled) == found_without_memory(settled) == []
     settled.move("a/bc/two", "new/two")
     assert found(settled) == []
-    (settled.root / "a/bc/two").write_bytes(b"nobody's\n")
     (settled.root / "new/two").write_bytes(b"changed\n")
-    assert sorted(found(settled)) == sorted(found_without_memory(settled)) == ["a/bc/two", "new/two"]
+    assert found(settled) == found_without_memory(settled) == ["new/two"]
     (settled.root / "new/two").write_bytes(b"as recorded\n")
-    (settled.root / "a/bc/two").unlink()
     settled.delete("new/two")
     assert found(settled) == []
+    (settled.root / "new").mkdir(exist_ok=True)
+    (settled.root / "new/two").write_bytes(b"as recorded\n")
+    assert found(settled) == found_without_memory(settled) == ["new/two"]
+    (settled.root / "new/two").unlink()
+
+
+def test_a_file_that_is_new_in_a_known_folder_is_looked_at_too(settled: Scene) -> None:
+    settled.write("more1/three", b"as recorded\n")
+    assert found(settled) == []
+    (settled.root / "more1/three").write_bytes(b"otherwise\n")
+    assert found(settled) == ["more1/three"]
+    (settled.root / "more1/three").write_bytes(b"as recorded\n")
+    settled.delete("more1/three")
 
 
 def test_two_processes_find_what_one_finds() -> None:

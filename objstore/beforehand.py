@@ -1,0 +1,61 @@
+"""Beforehand: large files taken into the store before a call holds the writer lock, so that nobody waits for them.
+
+Their chunks are appended a few at a time, each time under the lock for some milliseconds; a call that then finds the
+file as it was has nothing to take in. Until it names them, nothing holds them, and a sweep may take them away: so the
+list of a file's chunks is only appended while all of them are there. Whatever comes in between, the call itself takes
+in what is missing.
+"""
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+from objstore.codec import BlobHeader, Encoding, parse_chunks
+from objstore.errors import CasError, FileChanged
+from objstore.ids import BlobId
+from objstore.journal import Journal
+from objstore.largeblobs import append_chunks, take_in
+from objstore.ondisk import file_at
+from objstore.sources import FileSource, Source
+from objstore.standins import is_stand_in
+
+__all__ = ["foresee", "take_in_beforehand"]
+
+
+def foresee(journal: Journal, paths: Iterable[bytes]) -> None:
+    """Take in the large files that stand at the paths, as far as they are not stored. Call it without the writer lock.
+
+    What can't be looked at is left to the call, which says what is wrong with it.
+    """
+    for path in paths:
+        try:
+            found = file_at(journal.tree, path)
+        except CasError:
+            continue
+        if found is not None and is_stand_in(found[1].content):
+            with journal.reading() as store:
+                tip = store.tip_at(path)
+            base = None if tip is None or tip.state is None else tip.state.blob
+            with suppress(FileChanged):
+                take_in_beforehand(journal, found[0].blob, FileSource(journal.tree, path, found[1].stat), base)
+
+
+def take_in_beforehand(journal: Journal, name: BlobId, source: Source, base: BlobId | None) -> None:
+    """Store a large blob, a few chunks at a time; nothing names it yet. Call it without the writer lock.
+
+    Raises FileChanged if the source is not what `name` says, and what Journal.writing and Log.append raise.
+    """
+    with journal.reading() as store:
+        if store.has(name):
+            return
+
+    def put(headers: list[BlobHeader], payloads: list[bytes]) -> bool:
+        with journal.writing():
+            return append_chunks(store, headers, payloads)
+
+    headers, payloads = take_in(store, name, source, base, put)
+    own = {header.id for header in headers}
+    with journal.writing():
+        listed = headers[-1]
+        chunks = parse_chunks(listed, payloads[-1]) if listed.encoding is Encoding.CHUNKED else ()
+        if all(chunk.id in own or store.has(chunk.id) for chunk in chunks):
+            append_chunks(store, headers, payloads)

@@ -1,0 +1,68 @@
+"""Every command works where nothing was imported for it: most other tests start it warm."""
+
+import json
+from typing import Final
+
+from cli.main import COMMANDS
+from tests.cli.agents import ClaudeCode
+from tests.cli.desk import Desk, cold_cas
+from tests.cli.test_readonly import READING
+
+IN_TURN: Final = (
+    ("init",),
+    ("accept", "1"),
+    ("reject", "2"),
+    ("reset", "1"),
+    ("undo",),
+    ("redo",),
+    ("restore", "a@2"),
+    ("amend", "1", "--from", "{folder}/.new"),
+    ("snapshot", "create", "-m", "here"),
+    ("snapshot", "restore", "1"),
+    ("record",),
+    ("pin", "add", "1"),
+    ("export", "--patch"),
+    ("export", "--bundle", "{folder}/../bundle"),
+    ("import", "{folder}/../bundle", "{folder}/../copy"),
+    ("gc", "--older-than", "0s"),
+    ("purge", "a", "--force"),
+    ("hash", "a"),
+    ("config", "list"),
+    ("completion", "bash"),
+    ("setup", "claude-code", "--dry-run"),
+)
+"""Commands that change something, or need no store."""
+
+ELSEWHERE: Final = {"review", "watch", "mcp", "demo"}
+"""Those that are always started cold."""
+
+BELOW: Final = {"hook", "doctor"}
+
+
+def test_every_command_is_started_cold_somewhere() -> None:
+    assert {words[0] for words in (*READING, *IN_TURN)} | ELSEWHERE | BELOW == set(COMMANDS)
+
+
+def test_each_command_imports_what_it_needs(desk: Desk) -> None:
+    desk.write("a", b"1\n")
+    desk.write("a", b"1\n2\n")
+    (desk.folder / ".new").write_bytes(b"1\n3\n")
+    for words in IN_TURN:
+        ran = cold_cas(*(word.format(folder=desk.folder) for word in words), folder=desk.folder)
+        assert (ran.status, ran.said) == (0, ""), (words, ran)
+
+
+def test_the_doctor_imports_what_it_needs(desk: Desk) -> None:
+    ran = cold_cas("doctor", folder=desk.folder)
+    assert ran.said == ""
+    assert "hooks had no faults" in ran.text  # what else it finds depends on where it was installed
+
+
+def test_a_hook_imports_what_it_needs(desk: Desk) -> None:
+    session = ClaudeCode(desk.folder)
+    for before in (True, False):
+        event = json.dumps(session.write_event("a", "new\n", before=before)).encode()
+        ran = cold_cas("hook", "claude-code", folder=desk.folder, stdin=event)
+        assert (ran.status, ran.said) == (0, ""), ran
+        (desk.folder / "a").write_text("new\n")
+    assert [str(unit) for unit in desk.statuses()] == ["1:0"]

@@ -1,0 +1,142 @@
+"""Large files are stored before anybody has to wait for them, and nothing is lost if that was for nothing."""
+
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+from objstore import MAX_BLOB, CallInfo, Origin, Workspace, blob_id, check_store
+from objstore.beforehand import foresee, take_in_beforehand
+from objstore.disk import Disk
+from objstore.journal import Journal
+from objstore.sources import MemorySource
+from objstore.sweep import plan_sweep, sweep
+
+NOISE: Final = os.urandom(6 << 20)
+LARGE: Final = NOISE + bytes(MAX_BLOB - len(NOISE)) + b"the end\n"
+OTHER: Final = NOISE[: 3 << 20] + b"put in" + LARGE[3 << 20 :]
+SHELL: Final = CallInfo(tool="Bash", conversation="c")
+
+
+class _Counted(Disk):
+    """Counts what is appended to the log."""
+
+    def __init__(self) -> None:
+        self.appended: list[int] = []  # bytes of each append
+
+    def append(self, fd: int, content: bytes, name: str) -> None:
+        self.appended.append(len(content))
+        super().append(fd, content, name)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    Workspace.init(root).close()
+    return root
+
+
+def stores_nothing_but_records(disk: _Counted, since: int) -> bool:
+    return sum(disk.appended[since:]) < MAX_BLOB // 1_000
+
+
+def test_a_call_that_names_its_paths_finds_large_files_stored(root: Path) -> None:
+    (root / "big").write_bytes(LARGE)
+    disk = _Counted()
+    with Workspace.open(root, disk) as workspace:
+        with workspace.call(SHELL, ["big"]) as call:
+            before = len(disk.appended)
+            assert sum(disk.appended) > len(NOISE)
+            call.move("big", "moved")
+            call.commit()
+        assert stores_nothing_but_records(disk, before)
+        assert b"".join(workspace.pieces(blob_id(LARGE))) == LARGE
+    assert check_store(str(root)).faults == ()
+
+
+def test_a_look_stores_large_files_before_it_records(root: Path) -> None:
+    disk = _Counted()
+    with Workspace.open(root, disk) as workspace:
+        workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
+        (root / "inner").mkdir()
+        (root / "inner" / "big").write_bytes(LARGE)
+        (root / ".casignore").write_text("passed\n")
+        (root / "passed").mkdir()
+        (root / "passed" / "big").write_bytes(b"other" + LARGE)
+        assert [edit.edit.path for edit in workspace.record_changes(SHELL).edits] == [b".casignore", b"inner/big"]
+        groups = [size for size in disk.appended if size > MAX_BLOB // 1_000]
+        assert len(groups) > 1
+        assert disk.appended[-1] < MAX_BLOB // 1_000
+        assert sum(groups) < 1.1 * len(NOISE)
+        assert b"".join(workspace.pieces(blob_id(LARGE))) == LARGE
+    assert check_store(str(root)).faults == ()
+
+
+class _Disturbed(NamedTuple):
+    """Bytes, between two pieces of which a sweep takes away whatever nothing holds."""
+
+    root: Path
+    content: bytes
+    at: int  # the piece before which it does
+    name: str = "big"
+
+    @property
+    def size(self) -> int:
+        return len(self.content)
+
+    def pieces(self) -> Iterator[bytes]:
+        for number, piece in enumerate(MemorySource(b"big", self.content).pieces()):
+            if number == self.at:
+                _sweep(self.root)
+            yield piece
+
+
+def _sweep(root: Path) -> None:
+    with closing(Journal(str(root), Disk())) as journal:
+        assert sweep(journal, plan_sweep(journal, all_segments=True)).is_done
+
+
+def deleted(root: Path, path: str, content: bytes) -> None:
+    """Hold that a call can delete the file, and that its bytes stay."""
+    with Workspace.open(root) as workspace:
+        with workspace.call(SHELL) as call:
+            call.delete(path)
+            call.commit()
+        assert b"".join(workspace.pieces(blob_id(content))) == content
+    assert check_store(str(root)).faults == ()
+
+
+def test_what_a_sweep_takes_away_before_it_is_named_is_stored_again(root: Path) -> None:
+    (root / "big").write_bytes(LARGE)
+    with closing(Journal(str(root), Disk())) as journal:
+        foresee(journal, [b"missing", b"big"])
+        with journal.reading() as store:
+            assert store.has(blob_id(LARGE))
+        _sweep(root)
+        with journal.reading() as store:
+            assert not store.has(blob_id(LARGE))
+    deleted(root, "big", LARGE)
+
+
+def test_a_list_is_not_stored_without_its_chunks(root: Path) -> None:
+    with closing(Journal(str(root), Disk())) as journal:
+        take_in_beforehand(journal, blob_id(LARGE), _Disturbed(root, LARGE, 30), None)
+        with journal.reading() as store:
+            assert not store.has(blob_id(LARGE))
+    assert check_store(str(root)).faults == ()
+    (root / "big").write_bytes(LARGE)
+    deleted(root, "big", LARGE)
+
+
+@pytest.mark.parametrize("at", [4, 6])
+def test_no_chunk_is_told_against_one_that_a_sweep_takes_away(root: Path, at: int) -> None:
+    with closing(Journal(str(root), Disk())) as journal:
+        take_in_beforehand(journal, blob_id(LARGE), MemorySource(b"big", LARGE), None)
+        take_in_beforehand(journal, blob_id(OTHER), _Disturbed(root, OTHER, at), blob_id(LARGE))
+    assert check_store(str(root)).faults == ()
+    (root / "big").write_bytes(OTHER)
+    deleted(root, "big", OTHER)

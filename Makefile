@@ -21,7 +21,7 @@ TOO_OLD := editledger needs Python 3.11 or newer, and none of $(PYTHONS) is: ins
 .PHONY: help setup test lint format demo man bench conformance fuzz large crash powercut lock clean
 
 help: ## print this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 	@echo 'ARGS="..." is passed on by test, demo, bench and lock; UV= does without uv.'
 
 setup: $(VENV)/.project ## install the locked dependencies and the project into .venv

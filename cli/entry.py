@@ -51,7 +51,9 @@ def _hook(arguments: list[str]) -> NoReturn:
     """Handle the event on standard input, or have it handled by the helper that stays, and end with status 0."""
     from cli.errand import LONGEST_EVENT, asked
 
-    given = sys.stdin.buffer.read(LONGEST_EVENT)
+    given = b""
+    with suppress(AttributeError, OSError):  # nothing to read is an event that makes no sense, and is told as one
+        given = sys.stdin.buffer.read(LONGEST_EVENT)
     answer = asked(arguments[0], given) if len(arguments) == 1 else None
     if answer is None:
         import gc
@@ -61,6 +63,8 @@ def _hook(arguments: list[str]) -> NoReturn:
         gc.disable()  # a short life leaves little to collect, and looking for it takes a tenth of the time
         handle(arguments, given)
     else:
-        os.write(sys.stdout.fileno(), answer)
+        with suppress(AttributeError, OSError):  # nobody reads it, and the agent goes on
+            sys.stdout.buffer.write(answer)
+            sys.stdout.buffer.flush()
     # As in `_ended`: nothing of the interpreter would be missed.
     os._exit(0)

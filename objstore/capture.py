@@ -13,14 +13,14 @@ from objstore.batch import Batch, now
 from objstore.descent import passages_since
 from objstore.diff import diff_lines
 from objstore.disk import new_file_mode
-from objstore.errors import FileExists, FileMissing, FileTooLarge
+from objstore.errors import FileExists, FileMissing, FileTooLarge, PathIsDirectory
 from objstore.external import EXTERNAL_CONVERSATION
 from objstore.hunks import Hunk, hunks_fit
 from objstore.ids import BlobId, blob_id
 from objstore.indexrows import Tip
 from objstore.journal import Journal
 from objstore.lines import Affixes, common_affixes, is_closed
-from objstore.ondisk import state_at
+from objstore.ondisk import stands_below, state_at
 from objstore.outcomes import CallInfo, CallOutcome
 from objstore.paths import Found, Spot, Tree
 from objstore.rebase import Clash, Rebased, rebased
@@ -419,14 +419,20 @@ class Call:
     def _file(self, path: str) -> tuple[bytes, _File]:
         name = self._names.get(path)
         if name is None:
-            with self._tree.locate(path, changing=True) as spot:
+            vacated = {path for path, file in self._files.items() if file.now is None}
+            with self._tree.locate(path, changing=True, vacated=vacated) as spot:
                 name = self._names[path] = os.fsencode(spot.path)
                 if name not in self._files:
                     self._files[name] = self._look(name, spot)
         return name, self._files[name]
 
     def _look(self, path: bytes, spot: Spot) -> _File:
-        found = state_at(spot)
+        try:
+            found = state_at(spot)
+        except PathIsDirectory:
+            if not self._gives_way(spot):
+                raise
+            found = None
         version = version_of(found, self._journal.tree, path)
         file = _File(
             found=None if found is None else found[1],
@@ -442,6 +448,14 @@ class Call:
             if change is not None:
                 self._external.append(change)
         return file
+
+    def _gives_way(self, spot: Spot) -> bool:
+        """Return whether a folder may go for a file: recorded edits made it, and this call has emptied it."""
+        files, folders = stands_below(spot)
+        gone = (self._files.get(path) for path in files)
+        return all(file is not None and file.now is None for file in gone) and all(
+            map(self._journal.store.index.made_folder, folders)
+        )
 
     def _steps(self) -> list[Step]:
         return [

@@ -6,30 +6,35 @@ A file's known state is the tip of its document; of a file that has none, what t
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Final
 
 from objstore.batch import Batch
 from objstore.capture import Change, Recorder, Version, new_conversation, version_of
-from objstore.errors import BlobMissing, CasError
+from objstore.errors import BlobMissing
 from objstore.external import EXTERNAL_CONVERSATION
 from objstore.ids import BlobId, blob_id
 from objstore.journal import Journal
 from objstore.keeping import Pieces
 from objstore.looking import Looking
 from objstore.looks import UNKNOWN, FolderLook
-from objstore.ondisk import file_at, large_files
+from objstore.ondisk import file_at
 from objstore.outcomes import CallInfo
-from objstore.standins import MAX_BLOB
 from objstore.survey import Limits, Passed, ReadFile
 from objstore.terms import DocumentId, FileState, Operation, Origin
 from objstore.trees import LeftOut, TreeEntry, decode_tree
 from objstore.values import replace, value
 from objstore.views import EditView
 
-__all__ = ["Known", "foresee_differences", "record_differences"]
+__all__ = ["Known", "Unforeseen", "record_differences"]
 
 _EMPTY: Final = blob_id(b"")
+
+
+@value
+class Unforeseen:
+    """Large files were found that the store has not. Taking them in takes long, so that is to be done first."""
+
+    paths: list[bytes]
 
 
 @value
@@ -50,13 +55,16 @@ def record_differences(
     suspects: Mapping[bytes, Sequence[bytes]],
     files: Sequence[bytes],
     limits: Limits | None,
-) -> tuple[str, list[EditView], list[Passed]]:
+    *,
+    is_patient: bool = False,
+) -> tuple[str, list[EditView], list[Passed]] | Unforeseen:
     """Record what differs from what is known: of `files`, and of what a look into the `suspects` of each folder finds.
 
     Returns the conversation of the edits ("": there are none), the edits, and what could not be looked at.
-    Raises what Journal.commit and paths raise.
+    Or Unforeseen, with nothing recorded and the look of no more use; but not if `is_patient`: then large files are
+    taken in, however long that takes. Raises what Journal.commit and paths raise.
     """
-    pieces = Pieces(journal, is_locked=True)
+    pieces = Pieces(journal, is_locked=True, is_patient=is_patient)
     surveys = {} if look is None else {scope: look.survey(pieces.keep, limits) for scope in suspects}
     with journal.writing() as batch:
         known = Known(journal)
@@ -65,6 +73,8 @@ def record_differences(
         for scope, survey in surveys.items():
             survey.run(scope, suspects=suspects[scope])
             dirty += survey.looks.unsettled(scope)
+        if pieces.large:
+            return Unforeseen(paths=pieces.large)
         for row in dirty:
             found += _folder_differences(row, known)
         pieces.put(batch)
@@ -78,49 +88,6 @@ def record_differences(
         look.save()
     passed = [*(passed for survey in surveys.values() for passed in survey.passed), *known.passed]
     return conversation, edits, passed
-
-
-def foresee_differences(
-    journal: Journal, suspects: Mapping[bytes, Sequence[bytes]], files: Sequence[bytes], limits: Limits | None
-) -> None:
-    """Take in the large files among what `record_differences` may find, so that nobody waits for them.
-
-    Call it without the writer lock. Raises what Journal.writing and Log.append raise.
-    """
-    large = large_files(journal.tree, map(os.fsdecode, files))
-    in_folders = {
-        scope: [folder for folder in folders if _holds_large(journal, folder)] for scope, folders in suspects.items()
-    }
-    if not large and not any(in_folders.values()):
-        return
-    from objstore.beforehand import foresee
-
-    foresee(journal, large)
-
-    def keep(read: ReadFile) -> None:
-        if read.source is not None:
-            foresee(journal, [read.path])
-
-    # A look of its own, because what it finds must be found again by the one that records it.
-    look = Looking(journal)
-    for scope, folders in in_folders.items():
-        if folders:
-            look.survey(keep, limits).run(scope, suspects=folders)
-
-
-def _holds_large(journal: Journal, folder: bytes) -> bool:
-    """Return whether a large file lies in a folder, whatever the rules say of it."""
-    with suppress(CasError, OSError), journal.tree.locate(os.fsdecode(folder) or ".") as spot:
-        fd = os.open(spot.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=spot.folder)
-        try:
-            with os.scandir(fd) as entries:
-                return any(
-                    entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_size > MAX_BLOB
-                    for entry in entries
-                )
-        finally:
-            os.close(fd)
-    return False
 
 
 # ---- what was known

@@ -22,6 +22,9 @@ _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _NO_PERMISSION: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS})
 _CHUNK: Final = 1 << 20
+_SYNCED_AT_ONCE: Final = 4 << 20
+"""Bytes of a long file of the store's own that are synced together: who syncs a few beside it waits for all of them."""
+
 _TEMPORARY_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -65,7 +68,7 @@ class Disk:
         with _Translated(path):
             fd = os.open(temporary, _TEMPORARY_FLAGS, mode)
             try:
-                _write_pieces(fd, content)
+                _write_pieces(fd, content, sync_every=_SYNCED_AT_ONCE)
                 _sync_data(fd)
             except BaseException:
                 with suppress(OSError):
@@ -261,15 +264,18 @@ def _write_all(fd: int, content: bytes) -> None:
         written += os.write(fd, memoryview(content)[written:])
 
 
-def _write_pieces(fd: int, content: Pieces) -> int:
-    """Write all of `content` and return how many bytes that were."""
+def _write_pieces(fd: int, content: Pieces, sync_every: int = 0) -> int:
+    """Write all of `content` and return how many bytes that were. `sync_every`: and sync after so many (0: never)."""
     if isinstance(content, bytes):
         _write_all(fd, content)
         return len(content)
-    size = 0
+    size = synced = 0
     for piece in content:
         _write_all(fd, piece)
         size += len(piece)
+        if sync_every and size - synced >= sync_every:
+            _sync_data(fd)
+            synced = size
     return size
 
 

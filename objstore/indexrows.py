@@ -19,6 +19,7 @@ __all__ = [
     "HoldRow",
     "Look",
     "Row",
+    "StateTold",
     "Tip",
 ]
 
@@ -65,6 +66,14 @@ class EditRow(NamedTuple):
     whole: bool
     reason: str
     expired: int  # number of the expiry that took what it mentions; 0: none has
+
+
+class StateTold(NamedTuple):
+    """What an edit says of the state that it led to."""
+
+    path: bytes  # of the document as it is now
+    document: DocumentId
+    before: BlobId | None  # None: the edit introduced the file
 
 
 class ExpiryRow(NamedTuple):

@@ -212,8 +212,7 @@ class Journal:
         Raises what Transition.prepare and Log.append raise, with nothing changed, or CallAborted with everything
         taken back.
         """
-        prunable = self.store.index.made_folder if prune else None
-        with self._transition(steps, batch.pieces, looked, prunable, left) as transition:
+        with self._transition(steps, batch.pieces, looked, left if prune else None) as transition:
             transition.prepare()
             group = batch.commit()
             try:
@@ -289,8 +288,7 @@ class Journal:
         steps: Iterable[Step],
         pieces: Callable[[BlobId], Pieces],
         looked: Mapping[bytes, os.stat_result] | None = None,
-        prunable: Callable[[bytes], bool] | None = None,
-        left: Iterable[bytes] = (),
+        left: Iterable[bytes] | None = None,
     ) -> Transition:
         from objstore.transition import Transition
 
@@ -307,9 +305,13 @@ class Journal:
             pieces,
             scratch=self._scratch,
             looked=looked,
-            prunable=prunable,
+            is_made=self._is_made,
             left=left,
         )
+
+    def _is_made(self, folder: bytes) -> bool:
+        """Return whether a recorded edit made the folder; only whoever asks has the index brought up to date."""
+        return self.store.index.made_folder(folder)
 
     def _void(self, group: Group, reason: str) -> None:
         """Record that the group was taken back."""

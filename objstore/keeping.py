@@ -22,12 +22,17 @@ _EMPTY: Final = blob_id(encode_tree(()))
 class Pieces:
     """Stores what a survey reads, a piece at a time, so that no other writer waits long and memory stays bounded."""
 
-    def __init__(self, journal: Journal, *, is_locked: bool = False) -> None:
-        """Begin with none. `is_locked`: the caller holds the writer lock whenever it gives something."""
+    def __init__(self, journal: Journal, *, is_locked: bool = False, is_patient: bool = True) -> None:
+        """Begin with none. `is_locked`: the caller holds the writer lock whenever it gives something.
+
+        `is_patient`: whether large files are then stored too; else they are only named.
+        """
+        self._is_patient: Final = is_patient
         self._journal: Final = journal
         self._is_locked: Final = is_locked
         self._waiting: list[ReadFile] = []
         self._size = 0
+        self.large: Final[list[bytes]] = []  # large files that were not stored
 
     def keep(self, read: ReadFile) -> None:
         """Take a file that was read. Raises what `flush` raises."""
@@ -35,6 +40,9 @@ class Pieces:
             from objstore.beforehand import take_in_beforehand
 
             take_in_beforehand(self._journal, read.blob, read.source, read.base)
+        elif read.source is not None and not self._is_patient and not self._journal.store.has(read.blob):
+            self.large.append(read.path)
+            return
         self._waiting.append(read)
         self._size += len(read.text)
         if self._size >= _PIECE or len(self._waiting) >= _PIECE_FILES:

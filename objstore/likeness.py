@@ -23,7 +23,7 @@ _SKETCH: Final = 64
 _AT_A_PAIR: Final = 24
 """Files that are remembered for one hash, the newest: a licence's words are in every file."""
 
-_NEAREST: Final = 6
+_NEAREST: Final = 4
 _LARGEST: Final = 64 << 10
 """Bytes of the largest file that may stand for its folder, as a dictionary of what is written there."""
 
@@ -49,7 +49,7 @@ class Likeness:
         self._old = _Half()
 
     def meet(self, name: BlobId, path: bytes, content: bytes) -> list[BlobId]:
-        """Return up to nine files that this one may resemble, and remember it. `path`: empty where it is not known."""
+        """Return up to seven files that this one may resemble, and remember it. `path`: empty where it is not known."""
         sketch = sorted(map(crc32, set(_PAIR.findall(content[:_READ]))))[:_SKETCH]
         found = [*self._of_the_name(path), *self._of_the_words(sketch), *self._of_the_folders(path)]
         self._remember(name, path, len(content), sketch)

@@ -21,7 +21,7 @@ from objstore.standins import MAX_BLOB, MAX_CHUNKED, is_stand_in, stand_in, text
 from objstore.terms import FileState
 from objstore.values import replace
 
-__all__ = ["disk_state", "file_at", "large_files", "state_at"]
+__all__ = ["disk_state", "file_at", "large_files", "stands_below", "state_at"]
 
 
 def disk_state(tree: Tree, path: bytes) -> tuple[FileState, Found] | None:
@@ -46,6 +46,32 @@ def file_at(tree: Tree, path: bytes) -> tuple[FileState, Found] | None:
         return disk_state(tree, path)
     except (PathIsDirectory, PathIsSymlink, PathNotRegular, PathInvalid, PathOutside):
         return None
+
+
+def stands_below(spot: Spot) -> tuple[list[bytes], list[bytes]]:
+    """Return what stands in the folder at `spot` and below: paths of files and links, and of folders, inner ones first.
+
+    The folder itself is the last. Raises FileMissing, PathNotRegular.
+    """
+    files: list[bytes] = []
+    folders: list[bytes] = []
+    top = len(os.fsencode(spot.name))
+    path = os.fsencode(spot.path)
+    try:
+        for folder, _, names, _ in os.fwalk(
+            os.fsencode(spot.name), topdown=False, onerror=_raise, follow_symlinks=False, dir_fd=spot.folder
+        ):
+            files += [path + folder[top:] + b"/" + name for name in names]
+            folders.append(path + folder[top:])
+    except FileNotFoundError as error:
+        raise FileMissing(spot.path) from error
+    except OSError as error:
+        raise PathNotRegular(spot.path) from error
+    return files, folders
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def state_at(spot: Spot) -> tuple[FileState, Found] | None:

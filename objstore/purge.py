@@ -92,13 +92,21 @@ def purge(
                 who=who,
             )
             batch.record(expiry)
+            # Before, or a crash would leave the text in a weave that nothing names any more; and after, because whoever
+            # has replayed the file meanwhile may have kept it again.
+            _forget(journal, plan)
             journal.commit(batch, ())
-        for document in plan.documents:
-            forget_kept(journal, document)
+        _forget(journal, plan)
     for _ in range(_TRIES):
         if sweep(journal, plan_sweep(journal, all_segments=True), progress).is_done:
             break
+    journal.store.log.sync_names()  # or a power cut could bring the old files back
     return plan
+
+
+def _forget(journal: Journal, plan: PurgePlan) -> None:
+    for document in plan.documents:
+        forget_kept(journal, document)
 
 
 class _Closure:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from objstore.ondisk import file_at
 from objstore.paths import look_at
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from objstore.views import EditView
 
 __all__ = ["Recorded", "record_changes"]
+
+_TRIES: Final = 3
+"""Times that large files are first taken in, and then looked for again; they may change meanwhile."""
 
 
 @value
@@ -55,15 +58,23 @@ def record_changes(
         is_first = store.index.baseline() is None
         strange = [path for path in files if is_first or not _is_as_recorded(journal, path)]
     taken = _first_look(journal, limits) if is_first else None
-    look, suspects = _glance(journal, scopes, limits)
     conversation = ""
     edits: list[EditView] = []
     passed: list[Passed] = []
-    if strange or suspects:
-        from objstore.differences import foresee_differences, record_differences
+    look, suspects = _glance(journal, scopes, limits)
+    tries = _TRIES
+    while tries and (strange or suspects):
+        from objstore.differences import Unforeseen, record_differences
 
-        foresee_differences(journal, suspects, strange, limits)
-        conversation, edits, passed = record_differences(journal, info, look, suspects, strange, limits)
+        tries -= 1
+        found = record_differences(journal, info, look, suspects, strange, limits, is_patient=not tries)
+        if not isinstance(found, Unforeseen):
+            conversation, edits, passed = found
+            break
+        from objstore.beforehand import foresee
+
+        foresee(journal, found.paths)
+        look, suspects = _glance(journal, scopes, limits)
     seen = 0 if look is None else sum(look.looks.files(scope) for scope in scopes)
     return Recorded(
         conversation=conversation,

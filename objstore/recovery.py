@@ -7,11 +7,11 @@ nothing, and times are asked besides: what was changed later than its record is 
 """
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
+from typing import Final, TypeGuard
 
 from objstore.batch import now
-from objstore.errors import CasError, FileChanged, StoreDamaged
+from objstore.errors import CasError, FileChanged, PathInvalid, PathIsDirectory, StoreDamaged
 from objstore.frames import FrameKind
 from objstore.lines import shared_head
 from objstore.ondisk import disk_state
@@ -22,13 +22,16 @@ from objstore.sources import FileSource
 from objstore.standins import MAX_BLOB, is_stand_in
 from objstore.store import Store
 from objstore.terms import FileState, Origin
-from objstore.transition import Step
+from objstore.transition import Step, folders_of
 from objstore.values import replace, value
 
 __all__ = ["due_steps", "void_of"]
 
 _POWER_CUT_WINDOW: Final = 600 * 1_000_000
 """Microseconds: what was written longer ago than this before the last record has long been written back."""
+
+_STAGING: Final = 60 * 1_000_000
+"""Microseconds that it may take from a record's time until its files have been written."""
 
 _POWER_CUT_RECORDS: Final = 10_000
 """How many records are looked at for it, at most."""
@@ -41,14 +44,15 @@ def due_steps(tree: Tree, store: Store, marked: Place | None) -> Iterator[list[S
     """
     groups = None if marked is None else _since_mark(store, marked)
     after_power_cut = groups is None
-    suspects = _Suspects(_since_power_cut(store) if groups is None else groups)
+    suspects = _Suspects(_since_power_cut(store) if groups is None else groups, with_found=after_power_cut)
     newest = suspects.newest()
     # As they stand now: the first step that is carried out in a folder changes its time.
     folders = {_folder(step.path): 0 for steps, _ in newest for step in steps}
     folders = {folder: _folder_time(tree, folder) for folder in folders}
     for steps, time in newest:
         earlier, since = (suspects.earlier, time) if after_power_cut else ({}, None)
-        judge = _Judge(tree, store, earlier, folders, since)
+        vacated = {step.path for step in steps if step.after is None}
+        judge = _Judge(tree, store, earlier, folders, since, vacated)
         judged = [(step, judge.verdict(step)) for step in steps]
         # The old name of a move goes only if the new one is there, or will be.
         holds = all(verdict is not _OTHER for step, verdict in judged if step.after is not None)
@@ -125,11 +129,13 @@ class _Judge:
         earlier: Mapping[bytes, Collection[FileState | None]],
         folders: Mapping[bytes, int],
         since: int | None,
+        vacated: AbstractSet[bytes],
     ) -> None:
         self._tree = tree
         self._store = store
         self._earlier = earlier  # states that a path has had lately, before the step
         self._folders = folders  # when a name last came or went in each
+        self._vacated = vacated  # paths of the group's files that go
         self._since = since  # the step's time, after a power cut; None: the machine has run on
 
     def verdict(self, step: Step) -> _Verdict:
@@ -137,6 +143,12 @@ class _Judge:
             return _OTHER  # a later record says what stands there, and nothing holds this any more
         try:
             found = disk_state(self._tree, step.path)
+        except PathIsDirectory:
+            # It gives way to the file if it is empty.
+            return self._verdict_of_nothing(step) if self._store.index.made_folder(step.path) else _OTHER
+        except PathInvalid:
+            is_blocked = not self._vacated.isdisjoint(folders_of(step.path))
+            return self._verdict_of_nothing(step) if is_blocked else _OTHER
         except CasError:
             return _OTHER
         if found is None:
@@ -170,13 +182,17 @@ class _Judge:
         if is_stand_in(file.content) or self._store.size(step.after.blob) > MAX_BLOB:
             return self._is_unfinished_large(step, step.after, file)
         wanted, content = self._store.blob(step.after.blob), file.content
-        if self._since is not None and len(content) <= len(wanted) and wanted.startswith(content.rstrip(b"\0")):
+        if self._may_be_cut_off(file) and len(content) <= len(wanted) and wanted.startswith(content.rstrip(b"\0")):
             return True  # its name reached the disk, and not all of its bytes
         if file.stat.st_nlink == 1 or step.before is None or not self._store.has(step.before.blob):
             return False
         # A file with several names is written in place: first the new bytes, then what is left of the old ones.
         written = shared_head(content, wanted)
         return content[written:] == self._store.blob(step.before.blob)[written:]
+
+    def _may_be_cut_off(self, file: Found) -> bool:
+        """Return whether a power cut may have taken bytes of what the step wrote: nobody has written to it later."""
+        return self._since is not None and file.stat.st_mtime_ns // 1000 <= self._since + _STAGING
 
     def _is_cut_short(self, step: Step, file: Found) -> bool:
         """Return whether the file holds the beginning of what once stood there, and nothing or zeros behind it."""
@@ -210,7 +226,11 @@ class _Judge:
         source = FileSource(self._tree, step.path, file.stat)
         try:
             written = _shared(source.pieces(), self._store.pieces(after.blob))
-            if self._since is not None and size <= self._store.size(after.blob) and _is_zero(source.pieces(), written):
+            if (
+                self._may_be_cut_off(file)
+                and size <= self._store.size(after.blob)
+                and _is_zero(source.pieces(), written)
+            ):
                 return True
             if file.stat.st_nlink == 1 or step.before is None or not self._store.has(step.before.blob):
                 return False
@@ -261,10 +281,11 @@ def _folder_time(tree: Tree, folder: bytes) -> int:
         return 0  # the folder itself is gone, or never came
 
 
-def _steps_of(records: Iterable[Record]) -> list[Step]:
+def _steps_of(records: Iterable[Record], *, with_found: bool) -> list[Step]:
     """Return what the records of one group do to the user's files, path by path.
 
     Edits that were found on disk need nothing done: they say how things stood before the others, or stand behind them.
+    `with_found`: unless a power cut has taken what was found.
     """
     first: dict[bytes, FileState | None] = {}
     last: dict[bytes, FileState | None] = {}
@@ -275,7 +296,7 @@ def _steps_of(records: Iterable[Record]) -> list[Step]:
 
     for record in records:
         match record:
-            case Edit(origin=Origin.EXTERNAL):
+            case Edit(origin=Origin.EXTERNAL) if not with_found:
                 # It says what was found; behind what the group itself says of the file, that is what stands there.
                 if record.path in last:
                     last[record.path] = record.after
@@ -299,11 +320,24 @@ def _note_decision(decision: Decision, note: Callable[[bytes, FileState | None, 
         note(path, before.get(path), after.get(path))
 
 
+def _is_removal_found(record: Record) -> TypeGuard[Edit]:
+    """Return whether the record says that somebody else had removed a file."""
+    return isinstance(record, Edit) and record.origin is Origin.EXTERNAL and record.after is None
+
+
 class _Suspects:
     """Groups whose files may not have followed the log, the oldest first."""
 
-    def __init__(self, groups: Iterable[Sequence[Record]]) -> None:
-        self._groups = [(_steps_of(records), max(record.time for record in records)) for records in groups if records]
+    def __init__(self, groups: Iterable[Sequence[Record]], *, with_found: bool) -> None:
+        known = [records for records in groups if records]
+        self._groups = [
+            (_steps_of(records, with_found=with_found), max(record.time for record in records)) for records in known
+        ]
+        # Nobody but a person takes away again what they had removed, and what is there again.
+        self._removed = [
+            {record.path for record in records if _is_removal_found(record)} if with_found else set()
+            for records in known
+        ]
         # By path: what stood there before the newest of its steps (None: nothing).
         self.earlier: dict[bytes, set[FileState | None]] = {}
         for steps, _ in self._groups:
@@ -314,7 +348,8 @@ class _Suspects:
         """Return each group's steps and time, without those on paths that a later group changed again."""
         newest = {step.path: i for i, (steps, _) in enumerate(self._groups) for step in steps}
         return [
-            ([step for step in steps if newest[step.path] == i], time) for i, (steps, time) in enumerate(self._groups)
+            ([step for step in steps if newest[step.path] == i and step.path not in self._removed[i]], time)
+            for i, (steps, time) in enumerate(self._groups)
         ]
 
 

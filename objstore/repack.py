@@ -7,6 +7,7 @@ for that says how deep it lies itself. What was written against such a blob mean
 leaves all blobs as deep as they are that files hold now.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -14,12 +15,14 @@ from objstore.codec import Encoding, parse_blob_header, parse_chunks
 from objstore.frames import SEGMENT_HEADER_SIZE, Frame, FrameKind, encode_frame
 from objstore.journal import Journal
 from objstore.moves import Moves
-from objstore.respelling import Respelling
-from objstore.segments import GENERATION, Group, Place
+from objstore.respelling import Respelling, Spelt
+from objstore.segments import GENERATION, Place
 from objstore.sweep import adopt, clear_away, discard
 from objstore.values import value
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from objstore.ids import BlobId
     from objstore.store import Store
 
@@ -27,6 +30,9 @@ __all__ = ["RepackPlan", "Repacked", "plan_repack", "repack"]
 
 WORTHWHILE: Final = 0.01
 """Share of a segment's bytes that must be saved for the new one to count."""
+
+_GROUPS: Final = 8
+"""Groups that wait for their blobs to be spelt."""
 
 Progress = Callable[[str, int, int], None]
 """Is told what is done, how many of it are, and how many there are."""
@@ -57,8 +63,8 @@ def plan_repack(journal: Journal, progress: Progress | None = None) -> RepackPla
 
     Raises BlobDamaged, BlobMissing, StoreDamaged.
     """
-    with journal.reading() as store:
-        respelling, count = Respelling(store), _Count(store, progress)
+    with journal.reading() as store, Respelling(store) as respelling:
+        count = _Count(store, progress)
         before = after = store.log.total_bytes()
         for segment in store.log.numbers():
             respelling.begin(segment, store.index.bases_outside(segment))
@@ -82,8 +88,9 @@ def repack(journal: Journal, progress: Progress | None = None) -> Repacked:
             if store.end.position > SEGMENT_HEADER_SIZE:
                 journal.seal()
         before = store.log.total_bytes()
-        repacking = _Repacking(journal, progress)
-        written = [repacking.rewrite(segment) for segment in store.log.numbers()[:-1]]
+        with Respelling(store) as respelling:
+            repacking = _Repacking(journal, respelling, progress)
+            written = [repacking.rewrite(segment) for segment in store.log.numbers()[:-1]]
         return Repacked(
             segments=written.count(True),
             blobs=repacking.count.blobs,
@@ -131,16 +138,23 @@ class _Respelt:
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the frames, group by group; every blob is verified. Raises BlobDamaged, BlobMissing, StoreDamaged."""
+        waiting: deque[list[tuple[Frame, bytes | Future[Spelt] | None]]] = deque()
         start = self._store.log.generations().get(self._segment, 0) * GENERATION + SEGMENT_HEADER_SIZE
         for group in self._store.log.groups(Place(self._segment, start)):
             if group.segment != self._segment:
                 break
-            yield self._spelt(group)
+            waiting.append([(frame, self._payload(frame)) for frame in group.frames])
+            if len(waiting) > _GROUPS:
+                yield self._spelt(waiting.popleft())
+        self._respelling.end()
+        yield from map(self._spelt, waiting)
 
-    def _spelt(self, group: Group) -> bytes:
-        self._respelling.hear(group)
-        payloads = [(frame, self._payload(frame)) for frame in group.frames]
-        staying = [(frame, payload) for frame, payload in payloads if payload is not None]
+    def _spelt(self, frames: "list[tuple[Frame, bytes | Future[Spelt] | None]]") -> bytes:
+        staying = [
+            (frame, payload if isinstance(payload, bytes) else payload.result()[1])
+            for frame, payload in frames
+            if payload is not None
+        ]
         spelt = []
         for at, (frame, payload) in enumerate(staying):
             begins, commits = at == 0, at == len(staying) - 1
@@ -151,7 +165,7 @@ class _Respelt:
             self._position += len(spelt[-1])
         return b"".join(spelt)
 
-    def _payload(self, frame: Frame) -> bytes | None:
+    def _payload(self, frame: Frame) -> "bytes | Future[Spelt] | None":
         """Return what is to stand in the frame (None: nothing, another frame of the blob counts)."""
         payload = bytes(frame.payload)
         if frame.kind is FrameKind.RECORD:
@@ -160,23 +174,19 @@ class _Respelt:
         found = self._store.blob_place(header.id)
         if found is None or found.place != Place(self._segment, frame.offset):
             return None
-        spelt = payload
+        self._count.add()
         if header.encoding is Encoding.CHUNKED:
             parse_chunks(header, payload)
-        else:
-            content = self._store.read_once(header.id)
-            self._store.remember(header.id, content)
-            _, spelt = self._respelling.spell(header, payload, content)
-        self._count.add()
-        return spelt
+            return payload
+        return self._respelling.spell(header, payload)
 
 
 class _Repacking:
     """One repack in progress."""
 
-    def __init__(self, journal: Journal, progress: Progress | None) -> None:
+    def __init__(self, journal: Journal, respelling: Respelling, progress: Progress | None) -> None:
         self._journal: Final = journal
-        self._respelling: Final = Respelling(journal.store)
+        self._respelling: Final = respelling
         self._since = journal.store.end
         self.count: Final = _Count(journal.store, progress)
 

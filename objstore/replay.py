@@ -53,6 +53,11 @@ def load_document(journal: Journal, document: DocumentId, *, anew: bool = False)
 
     `anew`: from its first edit on, whatever is kept.
     """
+    with _without_collecting():
+        return _loaded(journal, document, anew=anew)
+
+
+def _loaded(journal: Journal, document: DocumentId, *, anew: bool) -> Document:
     kept = None if anew else _taken_up(journal, document)
     if kept is not None:
         # A kept state that doesn't fit is no fault of the history.
@@ -98,26 +103,25 @@ def _followed(
     store = journal.store
     records: list[Edit | Decision] = []
     places: dict[Seq, Place] = {}
-    found = records_of(store, document, after_edit=position.seq, after_decision=position.number)
-    for record, name, blob in found:
+    edit, decision = (position.seq, position.edit), (position.number, position.decision)
+    for record, name, blob in records_of(store, document, after_edit=edit[0], after_decision=decision[0]):
         match record:
             case Edit():
-                position = position._replace(seq=record.seq, edit=name)
+                edit = record.seq, name
                 if blob is not None:
                     places[record.seq] = blob
             case Decision():
-                position = position._replace(number=record.number, decision=name)
+                decision = record.number, name
             case _:
                 continue
         records.append(record)
     if since is None and store.index.oldest_edit(document) is None:
         since = _without_history(journal, document)
     states = States(store, {} if is_hashed else places)
-    with _without_collecting():
-        loaded = replayed(records, document, store.text, states.after, since)
+    loaded = replayed(records, document, store.text, states.after, since)
     _check(journal, loaded)
     if sum(map(_weight, records)) >= _KEEP_AFTER:
-        _keep(journal, loaded, position)
+        _keep(journal, loaded, _Position(*edit, *decision))
     return loaded
 
 
@@ -162,9 +166,7 @@ def _taken_up(journal: Journal, document: DocumentId) -> tuple[Document, _Positi
     kept = DocumentState._make(state)
     if kept.document != document or not _still_holds(journal, kept, behind):
         return None
-    with _without_collecting():
-        weave = Weave.from_state(WeaveState._make(columns))
-        return Document(kept, weave), behind
+    return Document(kept, Weave.from_state(WeaveState._make(columns))), behind
 
 
 def _still_holds(journal: Journal, kept: DocumentState, position: _Position) -> bool:
@@ -197,9 +199,10 @@ def _keep(journal: Journal, loaded: Document, position: _Position) -> None:
 
 
 def forget_kept(journal: Journal, document: DocumentId) -> None:
-    """Remove what is kept of a document, with all the text that is in it."""
+    """Remove what is kept of a document, with all the text that is in it, durably."""
     with suppress(FileNotFoundError):
         journal.disk.remove_store_file(os.path.join(_folder(journal), _name(document)))
+        journal.disk.sync_directory(_folder(journal))
 
 
 def _folder(journal: Journal) -> str:

@@ -161,10 +161,11 @@ class Run:
         pieces.insert(bisect_left(pieces, rest.start, key=_START), rest)
         for unit in self.deleters:
             unit.deleted.insert(unit.deleted.index(self) + 1, rest)
-        rest.anchored = tuple(unit for unit in self.anchored if unit.above is self)
-        self.anchored = tuple(unit for unit in self.anchored if unit.above is not self)
-        for unit in rest.anchored:
-            unit.above = rest
+        if self.anchored:
+            rest.anchored = tuple(unit for unit in self.anchored if unit.above is self)
+            self.anchored = tuple(unit for unit in self.anchored if unit.above is not self)
+            for unit in rest.anchored:
+                unit.above = rest
         for unit in self.block.watchers:
             unit.checked = None
             if unit.gap is not None and unit.gap[1] is self:

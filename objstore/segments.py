@@ -228,6 +228,10 @@ class Log:
         self._writable()
         return self._rotate(end.segment)
 
+    def sync_names(self) -> None:
+        """Make durable which files there are, so that what was removed stays removed. Raises DiskFull, DiskFailed."""
+        self._disk.sync_directory(self._folder)
+
     def _encoded(self, payloads: Sequence[tuple[FrameKind, bytes]]) -> list[bytes]:
         """Return the frames of one group."""
         last = len(payloads) - 1

@@ -11,7 +11,7 @@ record knows. The read-back comes last, and only then is success reported.
 import os
 import stat
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from typing import Final, Self
 
@@ -24,6 +24,7 @@ from objstore.errors import (
     FileExists,
     FileMissing,
     PathError,
+    PathInvalid,
     PathIsDirectory,
     PathIsSymlink,
     PathNotRegular,
@@ -31,12 +32,12 @@ from objstore.errors import (
     Unacknowledged,
 )
 from objstore.ids import BlobId
-from objstore.ondisk import disk_state, state_at
+from objstore.ondisk import disk_state, stands_below, state_at
 from objstore.paths import Spot, Tree, look_at, open_folder
 from objstore.terms import FileState
 from objstore.values import value
 
-__all__ = ["Step", "Transition"]
+__all__ = ["Step", "Transition", "folders_of"]
 
 
 _MOST_HELD: Final = 16
@@ -65,14 +66,14 @@ class Transition:
         *,
         scratch: int,
         looked: Mapping[bytes, os.stat_result] | None = None,
-        prunable: Callable[[bytes], bool] | None = None,
-        left: Iterable[bytes] = (),
+        is_made: Callable[[bytes], bool],
+        left: Iterable[bytes] | None = None,
     ) -> None:
         """Plan it. `pieces`: returns the bytes of a blob. `scratch`: an open folder for staging.
 
         `looked`: what was seen of files when they were read.
-        `prunable`: which folders go when the last file in them goes (None: none). `left`: paths whose folders go too,
-        if nothing is in them by then.
+        `is_made`: which folders recorded edits made. One that is empty by then gives way to a file of its name.
+        `left`: they go when the last file in them goes, and so do those of these paths (None: they stay).
         """
         self._tree = tree
         self._disk = disk
@@ -80,15 +81,17 @@ class Transition:
         self._scratch: Final = scratch
         self._scratch_device: Final = os.fstat(scratch).st_dev
         self._looked = dict(looked or {})
-        self._prunable = prunable or (lambda _: False)
-        self._left = tuple(left)
+        self._is_made = is_made
+        self._left = None if left is None else tuple(left)
         wanted = [step for step in steps if step.before != step.after]
         # What goes away first, so that a folder may take a file's name and the other way round.
         self._steps = sorted(wanted, key=lambda step: (step.after is not None, step.path))
         self._moved: Final = {step.moved_from for step in self._steps}
         self._staged: dict[bytes, tuple[int, str]] = {}
         self._open = ExitStack()
-        self._spots: Final = _Spots(tree)
+        self._vacated: Final = {step.path for step in self._steps if step.after is None}
+        self._made: set[bytes] = set()  # folders that this transition has made
+        self._spots: Final = _Spots(tree, self._vacated)
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -114,10 +117,9 @@ class Transition:
 
         Raises PermissionRefused, FileExists, FileChanged, DiskFull and what Tree.locate raises.
         """
-        vacated = {step.path for step in self._steps if step.after is None}
         for step in self._steps:
             spot = self._spots.at(step.path)
-            self._check(step, spot, vacated)
+            self._check(step, spot)
             if step.after is not None and not self._keeps_bytes(step):
                 self._stage(step, step.after, spot)
 
@@ -143,14 +145,13 @@ class Transition:
         same = step.before is not None and step.after is not None and step.before.blob == step.after.blob
         return same or step.moved_from is not None
 
-    def _check(self, step: Step, spot: Spot, vacated: set[bytes]) -> None:
+    def _check(self, step: Step, spot: Spot) -> None:
         found = look_at(spot)
         if found is None:
             if step.before is not None:
                 raise FileChanged(spot.path)
         elif step.before is None:
-            # A folder in the way is no hindrance if this very transition empties it; the rename will tell.
-            if not any(path.startswith(step.path + b"/") for path in vacated):
+            if not stat.S_ISDIR(found.st_mode) or not self._gives_way(spot):
                 raise FileExists(spot.path)
         else:
             _check_kind(found, spot.path)
@@ -159,6 +160,11 @@ class Transition:
                 raise PermissionRefused(spot.path)
         if not os.access(".", os.W_OK | os.X_OK, dir_fd=spot.folder):
             raise PermissionRefused(spot.path)
+
+    def _gives_way(self, spot: Spot) -> bool:
+        """Return whether a folder may go for a file: recorded edits made it, and this transition empties it."""
+        files, folders = stands_below(spot)
+        return self._vacated.issuperset(files) and all(map(self._is_made, folders))
 
     def _check_unchanged(self, step: Step, spot: Spot, found: os.stat_result) -> None:
         looked = self._looked.get(step.path)
@@ -190,6 +196,8 @@ class Transition:
                 self._disk.unlink(spot.folder, spot.name)
             return
         spot = self._with_folders(step, spot)
+        if step.before is None:
+            self._make_way(step, spot)
         if step.moved_from is not None:
             source = self._spots.at(step.moved_from)
             self._disk.rename_new(source.folder, source.name, spot.folder, spot.name)
@@ -203,6 +211,23 @@ class Transition:
             self._disk.chmod(spot.folder, spot.name, step.after.mode)
         if step.moved_from is not None and self._mode_at(spot) != step.after.mode:
             self._disk.chmod(spot.folder, spot.name, step.after.mode)
+
+    def _make_way(self, step: Step, spot: Spot) -> None:
+        """Remove a folder that stands where a file comes, with the folders in it, if nothing else is."""
+        found = look_at(spot)
+        if found is None or not stat.S_ISDIR(found.st_mode):
+            return
+        files, folders = stands_below(spot)
+        if files:
+            raise FileExists(spot.path)
+        self._spots.forget_below(step.path)
+        for folder in folders:
+            self._remove_folder(folder)
+
+    def _remove_folder(self, path: bytes) -> bool:
+        """Remove a folder if it is empty; return whether it is gone."""
+        with self._tree.locate(os.fsdecode(path), changing=True) as spot:
+            return not spot.missing and self._disk.remove_directory(spot.folder, spot.name)
 
     def _replace(self, step: Step, spot: Spot) -> None:
         found = self._still_as_seen(step, spot)
@@ -242,9 +267,10 @@ class Transition:
             return spot
         with ExitStack() as opened:
             folder = spot.folder
-            for name in spot.missing:
+            for name, path in zip(spot.missing, folders_of(step.path)[-len(spot.missing) :], strict=True):
                 with suppress(FileExistsError):
                     self._disk.make_directory(folder, name)
+                    self._made.add(path)
                 folder = open_folder(folder, name, spot.path)
                 opened.callback(os.close, folder)
         self._spots.forget(step.path)
@@ -252,12 +278,12 @@ class Transition:
 
     def _read_back(self, steps: Iterable[Step]) -> None:
         for step in steps:
-            spot = self._spots.at(step.path)
             try:
+                spot = self._spots.at(step.path)
                 stands = state_at(spot)
-            except PathIsDirectory:
+            except (PathIsDirectory, PathInvalid):
                 if step.after is None:
-                    continue
+                    continue  # a folder has taken the file's name, or a file that of its folder
                 raise
             if stands is None and step.after is not None:
                 raise FileMissing(spot.path)
@@ -266,12 +292,14 @@ class Transition:
 
     def _prune(self) -> None:
         """Remove folders that recorded edits made and that have become empty."""
+        if self._left is None:
+            return
+        taken = {step.path for step in self._steps if step.after is not None}
         for path in [*(step.path for step in self._steps if step.after is None), *self._left]:
+            if not taken.isdisjoint(folders_of(path)):
+                continue  # a file has taken its folder's name
             folder = path.rpartition(b"/")[0]
-            while folder and self._prunable(folder):
-                with self._tree.locate(os.fsdecode(folder), changing=True) as spot:
-                    if spot.missing or not self._disk.remove_directory(spot.folder, spot.name):
-                        break
+            while folder and self._is_made(folder) and self._remove_folder(folder):
                 folder = folder.rpartition(b"/")[0]
 
     # ---- after a failure
@@ -280,18 +308,22 @@ class Transition:
         """Bring every path of `done` back to what it was, as far as it is now what we made of it."""
         for step in reversed(done):
             try:
-                spot = self._spots.at(step.path)
                 try:
                     found = disk_state(self._tree, step.path)
                 except (PathIsDirectory, PathIsSymlink, PathNotRegular):
                     continue  # somebody else's: leave it; the next look reports it
                 now = None if found is None else found[0]
                 made = None if step.after is None else step.after.blob
+                if now is None and step.before is None:
+                    self._unmake(step.path)
                 if now == step.before or (None if now is None else now.blob) != made:
                     continue  # as it was, or somebody else's bytes or deletion
+                spot = self._spots.at(step.path)
                 if step.before is None:
                     self._disk.unlink(spot.folder, spot.name)
+                    self._unmake(step.path)
                     continue
+                spot = self._with_folders(step, spot)
                 like = None if found is None else found[1].stat
                 name = self._disk.stage(spot.folder, self._pieces(step.before.blob), like, step.before.mode, spot.path)
                 self._disk.replace(spot.folder, name, spot.folder, spot.name)
@@ -299,12 +331,22 @@ class Transition:
                 path = os.fsdecode(step.path)
                 raise Unacknowledged(f"{cause}; and {path} could not be taken back ({error})") from error
 
+    def _unmake(self, path: bytes) -> None:
+        """Remove the folders of a path that this transition has made, as far as nothing else is in them."""
+        for folder in reversed(folders_of(path)):
+            if folder in self._made:
+                self._spots.forget_below(folder)
+                if not self._remove_folder(folder):
+                    break
+
 
 class _Spots:
     """Where paths lead. Only the last few are held open: a transition may have more files than a process may open."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: Tree, vacated: Container[bytes]) -> None:
+        """Begin with none. `vacated`: paths of files that go, so that folders may take their names."""
         self._tree: Final = tree
+        self._vacated: Final = vacated
         self._held: OrderedDict[bytes, tuple[Spot, ExitStack]] = OrderedDict()
 
     def at(self, path: bytes) -> Spot:
@@ -314,7 +356,8 @@ class _Spots:
             self._held.move_to_end(path)
             return held[0]
         with ExitStack() as stack:
-            spot = stack.enter_context(self._tree.locate(os.fsdecode(path), changing=True))
+            located = self._tree.locate(os.fsdecode(path), changing=True, vacated=self._vacated)
+            spot = stack.enter_context(located)
             if spot.path != os.fsdecode(path):
                 raise FileChanged(spot.path)
             self._held[path] = spot, stack.pop_all()
@@ -326,10 +369,21 @@ class _Spots:
         """Have a path found anew."""
         self._held.pop(path)[1].close()
 
+    def forget_below(self, folder: bytes) -> None:
+        """Have every path below a folder found anew."""
+        for path in [path for path in self._held if path.startswith(folder + b"/")]:
+            self.forget(path)
+
     def close(self) -> None:
         """Close every folder."""
         while self._held:
             self._held.popitem()[1][1].close()
+
+
+def folders_of(path: bytes) -> list[bytes]:
+    """Return the folders that a path lies in, the outermost first."""
+    parts = path.split(b"/")
+    return [b"/".join(parts[:depth]) for depth in range(1, len(parts))]
 
 
 def _check_kind(found: os.stat_result, path: str) -> None:

@@ -111,13 +111,13 @@ def _repack_text(repacked: "Repacked | RepackPlan", screen: Screen) -> Iterator[
 def _repack_shape(repacked: "Repacked | RepackPlan") -> "dict[str, Json]":
     from objstore import RepackPlan
 
-    is_plan = isinstance(repacked, RepackPlan)
+    done = None if isinstance(repacked, RepackPlan) else repacked
     return {
         "blobs": repacked.blobs,
-        "segments": None if is_plan else repacked.segments,
+        "segments": None if done is None else done.segments,
         "bytes_before": repacked.bytes_before,
         "bytes_after": repacked.bytes_after,
-        "done": not is_plan and repacked.is_done,
+        "done": done is not None and done.is_done,
     }
 
 

@@ -167,7 +167,7 @@ class _OursOpen:
 class _Git:
     def __init__(self, *, loose: bool) -> None:
         self.name: Final = "git, loose objects" if loose else "git, packs"
-        self.most: Final = 100_000 if loose else 10_000_000
+        self.most: Final = 10_000 if loose else 10_000_000
         self._is_loose: Final = loose
 
     opening = """
@@ -249,7 +249,7 @@ class _GitOpen:
 
 class _Dulwich:
     name = "dulwich, git's packs"
-    most = 100_000
+    most = 10_000
     opening = """
 from dulwich.repo import Repo
 # open

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -182,6 +183,23 @@ def test_what_makes_no_sense_on_the_socket_harms_nothing(folder: Path) -> None:
             line.sendall(packed(GREETING, b"another", b"claude-code", os.fsencode(folder), NOTHING))
             assert line.recv(1) == b""
         assert process.wait(PATIENCE) == 0
+
+
+def test_an_agent_that_closed_its_pipes_is_not_told_of_it(folder: Path) -> None:
+    hooked = f"{shlex.join(PROGRAM)} hook claude-code"
+    event = json.dumps(ClaudeCode(folder).prompted("do it"))
+
+    def ends_well() -> bool:
+        ways = [f"{hooked} <&-", f"{hooked} >&-", f"{hooked} >/dev/full", f"{hooked} <&- >&- 2>&-"]
+        desk = environment({})
+        ran = [
+            subprocess.run(["sh", "-c", way], input=event.encode(), check=False, cwd=folder, env=desk) for way in ways
+        ]
+        return [each.returncode for each in ran] == [0] * len(ways)
+
+    assert ends_well()
+    with helper(folder):
+        assert ends_well()
 
 
 # ---- who is asked

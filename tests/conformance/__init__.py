@@ -1,1 +1,1 @@
-"""The server before outside judges: the Inspector, the conformance suite, and the validators of bundles and of the registry's entries."""
+"""The server before outside judges: the Inspector, the conformance suite, validators of what registries are told."""

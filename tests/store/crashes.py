@@ -1,10 +1,10 @@
 """Crashes: servers, reviewers and gc work in one workspace, and all are killed with kill -9, again and again.
 
 Run as `python -m tests.store.crashes [--seconds N] [--seed N]` (`make crash`). Each round starts an MCP server with a
-client that writes files through it, a writer of many-file calls that also takes and restores snapshots, lets history
-expire, sweeps and purges (`writer.py`), and `cas` commands that do the same beside it; at a random moment all of them
-die. Then what was acknowledged must be in the journal, every file at its recorded state as `cas status` tells, and fsck
-clean; the next round goes on in the same workspace. `--rounds N --without-server` is the slice in `make test`.
+client that writes files through it, a writer of many-file calls that also takes and restores snapshots (`writer.py`),
+and `cas` commands that decide, let history go, sweep, repack and purge; at a random moment all of them die. Then what
+was acknowledged must be in the journal, every file at its recorded state as `cas status` tells, and fsck clean; the
+next round goes on in the same workspace. `--rounds N --without-server` is the slice in `make test`.
 """
 
 import argparse
@@ -104,7 +104,7 @@ def _killed_round(root: Path, chance: random.Random, heard: _Heard, *, with_serv
     seed = str(chance.randrange(10**6))
     over, begun = Event(), Event()
     with ExitStack() as processes:
-        writing = ("-m", "tests.store.writer", str(root), seed, "--lets-go", "--rotate", "20000")
+        writing = ("-m", "tests.store.writer", str(root), seed, "--keeps", "--rotate", "20000")
         writer = processes.enter_context(_process(*writing))
         victims = [writer]
         threads = [
@@ -125,9 +125,10 @@ def _killed_round(root: Path, chance: random.Random, heard: _Heard, *, with_serv
             victim.send_signal(signal.SIGKILL)
         for thread in threads:
             thread.join()
-    ended = [victim.args for victim in victims if victim.returncode != -signal.SIGKILL]
-    if ended:
-        raise AssertionError(f"ended by itself: {ended}")
+        for victim in victims:
+            if victim.wait() != -signal.SIGKILL:
+                said = b"" if victim.stderr is None else victim.stderr.read()
+                raise AssertionError(f"ended by itself: {victim.args!r}\n{said.decode()}")
     return len(victims) + 1
 
 
@@ -135,9 +136,7 @@ def _killed_round(root: Path, chance: random.Random, heard: _Heard, *, with_serv
 def _process(*words: str, talks: bool = False) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, *words]
     stdin = subprocess.PIPE if talks else subprocess.DEVNULL
-    with subprocess.Popen(
-        command, cwd=HOUSE, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as process:
+    with subprocess.Popen(command, cwd=HOUSE, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         try:
             yield process
         finally:

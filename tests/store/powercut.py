@@ -108,8 +108,9 @@ class _Session:
         self._chance = chance
         self._tally = tally
         self._options = chance.choice(MOUNTS)
-        self._words = ["--lets-go", "--rotate", str(chance.choice(ROTATIONS))]
-        self._words += ["--unsynced"] if asked.unsynced else []
+        # Who lets go makes whole new files, which are synced with all that waits: without syncs there is none of that.
+        self._words = ["--rotate", str(chance.choice(ROTATIONS))]
+        self._words += ["--unsynced"] if asked.unsynced else ["--keeps", "--lets-go"]
         self._keep: Path | None = asked.keep  # None: images are not kept
         self._told: list[dict[str, Any]] = []
         self._heard: list[int] = []  # how much the disk had been sent when each call was told
@@ -149,6 +150,9 @@ class _Session:
             reader = Thread(target=self._listen, args=(writer.stdout, recorder))
             reader.start()
             time.sleep(self._chance.uniform(*LOAD_SECONDS))
+            # Without syncs, the system may keep all of it to itself for longer.
+            while recorder.cut() == begun and writer.poll() is None:
+                time.sleep(0.01)
             ended = recorder.cut()
             # The call that the last cut falls into has to be told too.
             told = len(self._told)

@@ -113,6 +113,25 @@ def _all_sorts_done(workspace: Workspace) -> None:
     _all_sorts(workspace)
 
 
+def _folder_and_file(workspace: Workspace) -> None:
+    change(workspace, ("d/e/x.txt", TEXT), ("f", b"to be a folder\n"))
+
+
+def _traded(workspace: Workspace) -> None:
+    """Have a file take a folder's name, and a folder a file's."""
+    with workspace.call(CallInfo(tool="apply", conversation="scene")) as call:
+        call.delete("d/e/x.txt")
+        call.write("d", b"was a folder\n")
+        call.delete("f")
+        call.write("f/g/y.txt", TEXT)
+        call.commit()
+
+
+def _traded_done(workspace: Workspace) -> None:
+    _folder_and_file(workspace)
+    _traded(workspace)
+
+
 def _rejected_two(workspace: Workspace) -> None:
     _edited(workspace)
     rejected(workspace, 2)
@@ -172,6 +191,8 @@ SCENES: Final = (
     MANY_FILES,
     Scene(name="reject", prepare=_edited, act=lambda workspace: rejected(workspace, 2)),
     Scene(name="reject over many files", prepare=_all_sorts_done, act=lambda w: rejected(w, 6, 7, 8, 9, 10)),
+    Scene(name="folder and file", prepare=_folder_and_file, act=_traded),
+    Scene(name="reject of folder and file", prepare=_traded_done, act=lambda w: rejected(w, 3, 4, 5, 6)),
     Scene(name="restored snapshot", prepare=_disturbed, act=lambda workspace: workspace.restore_snapshot(1)),
     Scene(name="undo", prepare=_rejected_two, act=lambda workspace: workspace.undo()),
 )

@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from objstore import Action, CallInfo, CasError, DiskFull, Unit, Workspace
+from objstore import Action, CallInfo, CasError, DiskFull, Origin, Unit, Workspace
 from objstore.limits import RetentionLimits
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
 from tests.store.scenes import (
@@ -492,6 +492,47 @@ class TestAfterAPowerCut:
         write(workspace, "a.txt", b"two\n")
         (self.root / "a.txt").write_bytes(b"one\n")
         aged(self.root / "a.txt", 60)
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ("a.txt",))
+
+    def found(self, workspace: Workspace) -> None:
+        """Record what a person has changed."""
+        workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
+
+    def test_what_a_person_took_out_of_a_file_and_was_recorded_does_not_come_back(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\ntwo\n")
+        self.found(workspace)
+        (self.root / "a.txt").write_bytes(b"one\n")
+        self.found(workspace)
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ())
+
+    @pytest.mark.parametrize("left", [b"", b"on", b"one\n\0\0\0\0"])
+    def test_what_a_person_had_written_and_was_recorded_is_rolled_forward(
+        self, workspace: Workspace, left: bytes
+    ) -> None:
+        write(workspace, "a.txt", b"of the agent\n")
+        self.found(workspace)
+        (self.root / "a.txt").write_bytes(b"one\nand mine\n")
+        self.found(workspace)
+        (self.root / "a.txt").write_bytes(left)
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"one\nand mine\n", 0o644)}, ())
+
+    def test_what_a_person_had_removed_and_is_back_is_left_and_reported(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        self.found(workspace)
+        (self.root / "a.txt").unlink()
+        self.found(workspace)
+        (self.root / "a.txt").write_bytes(b"one\n")
+        aged(self.root / "a.txt", -60)
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ("a.txt",))
+
+    def test_a_file_that_a_person_cut_short_later_is_left_and_reported(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\ntwo\n")
+        (self.root / "a.txt").write_bytes(b"one\n")
+        aged(self.root / "a.txt", 120)
         started_again(self.root)
         assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ("a.txt",))
 

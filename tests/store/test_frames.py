@@ -17,11 +17,13 @@ from objstore.frames import (
     FrameKey,
     FrameKind,
     Gap,
+    RawFrame,
     SegmentHeader,
     StoreId,
     committed,
     encode_frame,
     frame_key,
+    raw_frames,
     read_frame,
     scan,
     scan_windows,
@@ -181,6 +183,46 @@ def test_a_damaged_length_makes_no_window_large() -> None:
     assert [type(item) for item in found] == [Gap, Frame]
     assert most == 1000
     assert in_windows(frame, 1000)[1] == len(frame)
+
+
+# ---- all of a segment that is sound
+
+
+def raw(content: bytes, end: int | None = None) -> list[RawFrame | Gap]:
+    return list(raw_frames(lambda at, size: content[at : at + size], KEY, 0, len(content) if end is None else end))
+
+
+@given(draw.groups_of_payloads)
+def test_raw_frames_are_those_of_a_scan(groups: list[list[Payload]]) -> None:
+    content = log_of(groups)
+    frames = [found for found in scan(content, KEY, 0) if isinstance(found, Frame)]
+    found = [one for one in raw(content) if isinstance(one, RawFrame)]
+    assert len(found) == len(raw(content))
+    assert [(one.position, one.kind, bool(one.begins), bool(one.commits)) for one in found] == [
+        (frame.offset, frame.kind, frame.begins, frame.commits) for frame in frames
+    ]
+    assert b"".join(one.whole for one in found) == content
+
+
+@given(draw.groups_of_payloads.filter(bool), st.data())
+def test_raw_frames_end_with_a_gap_where_a_byte_is_wrong_or_missing(
+    groups: list[list[Payload]], data: st.DataObject
+) -> None:
+    content = log_of(groups)
+    damaged = bytearray(content)
+    damaged[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    found = raw(bytes(damaged))
+    assert isinstance(found[-1], Gap)
+    assert all(isinstance(one, RawFrame) and one.whole in content for one in found[:-1])
+    cut = raw(content[: data.draw(st.integers(1, len(content) - 1))], data.draw(st.sampled_from([None, len(content)])))
+    whole_groups = {len(log_of(groups[:number])) for number in range(len(groups) + 1)}
+    taken = sum(len(one.whole) for one in cut if isinstance(one, RawFrame))
+    assert isinstance(cut[-1], Gap) or taken in whole_groups
+
+
+def test_raw_frames_read_a_payload_that_is_longer_than_a_window() -> None:
+    groups = [[(FrameKind.BLOB, b"a" * (3 << 20))], [(FrameKind.RECORD, b"b")]]
+    assert b"".join(one.whole for one in raw(log_of(groups)) if isinstance(one, RawFrame)) == log_of(groups)
 
 
 def test_what_is_cut_off_while_it_is_scanned_ends_the_scan() -> None:

@@ -42,6 +42,7 @@ class Desk:
         self._scratch = os.open(root / ".cas", os.O_RDONLY | os.O_DIRECTORY)
         self.tree = Tree(root)
         self._blobs: dict[BlobId, bytes] = {}
+        self.made: set[bytes] = set()  # folders that edits made
 
     def close(self) -> None:
         self.tree.close()
@@ -77,7 +78,13 @@ class Desk:
     ) -> None:
         """Prepare and run; `between` happens after the check and before anything changes."""
         with Transition(
-            self.tree, disk or Disk(), steps, self._blobs.__getitem__, scratch=self._scratch, looked=looked
+            self.tree,
+            disk or Disk(),
+            steps,
+            self._blobs.__getitem__,
+            scratch=self._scratch,
+            looked=looked,
+            is_made=self.made.__contains__,
         ) as transition:
             transition.prepare()
             between()

@@ -2,9 +2,9 @@
 
 Run as `python -m tests.store.writer FOLDER SEED`. One JSON object a line: the edits, the number of the decision
 (0: none), the snapshots that there are and the SHA-256 of each file, as it stands when the call has returned.
-`--rotate BYTES` makes segments that small; `--lets-go` takes snapshots, brings them back and gives them up, lets
-history expire, sweeps and purges between the calls; `--unsynced` leaves out every sync, to show that what looks for
-losses finds them.
+`--rotate BYTES` makes segments that small; `--keeps` takes snapshots, brings them back and gives them up between the
+calls, and `--lets-go` lets history expire, sweeps and purges; `--unsynced` leaves out every sync, to show that what
+looks for losses finds them.
 """
 
 import argparse
@@ -21,14 +21,12 @@ from objstore import (
     Call,
     CallInfo,
     Decided,
-    EditFilter,
     EditView,
     FileChanged,
     OnExternal,
     PurgeRefused,
     SnapshotIncomplete,
     Status,
-    StoreLocked,
     Unit,
     Workspace,
     segments,
@@ -38,8 +36,8 @@ from objstore.limits import RetentionLimits
 from tests.store.scenes import files
 
 NAMES: Final = ("a.txt", "b.txt", "folder/c.txt", "folder/d.txt")
-LETTING_GO: Final = 0.15
-"""Share of the calls that keep or let go, where that is asked for."""
+SHARE: Final = 0.08
+"""Share of the calls that keep, and of those that let go, where that is asked for."""
 
 SNAPSHOTS: Final = 3
 """So many are kept at most."""
@@ -63,6 +61,7 @@ def main(words: list[str]) -> None:
     parser.add_argument("root", type=Path)
     parser.add_argument("seed", type=int)
     parser.add_argument("--rotate", type=int, default=segments.ROTATE_AT)
+    parser.add_argument("--keeps", action="store_true")
     parser.add_argument("--lets-go", action="store_true")
     parser.add_argument("--unsynced", action="store_true")
     asked = parser.parse_args(words)
@@ -71,8 +70,10 @@ def main(words: list[str]) -> None:
     chance = random.Random(asked.seed)
     with Workspace.open(root, UnsyncedDisk() if asked.unsynced else Disk()) as workspace:
         while True:
-            if asked.lets_go and chance.random() < LETTING_GO:
-                seqs, decision = _keep_or_let_go(workspace, chance)
+            if asked.keeps and chance.random() < SHARE:
+                seqs, decision = _keep(workspace, chance), 0
+            elif asked.lets_go and chance.random() < SHARE:
+                seqs, decision = [], _let_go(workspace, chance)
             else:
                 seqs, decision = _reject(workspace, chance) if chance.random() < 0.3 else _edit(workspace, chance)
             kept = [view.number for view in workspace.snapshots()]
@@ -116,27 +117,33 @@ def _decided(workspace: Workspace, action: Action, edits: list[EditView]) -> int
     return outcome.number if isinstance(outcome, Decided) else 0
 
 
-def _keep_or_let_go(workspace: Workspace, chance: random.Random) -> tuple[list[int], int]:
+def _keep(workspace: Workspace, chance: random.Random) -> list[int]:
+    """Take a snapshot, or bring one back; return the edits that this made."""
     snapshots = [view.number for view in workspace.snapshots()]
-    # Beside others that write and let go, each of these may come too late, and is then refused.
-    with suppress(FileChanged, PurgeRefused, SnapshotIncomplete, StoreLocked):
-        match chance.randrange(6):
-            case 0:
-                if len(snapshots) >= SNAPSHOTS:
-                    workspace.delete_snapshots(snapshots[:1], who="writer")
-                workspace.take_snapshot(who="writer")
-            case 1 if snapshots:
-                restored = workspace.restore_snapshot(chance.choice(snapshots)).outcome
-                return [] if restored is None else [edit.seq for edit in restored.edits], 0
-            case 2:
-                workspace.collect(RetentionLimits(older_than=0), thorough=chance.random() < 0.5)
-            case 3:
-                before = [view.edit.before.blob for view in workspace.edits()[-20:] if view.edit.before is not None]
+    # Beside others that write, what was looked at may have changed.
+    with suppress(FileChanged, SnapshotIncomplete):
+        if snapshots and chance.random() < 0.4:
+            restored = workspace.restore_snapshot(chance.choice(snapshots)).outcome
+            return [] if restored is None else [edit.seq for edit in restored.edits]
+        if len(snapshots) >= SNAPSHOTS:
+            workspace.delete_snapshots(snapshots[:1], who="writer")
+        workspace.take_snapshot(who="writer")
+    return []
+
+
+def _let_go(workspace: Workspace, chance: random.Random) -> int:
+    """Let history expire and sweep, purge a state, or decide what has to be decided before; return the decision."""
+    edits = [view for view in workspace.edits() if view.expired is None]
+    match chance.randrange(4):
+        case 0:
+            workspace.collect(RetentionLimits(older_than=0), thorough=chance.random() < 0.5)
+        case 1:
+            before = [view.edit.before.blob for view in edits[-20:] if view.edit.before is not None]
+            with suppress(PurgeRefused):  # a file holds it
                 workspace.purge(chance.sample(before, min(1, len(before))), force=True)
-            case _:
-                pending = [view for view in workspace.edits(EditFilter(status=Status.PENDING)) if view.expired is None]
-                return [], _decided(workspace, Action.ACCEPT, pending)
-    return [], 0
+        case _:
+            return _decided(workspace, Action.ACCEPT, [view for view in edits if view.status is Status.PENDING])
+    return 0
 
 
 if __name__ == "__main__":

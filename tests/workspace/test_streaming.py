@@ -92,7 +92,8 @@ def measured(program: str, *words: str, folder: Path, output: int | None = subpr
 
 
 def command(*words: str, folder: Path, output: int | None = subprocess.PIPE) -> tuple[bytes, int]:
-    program = MEASURED + f"sys.argv[1:] = {list(words)!r}\nimport runpy\nrunpy.run_module('cli', run_name='__main__')"
+    # Not by its entry, which ends the process before anything else could be told.
+    program = MEASURED + f"sys.argv[1:] = {list(words)!r}\nfrom cli.main import main\nsys.exit(main())"
     return measured(program, folder=folder, output=output)
 
 

@@ -1,0 +1,204 @@
+"""Blob lookups: what is asked of the index about blobs, each question one query.
+
+While a sweep goes on, a place may still be of a segment's generation before; so whether a blob is there is asked of
+where it is now.
+"""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from objstore.frames import FRAME_HEADER_SIZE
+from objstore.ids import BlobId
+from objstore.indexrows import BlobPlace, StateTold
+from objstore.segments import Log, Place
+from objstore.standins import MAX_BLOB
+
+__all__ = ["BlobLookups"]
+
+_ASKED_AT_ONCE: Final = 500
+"""Values in one question to the database."""
+
+
+class BlobLookups:
+    """The questions about blobs that one index answers."""
+
+    _db: sqlite3.Connection
+    _log: Log
+
+    def blob_place(self, blob: BlobId) -> BlobPlace | None:
+        """Return where the blob lies (None: not in this store)."""
+        row = self._db.execute(
+            "SELECT segment, offset, size, depth, (SELECT generation FROM moving WHERE moving.segment = blobs.segment) "
+            "FROM blobs WHERE id = ? AND segment",
+            (blob,),
+        ).fetchone()
+        if row is None:
+            return None
+        if row[4] is None:
+            return BlobPlace(Place(row[0], row[1]), row[2], row[3])
+        place = self._moved(Place(row[0], row[1]), row[4])
+        return None if place is None else BlobPlace(place, row[2], self._depth(place))
+
+    def blob_places(self, blobs: Sequence[BlobId]) -> dict[BlobId, BlobPlace]:
+        """Return where each of the blobs lies, as far as they are in this store."""
+        found: dict[BlobId, BlobPlace] = {}
+        for at in range(0, len(blobs), _ASKED_AT_ONCE):
+            asked = blobs[at : at + _ASKED_AT_ONCE]
+            marks = ",".join("?" * len(asked))
+            rows = self._db.execute(
+                "SELECT id, segment, offset, size, depth, "  # noqa: S608 - nothing but question marks is put in
+                "(SELECT generation FROM moving WHERE moving.segment = blobs.segment) "
+                f"FROM blobs WHERE id IN ({marks}) AND segment",
+                asked,
+            )
+            for row in rows:
+                place = Place(row[1], row[2]) if row[5] is None else self._moved(Place(row[1], row[2]), row[5])
+                if place is not None:
+                    found[BlobId(row[0])] = BlobPlace(place, row[3], row[4])
+        return found
+
+    def offsets(self, segment: int, blobs: Sequence[BlobId]) -> dict[bytes, int]:
+        """Return the offset of each of the blobs that lies in the segment, whose places must be up to date."""
+        found: dict[bytes, int] = {}
+        for at in range(0, len(blobs), _ASKED_AT_ONCE):
+            asked = blobs[at : at + _ASKED_AT_ONCE]
+            marks = ",".join("?" * len(asked))
+            query = f"SELECT id, offset FROM blobs WHERE id IN ({marks}) AND segment = ?"  # noqa: S608 - as in blob_places
+            found.update(self._db.execute(query, (*asked, segment)))
+        return found
+
+    def _moved(self, place: Place, generation: int) -> Place | None:
+        """Return where a blob is, which was at `place`, in a segment of that generation (None: it is gone)."""
+        if self._log.generations().get(place.segment, 0) < generation:
+            self._log.refresh(anew=True)
+        moved = self._log.newest(place)
+        return moved if moved is not None and moved.generation >= generation else None
+
+    def _depth(self, place: Place) -> int:
+        from objstore.codec import parse_blob_header
+
+        # A repack lets blobs lie deeper, and who tells a delta against one has to know.
+        return parse_blob_header(self._log.read(place).payload).depth
+
+    def moving(self) -> list[int]:
+        """Return the segments that were written anew and whose older places the index may still hold, ascending."""
+        return [row[0] for row in self._db.execute("SELECT segment FROM moving ORDER BY segment")]
+
+    def blobs_between(self, low: bytes, high: bytes, limit: int) -> list[BlobId]:
+        """Return up to `limit` blob ids in the closed interval."""
+        rows = self._db.execute("SELECT id FROM blobs WHERE id BETWEEN ? AND ? AND segment LIMIT ?", (low, high, limit))
+        return [BlobId(row[0]) for row in rows]
+
+    def blob_count(self) -> int:
+        """Return the number of blobs."""
+        return self._number("SELECT blobs FROM totals")
+
+    def refs(self, blob: BlobId) -> int:
+        """Return how often the blob is held: by records, tips and trees."""
+        return self._number("SELECT refs FROM blobs WHERE id = ?", blob)
+
+    def all_refs(self) -> Iterator[tuple[bytes, int]]:
+        """Yield every blob that is stored or held, with how often it is held."""
+        yield from self._db.execute("SELECT id, refs FROM blobs")
+
+    def unheld(self) -> tuple[int, int]:
+        """Return the number of stored blobs that nothing holds, and how many bytes their frames have."""
+        row = self._db.execute(
+            "SELECT count(*), ifnull(sum(length), 0) FROM blobs INDEXED BY unheld WHERE refs = 0 AND segment"
+        ).fetchone()
+        return row[0], row[1] + row[0] * FRAME_HEADER_SIZE
+
+    def frame_bytes(self, blob: BlobId) -> int:
+        """Return how many bytes the blob's frame has; 0 if it is not stored."""
+        length = self._number("SELECT length FROM blobs WHERE id = ? AND segment", blob)
+        return length + FRAME_HEADER_SIZE if length else 0
+
+    def is_any_held(self, blobs: Sequence[BlobId]) -> bool:
+        """Return whether anything holds one of the blobs."""
+        for at in range(0, len(blobs), _ASKED_AT_ONCE):
+            asked = blobs[at : at + _ASKED_AT_ONCE]
+            marks = ",".join("?" * len(asked))
+            held = f"SELECT 1 FROM blobs WHERE id IN ({marks}) AND refs > 0 LIMIT 1"  # noqa: S608 - as in blob_places
+            if self._db.execute(held, asked).fetchone() is not None:
+                return True
+        return False
+
+    def sha256(self, blob: BlobId) -> bytes | None:
+        """Return the blob's SHA-256 if it was worked out before."""
+        row = self._db.execute("SELECT sha256 FROM blobs WHERE id = ?", (blob,)).fetchone()
+        return None if row is None else row[0]
+
+    def states_told(self, segment: int) -> dict[BlobId, StateTold]:
+        """Return what the edits in the segment say of the states that they led to; of several, what the first says."""
+        rows = self._db.execute(
+            "SELECT after, path, document, before FROM edits JOIN documents ON documents.id = document "
+            "WHERE segment = ? AND after IS NOT NULL ORDER BY seq DESC",
+            (segment,),
+        )
+        return {BlobId(row[0]): StateTold(*row[1:]) for row in rows}
+
+    def bases_outside(self, segment: int) -> set[BlobId]:
+        """Return the blobs of the segment that deltas in other segments are told against."""
+        rows = self._db.execute(
+            "SELECT DISTINCT x.id FROM blobs z JOIN blobs x ON x.id = z.base WHERE x.segment = ?1 AND z.segment != ?1",
+            (segment,),
+        )
+        return {BlobId(row[0]) for row in rows}
+
+    def dead_bytes(self) -> dict[int, int]:
+        """Return how many bytes frames have in each segment whose blobs nothing holds."""
+        rows = self._db.execute(
+            "SELECT segment, sum(length) + count(*) * ? FROM blobs INDEXED BY unheld WHERE refs = 0 AND segment "
+            "GROUP BY segment",
+            (FRAME_HEADER_SIZE,),
+        )
+        return {row[0]: row[1] for row in rows}
+
+    def dead_blobs(self, segment: int) -> Iterator[BlobId]:
+        """Yield the blobs of a segment that nothing holds."""
+        rows = self._db.execute("SELECT id FROM blobs INDEXED BY unheld WHERE refs = 0 AND segment = ?", (segment,))
+        return (BlobId(row[0]) for row in rows)
+
+    def dead_bases(self) -> list[tuple[BlobId, int, int, int]]:
+        """Return the blobs that nothing holds and that deltas in other segments are told against.
+
+        With each, its segment, how many bytes its frame has, and the segment of the delta.
+        """
+        rows = self._db.execute(
+            "SELECT x.id, x.segment, x.length, z.segment FROM blobs z CROSS JOIN blobs x ON x.id = z.base "
+            "WHERE z.base IS NOT NULL AND z.segment AND x.refs = 0 AND x.segment != z.segment"
+        )
+        return [(BlobId(row[0]), row[1], row[2] + FRAME_HEADER_SIZE, row[3]) for row in rows]
+
+    def uncounted(self) -> BlobId | None:
+        """Return a held tree or list of chunks that could not be read, so that what it names counts as not held."""
+        row = self._db.execute(
+            "SELECT id FROM trees WHERE read = 0 UNION ALL SELECT id FROM blobs INDEXED BY large "  # noqa: S608 - a number of our own
+            f"WHERE size > {MAX_BLOB} AND refs > 0 AND id NOT IN (SELECT id FROM lists) LIMIT 1"
+        ).fetchone()
+        return None if row is None else BlobId(row[0])
+
+    def unheld_blobs(self) -> Iterator[BlobId]:
+        """Yield the stored blobs that nothing holds."""
+        for (blob,) in self._db.execute("SELECT id FROM blobs WHERE refs = 0 AND segment"):
+            yield BlobId(blob)
+
+    # ---- rows in their order, for who changes places
+
+    def blobs_after(self, name: bytes, limit: int) -> list[tuple[bytes, int, int, int]]:
+        """Return id, segment, offset and references of up to `limit` stored blobs with higher ids, ascending."""
+        return self._db.execute(
+            "SELECT id, segment, offset, refs FROM blobs WHERE id > ? AND segment ORDER BY id LIMIT ?", (name, limit)
+        ).fetchall()
+
+    def records_after(self, table: str, number: str, last: int, limit: int) -> list[tuple[int, int, int]]:
+        """Return number, segment and offset of up to `limit` rows with higher numbers, ascending."""
+        query = f"SELECT {number}, segment, offset FROM {table} WHERE {number} > ? ORDER BY {number} LIMIT ?"  # noqa: S608 - names of the schema
+        return self._db.execute(query, (last, limit)).fetchall()
+
+    # ---- inside
+
+    def _number(self, query: str, *values: int | str | bytes) -> int:
+        row = self._db.execute(query, values).fetchone()
+        return int(row[0]) if row is not None and row[0] is not None else 0

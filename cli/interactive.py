@@ -140,6 +140,7 @@ class Review:
             self._say("Press ? for what the keys do.")
             return _Same.STAY
         try:
+            self._workspace.reopen()  # where the last try could not be made durable
             return act(unit)
         except (CasError, OSError) as error:
             # A lock, a full disk, a file that is changed at this moment: the hunk is as it was, and can be tried again.

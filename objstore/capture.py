@@ -419,8 +419,7 @@ class Call:
     def _file(self, path: str) -> tuple[bytes, _File]:
         name = self._names.get(path)
         if name is None:
-            vacated = {path for path, file in self._files.items() if file.now is None}
-            with self._tree.locate(path, changing=True, vacated=vacated) as spot:
+            with self._tree.locate(path, changing=True, is_vacated=self._is_vacated) as spot:
                 name = self._names[path] = os.fsencode(spot.path)
                 if name not in self._files:
                     self._files[name] = self._look(name, spot)
@@ -452,10 +451,12 @@ class Call:
     def _gives_way(self, spot: Spot) -> bool:
         """Return whether a folder may go for a file: recorded edits made it, and this call has emptied it."""
         files, folders = stands_below(spot)
-        gone = (self._files.get(path) for path in files)
-        return all(file is not None and file.now is None for file in gone) and all(
-            map(self._journal.store.index.made_folder, folders)
-        )
+        return all(map(self._is_vacated, files)) and all(map(self._journal.store.index.made_folder, folders))
+
+    def _is_vacated(self, path: bytes) -> bool:
+        """Return whether this call takes the file away that stands at the path."""
+        file = self._files.get(path)
+        return file is not None and file.now is None
 
     def _steps(self) -> list[Step]:
         return [

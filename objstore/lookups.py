@@ -4,7 +4,7 @@ While a sweep goes on, a place may still be of a segment's generation before. Th
 order of places matters, it is asked where they are now.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from objstore.bloblookups import BlobLookups
@@ -42,10 +42,13 @@ class Lookups(BlobLookups, StatLookups):
         """Return every document's tip, by path."""
         return [_tip(row) for row in self._db.execute("SELECT id, path, blob, mode FROM documents ORDER BY path, id")]
 
-    def tips_at(self, path: bytes) -> list[Tip]:
-        """Return every existing document at `path` (more than one is a fault)."""
+    def tips_in_the_way(self, path: bytes, folders: Sequence[bytes]) -> list[Tip]:
+        """Return every existing document at `path`, at one of its folders, or below it as if it were a folder."""
+        marks = ",".join("?" * len(folders))
         rows = self._db.execute(
-            "SELECT id, path, blob, mode FROM documents WHERE path = ? AND blob IS NOT NULL", (path,)
+            "SELECT id, path, blob, mode FROM documents WHERE blob IS NOT NULL "  # noqa: S608 - nothing but question marks is put in
+            f"AND (path = ? OR path > ? AND path < ? OR path IN ({marks})) ORDER BY id",
+            (path, path + b"/", path + b"0", *folders),
         )
         return [_tip(row) for row in rows]
 
@@ -356,15 +359,12 @@ class Lookups(BlobLookups, StatLookups):
         rows = self._db.execute("SELECT before, after FROM edits WHERE seq BETWEEN ? AND ?", (first, last))
         return [BlobId(blob) for states in rows for blob in states if blob is not None]
 
-    def shares_conversation(self, first: int, last: int, since: int) -> bool:
-        """Return whether an edit from `first` to `last` is of a conversation to which edits from `since` on belong."""
-        return bool(
-            self._db.execute(
-                "SELECT count(*) FROM edits WHERE seq BETWEEN ?1 AND ?2 AND conversation IN "
-                "(SELECT conversation FROM edits WHERE seq >= ?3 AND NOT void)",
-                (first, last, since),
-            ).fetchone()[0]
+    def conversations_between(self, first: int, last: int) -> set[str]:
+        """Return the conversations of the edits from `first` to `last` that were not taken back."""
+        rows = self._db.execute(
+            "SELECT DISTINCT conversation FROM edits WHERE seq BETWEEN ? AND ? AND NOT void", (first, last)
         )
+        return {row[0] for row in rows}
 
     # ---- snapshots, pins, expiries
 

@@ -10,7 +10,7 @@ import os
 import stat
 import unicodedata
 from collections import deque
-from collections.abc import Container
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from copy import copy
 from typing import TYPE_CHECKING, Final
@@ -139,16 +139,21 @@ class Tree:
         raise PathOutside(path)
 
     def locate(
-        self, path: str, *, follow: bool = False, changing: bool = False, vacated: Container[bytes] = ()
+        self,
+        path: str,
+        *,
+        follow: bool = False,
+        changing: bool = False,
+        is_vacated: Callable[[bytes], bool] = lambda _: False,
     ) -> AbstractContextManager[Spot]:
         """Find the folder and the last name that `path` leads to, and hold the folder open.
 
         Links in its folders are followed as long as they stay inside; the last name only with `follow`.
-        With `changing`, missing folders are allowed, and places reserved for version control are not. `vacated`: paths
-        of files that are going, and count as missing where a folder is to be.
+        With `changing`, missing folders are allowed, and places reserved for version control are not. `is_vacated`:
+        whether the file at a path is going, so that it counts as missing where a folder is to be.
         Raises PathInvalid, PathOutside, PathReserved, FileMissing, FileChanged, PermissionRefused.
         """
-        return _Walk(self, path, follow=follow, changing=changing, vacated=vacated)
+        return _Walk(self, path, follow=follow, changing=changing, is_vacated=is_vacated)
 
     def read(self, path: str, *, limit: int = MAX_FILE, follow: bool = True) -> tuple[str, Found]:
         """Return the canonical path of a regular file, and the file.
@@ -287,12 +292,14 @@ def _entry(item: "os.DirEntry[str]") -> "DirectoryEntry":
 class _Walk:
     """One walk from the root to a last name. Holds every folder on the way open, so that `..` means what it says."""
 
-    def __init__(self, tree: Tree, path: str, *, follow: bool, changing: bool, vacated: Container[bytes]) -> None:
+    def __init__(
+        self, tree: Tree, path: str, *, follow: bool, changing: bool, is_vacated: Callable[[bytes], bool]
+    ) -> None:
         self.tree = tree
         self.given = path
         self.follows = follow
         self.changing = changing
-        self.vacated = vacated
+        self.is_vacated = is_vacated
         self.left = deque(part for part in tree.within(path).split("/") if part not in {"", "."})
         self.folders: list[int] = []  # open folders below the root
         self.names: list[str] = []  # their names
@@ -390,7 +397,7 @@ class _Walk:
             if self.is_link(part):
                 self.follow_link(part)
                 return True
-            if os.fsencode("/".join([*self.names, part])) in self.vacated:
+            if self.is_vacated(os.fsencode("/".join([*self.names, part]))):
                 return False
             raise PathInvalid(self.given, f"{part!r} is not a directory") from error
         self.names.append(part)

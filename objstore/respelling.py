@@ -30,8 +30,8 @@ _NEXT: Final = 9
 _NEW: Final = 19
 """zstd's level for a file that is told alone, or against one that it resembles."""
 
-_BULKY: Final = 1 << 20
-"""Bytes from which a blob is told at the lower level: the higher one takes a second for each MiB."""
+_BULKY: Final = 512 << 10
+"""Bytes from which a blob is told at the lower level, chunks of large ones with it: the higher takes a second a MiB."""
 
 _QUICK: Final = -1
 """zstd's level for choosing among bases."""

@@ -44,7 +44,7 @@ _MICROSECONDS: Final = 1_000_000
 _ROOM: Final = 10
 """A store over its limit is brought this part of it below, so that not every edit has to make room again."""
 
-_BATCH: Final = 100
+_BATCH: Final = 50
 """Edits that one record lets go, so that nobody waits longer for the lock than for a write."""
 
 _FEW: Final = 5
@@ -117,32 +117,35 @@ def expire(journal: Journal, plan: ExpiryPlan, *, who: str, progress: Progress |
     Journal.writing and Journal.commit raise.
     """
     gone, total = 0, sum(letting.edit_count for letting in plan.lettings)
+    newer = _Newer(journal, plan)
     for letting in plan.lettings:
         for part in letting.parts:
-            if not _let_go(journal, plan, letting.reason, who, edits=part):
+            if not _let_go(journal, newer, letting.reason, who, edits=part):
                 return gone
             gone += len(part)
             if progress is not None:
                 progress("edits", gone, total)
         numbers = [number for first, last in letting.decisions for number in range(first, last + 1)]
         for start in range(0, len(numbers), _FEW):
-            if not _let_go(journal, plan, letting.reason, who, decisions=numbers[start : start + _FEW]):
+            if not _let_go(journal, newer, letting.reason, who, decisions=numbers[start : start + _FEW]):
                 return gone
     return gone
 
 
 def _let_go(
     journal: Journal,
-    plan: ExpiryPlan,
+    newer: "_Newer",
     reason: str,
     who: str,
     *,
     edits: Sequence[int] = (),
     decisions: Sequence[int] = (),
 ) -> bool:
-    began = time.monotonic()
+    with journal.reading():
+        newer.follow()
     with journal.writing() as batch:
-        if not _still_holds(journal, plan, edits):
+        began = time.monotonic()
+        if newer.keep_any(edits):
             return False
         expiry = Expiry(time=now(), edits=ranges_of(edits), decisions=ranges_of(decisions), reason=reason, who=who)
         batch.record(expiry)
@@ -152,15 +155,34 @@ def _let_go(
     return True
 
 
-def _still_holds(journal: Journal, plan: ExpiryPlan, edits: Sequence[int]) -> bool:
-    """Return whether nothing was recorded since the plan that keeps any of the edits."""
-    index = journal.store.index
-    if (index.next_decision(), index.next_pin()) != (plan.next_decision, plan.next_pin):
-        return False
-    if not edits or index.next_seq() == plan.next_edit:
-        return True
-    # A new edit is pending, and with it its conversation.
-    return not any(index.shares_conversation(first, last, plan.next_edit) for first, last in ranges_of(edits))
+class _Newer:
+    """What was recorded since a plan."""
+
+    def __init__(self, journal: Journal, plan: ExpiryPlan) -> None:
+        self._journal: Final = journal
+        self._plan: Final = plan
+        self._next = plan.next_edit
+        self._conversations: set[str] = set()
+
+    def follow(self) -> None:
+        """Look at the edits that were recorded since this was last done."""
+        index = self._journal.store.index
+        following = index.next_seq()
+        if following > self._next:
+            self._conversations |= index.conversations_between(self._next, following - 1)
+            self._next = following
+
+    def keep_any(self, edits: Sequence[int]) -> bool:
+        """Return whether something was recorded that keeps any of the edits. Call it while `writing`."""
+        index = self._journal.store.index
+        if (index.next_decision(), index.next_pin()) != (self._plan.next_decision, self._plan.next_pin):
+            return True
+        self.follow()
+        # A new edit is pending, and with it its conversation.
+        return bool(self._conversations) and any(
+            not self._conversations.isdisjoint(index.conversations_between(first, last))
+            for first, last in ranges_of(edits)
+        )
 
 
 class _Planner:

@@ -21,7 +21,7 @@ from objstore.records import Decision, Edit, Written
 from objstore.replay import load_document
 from objstore.reports import ExternalChange
 from objstore.terms import Action, DocumentId, FileState, OnExternal, Seq, Status, Unit
-from objstore.transition import Step
+from objstore.transition import Step, folders_of
 from objstore.values import field, replace, variable
 
 # What records edits is imported where a decision finds some on disk, or writes markers.
@@ -254,7 +254,7 @@ class Planner:
         return discarded
 
     def _taken_paths(self, documents: Sequence[DocumentId]) -> list[Conflict]:
-        """Return a conflict for each document that now stands where another file does."""
+        """Return a conflict for each document that now stands where another file does, or a folder for one."""
         standing: dict[bytes, DocumentId] = {}
         found = []
         for document in documents:
@@ -263,11 +263,11 @@ class Planner:
                 continue
             others = [
                 tip.document
-                for tip in self.journal.store.index.tips_at(now_is.path)
+                for tip in self.journal.store.index.tips_in_the_way(now_is.path, folders_of(now_is.path))
                 if tip.document != document and tip.document not in documents
             ]
-            if now_is.path in standing:
-                others.append(standing[now_is.path])
+            above = {*folders_of(now_is.path), now_is.path}
+            others += [other for path, other in standing.items() if path in above or now_is.path in folders_of(path)]
             standing[now_is.path] = document
             found += [self._taken(document, other, now_is.path) for other in others]
         return found

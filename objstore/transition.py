@@ -35,7 +35,7 @@ from objstore.ids import BlobId
 from objstore.ondisk import disk_state, stands_below, state_at
 from objstore.paths import Spot, Tree, look_at, open_folder
 from objstore.terms import FileState
-from objstore.values import value
+from objstore.values import replace, value
 
 __all__ = ["Step", "Transition", "folders_of"]
 
@@ -83,7 +83,7 @@ class Transition:
         self._looked = dict(looked or {})
         self._is_made = is_made
         self._left = None if left is None else tuple(left)
-        wanted = [step for step in steps if step.before != step.after]
+        wanted = [_movable(step) for step in steps if step.before != step.after]
         # What goes away first, so that a folder may take a file's name and the other way round.
         self._steps = sorted(wanted, key=lambda step: (step.after is not None, step.path))
         self._moved: Final = {step.moved_from for step in self._steps}
@@ -356,7 +356,7 @@ class _Spots:
             self._held.move_to_end(path)
             return held[0]
         with ExitStack() as stack:
-            located = self._tree.locate(os.fsdecode(path), changing=True, vacated=self._vacated)
+            located = self._tree.locate(os.fsdecode(path), changing=True, is_vacated=self._vacated.__contains__)
             spot = stack.enter_context(located)
             if spot.path != os.fsdecode(path):
                 raise FileChanged(spot.path)
@@ -378,6 +378,13 @@ class _Spots:
         """Close every folder."""
         while self._held:
             self._held.popitem()[1][1].close()
+
+
+def _movable(step: Step) -> Step:
+    """Return the step; a file that moves to the name of its own folder, or into one of its own name, comes as new."""
+    source = step.moved_from or b""
+    is_own = step.path in folders_of(source) or source in folders_of(step.path)
+    return replace(step, moved_from=None) if is_own else step
 
 
 def folders_of(path: bytes) -> list[bytes]:

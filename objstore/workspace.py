@@ -605,7 +605,7 @@ class Workspace:
         return repack.plan_repack(self._journal, progress)
 
     def repack(self, progress: Progress | None = None) -> Repacked:
-        """Write the store anew in fewer bytes, with every blob checked by its hash. Readers and writers go on meanwhile.
+        """Write the store anew in fewer bytes, every blob checked by its hash. Readers and writers go on meanwhile.
 
         Raises StoreLocked where a collection or another repack is going on, and StoreDamaged, BlobDamaged, BlobMissing,
         DiskFull, PermissionRefused: what was not yet written anew is then as it was.

@@ -142,7 +142,7 @@ class CountdownDisk(Disk):
         self._step("remove_store_file", path)
         super().remove_store_file(path)
         self._synced.pop(path, None)
-        self._nameless.get(os.path.dirname(path), set()).discard(path)
+        self._nameless.get(str(Path(path).parent), set()).discard(path)
 
     def remove_store_folder(self, path: str) -> None:
         self._step("remove_store_folder", path)

@@ -127,11 +127,6 @@ def _traded(workspace: Workspace) -> None:
         call.commit()
 
 
-def _traded_done(workspace: Workspace) -> None:
-    _folder_and_file(workspace)
-    _traded(workspace)
-
-
 def _rejected_two(workspace: Workspace) -> None:
     _edited(workspace)
     rejected(workspace, 2)
@@ -192,7 +187,6 @@ SCENES: Final = (
     Scene(name="reject", prepare=_edited, act=lambda workspace: rejected(workspace, 2)),
     Scene(name="reject over many files", prepare=_all_sorts_done, act=lambda w: rejected(w, 6, 7, 8, 9, 10)),
     Scene(name="folder and file", prepare=_folder_and_file, act=_traded),
-    Scene(name="reject of folder and file", prepare=_traded_done, act=lambda w: rejected(w, 3, 4, 5, 6)),
     Scene(name="restored snapshot", prepare=_disturbed, act=lambda workspace: workspace.restore_snapshot(1)),
     Scene(name="undo", prepare=_rejected_two, act=lambda workspace: workspace.undo()),
 )

@@ -125,9 +125,10 @@ def _keep(workspace: Workspace, chance: random.Random) -> list[int]:
         if snapshots and chance.random() < 0.4:
             restored = workspace.restore_snapshot(chance.choice(snapshots)).outcome
             return [] if restored is None else [edit.seq for edit in restored.edits]
-        if len(snapshots) >= SNAPSHOTS:
+        if len(snapshots) < SNAPSHOTS:
+            workspace.take_snapshot(who="writer")
+        else:
             workspace.delete_snapshots(snapshots[:1], who="writer")
-        workspace.take_snapshot(who="writer")
     return []
 
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -21,6 +21,7 @@ ROUNDS: Final = 25
 PER_FOLDER: Final = 50
 PROGRAM: Final = (sys.executable, "-P", "-m", "cli")
 HELPER: Final = ", helper"
+EVENTS: Final = ("before a shell", "after a shell", "before a write", "after a write")
 
 
 def tree(root: Path, files: int) -> None:
@@ -55,6 +56,22 @@ def staying(root: Path, environment: Mapping[str, str]) -> Iterator[None]:
                 raise RuntimeError("the helper has ended")
         finally:
             helper.kill()
+
+
+def _tell(report: Report, size: int, times: Mapping[str, Sequence[float]]) -> None:
+    """Report the times of each act in a tree of so many files, and beside what they are to be held."""
+    for name, taken in times.items():
+        report.times(f"{size} files: {name}", taken)
+        report.figures[f"{size} files: {name} p95 ms"] = round(percentile(taken, 0.95), 3)
+    for by, without in (("", "python"), (HELPER, "python alone")):
+        if size == SIZES[0]:
+            slowest = max(median(times[f"{name}{by}"]) for name in EVENTS)
+            report.ratio(f"{size} files: slowest event{by}, to bare click", slowest / median(times["click"]), "<= 1.3")
+            continue
+        pairs = zip(times[f"before a shell{by}"], times[f"after a shell{by}"], strict=True)
+        looks = report.times(f"{size} files: both looks of a shell{by}", [sum(pair) for pair in pairs])
+        rest = (looks - 2 * median(times[without])) / median(times["git status"])
+        report.ratio(f"{size} files: both looks{by}, without Python's start, to git status", rest, "<= 1.5")
 
 
 def bench_hook(report: Report) -> None:
@@ -111,18 +128,4 @@ def bench_hook(report: Report) -> None:
             acts |= {"python": started("json, sqlite3"), "python alone": started("sys"), "click": started("click")}
             with staying(root, environment):
                 times = timed_in_turn(acts, ROUNDS)
-        for name in acts:
-            report.times(f"{size} files: {name}", times[name])
-            report.figures[f"{size} files: {name} p95 ms"] = round(percentile(times[name], 0.95), 3)
-        click, status = median(times["click"]), median(times["git status"])
-        for by, without in (("", "python"), (HELPER, "python alone")):
-            if size == SIZES[0]:
-                slowest = max(median(times[name]) for name in acts_of(by))
-                report.ratio(f"{size} files: slowest event{by}, to bare click", slowest / click, "<= 1.3")
-                continue
-            pairs = zip(times[f"before a shell{by}"], times[f"after a shell{by}"], strict=True)
-            looks = report.times(f"{size} files: both looks of a shell{by}", [sum(pair) for pair in pairs])
-            rest = looks - 2 * median(times[without])
-            report.ratio(
-                f"{size} files: both looks{by}, without Python's start, to git status", rest / status, "<= 1.5"
-            )
+        _tell(report, size, times)

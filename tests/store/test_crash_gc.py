@@ -1,7 +1,7 @@
 """Crashes of what makes the store smaller: expiry, purge and repack, at every step and in every way.
 
 Each step leaves a store that opens, with all that is held; a purge that has begun is finished by asking for it again.
-`CAS_CRASH_STEPS=1` walks every step (`make crash` does), 20 every twentieth one, beginning with another one in each way.
+`CAS_CRASH_STEPS=1` walks every step (`make crash` does), 20 every twentieth, beginning with another one in each way.
 """
 
 import os

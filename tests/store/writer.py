@@ -21,6 +21,7 @@ from objstore import (
     Call,
     CallInfo,
     Decided,
+    EditExpired,
     EditView,
     FileChanged,
     OnExternal,
@@ -113,7 +114,10 @@ def _reject(workspace: Workspace, chance: random.Random) -> tuple[list[int], int
 def _decided(workspace: Workspace, action: Action, edits: list[EditView]) -> int:
     """Decide whole edits; return the number of the decision (0: it was none)."""
     units = [Unit(edit.seq, hunk) for edit in edits for hunk in range(len(edit.units))]
-    outcome = workspace.decide(action, units, cascade=action is Action.REJECT, on_external=OnExternal.ABORT)
+    try:
+        outcome = workspace.decide(action, units, cascade=action is Action.REJECT, on_external=OnExternal.ABORT)
+    except EditExpired:  # another process has let it go since it was looked up
+        return 0
     return outcome.number if isinstance(outcome, Decided) else 0
 
 

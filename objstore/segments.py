@@ -246,7 +246,7 @@ class Log:
             # Before the names are read: what comes after is looked at the next time.
             try:
                 looked = os.stat(self._folder).st_mtime_ns
-                names = os.listdir(self._folder)
+                names = set(os.listdir(self._folder))
             except FileNotFoundError:
                 return self._generations
             found: dict[int, int] = {}
@@ -256,9 +256,16 @@ class Log:
             # Held open, what places name can be read, even if the file is superseded and removed.
             if not hasattr(self, "store") or all(map(self._is_open, found.items())):
                 self._looked, self._generations = looked, found
+                self._keep_up(names)
                 anew = {segment: generation for segment, generation in found.items() if generation}
                 self._anew = self._anew if anew == self._anew else anew
                 return found
+
+    def _keep_up(self, names: Collection[str]) -> None:
+        """Read at once where frames went: a sweep removes that when all who come later can do without it."""
+        for segment, generation in self._generations.items():
+            if generation and os.path.basename(self._moves_path(segment, generation)) in names:
+                self.moves(segment)
 
     def _is_open(self, one: tuple[int, int]) -> bool:
         """Return whether the generation of the segment could be opened (or is damaged, which shows when it is read)."""

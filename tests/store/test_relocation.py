@@ -14,6 +14,7 @@ from objstore.disk import Disk
 from objstore.journal import Journal
 from objstore.moves import Moves
 from objstore.relocation import relocations
+from objstore.segments import Log
 from objstore.sweep import plan_sweep, sweep
 from tests.store.countdown import CountdownDisk, PowerCut, power_cut
 from tests.store.scenes import write
@@ -29,6 +30,11 @@ GONE: Final = text(3)
 def moved(root: Path, tmp_path: Path) -> Path:
     """Return a workspace whose first segment was written anew by a process that died before its index followed."""
     expire(root, *range(21, 26))
+    _move(root, tmp_path)
+    return root
+
+
+def _move(root: Path, tmp_path: Path) -> None:
     counted = tmp_path / "counted"
     shutil.copytree(root, counted)
     disk = CountdownDisk(None)
@@ -39,7 +45,6 @@ def moved(root: Path, tmp_path: Path) -> Path:
         _sweep(root, CountdownDisk(removed, power_cut))
     with closing(Journal(str(root), Disk())) as journal:
         assert journal.store.index.moving()
-    return root
 
 
 def _sweep(root: Path, disk: Disk) -> None:
@@ -94,6 +99,20 @@ def test_moves_with_a_wrong_byte_are_none(data: st.DataObject) -> None:
 
 
 # ---- while the rows follow
+
+
+def test_who_looked_meanwhile_reads_on_when_the_moves_are_forgotten(root: Path, tmp_path: Path) -> None:
+    expire(root, *range(21, 26))
+    with closing(Journal(str(root), Disk())) as journal:
+        places = list(journal.store.index.newest_places(EDITS))
+        expected = [journal.store.log.read(place).payload for place in places]
+    _move(root, tmp_path)
+    with closing(Log(str(root / ".cas" / "segments"), Disk())) as log, closing(Journal(str(root), Disk())) as other:
+        with other.writing():
+            pass  # a writer lets the rows follow, and then nobody has to know where frames were
+        (root / ".cas" / "segments" / "00000001.seg").unlink()
+        assert not list((root / ".cas" / "segments").glob("*.moves"))
+        assert [log.read(place).payload for place in places] == expected
 
 
 def test_at_every_moment_the_answers_are_those_before_and_after(moved: Path, tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 # Everything a developer does here, from a machine with python3 (3.11 or newer) and make.
-# Once `make setup` has run, the other targets need no network.
+# Once `make setup` has run, the other targets need no network, but for lock, conformance and bench.
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -45,7 +45,7 @@ demo: setup ## watch an agent edit and a person review, on a copy of real source
 man: setup ## write the manual pages into build/man, made from the help
 	$(BIN)/python -m cli.manual build/man
 
-bench: setup ## measure against git and plain writes, side by side
+bench: $(VENV)/.peers ## measure against git and other stores, side by side (they are fetched once)
 	$(BIN)/python -m tests.bench $(ARGS)
 
 conformance: setup ## put the server before the Inspector and the conformance suite (npm, PyPI), and write docs/conformance.md
@@ -93,6 +93,10 @@ $(VENV)/.project: pyproject.toml $(VENV)/.locked
 	@$(BIN)/python -m compileall -q $(PACKAGES)
 	@touch $@
 
+$(VENV)/.peers: requirements/bench.txt $(VENV)/.project
+	@$(call install,--require-hashes --requirement $<)
+	@touch $@
+
 # The locks name versions and hashes for every supported platform, and no host.
 # Pins stay as they are where they still fit; ARGS=--upgrade takes the newest.
 COMPILE = pip compile --quiet --universal --python-version 3.11 --generate-hashes \
@@ -102,3 +106,4 @@ lock: ## write requirements/ anew from pyproject.toml (needs uv and the network)
 	@if [ -z '$(UV)' ]; then echo 'make lock needs uv on PATH: python3 -m pip install uv' >&2; exit 1; fi
 	'$(UV)' $(COMPILE) --group dev -o requirements/dev.txt pyproject.toml
 	'$(UV)' $(COMPILE) --constraint requirements/dev.txt -o requirements/runtime.txt pyproject.toml
+	'$(UV)' $(COMPILE) --constraint requirements/dev.txt --group bench -o requirements/bench.txt pyproject.toml

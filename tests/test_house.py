@@ -22,7 +22,7 @@ from pathspec import GitIgnoreSpec
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PACKAGES: Final = ("objstore", "mcptools", "cli")
-LOCKS: Final = ("requirements/dev.txt", "requirements/runtime.txt")
+LOCKS: Final = ("requirements/bench.txt", "requirements/dev.txt", "requirements/runtime.txt")
 
 # Spelled in pieces, so that this file may be read by the test that looks for them.
 REGISTRY_HOSTS: Final = tuple(
@@ -145,6 +145,7 @@ def test_the_locks_satisfy_what_the_project_asks_for() -> None:
         + project()["dependency-groups"]["dev"]
         + project()["build-system"]["requires"],
         "requirements/runtime.txt": project()["project"]["dependencies"],
+        "requirements/bench.txt": project()["dependency-groups"]["bench"],
     }
     for lock, requirements in wanted.items():
         pins = locked(lock)

@@ -11,9 +11,9 @@ __all__ = ["Report", "percentile", "timed", "timed_in_turn"]
 Milliseconds = float
 
 
-def timed(act: Callable[[int], object], rounds: int) -> list[Milliseconds]:
-    """Return how long each of `rounds` calls of `act(i)` took."""
-    return timed_in_turn({"": act}, rounds)[""]
+def timed(act: Callable[[int], object], rounds: int, start: int = 0) -> list[Milliseconds]:
+    """Return how long each of `rounds` calls of `act(i)` took, with i from `start` on."""
+    return timed_in_turn({"": lambda i: act(start + i)}, rounds)[""]
 
 
 def timed_in_turn(acts: Mapping[str, Callable[[int], object]], rounds: int) -> dict[str, list[Milliseconds]]:

@@ -33,6 +33,7 @@ __all__ = [
     "PathReserved",
     "PermissionRefused",
     "PurgeRefused",
+    "PurgeUnfinished",
     "RecordInvalid",
     "SeriesBroken",
     "SettingInvalid",
@@ -281,6 +282,16 @@ class StoreRefuses(StoreError):
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(f"The store refuses to write until it is opened again: {reason}")
+
+
+class PurgeUnfinished(StoreError):
+    """What was purged is let go of, but its bytes are still in the store's files."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Nothing refers to it any more, but its bytes are still in the store: others kept writing. "
+            "Run the same command again."
+        )
 
 
 class StoreDamaged(StoreError):

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Iterator
 
 from objstore.batch import now
-from objstore.errors import PurgeRefused
+from objstore.errors import PurgeRefused, PurgeUnfinished
 from objstore.fields import Range, ranges_of
 from objstore.ids import BlobId
 from objstore.journal import Journal
@@ -74,7 +74,7 @@ def purge(
     """Take the blobs out of the store, with all that mentions them, and return what that was.
 
     Raises PurgeRefused, with nothing changed, while a file holds one of them, and unless `force` where something is
-    pending, or a snapshot or a pin holds them; and what Journal.commit and sweep raise.
+    pending, or a snapshot or a pin holds them; PurgeUnfinished; and what Journal.commit and sweep raise.
     """
     wanted = frozenset(blobs)
     with journal.writing() as batch:
@@ -101,6 +101,10 @@ def purge(
         if sweep(journal, plan_sweep(journal, all_segments=True), progress).is_done:
             break
     journal.store.log.sync_names()  # or a power cut could bring the old files back
+    with journal.reading() as store:
+        store.forget()
+        if any(map(store.has, wanted)):
+            raise PurgeUnfinished
     return plan
 
 

@@ -101,6 +101,7 @@ class Store:
         self.log.refresh()
         if not self._index.knows_generations:
             self.index.follow_generations()
+            self.forget()  # what went from the store may have been meant to go for good
         if to_write:
             self._index.make_sure(self._appended)  # that is durable, so nobody cuts it off
         else:
@@ -250,6 +251,11 @@ class Store:
         end = self.log.seal(self.end)
         self.index.begin_segment(end)
         return end
+
+    def forget(self) -> None:
+        """Drop the bytes that are kept at hand."""
+        self._cache.clear()
+        self._cached = 0
 
     def remember(self, name: BlobId, content: bytes) -> None:
         """Keep a blob's bytes at hand for a while."""

@@ -657,7 +657,8 @@ class Workspace:
         """Take blobs out of the store for good, with all that mentions them, and return what that was.
 
         Raises PurgeRefused, with nothing changed, while a file holds one of them, and unless `force` where something is
-        pending, or a snapshot or a pin holds them; and what Call.commit raises.
+        pending, or a snapshot or a pin holds them; PurgeUnfinished where others kept it from its end, and it is to be
+        asked again; and what Call.commit raises.
         """
         from objstore import purge
 

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 from zstandard import ZstdDecompressor
 
-from objstore import Action, Unit, Workspace, blob_id
+from objstore import Action, BlobMissing, PurgeUnfinished, Unit, Workspace, blob_id, purge
 from tests.store.countdown import CountdownDisk, PowerCut
 from tests.store.scenes import write
 
@@ -51,6 +51,22 @@ def test_a_purge_that_was_killed_leaves_no_text_behind(start: Path, tmp_path: Pa
         assert not (has_expired and holds_secret(root)), f"after {disk.done}: {disk.failed}"
         states.add(has_expired)
     assert states == {False, True}
+
+
+def test_a_purge_that_others_kept_from_its_end_says_so_and_is_done_when_it_is_asked_again(
+    start: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Workspace.open(start) as workspace, Workspace.open(start) as other:
+        assert other.blob(blob_id(SECRET)) == SECRET
+        with monkeypatch.context() as patch:
+            patch.setattr(purge, "_TRIES", 0)
+            with pytest.raises(PurgeUnfinished, match="again"):
+                workspace.purge([blob_id(SECRET)])
+        assert workspace.blob(blob_id(SECRET)) == SECRET
+        workspace.purge([blob_id(SECRET)])
+        for asked in (workspace, other):  # neither has it at hand any more
+            with pytest.raises(BlobMissing):
+                asked.blob(blob_id(SECRET))
 
 
 def test_what_a_purge_removed_stays_removed(start: Path) -> None:

@@ -1,8 +1,18 @@
-"""How hard hypothesis looks: HYPOTHESIS_PROFILE is `quick`, `ci` (the default) or `long`."""
+"""What holds for all tests: how hard hypothesis looks, and what the processes they start inherit.
+
+HYPOTHESIS_PROFILE is `quick`, `ci` (the default) or `long`.
+"""
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
+
+# A shell that runs the tests in the background has them ignore Ctrl-C, and every process they start inherits that; a
+# login on a terminal would not have it so.
+for interrupting in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+    if signal.getsignal(interrupting) is signal.SIG_IGN:
+        signal.signal(interrupting, signal.default_int_handler if interrupting is signal.SIGINT else signal.SIG_DFL)
 
 settings.register_profile(
     "ci",

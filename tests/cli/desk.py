@@ -109,22 +109,31 @@ def on_terminal(
         start_new_session=True,
     ) as process:
         os.close(terminal)
-        shown, answered = bytearray(), False
-        while True:
-            if not answered and answer.after.encode() in shown:
-                os.write(master, answer.typed().encode())
-                answered = True
-            assert select.select([master], [], [], PATIENCE)[0], shown
-            try:
-                piece = os.read(master, 65536)
-            except OSError:  # Linux: the other side has closed the terminal
-                break
-            if not piece:
-                break
-            shown += piece
-        status = process.wait(timeout=PATIENCE)
+        try:
+            shown = _answered(master, answer)
+            status = process.wait(timeout=PATIENCE)
+        except BaseException:
+            process.kill()  # else what hangs would be waited for
+            raise
     os.close(master)
     return status, shown.decode(errors="replace").replace("\r\n", "\n")
+
+
+def _answered(master: int, answer: Answer) -> bytes:
+    """Answer what asks on a terminal, and return all that the terminal showed."""
+    shown, answered = bytearray(), False
+    while True:
+        if not answered and answer.after.encode() in shown:
+            os.write(master, answer.typed().encode())
+            answered = True
+        assert select.select([master], [], [], PATIENCE)[0], shown
+        try:
+            piece = os.read(master, 65536)
+        except OSError:  # Linux: the other side has closed the terminal
+            piece = b""
+        if not piece:
+            return bytes(shown)
+        shown += piece
 
 
 class Desk:

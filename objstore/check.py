@@ -282,18 +282,18 @@ class _Checking:
                 self._fault(Part.SEGMENTS, str(error), meaning)
 
     def _check_index(self, kept: Index, fresh: Index) -> None:
-        if kept.moving():
-            self._notes.append("The index was not compared: a collection is going on, or was cut off.")
-            fresh.close()
-            return
+        differing: list[str] = []
         with closing(fresh):
-            differing: list[str] = []
-            for _ in range(_TRIES):
-                kept.catch_up()
+            for _ in range(_TRIES):  # a collection may have begun or ended meanwhile; then it is no wonder
+                if kept.moving():
+                    self._notes.append("The index was not compared: a collection is going on, or was cut off.")
+                    return
                 fresh.catch_up()
-                differing = list(_differing(kept, fresh))
-                # A writer may have gone on meanwhile; then it is no wonder.
-                if kept.end == fresh.end and not differing:
+                kept.catch_up()
+                with kept.still():
+                    fresh.catch_up(kept.end)
+                    differing = list(_differing(kept, fresh))
+                if not differing:
                     return
         for table in differing:
             self._fault(

@@ -8,7 +8,7 @@ import os
 import sqlite3
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, takewhile
 
 from objstore.errors import StoreDamaged
 from objstore.frames import FrameKind
@@ -101,15 +101,15 @@ class Index(Lookups):
         if not is_held:
             self.rebuild()
 
-    def catch_up(self) -> None:
-        """Read what has been appended to the log since. Raises StoreDamaged."""
-        if self._log.ends_at(self.end):
+    def catch_up(self, until: Place | None = None) -> None:
+        """Read what has been appended to the log since, and lies before `until`. Raises StoreDamaged."""
+        if self._log.ends_at(self.end) or self.end == until:
             return
         self.make_sure()
-        news = self._log.groups(self.end)
+        news = self._appended(until)
         first = next(news, None)
         if first is None:
-            start = self._log.next_start(self.end)
+            start = self._next_start(until)
             if start is not None:
                 self.begin_segment(start)
             return
@@ -117,10 +117,18 @@ class Index(Lookups):
             # Another process may have read the same groups while this one waited for the database.
             before = self.end
             self._load_position()
-            groups = self._log.groups(self.end) if self.end != before else chain([first], news)
+            groups = self._appended(until) if self.end != before else chain([first], news)
             self._take((group, None) for group in groups)
-            self.end = self._log.next_start(self.end) or self.end
+            self.end = self._next_start(until) or self.end
             self._save_position()
+
+    def _appended(self, until: Place | None) -> Iterator[Group]:
+        groups = self._log.groups(self.end)
+        return groups if until is None else takewhile(lambda group: group.end <= until, groups)
+
+    def _next_start(self, until: Place | None) -> Place | None:
+        start = self._log.next_start(self.end)
+        return start if until is None or start is None or start <= until else None
 
     @property
     def knows_generations(self) -> bool:
@@ -225,6 +233,7 @@ class Index(Lookups):
         """Hold all that is asked to one moment, whatever other processes put in meanwhile. Nothing may be put in."""
         self._db.execute("BEGIN")
         try:
+            self._load_position()
             yield
         finally:
             self._db.execute("COMMIT")

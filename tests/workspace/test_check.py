@@ -5,10 +5,12 @@ import random
 import shutil
 import sqlite3
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
-from threading import Thread
+from threading import Event
 from typing import Final
 
 import pytest
@@ -264,18 +266,24 @@ def test_each_segment_that_is_gone_is_found(root: Path, tmp_path: Path) -> None:
 
 
 def test_a_store_that_is_written_to_meanwhile_is_sound(root: Path) -> None:
-    def write_on() -> None:
-        with Workspace.open(root) as workspace:
-            for i in range(150):
-                write(workspace, f"{i % 7}.txt", b"%d\n" % i * 50)
+    enough = Event()
 
-    writer = Thread(target=write_on)
-    writer.start()
-    checks = 0
-    while writer.is_alive() or not checks:
-        assert check_store(str(root)).faults == ()
-        checks += 1
-    writer.join()
+    def write_on(name: str) -> None:
+        with Workspace.open(root) as workspace:
+            for i in count():
+                write(workspace, f"{name}{i % 7}", b"%d\n" % i * 50)
+                if enough.is_set():
+                    return
+
+    with ThreadPoolExecutor(2) as writers:
+        writing = [writers.submit(write_on, name) for name in "xy"]
+        try:
+            for is_quick in (True, True, False):
+                assert check_store(str(root), quick=is_quick).faults == ()
+        finally:
+            enough.set()
+        for written in writing:
+            written.result()
     assert check_store(str(root)).notes == ()
 
 

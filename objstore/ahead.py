@@ -54,7 +54,7 @@ class Ahead:
         from objstore.records import Edit
 
         self.groups.append((group, records))
-        frames = (frame for frame in group.frames if frame.kind is FrameKind.BLOB)
+        frames = [frame for frame in group.frames if frame.kind is FrameKind.BLOB]
         for header, frame in zip(blobs, frames, strict=True):
             place = BlobPlace(Place(group.segment, frame.offset), header.size, header.depth)
             self.blobs.setdefault(header.id, place)

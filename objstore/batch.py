@@ -119,6 +119,11 @@ class Batch:
         else:
             yield from self._store.pieces(name)
 
+    def at_hand(self, name: BlobId) -> bytes | None:
+        """Return the bytes of a blob, of this batch or of the store, if they are in memory."""
+        base = self._blobs.get(name)
+        return self._store.at_hand(name) if base is None else base.content
+
     def commit(self) -> Group:
         """Append everything durably and return it as a group.
 

@@ -29,7 +29,7 @@ from objstore.sources import FileSource, MemorySource, Source
 from objstore.standins import MAX_BLOB, is_stand_in, stand_in
 from objstore.terms import DocumentId, FileState, Operation, Origin, Seq, Status
 from objstore.transition import Step
-from objstore.unified import is_binary
+from objstore.unified import is_either_binary
 from objstore.values import replace, variable
 from objstore.views import Content, EditView
 
@@ -426,8 +426,10 @@ class Call:
         return name, self._files[name]
 
     def _look(self, path: bytes, spot: Spot) -> _File:
+        tip = self._journal.store.tip_at(path)
+        likely = None if tip is None or tip.state is None else tip.state.blob
         try:
-            found = state_at(spot)
+            found = state_at(spot, likely, None if likely is None else self._journal.store.at_hand(likely))
         except PathIsDirectory:
             if not self._gives_way(spot):
                 raise
@@ -440,7 +442,6 @@ class Call:
             now=version,
             folders=len(spot.missing),
         )
-        tip = self._journal.store.tip_at(path)
         if tip is not None:
             file.document = tip.document
             change = external_change(tip, version, self._journal.store.text)
@@ -522,7 +523,7 @@ def _hunks(
     if before is None or after is None or before.state.blob == after.state.blob:
         return (), False
     old, new = before.content, after.content
-    if known is None and (is_binary(old) or is_binary(new)):
+    if known is None and is_either_binary(old, new):
         # Lines mean nothing here: the state as a whole is what can be decided.
         known = (Hunk(0, _line_count(before), 0, _line_count(after)),)
     hunks = diff_lines(old, new, affixes) if known is None else tuple(known)

@@ -216,15 +216,11 @@ class Disk:
 
 
 def read_all(fd: int, size_hint: int) -> bytes:
-    """Return the bytes of an open file from its current position to its end."""
+    """Return the bytes of an open file from its current position to its end, which is `size_hint` on if it is right."""
     first = os.read(fd, size_hint + 1)
     if len(first) == size_hint:
-        rest = os.read(fd, _CHUNK)
-        if not rest:
-            return first
-        parts = [first, rest]
-    else:
-        parts = [first]
+        return first  # asked for one more, the system had none
+    parts = [first]
     while parts[-1]:
         parts.append(os.read(fd, _CHUNK))
     return b"".join(parts)

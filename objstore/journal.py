@@ -34,12 +34,10 @@ from objstore.writerlock import WriterLock
 
 # What only writers need is imported where they begin: a status takes no lock and changes no file.
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from objstore.batch import Batch
-    from objstore.disk import Pieces
-    from objstore.ids import BlobId
-    from objstore.transition import Step, Transition
+    from objstore.transition import Blobs, Step, Transition
 
 __all__ = [
     "Journal",
@@ -212,7 +210,7 @@ class Journal:
         Raises what Transition.prepare and Log.append raise, with nothing changed, or CallAborted with everything
         taken back.
         """
-        with self._transition(steps, batch.pieces, looked, left if prune else None) as transition:
+        with self._transition(steps, batch, looked, left if prune else None) as transition:
             transition.prepare()
             group = batch.commit()
             try:
@@ -231,7 +229,7 @@ class Journal:
 
         Raises what Transition.prepare raises, with nothing changed, or CallAborted with everything taken back.
         """
-        with self._transition(steps, self.store.pieces) as transition:
+        with self._transition(steps, self.store) as transition:
             transition.prepare()
             transition.run()
 
@@ -286,7 +284,7 @@ class Journal:
     def _transition(
         self,
         steps: Iterable[Step],
-        pieces: Callable[[BlobId], Pieces],
+        blobs: Blobs,
         looked: Mapping[bytes, os.stat_result] | None = None,
         left: Iterable[bytes] | None = None,
     ) -> Transition:
@@ -302,7 +300,7 @@ class Journal:
             self.tree,
             self.disk,
             steps,
-            pieces,
+            blobs,
             scratch=self._scratch,
             looked=looked,
             is_made=self._is_made,
@@ -344,7 +342,7 @@ class Journal:
             self.store.log.secure(marked if boot == self._boot else None)
         for steps in due_steps(self.tree, self.store, marked if boot == self._boot else None):
             # A path that can't be finished stays as it is, and shows as a change from outside.
-            with self._transition(steps, self.store.pieces) as transition, suppress(PathError, CallAborted):
+            with self._transition(steps, self.store) as transition, suppress(PathError, CallAborted):
                 transition.prepare()
                 transition.run()
         self._write_mark(end)

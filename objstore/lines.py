@@ -24,13 +24,13 @@ __all__ = [
 _STRIDE: Final = 1 << 16
 """Bytes compared or counted in one step: large enough for C to do the work, small enough to stay in cache."""
 
-_PIECE: Final = 1 << 14
+_PIECE: Final = 1 << 13
 """Bytes of two texts that are compared in one step while no difference has shown."""
 
 _NARROWER: Final = 4
 """How many steps a stretch that holds the first difference is cut into, until it is as short as a number may be."""
 
-_NUMBER: Final = 64
+_NUMBER: Final = 1 << 10
 """Bytes in which the first difference is found at once, as numbers: making long ones costs more than comparing."""
 
 _LINE: Final = 32

@@ -15,7 +15,7 @@ from objstore.errors import (
     PathNotRegular,
     PathOutside,
 )
-from objstore.ids import blob_id
+from objstore.ids import BlobId, blob_id
 from objstore.paths import Found, Spot, Tree, look_at, read_at
 from objstore.standins import MAX_BLOB, MAX_CHUNKED, is_stand_in, stand_in, text_of_state
 from objstore.terms import FileState
@@ -74,10 +74,11 @@ def _raise(error: OSError) -> None:
     raise error
 
 
-def state_at(spot: Spot) -> tuple[FileState, Found] | None:
+def state_at(spot: Spot, likely: BlobId | None = None, content: bytes | None = None) -> tuple[FileState, Found] | None:
     """Return what stands at `spot` (None: nothing). Raises as disk_state.
 
     A large file is read piece by piece, and its stand-in is what is returned as its content.
+    `likely`: a blob that it may well be, and `content`, where at hand, its bytes: what equals them need not be hashed.
     """
     try:
         found = read_at(spot, limit=MAX_BLOB)
@@ -85,7 +86,7 @@ def state_at(spot: Spot) -> tuple[FileState, Found] | None:
         return None
     except FileTooLarge:
         return _large_state_at(spot)
-    blob = blob_id(found.content)
+    blob = likely if likely is not None and found.content == content else blob_id(found.content)
     if is_stand_in(found.content):
         found = replace(found, content=text_of_state(found.content, blob))
     return FileState(blob=blob, mode=found.mode), found

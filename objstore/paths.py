@@ -108,8 +108,11 @@ class Tree:
 
     def confined(self, parts: "Iterable[str]") -> "Tree":
         """Return the same folder as far as these canonical paths below it go; it closes with this one."""
+        parts = tuple(parts)
+        if parts == self.parts:
+            return self
         confined = copy(self)
-        confined.parts = tuple(parts)
+        confined.parts = parts
         return confined
 
     def reaches(self, path: str) -> bool:
@@ -121,7 +124,7 @@ class Tree:
         if not path or "\0" in path:
             raise PathInvalid(path, "empty" if not path else "holds a NUL byte")
         try:
-            length = len(os.fsencode(path))
+            length = _size(path)
         except UnicodeEncodeError as error:
             raise PathInvalid(path, "can't be spelt in the file system's encoding") from error
         if length > _MAX_PATH:
@@ -251,6 +254,11 @@ def is_reserved(name: str) -> bool:
     return folded == STORE_NAME or folded in _VERSION_CONTROL
 
 
+def _size(name: str) -> int:
+    """Return how many bytes the name has on disk. Raises UnicodeEncodeError."""
+    return len(name) if name.isascii() else len(os.fsencode(name))
+
+
 def _folded(name: str) -> str:
     if name.isascii():
         return name.lower()
@@ -334,7 +342,7 @@ class _Walk:
                 self.names.pop()
                 continue
             self.check(part)
-            last = not any(rest != "." for rest in self.left)
+            last = not self.left
             if last and not (self.follows and self.is_link(part)):
                 return self.spot(part)
             if last:
@@ -360,7 +368,7 @@ class _Walk:
 
     def new_spot(self, part: str) -> Spot:
         """Return the spot of a file whose folders, from `part` on, are still to be made."""
-        rest = [name for name in self.left if name != "."]
+        rest = list(self.left)
         if ".." in rest:
             raise FileMissing(self.given)
         for name in rest:
@@ -369,7 +377,7 @@ class _Walk:
         return Spot(folder=self.folder, name=rest[-1], path="/".join([*self.names, part, *rest]), missing=missing)
 
     def check(self, part: str) -> None:
-        if len(os.fsencode(part)) > _MAX_NAME:
+        if _size(part) > _MAX_NAME:
             raise PathInvalid(self.given, f"a name in it is longer than {_MAX_NAME} bytes")
         folded = _folded(part)
         if folded == STORE_NAME:

@@ -300,7 +300,7 @@ class Log:
 
     def exists(self, segment: int) -> bool:
         """Return whether there is a segment of this number."""
-        if segment in self._generations or os.path.exists(self._path(segment, 0)):
+        if segment in self._generations or os.access(self._path(segment, 0), os.F_OK):
             return True
         self.refresh()
         return segment in self._generations

@@ -103,7 +103,9 @@ class Store:
             self.index.follow_generations()
             self.forget()  # what went from the store may have been meant to go for good
         if to_write:
-            self._index.make_sure(self._appended)  # that is durable, so nobody cuts it off
+            if self.end == self._appended and self.log.ends_at(self.end):
+                return True  # the end is what this process appended: that is durable, and nobody cuts it off
+            self._index.make_sure(self._appended)
         else:
             self._index.look()
         if self.log.ends_at(self.end):
@@ -256,6 +258,10 @@ class Store:
         """Drop the bytes that are kept at hand."""
         self._cache.clear()
         self._cached = 0
+
+    def at_hand(self, name: BlobId) -> bytes | None:
+        """Return a blob's bytes if they are kept at hand."""
+        return self._cache.get(name)
 
     def remember(self, name: BlobId, content: bytes) -> None:
         """Keep a blob's bytes at hand for a while."""

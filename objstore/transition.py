@@ -13,7 +13,7 @@ import stat
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import ExitStack, suppress
-from typing import Final, Self
+from typing import Final, Protocol, Self
 
 from objstore.disk import Disk, Pieces, is_same_file
 from objstore.errors import (
@@ -37,7 +37,7 @@ from objstore.paths import Spot, Tree, look_at, open_folder
 from objstore.terms import FileState
 from objstore.values import replace, value
 
-__all__ = ["Step", "Transition", "folders_of"]
+__all__ = ["Blobs", "Step", "Transition", "folders_of"]
 
 
 _MOST_HELD: Final = 16
@@ -54,6 +54,16 @@ class Step:
     moved_from: bytes | None = None  # the file with these very bytes that comes here; None: none does
 
 
+class Blobs(Protocol):
+    """Where a transition takes the bytes of blobs from."""
+
+    def pieces(self, name: BlobId, /) -> Pieces:
+        """Return the bytes of a blob."""
+
+    def at_hand(self, name: BlobId, /) -> bytes | None:
+        """Return the bytes of a blob if they are in memory."""
+
+
 class Transition:
     """One transition, from its plan to its end. Use as a context manager: leaving it removes what was staged."""
 
@@ -62,14 +72,14 @@ class Transition:
         tree: Tree,
         disk: Disk,
         steps: Iterable[Step],
-        pieces: Callable[[BlobId], Pieces],
+        blobs: Blobs,
         *,
         scratch: int,
         looked: Mapping[bytes, os.stat_result] | None = None,
         is_made: Callable[[bytes], bool],
         left: Iterable[bytes] | None = None,
     ) -> None:
-        """Plan it. `pieces`: returns the bytes of a blob. `scratch`: an open folder for staging.
+        """Plan it. `scratch`: an open folder for staging.
 
         `looked`: what was seen of files when they were read.
         `is_made`: which folders recorded edits made. One that is empty by then gives way to a file of its name.
@@ -77,7 +87,7 @@ class Transition:
         """
         self._tree = tree
         self._disk = disk
-        self._pieces = pieces
+        self._blobs: Final = blobs
         self._scratch: Final = scratch
         self._scratch_device: Final = os.fstat(scratch).st_dev
         self._looked = dict(looked or {})
@@ -183,7 +193,7 @@ class Transition:
             folder = os.dup(spot.folder)
             self._open.callback(os.close, folder)
         like = self._looked.get(step.path)
-        name = self._disk.stage(folder, self._pieces(after.blob), like, after.mode, spot.path)
+        name = self._disk.stage(folder, self._blobs.pieces(after.blob), like, after.mode, spot.path)
         self._staged[step.path] = (folder, name)
 
     # ---- during
@@ -234,7 +244,7 @@ class Transition:
         folder, name = self._staged[step.path]
         if found.st_nlink > 1 and step.after is not None:
             # A rename would part this name from the file's others.
-            self._disk.rewrite(spot.folder, spot.name, self._pieces(step.after.blob))
+            self._disk.rewrite(spot.folder, spot.name, self._blobs.pieces(step.after.blob))
             return
         if self._disk.exchange(folder, name, spot.folder, spot.name):
             # What had the name is still there. If somebody wrote to it since we looked, it goes back.
@@ -280,7 +290,8 @@ class Transition:
         for step in steps:
             try:
                 spot = self._spots.at(step.path)
-                stands = state_at(spot)
+                blob = None if step.after is None else step.after.blob
+                stands = state_at(spot, blob, None if blob is None else self._blobs.at_hand(blob))
             except (PathIsDirectory, PathInvalid):
                 if step.after is None:
                     continue  # a folder has taken the file's name, or a file that of its folder
@@ -325,7 +336,8 @@ class Transition:
                     continue
                 spot = self._with_folders(step, spot)
                 like = None if found is None else found[1].stat
-                name = self._disk.stage(spot.folder, self._pieces(step.before.blob), like, step.before.mode, spot.path)
+                pieces = self._blobs.pieces(step.before.blob)
+                name = self._disk.stage(spot.folder, pieces, like, step.before.mode, spot.path)
                 self._disk.replace(spot.folder, name, spot.folder, spot.name)
             except (PathError, DiskFailed, FileNotFoundError) as error:
                 path = os.fsdecode(step.path)
@@ -382,7 +394,9 @@ class _Spots:
 
 def _movable(step: Step) -> Step:
     """Return the step; a file that moves to the name of its own folder, or into one of its own name, comes as new."""
-    source = step.moved_from or b""
+    if step.moved_from is None:
+        return step
+    source = step.moved_from
     is_own = step.path in folders_of(source) or source in folders_of(step.path)
     return replace(step, moved_from=None) if is_own else step
 

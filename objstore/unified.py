@@ -9,7 +9,7 @@ from typing import Final
 from objstore.hunks import Hunk
 from objstore.lines import is_closed, lines_end, split_lines
 
-__all__ = ["is_binary", "quoted_name", "unified_diff"]
+__all__ = ["is_binary", "is_either_binary", "quoted_name", "unified_diff"]
 
 _CHECKED: Final = 8192
 _TEXT: Final = bytes(range(0x20, 0x7F)) + b"\n\r\t\b\f"
@@ -30,6 +30,12 @@ _ESCAPES: Final = {
     0x22: '"',
     0x5C: "\\",
 }
+
+
+def is_either_binary(old: bytes, new: bytes) -> bool:
+    """Return whether one of two texts, which may begin with the same bytes, is no text."""
+    is_alike = old[:_CHECKED] == new[:_CHECKED] and (len(old) > _CHECKED) is (len(new) > _CHECKED)
+    return is_binary(new) or (not is_alike and is_binary(old))
 
 
 def is_binary(content: bytes, *, checked: int = _CHECKED, share: float = _NOT_TEXT_SHARE) -> bool:

@@ -61,6 +61,12 @@ class Desk:
         self._blobs[name] = state[0]
         return FileState(blob=name, mode=state[1])
 
+    def pieces(self, name: BlobId) -> bytes:
+        return self._blobs[name]
+
+    def at_hand(self, _: BlobId) -> bytes | None:
+        return None  # everything is read back by its hash
+
     def step(self, path: str, before: State, after: State, moved_from: str | None = None) -> Step:
         return Step(
             path=path.encode(),
@@ -81,7 +87,7 @@ class Desk:
             self.tree,
             disk or Disk(),
             steps,
-            self._blobs.__getitem__,
+            self,
             scratch=self._scratch,
             looked=looked,
             is_made=self.made.__contains__,

@@ -1,0 +1,34 @@
+"""What stands on disk: read, and named by its bytes."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, strategies as st
+
+from objstore import blob_id, is_binary
+from objstore.ondisk import state_at
+from objstore.paths import Tree
+from objstore.unified import is_either_binary
+
+
+@pytest.mark.parametrize("at_hand", [True, False])
+@pytest.mark.parametrize("likely", [b"what stands there", b"something else", b""])
+def test_a_likely_blob_is_believed_only_where_the_bytes_are_its_own(
+    tmp_path: Path,
+    likely: bytes,
+    at_hand: bool,  # noqa: FBT001 -- pytest passes by name
+) -> None:
+    (tmp_path / "a").write_bytes(b"what stands there")
+    tree = Tree(tmp_path)
+    with tree.locate("a") as spot:
+        found = state_at(spot, blob_id(likely), likely if at_hand else None)
+    tree.close()
+    assert found is not None
+    assert found[0].blob == blob_id(b"what stands there")
+    assert found[1].content == b"what stands there"
+
+
+@given(st.sampled_from([b"", b"text\n" * 2000, b"text\n" * 1638 + b"tx", "tä".encode() * 2731 + b"t"]), st.binary())
+def test_whether_one_of_two_texts_is_binary_is_asked_of_both(start: bytes, end: bytes) -> None:
+    for old, new in ((start, start + end), (start + end, start), (end, start)):
+        assert is_either_binary(old, new) is (is_binary(old) or is_binary(new))

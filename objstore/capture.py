@@ -5,74 +5,31 @@ no byte is ever attributed to the wrong hand.
 """
 
 import os
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from objstore.batch import Batch, now
+from objstore.batch import Batch
+from objstore.changes import Change, Recorder, Version, external_change, new_conversation, version_of
 from objstore.descent import passages_since
-from objstore.diff import diff_lines
 from objstore.disk import new_file_mode
 from objstore.errors import FileExists, FileMissing, FileTooLarge, PathIsDirectory
-from objstore.external import EXTERNAL_CONVERSATION
 from objstore.hunks import Hunk, hunks_fit
-from objstore.ids import BlobId, blob_id
-from objstore.indexrows import Tip
+from objstore.ids import blob_id
 from objstore.journal import Journal
-from objstore.lines import Affixes, common_affixes, is_closed
 from objstore.ondisk import stands_below, state_at
 from objstore.outcomes import CallInfo, CallOutcome
-from objstore.paths import Found, Spot, Tree
+from objstore.paths import Found, Spot
 from objstore.rebase import Clash, Rebased, rebased
-from objstore.records import Edit, Marks
-from objstore.sources import FileSource, MemorySource, Source
+from objstore.sources import MemorySource
 from objstore.standins import MAX_BLOB, is_stand_in, stand_in
-from objstore.terms import DocumentId, FileState, Operation, Origin, Seq, Status
+from objstore.terms import DocumentId, FileState, Operation
 from objstore.transition import Step
-from objstore.unified import is_either_binary
-from objstore.values import replace, variable
+from objstore.values import variable
 from objstore.views import Content, EditView
 
-__all__ = [
-    "Call",
-    "Recorder",
-    "Version",
-    "external_change",
-    "version_of",
-]
+__all__ = ["Call"]
 
 _CONTENT_OPERATIONS: Final = frozenset({Operation.CREATE, Operation.REPLACE, Operation.EDIT})
-
-
-def new_conversation() -> str:
-    """Return a fresh conversation id: `conv_{epoch_ms}_{rand_hex}`."""
-    return f"conv_{time.time_ns() // 1_000_000}_{os.urandom(4).hex()}"
-
-
-@variable
-class Version:
-    """A file's text and permission bits, with the blob's name."""
-
-    content: bytes  # of a large file, its stand-in
-    state: FileState
-    source: Source | None = None  # of a stand-in: where the bytes are, if the store may not have them
-
-
-@variable
-class Change:
-    """One edit that the call will record."""
-
-    document: DocumentId | None  # None: the document begins with this edit
-    operation: Operation
-    path: bytes
-    source: bytes | None
-    before: Version | None
-    after: Version | None
-    hunks: Sequence[Hunk] | None  # None: to be found by diff
-    origin: Origin
-    amends: Seq | None = None  # the edit that this one amends; None: it amends none
-    marks: Marks | None = None  # None: it writes no conflict markers
-    folders: int = 0  # how many of the path's folders are to be made
 
 
 @variable
@@ -82,110 +39,10 @@ class _File:
     found: Found | None  # on disk, when the call first looked
     state_found: FileState | None
     document: DocumentId | None
-    lineage: "Change | None" = None  # the change of this call that began the document, while it has no number
+    lineage: Change | None = None  # the change of this call that began the document, while it has no number
     now: Version | None = None
     moved_from: bytes | None = None
     folders: int = 0  # how many of its folders don't exist
-
-
-class Recorder:
-    """Turns changes into edit records, and knows the numbers they get."""
-
-    def __init__(self, journal: Journal, batch: Batch) -> None:
-        self._store = journal.store
-        self._batch = batch
-        self._seq = self._store.next_seq()
-        self._time = now()
-
-    def record(
-        self,
-        change: Change,
-        *,
-        document: DocumentId | None,
-        conversation: str,
-        call: int,
-        ordinal: int,
-        tool: str,
-        notes: Mapping[str, str],
-        time: int = 0,
-    ) -> EditView:
-        """Add the change's blobs and its record to the batch, and return the edit as it will be shown.
-
-        `time`: when it was made, in microseconds since 1970-01-01 UTC; 0: now.
-        """
-        before, after = change.before, change.after
-        affixes = None
-        if before is not None:
-            self._batch.state(before.content, name=before.state.blob, source=before.source)
-        if after is not None:
-            base = None
-            if before is not None and before.state.blob != after.state.blob:
-                base, affixes = before.state.blob, common_affixes(before.content, after.content)
-            # What a stand-in shares with another text says nothing of the bytes.
-            shared = None if before is not None and is_stand_in(before.content) else affixes
-            self._batch.state(after.content, base, name=after.state.blob, affixes=shared, source=after.source)
-        hunks, newline = _hunks(before, after, change.hunks, affixes)
-        edit = Edit(
-            seq=self._seq,
-            document=DocumentId(self._seq) if document is None else document,
-            time=time or self._time,
-            conversation=conversation,
-            call=call,
-            ordinal=ordinal,
-            operation=change.operation,
-            path=change.path,
-            source=change.source,
-            before=None if before is None else before.state,
-            after=None if after is None else after.state,
-            hunks=hunks,
-            folders=change.folders,
-            newline=newline,
-            added=_line_count(after) if before is None else sum(hunk.new_count for hunk in hunks),
-            removed=_line_count(before) if after is None else sum(hunk.old_count for hunk in hunks),
-            origin=change.origin,
-            # What a person did needs no review.
-            status=Status.PENDING if change.origin is Origin.AGENT else Status.ACCEPTED,
-            amends=change.amends,
-            marks=change.marks,
-            tool=tool,
-            notes=notes,
-        )
-        self._seq = Seq(self._seq + 1)
-        return EditView(
-            id=self._batch.record(edit),
-            edit=edit,
-            status=edit.status,
-            units=(edit.status,) * (1 + len(edit.hunks)),
-            whole=edit.changes_whole,
-            reason="",
-        )
-
-    def external(self, changes: Sequence[Change]) -> list[EditView]:
-        """Record changes that were found on disk."""
-        call = self._store.next_call(EXTERNAL_CONVERSATION) if changes else 0
-        return [
-            self.record(
-                change,
-                document=change.document,
-                conversation=EXTERNAL_CONVERSATION,
-                call=call,
-                ordinal=ordinal,
-                tool="",
-                notes={},
-            )
-            for ordinal, change in enumerate(map(self._bound_to_markers, changes))
-        ]
-
-    def _bound_to_markers(self, change: Change) -> Change:
-        """Return a change found on disk as an amendment, where all of it lies between conflict markers."""
-        if change.document is None or change.before is None or change.after is None:
-            return change
-        if not self._store.index.markers(change.document):
-            return change
-        from objstore.marking import resolved
-
-        hunks, _ = _hunks(change.before, change.after, None, None)
-        return replace(change, amends=resolved(self._store, change.document, change.before.content, hunks))
 
 
 class Call:
@@ -487,53 +344,3 @@ class Call:
 
     def _looked(self) -> dict[bytes, os.stat_result]:
         return {path: file.found.stat for path, file in self._files.items() if file.found is not None}
-
-
-def version_of(found: tuple[FileState, Found] | None, tree: Tree, path: bytes) -> Version | None:
-    """Return what was found on disk at `path` as a version."""
-    if found is None:
-        return None
-    state, file = found
-    source = FileSource(tree, path, file.stat) if is_stand_in(file.content) else None
-    return Version(content=file.content, state=state, source=source)
-
-
-def external_change(tip: Tip, now: Version | None, text: Callable[[BlobId], bytes]) -> Change | None:
-    """Return the edit that leads from what the journal says of a file to what stands on disk (None: nothing does)."""
-    if (None if now is None else now.state) == tip.state:
-        return None
-    before = None if tip.state is None else Version(content=text(tip.state.blob), state=tip.state)
-    operation = Operation.CREATE if before is None else Operation.DELETE if now is None else Operation.EDIT
-    return Change(
-        document=tip.document,
-        operation=operation,
-        path=tip.path,
-        source=None,
-        before=before,
-        after=now,
-        hunks=None,
-        origin=Origin.EXTERNAL,
-    )
-
-
-def _hunks(
-    before: Version | None, after: Version | None, known: Sequence[Hunk] | None, affixes: Affixes | None
-) -> tuple[tuple[Hunk, ...], bool]:
-    """Return an edit's hunks, and whether only its last line's newline came or went beside them."""
-    if before is None or after is None or before.state.blob == after.state.blob:
-        return (), False
-    old, new = before.content, after.content
-    if known is None and is_either_binary(old, new):
-        # Lines mean nothing here: the state as a whole is what can be decided.
-        known = (Hunk(0, _line_count(before), 0, _line_count(after)),)
-    hunks = diff_lines(old, new, affixes) if known is None else tuple(known)
-    if is_closed(old) is is_closed(new):
-        return hunks, False
-    ends_inside = bool(hunks) and hunks[-1].new_count > 0 and hunks[-1].new_end == _line_count(after)
-    return hunks, not ends_inside
-
-
-def _line_count(version: Version | None) -> int:
-    if version is None:
-        return 0
-    return version.content.count(b"\n") + (not is_closed(version.content))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from objstore.batch import Batch
-from objstore.capture import Change, Recorder, Version, new_conversation, version_of
+from objstore.changes import Change, Recorder, Version, new_conversation, version_of
 from objstore.errors import BlobMissing
 from objstore.external import EXTERNAL_CONVERSATION
 from objstore.ids import BlobId, blob_id

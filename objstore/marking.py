@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from objstore.batch import Batch
-    from objstore.capture import Recorder
+    from objstore.changes import Recorder
     from objstore.document import Document
     from objstore.hunks import Hunk
     from objstore.indexrows import EditRow
@@ -134,7 +134,7 @@ class Marker:
 
     def record(self, recorder: Recorder, decision: Decision, who: str) -> tuple[MarkersWritten, ...]:
         """Record an edit for each file, behind the decision."""
-        from objstore.capture import Change, Version
+        from objstore.changes import Change, Version
 
         reports = []
         for file in self.files:

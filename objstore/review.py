@@ -28,7 +28,7 @@ from objstore.values import field, replace, variable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from objstore.capture import Change, Recorder
+    from objstore.changes import Change, Recorder
     from objstore.document import Document
     from objstore.journal import Journal
 
@@ -185,7 +185,7 @@ class Planner:
 
     def _recording(self) -> Recorder:
         if self._recorder is None:
-            from objstore.capture import Recorder
+            from objstore.changes import Recorder
 
             self._recorder = Recorder(self.journal, self.batch)
         return self._recorder
@@ -234,7 +234,7 @@ class Planner:
             if found is not None:
                 self._looked[tip.path] = found[1].stat
             if (None if found is None else found[0]) != tip.state:
-                from objstore.capture import external_change, version_of
+                from objstore.changes import external_change, version_of
 
                 change = external_change(tip, version_of(found, self.journal.tree, tip.path), self.batch.text)
                 changes += [] if change is None else [change]

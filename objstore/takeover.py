@@ -13,7 +13,7 @@ from heapq import merge
 from typing import Final, NamedTuple
 
 from objstore.batch import Batch, now
-from objstore.capture import Change, Recorder, Version, version_of
+from objstore.changes import Change, Recorder, Version, version_of
 from objstore.disk import new_file_mode
 from objstore.document import Document
 from objstore.errors import FileMissing, PathError, PathInvalid, PathReserved

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from objstore import FileState, Hunk, Operation, Origin, Workspace, blob_id
-from objstore.capture import Change, Recorder, Version
+from objstore.changes import Change, Recorder, Version
 from objstore.disk import Disk
 from objstore.journal import Journal
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from objstore import Action, BlobDamaged, Decided, FileState, Operation, Origin, blob_id
-from objstore.capture import Change, Recorder, Version
+from objstore.changes import Change, Recorder, Version
 from objstore.codec import Base, encode_blob
 from objstore.disk import Disk
 from objstore.frames import FrameKind

@@ -20,6 +20,7 @@ __all__ = [
     "FileTooLarge",
     "FormatTooNew",
     "HistoryBroken",
+    "IndexDamaged",
     "NoSuchName",
     "NoSuchSetting",
     "NotAWorkspace",
@@ -302,6 +303,14 @@ class StoreDamaged(StoreError):
         self.offset = offset
         self.reason = reason
         super().__init__(f"Store damaged in segment {segment} at byte {offset}: {reason}")
+
+
+class IndexDamaged(StoreError):
+    """The index is not what the log makes it, so what nothing holds can't be told from it."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(f"The index is damaged: {what}. `cas fsck --repair` makes it anew.")
 
 
 class StoreUnknown(StoreError):

@@ -359,6 +359,18 @@ class Lookups(BlobLookups, StatLookups):
         rows = self._db.execute("SELECT before, after FROM edits WHERE seq BETWEEN ? AND ?", (first, last))
         return [BlobId(blob) for states in rows for blob in states if blob is not None]
 
+    def unheld_mention(self) -> BlobId | None:
+        """Return a blob that is mentioned and yet does not count as held (None: there is none, as it should be)."""
+        row = self._db.execute(
+            "SELECT mention FROM (SELECT before AS mention FROM edits WHERE NOT expired "
+            "UNION ALL SELECT after FROM edits WHERE NOT expired "
+            "UNION ALL SELECT blob FROM documents "
+            "UNION ALL SELECT root FROM snapshots WHERE NOT expired "
+            "UNION ALL SELECT id FROM trees WHERE refs > 0) "
+            "WHERE mention IS NOT NULL AND NOT EXISTS (SELECT 1 FROM blobs WHERE id = mention AND refs > 0) LIMIT 1"
+        ).fetchone()
+        return None if row is None else BlobId(row[0])
+
     def conversations_between(self, first: int, last: int) -> set[str]:
         """Return the conversations of the edits from `first` to `last` that were not taken back."""
         rows = self._db.execute(

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Final
 
 from objstore.codec import parse_blob_header
-from objstore.errors import BlobDamaged
+from objstore.errors import BlobDamaged, IndexDamaged
 from objstore.frames import FrameKind
 from objstore.ids import HASH_SIZE, BlobId
 from objstore.journal import Journal
@@ -63,7 +63,8 @@ def plan_sweep(journal: Journal, *, all_segments: bool = False) -> SweepPlan:
     """Return what `sweep` would do now: write anew the segments of which enough would go.
 
     `all_segments`: whatever they hold, so that no blob is left that nothing holds. Nothing is changed.
-    Raises BlobDamaged where a tree or a list of chunks can't be read, because then nobody knows what is held.
+    Raises BlobDamaged where a tree or a list of chunks can't be read, because then nobody knows what is held, and
+    IndexDamaged where what is in use does not count as held.
     """
     with journal.reading() as store, store.index.still():
         uncounted = store.index.uncounted()
@@ -87,6 +88,10 @@ def plan_sweep(journal: Journal, *, all_segments: bool = False) -> SweepPlan:
         dropped = frozenset(
             name for segment in chosen for name in store.index.dead_blobs(segment) if name not in needed
         )
+        # What goes is gone: so the counts are held against what they count, which another part of the database says.
+        unheld = store.index.unheld_mention() if dropped else None
+        if unheld is not None:
+            raise IndexDamaged(f"blob {unheld.hex()} is in use and does not count as held")
         return SweepPlan(
             segments=tuple(sorted(chosen, reverse=True)) if dropped else (),
             dropped=dropped,

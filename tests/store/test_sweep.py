@@ -3,6 +3,7 @@
 import hashlib
 import random
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,12 +19,14 @@ from objstore import (
     BlobMissing,
     EditExpired,
     EditFilter,
+    IndexDamaged,
     Status,
     StoreLocked,
     Unit,
     Workspace,
     blob_id,
     check_store,
+    repair_store,
     salvage_store,
 )
 from objstore.batch import now
@@ -130,6 +133,31 @@ def test_the_records_stay_as_they_were(root: Path) -> None:
     before = records_of(root / ".cas")
     swept(root)
     assert records_of(root / ".cas") == before
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE blobs SET refs = 0 WHERE id = (SELECT blob FROM documents WHERE blob NOT NULL LIMIT 1)",
+        "UPDATE blobs SET refs = 0 WHERE id = (SELECT before FROM edits WHERE NOT expired AND before NOT NULL LIMIT 1)",
+        "UPDATE blobs SET id = zeroblob(32) WHERE id = (SELECT after FROM edits WHERE NOT expired LIMIT 1)",
+        "DELETE FROM blobs WHERE id = (SELECT after FROM edits WHERE seq = 25)",
+    ],
+)
+def test_an_index_that_is_wrong_about_what_is_held_ends_a_sweep_before_it_begins(
+    root: Path, tmp_path: Path, damage: str
+) -> None:
+    with Workspace.open(root, CountdownDisk(None)):
+        pass  # all that is in the log is in the index
+    with closing(sqlite3.connect(root / ".cas" / "index.sqlite")) as db, db:
+        assert db.execute(damage).rowcount == 1
+    files = files_of(root)
+    with pytest.raises(IndexDamaged, match="`cas fsck --repair` makes it anew"):
+        swept(root)
+    assert files_of(root) == files
+    assert repair_store(check_store(str(root))).faults == ()
+    assert swept(root).is_done
+    assert_sound(root, tmp_path)
 
 
 def test_a_second_sweep_finds_nothing(root: Path) -> None:

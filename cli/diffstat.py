@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from cli.columns import shown_width
+from cli.overview import counted
 from cli.terminal import Screen, shown_name
 from objstore import diff_lines, is_binary, value
 
@@ -81,7 +82,7 @@ def diffstat(changes: Iterable[FileChange], screen: Screen) -> Iterator[bytes]:
         yield screen.line(f" {padded} | {change.added + change.removed:>{digits}} {bar}".rstrip())
     added, removed = sum(change.added for change in changes), sum(change.removed for change in changes)
     yield screen.line(
-        f" {_count(len(changes), 'file')} changed, {_count(added, 'insertion')}(+), {_count(removed, 'deletion')}(-)"
+        f" {counted(len(changes), 'file')} changed, {counted(added, 'insertion')}(+), {counted(removed, 'deletion')}(-)"
     )
 
 
@@ -97,7 +98,3 @@ def _scaled(lines: int, most: int) -> int:
     if most <= LONGEST_BAR:
         return lines
     return max(1, lines * LONGEST_BAR // most) if lines else 0
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

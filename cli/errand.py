@@ -7,14 +7,19 @@ On the wire each part is its length, 8 bytes little-endian, and its bytes. The c
 says TAKEN, or hangs up because it can't serve this caller; later it sends one part, what is to be printed, and closes.
 """
 
+from __future__ import annotations
+
 import _socket  # `socket` itself takes 10 ms to import
 import os
 import stat
 import sys
-from typing import Final
 
-__all__ = ["GREETING", "LONGEST_EVENT", "LONGEST_PART", "PARTS", "SOCKET", "TAKEN", "asked", "identity"]
-__all__ += ["is_private", "packed", "peer", "received"]
+TYPE_CHECKING = False  # as type checkers know it: `typing` takes longer to import than all else here
+if TYPE_CHECKING:
+    from typing import Final
+
+__all__ = ["GREETING", "LONGEST_EVENT", "LONGEST_PART", "PARTS", "SOCKET", "TAKEN", "asked", "connect_inside"]
+__all__ += ["identity", "is_private", "packed", "peer", "received"]
 
 SOCKET: Final = "hook.sock"
 """Name of the helper's socket, in the store's folder."""
@@ -49,19 +54,14 @@ def asked(client: str, event: bytes) -> bytes | None:
         return None  # nobody says who is at the other end
     if any(name.startswith(_OURS) for name in os.environ):
         return None  # a setting of this process alone is not the helper's
-    try:
-        here = os.open(os.curdir, _FOLDER)
-    except OSError:
-        return None
     line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         parts = (GREETING, identity(), client.encode(), os.fsencode(os.getcwd()), event)  # noqa: PTH109 - pathlib costs
-        return _answer(line, packed(*parts)) if _connect(line, here) else None
+        return _answer(line, packed(*parts)) if _connect(line) else None
     except OSError:
         return None
     finally:
         line.close()
-        os.close(here)
 
 
 def identity() -> bytes:
@@ -86,9 +86,26 @@ def received(line: _socket.socket, longest: int) -> bytes | None:
     return part if len(part) == size else None
 
 
-def peer(line: _socket.socket) -> int:
-    """Return the number of the user whose process is at the other end. Raises OSError."""
-    return int.from_bytes(line.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)[4:8], sys.byteorder)
+def peer(line: _socket.socket) -> tuple[int, int]:
+    """Return the number of the process at the other end, and that of its user. Raises OSError."""
+    known = line.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+    return int.from_bytes(known[:4], sys.byteorder), int.from_bytes(known[4:8], sys.byteorder)
+
+
+def connect_inside(line: _socket.socket, store: int) -> None:
+    """Connect to the socket in the open folder `store`. Raises OSError.
+
+    From inside the folder: the name of a socket may have 107 bytes and no more, and no other folder can be meant.
+    """
+    here = os.open(os.curdir, _FOLDER)
+    try:
+        os.fchdir(store)
+        try:
+            line.connect(SOCKET)
+        finally:
+            os.fchdir(here)
+    finally:
+        os.close(here)
 
 
 def is_private(found: os.stat_result) -> bool:
@@ -96,8 +113,8 @@ def is_private(found: os.stat_result) -> bool:
     return found.st_uid == os.geteuid() and not found.st_mode & 0o077
 
 
-def _connect(line: _socket.socket, here: int) -> bool:
-    """Connect to the helper of the store above the open folder `here`, if there is one that is this user's."""
+def _connect(line: _socket.socket) -> bool:
+    """Connect to the helper of the store at or above the current folder, if there is one that is this user's."""
     store = _store_above()
     if store is None:
         return False
@@ -108,15 +125,10 @@ def _connect(line: _socket.socket, here: int) -> bool:
         if not (stat.S_ISSOCK(found.st_mode) and is_private(found)):
             return False
         line.settimeout(_SECONDS_TO_TAKE)
-        # From inside the folder: the name of a socket may have 107 bytes and no more, and no other folder can be meant.
-        os.fchdir(store)
-        try:
-            line.connect(SOCKET)
-        finally:
-            os.fchdir(here)
+        connect_inside(line, store)
     finally:
         os.close(store)
-    return peer(line) == os.geteuid()
+    return peer(line)[1] == os.geteuid()
 
 
 def _store_above() -> int | None:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.rendering import diff_text
 from cli.terminal import FOR_STDERR, Screen, can_ask, shown_name
 from objstore import MAX_BLOB, ExternalChanges, FileMissing, FileTooLarge, OnExternal, PathError, stand_in
 
@@ -38,6 +37,8 @@ def settled(workspace: "Workspace", decide: Decide, on_external: OnExternal | No
 
 def external_diff(workspace: "Workspace", change: "ExternalChange", screen: Screen) -> Iterator[bytes]:
     """Yield the diff between the last recorded state of a file and the file on disk."""
+    from cli.rendering import diff_text
+
     try:
         recorded, found = external_sides(workspace, change)
     except PathError as error:

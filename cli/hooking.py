@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, cast
@@ -48,8 +48,7 @@ def main(arguments: list[str], given: bytes) -> int:
     try:
         event = event_of(arguments, given, place)
         place = event.place
-        sys.stdout.write(answer_to(arguments, event, is_last=True).decode())
-        sys.stdout.flush()
+        answer_to(arguments, event, _print, is_last=True)
         _start_helper(event)
     except Exception as error:  # noqa: BLE001 - an agent must go on, whatever fails here
         log_fault(place, arguments, error)
@@ -65,10 +64,13 @@ def event_of(arguments: list[str], given: bytes, folder: str) -> Event:
     return event._replace(place=os.path.join(folder, event.place))  # noqa: PTH118 - as above
 
 
-def answer_to(arguments: list[str], event: Event, *, is_last: bool = False) -> bytes:
-    """Record what the event tells of, and return what to print. Raises what `handle` raises."""
-    answer = handle(client_of(arguments[0]), event, is_last=is_last)
-    return b"" if answer is None else (json.dumps(answer) + "\n").encode()
+def answer_to(arguments: list[str], event: Event, say: Callable[[bytes], object], *, is_last: bool = False) -> None:
+    """Record what the event tells of, and give `say` what to print. Raises what `handle` raises."""
+
+    def spell(answer: Payload | None) -> None:
+        say(b"" if answer is None else (json.dumps(answer) + "\n").encode())
+
+    handle(client_of(arguments[0]), event, spell, is_last=is_last)
 
 
 def is_about(event: Event, root: str) -> bool:
@@ -79,6 +81,11 @@ def is_about(event: Event, root: str) -> bool:
         return find_root(_start(event)) == root
     except NotAWorkspace:
         return False
+
+
+def _print(answer: bytes) -> None:
+    sys.stdout.write(answer.decode())
+    sys.stdout.flush()
 
 
 def _start_helper(event: Event) -> None:
@@ -102,8 +109,8 @@ def client_of(name: str) -> Client:
     return cast("Client", import_module(CLIENTS[name]))
 
 
-def handle(client: Client, event: Event, *, is_last: bool = False) -> Payload | None:
-    """Record what the event tells of, and return what to print (None: nothing).
+def handle(client: Client, event: Event, say: Callable[[Payload | None], object], *, is_last: bool = False) -> None:
+    """Record what the event tells of, and give `say` what to print (None: nothing), once and before anything is closed.
 
     A place without a workspace is none of our business. `is_last`: the process ends next, so nothing is closed: the
     index need not be tidied up by each of them. Raises what the store raises.
@@ -111,18 +118,18 @@ def handle(client: Client, event: Event, *, is_last: bool = False) -> Payload | 
     from objstore import NotAWorkspace, Workspace
 
     if event.moment is Moment.OTHER or not event.conversation:
-        return None
+        say(None)
+        return
     try:
         workspace = Workspace.find(_start(event))
     except NotAWorkspace:
-        return None
+        say(None)
+        return
     try:
         calls = workspace.agent_calls()
         _record(calls, event)
-        if client.reply(event, "") is None:
-            return None
-        told = _rejections(calls.rejected(event.conversation))
-        return client.reply(event, told) if told else None
+        told = "" if client.reply(event, "") is None else _rejections(calls.rejected(event.conversation))
+        say(client.reply(event, told) if told else None)
     finally:
         if not is_last:
             workspace.close()

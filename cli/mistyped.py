@@ -1,38 +1,90 @@
-"""Mistyped names: what a name that nothing has may have been meant for."""
+"""Mistyped names: what a name that nothing has may have been meant for, or where the names that there are stand."""
 
 import os
 from typing import TYPE_CHECKING, Final
 
+from cli.naming import path_named, state_parts
 from cli.terminal import shown_name
 
 if TYPE_CHECKING:
-    from objstore import NoSuchName
+    from objstore import NoSuchName, Workspace
 
 __all__ = ["meant"]
 
 MOST: Final = 2
 
+LISTED: Final = {"snapshot": "cas snapshot list", "pin": "cas pin"}
+"""What lists the names of a kind that has its own numbers."""
+
 
 def meant(error: "NoSuchName", start: str) -> str:
-    """Return a sentence on what the name may have been meant for; "" where nothing is near to it.
+    """Return a sentence on what the name may have been meant for; "" where there is nothing to say.
 
     `start`: at or above which folder the workspace is.
     """
-    from objstore import CasError, NameKind, Workspace
+    from objstore import CasError, Workspace
 
-    spelling = error.spelling.partition("@")[0]
-    found: list[str] = []
+    if error.kind in LISTED:
+        return f"`{LISTED[error.kind]}` lists them."
     try:
         with Workspace.find(start) as workspace:
-            if "conversation" in error.kind:
-                found += workspace.names_near(NameKind.CONVERSATION, spelling, MOST)
-            if "file" in error.kind or "state" in error.kind:
-                found += workspace.names_near(NameKind.PATH, os.path.relpath(spelling), MOST)
-            newest = workspace.names_like(NameKind.EDIT, "", 1)
+            return _of_edit(workspace, error) or _near(workspace, error) or _newest(workspace, error)
     except CasError:
         return ""  # what is wrong was said already; this would only have helped
-    if found and spelling not in found:
-        return f"Did you mean {' or '.join(map(shown_name, found[:MOST]))}?"
-    if newest and (spelling.isdigit() or "@" in error.spelling):
+
+
+def _of_edit(workspace: "Workspace", error: "NoSuchName") -> str:
+    """Return what is to be said of an edit that is there: that it is another file's, or which hunks it has."""
+    from objstore import NameKind, NoSuchName
+
+    spelt = state_parts(error.spelling)
+    name, _, hunk = error.spelling.partition(":")
+    number = spelt[1] if spelt is not None else name
+    try:
+        view, _ = workspace.find_units(number.removesuffix("^"))
+    except NoSuchName:
+        return ""
+    if spelt is not None:
+        path = shown_name(_from_here(workspace, os.fsdecode(view.edit.path)))
+        return f"Edit {view.seq} is of {path}: did you mean {path}@{number}?"
+    found = workspace.names_like(NameKind.EDIT, f"{view.seq}:", 1 + len(view.units))
+    if not hunk or not found:
+        return ""
+    return f"Edit {view.seq} has {found[0].name}" + (f" to {found[-1].name}." if len(found) > 1 else ".")
+
+
+def _near(workspace: "Workspace", error: "NoSuchName") -> str:
+    """Return which names are near to it."""
+    from objstore import NameKind
+
+    spelling = error.spelling.partition("@")[0]
+    path = path_named(workspace, spelling)
+    if "edit" in error.kind and any(found.name == path for found in workspace.names_like(NameKind.PATH, path, 1)):
+        return f"It is a file: `cas log --file {shown_name(spelling)}` lists its edits."
+    found: list[str] = []
+    if "conversation" in error.kind:
+        found += workspace.names_near(NameKind.CONVERSATION, spelling, MOST)
+    if "file" in error.kind or "state" in error.kind:
+        paths = workspace.names_near(NameKind.PATH, path, MOST)
+        found += [_from_here(workspace, near) for near in paths]
+    if not found or spelling in found:
+        return ""
+    return f"Did you mean {' or '.join(map(shown_name, found[:MOST]))}?"
+
+
+def _newest(workspace: "Workspace", error: "NoSuchName") -> str:
+    """Return how far the numbers go, of a name that has one."""
+    from objstore import NameKind
+
+    newest = workspace.names_like(NameKind.EDIT, "", 1)
+    if newest and (error.spelling.partition(":")[0].isdigit() or "@" in error.spelling):
         return f"The newest edit is {newest[0].name}."
     return ""
+
+
+def _from_here(workspace: "Workspace", path: str) -> str:
+    """Return the path as it is to be typed where the person stands, the other way round of `path_named`."""
+    from pathlib import Path
+
+    here = Path.cwd()
+    return os.path.relpath(Path(workspace.root, path), here) if here.is_relative_to(workspace.root) else path

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from objstore import MOMENT, Action, EditFilter, NoSuchName, Origin, Status, Unit, value
+from objstore import Action, EditFilter, NoSuchName, Origin, Status, Unit, value
 
 if TYPE_CHECKING:
     from objstore import EditView, State, Workspace
@@ -17,11 +17,11 @@ __all__ = [
     "looks_like_state",
     "path_named",
     "state_named",
+    "state_parts",
     "units_named",
 ]
 
-STATE: Final = re.compile(rf"(?P<path>.+)@(?P<edit>[0-9]+\^?|{MOMENT})", re.DOTALL)
-BLOB: Final = re.compile(r"[0-9a-fA-F]{4,64}")
+BLOB: Final = r"[0-9a-fA-F]{4,64}"
 
 
 @value
@@ -146,12 +146,20 @@ def edits_named(workspace: "Workspace", spelling: str) -> list[tuple["EditView",
 # ---- states
 
 
+def state_parts(spelling: str) -> tuple[str, str] | None:
+    """Return path and version of a spelling such as `PATH@12`, `PATH@12^` or `PATH@2h` (None: it is none such)."""
+    from objstore import MOMENT
+
+    spelt = re.fullmatch(rf"(.+)@([0-9]+\^?|{MOMENT})", spelling, re.DOTALL)
+    return None if spelt is None else (spelt[1], spelt[2])
+
+
 def looks_like_state(spelling: str) -> bool:
     """Return whether `spelling` names a state (`PATH@12`, `PATH@12^`, `PATH@2h`, a blob's hash) and no file on disk."""
-    spelt = STATE.fullmatch(spelling) or BLOB.fullmatch(spelling)
     from pathlib import Path
 
-    return spelt is not None and not Path(spelling).is_symlink() and not Path(spelling).exists()
+    is_spelt = state_parts(spelling) is not None or re.fullmatch(BLOB, spelling) is not None
+    return is_spelt and not Path(spelling).is_symlink() and not Path(spelling).exists()
 
 
 def state_named(workspace: "Workspace", spelling: str) -> "State":
@@ -159,9 +167,13 @@ def state_named(workspace: "Workspace", spelling: str) -> "State":
 
     Raises NoSuchName, AmbiguousName or PathError.
     """
-    spelt = STATE.fullmatch(spelling)
+    spelt = state_parts(spelling)
     if spelt is not None:
-        return workspace.find_state(f"{path_named(workspace, spelt['path'])}@{spelt['edit']}")
-    if looks_like_state(spelling):
-        return workspace.find_state(spelling)
-    return workspace.find_state(path_named(workspace, spelling))
+        path, version = spelt
+        wanted = f"{path_named(workspace, path)}@{version}"
+    else:
+        wanted = spelling if looks_like_state(spelling) else path_named(workspace, spelling)
+    try:
+        return workspace.find_state(wanted)
+    except NoSuchName as error:
+        raise NoSuchName(spelling, error.kind) from None  # as it was typed

@@ -1,12 +1,10 @@
 """What a decision did, would do, or why it was refused, as text for a person: lines, as bytes to write."""
 
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from cli.naming import Selection
 from cli.overview import shown_edits
-from cli.rendering import diff_text
 from cli.terminal import Screen, shown_name, visible
 from objstore import Action, Unit
 
@@ -96,6 +94,8 @@ def _markers_text(outcome: "Decided", screen: Screen, *, dry_run: bool) -> Itera
 
 def effect_text(files: Iterable["FileEffect"], preview: Preview, screen: Screen) -> Iterator[bytes]:
     """Yield, as a diff, exactly what a decision changes on disk."""
+    from cli.rendering import diff_text
+
     for effect in files:
         before, after = preview(effect)
         yield from diff_text(
@@ -203,6 +203,8 @@ def _in_the_way(outcome: "Conflicted") -> Iterator[Unit]:
 
 
 def _spelt(selection: Selection) -> str:
+    from shlex import quote
+
     words = list(selection.names)
     if selection.conversation:
         words += ["--conversation", selection.conversation]
@@ -210,7 +212,7 @@ def _spelt(selection: Selection) -> str:
         words += ["--file", selection.file]
     if selection.everything:
         words.append("--all")
-    return " ".join(visible(shlex.quote(word)) for word in words)
+    return " ".join(visible(quote(word)) for word in words)
 
 
 def _spelt_units(units: Iterable[Unit], edit: Callable[[int], "EditView"]) -> str:

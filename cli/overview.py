@@ -1,7 +1,8 @@
 """The workspace at a glance, as text for a person: lines, as bytes to write."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from cli.terminal import Screen, shown_name
@@ -10,11 +11,11 @@ from cli.terminal import Screen, shown_name
 if TYPE_CHECKING:
     from objstore import ExternalChange, PendingGroup, StandingMarkers, StatusReport
 
-__all__ = ["shown_edits", "shown_external", "shown_markers", "size_text", "status_text"]
+__all__ = ["counted", "shown_edits", "shown_external", "shown_markers", "size_text", "status_text"]
 
 # With these, a status takes at most 24 lines, the height of the smallest terminal in use.
 PENDING_LINES: Final = 10
-EXTERNAL_LINES: Final = 4
+SECTION_LINES: Final = 4
 PLACES: Final = 6
 NUMBERS: Final = 12
 
@@ -22,39 +23,45 @@ NUMBERS: Final = 12
 def status_text(report: "StatusReport", screen: Screen) -> Iterator[bytes]:
     """Yield the workspace on one screen."""
     yield screen.line(
-        f"{shown_name(report.root)}: {_count(report.edits, 'edit')} in "
-        f"{_count(report.conversations, 'conversation')}, "
+        f"{shown_name(report.root)}: {counted(report.edits, 'edit')} in "
+        f"{counted(report.conversations, 'conversation')}, "
         f"{report.pending} pending, {report.accepted} accepted, {report.rejected} rejected"
     )
     if not report.edits:
         yield screen.line("Nothing is recorded yet: `cas setup` tells an agent of the recorder, `cas mcp` serves one.")
     yield from _pending_text(report.groups, screen)
-    if report.external:
-        yield screen.line()
-        yield screen.line("changed outside (see `cas diff`):")
-        for change in report.external[:EXTERNAL_LINES]:
-            kind = screen.paint(f"{shown_external(change):12}", "red")
-            yield screen.line(f"  {kind}  {shown_name(change.path)}")
-        if len(report.external) > EXTERNAL_LINES:
-            yield screen.line(f"  and {len(report.external) - EXTERNAL_LINES} more")
-    if report.markers:
-        yield screen.line()
-        yield screen.line("conflict markers (resolve them in the file, or decide anew):")
-        for markers in report.markers[:EXTERNAL_LINES]:
-            places = ", ".join(map(str, markers.lines[:PLACES])) + (" ..." if len(markers.lines) > PLACES else "")
-            yield screen.line(f"  {shown_name(markers.path)}:{places}  {shown_markers(markers)}")
-        if len(report.markers) > EXTERNAL_LINES:
-            yield screen.line(f"  and {len(report.markers) - EXTERNAL_LINES} more")
-    if report.unreadable:
-        yield screen.line()
-        yield screen.line("can't be looked at:")
-        for sentence in report.unreadable[:EXTERNAL_LINES]:
-            yield screen.line(f"  {shown_name(sentence)}")
-        if len(report.unreadable) > EXTERNAL_LINES:
-            yield screen.line(f"  and {len(report.unreadable) - EXTERNAL_LINES} more")
+    yield from _section("changed outside (see `cas diff`):", len(report.external), _external(report, screen), screen)
+    title = "conflict markers (resolve them in the file, or decide anew):"
+    yield from _section(title, len(report.markers), map(_standing, report.markers), screen)
+    yield from _section("can't be looked at:", len(report.unreadable), map(shown_name, report.unreadable), screen)
     yield screen.line()
-    yield screen.line(f"store: {size_text(report.store_bytes)} in {_count(report.blobs, 'blob')}{_reclaimable(report)}")
+    yield screen.line(
+        f"store: {size_text(report.store_bytes)} in {counted(report.blobs, 'blob')}{_reclaimable(report)}"
+    )
     yield from map(screen.line, _faults(report.root))
+
+
+def _section(title: str, count: int, rows: Iterable[str], screen: Screen) -> Iterator[bytes]:
+    """Yield the first of `count` rows under their title; nothing where there are none."""
+    if not count:
+        return
+    yield screen.line()
+    yield screen.line(title)
+    for row in islice(rows, SECTION_LINES):
+        yield screen.line(f"  {row}")
+    if count > SECTION_LINES:
+        yield screen.line(f"  and {count - SECTION_LINES} more")
+
+
+def _external(report: "StatusReport", screen: Screen) -> Iterator[str]:
+    for change in report.external:
+        kind = screen.paint(f"{shown_external(change):12}", "red")
+        yield f"{kind}  {shown_name(change.path)}"
+
+
+def _standing(markers: "StandingMarkers") -> str:
+    places = ", ".join(map(str, markers.lines[:PLACES])) + (" ..." if len(markers.lines) > PLACES else "")
+    return f"{shown_name(markers.path)}:{places}  {shown_markers(markers)}"
 
 
 def _faults(root: str) -> Iterator[str]:
@@ -66,7 +73,7 @@ def _faults(root: str) -> Iterator[str]:
         return
     if lines:
         last = shown_name(lines[-1].decode("utf-8", "replace"))
-        yield f"hooks: {len(lines)} faults, the last: {last} (see `cas doctor`)"
+        yield f"hooks: {counted(len(lines), 'fault')}, the last: {last} (see `cas doctor`)"
 
 
 def _reclaimable(report: "StatusReport") -> str:
@@ -75,7 +82,7 @@ def _reclaimable(report: "StatusReport") -> str:
     if found.unreadable:
         return " (see `cas config`: the limits can't be told)"
     said = [f"frees about {size_text(found.free_bytes)}"] if found.free_blobs else []
-    said += [f"may let go of {_count(found.old_edits, 'old edit')}"] if found.old_edits else []
+    said += [f"may let go of {counted(found.old_edits, 'old edit')}"] if found.old_edits else []
     if found.max_size is not None and report.store_bytes > found.max_size:
         said.append(f"makes room for {size_text(report.store_bytes - found.max_size)} over the limit")
     return f"; `cas gc` {', '.join(said)}" if said else ""
@@ -100,7 +107,7 @@ def _pending_text(groups: Sequence["PendingGroup"], screen: Screen) -> Iterator[
     if not groups:
         return
     yield screen.line()
-    yield screen.line("pending:")
+    yield screen.line("pending (`cas review` goes through it):")
     first = {group.conversation: at for at, group in reversed(list(enumerate(groups)))}
     groups = sorted(groups, key=lambda group: first[group.conversation])
     width = min(40, max(len(shown_name(group.path)) for group in groups[:PENDING_LINES]))
@@ -108,7 +115,7 @@ def _pending_text(groups: Sequence["PendingGroup"], screen: Screen) -> Iterator[
     for at, group in enumerate(groups):
         left -= 1 if group.conversation == conversation else 2
         if left < 0:
-            yield screen.line(f"    and {_count(len(groups) - at, 'file')} more (see `cas log --status pending`)")
+            yield screen.line(f"    and {counted(len(groups) - at, 'file')} more (see `cas log --status pending`)")
             return
         if group.conversation != conversation:
             conversation = group.conversation
@@ -124,7 +131,8 @@ def shown_edits(seqs: Sequence[int]) -> str:
     return f"{' '.join(map(str, seqs[: NUMBERS - 2]))} ... {seqs[-1]} ({len(seqs)} edits)"
 
 
-def _count(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """Return a number of things, in words."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 

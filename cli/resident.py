@@ -143,7 +143,7 @@ def _is_outdated(since: int) -> bool:
 def _attend(root: str, line: socket.socket, own: bytes) -> bool:
     """Do what one caller wants; return False if it is another program than this one, which has to go then."""
     line.settimeout(_PATIENCE)
-    if peer(line) != os.geteuid():
+    if peer(line)[1] != os.geteuid():
         return True
     parts = []
     for at in range(PARTS):
@@ -162,10 +162,18 @@ def _attend(root: str, line: socket.socket, own: bytes) -> bool:
     except Exception:  # noqa: BLE001 - the caller finds the same fault, and logs it
         return True
     line.sendall(TAKEN)
+    told: list[bytes] = []
+
+    def say(answer: bytes) -> None:
+        told.append(answer)
+        with suppress(OSError):  # a caller that is gone needs no answer, and the work is done
+            line.sendall(packed(answer))
+
     try:
-        answer = answer_to(arguments, event)
+        # What is tidied up after that, nobody waits for.
+        answer_to(arguments, event, say)
     except Exception as error:  # noqa: BLE001 - as in a hook: an agent must go on, whatever fails here
         log_fault(event.place, arguments, error)
-        answer = b""
-    line.sendall(packed(answer))
+    if not told:
+        say(b"")
     return True

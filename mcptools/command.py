@@ -64,12 +64,19 @@ def _serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace, direc
         approve = chosen(arguments.approve) if arguments.approve else {}
     except KeyError as error:
         parser.error(f"neither a tool nor a set of tools: {error.args[0]} (sets: {', '.join(SETS)})")
-    token, listener = _token(parser, arguments), None
+    listener = None
     if arguments.http is not None:
         try:
             listener = listening(arguments.http)
         except NotLocal as error:
             parser.error(str(error))
+    token = _token(parser, arguments)
+    if listener is None and sys.stdin is not None and sys.stdin.isatty():
+        # Or a person who tries it would sit before a program that says nothing.
+        sys.stderr.write(
+            "editledger: this is for the program of an agent, which starts it and talks to it over standard input and "
+            "output; `cas setup` tells one. Ctrl-C ends it.\n"
+        )
     from mcptools.server import EditServer
 
     limits = _limits(arguments)

@@ -1,18 +1,34 @@
 """Terms: the small values that records, index and surfaces share."""
 
+from collections.abc import Callable
 from enum import StrEnum
-from typing import NamedTuple, NewType
+from typing import NamedTuple, NewType, TypeAlias
 
 from objstore.ids import BlobId
 from objstore.values import value
 
-__all__ = ["Action", "DocumentId", "FileState", "OnExternal", "Operation", "Origin", "Seq", "Status", "Unit"]
+__all__ = [
+    "Action",
+    "DocumentId",
+    "FileState",
+    "OnExternal",
+    "Operation",
+    "Origin",
+    "Progress",
+    "Seq",
+    "Status",
+    "Unit",
+]
 
 Seq = NewType("Seq", int)
 """Number of an edit in its workspace, from 1, never used twice."""
 
 DocumentId = NewType("DocumentId", int)
 """Name of a file's lineage: the number of the edit that introduced it."""
+
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Is told what is worked on, how much of it is done, and how much there is."""
 
 
 class Operation(StrEnum):

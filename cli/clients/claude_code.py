@@ -5,19 +5,21 @@ Source: the client's hooks reference (events, fields, additionalContext).
 
 from typing import Final
 
-from cli.clients.event import Event, Moment, Payload, map_of, notes_of, text, touched_by
+from cli.clients.event import (
+    COMMON,
+    Event,
+    Moment,
+    Payload,
+    additional_context,
+    map_of,
+    notes_of,
+    text,
+    touched_by,
+)
 
 __all__ = ["read", "reply"]
 
-_MOMENTS: Final = {
-    "PreToolUse": Moment.BEFORE,
-    "PostToolUse": Moment.AFTER,
-    "PostToolUseFailure": Moment.AFTER,
-    "UserPromptSubmit": Moment.PROMPT,
-    "SessionStart": Moment.PAUSE,
-    "SessionEnd": Moment.PAUSE,
-    "Stop": Moment.PAUSE,
-}
+_MOMENTS: Final = {**COMMON, "PostToolUseFailure": Moment.AFTER, "SessionEnd": Moment.PAUSE}
 _WRITES: Final = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
 _READS: Final = frozenset(
     {"Read", "Glob", "Grep", "LS", "NotebookRead", "WebFetch", "WebSearch", "TodoWrite", "TodoRead", "AskUserQuestion"}
@@ -56,6 +58,4 @@ def read(payload: Payload) -> Event:
 
 def reply(event: Event, told: str) -> Payload | None:
     """Return what to print so that the agent gets to read `told`."""
-    if event.name not in _CAN_TELL:
-        return None
-    return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": told}}
+    return additional_context(event, told, _CAN_TELL)

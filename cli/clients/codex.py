@@ -6,17 +6,23 @@ Source: the client's hooks page and its generated schemas, which allow no furthe
 from collections.abc import Iterator
 from typing import Final
 
-from cli.clients.event import ANYWHERE, Event, Moment, Payload, Touched, map_of, notes_of, patched, text, touched_by
+from cli.clients.event import (
+    ANYWHERE,
+    COMMON,
+    Event,
+    Moment,
+    Payload,
+    Touched,
+    additional_context,
+    map_of,
+    notes_of,
+    patched,
+    text,
+    touched_by,
+)
 
 __all__ = ["read", "reply"]
 
-_MOMENTS: Final = {
-    "PreToolUse": Moment.BEFORE,
-    "PostToolUse": Moment.AFTER,
-    "UserPromptSubmit": Moment.PROMPT,
-    "SessionStart": Moment.PAUSE,
-    "Stop": Moment.PAUSE,
-}
 _READS: Final = frozenset({"update_plan", "view_image", "web_search", "read_file", "list_dir", "grep_files"})
 _PATCH: Final = "apply_patch"
 _CAN_TELL: Final = frozenset({"UserPromptSubmit", "SessionStart", "PostToolUse"})
@@ -28,7 +34,7 @@ def read(payload: Payload) -> Event:
     tool = text(payload, "tool_name")
     given = map_of(payload, "tool_input")
     return Event(
-        moment=_MOMENTS.get(name, Moment.OTHER),
+        moment=COMMON.get(name, Moment.OTHER),
         conversation=text(payload, "session_id"),
         place=text(payload, "cwd"),
         name=name,
@@ -47,9 +53,7 @@ def read(payload: Payload) -> Event:
 
 def reply(event: Event, told: str) -> Payload | None:
     """Return what to print so that the agent gets to read `told`."""
-    if event.name not in _CAN_TELL:
-        return None
-    return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": told}}
+    return additional_context(event, told, _CAN_TELL)
 
 
 def _touched(tool: str, given: Payload) -> Touched:

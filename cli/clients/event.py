@@ -1,19 +1,21 @@
 """Events: what the hooks of any client say, in one shape."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 __all__ = [
     "ANYWHERE",
+    "COMMON",
     "NOWHERE",
     "Client",
     "Event",
     "Moment",
     "Payload",
     "Touched",
+    "additional_context",
     "map_of",
     "notes_of",
     "patched",
@@ -45,6 +47,18 @@ class Moment(Enum):
     OTHER = "nothing that matters here"
 
 
+COMMON: Final[Mapping[str, Moment]] = MappingProxyType(
+    {
+        "PreToolUse": Moment.BEFORE,
+        "PostToolUse": Moment.AFTER,
+        "UserPromptSubmit": Moment.PROMPT,
+        "SessionStart": Moment.PAUSE,
+        "Stop": Moment.PAUSE,
+    }
+)
+"""The events that Claude Code has and others have taken over, with their names."""
+
+
 class Event(NamedTuple):
     """One hook event. A named tuple, because an agent waits: `dataclasses` alone takes 10 ms to import."""
 
@@ -69,6 +83,13 @@ class Client(Protocol):
     def reply(self, event: Event, told: str) -> Payload | None:
         """Return what to print so that the agent gets to read `told` (None: this event has no way to it)."""
         ...
+
+
+def additional_context(event: Event, told: str, hearing: Collection[str]) -> Payload | None:
+    """Return what to print, where the events named in `hearing` take context for the agent as Claude Code's do."""
+    if event.name not in hearing:
+        return None
+    return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": told}}
 
 
 def text(payload: Payload, *names: str) -> str:

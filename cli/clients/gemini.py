@@ -5,7 +5,16 @@ Source: the client's hooks reference. It gives tool calls no ids.
 
 from typing import Final
 
-from cli.clients.event import Event, Moment, Payload, map_of, notes_of, text, touched_by
+from cli.clients.event import (
+    Event,
+    Moment,
+    Payload,
+    additional_context,
+    map_of,
+    notes_of,
+    text,
+    touched_by,
+)
 
 __all__ = ["read", "reply"]
 
@@ -46,6 +55,4 @@ def read(payload: Payload) -> Event:
 
 def reply(event: Event, told: str) -> Payload | None:
     """Return what to print so that the agent gets to read `told`."""
-    if event.name not in _CAN_TELL:
-        return None
-    return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": told}}
+    return additional_context(event, told, _CAN_TELL)

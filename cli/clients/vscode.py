@@ -7,17 +7,23 @@ that it hears no matchers. The page spells common fields in camel case and says 
 from collections.abc import Iterator
 from typing import Final
 
-from cli.clients.event import ANYWHERE, Event, Moment, Payload, Touched, map_of, notes_of, patched, text, touched_by
+from cli.clients.event import (
+    ANYWHERE,
+    COMMON,
+    Event,
+    Moment,
+    Payload,
+    Touched,
+    additional_context,
+    map_of,
+    notes_of,
+    patched,
+    text,
+    touched_by,
+)
 
 __all__ = ["read", "reply"]
 
-_MOMENTS: Final = {
-    "PreToolUse": Moment.BEFORE,
-    "PostToolUse": Moment.AFTER,
-    "UserPromptSubmit": Moment.PROMPT,
-    "SessionStart": Moment.PAUSE,
-    "Stop": Moment.PAUSE,
-}
 _WRITES: Final = frozenset(
     {"create_file", "replace_string_in_file", "multi_replace_string_in_file", "insert_edit_into_file"}
     | {"edit_notebook_file", "createFile", "editFiles", "deleteFile"}
@@ -38,7 +44,7 @@ def read(payload: Payload) -> Event:
     tool = text(payload, "tool_name", "toolName")
     given = map_of(payload, "tool_input") or map_of(payload, "toolInput")
     return Event(
-        moment=_MOMENTS.get(name, Moment.OTHER),
+        moment=COMMON.get(name, Moment.OTHER),
         conversation=text(payload, "session_id", "sessionId"),
         place=text(payload, "cwd"),
         name=name,
@@ -52,9 +58,7 @@ def read(payload: Payload) -> Event:
 
 def reply(event: Event, told: str) -> Payload | None:
     """Return what to print so that the agent gets to read `told`."""
-    if event.name not in _CAN_TELL:
-        return None
-    return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": told}}
+    return additional_context(event, told, _CAN_TELL)
 
 
 def _touched(tool: str, given: Payload) -> Touched:

@@ -1,5 +1,6 @@
 """The commands `cas diff` and `cas cat`: what stands in files, now and at any recorded moment."""
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from cli.layout import in_columns, takes_layout
 from cli.naming import looks_like_state, path_named, state_named
 from cli.rendering import states_diff
 from cli.terminal import Screen, shown_name, write
+from objstore import EditFilter, NameKind, NoSuchName
 
 if TYPE_CHECKING:
     from objstore import ExternalChange, Workspace
@@ -77,13 +79,25 @@ def cat(*, name: str) -> None:
 
 
 def _changes(workspace: "Workspace", names: tuple[str, ...]) -> list["ExternalChange"]:
-    wanted = {path_named(workspace, name) for name in names}
+    from pathlib import Path
+
+    wanted = {path_named(workspace, name): name for name in names}
     below = tuple(f"{path}/" for path in wanted)
-    return [
+    found = [
         change
         for change in workspace.external_changes()
         if not wanted or change.path in wanted or change.path.startswith(below)
     ]
+    for path, name in wanted.items():
+        # What nobody has recorded and is not there has not changed; that must not read like a file that is as it was.
+        if path != "." and not os.path.lexists(Path(workspace.root, path)) and not _is_recorded(workspace, path):
+            raise NoSuchName(name, "file")
+    return found
+
+
+def _is_recorded(workspace: "Workspace", path: str) -> bool:
+    """Return whether a file has ever been recorded at the path, or one is now recorded below it."""
+    return bool(workspace.edits(EditFilter(path=path, limit=1)) or workspace.names_like(NameKind.PATH, f"{path}/", 1))
 
 
 def _external_text(workspace: "Workspace", changes: list["ExternalChange"], screen: Screen) -> Iterator[bytes]:

@@ -84,6 +84,8 @@ def log(  # noqa: PLR0913 -- each is an option of the command
             write(_stat_text(workspace, views, screen), paged=True)
         else:
             write(_log_text(workspace, views, screen, patch=patch or columns), paged=True)
+        if not as_json and not workspace.edits(EditFilter(limit=1)):
+            click.echo("Nothing is recorded yet.", err=True)
         if terms.pickaxe is not None and terms.pickaxe.expired:
             gone = terms.pickaxe.expired
             click.echo(f"Not searched: {gone} expired edit{'s' * (gone > 1)}, whose content is gone.", err=True)

@@ -8,6 +8,7 @@ import click
 from cli.invocation import Invocation, command, json_option
 from cli.naming import path_named, state_named
 from cli.terminal import Screen, shown_name, write
+from objstore import NoSuchName
 
 if TYPE_CHECKING:
     from objstore import BlamedLines
@@ -25,7 +26,10 @@ def blame(*, path: str, as_json: bool) -> None:
     """
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
-        content, blamed = workspace.blame(path_named(workspace, path))
+        try:
+            content, blamed = workspace.blame(path_named(workspace, path))
+        except NoSuchName as error:
+            raise NoSuchName(path, error.kind) from None  # as it was typed
     if as_json:
         from cli.storeshapes import blame_shape, json_line
 
@@ -67,7 +71,8 @@ def restore(*, name: str, as_json: bool) -> None:
     ]
     if outcome.edits:
         done = "Removed" if state.blob is None else "Restored"
-        lines.append(screen.line(f"{done} {shown_name(state.path)} as edit {outcome.edits[-1].seq}."))
+        seq = outcome.edits[-1].seq
+        lines.append(screen.line(f"{done} {shown_name(state.path)} as edit {seq}; `cas reject {seq}` takes it back."))
     else:
         lines.append(screen.line("No file changed: it is as in this state."))
     write(lines)

@@ -8,6 +8,7 @@ import click
 
 from cli.invocation import Invocation, command, json_option
 from cli.naming import path_named
+from cli.progress import Progress
 from cli.terminal import Screen, shown_name, write
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ def verify(*, names: tuple[str, ...], everything: bool, as_json: bool) -> None:
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
         blobs = workspace.blobs() if everything else [_blob(state_named(workspace, name)) for name in names]
-        faults = list(_faults(workspace, blobs))
+        with Progress({"blobs": "checking"}) as progress:
+            faults = list(_faults(workspace, blobs, progress))
     if as_json:
         damaged: list[Json] = [{"blob": blob.hex(), "reason": str(error)} for blob, error in faults]
         write([_json({"verified": len(blobs), "damaged": damaged})])
@@ -129,10 +131,11 @@ def _blob(state: "State") -> "BlobId":
     return state.blob
 
 
-def _faults(workspace: "Workspace", blobs: "list[BlobId]") -> "Iterator[tuple[BlobId, CasError]]":
+def _faults(workspace: "Workspace", blobs: "list[BlobId]", progress: Progress) -> "Iterator[tuple[BlobId, CasError]]":
     from objstore import CasError
 
-    for blob in blobs:
+    for done, blob in enumerate(blobs):
+        progress.tell("blobs", done, len(blobs))
         try:
             for _ in workspace.pieces(blob):
                 pass

@@ -53,15 +53,31 @@ def _plan(workspace: "Workspace", name: str) -> "PurgePlan":
         found = workspace.plan_purge(blobs=[] if state.blob is None else [state.blob])
     else:
         found = workspace.plan_purge(path=path_named(workspace, name))
+        if not found.blobs and _stands(workspace, name):
+            raise click.ClickException(
+                f"{shown_name(name)} has no past state: all that is recorded of it stands in it now. Change the file, "
+                "and `cas record` the change; then what it held is history, and can be purged."
+            )
     if not found.blobs:
         raise NoSuchName(name, "file with a past state, and no state with bytes,")
     return found
 
 
+def _stands(workspace: "Workspace", name: str) -> bool:
+    from objstore import NoSuchName
+
+    try:
+        return state_named(workspace, name).blob is not None
+    except NoSuchName:
+        return False
+
+
 def _text(plan: "PurgePlan", screen: Screen, *, dry_run: bool) -> Iterator[bytes]:
+    from cli.overview import counted
+
     if dry_run:
         yield screen.line("Dry run: nothing was changed.")
-    yield screen.line(f"{'Would purge' if dry_run else 'Purged'} {len(plan.blobs)} blobs.")
+    yield screen.line(f"{'Would purge' if dry_run else 'Purged'} {counted(len(plan.blobs), 'blob')}.")
     for kind, spans in (("edits", plan.edits), ("decisions", plan.decisions)):
         shown = " ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
         if shown and kind == "edits":

@@ -1,26 +1,20 @@
 """The commands `cas fsck` and `cas salvage`: what is damaged, and a working store from what is left."""
 
 import os
-import sys
-import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from cli.invocation import Invocation, command, json_option
+from cli.overview import counted
+from cli.progress import Progress
 from cli.terminal import Screen, shown_name, visible, write
 
 if TYPE_CHECKING:
     from objstore import CheckReport, Salvage
 
 __all__ = ["fsck", "salvage"]
-
-PATIENCE: Final = 1.0
-"""Seconds after which a person at a terminal is told how far a check is."""
-
-BAR: Final = 20
-"""Width of a whole bar, in characters."""
 
 REPORT: Final = "salvage.json"
 STORE_ID_BYTES: Final = 16
@@ -38,12 +32,11 @@ def fsck(*, quick: bool, repair: bool, as_json: bool) -> None:
     from objstore import check_store, repair_store
 
     invocation = Invocation.current()
-    progress = _Progress()
-    report = check_store(invocation.start(), quick=quick, progress=progress.tell)
-    repaired = repair and (report.leftovers > 0 or any(fault.repairable for fault in report.faults))
-    if repaired:
-        report = repair_store(report)
-    progress.wipe()
+    with Progress({"blobs": "checking", "documents": "replaying"}) as progress:
+        report = check_store(invocation.start(), quick=quick, progress=progress.tell)
+        repaired = repair and (report.leftovers > 0 or any(fault.repairable for fault in report.faults))
+        if repaired:
+            report = repair_store(report)
     if as_json:
         from cli.storeshapes import check_shape, json_line
 
@@ -67,12 +60,17 @@ def salvage(*, store: str, directory: str | None, store_id: str, dry_run: bool, 
     DIR/recovered, and all that is lost or saved is listed in DIR/salvage.json. STORE is left as it is.
     Exits with 1 when anything is lost.
     """
-    from objstore import salvage_store
+    from objstore import FileExists, salvage_store
 
     if (directory is None) is not dry_run:
         raise click.UsageError("Say where to with --to DIR, or --dry-run.")
     screen = Invocation.current().screen()
-    found = salvage_store(store, directory, _store_id(store_id))
+    try:
+        with Progress({"blobs": "checking"}) as progress:
+            found = salvage_store(store, directory, _store_id(store_id), progress.tell)
+    except FileExists as error:
+        taken = shown_name(error.path)
+        raise click.ClickException(f"{taken} is there already. Put it aside (mv), or say another DIR.") from error
     from cli.storeshapes import json_line, salvage_shape
 
     shape = json_line(salvage_shape(found))
@@ -96,40 +94,6 @@ def _store_id(spelt: str) -> bytes | None:
     return store
 
 
-class _Progress:
-    """One line on a terminal's standard error, once a check takes its time."""
-
-    def __init__(self) -> None:
-        self._terminal = sys.stderr is not None and sys.stderr.isatty()
-        self._next = time.monotonic() + PATIENCE
-        self._shown = False
-        self._what = ""
-        self._began = 0.0  # when the first of them was looked at
-
-    def tell(self, what: str, done: int, total: int) -> None:
-        now = time.monotonic()
-        if what != self._what:
-            self._what, self._began = what, now
-        if self._terminal and now >= self._next:
-            self._next = now + PATIENCE / 5
-            self._shown = True
-            click.echo(f"\r\x1b[K{progress_line(what, done, total, now - self._began)}", err=True, nl=False)
-
-    def wipe(self) -> None:
-        if self._shown:
-            click.echo("\r\x1b[K", err=True, nl=False)
-
-
-def progress_line(what: str, done: int, total: int, seconds: float) -> str:
-    """Return how far a check is, with a bar and, once that can be told, the time left at the pace so far."""
-    filled = BAR * done // total if total else BAR
-    line = f"checking {what} [{'#' * filled}{'-' * (BAR - filled)}] {done} of {total}"
-    if not done or seconds < PATIENCE:
-        return line
-    left = round(seconds * (total - done) / done)
-    return f"{line}, {left // 60}:{left % 60:02} left"
-
-
 def _check_text(report: "CheckReport", screen: Screen, *, repaired: bool) -> Iterator[bytes]:
     for fault in report.faults:
         yield screen.line(screen.paint(f"{fault.part.value}: {visible(fault.what)}", "red"))
@@ -139,10 +103,10 @@ def _check_text(report: "CheckReport", screen: Screen, *, repaired: bool) -> Ite
     if repaired:
         yield screen.line("What was derived and wrong was made anew, and .cas/tmp was cleared.")
     looked = ", ".join(
-        (_count(report.segments, "segment"), _count(report.blobs, "blob"), _count(report.records, "record"))
+        (counted(report.segments, "segment"), counted(report.blobs, "blob"), counted(report.records, "record"))
     )
-    replayed = f", {_count(report.documents, 'file')} replayed" if report.documents else ""
-    verdict = _count(len(report.faults), "fault") if report.faults else "nothing is wrong"
+    replayed = f", {counted(report.documents, 'file')} replayed" if report.documents else ""
+    verdict = counted(len(report.faults), "fault") if report.faults else "nothing is wrong"
     yield screen.line(f"{looked}{replayed}: {verdict}.")
 
 
@@ -164,15 +128,11 @@ def _salvage_text(found: "Salvage", directory: str | None, screen: Screen) -> It
         name = shown_name(os.fsdecode(broken.path))
         between = f"between {broken.after} and {broken.before}" if broken.after else f"before {broken.before}"
         yield screen.line(f"{name}: changes {between} are lost.")
-    saved = f"{_count(len(found.blobs), 'blob')}, and {_count(len(found.journal), 'record')} in one unbroken journal"
+    saved = f"{counted(len(found.blobs), 'blob')}, and {counted(len(found.journal), 'record')} in one unbroken journal"
     yield screen.line(f"{'Can be saved' if directory is None else 'Saved'}: {saved}.")
     if found.beyond:
         states = "" if directory is None else f"; what they led to is in {shown_name(directory)}/recovered"
         number = len(found.beyond)
-        yield screen.line(f"{_count(number, 'record')} {'lies' if number == 1 else 'lie'} behind a lost one{states}.")
+        yield screen.line(f"{counted(number, 'record')} {'lies' if number == 1 else 'lie'} behind a lost one{states}.")
     if found.is_whole:
         yield screen.line("Nothing is lost.")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

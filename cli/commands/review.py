@@ -157,7 +157,7 @@ class Desk:
                 )
 
             outcome = settled(workspace, decide, self.on_external) if units else NothingToDo()
-            self._report(workspace, action, outcome, selection, markers=markers)
+            self._report(workspace, action, outcome, selection, markers=markers, reason=reason)
 
     def step(self, action: Action) -> None:
         """Undo or redo one decision and report it; exits 1 when there is none, or it is refused."""
@@ -177,6 +177,7 @@ class Desk:
         selection: Selection | None = None,
         *,
         markers: bool = False,
+        reason: str = "",
     ) -> None:
         if self.as_json:
             from cli.jsonshapes import json_line, outcome_shape
@@ -200,7 +201,11 @@ class Desk:
                 if selection is None:
                     raise click.ClickException(f"No decision to {STEPS[action]}.")
                 if not self.as_json:
-                    write([self.invocation.screen().line(f"Nothing to do: already {STANDING[action]}.")])
+                    screen = self.invocation.screen()
+                    write([screen.line(f"Nothing to do: already {STANDING[action]}.")])
+                    if reason:
+                        # It must not look as if it had been heard: no agent will ever read it.
+                        write([screen.line("The reason was not recorded: `cas reset` them, and reject them with it.")])
             case _:
                 assert_never(outcome)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.invocation import Invocation, command_group, json_option, reviewer
+from cli.progress import Waiting
 from cli.terminal import Screen, shown_name, write
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ def create(*, folder: str, title: str, as_json: bool) -> None:
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
         path = _folder(workspace, folder)
-        taken = workspace.take_snapshot(path, who=reviewer(), title=title)
+        with Waiting("looking at the files"):
+            taken = workspace.take_snapshot(path, who=reviewer(), title=title)
     if as_json:
         from cli.snapshotshapes import taken_shape
         from cli.storeshapes import json_line
@@ -86,7 +88,8 @@ def diff(*, number: int, other: int | None, patch: bool, as_json: bool) -> None:
     """List what has changed since snapshot NUMBER, up to now or up to snapshot OTHER."""
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
-        found, passed = workspace.snapshot_changes(number, other)
+        with Waiting("looking at the files"):
+            found, passed = workspace.snapshot_changes(number, other)
         if as_json:
             from cli.snapshotshapes import changes_shape
             from cli.storeshapes import json_line
@@ -112,7 +115,8 @@ def restore(*, number: int, paths: tuple[str, ...], dry_run: bool, as_json: bool
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
         named = [_spelt(workspace, path) for path in paths]
-        done = workspace.restore_snapshot(number, named, dry_run=dry_run)
+        with Waiting("looking at the files"):
+            done = workspace.restore_snapshot(number, named, dry_run=dry_run)
         if as_json:
             from cli.snapshotshapes import restored_shape
             from cli.storeshapes import json_line
@@ -174,11 +178,13 @@ def _tell(passed: "Sequence[Passed]") -> None:
 
 
 def _taken_text(taken: "SnapshotTaken", screen: Screen) -> Iterator[bytes]:
+    from cli.overview import counted
+
     view = taken.view
     where = shown_name(view.path) if view.path else "the workspace"
     same = ", nothing has changed since the one before" if taken.is_same else ""
     _tell(taken.passed)
-    yield screen.line(f"Snapshot {view.number} of {where}: {taken.files} files{same}.")
+    yield screen.line(f"Snapshot {view.number} of {where}: {counted(taken.files, 'file')}{same}.")
 
 
 def _view_line(view: "SnapshotView", screen: Screen) -> bytes:
@@ -254,7 +260,8 @@ def _restored_text(done: "Restored", screen: Screen, *, dry_run: bool) -> Iterat
             yield screen.line(f"Recorded the change from outside to {path} as edit {view.seq}.")
         count = len(outcome.edits)
         edits = f"edit {outcome.edits[0].seq}" if count == 1 else f"{count} edits"
-        yield screen.line(f"{edits} in {outcome.conversation}; `cas reject --conversation {outcome.conversation}`")
+        back = f"`cas reject --conversation {outcome.conversation}` takes {'it' if count == 1 else 'them'} back."
+        yield screen.line(f"{edits} in {outcome.conversation}; {back}")
     elif not done.changes:
         yield screen.line("No file differs.")
 

@@ -51,7 +51,10 @@ def _stats_text(found: "StoreStats", screen: Screen) -> Iterator[bytes]:
         yield screen.line()
         yield from chart({at: activity.edits for at, activity in found.minutes.items()}, "edits", screen)
         yield from chart({at: activity.stored_bytes for at, activity in found.minutes.items()}, "bytes", screen)
-    tools = {name: (count.edits, count.added, count.removed) for name, count in found.tools.items()}
+    tools = {
+        name or "(no tool: changes from outside)": (count.edits, count.added, count.removed)
+        for name, count in found.tools.items()
+    }
     files = {name: (count.edits, count.added, count.removed) for name, count in found.files.items()}
     for title, counts in (("by tool", tools), ("by file", files)):
         yield screen.line()

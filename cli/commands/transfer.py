@@ -1,5 +1,6 @@
 """The commands `cas export` and `cas import`: edits as patches, and a whole store in one file."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,11 +47,17 @@ def export(
         raise click.UsageError("Say --patch, or --bundle FILE.")
     if bundle and (names or output or conversation or file):
         raise click.UsageError("A bundle holds everything: it goes with no other choice.")
+    from objstore import FileExists
+
     invocation = Invocation.current()
     screen = invocation.screen()
     with invocation.workspace() as workspace:
         if bundle:
-            size = workspace.export_bundle(bundle)
+            try:
+                with Progress({"bytes": "writing"}) as progress:
+                    size = workspace.export_bundle(bundle, progress.tell)
+            except FileExists as error:
+                raise click.ClickException(f"{shown_name(bundle)} is there already. Name a new file.") from error
             if as_json:
                 from cli.storeshapes import json_line, text_shape
 
@@ -148,8 +155,12 @@ def _write_patches(
     elif output is not None:
         folder = Path(output)
         folder.mkdir(parents=True, exist_ok=True)
+        # A file that is there is left alone: it may be of another series.
+        if taken := [patch.name for patch in found if os.path.lexists(folder / patch.name)]:
+            raise click.ClickException(
+                f"{shown_name(str(folder))} has {shown_name(taken[0])} already; nothing was written. Name a new folder."
+            )
         for patch in found:
-            # A file that is there is left alone: it may be of another series.
             with (folder / patch.name).open("xb") as file_:
                 file_.write(patch.content)
             written.append(str((folder / patch.name).absolute()))

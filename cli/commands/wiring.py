@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["doctor", "hook", "setup"]
 
+NEXT: Final = "It counts from the client's next start. `cas doctor {client}` checks that it works."
+
 CLIENTS: Final = ("claude-code", "codex", "gemini", "cursor", "vscode", "opencode")
 
 
@@ -44,7 +46,7 @@ def setup(*, client: str, scope: str, dry_run: bool, remove: bool, resident: boo
         wanted = changes(plan(client, where, _programs()), remove=remove)
         if not dry_run:
             for change in wanted:
-                write_file(change)
+                write_file(change, where.base)
     except ValueError as error:
         raise click.ClickException(str(error)) from error
     write(_told(wanted, invocation.screen(), dry_run=dry_run))
@@ -52,6 +54,8 @@ def setup(*, client: str, scope: str, dry_run: bool, remove: bool, resident: boo
         write(_begun(where.project, invocation.screen()))
     if resident:
         write([invocation.screen().line(_keep_helper(where, remove=remove, dry_run=dry_run))])
+    if wanted and not dry_run and not remove:
+        write([invocation.screen().line(NEXT.format(client=client))])
 
 
 def _keep_helper(where: "Scope", *, remove: bool, dry_run: bool) -> str:
@@ -86,9 +90,10 @@ def _told(changes: "list[SettingsChange]", screen: Screen, *, dry_run: bool) -> 
 
 
 def _begun(project: Path, screen: Screen) -> Iterator[bytes]:
+    from cli.progress import Waiting
     from objstore import CallInfo, Origin, Workspace
 
-    with Workspace.init(project) as workspace:
+    with Workspace.init(project) as workspace, Waiting("looking at the files"):
         found = workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
     if found.baseline is not None:
         yield screen.line(f"What stands in {shown_name(str(project))} now is kept: later changes can be told.")
@@ -191,7 +196,10 @@ def _programs() -> "Programs":
 
 def _program(name: str) -> str:
     own = Path(sys.executable).with_name(name)
-    found = shutil.which(name)
+    # An environment that was activated is on the path of this shell, and of no client that is started elsewhere.
+    active = os.environ.get("VIRTUAL_ENV")
+    places = [place for place in os.get_exec_path() if not active or not Path(place).is_relative_to(active)]
+    found = shutil.which(name, path=os.pathsep.join(places))
     if found is not None and (not own.exists() or os.path.realpath(found) == os.path.realpath(own)):
         return name
     return str(own)

@@ -1,21 +1,28 @@
 """A look at whether what was set up works: it runs the programs that clients would run."""
 
 import json
+import os
 import select
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, assert_never
 
 from cli.hooking import CLIENTS, HOOK_LOG
 from cli.wiring.files import changes
 from cli.wiring.plans import WIRED, Programs, Scope, plan
 
-__all__ = ["Finding", "examine"]
+if TYPE_CHECKING:
+    from cli.wiring.probe import Helper
+
+__all__ = ["Finding", "examine", "of_helper"]
 
 _PATIENCE: Final = 10
 """Seconds that a client gives a program to start, at least."""
+
+_SOCKET: Final = ".cas/hook.sock"
 
 _INITIALIZE: Final = {
     "jsonrpc": "2.0",
@@ -42,14 +49,19 @@ def examine(root: Path, home: Path, programs: Programs, clients: Sequence[str] |
     """Yield what each check finds. `clients`: which must be set up; None: those that are."""
     yield _runs([programs.cas, "--version"], "the command runs")
     yield _server_answers(programs, root)
+    wired = False
     for client in WIRED:
         places = [name for name, scope in _scopes(root, home) if not changes_of(client, scope, programs)]
         if places:
+            wired = True
             yield Finding(check=f"{client} is set up", ok=True, said=f"for the {' and the '.join(places)}")
         elif clients is not None and client in clients:
             yield Finding(check=f"{client} is set up", ok=False, said=f"`cas setup {client}` does it")
         if client in CLIENTS and (places or (clients is not None and client in clients)):
             yield _hook_answers(client, programs, root)
+    if not wired and clients is None:
+        yield Finding(check="no client is set up", ok=True, said="`cas setup CLIENT` has an agent's own edits recorded")
+    yield from of_helper(root)
     yield _no_faults(root)
 
 
@@ -111,6 +123,64 @@ def _greeted(server: "subprocess.Popen[bytes]", check: str) -> Finding:
     except (ValueError, KeyError, TypeError):
         return Finding(check=check, ok=False, said="not in the protocol's words")
     return Finding(check=check, ok=True, said=str(name))
+
+
+def of_helper(root: Path) -> Iterator[Finding]:
+    """Yield how it stands with the helper that stays, where one is wished for or something of one is there."""
+    from objstore import Configuration
+
+    is_wished = Configuration(str(root)).get("hook.resident").value is True
+    if sys.platform != "linux":
+        if is_wished:
+            yield Finding(
+                check="the helper that stays", ok=True, said="there is none on this system: hooks do the work"
+            )
+        return
+    from cli.wiring.probe import probe
+
+    is_there = os.path.lexists(root / _SOCKET)  # one that is another program goes when it is asked
+    try:
+        found = probe(root)
+    except OSError as error:
+        yield Finding(check="the helper that stays", ok=False, said=str(error))
+        return
+    if is_wished or is_there:
+        ok, said = _told_of(found, is_wished=is_wished)
+        yield Finding(check="the helper that stays", ok=ok, said=said)
+
+
+def _told_of(found: "Helper", *, is_wished: bool) -> tuple[bool, str]:
+    """Return whether all is well with a helper, and what to say of it."""
+    from cli.wiring.probe import Standing
+
+    place, process = _SOCKET, f"process {found.process}" if found.process else "what listens"
+    later = "the next hook starts one" if is_wished else "hooks do the work"
+    match found.standing:
+        case Standing.ANSWERS:
+            ok, said = True, f"{process} answers, and is of this version"
+        case Standing.ABSENT:
+            ok, said = True, f"none is running; {later}"
+        case Standing.DEAD:
+            ok, said = True, f"none is running, and one that was killed has left {place}; {later}"
+        case Standing.ANOTHER:
+            ok, said = True, f"{process} was of another version, or of another home, and has ended; {later}"
+        case Standing.SILENT:
+            ok, said = False, f"{process} doesn't answer, and hooks wait a second for it; end it"
+        case Standing.EXPOSED:
+            ok, said = False, f".cas {_whose(found)}, so no helper is asked; `chown` it to you, and `chmod 700` it"
+        case Standing.NOT_OURS:
+            ok, said = False, f"{place} {_whose(found)}, so it is not asked; find out who made it, and remove it"
+        case Standing.NO_SOCKET:
+            ok, said = False, f"{place} is no socket, so it is not asked; find out who made it, and remove it"
+        case Standing.STRANGER:
+            ok, said = False, f"{process}, which listens at {place}, is of user {found.user}: it is not asked; end it"
+        case _:
+            assert_never(found.standing)
+    return ok, said
+
+
+def _whose(found: "Helper") -> str:
+    return f"is of user {found.user} with mode {found.mode:04o}, not yours alone"
 
 
 def _no_faults(root: Path) -> Finding:

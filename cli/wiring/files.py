@@ -45,20 +45,32 @@ def changes(steps: Iterable[Step], *, remove: bool) -> list[SettingsChange]:
     return found
 
 
-def write(change: SettingsChange) -> None:
+def write(change: SettingsChange, below: Path) -> None:
     """Give the file its new text in one step, its mode kept, and a copy of the old one beside it. Raises OSError.
 
-    FileExistsError where it is not as it was when the change was planned.
+    A file that goes held nothing but ours: no copy is made of it, and the folders above it, as far as they are `below`
+    that one and left empty, go with it. FileExistsError where it is not as it was when the change was planned.
     """
     if _text(change.path) != change.before:
         raise FileExistsError(f"{change.path} was changed meanwhile; nothing was written to it")
+    if not change.after:
+        change.path.unlink()
+        _without_empty(change.path.parent, below.resolve())
+        return
     if change.before:
         _put(change.path.with_name(change.path.name + BACKUP), change.before, like=change.path)
-    if change.after:
-        change.path.parent.mkdir(parents=True, exist_ok=True)
-        _put(change.path, change.after, like=change.path)
-    else:
-        change.path.unlink()
+    change.path.parent.mkdir(parents=True, exist_ok=True)
+    _put(change.path, change.after, like=change.path)
+
+
+def _without_empty(folder: Path, below: Path) -> None:
+    """Remove the folder if it is empty, and then those above it that are."""
+    while below in folder.parents:
+        try:
+            folder.rmdir()
+        except OSError:
+            return  # something else stands in it
+        folder = folder.parent
 
 
 def _text(path: Path) -> str:

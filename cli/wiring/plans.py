@@ -131,23 +131,19 @@ def _cursor(scope: Scope, programs: Programs) -> tuple[Step, ...]:
     entry = {"command": f"{quote(programs.cas)} hook cursor"}
     tools = ("preToolUse", "postToolUse", "postToolUseFailure", "afterFileEdit")
     events = (*tools, "beforeSubmitPrompt", "sessionStart", "sessionEnd", "stop")
-    ours = _is_ours("cursor")
+    hooks = _entries(folder / "hooks.json", "cursor", dict.fromkeys(events, entry))
 
     def apply(text: str) -> str:
-        text = text if "version" in loaded(text) else with_member(text, ["version"], 1)
-        for event in events:
-            text = _with_entry(text, ["hooks", event], entry, ours)
-        return text
+        return hooks.apply(text if "version" in loaded(text) else with_member(text, ["version"], 1))
 
     def undo(text: str) -> str:
-        for event in events:
-            text = discarded(text, ["hooks", event], ours)
+        text = hooks.undo(text)
         # A version alone is what is left of a file that was ours.
         return without_member(text, ["version"]) if loaded(text) == {"version": 1} else text
 
     return (
         _member(folder / "mcp.json", ["mcpServers", NAME], {"command": programs.server, "args": scope.served}),
-        Step(path=folder / "hooks.json", apply=apply, undo=undo),
+        Step(path=hooks.path, apply=apply, undo=undo),
     )
 
 
@@ -158,21 +154,9 @@ def _vscode(scope: Scope, programs: Programs) -> tuple[Step, ...]:
     hooks = scope.home / ".copilot" / "hooks" if scope.project is None else scope.project / ".github" / "hooks"
     hook = {"type": "command", "command": f"{quote(programs.cas)} hook vscode", "timeout": _SECONDS}
     events = ("PreToolUse", "PostToolUse", "UserPromptSubmit", "SessionStart", "Stop")
-    ours = _is_ours("vscode")
-
-    def apply(text: str) -> str:
-        for event in events:
-            text = _with_entry(text, ["hooks", event], hook, ours)
-        return text
-
-    def undo(text: str) -> str:
-        for event in events:
-            text = discarded(text, ["hooks", event], ours)
-        return text
-
     return (
         _member(folder / "mcp.json", ["servers", NAME], entry),
-        Step(path=hooks / f"{NAME}.json", apply=apply, undo=undo),
+        _entries(hooks / f"{NAME}.json", "vscode", dict.fromkeys(events, hook)),
     )
 
 
@@ -217,7 +201,11 @@ def _hooks(
 ) -> Step:
     """Return the step that puts a hook into the lists of many events: those of tools have a matcher."""
     entries = {event: {"matcher": matcher, "hooks": [dict(hook)]} for event in tools}
-    entries |= {event: {"hooks": [dict(hook)]} for event in others}
+    return _entries(path, client, entries | {event: {"hooks": [dict(hook)]} for event in others})
+
+
+def _entries(path: Path, client: str, entries: Mapping[str, object]) -> Step:
+    """Return the step that puts an entry of ours into the lists of events."""
     ours = _is_ours(client)
 
     def apply(text: str) -> str:

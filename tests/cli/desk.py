@@ -15,7 +15,7 @@ from objstore import Call, CallInfo, CallOutcome, EditFilter, Operation, Status,
 from tests.store.countdown import UnsyncedDisk
 from tests.warm import warm
 
-__all__ = ["Answer", "Desk", "Ran", "cas", "cold_cas", "on_terminal"]
+__all__ = ["Answer", "Desk", "Ran", "as_anybody", "cas", "cold_cas", "on_terminal", "with_progress"]
 
 SOURCE: Final = str(Path(__file__).parents[2])
 PROGRAM: Final = (sys.executable, "-P", "-m", "cli")
@@ -84,6 +84,29 @@ def cold_cas(*words: str, folder: Path, settings: dict[str, str] | None = None, 
     return Ran(status=ran.returncode, out=ran.stdout, err=ran.stderr)
 
 
+# The superuser may read and write everything: dropping CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH (by PR_CAPBSET_DROP)
+# takes that from what is started next.
+ANYBODY: Final = """
+import ctypes, os, sys
+if os.geteuid() == 0 and any(ctypes.CDLL(None).prctl(24, number, 0, 0, 0) for number in (1, 2)):
+    sys.exit("the superuser's rights can't be dropped")
+os.execv(sys.executable, [sys.executable, "-P", "-m", "cli", *sys.argv[1:]])
+"""
+
+
+def as_anybody(*words: str, folder: Path) -> Ran:
+    """Run `cas` with no more rights to the files than their modes give."""
+    ran = subprocess.run(
+        [sys.executable, "-c", ANYBODY, *words],
+        cwd=folder,
+        env=environment({}),
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    return Ran(status=ran.returncode, out=ran.stdout, err=ran.stderr)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """What is typed on a terminal once a text stands there."""
@@ -117,6 +140,37 @@ def on_terminal(
             raise
     os.close(master)
     return status, shown.decode(errors="replace").replace("\r\n", "\n")
+
+
+IMPATIENT: Final = """
+import sys
+import cli.progress
+from cli.main import main
+cli.progress.PATIENCE = float(sys.argv[1])
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+def with_progress(*words: str, folder: Path, patience: float) -> tuple[bytes, bytes]:
+    """Run `cas` where only stderr is a terminal, to be told how far it is after `patience` seconds.
+
+    Returns what it printed, and what the terminal was sent.
+    """
+    master, terminal = pty.openpty()
+    ran = subprocess.run(
+        [sys.executable, "-P", "-c", IMPATIENT, str(patience), *words],
+        cwd=folder,
+        env=environment({}),
+        stdout=subprocess.PIPE,
+        stderr=terminal,
+        timeout=PATIENCE,
+        check=True,
+    )
+    # Read while this end is open: without one, the other end is not empty but gone.
+    shown = os.read(master, 65536) if select.select([master], [], [], 0)[0] else b""
+    os.close(terminal)
+    os.close(master)
+    return ran.stdout, shown
 
 
 def _answered(master: int, answer: Answer) -> bytes:

@@ -69,7 +69,7 @@ def test_the_history_goes_on_there(bundle: Path, tmp_path: Path) -> None:
 def test_an_export_leaves_the_store_and_an_older_bundle_alone(desk: Desk, bundle: Path) -> None:
     before = bundle.read_bytes()
     ran = desk.cas("export", "--bundle", str(bundle))
-    assert ran.status == 1
+    assert (ran.status, ran.said) == (1, f"cas: {bundle} is there already. Name a new file.\n")
     assert bundle.read_bytes() == before
     assert desk.done("fsck").status == 0
 

@@ -111,7 +111,15 @@ def test_an_unknown_name_is_status_1(desk: Desk, words: list[str], said: str) ->
         (["log", "--conversation", "con_one"], "Did you mean conv_one?\n"),
         (["show", "99"], "The newest edit is 1.\n"),
         (["cat", "src/greet.py@99"], "The newest edit is 1.\n"),
-        (["cat", "gret.py@1"], "Did you mean src/greet.py?\n"),
+        (["cat", "gret.py@1"], "Edit 1 is of src/greet.py: did you mean src/greet.py@1?\n"),
+        (["cat", "gret.py@2h"], "Did you mean src/greet.py?\n"),
+        (["cat", "src/greet.py@99^"], "The newest edit is 1.\n"),
+        (["accept", "1:9"], "Edit 1 has 1:0.\n"),
+        (["accept", "9:1"], "The newest edit is 1.\n"),
+        (["show", "src/greet.py"], "It is a file: `cas log --file src/greet.py` lists its edits.\n"),
+        (["snapshot", "show", "9"], "`cas snapshot list` lists them.\n"),
+        (["pin", "remove", "9"], "`cas pin` lists them.\n"),
+        (["diff", "src/gret.py"], "Did you mean src/greet.py?\n"),
         (["blame", "src/grete.py"], "Did you mean src/greet.py?\n"),
         (["log", "--file", "greet.py"], "Did you mean src/greet.py?\n"),
     ],
@@ -121,6 +129,16 @@ def test_a_mistyped_name_is_answered_with_those_near_to_it(desk: Desk, words: li
     ran = desk.cas(*words)
     assert ran.said.endswith(said)
     assert ran.said.count("\n") == 2
+
+
+def test_what_a_name_may_mean_is_spelt_as_it_is_to_be_typed_from_here(desk: Desk) -> None:
+    desk.write("src/greet.py", b"x\n")
+    desk.write("README", b"x\n")
+    below = desk.folder / "src"
+    assert cas("cat", "grete.py", folder=below).said.endswith("Did you mean greet.py?\n")
+    said = cas("cat", "greet.py@2", folder=below).said
+    assert said.endswith("Edit 2 is of ../README: did you mean ../README@2?\n")
+    assert cas("cat", "../README@2", folder=below).out == b"x\n"
 
 
 def test_an_ambiguous_name_is_status_1_and_lists_what_it_may_mean(desk: Desk) -> None:

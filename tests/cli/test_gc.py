@@ -1,15 +1,10 @@
 """`cas gc`: what goes is shown before it goes, and told of for ever after."""
 
 import json
-import os
-import pty
-import select
-import subprocess
-import sys
 
 import pytest
 
-from tests.cli.desk import PATIENCE, Desk, environment
+from tests.cli.desk import Desk, with_progress
 
 
 def decided(desk: Desk) -> None:
@@ -113,32 +108,10 @@ def test_what_makes_no_sense_is_refused(desk: Desk) -> None:
     assert (ran.status, "as in 2GB, or unlimited" in ran.said) == (2, True)
 
 
-BAR = """
-import sys
-import cli.progress
-from cli.main import main
-cli.progress.PATIENCE = float(sys.argv[1])
-sys.exit(main(["gc", "--older-than", "0s"]))
-"""
-
-
 @pytest.mark.parametrize(("patience", "told"), [(0, True), (3600, False)])
 def test_only_what_takes_its_time_tells_how_far_it_is(desk: Desk, patience: int, told: bool) -> None:  # noqa: FBT001 -- pytest passes by name
     decided(desk)
-    master, terminal = pty.openpty()
-    subprocess.run(
-        [sys.executable, "-P", "-c", BAR, str(patience)],
-        cwd=desk.folder,
-        env=environment({}),
-        stdout=subprocess.PIPE,
-        stderr=terminal,
-        timeout=PATIENCE,
-        check=True,
-    )
-    # Read while this end is open: without one, the other end is not empty but gone.
-    shown = os.read(master, 65536) if select.select([master], [], [], 0)[0] else b""
-    os.close(terminal)
-    os.close(master)
+    _, shown = with_progress("gc", "--older-than", "0s", folder=desk.folder, patience=patience)
     assert (b"letting go [########################] 6 of 6 edits" in shown) is told
     assert (b"sweeping [........................] 0 of 1 segments" in shown) is told
     if told:

@@ -9,7 +9,7 @@ from blake3 import blake3
 from hypothesis import given, strategies as st
 
 from cli.pickaxe import count_text
-from tests.cli.desk import Desk
+from tests.cli.desk import Desk, Ran
 
 POEM = b"".join(b"line %d\n" % number for number in range(1, 31))
 
@@ -85,10 +85,9 @@ def test_a_text_is_counted_across_pieces_as_in_one(pieces: list[bytes], text: st
     assert count_text(pieces, text.encode()) == b"".join(pieces).count(text.encode())
 
 
-def test_log_of_nothing_prints_nothing(desk: Desk) -> None:
-    assert desk.cas("log") == desk.cas("log", "--json")
-    assert desk.cas("log").out == b""
-    assert desk.cas("log").status == 0
+def test_log_of_nothing_prints_nothing_and_says_so_to_a_person(desk: Desk) -> None:
+    assert desk.cas("log", "--json") == Ran(status=0, out=b"", err=b"")
+    assert desk.cas("log") == Ran(status=0, out=b"", err=b"Nothing is recorded yet.\n")
 
 
 def test_log_json_has_the_fields_of_the_edit_log(desk: Desk) -> None:

@@ -1,7 +1,11 @@
 """What agents' own tools and shells do is recorded once, as whose it is, and no fault of ours gets in their way."""
 
+import fcntl
+import json
 import os
 import stat
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +14,7 @@ import pytest
 from cli.hooking import CLIENTS, client_of
 from objstore import CallInfo, EditFilter, EditView, Operation, Origin, Status, Workspace
 from tests.cli.agents import AGENTS, ClaudeCode, Codex, Session, hook, shell
-from tests.cli.desk import Desk, cas
+from tests.cli.desk import PATIENCE, PROGRAM, Desk, cas, environment
 
 EVERY_AGENT = pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.client)
 
@@ -184,6 +188,27 @@ def test_a_file_that_one_agent_named_is_its_own_while_another_runs_a_shell(folde
     assert shape(edits(folder, "two")) == [(Operation.CREATE, "out.txt")]
 
 
+def test_no_tool_begins_while_another_agents_hook_looks(folder: Path) -> None:
+    one, two = ClaudeCode(folder, "one"), Codex(folder, "two")
+    one.tell(one.shell_event("make", before=True))
+    began = json.dumps(two.shell_event("work", before=True)).encode()
+    agents = folder / ".cas" / "agents"
+    opened = set(agents.glob("open-*"))
+    with (agents / "lock").open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # as the hook does that has asked who is at work, and now looks
+        words = [*PROGRAM, "hook", two.client]
+        with subprocess.Popen(words, cwd=folder, env=environment({}), stdin=subprocess.PIPE) as hooked:
+            assert hooked.stdin is not None
+            hooked.stdin.write(began)
+            hooked.stdin.close()
+            time.sleep(0.5)  # long enough that it would mostly be over; either way all of it has to hold
+            assert hooked.poll() is None
+            assert set(agents.glob("open-*")) == opened
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            assert hooked.wait(PATIENCE) == 0
+    assert len(set(agents.glob("open-*"))) == len(opened) + 1
+
+
 def test_what_our_own_server_recorded_is_not_recorded_again(folder: Path) -> None:
     session = ClaudeCode(folder)
     session.tell(session.shell_event("work", before=True))
@@ -247,7 +272,7 @@ def test_a_field_of_another_type_counts_as_empty(client: str) -> None:
 
 def test_a_fault_is_logged_and_status_and_doctor_tell_of_it(folder: Path) -> None:
     assert hook("claude-code", b"{", folder=folder).status == 0
-    assert "hooks: 1 faults" in cas("status", folder=folder).text
+    assert "hooks: 1 fault," in cas("status", folder=folder).text
     found = cas("doctor", folder=folder)
     assert found.status == 1
     assert "hooks had no faults" in found.text
@@ -296,3 +321,30 @@ def test_tools_that_only_read_leave_no_trace(agent: type[Session], folder: Path)
         name = "tool" if session.client == "opencode" else "tool_name"
         session.tell(event | {name: tool})
     assert sum(path.stat().st_size for path in (folder / ".cas" / "segments").iterdir()) == size
+
+
+def test_what_subagents_do_is_recorded_once_and_says_which_of_them_did_it(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.start()
+    session.ask("have it looked through")
+    session.calls = 1
+    task = {"subagent_type": "reviewer", "prompt": "mend the names"}
+    session.tell(session.tool_event("Task", task, before=True))
+
+    def of_subagent(event: dict[str, Any]) -> dict[str, Any]:
+        return event | {"agent_id": "agent-7", "agent_type": "reviewer", "tool_use_id": "toolu_inner"}
+
+    session.tell(of_subagent(session.write_event("new.txt", "new\n", before=True)))
+    (folder / "new.txt").write_text("new\n")
+    session.tell(of_subagent(session.write_event("new.txt", "new\n", before=False)))
+    session.tell(of_subagent(session.shell_event("sed -i s/two/2/ a.txt", before=True)))
+    shell("sed -i s/two/2/ a.txt", folder=folder)
+    session.tell(of_subagent(session.shell_event("sed -i s/two/2/ a.txt", before=False)))
+    session.tell(session.tool_event("Task", task, before=False))
+    session.run("echo four >> a.txt")
+    session.stop()
+    found = edits(folder)
+    names = [(os.fsdecode(view.edit.path), view.edit.tool, view.edit.notes.get("agent", "")) for view in found]
+    assert names == [("new.txt", "Write", "reviewer"), ("a.txt", "Bash", "reviewer"), ("a.txt", "Bash", "")]
+    assert {view.edit.conversation for view in found} == {session.name}
+    assert {view.edit.notes["prompt"] for view in found} == {"have it looked through"}

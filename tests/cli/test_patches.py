@@ -142,7 +142,7 @@ def test_a_patch_that_is_there_is_left_alone(desk: Desk, tmp_path: Path) -> None
     Path(written).write_text("mine")
     ran = desk.cas("export", "--patch", "-o", str(tmp_path / "series"))
     assert ran.status == 1
-    assert "exists" in ran.said
+    assert ran.said.endswith("already; nothing was written. Name a new folder.\n")
     assert Path(written).read_text() == "mine"
 
 

@@ -110,6 +110,9 @@ def test_stats_count_what_was_done(desk: Desk) -> None:
     assert found["tools"]["edit_file_diff"] == {"edits": 1, "lines_added": 1, "lines_removed": 1}
     assert found["files"]["c"]["edits"] == 2
     assert "by file:" in desk.done("stats").text
+    (desk.folder / "a").write_bytes(b"mine\n")
+    desk.done("restore", "a@1")  # records that first
+    assert desk.done("stats").text.count("(no tool: changes from outside)") == 1
 
 
 # ---- ls
@@ -179,7 +182,7 @@ def test_blame_shows_a_last_line_without_newline(desk: Desk) -> None:
 def test_restore_brings_any_state_back_as_an_edit_that_can_be_taken_back(desk: Desk) -> None:
     desk.write("a", WILD, mode=0o755)
     desk.write("a", b"second\n", mode=0o644)
-    assert desk.done("restore", "a@1").text == "Restored a as edit 3.\n"
+    assert desk.done("restore", "a@1").text == "Restored a as edit 3; `cas reject 3` takes it back.\n"
     assert desk.bytes("a") == WILD
     assert (desk.folder / "a").stat().st_mode & 0o777 == 0o755
     (made,) = desk.done("log", "-n", "1", "--json").lines()
@@ -190,7 +193,7 @@ def test_restore_brings_any_state_back_as_an_edit_that_can_be_taken_back(desk: D
 
 def test_restore_removes_and_brings_back_files(desk: Desk) -> None:
     desk.write("dir/a", b"1\n")
-    assert desk.done("restore", "dir/a@1^").text == "Removed dir/a as edit 2.\n"
+    assert desk.done("restore", "dir/a@1^").text == "Removed dir/a as edit 2; `cas reject 2` takes it back.\n"
     assert not (desk.folder / "dir" / "a").exists()
     desk.done("restore", "dir/a@1")
     assert desk.bytes("dir/a") == b"1\n"

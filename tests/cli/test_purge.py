@@ -47,7 +47,7 @@ def test_what_it_breaks_is_said_before_and_refused_afterwards(desk: Desk) -> Non
     assert (plan["blobs"], plan["edits"]) == ([blob_id(b"debug = on\n" + SECRET).hex()], [[1, 3]])
     assert segment.read_bytes() == before
     text = desk.done("purge", "conf@2").text
-    assert text.splitlines()[:2] == ["Purged 1 blobs.", "Edits 1-3 can now be neither shown nor decided."]
+    assert text.splitlines()[:2] == ["Purged 1 blob.", "Edits 1-3 can now be neither shown nor decided."]
     refused = desk.cas("reject", "3")
     assert (refused.status, "expired on" in refused.said, ": purged." in refused.said) == (1, True, True)
     desk.done("reject", "4")
@@ -87,5 +87,8 @@ def test_pins_and_snapshots_are_named_and_go_only_by_force(desk: Desk) -> None:
 def test_what_was_never_there_is_not_purged(desk: Desk, tmp_path: Path) -> None:
     leaked(desk)
     assert desk.cas("purge", "nothing").status == 1
+    desk.write("new", b"only this\n")
+    ran = desk.cas("purge", "new")
+    assert (ran.status, ran.said.startswith("cas: new has no past state: ")) == (1, True)
     assert desk.cas("purge").status == 2
     assert desk.cas("purge", str(tmp_path / "outside")).status == 1

@@ -2,15 +2,13 @@
 
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.cli.desk import PATIENCE, Desk, Ran, environment
+from tests.cli.desk import Desk, as_anybody
 
 READING: Final = (
     ("status", "--json"),
@@ -37,14 +35,6 @@ FEW: Final = (("log", "--json"), ("blame", "a"), ("fsck",))
 NEEDS_FILES: Final = {("status", "--json"), ("diff",), ("fsck",)}
 """Those that compare the store with the files."""
 
-# The superuser may write everywhere: PR_CAPBSET_DROP of CAP_DAC_OVERRIDE takes that away from what is started next.
-AS_ANYBODY: Final = """
-import ctypes, os, sys
-if os.geteuid() == 0 and ctypes.CDLL(None).prctl(24, 1, 0, 0, 0):
-    sys.exit("the superuser's rights can't be dropped")
-os.execv(sys.executable, [sys.executable, "-P", "-m", "cli", *sys.argv[1:]])
-"""
-
 
 @pytest.fixture
 def written(desk: Desk) -> Desk:
@@ -55,19 +45,6 @@ def written(desk: Desk) -> Desk:
     desk.done("reject", "3")
     desk.done("accept", "1")
     return desk
-
-
-def cas(folder: Path, *words: str) -> Ran:
-    """Run `cas` with no more rights to the files than their modes give."""
-    ran = subprocess.run(
-        [sys.executable, "-c", AS_ANYBODY, *words],
-        cwd=folder,
-        env=environment({}),
-        capture_output=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    return Ran(status=ran.returncode, out=ran.stdout, err=ran.stderr)
 
 
 def bytes_of(folder: Path) -> dict[str, bytes]:
@@ -87,22 +64,22 @@ def sealed(written: Desk) -> Iterator[Desk]:
 
 
 def test_a_store_that_may_only_be_read_answers_as_ever(written: Desk, request: pytest.FixtureRequest) -> None:
-    said = {words: cas(written.folder, *words) for words in READING}
+    said = {words: as_anybody(*words, folder=written.folder) for words in READING}
     assert {ran.status for ran in said.values()} == {0}
     sealed: Desk = request.getfixturevalue("sealed")
     before = bytes_of(sealed.folder)
     for words, ran in said.items():
-        assert cas(sealed.folder, *words) == ran, words
+        assert as_anybody(*words, folder=sealed.folder) == ran, words
     assert bytes_of(sealed.folder) == before
 
 
 def test_without_an_index_it_is_made_in_memory(written: Desk, request: pytest.FixtureRequest) -> None:
-    said = {words: cas(written.folder, *words) for words in FEW}
+    said = {words: as_anybody(*words, folder=written.folder) for words in FEW}
     for path in (written.folder / ".cas").glob("index.sqlite*"):
         path.unlink()
     sealed: Desk = request.getfixturevalue("sealed")
     for words, ran in said.items():
-        assert cas(sealed.folder, *words) == ran, words
+        assert as_anybody(*words, folder=sealed.folder) == ran, words
     assert not list((sealed.folder / ".cas").glob("index.sqlite*"))
 
 
@@ -114,24 +91,24 @@ def test_an_old_index_is_followed_in_memory(written: Desk, request: pytest.Fixtu
         path.unlink()
     index.write_bytes(old)
     sealed: Desk = request.getfixturevalue("sealed")
-    assert b"late" in cas(sealed.folder, "log").out
+    assert b"late" in as_anybody("log", folder=sealed.folder).out
     assert index.read_bytes() == old
 
 
 def test_what_writes_is_refused(sealed: Desk) -> None:
     for words in (["reject", "1"], ["restore", "a@1"], ["undo"], ["gc", "--repack"]):
-        ran = cas(sealed.folder, *words)
+        ran = as_anybody(*words, folder=sealed.folder)
         assert (ran.status, ran.out) == (1, b""), words
         assert "Permission denied" in ran.said
 
 
 def test_a_store_alone_answers_as_ever(written: Desk, tmp_path: Path) -> None:
-    said = {words: cas(written.folder, *words) for words in READING}
+    said = {words: as_anybody(*words, folder=written.folder) for words in READING}
     alone = tmp_path / "alone"
     shutil.copytree(written.folder / ".cas", alone / ".cas")
     for words, ran in said.items():
         if words not in NEEDS_FILES:
             expected = ran.out.replace(os.fsencode(written.folder), os.fsencode(alone))
-            assert cas(alone, *words).out == expected, words
-    assert cas(alone, "fsck").status == 0
+            assert as_anybody(*words, folder=alone).out == expected, words
+    assert as_anybody("fsck", folder=alone).status == 0
     assert [path.name for path in alone.iterdir()] == [".cas"]

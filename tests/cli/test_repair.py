@@ -1,18 +1,13 @@
 """`cas fsck` and `cas salvage`: damage is told, with what it means, and what is left becomes a working store."""
 
 import json
-import os
-import pty
-import select
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from cli.commands.repair import progress_line
-from tests.cli.desk import PATIENCE, Desk, cas, environment
+from cli.progress import progress_line
+from tests.cli.desk import Desk, cas, with_progress
 
 
 def segment(desk: Desk) -> Path:
@@ -94,46 +89,33 @@ def test_a_dry_run_of_salvage_writes_nothing(desk: Desk) -> None:
 
 def test_salvage_refuses_where_a_store_is_and_what_makes_no_sense(desk: Desk, tmp_path: Path) -> None:
     four_edits(desk)
-    assert desk.cas("salvage", ".", "--to", ".").status == 1
+    ran = desk.cas("salvage", ".", "--to", ".")
+    assert (ran.status, ran.said) == (1, "cas: ./.cas is there already. Put it aside (mv), or say another DIR.\n")
     assert desk.cas("salvage", ".").status == 2
     assert desk.cas("salvage", ".", "--to", str(tmp_path / "new"), "--store-id", "xyz").status == 2
 
 
-PROGRESS = """
-import sys
-import cli.commands.repair
-from cli.main import main
-cli.commands.repair.PATIENCE = float(sys.argv[1])
-sys.exit(main(["fsck"]))
-"""
-
-
-@pytest.mark.parametrize(("patience", "told"), [(0, True), (3600, False)])
-def test_only_a_check_that_takes_its_time_tells_how_far_it_is(desk: Desk, patience: int, told: bool) -> None:  # noqa: FBT001 -- pytest passes by name
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["fsck"], b"checking [........................] 0 of 4 blobs"),
+        (["verify", "--all"], b"checking [........................] 0 of 4 blobs"),
+        (["salvage", ".", "--dry-run"], b"checking [........................] 0 of 4 blobs"),
+        (["export", "--bundle", "all.bundle"], b"writing [########################] "),
+    ],
+)
+def test_only_what_takes_its_time_tells_how_far_it_is(desk: Desk, words: list[str], told: bytes) -> None:
     four_edits(desk)
-    master, terminal = pty.openpty()
-    ran = subprocess.run(
-        [sys.executable, "-P", "-c", PROGRESS, str(patience)],
-        cwd=desk.folder,
-        env=environment({}),
-        stdout=subprocess.PIPE,
-        stderr=terminal,
-        timeout=PATIENCE,
-        check=True,
-    )
-    # Read while this end is open: without one, the other end is not empty but gone.
-    shown = os.read(master, 65536) if select.select([master], [], [], 0)[0] else b""
-    os.close(terminal)
-    os.close(master)
-    assert (b"checking blobs [--------------------] 0 of 4" in shown) is told
-    assert ran.stdout.endswith(b"nothing is wrong.\n")
-    if told:
-        # The line is gone at the end.
-        assert shown.endswith(b"\r\x1b[K")
+    _, shown = with_progress(*words, folder=desk.folder, patience=0)
+    assert told in shown
+    assert shown.endswith(b"\r\x1b[K")  # the line is gone at the end
+    (desk.folder / "all.bundle").unlink(missing_ok=True)
+    _, shown = with_progress(*words, folder=desk.folder, patience=3600)
+    assert shown == b""
 
 
 def test_a_check_tells_how_far_it_is_and_how_long_it_takes() -> None:
-    assert progress_line("blobs", 0, 40, 0.0) == "checking blobs [--------------------] 0 of 40"
-    assert progress_line("blobs", 10, 40, 30.0) == "checking blobs [#####---------------] 10 of 40, 1:30 left"
-    assert progress_line("blobs", 40, 40, 120.0) == "checking blobs [####################] 40 of 40, 0:00 left"
-    assert progress_line("files", 0, 0, 2.0) == "checking files [####################] 0 of 0"
+    bar = ("........................", "######..................", "########################")
+    assert progress_line("checking", "blobs", 0, 40, 0.0) == f"checking [{bar[0]}] 0 of 40 blobs"
+    assert progress_line("checking", "blobs", 10, 40, 30.0) == f"checking [{bar[1]}] 10 of 40 blobs, 1 min 31 s left"
+    assert progress_line("checking", "blobs", 40, 40, 9.0) == f"checking [{bar[2]}] 40 of 40 blobs, 1 s left"

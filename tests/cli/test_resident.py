@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +17,8 @@ from pathlib import Path
 import pytest
 
 from cli.errand import GREETING, SOCKET, asked, identity, packed
+from cli.wiring import probe
+from cli.wiring.doctor import of_helper
 from objstore import EditFilter, Operation, Workspace
 from tests.cli.agents import ClaudeCode, hook, shell
 from tests.cli.desk import NOWHERE, PATIENCE, PROGRAM, Desk, cas, environment
@@ -251,6 +254,171 @@ def test_a_helper_that_says_nothing_is_not_waited_for(folder: Path) -> None:
         assert (ran.status, ran.out, ran.err) == (0, b"", b"")
         assert is_called(door)
     assert conversations(folder) == ["session-1"]
+
+
+# ---- other users
+
+ANOTHER = 65534 if os.geteuid() == 0 else os.geteuid()
+"""Who is not this user. Only root can be somebody else: for others the same holds the other way round."""
+
+IS_ANOTHER = os.geteuid() != ANOTHER
+
+STRANGER = """
+import os, socket, sys
+way, user = sys.argv[1], int(sys.argv[2])
+line = socket.socket(socket.AF_UNIX)
+if user != os.geteuid():
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
+if way == "call":
+    try:
+        line.connect("hook.sock")
+        line.sendall(sys.stdin.buffer.read())
+        print(line.recv(1) or "hung up")
+    except OSError as error:
+        print(type(error).__name__)
+else:
+    os.umask(0o177)
+    line.bind("hook.sock")
+    line.listen()
+    print("listening", flush=True)
+    while True:
+        with line.accept()[0] as called:
+            print("asked" if called.recv(1) else "called", flush=True)
+"""
+"""A process in the store's folder: begun as this user, so that permissions let it in there, and then the other."""
+
+
+def calling(folder: Path) -> str:
+    """Return what becomes of the other user's errand."""
+    words = [sys.executable, "-P", "-c", STRANGER, "call", str(ANOTHER)]
+    errand = packed(GREETING, identity(), b"claude-code", os.fsencode(folder), NOTHING)
+    ran = subprocess.run(
+        words, cwd=folder / ".cas", env=environment({}), input=errand, capture_output=True, timeout=PATIENCE, check=True
+    )
+    return ran.stdout.decode().strip()
+
+
+@contextmanager
+def stranger(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """Have a process of the other user listen in the store's folder, as if it had been open for a moment."""
+    store = folder / ".cas"
+    store.chmod(0o777)
+    words = [sys.executable, "-P", "-c", STRANGER, "listen", str(ANOTHER)]
+    with subprocess.Popen(words, cwd=store, env=environment({}), stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"listening\n"
+            store.chmod(0o700)
+            yield process
+        finally:
+            process.kill()
+
+
+def test_another_user_gets_nothing_from_the_helper_even_where_every_door_is_open(folder: Path) -> None:
+    store = folder / ".cas"
+    with helper(folder) as process:
+        assert calling(folder) == ("PermissionError" if IS_ANOTHER else "b'+'")
+        store.chmod(0o777)
+        assert calling(folder) == ("PermissionError" if IS_ANOTHER else "b'+'")
+        (store / SOCKET).chmod(0o777)
+        assert calling(folder) in ({"hung up", "ConnectionResetError", "BrokenPipeError"} if IS_ANOTHER else {"b'+'"})
+        assert process.poll() is None
+        # And what a stranger could have put in its place meanwhile, nobody asks.
+        assert asked("claude-code", NOTHING) is None
+        assert not next(of_helper(folder)).ok
+        store.chmod(0o700)
+        (store / SOCKET).chmod(0o600)
+        assert asked("claude-code", NOTHING) == b""
+
+
+def test_another_users_process_is_told_nothing_even_where_the_socket_has_become_ours(folder: Path) -> None:
+    place = folder / ".cas" / SOCKET
+    with stranger(folder) as process:
+        assert process.stdout is not None
+        if IS_ANOTHER:
+            assert asked("claude-code", NOTHING) is None
+            (found,) = of_helper(folder)
+            assert not found.ok
+            assert f".cas/hook.sock is of user {ANOTHER} with mode 0600, not yours alone" in found.said
+            os.chown(place, os.geteuid(), os.getegid())
+        assert asked("claude-code", NOTHING) is None
+        (found,) = of_helper(folder)
+        assert not found.ok
+        if IS_ANOTHER:
+            assert found.said.startswith(
+                f"process {process.pid}, which listens at .cas/hook.sock, is of user {ANOTHER}"
+            )
+        heard = [process.stdout.readline() for _ in range(2)]
+        assert heard == [b"called\n" if IS_ANOTHER else b"asked\n"] * 2
+
+
+# ---- what the doctor finds
+
+
+def found_of(folder: Path) -> tuple[bool, str]:
+    """Return whether all is well with the helper, and what is said of it ("": nothing)."""
+    for finding in of_helper(folder):
+        return finding.ok, finding.said
+    return True, ""
+
+
+def test_the_doctor_tells_whether_a_helper_is_there_and_answers(folder: Path) -> None:
+    assert found_of(folder) == (True, "")
+    with helper(folder) as process:
+        said = f"process {process.pid} answers, and is of this version"
+        assert found_of(folder) == (True, said)
+        shown = cas("doctor", "--json", folder=folder).lines()
+        assert {"check": "the helper that stays", "ok": True, "said": said} in shown
+        process.kill()
+        process.wait()
+        left = "none is running, and one that was killed has left .cas/hook.sock; "
+        assert found_of(folder) == (True, f"{left}hooks do the work")
+        assert cas("config", "set", "hook.resident", "on", folder=folder).status == 0
+        assert found_of(folder) == (True, f"{left}the next hook starts one")
+    (folder / ".cas" / SOCKET).unlink()
+    assert found_of(folder) == (True, "none is running; the next hook starts one")
+
+
+def test_the_doctor_tells_of_a_helper_that_is_another_program(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with helper(folder) as process:
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "another"))
+        ended = f"process {process.pid} was of another version, or of another home, and has ended; hooks do the work"
+        assert found_of(folder) == (True, ended)
+        assert process.wait(PATIENCE) == 0
+
+
+def test_the_doctor_tells_of_what_is_no_socket_of_ours(folder: Path, tmp_path: Path) -> None:
+    place = folder / ".cas" / SOCKET
+    with listener(place, mode=0o666) as door:
+        ok, said = found_of(folder)
+        assert not ok
+        assert said.startswith(f".cas/hook.sock is of user {os.geteuid()} with mode 0666, not yours alone")
+        place.chmod(0o600)
+        (folder / ".cas").chmod(0o750)
+        assert cas("config", "set", "hook.resident", "on", folder=folder).status == 0
+        ok, said = found_of(folder)
+        assert not ok
+        assert said.startswith(f".cas is of user {os.geteuid()} with mode 0750, not yours alone")
+        (folder / ".cas").chmod(0o700)
+        assert not is_called(door)
+    place.unlink()
+    with listener(tmp_path / "elsewhere") as door:
+        place.symlink_to(tmp_path / "elsewhere")
+        ok, said = found_of(folder)
+        assert not ok
+        assert said.startswith(".cas/hook.sock is no socket")
+        assert not is_called(door)
+
+
+def test_the_doctor_tells_of_a_helper_that_says_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "_PATIENCE", 0.2)  # as long as any other, and quicker
+    with listener(folder / ".cas" / SOCKET) as door:
+        ok, said = found_of(folder)
+        assert not ok
+        assert said.startswith(f"process {os.getpid()} doesn't answer")
+        assert is_called(door)
 
 
 def test_settings_of_one_process_are_not_given_to_another(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,6 +127,16 @@ def test_a_decision_that_holds_already_does_nothing(desk: Desk) -> None:
         assert len(workspace.decisions()) == 1
 
 
+def test_a_reason_that_comes_too_late_is_not_passed_over_in_silence(desk: Desk) -> None:
+    desk.write("a", b"x\n")
+    desk.done("reject", "1")
+    said = desk.done("reject", "1", "--reason", "too long").text
+    assert said.startswith("Nothing to do: already rejected.\nThe reason was not recorded: ")
+    desk.done("reset", "1")
+    desk.done("reject", "1", "--reason", "too long")
+    assert [line["reason"] for line in desk.done("log", "--json").lines()] == ["too long"]
+
+
 # ---- groups
 
 

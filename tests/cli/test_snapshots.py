@@ -5,32 +5,10 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Final
 
 import pytest
 
-from tests.cli.desk import PATIENCE, Desk, Ran, cas, environment
-
-# The superuser may read everything: dropping CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH takes that from what is started.
-AS_ANYBODY: Final = """
-import ctypes, os, sys
-if os.geteuid() == 0 and any(ctypes.CDLL(None).prctl(24, number, 0, 0, 0) for number in (1, 2)):
-    sys.exit("the superuser's rights can't be dropped")
-os.execv(sys.executable, [sys.executable, "-P", "-m", "cli", *sys.argv[1:]])
-"""
-
-
-def as_anybody(folder: Path, *words: str) -> Ran:
-    """Run `cas` with no more rights to the files than their modes give."""
-    ran = subprocess.run(
-        [sys.executable, "-c", AS_ANYBODY, *words],
-        cwd=folder,
-        env=environment({}),
-        capture_output=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    return Ran(status=ran.returncode, out=ran.stdout, err=ran.stderr)
+from tests.cli.desk import PATIENCE, Desk, as_anybody, cas, environment, with_progress
 
 
 def put(desk: Desk, path: str, content: bytes = b"x\n") -> Path:
@@ -51,6 +29,17 @@ def full(desk: Desk) -> Desk:
 
 
 # ---- snapshots
+
+
+@pytest.mark.parametrize(
+    "words", [["record"], ["snapshot", "create"], ["snapshot", "diff", "1"], ["setup", "cursor"]], ids=" ".join
+)
+def test_a_look_that_takes_its_time_says_what_is_waited_for(full: Desk, words: list[str]) -> None:
+    full.done("snapshot", "create")
+    _, shown = with_progress(*words, folder=full.folder, patience=0.0001)
+    assert b"\r\x1b[Klooking at the files, 1 s so far" in shown
+    assert shown.endswith(b"\r\x1b[K")  # the line is gone at the end
+    assert with_progress(*words, folder=full.folder, patience=3600)[1] == b""
 
 
 def test_without_a_word_a_snapshot_is_taken(full: Desk) -> None:
@@ -251,8 +240,8 @@ def test_what_can_not_be_looked_at_is_not_deleted(full: Desk) -> None:
     full.done("record")
     (full.folder / "src").chmod(0)
     put(full, "a", b"x\n")
-    ran = as_anybody(full.folder, "record", "--json")
-    snapshot = as_anybody(full.folder, "snapshot", "--json")
+    ran = as_anybody("record", "--json", folder=full.folder)
+    snapshot = as_anybody("snapshot", "--json", folder=full.folder)
     (full.folder / "src").chmod(0o755)
     assert [Path(edit["file_path"]).name for edit in ran.json()["edits"]] == ["a"]
     assert [place["path"] for place in ran.json()["not_covered"]] == ["src"]

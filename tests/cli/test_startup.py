@@ -67,3 +67,11 @@ def test_status_imports_no_other_command(desk: Desk) -> None:
 def test_no_command_imports_the_server(desk: Desk) -> None:
     desk.write("a", b"x\n")
     assert not {"mcp", "mcptools"} & modules_after(desk, "reject", "1")
+
+
+def test_who_hands_an_event_to_the_helper_imports_next_to_nothing() -> None:
+    listing = "import sys; before = set(sys.modules); import cli.entry, cli.errand; print(*set(sys.modules) - before)"
+    ran = subprocess.run(
+        [sys.executable, "-P", "-c", listing], env=environment({}), capture_output=True, timeout=PATIENCE, check=True
+    )
+    assert {"typing", "re", "enum", "json", "socket", "objstore"} & set(ran.stdout.decode().split()) == set()

@@ -21,7 +21,7 @@ def test_pending_edits_stand_under_their_conversation_and_file(desk: Desk) -> No
     assert lines[:7] == [
         f"{desk.folder}: 3 edits in 2 conversations, 3 pending, 0 accepted, 0 rejected",
         "",
-        "pending:",
+        "pending (`cas review` goes through it):",
         "  conv_one",
         "    a.txt      +2 -1  1 3",
         "  conv_two",
@@ -111,7 +111,7 @@ def test_a_plain_status_says_what_the_whole_command_says(desk: Desk) -> None:
     (desk.folder / ".cas" / "hook.log").write_bytes(b"a fault\n")
     plain = desk.cas("status")
     assert plain == desk.cas("status", "--color", "auto")
-    assert (plain.status, plain.said, plain.text.splitlines()[-1][:15]) == (0, "", "hooks: 1 faults")
+    assert (plain.status, plain.said, plain.text.splitlines()[-1][:15]) == (0, "", "hooks: 1 fault,")
     assert plain == cold_cas("-C", str(desk.folder), "status", folder=Path("/"))
     assert plain == cold_cas("status", folder=Path("/"), settings={"CAS_WORKSPACE": str(desk.folder)})
     for words, status in ((["status"], 10), (["-C", "/nowhere", "status"], 2), (["status", "more"], 2)):

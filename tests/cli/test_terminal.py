@@ -174,7 +174,7 @@ def hostile_history(desk: Desk) -> list[str]:
     [
         (
             "status",
-            r"\S+: 11 edits in .*|pending:|  \S.*|    .* \+1 -0  \d+|    and \d .*|changed outside.*|store: .*|",
+            r"\S+: 11 edits in .*|pending .*:|  \S.*|    .* \+1 -0  \d+|    and \d .*|changed outside.*|store: .*|",
         ),
         ("log", r" +\d+  2\d\d\d-.*  pending .*  \"conv_\\x1b\[31m\\nred\""),
         ("diff", r'diff --git .*|--- "?a/.*|\+\+\+ "?b/.*|@@ -1 \+1 @@|-x|\+z'),
@@ -231,3 +231,19 @@ def test_a_removed_line_cannot_pass_for_a_header(desk: Desk) -> None:
     desk.write("a", b"x\n")
     shown = desk.done("diff", "a@1", "a@2", "--color", "always").text
     assert "\x1b[31m--- a/other\x1b[0m\n\x1b[31m-++ b/other\x1b[0m\n" in shown
+
+
+# ---- what waits for a program, and was typed
+
+
+def test_a_hook_without_a_client_does_not_wait_for_a_person(desk: Desk) -> None:
+    status, shown = desk.typed("hook")
+    assert status == 2
+    assert "Missing argument 'CLIENT'" in shown
+
+
+def test_the_server_says_on_a_terminal_whom_it_is_for(desk: Desk) -> None:
+    status, shown = desk.typed_at("Ctrl-C ends it.", lambda: "\x03", "mcp", ".")
+    assert status == 130
+    assert "`cas setup` tells one" in shown
+    assert "Traceback" not in shown

@@ -1,6 +1,9 @@
 """Setting up a client changes what is ours in its settings and nothing else, twice is once, removing takes it back."""
 
 import json
+import os
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -10,7 +13,7 @@ from hypothesis import given, strategies as st
 
 from cli.wiring.jsontext import JsonInvalid, appended, discarded, loaded, with_member, without_member
 from cli.wiring.plans import WIRED
-from tests.cli.desk import Desk, Ran, cas
+from tests.cli.desk import PATIENCE, PROGRAM, SOURCE, Desk, Ran, cas, environment
 
 EVERY_CLIENT = pytest.mark.parametrize("client", WIRED)
 
@@ -147,8 +150,9 @@ def test_a_client_is_set_up_once_and_taken_back_whole(client: str, scope: str, p
     assert "Nothing to change" in run(project, home, "setup", client, scope).text
     assert files(project, home) == after
     assert run(project, home, "setup", client, scope, "--remove").status == 0
-    left = {path: content for path, content in files(project, home).items() if "before-editledger" not in path.name}
-    assert left == before
+    assert files(project, home) == before
+    assert [path.name for path in project.iterdir() if path.name != ".cas"] == ["a.txt"]
+    assert list(home.iterdir()) == []
 
 
 def test_what_a_person_has_in_the_files_stays_and_a_copy_is_kept(project: Path, home: Path) -> None:
@@ -187,6 +191,41 @@ def test_settings_that_make_no_sense_are_left_alone_and_named(
     assert refused.status == 1
     assert str(path) in refused.said
     assert files(project, home) == before
+
+
+def test_a_folder_that_a_person_has_something_in_stays_when_ours_is_taken_back(project: Path, home: Path) -> None:
+    (project / ".github" / "workflows").mkdir(parents=True)
+    (project / ".vscode").mkdir()
+    (project / ".vscode" / "tasks.json").write_text("{}")
+    before = files(project)
+    assert run(project, home, "setup", "vscode").status == 0
+    assert run(project, home, "setup", "vscode", "--remove").status == 0
+    assert files(project) == before
+    assert (project / ".github" / "workflows").is_dir()
+    assert not (project / ".github" / "hooks").exists()
+
+
+def test_a_program_of_an_environment_that_only_this_shell_knows_is_named_by_its_place(
+    project: Path, home: Path, tmp_path: Path
+) -> None:
+    venv = tmp_path / "venv"
+    (venv / "bin").mkdir(parents=True)
+    for name in ("cas", "python"):
+        (venv / "bin" / name).symlink_to(sys.executable)
+    path = f"{venv / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    words = [*PROGRAM, "setup", "cursor"]
+    words[0] = str(venv / "bin" / "python")
+    settings = {"HOME": str(home), "PATH": path}
+
+    def named(**more: str) -> str:
+        desk = environment(settings | more) | {"PYTHONPATH": os.pathsep.join([SOURCE, *sys.path])}
+        subprocess.run(words, cwd=project, env=desk, check=True, capture_output=True, timeout=PATIENCE)
+        hooks = json.loads((project / ".cursor" / "hooks.json").read_text())["hooks"]
+        command: str = hooks["preToolUse"][0]["command"]
+        return command
+
+    assert named(VIRTUAL_ENV="") == "cas hook cursor"
+    assert named(VIRTUAL_ENV=str(venv)) == f"{venv / 'bin' / 'cas'} hook cursor"
 
 
 def test_settings_kept_elsewhere_through_a_link_stay_there(project: Path, home: Path, tmp_path: Path) -> None:

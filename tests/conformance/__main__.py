@@ -180,6 +180,8 @@ def inspected(tools: Tools, workspace: Path) -> Iterator[Verdict]:
         refused = tool in {"read_file", "Undo"}  # nothing to read, and nothing to undo in a new session
         passed = "structuredContent" in found and bool(found.get("isError")) is refused
         told = "refused, as it should be" if refused else "done"
+        if not passed:
+            told = _last(json.dumps(found))
         yield Verdict(judge="Inspector", what=f"tools/call {tool}", passed=passed, words=words or told)
     found, words = ask("resources/templates/list")
     passed = "resourceTemplates" in found

@@ -165,3 +165,4 @@ def test_what_can_not_be_served_is_told(tmp_path: Path, options: list[str], said
     )
     assert done.returncode == 2
     assert said in done.stderr
+    assert "Bearer" not in done.stderr  # no token for what is not served

@@ -11,8 +11,8 @@ conversation are open that may touch any file; in all other cases they count as 
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from objstore.errors import CasError, PathError
@@ -24,12 +24,17 @@ from objstore.paths import STORE_NAME
 from objstore.terms import Origin, Status
 from objstore.values import field, replace, value
 from objstore.views import EditFilter, EditView
+from objstore.writerlock import WriterLock
 
 __all__ = ["AgentCall", "AgentCalls"]
 
 _FOLDER: Final = "agents"
 _OPEN: Final = "open-"
 _SESSION: Final = "session-"
+_LOCK: Final = "lock"
+_PATIENCE: Final = 10.0
+"""Seconds that an agent waits while others begin, end or look: a first look at a large tree may take some."""
+
 _FORGOTTEN_AFTER: Final = 24 * 3600 * 1_000_000
 """Microseconds after which a call that nobody ended is taken for one whose program died."""
 
@@ -75,12 +80,15 @@ class AgentCalls:
         A second word of the same call changes nothing.
         """
         known = self._known(call)
-        standing = self._open()
-        if known.paths == () or self._name_of(call) in standing:
+        if known.paths == ():
             return []
-        found = self._settle(known.paths, standing)
-        self._write(self._name_of(call), _told_of(known))
-        return found
+        with self._alone():
+            standing = self._open()
+            if self._name_of(call) in standing:
+                return []
+            found = self._settle(known.paths, standing)
+            self._write(self._name_of(call), _told_of(known))
+            return found
 
     def end(self, call: AgentCall) -> list[EditView]:
         """Note that a call is over; return what it and others were found to have changed. Raises as `begin`.
@@ -90,31 +98,34 @@ class AgentCalls:
         known = self._known(call)
         if known.paths == ():
             return []
-        standing = self._open()
         name = self._name_of(call)
-        if known.paths is not None:
-            standing.setdefault(name, known)
-        found = self._settle(known.paths, standing)
-        self._remove(name)
-        return found
+        with self._alone():
+            standing = self._open()
+            if known.paths is not None:
+                standing.setdefault(name, known)
+            found = self._settle(known.paths, standing)
+            self._remove(name)
+            return found
 
     def pause(self, conversation: str) -> list[EditView]:
         """Note that no call of the conversation is running; return what was found. Raises as `begin`."""
-        standing = self._open()
-        found = self._settle(None, standing)
         conversation = _clean(conversation)
-        for name, call in standing.items():
-            if call.conversation == conversation:
-                self._remove(name)
-        self._forget_old_sessions()
-        return found
+        with self._alone():
+            standing = self._open()
+            found = self._settle(None, standing)
+            for name, call in standing.items():
+                if call.conversation == conversation:
+                    self._remove(name)
+            self._forget_old_sessions()
+            return found
 
     def notice(self, otherwise: CallInfo) -> list[EditView]:
         """Record what changed: as open calls' doing where that can be known, and else as `otherwise` says.
 
         Where calls of several agents are open it is nobody's, whatever `otherwise` says. Raises as `begin`.
         """
-        return self._settle(None, self._open(), otherwise)
+        with self._alone(None):  # no agent waits for this
+            return self._settle(None, self._open(), otherwise)
 
     def heard(self, conversation: str, prompt: str) -> None:
         """Remember what a person asked of the agent: it explains the edits that follow."""
@@ -148,6 +159,26 @@ class AgentCalls:
 
     # ---- inside
 
+    @contextmanager
+    def _alone(self, patience: float | None = _PATIENCE) -> Iterator[None]:
+        """Keep others from beginning, ending and looking meanwhile. Raises StoreLocked, and what the disk raises.
+
+        What a look finds was made by calls that were open when it was asked which are: no other has begun since. Else a
+        look of one agent would find what another's call, begun while it looked, has already done, and take it for the
+        first one's. `patience`: seconds to wait for the others (None: as long as a writer does).
+        """
+        with suppress(FileExistsError):
+            os.mkdir(self._folder, 0o700)
+        lock = WriterLock(os.path.join(self._folder, _LOCK))
+        try:
+            lock.acquire(patience)
+            try:
+                yield
+            finally:
+                lock.release()
+        finally:
+            lock.close()
+
     def _settle(
         self, paths: Sequence[str] | None, standing: Mapping[str, AgentCall], otherwise: CallInfo = _NOBODY
     ) -> list[EditView]:
@@ -163,13 +194,16 @@ class AgentCalls:
         anywhere = [call for call in standing.values() if call.paths is None]
         rest = None if paths is None else [path for path in paths if path not in named]
         if rest is None or rest:
-            found += self._record(_only(anywhere) if anywhere else otherwise, rest)
+            # What a named file becomes from here on is told by the call that named it, which is still open.
+            found += self._record(_only(anywhere) if anywhere else otherwise, rest, besides=named)
         return found
 
-    def _record(self, info: CallInfo, paths: Sequence[str] | None) -> tuple[EditView, ...]:
+    def _record(
+        self, info: CallInfo, paths: Sequence[str] | None, *, besides: Collection[str] = ()
+    ) -> tuple[EditView, ...]:
         from objstore.recording import record_changes
 
-        return record_changes(self._journal, info, paths).edits
+        return record_changes(self._journal, info, paths, besides=besides).edits
 
     def _known(self, call: AgentCall) -> AgentCall:
         """Return the call in our own terms: paths of this workspace alone, for a tool may well name others."""
@@ -239,7 +273,7 @@ class AgentCalls:
         folders = [os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) for path in self._places()]
         try:
             staged = disk.stage(folders[0], json.dumps(held).encode(), None, 0o600, name)
-            disk.replace(folders[0], staged, folders[1], name)
+            disk.supplant(folders[0], staged, folders[1], name)
         finally:
             for fd in folders:
                 os.close(fd)

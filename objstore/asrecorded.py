@@ -5,39 +5,30 @@ system for each file, and none to the index; only the others are taken apart.
 """
 
 import os
-import struct
+import stat
 import time
 from collections.abc import Iterator, Sequence
-from functools import partial
 from itertools import chain
-from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final
 
 from objstore.errors import CasError
+from objstore.facts import FACTS, Facts, Glimpse, pack_facts
+from objstore.glance import changed_folders
 from objstore.ids import BlobId
 from objstore.indexrows import Look, Tip
 from objstore.journal import Journal
 from objstore.ondisk import disk_state
 from objstore.statlookups import Stood, folder_of
 from objstore.terms import DocumentId, FileState
-from objstore.twofold import may_fork, paths_by_two
+from objstore.values import NamedTuple
 
 __all__ = ["changed_tips"]
 
 _GRACE_NS: Final = 2_000_000_000
 """A file touched so lately may change again without its times showing it, on file systems with coarse clocks."""
 
-_WORTH_TWO: Final = 4_000
-"""Files: for fewer, a second process costs more than it saves."""
-
 _FEW: Final = 4
 """If one folder in so many has to be taken apart, all are: in one question to the index."""
-
-_FACTS: Final = attrgetter("st_ctime_ns", "st_mtime_ns", "st_size", "st_ino", "st_mode")
-_FOLDER: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
-
-Facts = tuple[int, int, int, int, int]
-"""ctime, mtime (ns), size, inode, mode."""
 
 
 class _Seen(NamedTuple):
@@ -59,10 +50,13 @@ def changed_tips(journal: Journal) -> Iterator[Tip]:
     elif until != now:
         recorded = index.folders_recorded_since(until)
     sure = [each for each in stood.values() if each.facts and each.folder not in recorded]
-    suspects = recorded.union(stood.keys() - {each.folder for each in sure}, _otherwise(journal.tree.fd, sure))
+    ways = _Ways(journal.tree.fd)
+    sure = [each for each in sure if ways.is_straight(folder_of(each.folder))]  # a glance looks whether this one is
+    otherwise = changed_folders(journal.tree.fd, list(map(_glimpse, sure)))
+    suspects = recorded.union(stood.keys() - {each.folder for each in sure}, otherwise)
     is_all = not stood or len(suspects) * _FEW > len(stood)
     looks = index.looks() if is_all else chain.from_iterable(map(index.looks, sorted(suspects)))
-    inspection = _Inspection(journal)
+    inspection = _Inspection(journal, ways)
     yield from inspection.changed(list(looks))
     found = inspection.stood()
     news = [each for each in found if stood.get(each.folder) != each]
@@ -71,11 +65,37 @@ def changed_tips(journal: Journal) -> Iterator[Tip]:
         index.remember_stood(now, news, gone)
 
 
+class _Ways:
+    """Which folders are reached without following a link: what is behind one is none of the workspace's files."""
+
+    def __init__(self, root: int) -> None:
+        self._root: Final = root
+        self._straight = {b"": True}
+
+    def is_straight(self, folder: bytes) -> bool:
+        """Return whether all on the way to a folder, and it itself, are folders."""
+        way = []
+        while folder not in self._straight:
+            way.append(folder)
+            folder = folder_of(folder)
+        is_straight = self._straight[folder]
+        for folder in reversed(way):
+            is_straight = self._straight[folder] = is_straight and self._is_folder(folder)
+        return is_straight
+
+    def _is_folder(self, path: bytes) -> bool:
+        try:
+            return stat.S_ISDIR(os.lstat(path, dir_fd=self._root).st_mode)
+        except OSError:
+            return False
+
+
 class _Inspection:
     """A look at files one by one, each with what the journal says of it."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, ways: _Ways) -> None:
         self._journal: Final = journal
+        self._ways: Final = ways
         self._folders: dict[bytes, list[_Seen] | None] = {}  # None: something in it is not as recorded, or may not be
 
     def changed(self, looks: Sequence[Look]) -> Iterator[Tip]:
@@ -89,8 +109,10 @@ class _Inspection:
             self._folders[folder] = None
             tip = Tip(DocumentId(document), path, FileState(blob=BlobId(blob), mode=mode))
             try:
-                facts: Facts = _FACTS(look_at(path, dir_fd=root))
+                facts = Facts._make(FACTS(look_at(path, dir_fd=root))) if self._ways.is_straight(folder) else None
             except OSError:
+                facts = None
+            if facts is None:
                 yield tip
                 continue
             is_young = False
@@ -124,39 +146,8 @@ class _Inspection:
 
 def _stood(folder: bytes, seen: list[_Seen] | None) -> Stood:
     names = b"\0".join([path.rpartition(b"/")[2] for path, _ in seen or ()])
-    try:
-        return Stood(folder, names, _packed([facts for _, facts in seen or ()]))
-    except struct.error:
-        return Stood(folder, b"", b"")  # a number that no file system should tell
+    return Stood(folder, names, pack_facts([facts for _, facts in seen or ()]))
 
 
-def _packed(facts: Sequence[Facts]) -> bytes:
-    numbers = list(chain.from_iterable(facts))
-    return struct.pack(f"<{len(numbers)}q", *numbers)
-
-
-def _otherwise(root: int, known: Sequence[Stood]) -> list[bytes]:
-    """Return the folders whose files do not look as they did, below the open folder `root`."""
-    files = sum(each.names.count(b"\0") + 1 for each in known)
-    if files >= _WORTH_TWO and may_fork():
-        return paths_by_two(partial(_otherwise_by_one, root), known)
-    return _otherwise_by_one(root, known)
-
-
-def _otherwise_by_one(root: int, known: Sequence[Stood]) -> list[bytes]:
-    found = []
-    for folder, names, facts in known:
-        try:
-            fd = os.open(folder or b".", _FOLDER, dir_fd=root)
-        except OSError:
-            found.append(folder)  # gone, or no folder any more
-            continue
-        try:
-            looks = map(partial(os.lstat, dir_fd=fd), names.split(b"\0"))
-            if _packed(list(map(_FACTS, looks))) != facts:
-                found.append(folder)
-        except (OSError, struct.error):
-            found.append(folder)
-        finally:
-            os.close(fd)
-    return found
+def _glimpse(stood: Stood) -> Glimpse:
+    return Glimpse(stood.folder, None, stood.names.split(b"\0"), stood.facts)

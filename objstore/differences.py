@@ -5,7 +5,7 @@ A file's known state is the tip of its document; of a file that has none, what t
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from objstore.batch import Batch
@@ -56,10 +56,12 @@ def record_differences(
     files: Sequence[bytes],
     limits: Limits | None,
     *,
+    besides: Collection[bytes] = (),
     is_patient: bool = False,
 ) -> tuple[str, list[EditView], list[Passed]] | Unforeseen:
     """Record what differs from what is known: of `files`, and of what a look into the `suspects` of each folder finds.
 
+    `besides`: paths that a look leaves to another one, which will find what differs there.
     Returns the conversation of the edits ("": there are none), the edits, and what could not be looked at.
     Or Unforeseen, with nothing recorded and the look of no more use; but not if `is_patient`: then large files are
     taken in, however long that takes. Raises what Journal.commit and paths raise.
@@ -70,20 +72,31 @@ def record_differences(
         known = Known(journal)
         found = [difference for path in files for difference in _file_difference(journal, known, path, pieces)]
         dirty: list[FolderLook] = []
+        if look is not None:
+            look.follow()
         for scope, survey in surveys.items():
-            survey.run(scope, suspects=suspects[scope])
+            # What is compared with the journal has to be as new as that is; the glance was before the lock.
+            due = [row.path for row in survey.looks.unsettled(scope)]
+            survey.run(scope, suspects=[*suspects[scope], *due])
             dirty += survey.looks.unsettled(scope)
         if pieces.large:
             return Unforeseen(paths=pieces.large)
+        left: set[bytes] = set()  # folders of which not all was told
         for row in dirty:
-            found += _folder_differences(row, known)
+            differences = list(_folder_differences(row, known))
+            told = [difference for difference in differences if difference.path not in besides]
+            left |= {row.path} if len(told) < len(differences) else set()
+            found += told
         pieces.put(batch)
         found = [_with_bytes(journal, batch, difference) for difference in _unique(found)]
         edits, conversation = _recorded(journal, batch, info, found)
         if batch:
             journal.commit(batch, ())
+        if look is not None:
+            look.mark()
     for row in dirty:
-        row.is_settled = True
+        if row.path not in left:
+            row.is_settled, row.touched = True, None
     if look is not None and (dirty or any(survey.is_news for survey in surveys.values())):
         look.save()
     passed = [*(passed for survey in surveys.values() for passed in survey.passed), *known.passed]
@@ -185,8 +198,12 @@ def _folder_differences(row: FolderLook, known: Known) -> Iterator[_Difference]:
         elif stat.S_ISREG(facts.mode):
             now[name] = FileState(blob=blob, mode=stat.S_IMODE(facts.mode))
     prefix = row.path + b"/" if row.path else b""
-    names, folders = known.names(row.path)
-    for name in sorted((names | now.keys()) - passed):
+    if row.touched is None:
+        names, folders = known.names(row.path)
+        names |= now.keys()
+    else:
+        names, folders = set(row.touched.names), set(row.touched.gone)
+    for name in sorted(names - passed):
         yield from _difference(prefix + name, now.get(name), known)
     for name in sorted(folders - passed - set(row.folders)):
         for path in sorted(known.below(prefix + name)):
@@ -209,7 +226,8 @@ def _difference(path: bytes, now: FileState | None, known: Known) -> Iterator[_D
     if state is None and document is None and known.is_untold(path):
         known.passed.append(Passed(path=os.fsdecode(path), reason="what it held before is not known"))
         return
-    yield _Difference(path=path, document=document, known=state, now=now, folders=known.new_folders(path))
+    folders = known.new_folders(path) if state is None else 0
+    yield _Difference(path=path, document=document, known=state, now=now, folders=folders)
 
 
 def _with_bytes(journal: Journal, batch: Batch, difference: _Difference) -> _Difference:
@@ -270,11 +288,11 @@ def _changes(found: Sequence[_Difference], origin: Origin, batch: Batch) -> Iter
 
     moves = _moves(found)
     comings = {path for path, _ in moves.values()}
+    folders = {here.path: here.folders for here in found}
     for gone in found:
         if gone.now is not None:
             continue
         to, state = moves.get(gone.path, (None, None))
-        moved = next((other for other in found if other.path == to), None)
         yield Change(
             document=gone.document,
             operation=Operation.DELETE if to is None else Operation.MOVE,
@@ -284,7 +302,7 @@ def _changes(found: Sequence[_Difference], origin: Origin, batch: Batch) -> Iter
             after=version(state),
             hunks=None if to is None else (),
             origin=origin,
-            folders=0 if moved is None else moved.folders,
+            folders=0 if to is None else folders[to],
         )
     for here in found:
         if here.now is None or here.path in comings:
@@ -307,19 +325,26 @@ def _moves(found: Sequence[_Difference]) -> dict[bytes, tuple[bytes, FileState]]
 
     Empty files are all alike, and so don't move.
     """
-    new: dict[BlobId, list[_Difference]] = {}
-    for difference in found:
-        if difference.known is None and difference.now is not None and difference.now.blob != _EMPTY:
-            new.setdefault(difference.now.blob, []).append(difference)
+    new: dict[BlobId, dict[bytes, list[tuple[bytes, FileState]]]] = {}  # by blob and name, each list from its end
+    for here in reversed(found):
+        if here.known is None and here.now is not None and here.now.blob != _EMPTY:
+            new.setdefault(here.now.blob, {}).setdefault(_name(here.path), []).append((here.path, here.now))
+    gone = {here.path: here.known for here in found if here.now is None and here.known is not None}
     moves: dict[bytes, tuple[bytes, FileState]] = {}
-    for difference in found:
-        if difference.now is not None or difference.known is None:
-            continue
-        name = difference.path.rpartition(b"/")[2]
-        choices = new.get(difference.known.blob, [])
-        choices.sort(key=lambda other: other.path.rpartition(b"/")[2] != name)
-        if choices and choices[0].now is not None:
-            taken = choices.pop(0)
-            if taken.now is not None:
-                moves[difference.path] = (taken.path, taken.now)
+    for path, known in gone.items():
+        alike = new.get(known.blob, {}).get(_name(path))
+        if alike:
+            moves[path] = alike.pop()
+    for path, known in gone.items():
+        named = new.get(known.blob)
+        while path not in moves and named:
+            name = next(reversed(named))
+            if named[name]:
+                moves[path] = named[name].pop()
+            else:
+                del named[name]
     return moves
+
+
+def _name(path: bytes) -> bytes:
+    return path.rpartition(b"/")[2]

@@ -162,6 +162,23 @@ class Disk:
         with _Translated(name):
             return rename_exchange(source_directory, source, directory, name)
 
+    def supplant(self, source_directory: int, source: str, directory: int, name: str) -> None:
+        """Give the file `source` the name `name`, in place of what has it, and remove that: for what is only derived.
+
+        As `replace`, but a power cut may leave a file of that name without its bytes: ext4 writes them out when a file
+        is renamed over another one, and keeps whoever replaces it next waiting for that (4 ms for 1 MB, at least 1).
+        """
+        try:
+            with _Translated(name):
+                os.stat(name, dir_fd=directory, follow_symlinks=False)
+            is_traded = self.exchange(source_directory, source, directory, name)
+        except FileNotFoundError:
+            is_traded = False  # nothing has the name
+        if is_traded:
+            self.unlink(source_directory, source)
+        else:
+            self.replace(source_directory, source, directory, name)
+
     def rename_new(self, source_directory: int, source: str, directory: int, name: str) -> None:
         """Give the file `source` the name `name`. FileExistsError where something has it already."""
         with _Translated(name):

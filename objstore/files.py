@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-from copy import copy
 from typing import TYPE_CHECKING, Final, Self
 
 from objstore.disk import Disk
@@ -37,6 +36,8 @@ class Files:
 
     def confined(self, parts: Iterable[str]) -> Files:
         """Return the same folder as far as these canonical paths below it go; it closes with this one."""
+        from copy import copy
+
         confined = copy(self)
         confined.tree = self.tree.confined(parts)
         return confined

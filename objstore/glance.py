@@ -5,29 +5,41 @@ part of that runs on two processors where there are two, as git's does.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from operator import attrgetter
 from typing import Final
 
-from objstore.looks import FolderKey, Glimpse, pack_facts
+from objstore.facts import FACTS, FolderKey, Glimpse, pack_facts
 from objstore.twofold import may_fork, paths_by_two
 
-__all__ = ["FACTS", "changed_by_one", "changed_by_two", "changed_folders", "key_of"]
+__all__ = ["changed_by_one", "changed_by_two", "changed_folders", "key_of"]
 
-FACTS: Final = attrgetter("st_ctime_ns", "st_mtime_ns", "st_size", "st_ino", "st_mode")
-"""Takes the values of `looks.Facts`, in their order, from what the system says of a file."""
+Ask = Callable[[int, Sequence[bytes]], bytes]
+"""Asks for the files of some names in an open folder; returns their facts, packed. Raises OSError."""
 
 _FOLDER: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 _WORTH_TWO: Final = 4_000
 """Files: for fewer, a second process costs more than it saves."""
 
+_WORTH_STATX: Final = 3_000
+"""Files: for fewer, loading what calls it takes longer than it saves."""
+
 
 def changed_folders(root: int, known: Sequence[Glimpse]) -> list[bytes]:
     """Return those of the folders, below the open folder `root`, whose names or files are not as they were known."""
-    if sum(len(glimpse.names) for glimpse in known) >= _WORTH_TWO and may_fork():
+    if _files(known) >= _WORTH_TWO and may_fork():
         return changed_by_two(root, known)
     return changed_by_one(root, known)
+
+
+def changed_by_one(root: int, known: Sequence[Glimpse]) -> list[bytes]:
+    """Return what `changed_folders` returns, found by this process."""
+    return _changed(root, _asking(root, known), known)
+
+
+def changed_by_two(root: int, known: Sequence[Glimpse]) -> list[bytes]:
+    """Return what `changed_folders` returns, half of it found by a child. This process must have no other thread."""
+    return paths_by_two(partial(_changed, root, _asking(root, known)), known)
 
 
 def key_of(seen: os.stat_result) -> FolderKey:
@@ -35,8 +47,7 @@ def key_of(seen: os.stat_result) -> FolderKey:
     return FolderKey(seen.st_dev, seen.st_ino, seen.st_mtime_ns, seen.st_ctime_ns)
 
 
-def changed_by_one(root: int, known: Sequence[Glimpse]) -> list[bytes]:
-    """Return what `changed_folders` returns, found by this process."""
+def _changed(root: int, ask: Ask, known: Sequence[Glimpse]) -> list[bytes]:
     found = []
     for path, key, names, facts in known:
         try:
@@ -46,8 +57,8 @@ def changed_by_one(root: int, known: Sequence[Glimpse]) -> list[bytes]:
             continue
         try:
             # A folder whose own times are the same holds the same names.
-            is_same = key_of(os.fstat(fd)) == tuple(key)
-            if not is_same or pack_facts(map(FACTS, map(partial(os.lstat, dir_fd=fd), names))) != facts:
+            is_same = key is None or key_of(os.fstat(fd)) == tuple(key)
+            if not is_same or ask(fd, names) != facts:
                 found.append(path)
         except OSError:
             found.append(path)
@@ -56,6 +67,19 @@ def changed_by_one(root: int, known: Sequence[Glimpse]) -> list[bytes]:
     return found
 
 
-def changed_by_two(root: int, known: Sequence[Glimpse]) -> list[bytes]:
-    """Return what `changed_folders` returns, half of it found by a child. This process must have no other thread."""
-    return paths_by_two(partial(changed_by_one, root), known)
+def _files(known: Sequence[Glimpse]) -> int:
+    return sum(len(glimpse.names) for glimpse in known)
+
+
+def _asking(root: int, known: Sequence[Glimpse]) -> Ask:
+    if _files(known) >= _WORTH_STATX:
+        from objstore.statx import statx_from
+
+        statx = statx_from(root)
+        if statx is not None:
+            return statx.facts
+    return _one_by_one
+
+
+def _one_by_one(folder: int, names: Sequence[bytes]) -> bytes:
+    return pack_facts(list(map(FACTS, map(partial(os.lstat, dir_fd=folder), names))))

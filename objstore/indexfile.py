@@ -29,7 +29,7 @@ __all__ = [
     "remove_index",
 ]
 
-SCHEMA_VERSION: Final = 11
+SCHEMA_VERSION: Final = 12
 CHECKPOINT_PAGES: Final = 1000
 """Changed pages after which SQLite by itself brings them to their place in the file: its own default."""
 

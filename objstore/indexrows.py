@@ -1,10 +1,11 @@
 """Rows: what the index knows of things, as plain values."""
 
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from objstore.ids import BlobId, RecordId
 from objstore.segments import Place
 from objstore.terms import DocumentId, FileState, Seq, Status
+from objstore.values import NamedTuple
 
 if TYPE_CHECKING:
     from objstore.records import Record

@@ -11,6 +11,7 @@ from objstore.ids import BlobId
 from objstore.journal import Journal
 from objstore.looks import UNKNOWN, Looks, folders_above
 from objstore.paths import STORE_NAME
+from objstore.statlookups import Moment
 from objstore.survey import Keep, Limits, ReadFile, Survey
 
 __all__ = ["Looking", "nothing_kept"]
@@ -31,6 +32,7 @@ class Looking:
         self._folder: Final = os.path.join(journal.tree.root, STORE_NAME)
         self.baseline = journal.store.index.baseline()
         self.looks: Final = self._loaded()
+        self.follow()
 
     def survey(self, keep: Keep, limits: Limits | None = None) -> Survey:
         """Return a survey that is still to be run; what it reads is given to `keep`."""
@@ -43,6 +45,25 @@ class Looking:
             gitignored=gitignored is not False,
             limits=limits,
         )
+
+    def follow(self) -> None:
+        """Have those folders compared again of whose files something was recorded since they were settled.
+
+        A tool may have written a file, and somebody put back what stood there before: to a look nothing changed.
+        """
+        index = self._journal.store.index
+        now, until = index.moment(), Moment._make(self.looks.until)
+        # Numbers are given again where a group was cut off because it could not be synced.
+        if now.taken_back != until.taken_back or index.recorded_at(until) != self.looks.newest:
+            self.looks.settle(is_settled=False)
+        elif now != until:
+            for folder in index.folders_told_of_since(until):
+                self.looks.unsettle(folder)
+        self._mark(now)
+
+    def mark(self) -> None:
+        """Have what is settled be so with all that is recorded now. The caller holds the writer lock."""
+        self._mark(self._journal.store.index.moment())
 
     def distrust(self, blobs: set[BlobId]) -> None:
         """Have files read again that were these blobs: the store has them no longer."""
@@ -67,12 +88,15 @@ class Looking:
             folders = [os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) for path in (shelf, self._scratch)]
             try:
                 name = self._journal.disk.stage(folders[1], encoded, None, 0o600, shelf)
-                self._journal.disk.replace(folders[1], name, folders[0], _FILE)
+                self._journal.disk.supplant(folders[1], name, folders[0], _FILE)
             finally:
                 for fd in folders:
                     os.close(fd)
 
     # ---- inside
+
+    def _mark(self, moment: Moment) -> None:
+        self.looks.until, self.looks.newest = moment, self._journal.store.index.recorded_at(moment)
 
     @property
     def _scratch(self) -> str:

@@ -5,46 +5,28 @@ unchanged if its times, size, inode and mode are what they were, and its last ch
 a change in the very tick of the file system's clock in which it was read would not show in them (what git calls racy).
 """
 
-import stat
-from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple, Self
+from collections.abc import Iterator
+from typing import Any, Final, Self
 
 from msgpack import packb, unpackb
 
+from objstore.facts import Facts, FolderKey, Glimpse, unpack_facts
 from objstore.ids import HASH_SIZE, BlobId, blob_id
-from objstore.trees import LINK
-from objstore.values import variable
+from objstore.values import NamedTuple, variable
 
-__all__ = ["UNKNOWN", "Facts", "FolderKey", "FolderLook", "Glimpse", "Looks", "folders_above", "pack_facts"]
+__all__ = ["UNKNOWN", "FolderLook", "Looks", "Touched", "folders_above"]
 
-_MAGIC: Final = b"caslook1"
+_MAGIC: Final = b"caslook2"
 
 UNKNOWN: Final = BlobId(bytes(HASH_SIZE))
 """In the place of a blob: the file could not be read, or was not."""
 
 
-class Facts(NamedTuple):
-    """What is asked of a file to see whether it changed; times in nanoseconds."""
+class Touched(NamedTuple):
+    """What became otherwise in a folder that was settled."""
 
-    ctime: int
-    mtime: int
-    size: int
-    inode: int
-    mode: int  # kind and permission bits
-
-    @property
-    def tree_mode(self) -> int:
-        """Return its mode as trees have it."""
-        return LINK if stat.S_ISLNK(self.mode) else self.mode
-
-
-class FolderKey(NamedTuple):
-    """What is asked of a folder to see whether names came or went; times in nanoseconds."""
-
-    device: int
-    inode: int
-    mtime: int
-    ctime: int
+    names: frozenset[bytes]  # that came, went or changed
+    gone: frozenset[bytes]  # those of them that were no files that were looked at: what was below them may be gone
 
 
 @variable
@@ -59,12 +41,13 @@ class FolderLook:
     texts: list[bytes]  # of the ignore files in it
     rules: BlobId  # fingerprint of the rules that hold in it
     names: list[bytes]  # of its files and links, ascending
-    facts: bytes  # of each of them
+    facts: bytes  # of each of them, as `pack_facts` packs them
     blobs: bytes  # of each of them, 32 bytes; UNKNOWN: not read
     folders: list[bytes]  # names of its folders that are not ignored, ascending
     left_out: list[bytes]  # names of all else in it, ascending
     tree: bytes  # id of its tree; b"": not worked out since
     is_settled: bool  # whether all that is in it is recorded, or stood in the baseline
+    touched: Touched | None = None  # what alone may be otherwise in it; None: all. Not kept
 
     def blob(self, at: int) -> BlobId:
         """Return the blob of the name at that position."""
@@ -73,24 +56,9 @@ class FolderLook:
     def files(self) -> dict[bytes, tuple[Facts, BlobId]]:
         """Return its files and links, with what is known of each."""
         return {
-            name: (Facts._make(facts), self.blob(at))
-            for at, (name, facts) in enumerate(zip(self.names, unpackb(self.facts), strict=True))
+            name: (facts, self.blob(at))
+            for at, (name, facts) in enumerate(zip(self.names, unpack_facts(self.facts), strict=True))
         }
-
-
-class Glimpse(NamedTuple):
-    """What is compared to see whether anything in a folder changed."""
-
-    path: bytes
-    key: tuple[int, ...]
-    names: list[bytes]
-    facts: bytes
-
-
-def pack_facts(facts: Iterable[tuple[int, ...]]) -> bytes:
-    """Return facts about several files as bytes that are equal if and only if the facts are."""
-    packed: bytes = packb(list(facts))
-    return packed
 
 
 def folders_above(path: bytes) -> Iterator[bytes]:
@@ -105,6 +73,8 @@ class Looks:
 
     def __init__(self) -> None:
         """Begin with none."""
+        self.until = (0, 0, 0)  # what is settled is settled with what was recorded until then
+        self.newest = (b"", b"")  # ids of the edit and the decision that were the newest
         self._rows: dict[bytes, list[Any]] = {}  # as they are kept
         self._open: dict[bytes, FolderLook] = {}  # those that were asked for, or are new
 
@@ -118,8 +88,9 @@ class Looks:
         body = len(_MAGIC) + HASH_SIZE
         packed = memoryview(stored)[body:]
         if stored[:body] == _MAGIC + blob_id(packed):
-            kept_for, kept_baseline, rows = unpackb(packed)
+            kept_for, kept_baseline, until, newest, rows = unpackb(packed)
             if kept_for == store:
+                looks.until, looks.newest = tuple(until), tuple(newest)
                 looks._rows = {row[_PATH]: row for row in rows}
                 if kept_baseline != baseline:
                     looks.settle(is_settled=False)
@@ -128,7 +99,7 @@ class Looks:
     def encoded(self, store: bytes, baseline: int) -> bytes:
         """Return the looks as they are kept, for one store and what was settled against one baseline (0: none)."""
         rows = [*(row for path, row in self._rows.items() if path not in self._open), *map(_row, self._open.values())]
-        packed = packb((store, baseline, rows))
+        packed = packb((store, baseline, self.until, self.newest, rows))
         return _MAGIC + blob_id(packed) + packed
 
     # ---- asking
@@ -217,7 +188,15 @@ class Looks:
         for row in self._rows.values():
             row[_SETTLED] = is_settled
         for look in self._open.values():
-            look.is_settled = is_settled
+            look.is_settled, look.touched = is_settled, None
+
+    def unsettle(self, path: bytes) -> None:
+        """Have a folder not settled; if nothing is known of it, the innermost above it of which something is."""
+        for folder in (path, *folders_above(path)):
+            look = self.get(folder)
+            if look is not None:
+                look.is_settled, look.touched = False, None
+                return
 
 
 _PATH, _KEY, _CLOCK, _UNSURE, _CUT, _SETTLED, _COUNT, _TEXTS, _RULES, _NAMES, _FACTS, _BLOBS, _FOLDERS, _LEFT, _TREE = (

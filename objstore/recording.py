@@ -18,7 +18,7 @@ from objstore.paths import look_at
 from objstore.values import value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from objstore.journal import Journal
     from objstore.looking import Looking
@@ -45,12 +45,18 @@ class Recorded:
 
 
 def record_changes(
-    journal: Journal, info: CallInfo, paths: Sequence[str] | None = None, *, limits: Limits | None = None
+    journal: Journal,
+    info: CallInfo,
+    paths: Sequence[str] | None = None,
+    *,
+    besides: Collection[str] = (),
+    limits: Limits | None = None,
 ) -> Recorded:
     """Record every file that is not in its known state as an edit of one call, and return what was found.
 
     `info` says whose call it was: an agent's, a person's, or (origin external) nobody's, as before a command.
-    `paths`: only these files and what lies below these folders; the tree is not walked for files.
+    `paths`: only these files and what lies below these folders; the tree is not walked for files. `besides`: files
+    that are left to another look, relative to the workspace.
     Raises SnapshotIncomplete (at the first look), what Journal.commit raises, and what paths raise.
     """
     scopes, files = _sorted_out(journal, paths)
@@ -67,7 +73,16 @@ def record_changes(
         from objstore.differences import Unforeseen, record_differences
 
         tries -= 1
-        found = record_differences(journal, info, look, suspects, strange, limits, is_patient=not tries)
+        found = record_differences(
+            journal,
+            info,
+            look,
+            suspects,
+            strange,
+            limits,
+            besides={os.fsencode(path) for path in besides},
+            is_patient=not tries,
+        )
         if not isinstance(found, Unforeseen):
             conversation, edits, passed = found
             break

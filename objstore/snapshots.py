@@ -6,14 +6,14 @@ they were, so taking the next snapshot costs one look at the times of files.
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from objstore.batch import now
 from objstore.capture import Call
 from objstore.errors import FileChanged, FileMissing, NoSuchName, SnapshotIncomplete
 from objstore.ids import BlobId, RecordId
-from objstore.indexrows import Baseline
+from objstore.indexrows import Baseline, HoldRow
 from objstore.journal import Journal
 from objstore.keeping import Pieces, Trees
 from objstore.looking import Looking, nothing_kept
@@ -131,17 +131,18 @@ def create(
                 who=who,
                 title=title,
             )
-            before = [view for view in listed(journal) if view.path == scope and view.who]
+            before = _newest(journal, scope)
             name = batch.record(snapshot)
             journal.commit(batch, ())
         if not who:
             look.baseline = Baseline(snapshot.number, snapshot.root)
-        look.save()
+        if survey.is_news or trees.new or not who:
+            look.save()
         taken = SnapshotTaken(
             view=_view(snapshot, name),
             files=survey.files,
             passed=tuple(survey.passed),
-            is_same=bool(before) and before[-1].root == snapshot.root,
+            is_same=before is not None and before.root == snapshot.root,
         )
         return taken, look
     raise SnapshotIncomplete("what was stored of it was cleaned away in the meantime; try again")
@@ -160,22 +161,13 @@ def _lost(journal: Journal, trees: Trees) -> set[BlobId] | None:
 
 def listed(journal: Journal) -> list[SnapshotView]:
     """Return every snapshot that has not been given up, oldest first."""
-    found = []
-    for row in journal.store.index.snapshots():
-        if not row.expired:
-            record, _ = journal.store.record(row.place)
-            if isinstance(record, Snapshot):
-                found.append(_view(record, row.id))
-    return found
+    return list(_views(journal, journal.store.index.snapshots()))
 
 
 def find(journal: Journal, number: int) -> SnapshotView:
     """Return one snapshot. Raises NoSuchName."""
-    for row in journal.store.index.snapshots():
-        if row.number == number and not row.expired:
-            record, _ = journal.store.record(row.place)
-            if isinstance(record, Snapshot):
-                return _view(record, row.id)
+    for view in _views(journal, (row for row in journal.store.index.snapshots() if row.number == number)):
+        return view
     raise NoSuchName(str(number), "snapshot")
 
 
@@ -252,6 +244,21 @@ def delete(journal: Journal, numbers: Sequence[int], *, who: str) -> list[Snapsh
 
 
 # ---- inside
+
+
+def _views(journal: Journal, rows: Iterable[HoldRow]) -> Iterator[SnapshotView]:
+    """Yield the snapshots at those places that have not been given up."""
+    for row in rows:
+        if not row.expired:
+            record, _ = journal.store.record(row.place)
+            if isinstance(record, Snapshot):
+                yield _view(record, row.id)
+
+
+def _newest(journal: Journal, scope: str) -> SnapshotView | None:
+    """Return the newest snapshot of a folder that was asked for; None: there is none."""
+    rows = reversed(journal.store.index.snapshots())
+    return next((view for view in _views(journal, rows) if view.path == scope and view.who), None)
 
 
 def _now(journal: Journal, scope: str, limits: Limits | None) -> tuple[Trees | None, tuple[Passed, ...]]:

@@ -7,9 +7,10 @@ nothing was recorded of them since, none of them needs a question of its own.
 
 import sqlite3
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from objstore.indexrows import Look
+from objstore.values import NamedTuple
 
 __all__ = ["Moment", "StatLookups", "Stood", "folder_of"]
 
@@ -82,6 +83,32 @@ class StatLookups:
             (moment.edit, moment.decision),
         )
         return {folder_of(path) for (path,) in rows}
+
+    def recorded_at(self, moment: Moment) -> tuple[bytes, bytes]:
+        """Return the ids of the newest edit and decision at a moment (b"": there is none).
+
+        Each record names the one before it: with the same ids the same was recorded until then.
+        """
+        row: tuple[bytes, bytes] = self._db.execute(
+            "SELECT ifnull((SELECT id FROM edits WHERE seq = ?), x''), "
+            "ifnull((SELECT id FROM decisions WHERE number = ?), x'')",
+            (moment.edit, moment.decision),
+        ).fetchone()
+        return row
+
+    def folders_told_of_since(self, moment: Moment) -> set[bytes]:
+        """Return every folder in which a document stands, or ever stood, of which something was recorded after that."""
+        now = self.moment()
+        documents: set[int] = set()
+        if now.edit > moment.edit:
+            documents.update(row[0] for row in self._db.execute("SELECT document FROM edits WHERE seq > ?", moment[:1]))
+        if now.decision > moment.decision:
+            rows = self._db.execute("SELECT document FROM decided WHERE number > ?", (moment.decision,))
+            documents.update(row[0] for row in rows)
+        if not documents:
+            return set()
+        paths = self._db.execute("SELECT path, document FROM paths")
+        return {folder_of(path) for path, document in paths if document in documents}
 
 
 def folder_of(path: bytes) -> bytes:

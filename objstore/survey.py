@@ -14,10 +14,11 @@ from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
 from objstore.errors import CasError, FileMissing
-from objstore.glance import FACTS, changed_folders, key_of
+from objstore.facts import FACTS, Facts, pack_facts
+from objstore.glance import changed_folders, key_of
 from objstore.ids import BlobId, blob_id
 from objstore.ignores import GIT_IGNORE_FILE, IGNORE_FILE, TAGS, Rules
-from objstore.looks import UNKNOWN, Facts, FolderLook, Looks, pack_facts
+from objstore.looks import UNKNOWN, FolderLook, Looks, Touched
 from objstore.ondisk import state_at
 from objstore.paths import Spot, Tree, is_reserved, read_at
 from objstore.sources import FileSource, Source
@@ -220,6 +221,8 @@ class Survey:
             and [(name, was.mode, blob) for name, (was, blob) in known.items()]
             == [(name, now.mode, blob) for name, now, blob in zip(files, facts, blobs, strict=True)]
         )
+        # Of what is ignored nothing is asked, and this decides what is.
+        is_hidden = any(file in there and file in names.left_out for file in self._rule_files)
         youngest = max((own.st_ctime_ns, *(fact.ctime for fact in facts)))
         tick = 0 if own.st_dev == self._device else _COARSEST_CLOCK
         return (
@@ -227,7 +230,8 @@ class Survey:
                 path=path,
                 key=key_of(own),
                 clock=self._clock - tick,
-                is_unsure=youngest >= self._clock - tick or len(self.passed) > told,  # what was told is told again
+                # What was told is told again.
+                is_unsure=youngest >= self._clock - tick or len(self.passed) > told or is_hidden,
                 is_cut=is_cut,
                 is_settled=old is not None and is_same and old.is_settled,
                 texts=texts,
@@ -238,6 +242,7 @@ class Survey:
                 folders=names.folders,
                 left_out=names.left_out,
                 tree=old.tree if old is not None and is_same else b"",
+                touched=_touched(old, known, names, zip(files, facts, blobs, strict=True)),
             ),
             rules,
         )
@@ -400,6 +405,21 @@ class Survey:
             yield fd
         finally:
             os.close(fd)
+
+
+def _touched(
+    old: FolderLook | None,
+    known: Mapping[bytes, tuple[Facts, BlobId]],
+    names: _Names,
+    found: Iterable[tuple[bytes, Facts, BlobId]],
+) -> Touched | None:
+    """Return what became otherwise in a folder; None: it was not settled, so all in it may be otherwise."""
+    if old is None or not old.is_settled or old.is_cut:
+        return None
+    before = {(name, was.mode, blob) for name, (was, blob) in known.items()}
+    others = {*old.folders, *old.left_out} ^ {*names.folders, *names.left_out}
+    files = {name for name, _, _ in before ^ {(name, now.mode, blob) for name, now, blob in found}}
+    return Touched(frozenset(files | others), frozenset(others))
 
 
 def _kind(entry: "os.DirEntry[str]") -> str:

@@ -1,4 +1,4 @@
-"""Two servers and a reviewer at once on one workspace: nothing is lost, nothing is torn."""
+"""Servers, hooked agents and a reviewer at once on one workspace: nothing is lost, nothing is torn."""
 
 import subprocess
 import sys
@@ -6,11 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from objstore import EditFilter, Status, Workspace
+from objstore import BlobId, EditFilter, Status, Workspace
+from tests.cli.agents import ClaudeCode, Gemini, Session
+from tests.cli.desk import cas
 from tests.mcp.agent import REPOSITORY, Agent, Result, connected
 
 LINES: Final = 40
 ROUNDS: Final = 25
+HOOKED: Final = 3
 REFUSED: Final = 1
 
 
@@ -103,3 +106,52 @@ def test_the_reason_of_a_reject_and_its_markers_reach_the_agent(tmp_path: Path) 
             3: "pending",
             4: "rejected",
         }
+
+
+def hooked(session: Session, rounds: int) -> None:
+    """Let an agent with tools of its own write a file and run a shell in turn, each told by its hooks."""
+    session.start()
+    session.ask(f"the work of {session.name}")
+    for number in range(rounds):
+        session.write(f"{session.name}-{number}.txt", f"{number}\n")
+        session.run(f"echo more >> {session.name}-{number}.txt")
+    session.stop()
+
+
+def test_hooks_of_two_agents_and_a_server_record_each_change_once(tmp_path: Path) -> None:
+    root = (tmp_path / "work").resolve()
+    root.mkdir()
+    file = root / "a.txt"
+    file.write_text("".join(f"line {i} \n" for i in range(LINES)))
+    Workspace.init(root).close()
+    assert cas("record", folder=root).status == 0
+    sessions: list[Session] = [ClaudeCode(root, "claude"), Gemini(root, "gemini")]
+    with connected(root) as agent, ThreadPoolExecutor() as pool:
+        working = [pool.submit(hooked, session, HOOKED) for session in sessions]
+        served = pool.submit(edited, agent, file, range(LINES // 4))
+        for each in working:
+            each.result()
+        by_server = {result.structured["mcp_conversation_id"] for result in served.result()}
+
+    with Workspace.open(root) as workspace:
+        views = workspace.edits()
+        assert workspace.external_changes() == ()
+        # Every state was recorded, and none twice: of each file, an edit begins where the one before it ended.
+        ends: dict[bytes, BlobId | None] = {}
+        for view in views:
+            before = None if view.edit.before is None else view.edit.before.blob
+            after = None if view.edit.after is None else view.edit.after.blob
+            assert view.edit.path not in ends or ends[view.edit.path] == before, view
+            assert before != after, view
+            ends[view.edit.path] = after
+    changed: dict[bytes, set[str]] = {}
+    for view in views:
+        changed.setdefault(view.edit.path, set()).add(view.edit.conversation)
+    assert changed[b"a.txt"] == by_server
+    assert set(changed) == {b"a.txt"} | {
+        f"{session.name}-{number}.txt".encode() for session in sessions for number in range(HOOKED)
+    }
+    for path, conversations in changed.items():
+        if path != b"a.txt":
+            # Whose shell it was may not be known while two run; that it was another agent's is never said.
+            assert conversations <= {path.decode().partition("-")[0], "external"}, path

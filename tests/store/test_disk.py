@@ -78,6 +78,21 @@ def test_wherever_making_a_store_is_cut_off_it_can_be_made_after_all(tmp_path: P
             assert check_store(str(root)).faults == ()
 
 
+@pytest.mark.parametrize("before", [b"old\n", None], ids=["over a file", "as the first"])
+def test_what_supplants_a_file_has_its_name_alone(tmp_path: Path, before: bytes | None) -> None:
+    if before is not None:
+        (tmp_path / "name").write_bytes(before)
+    disk = CountdownDisk(None)
+    folder = os.open(tmp_path, os.O_RDONLY)
+    try:
+        disk.supplant(folder, disk.stage(folder, b"new\n", None, 0o600, "name"), folder, "name")
+    finally:
+        os.close(folder)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"name": b"new\n"}
+    # Renamed over another file it would have to be written out, and whoever replaces it next would wait for that.
+    assert ("exchange" in disk.done) == (before is not None)
+
+
 def test_what_was_staged_in_pieces_and_failed_is_cleared_away(tmp_path: Path) -> None:
     class Broken(Exception):
         pass

@@ -300,6 +300,16 @@ def test_new_rules_hold_in_folders_that_did_not_change(ranger: Ranger) -> None:
     assert len(ranger.look().files) == 9
 
 
+@pytest.mark.parametrize("rules", [b".casignore\nf1\n", b"*\n!f0\n"])
+def test_rules_that_ignore_their_own_file_are_read_again(ranger: Ranger, rules: bytes) -> None:
+    """Written in place, so that the folder doesn't tell of it, and of a file that is ignored nothing else does."""
+    grow(ranger.root, folders=1)
+    (ranger.root / "d0" / ".casignore").write_bytes(rules)
+    assert b"d0/f1" not in ranger.look().files
+    (ranger.root / "d0" / ".casignore").write_bytes(b"f2\n")
+    assert set(ranger.look().files) == {b"d0/.casignore", b"d0/f0", b"d0/f1"}
+
+
 def test_rules_above_a_folder_hold_in_it(ranger: Ranger) -> None:
     grow(ranger.root)
     (ranger.root / ".casignore").write_bytes(b"d1/f1\n")

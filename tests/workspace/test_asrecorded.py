@@ -150,6 +150,20 @@ def test_every_change_from_outside_is_found(settled: Scene, change: Callable[[Pa
     assert found(settled) == []
 
 
+def test_a_folder_above_that_a_link_took_the_place_of_is_noticed(settled: Scene) -> None:
+    """The files behind it are the very same, but they are out of bounds now."""
+    above, moved = settled.root / "deep", settled.root.parent / "moved"
+    above.rename(moved)
+    above.symlink_to(moved)
+    try:
+        assert found(settled) == found_without_memory(settled) == ["deep/er/est/one", "deep/er/est/two"]
+        assert found(settled) == ["deep/er/est/one", "deep/er/est/two"]
+    finally:
+        above.unlink()
+        moved.rename(above)
+    assert found(settled) == []
+
+
 def test_what_is_recorded_after_a_status_is_known_to_the_next(settled: Scene) -> None:
     """Whatever becomes of the journal: edits, decisions, moves, deletions, new folders."""
     path = settled.root / "a/bc/one"

@@ -1,8 +1,10 @@
 """Looks that record: what happened to files while nobody watched, told as edits, once, and truthfully."""
 
 import os
+import shutil
 import sqlite3
 import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Final
@@ -23,6 +25,11 @@ from objstore import (
     Unit,
     Workspace,
 )
+from objstore.differences import record_differences
+from objstore.disk import Disk
+from objstore.journal import Journal
+from objstore.looking import Looking, nothing_kept
+from objstore.recording import record_changes
 from tests.workspace.scene import TEN, Scene
 
 PERSON: Final = CallInfo(tool="record", origin=Origin.PERSON)
@@ -84,6 +91,21 @@ def test_the_first_look_records_what_happened_to_recorded_files(scene: Scene) ->
     put(scene, "a.txt", b"other\n")
     (scene.root / "b.txt").unlink()
     assert told(scene.workspace.record_changes(PERSON)) == ["delete b.txt", "edit a.txt"]
+
+
+def test_of_files_that_are_all_alike_each_moves_to_its_own_name(scene: Scene) -> None:
+    for name in ("p", "q", "r", "s"):
+        put(scene, f"old/{name}", b"the same\n")
+    scene.workspace.record_changes(NOBODY)
+    (scene.root / "new").mkdir()
+    for name, to in (("q", "q"), ("p", "a"), ("s", "p"), ("r", "s")):
+        (scene.root / "old" / name).rename(scene.root / "new" / to)
+    assert told(scene.workspace.record_changes(AGENT)) == [
+        "move old/p new/p",
+        "move old/q new/q",
+        "move old/r new/a",
+        "move old/s new/s",
+    ]
 
 
 def test_what_stood_at_the_first_look_is_not_lost(known: Scene) -> None:
@@ -181,6 +203,77 @@ def test_what_tools_and_reviewers_did_is_not_told_again(known: Scene) -> None:
     assert known.workspace.record_changes(NOBODY).edits == ()
     put(known, "src/b.py", TEN)
     assert told(known.workspace.record_changes(NOBODY)) == ["create src/b.py"]
+
+
+@pytest.mark.parametrize("forget", [False, True], ids=["with the last look", "without"])
+@pytest.mark.parametrize(
+    ("act", "script", "wanted"),
+    [
+        (lambda scene: scene.write("a.txt", b"by a tool\n"), "printf 'a\\n' > a.txt", ["edit a.txt"]),
+        (lambda scene: scene.write("new", b"by a tool\n"), "rm new", ["delete new"]),
+        (lambda scene: scene.write("made/deep/new", b"by a tool\n"), "rm -r made", ["delete made/deep/new"]),
+        (lambda scene: scene.delete("a.txt"), "printf 'a\\n' > a.txt", ["create a.txt"]),
+        (lambda scene: scene.move("a.txt", "src/z"), "mv src/z a.txt", ["move src/z a.txt"]),
+        (lambda scene: scene.move("a.txt", "src/z"), "cp src/z a.txt", ["create a.txt"]),
+        (lambda scene: scene.write("src/b.py", TEN, mode=0o755), "chmod 644 src/b.py", ["mode src/b.py 755 644"]),
+        (lambda scene: scene.reject(2), "printf 'b\\n' > edited", ["edit edited"]),
+    ],
+    ids=["write", "create", "folder", "delete", "move", "copy", "mode", "reject"],
+)
+def test_what_a_tool_did_and_somebody_took_back_between_two_looks_is_told(
+    known: Scene, act: Callable[[Scene], object], script: str, wanted: list[str], *, forget: bool
+) -> None:
+    """To a look that compares the files with the last look nothing changed."""
+    put(known, "edited", b"a\n")
+    known.workspace.record_changes(PERSON)
+    put(known, "edited", b"b\n")
+    known.workspace.record_changes(AGENT)
+    (known.root / "src/b.py").chmod(0o644)
+    known.reopen()
+    known.workspace.record_changes(NOBODY)
+    act(known)
+    assert os.system(f"cd '{known.root}' && {script}") == 0  # noqa: S605 - the commands above
+    if forget:
+        (known.root / ".cas/cache/looks").unlink()
+    known.reopen()
+    assert told(known.workspace.record_changes(NOBODY)) == wanted
+    assert known.workspace.record_changes(NOBODY).edits == ()
+    assert known.external() == {}
+
+
+def test_an_edit_whose_number_was_given_before_is_not_taken_for_the_other(known: Scene) -> None:
+    """A group that could not be synced was cut off, after a look had read it."""
+    known.write("edited", b"first\n")
+    segments, kept = known.root / ".cas/segments", known.root.parent / "kept"
+    shutil.copytree(segments, kept)
+    known.write("edited", b"second\n")
+    known.workspace.record_changes(NOBODY)
+    looks = known.root / ".cas/cache/looks"
+    last = looks.read_bytes()
+    shutil.rmtree(segments)
+    kept.rename(segments)
+    put(known, "edited", b"first\n")
+    known.forget_index()
+    looks.parent.mkdir(exist_ok=True)
+    looks.write_bytes(last)
+    known.write("a.txt", b"by a tool\n")
+    put(known, "a.txt", b"a\n")
+    assert told(known.workspace.record_changes(NOBODY)) == ["edit a.txt"]
+
+
+@pytest.mark.parametrize("forget", [False, True], ids=["with the last look", "without"])
+@pytest.mark.parametrize("ignored", ["a.txt", "src", "src/deep"])
+def test_what_goes_while_it_is_ignored_is_told(known: Scene, ignored: str, *, forget: bool) -> None:
+    put(known, ".casignore", f"/{ignored}\n".encode())
+    known.workspace.record_changes(PERSON)
+    gone = known.root / ignored
+    paths = [gone] if gone.is_file() else sorted(path for path in gone.rglob("*") if path.is_file())
+    wanted = [f"delete {path.relative_to(known.root)}" for path in paths]
+    shutil.rmtree(gone, ignore_errors=True)
+    gone.unlink(missing_ok=True)
+    if forget:
+        (known.root / ".cas/cache/looks").unlink()
+    assert told(known.workspace.record_changes(PERSON)) == wanted
 
 
 def test_a_document_goes_on(known: Scene) -> None:
@@ -307,3 +400,28 @@ def test_two_at_once_record_each_change_once(known: Scene) -> None:
         put(known, "a.txt", b"y\n")
         found += [other.record_changes(AGENT), known.workspace.record_changes(AGENT)]
     assert [told(one) for one in found] == [["edit a.txt"], [], ["edit a.txt"], []]
+
+
+def test_what_is_left_to_another_look_is_found_by_that_one_and_by_nobody_before(known: Scene) -> None:
+    put(known, "named.txt", b"by the tool that named it\n")
+    put(known, "other.txt", b"by a shell\n")
+    with closing(Journal(str(known.root), Disk())) as journal:
+        for _ in range(2):  # nor by a second look, for which nothing has changed since the first
+            found = record_changes(journal, AGENT, besides=["named.txt"])
+            assert "create named.txt" not in told(found)
+        assert [in_words(view) for view in known.workspace.edits()] == ["create other.txt"]
+        assert told(record_changes(journal, AGENT)) == ["create named.txt"]
+        assert told(record_changes(journal, AGENT)) == []
+
+
+def test_what_a_tool_records_between_the_glance_and_the_look_is_no_change_from_outside(known: Scene) -> None:
+    known.workspace.record_changes(NOBODY)
+    with closing(Journal(str(known.root), Disk())) as journal:
+        look = Looking(journal)
+        suspects = look.survey(nothing_kept).glance()
+        known.write("a.txt", b"by a tool\n")
+        found = record_differences(journal, NOBODY, look, {b"": suspects}, (), None)
+    assert isinstance(found, tuple)
+    assert [in_words(view) for view in found[1]] == []
+    assert (known.root / "a.txt").read_bytes() == b"by a tool\n"
+    assert told(known.workspace.record_changes(NOBODY)) == []

@@ -3,6 +3,7 @@
 import os
 import resource
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -96,6 +97,20 @@ def test_nothing_that_did_not_change_is_stored_again(full: Scene) -> None:
     assert not full.workspace.take_snapshot(who="me").is_same
     # The file, and the trees of the three folders that it lies in.
     assert full.workspace.stats().blobs == before + 4
+
+
+def test_a_snapshot_of_what_did_not_change_leaves_the_last_look_as_it_is(full: Scene) -> None:
+    time.sleep(0.05)  # more than a tick, so that no file has to be read again
+    take(full)
+    take(full)
+    looks = full.root / ".cas/cache/looks"
+    before = looks.stat().st_ino, looks.read_bytes()
+    take(full)
+    assert (looks.stat().st_ino, looks.read_bytes()) == before
+    put(full, "src/new", b"new\n")
+    number = take(full)
+    assert looks.read_bytes() != before[1]
+    assert "src/new" in dict(full.workspace.snapshot_files(number))
 
 
 def test_the_same_files_are_the_same_tree_however_they_came(full: Scene) -> None:

@@ -1,0 +1,130 @@
+"""A glance at many files: what is compared of each, and that both ways to ask the system tell the same."""
+
+import os
+import socket
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import given, strategies as st
+
+from objstore.facts import FACTS, FACTS_SIZE, Facts, FolderKey, Glimpse, pack_facts, unpack_facts
+from objstore.glance import changed_folders, key_of
+from objstore.statx import statx_from
+
+TIMES = st.integers(-(1 << 63), (1 << 63) - 1)
+WORDS = st.integers(0, (1 << 64) - 1)
+SEEN = st.lists(st.tuples(TIMES, TIMES, WORDS, WORDS, st.integers(0, (1 << 16) - 1)).map(Facts._make), max_size=20)
+
+
+@given(SEEN)
+def test_packed_facts_are_the_facts(facts: list[Facts]) -> None:
+    packed = pack_facts(facts)
+    assert len(packed) == FACTS_SIZE * len(facts)
+    assert list(unpack_facts(packed)) == facts
+
+
+@given(SEEN, SEEN)
+def test_facts_are_packed_alike_only_if_they_are_the_same(some: list[Facts], others: list[Facts]) -> None:
+    assert (pack_facts(some) == pack_facts(others)) == (some == others)
+
+
+def one_by_one(folder: int, names: Sequence[bytes]) -> bytes:
+    return pack_facts(list(map(FACTS, map(partial(os.lstat, dir_fd=folder), names))))
+
+
+def names_in(folder: Path) -> list[bytes]:
+    return sorted(os.fsencode(path.name) for path in folder.iterdir())
+
+
+def odd_files(root: Path) -> list[bytes]:
+    """Make one file of each kind that a folder may hold, and return the names."""
+    (root / "plain").write_bytes(b"text")
+    (root / "empty").touch()
+    (root / "new\nline").write_bytes(b"x")
+    (root / os.fsdecode(b"\xff\xfe")).write_bytes(b"x")
+    (root / "link").symlink_to("plain")
+    (root / "loop").symlink_to("loop")
+    (root / "nowhere").symlink_to("/nothing/is/here")
+    (root / "folder").mkdir()
+    os.mkfifo(root / "fifo")
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(str(root / "door"))
+    with (root / "huge").open("wb") as file:
+        file.truncate((1 << 42) + 1)
+    (root / "secret").write_bytes(b"x")
+    (root / "secret").chmod(0)
+    (root / "set").write_bytes(b"x")
+    (root / "set").chmod(0o6751)
+    for name, time in {
+        "old": -1,
+        "older": -1_500_000_000,
+        "oldest": -(1 << 31) * 10**9,
+        "new": (1 << 33) * 10**9,
+    }.items():
+        (root / name).touch()
+        os.utime(root / name, ns=(time, time + 123_456_789))
+    return names_in(root)
+
+
+def test_the_systems_table_tells_what_lstat_tells(tmp_path: Path) -> None:
+    names = odd_files(tmp_path)
+    fd = os.open(tmp_path, os.O_RDONLY)
+    try:
+        statx = statx_from(fd)
+        assert (statx is not None) == (sys.platform == "linux" and sys.byteorder == "little")
+        ask = one_by_one if statx is None else statx.facts
+        assert ask(fd, names) == one_by_one(fd, names)
+        assert ask(fd, []) == b""
+        for count in (255, 256, 257, 700):  # more than the table has rows
+            many = (names * (count // len(names) + 1))[:count]
+            assert ask(fd, many) == one_by_one(fd, many)
+        for missing in (b"missing", b"plain/inside", b"x" * 300):
+            with pytest.raises(OSError):  # noqa: PT011 - whichever it is
+                ask(fd, [*names, missing])
+    finally:
+        os.close(fd)
+
+
+def test_every_change_to_one_of_many_files_is_seen(tmp_path: Path) -> None:
+    """With so many that the system's table is used; each change in a folder of its own."""
+    folders = [tmp_path / f"d{number}" for number in range(16)]
+    for folder in folders:
+        folder.mkdir()
+        for number in range(300):
+            (folder / f"f{number}").touch()
+    root = os.open(tmp_path, os.O_RDONLY)
+    try:
+        known = [glimpse_of(folder) for folder in folders]
+        assert changed_folders(root, known) == []
+        last = [folder / "f299" for folder in folders]
+        last[1].write_bytes(b"x")
+        last[2].chmod(0o600)
+        last[3].unlink()
+        last[4].rename(folders[4] / "other")
+        (folders[5] / "more").touch()
+        os.utime(last[6], ns=(1, 1))
+        (folders[7] / "f0").unlink()
+        (folders[7] / "f0").symlink_to("f1")
+        folders[8].rename(tmp_path / "elsewhere")
+        folders[9].rename(tmp_path / "behind")
+        folders[9].symlink_to("behind")
+        os.link(last[10], tmp_path / "second name")  # its own change of times shows it
+        assert sorted(changed_folders(root, known)) == sorted(f"d{number}".encode() for number in range(1, 11))
+        without_keys = [glimpse._replace(key=None) for glimpse in known]
+        # Of the folder itself nothing is asked then, but that it is one.
+        assert set(changed_folders(root, known)) - set(changed_folders(root, without_keys)) == {b"d5"}
+    finally:
+        os.close(root)
+
+
+def glimpse_of(folder: Path) -> Glimpse:
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        names = names_in(folder)
+        key: FolderKey = key_of(os.fstat(fd))
+        return Glimpse(os.fsencode(folder.name), key, names, one_by_one(fd, names))
+    finally:
+        os.close(fd)

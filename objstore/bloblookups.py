@@ -5,7 +5,8 @@ where it is now.
 """
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from array import array
+from collections.abc import Iterator, Sequence, Set as AbstractSet
 from typing import Final
 
 from objstore.frames import FRAME_HEADER_SIZE
@@ -58,14 +59,17 @@ class BlobLookups:
                     found[BlobId(row[0])] = BlobPlace(place, row[3], row[4])
         return found
 
-    def offsets(self, segment: int, blobs: Sequence[BlobId]) -> dict[bytes, int]:
-        """Return the offset of each of the blobs that lies in the segment, whose places must be up to date."""
-        found: dict[bytes, int] = {}
-        for at in range(0, len(blobs), _ASKED_AT_ONCE):
-            asked = blobs[at : at + _ASKED_AT_ONCE]
-            marks = ",".join("?" * len(asked))
-            query = f"SELECT id, offset FROM blobs WHERE id IN ({marks}) AND segment = ?"  # noqa: S608 - as in blob_places
-            found.update(self._db.execute(query, (*asked, segment)))
+    def offsets(self, segments: Sequence[int], without: AbstractSet[BlobId]) -> "dict[int, array[int]]":
+        """Return the offsets of the blobs in each of the segments, whose places must be up to date.
+
+        `without`: blobs that don't count.
+        """
+        found = {segment: array("Q") for segment in segments}
+        which = ",".join(map(str, segments))
+        rows = self._db.execute(f"SELECT id, segment, offset FROM blobs WHERE segment IN ({which})")  # noqa: S608 - nothing but numbers is put in
+        for name, segment, offset in rows:
+            if name not in without:
+                found[segment].append(offset)
         return found
 
     def _moved(self, place: Place, generation: int) -> Place | None:
@@ -186,16 +190,17 @@ class BlobLookups:
 
     # ---- rows in their order, for who changes places
 
-    def blobs_after(self, name: bytes, limit: int) -> list[tuple[bytes, int, int, int]]:
-        """Return id, segment, offset and references of up to `limit` stored blobs with higher ids, ascending."""
-        return self._db.execute(
-            "SELECT id, segment, offset, refs FROM blobs WHERE id > ? AND segment ORDER BY id LIMIT ?", (name, limit)
-        ).fetchall()
+    def blob_after(self, name: bytes, count: int) -> bytes | None:
+        """Return the id that is so many rows, or all that there are, behind `name` (None: it is the last)."""
+        query = "SELECT max(id) FROM (SELECT id FROM blobs WHERE id > ? ORDER BY id LIMIT ?)"
+        row: tuple[bytes | None] = self._db.execute(query, (name, count)).fetchone()
+        return row[0]
 
-    def records_after(self, table: str, number: str, last: int, limit: int) -> list[tuple[int, int, int]]:
-        """Return number, segment and offset of up to `limit` rows with higher numbers, ascending."""
-        query = f"SELECT {number}, segment, offset FROM {table} WHERE {number} > ? ORDER BY {number} LIMIT ?"  # noqa: S608 - names of the schema
-        return self._db.execute(query, (last, limit)).fetchall()
+    def record_after(self, table: str, number: str, last: int, count: int) -> int | None:
+        """Return the number that is so many rows, or all that there are, behind `last` (None: it is the last)."""
+        query = f"SELECT max(n) FROM (SELECT {number} AS n FROM {table} WHERE {number} > ? ORDER BY {number} LIMIT ?)"  # noqa: S608 - names of the schema
+        row: tuple[int | None] = self._db.execute(query, (last, count)).fetchone()
+        return row[0]
 
     # ---- inside
 

@@ -18,6 +18,7 @@ from objstore.errors import BundleRefused, FormatTooNew, StoreDamaged
 from objstore.frames import SEGMENT_HEADER_SIZE, SegmentHeader
 from objstore.ids import HASH_SIZE
 from objstore.segments import Log, Place
+from objstore.terms import Progress
 from objstore.values import value
 
 __all__ = ["BUNDLE_VERSION", "Bundle", "bundle_pieces", "unpack_bundle"]
@@ -46,14 +47,21 @@ class Bundle:
         return _HEADER.pack(_MAGIC, BUNDLE_VERSION, len(self.sizes)) + b"".join(map(_SIZE.pack, self.sizes))
 
 
-def bundle_pieces(log: Log, end: Place) -> Iterator[bytes]:
-    """Yield a bundle of the log up to `end`, the end of a group. Raises StoreDamaged."""
+def bundle_pieces(log: Log, end: Place, progress: Progress | None = None) -> Iterator[bytes]:
+    """Yield a bundle of the log up to `end`, the end of a group. Raises StoreDamaged.
+
+    `progress` is told of the bytes that were asked for.
+    """
     numbers = [number for number in log.numbers() if number <= end.segment]
     sizes = tuple(end.offset if number == end.segment else log.size(number) for number in numbers)
+    bundle, done = Bundle(sizes=sizes), 0
     hasher = blake3()
-    for piece in _contents(log, numbers, Bundle(sizes=sizes)):
+    for piece in _contents(log, numbers, bundle):
         hasher.update(piece)
         yield piece
+        done += len(piece)
+        if progress is not None:
+            progress("bytes", done, bundle.begins + sum(sizes))
     yield hasher.digest(HASH_SIZE)
 
 

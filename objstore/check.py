@@ -38,6 +38,7 @@ from objstore.segments import Place
 from objstore.standins import MAX_BLOB
 from objstore.status import external_changes
 from objstore.store import Store
+from objstore.terms import Progress
 from objstore.values import replace, value
 
 __all__ = ["CheckReport", "Fault", "Part", "check_store", "repair_store"]
@@ -45,9 +46,6 @@ __all__ = ["CheckReport", "Fault", "Part", "check_store", "repair_store"]
 _NUMBERS_SHOWN: Final = 20
 _NAMES_SHOWN: Final = 3
 _TRIES: Final = 5
-
-Progress = Callable[[str, int, int], None]
-"""Is told what is looked at, how many of it were, and how many there are."""
 
 
 class Part(StrEnum):

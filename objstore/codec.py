@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from functools import lru_cache
 from struct import Struct
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import zstandard
 
@@ -21,7 +21,7 @@ from objstore.errors import BlobDamaged
 from objstore.ids import HASH_SIZE, BlobId, blob_id
 from objstore.lines import Affixes, common_affixes
 from objstore.standins import MAX_BLOB, MAX_CHUNKED
-from objstore.values import replace, value
+from objstore.values import value
 
 __all__ = [
     "LEVEL",
@@ -36,7 +36,7 @@ __all__ = [
     "encode_chunks",
     "expand_blob",
     "expand_middle",
-    "expand_start",
+    "expand_part",
     "parse_blob_header",
     "parse_chunks",
 ]
@@ -47,7 +47,10 @@ MAX_DEPTH: Final = 32
 LEVEL: Final = 3
 """zstd's level where an edit waits for it."""
 
-_BEST_STRATEGY: Final = 15
+_LAZY_FROM: Final = 9
+_BEST_FROM: Final = 16
+"""Levels from which zstd's strategy is ours to say: its own choices cost more on inputs of some kB than they save."""
+
 _NEIGHBOURHOOD: Final = 2048
 """Bytes of the base on each side of the middle that go into the dictionary."""
 
@@ -90,8 +93,7 @@ class Base:
     depth: int  # deltas between it and its keyframe
 
 
-@value
-class BlobHeader:
+class BlobHeader(NamedTuple):
     """What a blob frame says before its data."""
 
     id: BlobId
@@ -111,12 +113,13 @@ def encode_blob(
     name: BlobId | None = None,
     affixes: Affixes | None = None,
     level: int = LEVEL,
+    is_like: bool = False,
 ) -> tuple[BlobHeader, bytes]:
     """Return the payload of a blob frame for `content`, and its parsed header.
 
     It is a delta where `base` is given, is not at the end of its chain, and that is the shorter spelling.
     `name` is the blob's id and `affixes` what it shares with the base, where the caller has them already; `level` is
-    zstd's. Raises ValueError over MAX_BLOB.
+    zstd's; `is_like`: that the base helps is known, and need not be tried. Raises ValueError over MAX_BLOB.
     """
     if len(content) > MAX_BLOB:
         raise ValueError(f"blob of {len(content)} bytes is over {MAX_BLOB}")
@@ -130,7 +133,8 @@ def encode_blob(
             encoding = Encoding.DELTA_ZSTD if len(data) < len(middle) else Encoding.DELTA_RAW
             data = data if encoding is Encoding.DELTA_ZSTD else middle
             # A middle that is most of the file may compress better on its own; then the chain is cut too.
-            alone = _compressed(content, b"", level) if len(data) * 2 > len(content) else None
+            is_doubtful = not is_like and len(data) * 2 > len(content)
+            alone = _compressed(content, b"", level) if is_doubtful else None
             if alone is None or len(data) + _DELTA.size <= len(alone):
                 header = BlobHeader(
                     id=name,
@@ -156,7 +160,7 @@ def at_depth(header: BlobHeader, payload: bytes, depth: int) -> tuple[BlobHeader
     if header.base is None or not 1 <= depth <= MAX_DEPTH:
         raise ValueError(f"a depth of {depth} does not fit")
     fields = _HEADER.pack(header.id, header.size, header.encoding, depth)
-    return replace(header, depth=depth), fields + payload[_HEADER.size :]
+    return header._replace(depth=depth), fields + payload[_HEADER.size :]
 
 
 def parse_blob_header(payload: Buffer) -> BlobHeader:
@@ -182,16 +186,7 @@ def parse_blob_header(payload: Buffer) -> BlobHeader:
     base, prefix, suffix = _DELTA.unpack_from(payload, _HEADER.size)
     if prefix + suffix > size:
         raise BlobDamaged(name, "it shares more with its base than it holds")
-    return BlobHeader(
-        id=name,
-        size=size,
-        encoding=encoding,
-        depth=depth,
-        base=base,
-        prefix=prefix,
-        suffix=suffix,
-        data=start,
-    )
+    return BlobHeader(name, size, encoding, depth, base, prefix, suffix, start)
 
 
 def decode_blob(header: BlobHeader, payload: Buffer, base: bytes | None) -> bytes:
@@ -244,24 +239,25 @@ def expand_middle(header: BlobHeader, payload: Buffer, dictionary: bytes) -> byt
     return middle
 
 
-def expand_start(header: BlobHeader, payload: Buffer, size: int) -> bytes:
-    """Return the first `size` bytes of a keyframe's blob, which takes as long as there are such bytes.
+def expand_part(header: BlobHeader, payload: Buffer, start: int, end: int) -> bytes:
+    """Return the bytes from `start` to `end` of a keyframe's blob; what stands behind them is not expanded.
 
     Raises BlobDamaged where it can't be right, whatever the blob's hash.
     """
-    data = payload[header.data :]
+    data, part = payload[header.data :], b""
     if header.encoding is Encoding.RAW:
-        start = bytes(data[:size]) if len(data) == header.size else b""
+        part = bytes(data[start:end]) if len(data) == header.size else b""
     else:
         try:
-            declared = zstandard.frame_content_size(data)
-            with zstandard.ZstdDecompressor().stream_reader(data) as reader:
-                start = reader.read(size) if declared == header.size else b""
+            if zstandard.frame_content_size(data) == header.size:
+                with zstandard.ZstdDecompressor().stream_reader(data) as reader:
+                    reader.seek(start)  # a piece at a time: what stands before is never in memory as a whole
+                    part = reader.read(end - start)
         except zstandard.ZstdError as error:
             raise BlobDamaged(header.id, f"it can't be decompressed: {error}") from error
-    if len(start) != size:
+    if len(part) != end - start:
         raise BlobDamaged(header.id, "it is not as long as it says")
-    return start
+    return part
 
 
 def encode_chunks(name: BlobId, chunks: Sequence[Chunk]) -> tuple[BlobHeader, bytes]:
@@ -304,10 +300,15 @@ def _dictionary(base: bytes, prefix: int, suffix: int) -> bytes:
 def _parameters(level: int, size_bits: int, dictionary_bits: int) -> zstandard.ZstdCompressionParameters:
     """Return the parameters for sizes of so many bits; zstd itself rounds a window to a power of two."""
     size, dictionary = (1 << bits if bits else 0 for bits in (size_bits, dictionary_bits))
-    # Its strategies beyond this one take half as long again for less than a hundredth.
-    strategy = {"strategy": zstandard.STRATEGY_BTOPT} if level > _BEST_STRATEGY else {}
+    chosen: dict[str, int] = {}
+    if level >= _BEST_FROM:
+        # Those beyond it take half as long again for less than a hundredth.
+        chosen["strategy"] = zstandard.STRATEGY_BTOPT
+    elif level >= _LAZY_FROM:
+        # Binary trees take twice as long for nothing.
+        chosen["strategy"] = zstandard.STRATEGY_LAZY2
     return zstandard.ZstdCompressionParameters.from_level(
-        level, source_size=size, dict_size=dictionary, write_content_size=True, write_dict_id=False, **strategy
+        level, source_size=size, dict_size=dictionary, write_content_size=True, write_dict_id=False, **chosen
     )
 
 

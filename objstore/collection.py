@@ -8,8 +8,9 @@ from typing import Final
 
 from objstore.journal import Journal
 from objstore.limits import RetentionLimits
-from objstore.retention import ExpiryPlan, Progress, expire, plan_expiry
+from objstore.retention import ExpiryPlan, expire, plan_expiry
 from objstore.sweep import plan_sweep, sweep
+from objstore.terms import Progress
 from objstore.values import value
 
 __all__ = ["Collected", "CollectionPlan", "collect", "plan_collection"]

@@ -15,6 +15,7 @@ from objstore.errors import HistoryBroken
 from objstore.ids import BlobId
 from objstore.markers import Labels, MarkedText
 from objstore.outcomes import Conflict, Notice
+from objstore.pastedits import PastEdit
 from objstore.records import Decision, Edit
 from objstore.splices import Splice
 from objstore.standins import is_stand_in, mixes_stand_ins
@@ -95,7 +96,7 @@ class Document:
         self._is_large = state.is_large
 
     @classmethod
-    def begun(cls, first: Edit, before: bytes | None) -> Self:
+    def begun(cls, first: Edit | PastEdit, before: bytes | None) -> Self:
         """Return a document with what stood before the `first` edit, which is not yet added."""
         path = first.path if first.source is None else first.source
         mode = 0 if first.before is None else first.before.mode
@@ -143,12 +144,12 @@ class Document:
 
     # ---- replay
 
-    def add(self, edit: Edit, after: bytes | Splice | None) -> None:
+    def add(self, edit: Edit | PastEdit, after: bytes | Splice | None) -> None:
         """Add the next edit, which led from the present state to `after`. Raises HistoryBroken.
 
         A splice tells what became of the present text; neither it nor that is a stand-in.
         """
-        exists = self._weave.has_file()
+        exists, status = self._weave.has_file(), edit.status
         expected = edit.path if edit.source is None else edit.source
         if exists is (edit.before is None) or (exists and self._paths.read(self._is_live)[0] != expected):
             raise HistoryBroken(self._name(), edit.seq, "it starts from another state than the edits before it lead to")
@@ -162,15 +163,14 @@ class Document:
             raise HistoryBroken(self._name(), edit.seq, str(error)) from error
         self._seqs.append(edit.seq)
         self._firsts.append(indexes[0])
-        self._statuses += _LETTERS[edit.status] * len(indexes)
-        whole = Unit(edit.seq, 0)
+        self._statuses += _LETTERS[status] * len(indexes)
         if edit.source is not None or edit.before is None:
-            self._paths.write(whole, edit.path)
+            self._paths.write(Unit(edit.seq, 0), edit.path)
         if edit.after is not None and (edit.before is None or edit.before.mode != edit.after.mode):
-            self._modes.write(whole, edit.after.mode)
+            self._modes.write(Unit(edit.seq, 0), edit.after.mode)
         if edit.amends is not None:
             self._amendments.append((edit.seq, edit.amends))
-        if edit.status is Status.REJECTED:
+        if status is Status.REJECTED:
             self._weave.flip(dict.fromkeys(indexes, False))
 
     def replay(self, decision: Decision) -> None:
@@ -437,10 +437,10 @@ class Document:
 
 
 def replayed(
-    records: Iterable[Edit | Decision],
+    records: Iterable[PastEdit | Decision],
     document: DocumentId,
     blob: Callable[[BlobId], bytes],
-    after: Callable[[Edit, Document], bytes | Splice | None],
+    after: Callable[[PastEdit, Document], bytes | Splice | None],
     since: Document | None = None,
 ) -> Document:
     """Return the document that `records`, in the order of the journal, make of what it was `since` (None: nothing).

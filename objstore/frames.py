@@ -53,7 +53,8 @@ _FRAME_HEADER: Final = Struct("<4sBBHQ")
 _CHECKSUM_SIZE: Final = 16
 
 SEGMENT_HEADER_SIZE: Final = _SEGMENT_HEADER.size + _CHECKSUM_SIZE
-FRAME_HEADER_SIZE: Final = _FRAME_HEADER.size + _CHECKSUM_SIZE
+_FIELDS_SIZE: Final = _FRAME_HEADER.size
+FRAME_HEADER_SIZE: Final = _FIELDS_SIZE + _CHECKSUM_SIZE
 
 StoreId = NewType("StoreId", bytes)
 """16 random bytes, chosen when a store is made and repeated in each of its segments."""
@@ -75,8 +76,10 @@ _KINDS: Final = frozenset(FrameKind)
 _WINDOW: Final = 1 << 20
 """Bytes of a segment that a scan holds in memory, where no frame is longer."""
 
+_NO_HEADER: Final = (b"", 0, 0, 0, 0)
 _COMMITS: Final = 1
 _BEGINS: Final = 2
+_FLAGS: Final = _BEGINS | _COMMITS
 
 
 @value
@@ -145,7 +148,7 @@ class RawFrame(NamedTuple):
     kind: int  # a FrameKind
     begins: int  # not 0: the first of its group
     commits: int  # not 0: the last of its group
-    whole: memoryview  # header and payload
+    whole: bytes  # header and payload
 
 
 def frame_key(store: StoreId) -> FrameKey:
@@ -193,7 +196,7 @@ def read_frame(content: Buffer, key: FrameKey, offset: int, *, base: int = 0) ->
 
 def _is_damaged(kind: int, flags: int, reserved: int, length: int) -> bool:
     """Return whether no frame has such a header."""
-    return kind not in _KINDS or flags > _BEGINS | _COMMITS or reserved != 0 or length > MAX_PAYLOAD
+    return kind not in _KINDS or flags > _FLAGS or reserved != 0 or length > MAX_PAYLOAD
 
 
 def payload_at(content: bytes, key: FrameKey, offset: int, kind: FrameKind) -> bytes | None:
@@ -205,52 +208,51 @@ def payload_at(content: bytes, key: FrameKey, offset: int, kind: FrameKind) -> b
     if start > len(content):
         return None
     marker, found, flags, reserved, length = _FRAME_HEADER.unpack_from(content, offset)
-    if marker != MARKER or found != kind or _is_damaged(found, flags, reserved, length):
+    if marker != MARKER or found != kind or flags > _FLAGS or reserved or length > MAX_PAYLOAD:
         return None
-    payload = content[start : start + length]
-    covered = content[offset : offset + _FRAME_HEADER.size] + payload
-    checksum = content[offset + _FRAME_HEADER.size : start]
-    if len(payload) != length or blake3(covered, key=key).digest(_CHECKSUM_SIZE) != checksum:
+    payload, checked = content[start : start + length], offset + _FIELDS_SIZE
+    if len(payload) != length:
         return None
-    return payload
+    checksum = blake3(content[offset:checked] + payload, key=key).digest(_CHECKSUM_SIZE)
+    return payload if checksum == content[checked:start] else None
 
 
 def raw_frames(read: Callable[[int, int], bytes], key: FrameKey, start: int, end: int) -> Iterator[RawFrame | Gap]:
     """Yield the frames of a segment in which nothing but whole groups is expected; a Gap, and the end, where not.
 
     It is `scan_windows` for who reads all of a segment that is sound, in a fraction of the time. `read(offset, size)`
-    as there. What is yielded stays as it is when the next is asked for.
+    as there.
     """
-    view = memoryview(b"")
-    base = start  # where `view` begins
-    at = 0  # in `view`
+    piece = b""
+    base = start  # where `piece` begins
+    at = 0  # in `piece`
     is_inside = False
     while base + at < end:
-        size = FRAME_HEADER_SIZE + int.from_bytes(view[at + 8 : at + 16], "little")
-        if at + size > len(view) or at + FRAME_HEADER_SIZE > len(view):
-            if at == 0 and len(view) >= min(max(_WINDOW, size), end - base):
+        payload = at + FRAME_HEADER_SIZE
+        is_read = payload <= len(piece)
+        marker, kind, flags, reserved, length = _FRAME_HEADER.unpack_from(piece, at) if is_read else _NO_HEADER
+        behind = payload + length
+        if behind > len(piece):
+            if at == 0 and len(piece) >= min(max(_WINDOW, behind), end - base):
                 yield Gap(offset=base, end=end, reason="cut off in a frame")
                 return
-            asked = min(max(_WINDOW, size if at + FRAME_HEADER_SIZE <= len(view) else 0), end - base - at)
-            base, at = base + at, 0
-            view = memoryview(read(base, asked))
-            if len(view) < asked:
-                end = base + len(view)  # somebody has cut it off
+            base, at, asked = base + at, 0, min(max(_WINDOW, behind - at), end - base - at)
+            piece = read(base, asked)
+            if len(piece) < asked:
+                end = base + len(piece)  # somebody has cut it off
             continue
-        whole = view[at : at + size]
-        marker, kind, flags, reserved, length = _FRAME_HEADER.unpack_from(whole)
-        hasher = blake3(whole[:16], key=key)
-        hasher.update(whole[FRAME_HEADER_SIZE:])
-        if hasher.digest(_CHECKSUM_SIZE) != whole[16:FRAME_HEADER_SIZE]:
+        checked = at + _FIELDS_SIZE
+        checksum = blake3(piece[at:checked] + piece[payload:behind], key=key).digest(_CHECKSUM_SIZE)
+        if checksum != piece[checked:payload]:
             yield Gap(offset=base + at, end=base + at + 1, reason="a frame's checksum does not match")
             return
         begins, commits = flags & _BEGINS, flags & _COMMITS
         if marker != MARKER or _is_damaged(kind, flags, reserved, length) or bool(begins) is is_inside:
-            yield Gap(offset=base + at, end=base + at + size, reason="the frame is not what belongs here")
+            yield Gap(offset=base + at, end=base + behind, reason="the frame is not what belongs here")
             return
         is_inside = not commits
-        yield RawFrame(base + at, kind, begins, commits, whole)
-        at += size
+        yield RawFrame(base + at, kind, begins, commits, piece[at:behind])
+        at = behind
     if is_inside:
         yield Gap(offset=base + at, end=end, reason="a group without its last frame")
 

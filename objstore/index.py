@@ -6,9 +6,11 @@ it remembers is not what the log holds, it starts anew. Nothing here is ever the
 
 import os
 import sqlite3
+import time
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain, takewhile
+from typing import Final
 
 from objstore.errors import StoreDamaged
 from objstore.frames import FrameKind
@@ -33,6 +35,9 @@ from objstore.segments import Group, Log, Place
 from objstore.statlookups import Moment, Stood
 
 __all__ = ["Index"]
+
+_MOMENT_SECONDS: Final = 0.01
+"""How long others may have to wait while the index reads on: who records edits has to put them in."""
 
 
 class Index(Lookups):
@@ -106,21 +111,27 @@ class Index(Lookups):
         if self._log.ends_at(self.end) or self.end == until:
             return
         self.make_sure()
+        while self._take_some(until):
+            pass
+
+    def _take_some(self, until: Place | None) -> bool:
+        """Read on for a moment, in which others can put nothing in; return whether there may be more."""
         news = self._appended(until)
         first = next(news, None)
         if first is None:
             start = self._next_start(until)
             if start is not None:
                 self.begin_segment(start)
-            return
+            return False
         with self._transaction():
             # Another process may have read the same groups while this one waited for the database.
             before = self.end
             self._load_position()
             groups = self._appended(until) if self.end != before else chain([first], news)
-            self._take((group, None) for group in groups)
+            self._take((group, None) for group in _for_a_moment(groups))
             self.end = self._next_start(until) or self.end
             self._save_position()
+        return True
 
     def _appended(self, until: Place | None) -> Iterator[Group]:
         groups = self._log.groups(self.end)
@@ -154,10 +165,12 @@ class Index(Lookups):
 
     @contextmanager
     def relocating(self) -> Iterator[None]:
-        """Leave it to `put_by` to bring what is changed to its place in the file: that takes as long as many changes.
+        """Let the database ask with `moved(segment, offset)` where a frame lies now (NULL: it is gone).
 
+        Leave it to `put_by` to bring what is changed to its place in the file: that takes as long as many changes.
         In the end, note that every place is of its segment's newest generation.
         """
+        self._db.create_function("moved", 2, self._log.offsets_now(self.moving()))
         self._db.execute("PRAGMA wal_autocheckpoint = 0")
         try:
             yield
@@ -360,3 +373,12 @@ class Index(Lookups):
                 self.end = group.end
         self.last_record, self._last_place = intake.last_record, intake.last_place
         self._save_position()
+
+
+def _for_a_moment(groups: Iterable[Group]) -> Iterator[Group]:
+    """Yield what of the groups can be taken in within a moment, and one at least."""
+    began = time.monotonic()
+    for group in groups:
+        yield group
+        if time.monotonic() - began > _MOMENT_SECONDS:
+            return

@@ -16,8 +16,8 @@ from objstore.errors import RecordInvalid, StoreDamaged
 from objstore.frames import FrameKind
 from objstore.ids import BlobId, RecordId, record_id
 from objstore.indexrows import STATUS_LETTERS, BlobPlace, Chained
-from objstore.records import Decision, Edit, Expiry, Pin, Snapshot, Void, decode_record
-from objstore.refcounts import RefCounts
+from objstore.records import Decision, Edit, Expiry, Pin, Snapshot, Void, decode_record, written_by
+from objstore.refcounts import RefCounts, written_blobs
 from objstore.segments import Group, Log, Place
 from objstore.terms import DocumentId, FileState, Seq, Status, Unit
 
@@ -227,8 +227,11 @@ class Intake:
         # The table is one of this module's own names.
         which = f"FROM {table} WHERE number BETWEEN ? AND ? AND NOT expired"
         for place in self._db.execute(f"SELECT segment, offset {which}", (first, last)).fetchall():
-            record, _ = decode_record(bytes(self._log.read(Place(*place)).payload))
-            self._counts.hold_record(record, -1)
+            encoded = bytes(self._log.read(Place(*place)).payload)
+            if table == "decisions":
+                self._counts.hold(written_blobs(written_by(encoded)), -1)
+            else:
+                self._counts.hold_record(decode_record(encoded)[0], -1)
         self._db.execute(
             f"UPDATE {table} SET expired = ? WHERE number BETWEEN ? AND ? AND NOT expired",  # noqa: S608 - as above
             (number, first, last),

@@ -54,6 +54,9 @@ _MARK: Final = Struct("<QQ16s")
 _AT_ONCE: Final = 0.2
 """Seconds that a reader waits for a writer who may be finishing what another one left."""
 
+_CATCH_UPS: Final = 3
+"""Times that a writer gives the lock back to read what others appended while it waited."""
+
 _MAKING: Final = re.compile(re.escape(STORE_NAME) + r"\.[0-9a-f]{16}")
 """Name of a folder in which a store is being made."""
 
@@ -180,7 +183,7 @@ class Journal:
         """
         from objstore.batch import Batch
 
-        with self.mutex, self._lock.held(within), index_errors(self._folder):
+        with self.mutex, index_errors(self._folder), self._locked(within):
             is_whole = self.store.catch_up(to_write=True)
             marked, boot = self._read_mark()
             if marked is not None and self.store.end < marked:
@@ -280,6 +283,18 @@ class Journal:
                 self._write_mark(self.store.end)
 
     # ---- inside
+
+    @contextmanager
+    def _locked(self, within: float | None) -> Iterator[None]:
+        """Hold the writer lock, with little of the log left to be read under it: others wait meanwhile."""
+        for _ in range(_CATCH_UPS):
+            with self._lock.held(within):
+                if not self.store.is_far_behind:
+                    yield
+                    return
+            self.store.catch_up()
+        with self._lock.held(within):
+            yield
 
     def _transition(
         self,

@@ -8,6 +8,7 @@ is forgotten, half of it at a time.
 import posixpath
 import re
 from collections import Counter
+from itertools import chain
 from typing import Final
 from zlib import crc32
 
@@ -58,11 +59,8 @@ class Likeness:
     # ---- inside
 
     def _of_the_words(self, sketch: list[int]) -> list[BlobId]:
-        shared: Counter[BlobId] = Counter()
-        for pair in sketch:
-            for half in (self._young, self._old):
-                shared.update(half.pairs.get(pair, ()))
-        return [name for name, _ in shared.most_common(_NEAREST)]
+        known = (half.pairs.get(pair, ()) for pair in sketch for half in (self._young, self._old))
+        return [name for name, _ in Counter(chain.from_iterable(known)).most_common(_NEAREST)]
 
     def _of_the_name(self, path: bytes) -> list[BlobId]:
         key = posixpath.basename(path)

@@ -11,10 +11,8 @@ from objstore.expired import refuse_expired
 from objstore.ids import BlobId, hex_prefix_bounds
 from objstore.indexrows import EditRow
 from objstore.journal import Journal
-from objstore.moments import moment_of
 from objstore.records import Edit
 from objstore.terms import Seq, Unit
-from objstore.timeline import state_at_moment
 from objstore.views import State
 
 __all__ = ["find_blob", "find_conversation", "find_state", "find_units", "recorded_path"]
@@ -66,6 +64,9 @@ def find_state(journal: Journal, spelling: str) -> State:
         # A file's own name may hold an "@".
         with suppress(NoSuchName):
             return _state_at(journal, path, version, spelling)
+        from objstore.moments import moment_of
+        from objstore.timeline import state_at_moment
+
         moment = moment_of(version, datetime.now().astimezone())
         if moment is not None:
             found = state_at_moment(journal, recorded_path(journal, path), moment)

@@ -12,7 +12,6 @@ import unicodedata
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from copy import copy
 from typing import TYPE_CHECKING, Final
 
 from objstore.disk import is_same_file, read_all
@@ -111,6 +110,8 @@ class Tree:
         parts = tuple(parts)
         if parts == self.parts:
             return self
+        from copy import copy
+
         confined = copy(self)
         confined.parts = parts
         return confined

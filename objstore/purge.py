@@ -16,9 +16,9 @@ from objstore.journal import Journal
 from objstore.records import Decision, Edit, Expiry, Pin, Snapshot
 from objstore.refcounts import held_blobs
 from objstore.replay import forget_kept
-from objstore.retention import Progress, ordinal_of, touches
+from objstore.retention import ordinal_of, touches
 from objstore.sweep import plan_sweep, sweep
-from objstore.terms import DocumentId, Seq, Status
+from objstore.terms import DocumentId, Progress, Seq, Status
 from objstore.trees import decode_tree, named_blobs
 from objstore.values import value
 

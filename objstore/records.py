@@ -4,7 +4,7 @@ A record is immutable and names the record before it, so the journal is a hash c
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 from objstore.canonical import Value, encode, unpack
 from objstore.errors import RecordInvalid
@@ -26,12 +26,12 @@ __all__ = [
     "Written",
     "decode_record",
     "encode_record",
-    "read_record",
+    "known_record",
+    "written_by",
 ]
 
 _INT: Final = frozenset({int})
 _STR: Final = frozenset({str})
-_OPERATIONS: Final = {operation.value: operation for operation in Operation}
 
 
 @value
@@ -209,43 +209,23 @@ def decode_record(encoded: bytes) -> tuple[Record, RecordId | None]:
     return record, previous
 
 
-def read_record(encoded: bytes) -> Record:
-    """Return the record of bytes that `decode_record` has taken before, as their id says.
+def known_record(fields: dict[str, Value]) -> Record:
+    """Return the record that these fields tell, of bytes that `decode_record` has taken before, as their id says.
 
-    They are not spelt again, and of an edit no field is checked again. Raises RecordInvalid.
+    They are not spelt again. Raises RecordInvalid.
     """
-    fields = unpack(encoded)
-    if fields.get("kind") == "edit" and "marks" not in fields:
-        return _known_edit(fields)
     return _read(Fields(fields))[0]
 
 
-def _known_edit(fields: dict[str, Any]) -> Edit:
-    before, after, flat = fields.get("before"), fields.get("after"), fields.get("hunks", ())
-    added, removed = fields.get("lines", (0, 0))
-    return Edit(
-        seq=fields["seq"],
-        document=fields["document"],
-        time=fields["time"],
-        conversation=fields["conversation"],
-        call=fields["call"],
-        ordinal=fields["ordinal"],
-        operation=_OPERATIONS[fields["operation"]],
-        path=fields["path"],
-        source=fields.get("source"),
-        before=None if before is None else FileState(blob=before[0], mode=before[1]),
-        after=None if after is None else FileState(blob=after[0], mode=after[1]),
-        hunks=tuple([Hunk(*flat[i : i + 4]) for i in range(0, len(flat), 4)]),
-        folders=fields.get("folders", 0),
-        newline="newline" in fields,
-        added=added,
-        removed=removed,
-        origin=Origin(fields["origin"]) if "origin" in fields else Origin.AGENT,
-        status=Status(fields["status"]) if "status" in fields else Status.PENDING,
-        amends=fields.get("amends"),
-        tool=fields["tool"],
-        notes=fields.get("notes", {}),
-    )
+def written_by(encoded: bytes) -> tuple[Written, ...]:
+    """Return what a decision made of files, of bytes that `decode_record` has taken before.
+
+    Its verdicts, of which there may be thousands, are not looked at. Raises RecordInvalid.
+    """
+    fields = Fields(unpack(encoded))
+    if fields.text("kind") != "decision":
+        raise RecordInvalid("not a decision")
+    return tuple(_written(item) for item in fields.items("written", optional=True))
 
 
 def _read(fields: Fields) -> tuple[Record, RecordId | None]:

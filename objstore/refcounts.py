@@ -16,13 +16,13 @@ from objstore.chunking import Chunk
 from objstore.codec import BlobHeader
 from objstore.errors import BlobDamaged, BlobMissing, StoreDamaged, TreeInvalid
 from objstore.ids import BlobId
-from objstore.records import Decision, Edit, Expiry, Pin, Record, Snapshot, Void
+from objstore.records import Decision, Edit, Expiry, Pin, Record, Snapshot, Void, Written
 from objstore.segments import Place
 from objstore.standins import MAX_BLOB
 from objstore.terms import DocumentId
 from objstore.trees import decode_tree, named_blobs
 
-__all__ = ["RefCounts", "held_blobs", "recount", "unexpired"]
+__all__ = ["RefCounts", "held_blobs", "recount", "unexpired", "written_blobs"]
 
 _STORED: Final = """
 INSERT INTO blobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL) ON CONFLICT (id) DO UPDATE SET
@@ -173,7 +173,7 @@ def held_blobs(record: Record) -> list[BlobId]:
         case Edit():
             states = [record.before, record.after]
         case Decision():
-            states = [state for written in record.written for state in (written.before, written.after)]
+            return written_blobs(record.written)
         case Snapshot():
             return [record.root]
         case Pin():
@@ -182,6 +182,12 @@ def held_blobs(record: Record) -> list[BlobId]:
             return []
         case _:
             assert_never(record)
+    return [state.blob for state in states if state is not None]
+
+
+def written_blobs(written: Iterable[Written]) -> list[BlobId]:
+    """Return the blobs that a decision mentions which made this of files, once for each mention."""
+    states = [state for one in written for state in (one.before, one.after)]
     return [state.blob for state in states if state is not None]
 
 

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from objstore.codec import parse_blob_header
+from objstore.frames import FrameKind
+from objstore.readahead import ReadAhead
 from objstore.segments import GENERATION, Place
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ _RECORD_TABLES: Final = {
 Changes: TypeAlias = list[tuple[str, list[tuple[int | bytes | None, ...]]]]
 """Statements with the values for each time that they are to be executed."""
 
-_FEWEST: Final = 64
+_FEWEST: Final = 256
 _MOST: Final = 4_096
 """Rows that are changed at once."""
 
@@ -42,15 +44,21 @@ _PUT_BY: Final = 8_192
 _SECONDS: Final = 0.004
 """How long one change is to take: whoever puts something into the index waits for it."""
 
+_PAUSE: Final = 0.001
+"""How long nobody changes the index then: who waits for it looks twice in that time."""
+
 _LAST_MOVED: Final = "UPDATE position SET last_offset = ? WHERE last_segment = ? AND last_offset = ?"
-_MOVED: Final = "UPDATE blobs SET offset = ? WHERE id = ? AND segment = ? AND offset = ?"
 _RESPELT: Final = (
     "UPDATE blobs SET offset = ?, length = ?, depth = ?, base = ? WHERE id = ? AND segment = ? AND offset < ?"
 )
-_GONE: Final = "DELETE FROM blobs WHERE id = ? AND segment = ? AND offset = ? AND refs = 0"
+
+# Of some rows in their order; `moved` is what Index.relocating lets the database ask for each of them.
+_SOME: Final = "id > ?1 AND id <= ?2 AND segment IN (SELECT segment FROM moving)"
+_GONE: Final = f"DELETE FROM blobs WHERE refs = 0 AND moved(segment, offset) IS NULL AND {_SOME}"  # noqa: S608 - this module's own text
+_MOVED: Final = f"UPDATE blobs SET offset = moved(segment, offset) WHERE {_SOME}"  # noqa: S608 - as above
 _MISSED: Final = (
-    "UPDATE blobs SET segment = NULL, offset = NULL, length = NULL, size = NULL, depth = NULL, base = NULL "
-    "WHERE id = ? AND segment = ? AND offset = ?"
+    "UPDATE blobs SET segment = NULL, length = NULL, size = NULL, depth = NULL, base = NULL "  # noqa: S608 - as above
+    f"WHERE offset IS NULL AND {_SOME}"
 )
 
 
@@ -63,16 +71,15 @@ def relocate(index: "Index", log: "Log") -> None:
             began = time.monotonic()
             with index.changing() as db:
                 for statement, rows in changes:
-                    db.executemany(statement, rows)
+                    changed += db.executemany(statement, rows).rowcount
             taken = time.monotonic() - began
             size.heed(taken)
-            changed += sum(len(rows) for _, rows in changes)
             if changed >= _PUT_BY:
                 # By whoever's change is one too many, if not here: a writer may be that.
                 index.put_by()
                 changed = 0
             # Whoever waits for the index comes to it now.
-            time.sleep(taken)
+            time.sleep(_PAUSE)
 
 
 class _Size:
@@ -87,20 +94,20 @@ class _Size:
 
     def heed(self, taken: float) -> None:
         """Take more rows, or fewer, after some have taken so many seconds."""
-        self._rows = max(_FEWEST, self._rows // 2) if taken > _SECONDS else min(_MOST, self._rows * 5 // 4)
+        self._rows = max(_FEWEST, self._rows * 3 // 4) if taken > _SECONDS else min(_MOST, self._rows * 5 // 4)
 
 
 def relocations(index: "Index", log: "Log", size: Callable[[], int]) -> Iterator[Changes]:
-    """Yield what is to be changed in the index, each part by itself and before the next is asked for.
+    """Yield what is to be changed in the index while `relocating`, each part before the next is asked for.
 
     `size`: how many rows that is to be about. Raises StoreDamaged.
     """
     segments = index.moving()
     for segment in segments:
         yield from _respelt(log, segment, size)
-    yield from _blobs(index, log, set(segments), size)
+    yield from _blobs(index, size)
     for table in _RECORD_TABLES:
-        yield from _records(index, log, set(segments), table, size)
+        yield from _records(index, table, size)
     last = index.last_place
     moved = log.newest(last)
     if moved is not None and moved != last:
@@ -111,8 +118,9 @@ def _respelt(log: "Log", segment: int, size: Callable[[], int]) -> Iterator[Chan
     moves = log.moves(segment)
     rows: list[tuple[int | bytes | None, ...]] = []
     start = log.generations().get(segment, 0) * GENERATION
+    ahead = ReadAhead(log)
     for position in () if moves is None else moves.respelt:
-        payload = log.read(Place(segment, start + position)).payload
+        payload = ahead.payload(Place(segment, start + position), FrameKind.BLOB)
         header = parse_blob_header(payload)
         rows.append((start + position, len(payload), header.depth, header.base, header.id, segment, start))
         if len(rows) >= size():
@@ -122,34 +130,24 @@ def _respelt(log: "Log", segment: int, size: Callable[[], int]) -> Iterator[Chan
         yield [(_RESPELT, rows)]
 
 
-def _blobs(index: "Index", log: "Log", segments: set[int], size: Callable[[], int]) -> Iterator[Changes]:
-    last = b""
-    while rows := index.blobs_after(last, size()):
-        last = rows[-1][0]
-        moved: list[tuple[int | bytes | None, ...]] = []
-        gone: list[tuple[int | bytes | None, ...]] = []
-        missed: list[tuple[int | bytes | None, ...]] = []
-        for name, segment, offset, refs in rows:
-            if segment in segments:
-                place = log.newest(Place(segment, offset))
-                if place is None:
-                    (missed if refs else gone).append((name, segment, offset))
-                elif place.offset != offset:
-                    moved.append((place.offset, name, segment, offset))
-        if moved or gone or missed:
-            yield [(_MOVED, moved), (_GONE, gone), (_MISSED, missed)]
+def _blobs(index: "Index", size: Callable[[], int]) -> Iterator[Changes]:
+    last: bytes | None = b""
+    while last is not None:
+        some = last, index.blob_after(last, size())
+        if some[1] is not None:
+            yield [(statement, [some]) for statement in (_GONE, _MOVED, _MISSED)]
+        last = some[1]
 
 
-def _records(index: "Index", log: "Log", segments: set[int], table: str, size: Callable[[], int]) -> Iterator[Changes]:
+def _records(index: "Index", table: str, size: Callable[[], int]) -> Iterator[Changes]:
     number = _RECORD_TABLES[table]
-    statement = f"UPDATE {table} SET offset = ? WHERE {number} = ? AND segment = ? AND offset = ?"  # noqa: S608 - this module's own names
-    last = 0
-    while rows := index.records_after(table, number, last, size()):
-        last = rows[-1][0]
-        moved: list[tuple[int | bytes | None, ...]] = []
-        for key, segment, offset in rows:
-            place = log.newest(Place(segment, offset)) if segment in segments else None
-            if place is not None and place.offset != offset:
-                moved.append((place.offset, key, segment, offset))
-        if moved:
-            yield [(statement, moved)]
+    statement = (
+        f"UPDATE {table} SET offset = ifnull(moved(segment, offset), offset) "  # noqa: S608 - this module's own names
+        f"WHERE {number} > ? AND {number} <= ? AND segment IN (SELECT segment FROM moving)"
+    )
+    last: int | None = 0
+    while last is not None:
+        some = last, index.record_after(table, number, last, size())
+        if some[1] is not None:
+            yield [(statement, [some])]
+        last = some[1]

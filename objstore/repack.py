@@ -9,9 +9,9 @@ leaves all blobs as deep as they are that files hold now.
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from objstore.codec import Encoding, parse_blob_header, parse_chunks
+from objstore.codec import BlobHeader, Encoding, parse_blob_header, parse_chunks
 from objstore.frames import SEGMENT_HEADER_SIZE, Frame, FrameKind, encode_frame
 from objstore.journal import Journal
 from objstore.moves import Moves
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from objstore.ids import BlobId
+    from objstore.indexrows import BlobPlace
     from objstore.store import Store
 
 __all__ = ["RepackPlan", "Repacked", "plan_repack", "repack"]
@@ -34,8 +35,22 @@ WORTHWHILE: Final = 0.01
 _GROUPS: Final = 8
 """Groups that wait for their blobs to be spelt."""
 
+_PIECE: Final = 1 << 18
+"""Bytes that are written at once."""
+
+_ASKED_AT_ONCE: Final = 64
+"""Groups whose blobs are looked up together."""
+
 Progress = Callable[[str, int, int], None]
 """Is told what is done, how many of it are, and how many there are."""
+
+_Named: TypeAlias = tuple[Frame, BlobHeader | None]
+"""A frame, and the header of the blob in it (None: it holds a record)."""
+
+_Payload: TypeAlias = "bytes | Future[Spelt] | None"
+"""What is to stand in a frame (None: nothing, another frame of the blob counts)."""
+
+_Due: TypeAlias = "tuple[Frame, _Payload]"
 
 
 @value
@@ -137,19 +152,38 @@ class _Respelt:
         return self.saved > WORTHWHILE * self._store.log.size(self._segment)
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the frames, group by group; every blob is verified. Raises BlobDamaged, BlobMissing, StoreDamaged."""
-        waiting: deque[list[tuple[Frame, bytes | Future[Spelt] | None]]] = deque()
+        """Yield the frames, many at a time; every blob is verified. Raises BlobDamaged, BlobMissing, StoreDamaged."""
+        waiting: deque[list[_Due]] = deque()
+        piece = bytearray()
+        for groups in self._groups():
+            places = self._store.index.blob_places([told.id for frames in groups for _, told in frames if told])
+            for frames in groups:
+                waiting.append([(frame, self._payload(frame, told, places)) for frame, told in frames])
+                if len(waiting) > _GROUPS:
+                    piece += self._spelt(waiting.popleft())
+            if len(piece) >= _PIECE:
+                yield bytes(piece)
+                piece.clear()
+        for due in waiting:
+            piece += self._spelt(due)
+        yield bytes(piece)
+
+    def _groups(self) -> Iterator[list[list[_Named]]]:
+        """Yield the segment's groups, some at a time: each frame with its blob's header."""
         start = self._store.log.generations().get(self._segment, 0) * GENERATION + SEGMENT_HEADER_SIZE
+        found: list[list[_Named]] = []
+        size = 0
         for group in self._store.log.groups(Place(self._segment, start)):
             if group.segment != self._segment:
                 break
-            waiting.append([(frame, self._payload(frame)) for frame in group.frames])
-            if len(waiting) > _GROUPS:
-                yield self._spelt(waiting.popleft())
-        self._respelling.end()
-        yield from map(self._spelt, waiting)
+            found.append([(frame, _header_of(frame)) for frame in group.frames])
+            size += sum(len(frame.payload) for frame in group.frames)
+            if len(found) == _ASKED_AT_ONCE or size > _PIECE:
+                yield found
+                found, size = [], 0
+        yield found
 
-    def _spelt(self, frames: "list[tuple[Frame, bytes | Future[Spelt] | None]]") -> bytes:
+    def _spelt(self, frames: list[_Due]) -> bytes:
         staying = [
             (frame, payload if isinstance(payload, bytes) else payload.result()[1])
             for frame, payload in frames
@@ -165,13 +199,12 @@ class _Respelt:
             self._position += len(spelt[-1])
         return b"".join(spelt)
 
-    def _payload(self, frame: Frame) -> "bytes | Future[Spelt] | None":
-        """Return what is to stand in the frame (None: nothing, another frame of the blob counts)."""
+    def _payload(self, frame: Frame, header: BlobHeader | None, places: "dict[BlobId, BlobPlace]") -> _Payload:
+        """Return what is to stand in the frame of a blob with that header (None: the frame holds a record)."""
         payload = bytes(frame.payload)
-        if frame.kind is FrameKind.RECORD:
+        if header is None:
             return payload
-        header = parse_blob_header(payload)
-        found = self._store.blob_place(header.id)
+        found = places.get(header.id)
         if found is None or found.place != Place(self._segment, frame.offset):
             return None
         self._count.add()
@@ -179,6 +212,11 @@ class _Respelt:
             parse_chunks(header, payload)
             return payload
         return self._respelling.spell(header, payload)
+
+
+def _header_of(frame: Frame) -> BlobHeader | None:
+    """Return the header of the blob in a frame (None: it holds a record). Raises BlobDamaged."""
+    return parse_blob_header(frame.payload) if frame.kind is FrameKind.BLOB else None
 
 
 class _Repacking:

@@ -16,8 +16,9 @@ from objstore.document import Document, DocumentState, Standing, replayed
 from objstore.errors import CasError, HistoryBroken
 from objstore.ids import HASH_SIZE, RecordId, blob_id
 from objstore.journal import Journal
+from objstore.pastedits import PastEdit
 from objstore.paths import STORE_NAME
-from objstore.records import Decision, Edit
+from objstore.records import Decision
 from objstore.standins import blob_of_text
 from objstore.states import States, records_of
 from objstore.terms import DocumentId, FileState, Seq
@@ -101,12 +102,12 @@ def _followed(
     `is_hashed`: whether each state is compared with its hash, and not only the last.
     """
     store = journal.store
-    records: list[Edit | Decision] = []
+    records: list[PastEdit | Decision] = []
     places: dict[Seq, Place] = {}
     edit, decision = (position.seq, position.edit), (position.number, position.decision)
     for record, name, blob in records_of(store, document, after_edit=edit[0], after_decision=decision[0]):
         match record:
-            case Edit():
+            case PastEdit():
                 edit = record.seq, name
                 if blob is not None:
                     places[record.seq] = blob
@@ -125,7 +126,7 @@ def _followed(
     return loaded
 
 
-def _weight(record: Edit | Decision) -> int:
+def _weight(record: PastEdit | Decision) -> int:
     """Return what replaying the record costs, in edits of one hunk."""
     return max(1, len(record.verdicts) // _KEEP_AFTER if isinstance(record, Decision) else len(record.hunks) // 2)
 
@@ -195,7 +196,7 @@ def _keep(journal: Journal, loaded: Document, position: _Position) -> None:
             os.mkdir(folder, 0o700)
         with _opened(folder) as shelf, _opened(os.path.join(os.path.dirname(folder), "tmp")) as scratch:
             name = journal.disk.stage(scratch, _MAGIC + blob_id(packed) + packed, None, 0o600, folder)
-            journal.disk.replace(scratch, name, shelf, _name(loaded.id))
+            journal.disk.supplant(scratch, name, shelf, _name(loaded.id))
 
 
 def forget_kept(journal: Journal, document: DocumentId) -> None:

@@ -7,6 +7,7 @@ was there, and never told against a blob that lies behind it.
 """
 
 import os
+from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias
 
@@ -24,11 +25,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Respelling", "Spelt"]
 
-_NEXT: Final = 9
-"""zstd's level for a state that is told against the one before it: what is left of it is short."""
+_SHORT: Final = 10
+"""zstd's level where little is left to tell: of a state that is told against the one before it, and of short files."""
 
-_NEW: Final = 19
-"""zstd's level for a file that is told alone, or against one that it resembles."""
+_LONG: Final = 16
+"""zstd's level for a new file, told alone or against one that it resembles."""
+
+_LONG_FROM: Final = 16 << 10
+"""Bytes from which a new file is long: below, the higher level takes six times as long for three hundredths."""
+
+_LITTLE: Final = 64
+"""Bytes of data that a delta may keep as they are: with more effort they would be two fewer."""
 
 _BULKY: Final = 512 << 10
 """Bytes from which a blob is told at the lower level, chunks of large ones with it: the higher takes a second a MiB."""
@@ -42,10 +49,9 @@ _DEEPER: Final = 0.03
 _THREADS: Final = 4
 """At most so many at once: each takes memory of its own."""
 
-_AHEAD: Final = 1
-"""Blobs still being spelt when the next one is begun: with more of them, new files lose those that came just before."""
-
 _AHEAD_BYTES: Final = 16 << 20
+"""Bytes of blobs, and of what they are told against, that wait to be spelt."""
+
 _LARGE: Final = 8 << 20
 """Bytes from which a blob stays as it is: so much more would lie in memory, several times over."""
 
@@ -63,12 +69,19 @@ Spelt: TypeAlias = tuple[BlobHeader, bytes]
 """What a blob's frame is to hold: its payload, and the header of that."""
 
 
-class _Pending(NamedTuple):
-    """A blob that is being spelt."""
+class _Known(NamedTuple):
+    """What may be told against."""
 
-    found: Future[Spelt]
-    depth: int  # that it had
-    size: int  # bytes in memory for it
+    depth: int  # at most
+    size: int  # bytes
+
+
+class _Choice(NamedTuple):
+    """How a blob is to be told."""
+
+    base: Base | None  # None: alone
+    level: int  # of zstd
+    is_tried: bool  # whether telling it alone was found to be no shorter, or is what is chosen
 
 
 class Respelling:
@@ -78,12 +91,13 @@ class Respelling:
         self._store: Final = store
         # zstd works without Python's lock, and takes most of the time.
         self._pool: Final = ThreadPoolExecutor(max_workers=min(os.cpu_count() or 1, _THREADS))
-        self._pending: Final[dict[BlobId, _Pending]] = {}  # in the order of the log
+        self._pending: Final[deque[tuple[Future[Spelt], int]]] = deque()  # each with the bytes that wait with it
+        self._waiting = 0  # bytes of all of these
         self._likeness: Final = Likeness()
         self._begun: Final[dict[DocumentId, BlobId]] = {}  # the blob with which the document's chain began, or went on
         self._segment = 0
         self._fixed: frozenset[BlobId] = frozenset()
-        self._depths: dict[BlobId, int] = {}
+        self._known: dict[BlobId, _Known] = {}  # of this segment
         self._told: dict[BlobId, StateTold] = {}
         self.raised: dict[BlobId, int] = {}  # blobs of this segment that lie deeper than before, each with its depth
 
@@ -102,58 +116,58 @@ class Respelling:
         """
         self._segment = segment
         self._fixed = frozenset(fixed)
-        self._depths, self.raised = {}, {}
-        self._pending.clear()
+        self._known, self.raised = {}, {}
         self._told = self._store.index.states_told(segment)
-
-    def end(self) -> None:
-        """Wait for what is being spelt: then `raised` is whole."""
-        for name in list(self._pending):
-            self._settle(name)
 
     def spell(self, header: BlobHeader, payload: bytes) -> Future[Spelt]:
         """Return the shorter of a blob's spelling as it is and a new one, once the blob is what its name says.
 
-        Raises BlobDamaged, and what Store.blob raises of a base.
+        How deep it then lies at most is known at once, so the next one need not wait. Raises BlobDamaged, and what
+        Store.blob raises of a base.
         """
         content = decode_blob(header, payload, None if header.base is None else self._store.blob(header.base))
         self._store.remember(header.id, content)
         limit = header.depth if header.id in self._fixed else MAX_DEPTH
         kept = self._kept(header, payload, limit)
         is_noise = header.encoding is Encoding.RAW and len(content) > _BULKY
-        if kept is not None and (len(content) > _LARGE or is_noise):
-            found: Future[Spelt] = Future()
+        is_little = header.base is not None and len(payload) - header.data <= _LITTLE
+        found: Future[Spelt]
+        if kept is not None and (is_little or is_noise or len(content) > _LARGE):
+            depth = kept[0].depth
+            found = Future()
             found.set_result(kept)
-            size = 0
         else:
-            bases, level = self._told_against(header, content, limit)
-            found = self._pool.submit(_shortest, header.id, content, bases, level, kept)
-            size = len(content) + sum(len(base.content) for base in bases)
-        self._pending[header.id] = _Pending(found, header.depth, size)
-        while len(self._pending) > _AHEAD or sum(pending.size for pending in self._pending.values()) > _AHEAD_BYTES:
-            self._settle(next(iter(self._pending)))
+            choice = self._chosen(header, content, limit)
+            depth = 0 if choice.base is None else choice.base.depth + 1
+            depth = depth if kept is None else max(depth, kept[0].depth)
+            found = self._pool.submit(_shortest, header.id, content, choice, kept)
+            self._wait_for_room(found, len(content) + (0 if choice.base is None else len(choice.base.content)))
+        self._known[header.id] = _Known(depth, header.size)
+        if depth > header.depth:
+            self.raised[header.id] = depth
         return found
 
     # ---- inside
 
-    def _settle(self, name: BlobId) -> None:
-        pending = self._pending.pop(name)
-        depth = pending.found.result()[0].depth
-        self._depths[name] = depth
-        if depth > pending.depth:
-            self.raised[name] = depth
+    def _wait_for_room(self, found: Future[Spelt], size: int) -> None:
+        self._pending.append((found, size))
+        self._waiting += size
+        while self._pending and (self._waiting > _AHEAD_BYTES or self._pending[0][0].done()):
+            first, size = self._pending.popleft()
+            self._waiting -= size
+            first.result()
 
     def _kept(self, header: BlobHeader, payload: bytes, limit: int) -> Spelt | None:
         """Return the spelling as it is (None: its base has come to lie too deep for it)."""
         if header.base is None:
             return header, payload
-        depth = self._depth(header.base)
-        if depth is None:
+        base = self._before(header.base)
+        if base is None:
             raise StoreDamaged(self._segment, 0, f"the base of blob {header.id.hex()} lies behind it")
-        return at_depth(header, payload, depth + 1) if depth < limit else None
+        return at_depth(header, payload, base.depth + 1) if base.depth < limit else None
 
-    def _told_against(self, header: BlobHeader, content: bytes, limit: int) -> tuple[list[Base], int]:
-        """Return what a blob may be told against, and how hard it is to be compressed."""
+    def _chosen(self, header: BlobHeader, content: bytes, limit: int) -> _Choice:
+        """Return what a blob is to be told against, and how hard it is to be compressed."""
         told = self._told.get(header.id)
         earlier = [header.base, None if told is None else told.before]
         bases = self._bases(earlier, limit)
@@ -163,42 +177,42 @@ class Respelling:
             bases = self._bases([self._begun.get(told.document)], min(limit, _RUN_DEPTH))
         if not bases and earlier == [None, None]:
             like = self._likeness.meet(header.id, path, content)
-            bases = self._bases((name for name in like if name not in self._pending), min(limit, _LIKE_DEPTH))
+            bases = self._bases(like, min(limit, _LIKE_DEPTH))
         if told is not None and not is_next:
             self._begun[told.document] = header.id
             if len(self._begun) > _DOCUMENTS:
                 del self._begun[next(iter(self._begun))]
-        return bases, _NEXT if is_next or len(content) > _BULKY else _NEW
+        is_long = not is_next and _LONG_FROM <= len(content) <= _BULKY
+        level = _LONG if is_long else _SHORT
+        if len(bases) > 1:
+            return _Choice(_best(header.id, content, bases), level, is_tried=True)
+        return _Choice(bases[0] if bases else None, level, is_tried=False)
 
     def _bases(self, names: "Iterable[BlobId | None]", limit: int) -> list[Base]:
         """Return those blobs that lie before this one, and less deep than `limit`."""
         found = []
         for name in dict.fromkeys(names):
-            depth = None if name is None else self._depth(name)
-            if name is not None and depth is not None and depth < limit and self._store.size(name) <= _LARGE:
-                found.append(Base(id=name, content=self._store.blob(name), depth=depth))
+            known = None if name is None else self._before(name)
+            if name is not None and known is not None and known.depth < limit and known.size <= _LARGE:
+                found.append(Base(id=name, content=self._store.blob(name), depth=known.depth))
         return found
 
-    def _depth(self, name: BlobId) -> int | None:
-        """Return how deep a blob lies at most (None: it does not lie before the one that is spelt)."""
-        if name in self._pending:
-            self._settle(name)
-        depth = self._depths.get(name)
-        if depth is None:
+    def _before(self, name: BlobId) -> _Known | None:
+        """Return what is known of a blob (None: it does not lie before the one that is spelt)."""
+        known = self._known.get(name)
+        if known is None:
             found = self._store.blob_place(name)
             if found is not None and found.place.segment < self._segment:
-                return found.depth
-        return depth
+                return _Known(found.depth, found.size)
+        return known
 
 
-def _shortest(name: BlobId, content: bytes, bases: list[Base], level: int, kept: Spelt | None) -> Spelt:
-    anew = encode_blob(content, _best(name, content, bases), name=name, level=level)
+def _shortest(name: BlobId, content: bytes, choice: _Choice, kept: Spelt | None) -> Spelt:
+    anew = encode_blob(content, choice.base, name=name, level=choice.level, is_like=choice.is_tried)
     return anew if kept is None or len(anew[1]) < len(kept[1]) else kept
 
 
 def _best(name: BlobId, content: bytes, bases: list[Base]) -> Base | None:
-    if len(bases) < 2:  # noqa: PLR2004 - there is nothing to choose
-        return bases[0] if bases else None
     best, least = None, float(len(encode_blob(content, name=name, level=_QUICK)[1]))
     for base in bases:
         size = len(encode_blob(content, base, name=name, level=_QUICK)[1]) * (1 + base.depth * _DEEPER)

@@ -6,10 +6,10 @@ let go as a size limit asks for. Letting go is a record; the bytes go when segme
 
 import time
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from objstore.batch import now
 from objstore.fields import Range, ranges_of
@@ -21,13 +21,12 @@ from objstore.refcounts import held_blobs
 from objstore.ripeness import GONE, AgedEdit, Moments, Ripe, Touch, between, ripeness
 from objstore.segments import GENERATION, Place
 from objstore.store import Store
-from objstore.terms import Status, Unit
+from objstore.terms import Progress, Status, Unit
 from objstore.values import value
 
 __all__ = [
     "ExpiryPlan",
     "Letting",
-    "Progress",
     "expire",
     "ordinal_of",
     "plan_expiry",
@@ -35,9 +34,6 @@ __all__ = [
     "spelt_size",
     "touches",
 ]
-
-Progress: TypeAlias = Callable[[str, int, int], None]
-"""Is told what is worked on, how much of it is done, and how much there is."""
 
 _MICROSECONDS: Final = 1_000_000
 
@@ -49,6 +45,9 @@ _BATCH: Final = 50
 
 _FEW: Final = 5
 """Decisions that one record lets go: each is read, and may have named thousands of hunks."""
+
+_ASKED_AT_ONCE: Final = 1_000
+"""Edits that the index is asked about together: of a long history, more would fill the memory."""
 
 _EVER: Final = 2**63 - 1
 """A moment later than any."""
@@ -286,25 +285,27 @@ class _Freed:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._left: dict[BlobId, int] = {}  # references of blobs that have lost some
+        self._left: dict[BlobId, int] = {}  # references of blobs that have lost some and not all
         self.blobs = 0
         self.bytes = 0  # of their frames
 
     def let_go(self, chosen: _Chosen) -> None:
         """Count that edits and decisions mention nothing any more."""
         for blob in self._mentions(chosen):
-            left = self._left.get(blob)
+            left = self._left.pop(blob, None)
             if left is None:
                 left = self._store.index.refs(blob)
-            self._left[blob] = left - 1
             if left == 1:
                 self.blobs += 1
                 self.bytes += self._store.index.frame_bytes(blob)
+            else:
+                self._left[blob] = left - 1
 
     def _mentions(self, chosen: _Chosen) -> Iterator[BlobId]:
         index = self._store.index
         for first, last in ranges_of(chosen.edits):
-            yield from index.mentions(first, last)
+            for at in range(first, last + 1, _ASKED_AT_ONCE):
+                yield from index.mentions(at, min(at + _ASKED_AT_ONCE - 1, last))
         for place in map(index.decision_place, chosen.decisions):
             if place is not None:
                 yield from held_blobs(self._store.record(place)[0])

@@ -5,7 +5,7 @@ made anew: the first and the last of a group that has lost some, and a delta who
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from objstore.codec import Base, BlobHeader, Encoding, encode_blob, parse_blob_header
 from objstore.errors import BlobMissing
@@ -21,26 +21,28 @@ if TYPE_CHECKING:
 
 __all__ = ["Rewriting"]
 
-_FRAMES: Final = 1_000
-"""Frames that are looked up, and written, together."""
+_PIECE: Final = 1 << 20
+"""Bytes that are written together."""
 
 # Where in a blob's frame, with its header, it says so; FORMAT.md has the offsets in the payload.
 _ID: Final = slice(FRAME_HEADER_SIZE, FRAME_HEADER_SIZE + HASH_SIZE)
 _ENCODING: Final = FRAME_HEADER_SIZE + 40
 _BASE: Final = slice(FRAME_HEADER_SIZE + 48, FRAME_HEADER_SIZE + 48 + HASH_SIZE)
-_DELTAS: Final = frozenset({Encoding.DELTA_RAW, Encoding.DELTA_ZSTD})
-
-_Kept: TypeAlias = tuple[RawFrame, BlobId | None]
-"""A frame that may stay, and its blob (None: a record)."""
+# Plain numbers: members of an enum cost more to look up than all else that most frames need.
+_DELTAS: Final = frozenset({int(Encoding.DELTA_RAW), int(Encoding.DELTA_ZSTD)})
+_BLOB: Final = int(FrameKind.BLOB)
 
 
 class Rewriting:
     """What stays of one segment, and where it goes."""
 
-    def __init__(self, store: "Store", segment: int, dropped: "AbstractSet[BlobId]") -> None:
-        """Name the segment, and the blobs of it that are to go."""
+    def __init__(
+        self, store: "Store", segment: int, staying: "AbstractSet[int]", dropped: "AbstractSet[BlobId]"
+    ) -> None:
+        """Name the segment, the offsets of the blobs in it that stay, and all blobs that go."""
         self._store: Final = store
         self._segment: Final = segment
+        self._staying: Final = staying
         self._dropped: Final = dropped
         self._generation: Final = store.log.generations().get(segment, 0)
         self._position = SEGMENT_HEADER_SIZE  # where the next frame begins that stays
@@ -52,55 +54,44 @@ class Rewriting:
 
         Raises StoreDamaged where a frame's checksum or a blob that is spelt anew is wrong.
         """
-        kept: list[_Kept] = []
-        asked: list[BlobId] = []
-        dropped = self._dropped
-        for frame in self._store.log.raw_frames(Place(self._segment, self._generation * GENERATION)):
-            blob = None
-            if frame.kind == FrameKind.BLOB:
-                blob = BlobId(bytes(frame.whole[_ID]))
-                if blob in dropped:
-                    self.gone.extend(blob)
-                else:
-                    asked.append(blob)
-            if frame.commits or blob not in dropped:
-                kept.append((frame, blob))
-            if frame.commits and len(kept) >= _FRAMES:
-                yield self._spelt(kept, asked)
-                kept, asked = [], []
-        yield self._spelt(kept, asked)
-
-    def _spelt(self, frames: list[_Kept], asked: list[BlobId]) -> bytes:
-        """Return the bytes of what stays of some groups, and note where it goes. `frames`: with the last of each."""
-        offsets = self._store.index.offsets(self._segment, asked)
+        staying, dropped = self._staying, self._dropped
         base = self._generation * GENERATION
-        spelt: list[bytes | memoryview] = []
-        group: list[_Kept] = []
-        for frame, blob in frames:
+        piece: list[bytes] = []
+        begun = self._position
+        group: list[RawFrame] = []
+        for frame in self._store.log.raw_frames(Place(self._segment, base)):
+            position, kind, _, commits, whole = frame
             # Of several frames of a blob, one counts; of one that goes, none.
-            if blob is None or offsets.get(blob) == base + frame.position:
-                group.append((frame, blob))
-            if frame.commits:
-                last = len(group) - 1
-                for at, (stays, name) in enumerate(group):
-                    content = self._frame(stays, name, begins=at == 0, commits=at == last)
-                    self.moves.add(stays.position, self._position)
-                    self._position += len(content)
-                    spelt.append(content)
+            if kind != _BLOB or base + position in staying:
+                group.append(frame)
+            elif whole[_ID] in dropped:
+                self.gone.extend(whole[_ID])
+            if commits:
+                piece += self._group(group)
                 group = []
-        return b"".join(spelt)
+                if self._position - begun >= _PIECE:
+                    yield b"".join(piece)
+                    piece, begun = [], self._position
+        yield b"".join(piece)
 
-    def _frame(self, frame: RawFrame, name: BlobId | None, *, begins: bool, commits: bool) -> bytes | memoryview:
-        whole = frame.whole
-        is_delta = name is not None and whole[_ENCODING] in _DELTAS
-        is_respelt = is_delta and bytes(whole[_BASE]) in self._dropped
-        if not is_respelt and bool(frame.begins) is begins and bool(frame.commits) is commits:
-            return whole
-        payload = bytes(whole[FRAME_HEADER_SIZE:])
-        if is_respelt:
-            self.moves.respell(self._position)
-            payload = self._respelt(parse_blob_header(payload))
-        return encode_frame(self._store.log.key, FrameKind(frame.kind), payload, begins=begins, commits=commits)
+    def _group(self, group: list[RawFrame]) -> list[bytes]:
+        """Return what stays of a group as it is to be, and note where it goes."""
+        last = len(group) - 1
+        spelt = []
+        for at, (position, kind, begins, commits, whole) in enumerate(group):
+            content = whole
+            is_respelt = kind == _BLOB and whole[_ENCODING] in _DELTAS and whole[_BASE] in self._dropped
+            if is_respelt or bool(begins) is not (at == 0) or bool(commits) is not (at == last):
+                payload = whole[FRAME_HEADER_SIZE:]
+                if is_respelt:
+                    self.moves.respell(self._position)
+                    payload = self._respelt(parse_blob_header(payload))
+                key = self._store.log.key
+                content = encode_frame(key, FrameKind(kind), payload, begins=at == 0, commits=at == last)
+            self.moves.add(position, self._position)
+            self._position += len(content)
+            spelt.append(content)
+        return spelt
 
     def _respelt(self, header: BlobHeader) -> bytes:
         content = self._store.read_once(header.id)

@@ -277,16 +277,21 @@ class RunOrder:
         `count` is at least 1. Raises ValueError when the text has fewer lines.
         """
         _, run, above, start, _ = self._find(line)
-        found = [self.cut(run, above, start) if above else run]
-        count -= found[0].lines
-        if count > 0:
-            for run in islice(self.shown(found[0]), 1, None):
-                found.append(run)
-                count -= run.lines
-                if count <= 0:
-                    break
-            else:
-                raise ValueError("the text has fewer lines")
+        if above:
+            run = self.cut(run, above, start)
+        if run.lines > count:
+            self.cut(run, count)
+        if run.lines == count:
+            return [run]
+        found = [run]
+        count -= run.lines
+        for run in islice(self.shown(found[0]), 1, None):
+            found.append(run)
+            count -= run.lines
+            if count <= 0:
+                break
+        else:
+            raise ValueError("the text has fewer lines")
         if count:
             self.cut(found[-1], found[-1].lines + count)
         return found
@@ -299,11 +304,12 @@ class RunOrder:
         block, left, offset = self._block_of(line)
         for run in block.runs:
             if run.shown:
-                if left < run.lines:
+                lines = run.lines
+                if left < lines:
                     start = lines_end(run.text, 0, left) if left else 0
                     found = self._found = _Found(line, run, left, start, offset)
                     return found
-                left -= run.lines
+                left -= lines
                 offset += len(run.text)
         raise ValueError("the text has fewer lines")
 
@@ -342,18 +348,22 @@ class RunOrder:
         The last block, for lines beyond the end.
         """
         at = offset = 0
-        for at, stride in enumerate(self._strides):  # noqa: B007 - the last one, where there is no break
-            if line < stride.lines:
+        for stride in self._strides:
+            lines = stride.lines
+            if line < lines:
                 break
-            line -= stride.lines
+            line -= lines
             offset += stride.size
+            at += _STRIDE_BLOCKS
         else:
             line += stride.lines
             offset -= stride.size
-        for block in self._blocks[at * _STRIDE_BLOCKS : (at + 1) * _STRIDE_BLOCKS]:
-            if line < block.lines:
+            at -= _STRIDE_BLOCKS
+        for block in self._blocks[at : at + _STRIDE_BLOCKS]:
+            lines = block.lines
+            if line < lines:
                 return block, line, offset
-            line -= block.lines
+            line -= lines
             offset += block.size
         return block, line + block.lines, offset - block.size
 
@@ -379,7 +389,8 @@ class RunOrder:
 
     def has_file(self) -> bool:
         """Return whether anything is shown, be it only the bounds of an empty file."""
-        return any(block.shown for block in self._blocks)
+        # The first nearly always has it, and a replay asks at each edit.
+        return self._blocks[0].shown > 0 or any(block.shown for block in self._blocks)
 
     def last_with_lines(self) -> Run | None:
         """Return the run that shows the last line, or None when no line is shown."""

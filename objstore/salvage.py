@@ -21,7 +21,7 @@ from objstore.records import Decision, Edit, Record, Void
 from objstore.refcounts import held_blobs, unexpired
 from objstore.remains import Damage, FoundRecord, Remains, segment_folder
 from objstore.segments import Log, Place
-from objstore.terms import DocumentId, FileState, Seq
+from objstore.terms import DocumentId, FileState, Progress, Seq
 from objstore.values import value
 
 __all__ = ["LostBlob", "PathBreak", "RecoveredFile", "Salvage", "plan_salvage", "rebuild", "salvage_store"]
@@ -81,25 +81,28 @@ class Salvage:
         return not (self.missing_segments or self.is_cut_off or self.damage or self.lost_blobs or self.beyond)
 
 
-def salvage_store(place: str, directory: str | None, store: bytes | None = None) -> Salvage:
+def salvage_store(
+    place: str, directory: str | None, store: bytes | None = None, progress: Progress | None = None
+) -> Salvage:
     """Save what can be saved of the store at `place`, into a new one in `directory` (None: only say what could be).
 
     `place` is a folder of segment files, a `.cas/` or a copy of one, or a workspace. `store`: the damaged store's id,
-    16 bytes, where no header tells it. What is at `place` is left as it is.
+    16 bytes, where no header tells it. What is at `place` is left as it is. `progress` is told of the blobs that were
+    verified.
     Raises FileMissing, StoreUnknown, FileExists, and what the disk raises.
     """
     folder = segment_folder(place)
     marked = acknowledged(os.path.dirname(folder))
     with Remains(folder, None if store is None else StoreId(store)) as remains:
-        salvage = plan_salvage(remains, marked)
+        salvage = plan_salvage(remains, marked, progress)
         if directory is not None:
             rebuild(salvage, remains, directory, Disk())
         return salvage
 
 
-def plan_salvage(remains: Remains, marked: Place | None) -> Salvage:
+def plan_salvage(remains: Remains, marked: Place | None, progress: Progress | None = None) -> Salvage:
     """Return what can be saved. Changes nothing. `marked`: how far the log is known to have gone, if it is."""
-    saved, lost = _verified(remains)
+    saved, lost = _verified(remains, progress)
     journal, beyond = _chain(remains.records)
     known = [found.record for found in (*journal, *beyond)]
     edits = {record.seq for record in known if isinstance(record, Edit)}
@@ -148,11 +151,13 @@ def rebuild(salvage: Salvage, remains: Remains, directory: str, disk: Disk) -> N
 # ---- planning
 
 
-def _verified(remains: Remains) -> tuple[dict[BlobId, None], dict[BlobId, str]]:
+def _verified(remains: Remains, progress: Progress | None) -> tuple[dict[BlobId, None], dict[BlobId, str]]:
     """Return the blobs that verify, in order, and why each of the others doesn't."""
     saved: dict[BlobId, None] = {}
     lost: dict[BlobId, str] = {}
-    for name in remains.blobs:
+    for done, name in enumerate(remains.blobs):
+        if progress is not None:
+            progress("blobs", done, len(remains.blobs))
         try:
             remains.verify(name)
         except BlobDamaged as error:

@@ -10,7 +10,7 @@ offsets of their own, beyond those of the generation before, so that a place say
 import os
 import re
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain, pairwise
 from typing import Final, NamedTuple
@@ -173,6 +173,28 @@ class Log:
         position = moves.get(place.position)
         return None if position is None else Place(place.segment, generation * GENERATION + position)
 
+    def offsets_now(self, segments: Iterable[int]) -> Callable[[int, int], int | None]:
+        """Return what says as `newest` does where frames of these segments lie, by segment and offset.
+
+        It holds as long as no segment is written anew.
+        """
+        found = {}
+        for segment in segments:
+            moves = self.moves(segment)
+            if moves is not None:
+                found[segment] = self._generations[segment] * GENERATION, moves.get
+
+        def offset_now(segment: int, offset: int) -> int | None:
+            if segment not in found:
+                return offset
+            start, moved = found[segment]
+            if not start - GENERATION <= offset < start:
+                return offset
+            position = moved(offset % GENERATION)
+            return None if position is None else start + position
+
+        return offset_now
+
     def moves(self, segment: int) -> Moves | None:
         """Return where frames went when the segment was last written anew (None: that is not kept, or damaged)."""
         generation = self._generations.get(segment, 0)
@@ -292,6 +314,10 @@ class Log:
         """Return whether nothing follows `place`, not even something unfinished."""
         size = os.fstat(self._fd(place.segment, place.generation)).st_size
         return size == place.position and not self.exists(place.segment + 1)
+
+    def bytes_behind(self, place: Place) -> int:
+        """Return how many bytes follow `place` in its segment. Raises StoreDamaged where that is not there any more."""
+        return os.fstat(self._fd(place.segment, place.generation)).st_size - place.position
 
     def next_start(self, end: Place) -> Place | None:
         """Return where the log goes on behind a segment that ends at `end` (None: it has not begun the next one)."""

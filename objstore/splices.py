@@ -49,30 +49,24 @@ def inserted_by(splice: Splice, hunks: Sequence[Hunk], text: Spliced) -> list[by
     Raises ValueError, as `inserted_texts` does, unless the hunks say the same as the splice.
     """
     first, last = hunks[0], hunks[-1]
-    low, old = text.passage(first.old_start, last.old_end - first.old_start)
+    low, old = text.passage(first.old_start, last.old_start + last.old_count - first.old_start)
+    start, end, middle = splice
     high, size = low + len(old), text.byte_count()
-    reach = max(high, splice.end)
-    if splice.start < low or (reach >= size and not splice.middle.endswith(b"\n")):
+    if start < low or ((end >= size or high >= size) and not middle.endswith(b"\n")):
         return None
-    if not splice.start <= splice.end <= size:
-        raise ValueError(f"{splice.start} to {splice.end} is no part of {size} bytes")
-    # A delta that takes in as much as it can may tell equal bytes as those behind the hunks.
-    behind = text.between(high, reach) if reach > high else b""
-    around = old + behind if behind else old
-    new = b"".join((around[: splice.start - low], splice.middle, around[splice.end - low :]))
-    if behind:
+    if not start <= end <= size:
+        raise ValueError(f"{start} to {end} is no part of {size} bytes")
+    if end > high:
+        # A delta that takes in as much as it can may tell equal bytes as those behind the hunks.
+        behind = text.between(high, end)
+        new = b"".join(((old + behind)[: start - low], middle))
         if not new.endswith(behind):
             raise ValueError("the texts differ after the last hunk")
         new = new[: -len(behind)]
-    if (
-        len(hunks) > 1
-        or not (first.old_count or first.new_count)
-        or first.new_start != first.old_start
-        or not is_closed(new)
-        or new.count(b"\n") != first.new_count
-    ):
-        at = first.old_start
-        return inserted_texts(
-            old, new, [Hunk(h.old_start - at, h.old_count, h.new_start - at, h.new_count) for h in hunks]
-        )
-    return [new]
+    else:
+        new = b"".join((old[: start - low], middle, old[end - low :]))
+    at, lines = first.old_start, first.new_count
+    is_sound = first.new_start == at and bool(lines or first.old_count)
+    if len(hunks) == 1 and is_sound and is_closed(new) and new.count(b"\n") == lines:
+        return [new]
+    return inserted_texts(old, new, [Hunk(h.old_start - at, h.old_count, h.new_start - at, h.new_count) for h in hunks])

@@ -8,12 +8,13 @@ replays a history compares the last state of it, and every frame on the way carr
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from objstore.canonical import unpack
 from objstore.codec import (
     BlobHeader,
     Encoding,
     dictionary_span,
     expand_middle,
-    expand_start,
+    expand_part,
     parse_blob_header,
 )
 from objstore.document import Document
@@ -21,13 +22,14 @@ from objstore.errors import BlobDamaged, StoreDamaged
 from objstore.frames import FrameKind
 from objstore.hunks import Hunk
 from objstore.ids import RecordId, record_id
+from objstore.pastedits import PastEdit, past_edit
 from objstore.readahead import ReadAhead
-from objstore.records import Edit, Record, read_record
+from objstore.records import Record, known_record
 from objstore.segments import Place
 from objstore.splices import Splice
 from objstore.standins import MAX_BLOB, PREFIX, is_stand_in
 from objstore.store import Store
-from objstore.terms import DocumentId, Seq
+from objstore.terms import DocumentId, FileState, Seq
 from objstore.weave import Weave
 
 __all__ = ["Past", "States", "records_of"]
@@ -36,7 +38,7 @@ __all__ = ["Past", "States", "records_of"]
 class Past(NamedTuple):
     """A record, and of an edit where the blob lies that it led to (None: it is no edit, or led to none)."""
 
-    record: Record
+    record: PastEdit | Record
     id: RecordId
     blob: Place | None
 
@@ -44,11 +46,18 @@ class Past(NamedTuple):
 def records_of(store: Store, document: DocumentId, *, after_edit: int = 0, after_decision: int = 0) -> Iterator[Past]:
     """Yield the document's edits and the decisions on them with higher numbers, in order. Raises StoreDamaged."""
     ahead = ReadAhead(store.log)
+    state: FileState | None = None  # that the last edit led to, from which the next one most likely comes
     for place, name, blob in store.index.recorded(document, after_edit=after_edit, after_decision=after_decision):
         encoded = ahead.payload(place, FrameKind.RECORD)
         if record_id(encoded) != name:
             raise StoreDamaged(*place, "another record lies where the index says")
-        yield Past(read_record(encoded), name, blob)
+        fields = unpack(encoded)
+        if fields.get("kind") == "edit":
+            edit = past_edit(fields, state)
+            state = edit.after
+            yield Past(edit, name, blob)
+        else:
+            yield Past(known_record(fields), name, blob)
 
 
 class States:
@@ -60,7 +69,7 @@ class States:
         self._places = places
         self._ahead = ReadAhead(store.log)
 
-    def after(self, edit: Edit, before: Document) -> bytes | Splice | None:
+    def after(self, edit: PastEdit, before: Document) -> bytes | Splice | None:
         """Return the text after the edit (None: no file), or what the edit did to the one before, which is believed.
 
         Raises what Store.text raises.
@@ -69,7 +78,7 @@ class States:
             return None
         return self._told(edit, before) or self._store.text(edit.after.blob)
 
-    def _told(self, edit: Edit, before: Document) -> bytes | Splice | None:
+    def _told(self, edit: PastEdit, before: Document) -> bytes | Splice | None:
         """Return what the frame of a state tells of it (None: whoever reads it with its hash learns more)."""
         place = self._places.get(edit.seq)
         if place is None or edit.before is None or edit.after is None or before.is_large:
@@ -111,7 +120,7 @@ def _out_of_keyframe(header: BlobHeader, payload: bytes, hunks: Sequence[Hunk], 
     behind = before.byte_count() - high
     if header.size < low + behind:
         return None
-    return Splice(low, high, expand_start(header, payload, header.size - behind)[low:])
+    return Splice(low, high, expand_part(header, payload, low, header.size - behind))
 
 
 def _makes_stand_in(splice: Splice, before: Weave) -> bool:

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 __all__ = ["Store", "create_store"]
 
 _CACHE_BYTES: Final = 32 << 20
+_FEW_BYTES: Final = 1 << 15
+"""Bytes of the log that may be read under the writer lock: a few milliseconds."""
+
 _LOG: Final = "segments"
 _INDEX: Final = "index.sqlite"
 
@@ -112,6 +115,13 @@ class Store:
             return True
         self.index.catch_up()
         return self.log.ends_at(self.end)
+
+    @property
+    def is_far_behind(self) -> bool:
+        """Return whether so much was appended since that nobody should have to wait until it is read."""
+        with suppress(StoreDamaged):
+            return self.log.bytes_behind(self.end) > _FEW_BYTES or self.log.exists(self.end.segment + 1)
+        return True  # it is of a generation that has gone
 
     def flush(self) -> None:
         """Put into the index what this process has appended since it last did."""

@@ -11,7 +11,7 @@ is made anew; if it dies after that, the next one has the rows follow.
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from objstore.codec import parse_blob_header
 from objstore.errors import BlobDamaged, IndexDamaged
@@ -24,6 +24,9 @@ from objstore.rewriting import Rewriting
 from objstore.segments import Place
 from objstore.standins import MAX_BLOB
 from objstore.values import value
+
+if TYPE_CHECKING:
+    from array import array
 
 __all__ = ["SweepOutcome", "SweepPlan", "adopt", "clear_away", "discard", "plan_sweep", "sweep"]
 
@@ -177,6 +180,7 @@ class _Sweeping:
         self._plan: Final = plan
         self._since = plan.end
         self._needed: set[BlobId] = set()  # of what goes: held or a base since the plan
+        self._staying: dict[int, array[int]] = {}  # where the blobs lie that stay, by segment
         self._unsure = 0  # times since the plan that more may have come to be held than the records say by themselves
 
     def begin(self) -> None:
@@ -189,6 +193,8 @@ class _Sweeping:
             if self._journal.store.end.segment in self._plan.segments:
                 self._journal.seal()
                 self._since = self._journal.store.end
+        with self._journal.reading() as store:
+            self._staying = store.index.offsets(self._plan.segments, self._plan.dropped)
 
     def end(self) -> None:
         """Have the index follow what was moved."""
@@ -198,7 +204,7 @@ class _Sweeping:
         """Write a segment anew; return whether that was done, and nothing that goes came to be needed meanwhile."""
         log = self._journal.store.log
         with self._journal.reading() as store:
-            rewriting = Rewriting(store, segment, self._plan.dropped)
+            rewriting = Rewriting(store, segment, frozenset(self._staying.pop(segment)), self._plan.dropped)
         prepared = log.prepare(segment, rewriting.pieces())
         is_done = False
         try:

@@ -7,7 +7,6 @@ docs/decisions/0010-import.md says why a store is never imported into another.
 
 import os
 from collections import Counter
-from collections.abc import Callable
 from contextlib import closing
 from typing import Final
 
@@ -19,13 +18,11 @@ from objstore.indexrows import Tip
 from objstore.journal import Journal, discard_making, forget_followed, is_making, making_name
 from objstore.paths import STORE_NAME, is_reserved, is_store
 from objstore.segments import Place
+from objstore.terms import Progress
 from objstore.transition import Step
 from objstore.values import value
 
 __all__ = ["Imported", "export_bundle", "import_bundle"]
-
-Progress = Callable[[str, int, int], None]
-"""Is told what is looked at, how many of it were, and how many there are."""
 
 _PLAIN_MODE: Final = 0o777
 """Permission bits that a file from elsewhere may bring along."""
@@ -41,14 +38,16 @@ class Imported:
     files: int  # that were written
 
 
-def export_bundle(journal: Journal, path: str) -> int:
+def export_bundle(journal: Journal, path: str, progress: Progress | None = None) -> int:
     """Write everything that is recorded into a new file at `path`, durably; return how many bytes it has.
+
+    `progress` is told of the bytes that were read.
 
     Raises FileExists, StoreDamaged and what the disk raises.
     """
     with journal.reading() as store:
         try:
-            journal.disk.create(path, bundle_pieces(store.log, store.end))
+            journal.disk.create(path, bundle_pieces(store.log, store.end, progress))
         except FileExistsError as error:
             raise FileExists(path) from error
     return os.stat(path).st_size

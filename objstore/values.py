@@ -2,18 +2,18 @@
 
 `dataclasses` writes the source of seven methods for each such class and compiles it whenever the class is imported: on
 Python 3.11 about a millisecond a class, after ten for the module itself and what it imports; for a command that needs
-forty of them that is half of its start. Here a class gets its slots at once, and its `__init__` is compiled when it
-first makes an instance; what the other methods do can be said once for all. The classes are dataclasses all the same:
-`replace`, `fields` and `match` work on them, and type checkers see what they know.
+forty of them that is half of its start. Here a class gets its slots at once, and its `__init__` is compiled only when
+it has made some instances; what the other methods do can be said once for all. The classes are dataclasses all the
+same: `replace`, `fields` and `match` work on them, and type checkers see what they know.
 docs/decisions/0011-values.md has the figures.
 """
 
 from collections.abc import Callable, Iterator
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, dataclass_transform
 
-__all__ = ["field", "replace", "value", "variable"]
+__all__ = ["NamedTuple", "field", "replace", "value", "variable"]
 
 T = TypeVar("T")
 Class = TypeVar("Class", bound=type)
@@ -94,6 +94,68 @@ else:
         return type(known)(**{name: getattr(known, name) for name in type(known).__slots__} | changes)
 
 
+if TYPE_CHECKING:
+    from typing import NamedTuple  # type checkers know what one is
+else:
+
+    class _TupleType(type):
+        """Gives a class what takes its fields out of the tuple; no source is compiled."""
+
+        def __new__(cls, name: str, bases: tuple[type, ...], made: dict[str, Any]) -> type:
+            names = tuple(made.get("__annotations__", ()))
+            defaults = {each: made.pop(each) for each in names if each in made}
+            getters = {each: property(itemgetter(at)) for at, each in enumerate(names)}
+            own = {"__slots__": (), "__match_args__": names, "_fields": names, "_field_defaults": defaults}
+            return super().__new__(cls, name, bases, made | getters | own)
+
+    class NamedTuple(tuple, metaclass=_TupleType):
+        """A named tuple, as that of `typing`, which costs next to nothing to define."""
+
+        __slots__ = ()
+
+        def __new__(cls, *values: Any, **named: Any) -> Any:  # noqa: ANN401 -- of any named tuple
+            """Return the tuple of a value for each field."""
+            if named or len(values) != len(cls._fields):
+                values = _given(cls, values, named)
+            return tuple.__new__(cls, values)
+
+        @classmethod
+        def _make(cls, values: Any) -> Any:  # noqa: ANN401 -- as above
+            made = tuple.__new__(cls, values)
+            if len(made) != len(cls._fields):
+                raise TypeError(f"{cls.__name__} has {len(cls._fields)} fields, not {len(made)}")
+            return made
+
+        def _replace(self, **named: Any) -> Any:  # noqa: ANN401 -- as above
+            return type(self)(**dict(zip(self._fields, self, strict=True)) | named)
+
+        def _asdict(self) -> dict[str, Any]:
+            return dict(zip(self._fields, self, strict=True))
+
+        def __repr__(self) -> str:
+            shown = ", ".join(f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True))
+            return f"{type(self).__name__}({shown})"
+
+        def __getnewargs__(self) -> tuple[Any, ...]:
+            return tuple(self)
+
+    def _given(cls: Any, values: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:  # noqa: ANN401 -- as above
+        """Return the values of all fields. Raises TypeError as a call does."""
+        if not values and tuple(named) == cls._fields:
+            return tuple(named.values())
+        if len(values) > len(cls._fields):
+            raise TypeError(f"{cls.__name__} has {len(cls._fields)} fields, not {len(values)}")
+        known = dict(zip(cls._fields, values, strict=False))
+        wrong = [name for name in named if name in known or name not in cls._fields]
+        if wrong:
+            raise TypeError(f"{cls.__name__} has no field {wrong[0]!r}, or got it twice")
+        known = cls._field_defaults | known | named
+        missing = [name for name in cls._fields if name not in known]
+        if missing:
+            raise TypeError(f"{cls.__name__} lacks {', '.join(missing)}")
+        return tuple(known[name] for name in cls._fields)
+
+
 # ---- what is the same for all
 
 _FIELDS: Final = "__dataclass_fields__"
@@ -103,23 +165,41 @@ _KEY: Final = "_values_of"
 _INIT: Final = "_defaults_of"
 """Where a class keeps the defaults of its fields."""
 
+_SLOW_TIMES: Final = 16
+"""Instances that a class makes without its own `__init__`: to compile that takes as long as a hundred of them."""
+
+_SLOW: Final[dict[type, int]] = {}
+"""How many of those each class may still make."""
+
 
 def _nothing(_: object) -> tuple[()]:
     return ()
 
 
 def _first_init(self: Any, *given: Any, **named: Any) -> None:  # noqa: ANN401 -- of any of these classes
-    """Compile the class's own `__init__`, and run it."""
+    """Set the fields, if all are given, as they should be; or else, or when that was done often, as `_own_init`."""
     cls = type(self)
+    left = _SLOW.get(cls, _SLOW_TIMES)
+    if left and not given and named.keys() == set(cls.__slots__):
+        _SLOW[cls] = left - 1
+        for name, content in named.items():
+            object.__setattr__(self, name, content)
+    else:
+        _own_init(cls)(self, *given, **named)
+
+
+def _own_init(cls: Any) -> Callable[..., None]:  # noqa: ANN401 -- any of these classes
+    """Compile the class's own `__init__`, which it has from then on, and return it."""
     names: dict[str, Any] = {"_set": object.__setattr__}
     lines = list(_init_lines(cls.__slots__, getattr(cls, _INIT), names))
     listed = f", *, {', '.join(line for line, _ in lines)}" if lines else ""
     source = f"def __init__(self{listed}):\n" + ("\n".join(body for _, body in lines) or " pass")
     exec(source, names)  # noqa: S102 -- as dataclasses does it: nothing is in the source but names of fields
-    init = names["__init__"]
+    init: Callable[..., None] = names["__init__"]
     init.__qualname__ = f"{cls.__qualname__}.__init__"
     cls.__init__ = init
-    init(self, *given, **named)
+    _SLOW.pop(cls, None)
+    return init
 
 
 def _init_lines(fields: tuple[str, ...], defaults: dict[str, Any], names: dict[str, Any]) -> Iterator[tuple[str, str]]:

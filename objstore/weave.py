@@ -12,7 +12,7 @@ line remembers who last said so.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Self, cast
 
 from objstore.adjacency import adjoining
 from objstore.conflicts import About, ConflictKind, WeaveConflict, described, findings
@@ -72,7 +72,7 @@ class Weave:
         """Return everything that the weave knows. Raises ValueError while there are conflicts."""
         if self._findings:
             raise ValueError("a weave is kept only when it is clean")
-        return state_of(self._order, [self._unit(UnitIndex(index)) for index in range(len(self._units))])
+        return state_of(self._order, self._units)
 
     @classmethod
     def from_state(cls, state: WeaveState) -> Self:
@@ -350,9 +350,10 @@ class Weave:
     def _new_units(self, hunks: Sequence[Hunk]) -> tuple[UnitIndex, ...]:
         """Return a unit for an edit's whole-file part, which is made when it is asked for, and one for each hunk."""
         since = UnitIndex(len(self._units))
+        indexes = cast("tuple[UnitIndex, ...]", tuple(range(since, since + len(hunks) + 1)))
         self._units.append(None)
-        self._units += [Unit(UnitIndex(since + number), since) for number in range(1, len(hunks) + 1)]
-        return (since, *map(UnitIndex, range(since + 1, len(self._units))))
+        self._units += [Unit(index, since) for index in indexes[1:]]
+        return indexes
 
     def _take_in(
         self, units: Sequence[UnitIndex], hunks: Sequence[Hunk], inserted: Sequence[bytes], *, needs_file: bool
@@ -365,11 +366,12 @@ class Weave:
             for line in borders(hunks):
                 self._order.gap_at(line)
         parts = [self._unit(index) for index in units[1:]]
-        for unit, hunk, text in reversed(list(zip(parts, hunks, inserted, strict=True))):
-            if hunk.old_count:  # from the last to the first, so that line numbers hold
-                self._replace(unit, hunk, text)
+        for at in range(len(parts) - 1, -1, -1):  # from the last to the first, so that line numbers hold
+            hunk = hunks[at]
+            if hunk.old_count:
+                self._replace(parts[at], hunk, inserted[at])
             else:
-                self._insert(unit, hunk.old_start, text)
+                self._insert(parts[at], hunk.old_start, inserted[at])
         if len(parts) > 1:
             note_moves(parts)
 
@@ -401,7 +403,7 @@ class Weave:
         if text:
             self._order.insert_after(last, unit.put_in(text))
         self._take_out(unit, removed)
-        if self._order.distance(first, last) >= len(removed):
+        if first is not last and self._order.distance(first, last) >= len(removed):
             self._order.watch(unit)
         link_undone(unit, self._order)
         self._alert_surrounding(unit)
@@ -467,7 +469,8 @@ class Weave:
         """Let units watch their regions from now on if `unit` put text between lines that they take out."""
         if not unit.inserted:
             return
-        above, below = self._order.previous(unit.inserted[0]), self._order.next(unit.inserted[-1])
+        above = unit.deleted[-1] if unit.deleted else self._order.previous(unit.inserted[0])
+        below = self._order.next(unit.inserted[-1])
         if above is not None and below is not None and above.deleters and below.deleters:
             for other in set(above.deleters) & set(below.deleters):
                 if not other.watches:

@@ -48,49 +48,50 @@ class WeaveState(NamedTuple):
     text: bytes  # of all runs, one after the other
 
 
-def state_of(order: RunOrder, units: Sequence[Unit]) -> WeaveState:
-    """Return the state of the weave that has this order and these units."""
+def state_of(order: RunOrder, units: Sequence[Unit | None]) -> WeaveState:
+    """Return the state of the weave that has this order and these units. None stands for a unit that is idle."""
     blocks = order.divided()
     runs = [run for block, _ in blocks for run in block]
-    numbers = {run: number for number, run in enumerate(runs)}
-
-    enders = {unit for run in runs for unit, _ in run.endings}
+    ended = [(number, run.endings) for number, run in enumerate(runs) if run.endings]
+    enders = {unit for _, endings in ended for unit, _ in endings}
+    # Few units have more to be known of than their runs.
+    told = [unit for unit in units if unit is not None and unit.__dict__]
+    numbers = {run: number for number, run in enumerate(runs)} if told else {}
 
     def number_of(run: Run | None) -> int:
         return 0 if run is None else numbers[run] + 1
 
     return WeaveState(
-        since=_packed(unit.since for unit in units),
-        idle=bytes(_is_idle(unit) and unit not in enders for unit in units),
-        flips=[[unit.index, *unit.flips] for unit in units if unit.flips],
+        since=_packed([index if unit is None else unit.since for index, unit in enumerate(units)]),
+        idle=bytes([unit is None or (_is_idle(unit) and unit not in enders) for unit in units]),
+        flips=[[unit.index, *unit.flips] for unit in told if unit.flips],
         anchors=[
             [unit.index, number_of(unit.above), number_of(unit.below)]
-            for unit in units
+            for unit in told
             if unit.above is not None or unit.below is not None
         ],
-        gaps=[[unit.index, numbers[unit.gap[0]], numbers[unit.gap[1]]] for unit in units if unit.gap is not None],
-        holders=[[unit.index, numbers[unit.stands_on]] for unit in units if unit.stands_on is not None],
-        undoes=[[unit.index, unit.undoes.index, *_indexes(unit.restores)] for unit in units if unit.undoes is not None],
-        shadowed=[[unit.index, *_indexes(unit.shadowed)] for unit in units if unit.shadowed],
-        readers=[[unit.index, *_indexes(unit.readers)] for unit in units if unit.readers],
+        gaps=[[unit.index, numbers[unit.gap[0]], numbers[unit.gap[1]]] for unit in told if unit.gap is not None],
+        holders=[[unit.index, numbers[unit.stands_on]] for unit in told if unit.stands_on is not None],
+        undoes=[[unit.index, unit.undoes.index, *_indexes(unit.restores)] for unit in told if unit.undoes is not None],
+        shadowed=[[unit.index, *_indexes(unit.shadowed)] for unit in told if unit.shadowed],
+        readers=[[unit.index, *_indexes(unit.readers)] for unit in told if unit.readers],
         moved=[
             [unit.index, author.index, *sorted(_indexes(targets))]
-            for unit in units
+            for unit in told
             for author, targets in unit.moved.items()
         ],
-        blocks=_packed(len(block) for block, _ in blocks),
+        blocks=_packed([len(block) for block, _ in blocks]),
         watchers=[[number, *sorted(_indexes(watchers))] for number, (_, watchers) in enumerate(blocks) if watchers],
-        inserters=_packed(run.inserter.index for run in runs),
-        starts=_packed(run.start for run in runs),
-        lines=_packed(run.lines for run in runs),
-        sizes=_packed(len(run.text) for run in runs),
-        shown=bytes(run.shown for run in runs),
-        deleters=_packed(run.deleters[0].index + 1 if run.deleters else 0 for run in runs),
+        inserters=_packed([run.inserter.index for run in runs]),
+        starts=_packed([run.start for run in runs]),
+        lines=_packed([run.lines for run in runs]),
+        sizes=_packed([len(run.text) for run in runs]),
+        shown=bytes([run.shown for run in runs]),
+        deleters=_packed([run.deleters[0].index + 1 if run.deleters else 0 for run in runs]),
         more_deleters=[[n, *_indexes(run.deleters[1:])] for n, run in enumerate(runs) if len(run.deleters) > 1],
         endings=[
-            [number, *(part for unit, missing in run.endings for part in (unit.index, int(missing)))]
-            for number, run in enumerate(runs)
-            if run.endings
+            [number, *(part for unit, missing in endings for part in (unit.index, int(missing)))]
+            for number, endings in ended
         ],
         text=b"".join([run.text for run in runs]),
     )
@@ -101,8 +102,9 @@ def order_and_units(state: WeaveState) -> tuple[RunOrder, list[Unit | None]]:
 
     None stands for a unit that is idle.
     """
-    numbered = enumerate(zip(_unpacked(state.since), state.idle, strict=True))
-    units = [None if idle else Unit(UnitIndex(index), UnitIndex(since)) for index, (since, idle) in numbered]
+    since = cast("tuple[UnitIndex, ...]", _unpacked(state.since))
+    known = zip(state.idle, zip(cast("Sequence[UnitIndex]", range(len(since))), since, strict=True), strict=True)
+    units = [None if idle else Unit(*both) for idle, both in known]
     # Only idle units are None, and no column names one of them.
     active = cast("Sequence[Unit]", units)
     runs = _runs(state, active)
@@ -148,16 +150,14 @@ def _runs(state: WeaveState, units: Sequence[Unit]) -> list[Run]:
     ends = list(accumulate(_unpacked(state.sizes)))
     texts = [state.text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
     runs = list(map(Run, authors, _unpacked(state.starts), texts, _unpacked(state.lines)))
-    for author, run in zip(authors, runs, strict=True):
+    for run, author, deleter, shown in zip(runs, authors, _unpacked(state.deleters), state.shown, strict=True):
         author.inserted.append(run)
-    for index, run in zip(_unpacked(state.deleters), runs, strict=True):
-        if index:
-            unit = units[index - 1]
+        if deleter:
+            unit = units[deleter - 1]
             run.deleters = (unit,)
             unit.deleted.append(run)
-    for number, shown in enumerate(state.shown):
         if not shown:
-            runs[number].shown = False
+            run.shown = False
     _delete_more(state, runs, units)
     for number, *endings in state.endings:
         pairs = zip(endings[::2], endings[1::2], strict=True)
@@ -203,8 +203,7 @@ def _indexes(units: Iterable[Unit]) -> list[int]:
     return [unit.index for unit in units]
 
 
-def _packed(numbers: Iterable[int]) -> bytes:
-    column = list(numbers)
+def _packed(column: Sequence[int]) -> bytes:
     return pack(f"<{len(column)}I", *column)
 
 

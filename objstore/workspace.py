@@ -34,13 +34,12 @@ if TYPE_CHECKING:
     from objstore.recording import Recorded
     from objstore.repack import Repacked, RepackPlan
     from objstore.reports import ExternalChange, StandingMarkers, StatusReport
-    from objstore.retention import Progress
     from objstore.series import SeriesStep
     from objstore.snapshots import PathState, Restored, SnapshotChange, SnapshotTaken, SnapshotView
     from objstore.suggestions import NameFound, NameKind
     from objstore.survey import Limits, Passed
     from objstore.takeover import TakenOver
-    from objstore.terms import Seq, Unit
+    from objstore.terms import Progress, Seq, Unit
     from objstore.views import Content, DecisionView, EditFilter, EditView, Seen, State
 
 __all__ = ["Workspace"]
@@ -420,14 +419,14 @@ class Workspace:
 
     # ---- elsewhere
 
-    def export_bundle(self, path: str) -> int:
+    def export_bundle(self, path: str, progress: Progress | None = None) -> int:
         """Write all that is recorded into a new file, for `import_bundle` elsewhere; return its size in bytes.
 
         Raises FileExists, StoreDamaged and what the disk raises.
         """
         from objstore.transfer import export_bundle
 
-        return export_bundle(self._journal, path)
+        return export_bundle(self._journal, path, progress)
 
     def take_over(
         self, history: str, *, origin: str | None = None, partly: bool = False, dry_run: bool = False

@@ -1,13 +1,14 @@
 """The writer lock: one writer per store, among all processes and threads.
 
 It is filelock's lock: an flock(2) on one file. A free lock is taken by that one call, without filelock's bookkeeping
-(1 µs against 100 µs, and no import); only who has to wait hands over to filelock. Both lock the same file the same
-way, so they exclude each other.
+(1 µs against 100 µs, and no import), and so is one that comes free within a moment; only who has to wait longer hands
+over to filelock. Both lock the same file the same way, so they exclude each other.
 """
 
 import errno
 import fcntl
 import os
+import time
 from typing import TYPE_CHECKING, Final, Self
 
 from objstore.errors import DiskFailed, PermissionRefused, StoreLocked
@@ -19,6 +20,11 @@ __all__ = ["WriterLock"]
 
 _WAIT_SECONDS: Final = 30.0
 _POLL_SECONDS: Final = 0.001
+_SOON_SECONDS: Final = 0.25
+"""How long a lock may be waited for without filelock: to import it alone takes as long as ten edits."""
+
+_GAP_SECONDS: Final = 0.000_2
+"""Who waits looks as often as that: a writer who never pauses leaves the lock free for about so long."""
 
 
 class WriterLock:
@@ -47,8 +53,10 @@ class WriterLock:
 
     def acquire(self, seconds: float | None = None) -> None:
         """Take the lock, waiting for it up to so long (None: 30 s). Raises StoreLocked."""
-        if not self._take_free():
-            self._wait(_WAIT_SECONDS if seconds is None else seconds)
+        within = _WAIT_SECONDS if seconds is None else seconds
+        soon = min(within, _SOON_SECONDS)
+        if not self._take_free() and not self._take_soon(soon):
+            self._wait(within - soon, within)
 
     def acquire_now(self) -> bool:
         """Take the lock if it is free; return whether it was."""
@@ -80,6 +88,14 @@ class WriterLock:
                 return True
             self.close()  # somebody removed the file: a lock on it excludes nobody
 
+    def _take_soon(self, seconds: float) -> bool:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            time.sleep(_GAP_SECONDS)
+            if self._take_free():
+                return True
+        return False
+
     def _opened(self) -> int:
         try:
             return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -88,7 +104,7 @@ class WriterLock:
                 raise PermissionRefused(self._path) from error
             raise DiskFailed(self._path, error.strerror or str(error)) from error
 
-    def _wait(self, seconds: float) -> None:
+    def _wait(self, seconds: float, within: float) -> None:
         from filelock import FileLock, Timeout
 
         # The file is the same, so the descriptor must go, lest its lock and filelock's exclude each other.
@@ -97,5 +113,5 @@ class WriterLock:
         try:
             lock.acquire(poll_interval=_POLL_SECONDS)
         except Timeout as error:
-            raise StoreLocked(os.path.dirname(os.path.dirname(self._path)), seconds) from error
+            raise StoreLocked(os.path.dirname(os.path.dirname(self._path)), within) from error
         self._waited = lock

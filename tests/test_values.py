@@ -1,16 +1,19 @@
 """Values behave as frozen, slotted, keyword-only dataclasses do."""
 
+import copy
 import dataclasses
 import inspect
+import pickle
 import subprocess
 import sys
+import typing
 from dataclasses import FrozenInstanceError, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from objstore.values import field, replace, value, variable
+from objstore.values import NamedTuple, field, replace, value, variable
 
 
 @value
@@ -47,6 +50,25 @@ class Hashable:
 @value
 class Empty:
     pass
+
+
+@pytest.mark.parametrize("at", [0, 5, 39])
+def test_the_first_instances_are_as_those_that_follow(at: int) -> None:
+    @value
+    class Fresh:
+        name: str
+        count: int
+
+    made: list[Fresh] = []
+    for number in range(40):
+        if number == at:
+            for wrong in ({"name": "a"}, {"name": "a", "count": 1, "more": 2}):
+                with pytest.raises(TypeError):
+                    Fresh(**wrong)
+        made.append(Fresh(count=number, name=str(number)))
+    assert [(one.name, one.count) for one in made] == [(str(number), number) for number in range(40)]
+    assert Fresh(name="0", count=0) == made[0]
+    assert hash(Fresh(name="39", count=39)) == hash(made[39])
 
 
 @pytest.mark.parametrize("made", BOTH)
@@ -137,3 +159,74 @@ def test_a_value_is_made_without_the_module_dataclasses() -> None:
     told += "; assert not {'dataclasses', 'inspect'} & sys.modules.keys(), 'loaded'"
     ran = subprocess.run([sys.executable, "-c", told], check=False, capture_output=True, cwd=Path(__file__).parents[1])
     assert ran.stderr == b""
+
+
+# ---- named tuples
+
+
+class OurPair(NamedTuple):
+    """A named tuple with a default and a method."""
+
+    name: str
+    size: int = 3
+
+    @property
+    def double(self) -> int:
+        return 2 * self.size
+
+
+class TheirPair(typing.NamedTuple):
+    """The same, as the standard library makes it."""
+
+    name: str
+    size: int = 3
+
+    @property
+    def double(self) -> int:
+        return 2 * self.size
+
+
+PAIRS: Any = [OurPair, TheirPair]
+
+
+@pytest.mark.parametrize("made", PAIRS)
+def test_a_named_tuple_is_a_tuple_with_names(made: Any) -> None:  # noqa: ANN401 -- either class
+    pair = made("a", size=4)
+    assert (
+        pair == ("a", 4) == made(name="a", size=4) == made._make(iter(["a", 4])) == made("b")._replace(name="a", size=4)
+    )
+    assert (pair.name, pair.size, pair.double, pair[1], len(pair), hash(pair)) == ("a", 4, 8, 4, 2, hash(("a", 4)))
+    assert (made("a"), made(name="a")) == (("a", 3), ("a", 3))
+    assert repr(pair) == f"{made.__name__}(name='a', size=4)"
+    assert (pair._asdict(), made._fields, made._field_defaults) == (
+        {"name": "a", "size": 4},
+        ("name", "size"),
+        {"size": 3},
+    )
+    assert not hasattr(pair, "__dict__")
+    assert pickle.loads(pickle.dumps(pair)) == copy.copy(pair) == pair  # noqa: S301 -- its own
+    match pair:
+        case made(name, size):
+            assert (name, size) == ("a", 4)
+        case _:
+            pytest.fail("no match")
+    with pytest.raises(AttributeError):
+        pair.size = 5
+
+
+@pytest.mark.parametrize("made", PAIRS)
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [((), {}), (("a", 1, 2), {}), (("a",), {"name": "b"}), (("a",), {"other": 1}), ((), {"size": 1})],
+)
+def test_a_named_tuple_has_a_value_for_each_field_and_no_other(
+    made: Any,  # noqa: ANN401 -- either class
+    values: tuple[Any, ...],
+    named: dict[str, Any],
+) -> None:
+    with pytest.raises(TypeError):
+        made(*values, **named)
+
+
+def test_nothing_is_compiled_for_a_named_tuple() -> None:
+    assert OurPair.__new__ is NamedTuple.__new__

@@ -3,7 +3,6 @@
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from struct import Struct
 
 import pytest
@@ -18,6 +17,7 @@ from objstore.codec import (
     decode_blob,
     encode_blob,
     encode_chunks,
+    expand_part,
     parse_blob_header,
     parse_chunks,
 )
@@ -50,6 +50,13 @@ def test_a_blob_without_a_base_comes_back(content: bytes) -> None:
     assert header == parse_blob_header(payload)
     assert (header.base, header.depth, header.size, header.id) == (None, 0, len(content), blob_id(content))
     assert decode_blob(header, payload, None) == content
+
+
+@given(draw.contents, draw.contents, st.integers(0, MAX_DEPTH - 1), st.sampled_from([-1, 3, 10, 16]))
+def test_a_base_that_is_known_to_help_is_taken_untried(base: bytes, content: bytes, depth: int, level: int) -> None:
+    header, payload = encode_blob(content, base_of(base, depth), level=level, is_like=True)
+    assert (header.base, header.depth) == (blob_id(base), depth + 1)
+    assert decode_blob(header, payload, base) == content
 
 
 @given(draw.related_contents(), st.integers(0, MAX_DEPTH))
@@ -264,7 +271,33 @@ def test_a_size_is_refused_before_memory_is_taken() -> None:
 def test_a_header_may_not_be_changed_behind_its_payload() -> None:
     header, payload = encode_blob(CONTENT)
     with pytest.raises(BlobDamaged):
-        decode_blob(replace(header, size=header.size - 1), payload, None)
+        decode_blob(header._replace(size=header.size - 1), payload, None)
+
+
+# ---- parts of a keyframe
+
+
+@given(draw.contents, st.data())
+def test_a_part_of_a_keyframe_is_that_part_of_its_blob(content: bytes, data: st.DataObject) -> None:
+    header, payload = encode_blob(content)
+    start = data.draw(st.integers(0, len(content)))
+    end = data.draw(st.integers(start, len(content)))
+    assert expand_part(header, payload, start, end) == content[start:end]
+
+
+def test_a_part_is_refused_where_the_keyframe_is_shorter_or_damaged() -> None:
+    content = b"a line of some text\n" * 500
+    header, payload = encode_blob(content)
+    assert header.encoding is Encoding.ZSTD
+    refused = [
+        (header, payload, len(content) - 1, len(content) + 1),
+        (header._replace(size=len(content) + 1), payload, 0, 1),
+        (header, payload[: header.data] + b"no frame", 0, 1),
+        (header, payload[:-1], len(content) - 1, len(content)),
+    ]
+    for of, spelt, start, end in refused:
+        with pytest.raises(BlobDamaged):
+            expand_part(of, spelt, start, end)
 
 
 # ---- lists of chunks

@@ -8,11 +8,12 @@ import msgpack
 import pytest
 from hypothesis import given, strategies as st
 
-from objstore.canonical import decode, encode
+from objstore.canonical import decode, encode, unpack
 from objstore.errors import RecordInvalid
 from objstore.hunks import Hunk
 from objstore.ids import BlobId, RecordId
-from objstore.records import Decision, Edit, Record, Void, Written, decode_record, encode_record
+from objstore.pastedits import PastEdit, past_edit
+from objstore.records import Decision, Edit, Record, Void, Written, decode_record, encode_record, written_by
 from objstore.terms import Action, DocumentId, FileState, Operation, Seq, Status, Unit
 from tests.store import strategies as draw
 
@@ -45,6 +46,24 @@ VOID = Void(time=5, edits=(Seq(7),), decision=1, reason="the disk said no")
 @given(draw.records, st.none() | draw.record_ids)
 def test_decoding_what_was_encoded_gives_it_back(record: Record, previous: RecordId | None) -> None:
     assert decode_record(encode_record(record, previous)) == (record, previous)
+
+
+@given(draw.records, st.none() | draw.record_ids)
+def test_what_a_decision_wrote_can_be_read_without_its_verdicts(record: Record, previous: RecordId | None) -> None:
+    encoded = encode_record(record, previous)
+    if isinstance(record, Decision):
+        assert written_by(encoded) == record.written
+    else:
+        with pytest.raises(RecordInvalid):
+            written_by(encoded)
+
+
+@given(edit=draw.edits(), previous=st.none() | draw.record_ids, follows=st.booleans())
+def test_a_replay_sees_an_edit_as_its_record_tells_it(*, edit: Edit, previous: RecordId | None, follows: bool) -> None:
+    known = edit.before if follows else STATE
+    past = past_edit(unpack(encode_record(edit, previous)), known)
+    assert past == PastEdit(*(getattr(edit, name) for name in PastEdit._fields))
+    assert follows is False or past.before is edit.before
 
 
 @given(st.binary(max_size=120))

@@ -11,10 +11,11 @@ from hypothesis import given, settings, strategies as st
 
 from objstore import Workspace, blob_id, check_store
 from objstore.disk import Disk
+from objstore.ids import BlobId
 from objstore.journal import Journal
 from objstore.moves import Moves
 from objstore.relocation import relocations
-from objstore.segments import Log
+from objstore.segments import Log, Place
 from objstore.sweep import plan_sweep, sweep
 from tests.store.countdown import CountdownDisk, PowerCut, power_cut
 from tests.store.scenes import write
@@ -130,6 +131,40 @@ def test_at_every_moment_the_answers_are_those_before_and_after(moved: Path, tmp
     assert answers(moved) == before
     assert records_of(moved / ".cas") == records
     assert tables(moved / ".cas" / "index.sqlite") == rebuilt_tables(moved / ".cas", tmp_path)
+
+
+def test_the_database_is_told_of_each_place_what_the_log_tells(moved: Path) -> None:
+    with closing(Journal(str(moved), Disk())) as journal:
+        index, log = journal.store.index, journal.store.log
+        now = log.offsets_now(index.moving())
+        places = [place for name, _ in index.all_refs() for place in placed(journal, name)]
+        places += index.newest_places(EDITS)
+        places += [Place(place.segment + 1, place.offset) for place in places]  # of one that was not written anew
+        told = [(place, now(*place)) for place in places]
+        found = {place: log.newest(place) for place in places}
+    assert {place: None if new is None else new.offset for place, new in found.items()} == dict(told)
+    assert None in found.values()
+    assert any(new not in {None, place} for place, new in found.items())
+
+
+def placed(journal: Journal, name: bytes) -> list[Place]:
+    """Return where the index has a blob, or had it when it was last told."""
+    with journal.store.index.changing() as db:
+        return [
+            Place(*row) for row in db.execute("SELECT segment, offset FROM blobs WHERE id = ? AND segment", (name,))
+        ]
+
+
+def test_what_went_and_counts_as_held_is_missing_and_keeps_its_count(moved: Path) -> None:
+    with closing(Journal(str(moved), Disk())) as journal, journal.sweeping():
+        index, log = journal.store.index, journal.store.log
+        stored = [BlobId(name) for name, _ in index.all_refs()]
+        gone = next(name for name in stored if any(log.newest(place) is None for place in placed(journal, name)))
+        with index.changing() as db:
+            db.execute("UPDATE blobs SET refs = 1 WHERE id = ?", (gone,))
+        journal.finish_moves()
+        assert (index.blob_place(gone), index.refs(gone)) == (None, 1)
+        assert index.blob_count() == sum(index.blob_place(name) is not None for name in stored)
 
 
 def test_the_next_writer_has_the_index_follow_where_a_sweep_was_cut_off(moved: Path, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The store: blobs come back by name through any chain, and no blob frame, however made, gives other bytes."""
 
 import hashlib
+import random
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 
 from objstore import CallInfo, RecordInvalid, Workspace
 from objstore.batch import Batch
-from objstore.codec import MAX_DEPTH, Encoding, parse_blob_header
+from objstore.codec import MAX_DEPTH, Base, Encoding, encode_blob, parse_blob_header
 from objstore.errors import BlobDamaged, BlobMissing, NotAWorkspace, StoreDamaged
 from objstore.frames import SEGMENT_HEADER_SIZE, FrameKind
 from objstore.ids import BlobId, blob_id
@@ -82,6 +83,30 @@ def test_a_long_chain_comes_back_from_its_end(store: Store, tmp_path: Path) -> N
     assert depths == [i % (MAX_DEPTH + 1) for i in range(3 * MAX_DEPTH)]
     with closing(again(store, tmp_path)) as fresh:
         assert fresh.blob(names[-1]) == b"".join(lines)
+
+
+def test_a_damaged_base_is_named_by_whoever_reads_what_stands_on_it(store: Store, tmp_path: Path) -> None:
+    first, last = b"right\n" * 40, b"right\n" * 40 + b"and more\n"
+    header, payload = encode_blob(first.replace(b"right", b"wrong"), name=blob_id(first))
+    store.append([(FrameKind.BLOB, payload)], [header], ())
+    above, delta = encode_blob(last, Base(id=blob_id(first), content=first, depth=0))
+    assert above.base == blob_id(first)
+    store.append([(FrameKind.BLOB, delta)], [above], ())
+    with closing(again(store, tmp_path)) as fresh, pytest.raises(BlobDamaged) as raised:
+        fresh.blob(above.id)
+    assert raised.value.blob == blob_id(first)
+
+
+def test_a_store_is_far_behind_only_where_much_was_appended_since(tmp_path: Path) -> None:
+    noise = random.Random(4).randbytes
+    told = []
+    with closing(new_store(tmp_path)) as store, closing(again(store, tmp_path)) as other:
+        for change in (lambda: stored(store, noise(1_000)), lambda: stored(store, noise(100_000)), store.seal):
+            change()
+            told.append(other.is_far_behind)
+            other.catch_up()
+            told.append(other.is_far_behind)
+    assert told == [False, False, True, False, True, False]
 
 
 def test_a_blob_is_stored_once(store: Store) -> None:

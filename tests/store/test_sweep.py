@@ -30,9 +30,11 @@ from objstore import (
     salvage_store,
 )
 from objstore.batch import now
+from objstore.codec import encode_blob, parse_blob_header
 from objstore.disk import Disk
 from objstore.errors import CasError
 from objstore.fields import ranges_of
+from objstore.frames import FrameKind
 from objstore.journal import Journal
 from objstore.limits import RetentionLimits
 from objstore.records import Expiry
@@ -127,6 +129,25 @@ def test_what_nothing_holds_goes_and_the_rest_can_be_read(root: Path, tmp_path: 
     with Workspace.open(root) as workspace, pytest.raises(BlobMissing):
         workspace.blob(blob_id(text(3)))
     assert_sound(root, tmp_path)
+
+
+def test_of_a_blob_that_was_stored_twice_one_frame_stays(root: Path, tmp_path: Path) -> None:
+    with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
+        header, payload = encode_blob(b"held\n")
+        journal.store.append([(FrameKind.BLOB, payload)], [header], ())
+    assert blobs_in_log(root).count(blob_id(b"held\n")) == 2
+    assert swept(root, all_segments=True).is_done
+    found = blobs_in_log(root)
+    assert found.count(blob_id(b"held\n")) == 1
+    assert set(found) == held(root)
+    assert_sound(root, tmp_path)
+
+
+def blobs_in_log(root: Path) -> list[BlobId]:
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        log = journal.store.log
+        frames = [frame for group in log.groups(log.first) for frame in group.frames]
+        return [parse_blob_header(frame.payload).id for frame in frames if frame.kind is FrameKind.BLOB]
 
 
 def test_the_records_stay_as_they_were(root: Path) -> None:

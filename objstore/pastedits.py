@@ -1,0 +1,60 @@
+"""Past edits: what a replay needs of an edit, out of a record that was checked when it was taken in.
+
+A replay reads every edit that a file ever had, and of each the smaller half: neither who made it nor when.
+"""
+
+from typing import Any, Final, NamedTuple
+
+from objstore.hunks import Hunk
+from objstore.terms import DocumentId, FileState, Seq, Status
+
+__all__ = ["PastEdit", "past_edit"]
+
+_STATUSES: Final = {status.value: status for status in Status}
+
+
+class PastEdit(NamedTuple):
+    """An edit as a replay sees it; the fields are those of `records.Edit`."""
+
+    seq: Seq
+    document: DocumentId
+    path: bytes
+    source: bytes | None  # None: not a move
+    before: FileState | None  # None: the file did not exist
+    after: FileState | None  # None: the edit deleted it
+    hunks: tuple[Hunk, ...]
+    status: Status  # what it was recorded as
+    amends: Seq | None  # None: it amends none
+    changes_whole: bool  # whether unit 0 changes anything
+
+
+def past_edit(fields: dict[str, Any], known: FileState | None) -> PastEdit:
+    """Return the edit that a record's fields tell, which were found right before: they are not checked again.
+
+    `known`: a state that is likely one of the edit's own, to be used again; None: there is none.
+    """
+    get = fields.get
+    flat, source = get("hunks", ()), get("source")
+    before, after = _state(get("before"), known), _state(get("after"), known)
+    is_same = before is not None and after is not None and before.mode == after.mode and source is None
+    return PastEdit(
+        fields["seq"],
+        fields["document"],
+        fields["path"],
+        source,
+        before,
+        after,
+        tuple([Hunk(*flat[i : i + 4]) for i in range(0, len(flat), 4)]),
+        _STATUSES[fields["status"]] if "status" in fields else Status.PENDING,
+        get("amends"),
+        not is_same or not flat or "newline" in fields,
+    )
+
+
+def _state(spelt: list[Any] | None, known: FileState | None) -> FileState | None:
+    if spelt is None:
+        return None
+    blob, mode = spelt
+    if known is not None and known.blob == blob and known.mode == mode:
+        return known
+    return FileState(blob=blob, mode=mode)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from objstore.codec import Base, BlobHeader, Encoding, encode_blob, parse_blob_header
-from objstore.errors import BlobMissing
+from objstore.errors import BlobMissing, IndexDamaged
 from objstore.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, FrameKind, RawFrame, encode_frame
 from objstore.ids import HASH_SIZE, BlobId
 from objstore.moves import Moves
@@ -52,27 +52,47 @@ class Rewriting:
     def pieces(self) -> Iterator[bytes]:
         """Yield the frames that stay, some groups at a time.
 
-        Raises StoreDamaged where a frame's checksum or a blob that is spelt anew is wrong.
+        Raises StoreDamaged where a frame's checksum or a blob that is spelt anew is wrong, and IndexDamaged where what
+        stays by the index is not what stands in the log: what neither stays nor goes would be lost.
         """
         staying, dropped = self._staying, self._dropped
         base = self._generation * GENERATION
         piece: list[bytes] = []
         begun = self._position
         group: list[RawFrame] = []
+        found = 0
+        others: list[BlobId] = []
         for frame in self._store.log.raw_frames(Place(self._segment, base)):
             position, kind, _, commits, whole = frame
             # Of several frames of a blob, one counts; of one that goes, none.
-            if kind != _BLOB or base + position in staying:
+            if kind != _BLOB:
                 group.append(frame)
+            elif base + position in staying:
+                group.append(frame)
+                found += 1
             elif whole[_ID] in dropped:
                 self.gone.extend(whole[_ID])
+            else:
+                others.append(BlobId(whole[_ID]))
             if commits:
                 piece += self._group(group)
                 group = []
                 if self._position - begun >= _PIECE:
                     yield b"".join(piece)
                     piece, begun = [], self._position
+        self._check(found, others)
         yield b"".join(piece)
+
+    def _check(self, found: int, others: list[BlobId]) -> None:
+        """See that all that stays was found, and that of what was found besides there is another frame that counts."""
+        if found != len(self._staying):
+            raise IndexDamaged(
+                f"it has {len(self._staying) - found} blobs in segment {self._segment} that are not there"
+            )
+        known = self._store.index.blob_places(others)
+        for blob in others:
+            if blob not in known:
+                raise IndexDamaged(f"blob {blob.hex()} is in the log and not in it")
 
     def _group(self, group: list[RawFrame]) -> list[bytes]:
         """Return what stays of a group as it is to be, and note where it goes."""

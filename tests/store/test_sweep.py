@@ -181,6 +181,21 @@ def test_an_index_that_is_wrong_about_what_is_held_ends_a_sweep_before_it_begins
     assert_sound(root, tmp_path)
 
 
+@pytest.mark.parametrize("damage", ["UPDATE blobs SET offset = offset + 1", "DELETE FROM blobs"])
+def test_a_blob_that_the_index_has_lost_sight_of_ends_a_sweep(root: Path, tmp_path: Path, damage: str) -> None:
+    files = files_of(root)
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        plan = plan_sweep(journal)
+        with closing(sqlite3.connect(root / ".cas" / "index.sqlite")) as db, db:
+            assert db.execute(f"{damage} WHERE id = ?", (blob_id(text(25)),)).rowcount == 1
+        with pytest.raises(IndexDamaged):
+            sweep(journal, plan)
+    assert set(files) <= set(files_of(root))
+    assert repair_store(check_store(str(root))).faults == ()
+    assert swept(root).is_done
+    assert_sound(root, tmp_path)
+
+
 def test_a_second_sweep_finds_nothing(root: Path) -> None:
     swept(root)
     assert planned(root).segments == ()

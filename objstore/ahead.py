@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from objstore.frames import FrameKind
+from objstore.generations import Place
 from objstore.ids import BlobId, RecordId
 from objstore.indexrows import BlobPlace, Chained, Tip
-from objstore.segments import Group, Place
+from objstore.segments import Group
 from objstore.terms import Operation, Seq
 
 if TYPE_CHECKING:

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence, Set as AbstractSet
 from typing import Final
 
 from objstore.frames import FRAME_HEADER_SIZE
+from objstore.generations import Place
 from objstore.ids import BlobId
 from objstore.indexrows import BlobPlace, StateTold
-from objstore.segments import Log, Place
+from objstore.segments import Log
 from objstore.standins import MAX_BLOB
 
 __all__ = ["BlobLookups"]

@@ -16,8 +16,9 @@ from blake3 import blake3
 from objstore.disk import Disk
 from objstore.errors import BundleRefused, FormatTooNew, StoreDamaged
 from objstore.frames import SEGMENT_HEADER_SIZE, SegmentHeader
+from objstore.generations import Place
 from objstore.ids import HASH_SIZE
-from objstore.segments import Log, Place
+from objstore.segments import Log
 from objstore.terms import Progress
 from objstore.values import value
 

@@ -7,8 +7,9 @@ from typing import TypeAlias
 from objstore.chunking import Chunk
 from objstore.codec import MAX_DEPTH, BlobHeader, decode_blob, expand_blob, parse_blob_header, parse_chunks
 from objstore.errors import BlobDamaged, BlobMissing, StoreDamaged
+from objstore.generations import Place
 from objstore.ids import BlobId, blob_id
-from objstore.segments import Log, Place
+from objstore.segments import Log
 
 __all__ = ["read_chain", "read_chunks"]
 

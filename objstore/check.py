@@ -25,6 +25,7 @@ from objstore.errors import (
     StoreError,
     StoreUnknown,
 )
+from objstore.generations import Place
 from objstore.ids import BlobId
 from objstore.index import Index
 from objstore.indexfile import COMPARED
@@ -34,7 +35,6 @@ from objstore.records import Decision, Edit
 from objstore.refcounts import held_blobs, recount
 from objstore.remains import FoundRecord, Remains, Spot
 from objstore.replay import forget_kept, kept_differs
-from objstore.segments import Place
 from objstore.standins import MAX_BLOB
 from objstore.status import external_changes
 from objstore.store import Store

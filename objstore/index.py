@@ -14,6 +14,7 @@ from typing import Final
 
 from objstore.errors import StoreDamaged
 from objstore.frames import FrameKind
+from objstore.generations import Place
 from objstore.ids import BlobId, RecordId, record_id
 from objstore.indexfile import (
     CHECKPOINT_PAGES,
@@ -31,7 +32,7 @@ from objstore.indexfile import (
 )
 from objstore.indexrows import Chained, Row
 from objstore.lookups import Lookups
-from objstore.segments import Group, Log, Place
+from objstore.segments import Group, Log
 from objstore.statlookups import Moment, Stood
 
 __all__ = ["Index"]

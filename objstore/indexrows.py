@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from objstore.generations import Place
 from objstore.ids import BlobId, RecordId
-from objstore.segments import Place
 from objstore.terms import DocumentId, FileState, Seq, Status
 from objstore.values import NamedTuple
 

@@ -9,13 +9,13 @@ from objstore import history
 from objstore.codec import Encoding, parse_blob_header
 from objstore.errors import FileTooLarge, NoSuchName
 from objstore.frames import FRAME_HEADER_SIZE, FrameKind
+from objstore.generations import GENERATION
 from objstore.ids import RecordId
 from objstore.intake import decoded
 from objstore.journal import Journal
 from objstore.naming import recorded_path
 from objstore.records import Decision, Edit, Record, Void
 from objstore.replay import load_document
-from objstore.segments import GENERATION
 from objstore.standins import MAX_BLOB, is_stand_in
 from objstore.terms import DocumentId, FileState, Seq, Status, Unit
 from objstore.values import field, value, variable

@@ -14,11 +14,12 @@ from objstore.chunking import Chunk
 from objstore.codec import parse_blob_header
 from objstore.errors import RecordInvalid, StoreDamaged
 from objstore.frames import FrameKind
+from objstore.generations import Place
 from objstore.ids import BlobId, RecordId, record_id
 from objstore.indexrows import STATUS_LETTERS, BlobPlace, Chained
 from objstore.records import Decision, Edit, Expiry, Pin, Snapshot, Void, decode_record, written_by
 from objstore.refcounts import RefCounts, written_blobs
-from objstore.segments import Group, Log, Place
+from objstore.segments import Group, Log
 from objstore.terms import DocumentId, FileState, Seq, Status, Unit
 
 __all__ = ["Intake", "decoded"]

@@ -26,9 +26,9 @@ from objstore.errors import (
     Unacknowledged,
 )
 from objstore.files import Files
+from objstore.generations import Place
 from objstore.indexfile import index_errors
 from objstore.paths import STORE_NAME, Tree, is_store
-from objstore.segments import Group, Place
 from objstore.store import Store, create_store
 from objstore.writerlock import WriterLock
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from objstore.batch import Batch
+    from objstore.segments import Group
     from objstore.transition import Blobs, Step, Transition
 
 __all__ = [

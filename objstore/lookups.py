@@ -9,9 +9,9 @@ from typing import Final
 
 from objstore.bloblookups import BlobLookups
 from objstore.errors import DiskFailed
+from objstore.generations import GENERATION, Place
 from objstore.ids import BlobId, RecordId
 from objstore.indexrows import STATUS_LETTERS, Baseline, EditRow, ExpiryRow, HoldRow, Row, Tip
-from objstore.segments import GENERATION, Place
 from objstore.statlookups import StatLookups
 from objstore.terms import DocumentId, FileState, Seq, Status
 

@@ -4,7 +4,8 @@ from typing import Final
 
 from objstore.errors import StoreDamaged
 from objstore.frames import FrameKind, payload_at
-from objstore.segments import Log, Place
+from objstore.generations import Place
+from objstore.segments import Log
 
 __all__ = ["ReadAhead"]
 

@@ -13,11 +13,12 @@ from typing import Final, TypeGuard
 from objstore.batch import now
 from objstore.errors import CasError, FileChanged, PathInvalid, PathIsDirectory, StoreDamaged
 from objstore.frames import FrameKind
+from objstore.generations import Place
 from objstore.lines import shared_head
 from objstore.ondisk import disk_state
 from objstore.paths import Found, Tree
 from objstore.records import Decision, Edit, Record, Void, decode_record
-from objstore.segments import Group, Place
+from objstore.segments import Group
 from objstore.sources import FileSource
 from objstore.standins import MAX_BLOB, is_stand_in
 from objstore.store import Store

@@ -15,9 +15,9 @@ from typing import Final, assert_never
 from objstore.chunking import Chunk
 from objstore.codec import BlobHeader
 from objstore.errors import BlobDamaged, BlobMissing, StoreDamaged, TreeInvalid
+from objstore.generations import Place
 from objstore.ids import BlobId
 from objstore.records import Decision, Edit, Expiry, Pin, Record, Snapshot, Void, Written
-from objstore.segments import Place
 from objstore.standins import MAX_BLOB
 from objstore.terms import DocumentId
 from objstore.trees import decode_tree, named_blobs

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from objstore.codec import parse_blob_header
 from objstore.frames import FrameKind
+from objstore.generations import GENERATION, Place
 from objstore.readahead import ReadAhead
-from objstore.segments import GENERATION, Place
 
 if TYPE_CHECKING:
     from objstore.index import Index

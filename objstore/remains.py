@@ -25,9 +25,9 @@ from objstore.frames import (
     read_frame,
     scan_windows,
 )
+from objstore.generations import newest_files
 from objstore.ids import BlobHasher, BlobId, RecordId, record_id
 from objstore.records import Record, decode_record
-from objstore.segments import newest_files
 
 __all__ = ["Damage", "FoundRecord", "Remains", "Segment", "SegmentEnd", "Spot", "segment_folder"]
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from objstore.codec import BlobHeader, Encoding, parse_blob_header, parse_chunks
 from objstore.frames import SEGMENT_HEADER_SIZE, Frame, FrameKind, encode_frame
+from objstore.generations import GENERATION, Place
 from objstore.journal import Journal
 from objstore.moves import Moves
 from objstore.respelling import Respelling, Spelt
-from objstore.segments import GENERATION, Place
 from objstore.sweep import adopt, clear_away, discard
 from objstore.values import value
 

@@ -26,7 +26,7 @@ from objstore.weave import Weave
 from objstore.weavestate import WeaveState
 
 if TYPE_CHECKING:
-    from objstore.segments import Place
+    from objstore.generations import Place
 
 __all__ = ["forget_kept", "keep_documents", "kept_differs", "load_document"]
 

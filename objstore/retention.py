@@ -13,13 +13,13 @@ from typing import Final, NamedTuple
 
 from objstore.batch import now
 from objstore.fields import Range, ranges_of
+from objstore.generations import GENERATION, Place
 from objstore.ids import BlobId
 from objstore.journal import Journal
 from objstore.limits import RetentionLimits
 from objstore.records import Decision, Expiry, Pin
 from objstore.refcounts import held_blobs
 from objstore.ripeness import GONE, AgedEdit, Moments, Ripe, Touch, between, ripeness
-from objstore.segments import GENERATION, Place
 from objstore.store import Store
 from objstore.terms import Progress, Status, Unit
 from objstore.values import value

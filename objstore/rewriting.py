@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 from objstore.codec import Base, BlobHeader, Encoding, encode_blob, parse_blob_header
 from objstore.errors import BlobMissing, IndexDamaged
 from objstore.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, FrameKind, RawFrame, encode_frame
+from objstore.generations import GENERATION, Place
 from objstore.ids import HASH_SIZE, BlobId
 from objstore.moves import Moves
-from objstore.segments import GENERATION, Place
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet

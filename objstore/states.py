@@ -20,12 +20,12 @@ from objstore.codec import (
 from objstore.document import Document
 from objstore.errors import BlobDamaged, StoreDamaged
 from objstore.frames import FrameKind
+from objstore.generations import Place
 from objstore.hunks import Hunk
 from objstore.ids import RecordId, record_id
 from objstore.pastedits import PastEdit, past_edit
 from objstore.readahead import ReadAhead
 from objstore.records import Record, known_record
-from objstore.segments import Place
 from objstore.splices import Splice
 from objstore.standins import MAX_BLOB, PREFIX, is_stand_in
 from objstore.store import Store

@@ -15,7 +15,7 @@ from objstore.ahead import Ahead
 from objstore.errors import BlobDamaged, BlobMissing, BlobTooLarge, NotAWorkspace, RecordInvalid, StoreDamaged
 from objstore.ids import BlobHasher, BlobId, RecordId, record_id
 from objstore.index import Index
-from objstore.segments import Group, Log, Place, create_log
+from objstore.segments import Group, Log, create_log
 from objstore.standins import MAX_BLOB, stand_in, text_of_state
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from objstore.codec import BlobHeader
     from objstore.disk import Disk
     from objstore.frames import FrameKind
+    from objstore.generations import Place
     from objstore.indexrows import BlobPlace, Chained, Tip
     from objstore.records import Record
     from objstore.terms import Seq

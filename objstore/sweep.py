@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Final
 from objstore.codec import parse_blob_header
 from objstore.errors import BlobDamaged, IndexDamaged
 from objstore.frames import FrameKind
+from objstore.generations import Place
 from objstore.ids import HASH_SIZE, BlobId
 from objstore.journal import Journal
 from objstore.records import Snapshot, decode_record
 from objstore.refcounts import held_blobs
 from objstore.rewriting import Rewriting
-from objstore.segments import Place
 from objstore.standins import MAX_BLOB
 from objstore.values import value
 

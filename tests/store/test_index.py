@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -28,11 +28,14 @@ from objstore.ids import RecordId, record_id
 from objstore.index import Index
 from objstore.records import Edit, Void, encode_record
 from objstore.refcounts import recount
-from objstore.segments import Group, Log, Place
+from objstore.segments import Group, Log
 from objstore.terms import DocumentId, FileState, Operation, Seq
 from tests.store.countdown import CountdownDisk, broken_disk
 from tests.store.scenes import rejected, write
 from tests.store.tables import Tables, counted_refs, rebuilt_tables, records_of, tables
+
+if TYPE_CHECKING:
+    from objstore.generations import Place
 
 NAMES: Final = ("a.txt", "b.txt", "folder/c.txt")
 

@@ -9,8 +9,9 @@ from objstore.codec import encode_blob
 from objstore.disk import Disk
 from objstore.errors import StoreDamaged
 from objstore.frames import FrameKind
+from objstore.generations import Place
 from objstore.readahead import ReadAhead
-from objstore.segments import Log, Place, create_log
+from objstore.segments import Log, create_log
 
 
 @pytest.fixture

@@ -11,11 +11,12 @@ from hypothesis import given, settings, strategies as st
 
 from objstore import Workspace, blob_id, check_store
 from objstore.disk import Disk
+from objstore.generations import Place
 from objstore.ids import BlobId
 from objstore.journal import Journal
 from objstore.moves import Moves
 from objstore.relocation import relocations
-from objstore.segments import Log, Place
+from objstore.segments import Log
 from objstore.sweep import plan_sweep, sweep
 from tests.store.countdown import CountdownDisk, PowerCut, power_cut
 from tests.store.scenes import write

@@ -18,7 +18,8 @@ from objstore.errors import (
     Unacknowledged,
 )
 from objstore.frames import FORMAT_VERSION, SEGMENT_HEADER_SIZE, FrameKind, SegmentHeader, StoreId
-from objstore.segments import Group, Log, Place, create_log
+from objstore.generations import Place
+from objstore.segments import Group, Log, create_log
 from tests.store import strategies as draw
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
 

@@ -100,7 +100,7 @@ class Transition:
         self._staged: dict[bytes, tuple[int, str]] = {}
         self._open = ExitStack()
         self._vacated: Final = {step.path for step in self._steps if step.after is None}
-        self._made: set[bytes] = set()  # folders that this transition has made
+        self._made: dict[bytes, os.stat_result | None] = {}  # folders that this transition has made, as they then were
         self._spots: Final = _Spots(tree, self._vacated)
 
     def __enter__(self) -> Self:
@@ -234,9 +234,12 @@ class Transition:
         for folder in folders:
             self._remove_folder(folder)
 
-    def _remove_folder(self, path: bytes) -> bool:
-        """Remove a folder if it is empty; return whether it is gone."""
+    def _remove_folder(self, path: bytes, made: os.stat_result | None = None) -> bool:
+        """Remove a folder if it is empty, and the one that was `made`, if that is known; return whether it is gone."""
         with self._tree.locate(os.fsdecode(path), changing=True) as spot:
+            found = None if made is None else look_at(spot)
+            if found is not None and made is not None and not os.path.samestat(found, made):
+                return False  # somebody has put another in its place
             return not spot.missing and self._disk.remove_directory(spot.folder, spot.name)
 
     def _replace(self, step: Step, spot: Spot) -> None:
@@ -280,9 +283,11 @@ class Transition:
             for name, path in zip(spot.missing, folders_of(step.path)[-len(spot.missing) :], strict=True):
                 with suppress(FileExistsError):
                     self._disk.make_directory(folder, name)
-                    self._made.add(path)
+                    self._made[path] = None  # not yet looked at
                 folder = open_folder(folder, name, spot.path)
                 opened.callback(os.close, folder)
+                if path in self._made:
+                    self._made[path] = os.fstat(folder)
         self._spots.forget(step.path)
         return self._spots.at(step.path)
 
@@ -348,7 +353,7 @@ class Transition:
         for folder in reversed(folders_of(path)):
             if folder in self._made:
                 self._spots.forget_below(folder)
-                if not self._remove_folder(folder):
+                if not self._remove_folder(folder, self._made[folder]):
                     break
 
 

@@ -24,7 +24,11 @@ import os, shutil, sys
 inside, aside, outside = sys.argv[1:]
 swaps = 0
 while not os.path.exists(aside + ".stop"):
-    os.rename(inside, aside)
+    try:
+        os.rename(inside, aside)
+    except FileNotFoundError:
+        os.mkdir(inside)  # the server took back a folder that it had made, just as this one came in its place
+        continue
     try:
         os.symlink(outside, inside)
         os.unlink(inside)

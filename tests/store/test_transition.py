@@ -410,3 +410,18 @@ def test_a_link_is_not_a_state(desk: Desk) -> None:
     (desk.root / "link").symlink_to("a")
     with pytest.raises(PathIsSymlink):
         disk_state(desk.tree, b"link")
+
+
+def test_a_folder_that_took_the_place_of_one_that_was_made_is_not_taken_back(desk: Desk) -> None:
+    made, another = desk.root / "sub", desk.root / "another"
+    another.mkdir()
+
+    class Swapped(Disk):
+        def rename_new(self, source_directory: int, source: str, directory: int, name: str) -> None:  # noqa: ARG002 - fails
+            made.rename(desk.root / "aside")
+            another.rename(made)
+            raise DiskFailed(name, "the disk failed")
+
+    with pytest.raises(CallAborted):
+        desk.run(desk.step("sub/a", None, ONE), disk=Swapped())
+    assert made.is_dir()

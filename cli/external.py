@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.terminal import FOR_STDERR, Screen, can_ask, shown_name
+from cli.terminal import FOR_STDERR, Screen, await_typing, can_ask, shown_name
 from objstore import MAX_BLOB, ExternalChanges, FileMissing, FileTooLarge, OnExternal, PathError, stand_in
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def _asked(number: int) -> OnExternal:
     click.echo(f"{changes} made outside and never recorded.", err=True)
     while True:
         click.echo("Keep (record and carry through), discard (go back), or abort? [K/d/a] ", err=True, nl=False)
+        await_typing(sys.stdin.fileno())
         answer = sys.stdin.readline()
         if not answer:
             raise click.Abort

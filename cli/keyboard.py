@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final, Self
 
+from cli.terminal import await_typing
+
 __all__ = ["END", "ENTER", "ESCAPE", "Keyboard"]
 
 ENTER: Final = "\n"
@@ -64,6 +66,7 @@ class Keyboard:
         typed = b""
         with self.released():
             while not typed.endswith(b"\n"):
+                await_typing(self._fd)
                 piece = os.read(self._fd, 1)
                 if not piece:
                     return None
@@ -82,6 +85,7 @@ class Keyboard:
     # ---- inside
 
     def _byte(self) -> bytes:
+        await_typing(self._fd)
         piece = os.read(self._fd, 1)
         if not piece:
             raise EOFError

@@ -15,6 +15,7 @@ from mcptools.tools import Limits, Tools
 from objstore import Action, CallInfo, Status, Workspace
 from objstore.disk import Disk
 from objstore.errors import DiskFailed
+from objstore.facts import FACTS
 from tests.mcp.agent import Agent, Result, connected
 
 EMPTY: Final = "No edits have been applied to any file with this session."
@@ -73,13 +74,13 @@ def test_t_undo_04_a_file_that_changed_since_is_left_alone(agent: Agent, file: P
     file.write_text("one\n")
     edit(agent, file, "one", "two")
     file.write_text("two\nsomebody's work\n")
-    before = os.lstat(file)
+    before = FACTS(os.lstat(file))
     result = agent.call("Undo")
     assert result.error["type"] == "stale_file"
     assert result.error["reason"] == "hash mismatch"
     assert result.error["path"] == name(agent, file)
     assert file.read_text() == "two\nsomebody's work\n"
-    assert os.lstat(file) == before
+    assert FACTS(os.lstat(file)) == before
     # The entry stays: once the file is as it was left, it can be undone.
     file.write_text("two\n")
     agent.done("Undo")
@@ -284,11 +285,11 @@ def test_every_file_must_be_as_the_change_left_it(
 ) -> None:
     agent.done("write_file", path=str(file), content="text\n")
     spoil(file)
-    before = os.lstat(file) if file.is_symlink() or file.exists() else None
+    before = FACTS(os.lstat(file)) if file.is_symlink() or file.exists() else None
     error = agent.call("Undo").error
     assert error["type"] == kind
     assert error["path"] == name(agent, file)
-    assert (os.lstat(file) if before else before) == before
+    assert (FACTS(os.lstat(file)) if before else before) == before
 
 
 def test_one_spoilt_file_of_many_keeps_all_from_being_undone(tmp_path: Path) -> None:

@@ -24,7 +24,17 @@ def may_fork() -> bool:
         return False
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     # On a busy machine the two only take turns, and the second one's memory is copied for nothing.
-    return processors > 1 and os.getloadavg()[0] < processors
+    return processors > 1 and _running() < processors
+
+
+def _running() -> float:
+    """Return how many processes run or could run at this moment, this one among them; or did on average lately."""
+    try:
+        with open("/proc/loadavg", "rb") as file:
+            return int(file.read().split()[3].split(b"/")[0])
+    except (OSError, ValueError, IndexError):
+        # No Linux. The average tells of the last minute, so it is late to fall.
+        return os.getloadavg()[0]
 
 
 def paths_by_two(find: Callable[[Sequence[Item]], list[bytes]], items: Sequence[Item]) -> list[bytes]:

@@ -12,7 +12,8 @@ from objstore import Action, CallInfo, Operation, Unit, Workspace
 from objstore.disk import Disk
 from objstore.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, FrameKind
 from objstore.ids import blob_id
-from objstore.records import Void, encode_record
+from objstore.recordcodec import encode_record
+from objstore.records import Void
 from objstore.segments import Log
 from objstore.terms import Seq
 

@@ -21,7 +21,7 @@ from objstore.frames import (
     scan,
 )
 from objstore.ids import BlobId, blob_id
-from objstore.records import decode_record, encode_record
+from objstore.recordcodec import decode_record, encode_record
 
 __all__ = ["TARGETS", "record", "segment_scan"]
 

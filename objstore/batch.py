@@ -13,7 +13,8 @@ from objstore.frames import FrameKind
 from objstore.ids import BlobId, RecordId, blob_id, record_id
 from objstore.indexrows import Chained
 from objstore.lines import Affixes
-from objstore.records import Record, encode_record
+from objstore.recordcodec import encode_record
+from objstore.records import Record
 from objstore.segments import Group
 from objstore.sources import Source
 from objstore.standins import MAX_BLOB, is_stand_in, stand_in, stood_for

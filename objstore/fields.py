@@ -3,14 +3,15 @@
 What is stored is not trusted: a field of another type, out of its range, or that nobody knows is refused.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from itertools import pairwise
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from objstore.canonical import Value
 from objstore.errors import RecordInvalid
 from objstore.ids import HASH_SIZE, BlobId
+from objstore.ranges import Range
 from objstore.terms import FileState
 
 __all__ = [
@@ -18,10 +19,8 @@ __all__ = [
     "MAX_MODE",
     "MAX_TEXT",
     "Fields",
-    "Range",
     "checked_path",
     "is_number",
-    "ranges_of",
     "state_value",
 ]
 
@@ -30,24 +29,6 @@ Choice = TypeVar("Choice", bound=StrEnum)
 MAX_INT: Final = 2**63 - 1
 MAX_MODE: Final = 0o7777
 MAX_TEXT: Final = 65536
-
-
-class Range(NamedTuple):
-    """Numbers from `first` to `last`, both included."""
-
-    first: int
-    last: int
-
-
-def ranges_of(numbers: Iterable[int]) -> tuple[Range, ...]:
-    """Return the fewest ranges that hold the numbers and no others, ascending."""
-    found: list[Range] = []
-    for number in sorted(set(numbers)):
-        if found and found[-1].last + 1 == number:
-            found[-1] = Range(found[-1].first, number)
-        else:
-            found.append(Range(number, number))
-    return tuple(found)
 
 
 def state_value(state: FileState) -> Value:

@@ -17,7 +17,8 @@ from objstore.frames import FrameKind
 from objstore.generations import Place
 from objstore.ids import BlobId, RecordId, record_id
 from objstore.indexrows import STATUS_LETTERS, BlobPlace, Chained
-from objstore.records import Decision, Edit, Expiry, Pin, Snapshot, Void, decode_record, written_by
+from objstore.recordcodec import decode_record, written_by
+from objstore.records import Decision, Edit, Expiry, Pin, Snapshot, Void
 from objstore.refcounts import RefCounts, written_blobs
 from objstore.segments import Group, Log
 from objstore.terms import DocumentId, FileState, Seq, Status, Unit

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 
 from objstore.batch import now
 from objstore.errors import PurgeRefused, PurgeUnfinished
-from objstore.fields import Range, ranges_of
 from objstore.ids import BlobId
 from objstore.journal import Journal
+from objstore.ranges import Range, ranges_of
 from objstore.records import Decision, Edit, Expiry, Pin, Snapshot
 from objstore.refcounts import held_blobs
 from objstore.replay import forget_kept

@@ -17,7 +17,8 @@ from objstore.generations import Place
 from objstore.lines import shared_head
 from objstore.ondisk import disk_state
 from objstore.paths import Found, Tree
-from objstore.records import Decision, Edit, Record, Void, decode_record
+from objstore.recordcodec import decode_record
+from objstore.records import Decision, Edit, Record, Void
 from objstore.segments import Group
 from objstore.sources import FileSource
 from objstore.standins import MAX_BLOB, is_stand_in

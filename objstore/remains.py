@@ -27,7 +27,8 @@ from objstore.frames import (
 )
 from objstore.generations import newest_files
 from objstore.ids import BlobHasher, BlobId, RecordId, record_id
-from objstore.records import Record, decode_record
+from objstore.recordcodec import decode_record
+from objstore.records import Record
 
 __all__ = ["Damage", "FoundRecord", "Remains", "Segment", "SegmentEnd", "Spot", "segment_folder"]
 

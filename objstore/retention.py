@@ -12,11 +12,11 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from objstore.batch import now
-from objstore.fields import Range, ranges_of
 from objstore.generations import GENERATION, Place
 from objstore.ids import BlobId
 from objstore.journal import Journal
 from objstore.limits import RetentionLimits
+from objstore.ranges import Range, ranges_of
 from objstore.records import Decision, Expiry, Pin
 from objstore.refcounts import held_blobs
 from objstore.ripeness import GONE, AgedEdit, Moments, Ripe, Touch, between, ripeness

@@ -25,7 +25,8 @@ from objstore.hunks import Hunk
 from objstore.ids import RecordId, record_id
 from objstore.pastedits import PastEdit, past_edit
 from objstore.readahead import ReadAhead
-from objstore.records import Record, known_record
+from objstore.recordcodec import known_record
+from objstore.records import Record
 from objstore.splices import Splice
 from objstore.standins import MAX_BLOB, PREFIX, is_stand_in
 from objstore.store import Store

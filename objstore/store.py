@@ -238,7 +238,7 @@ class Store:
 
     def record(self, place: Place) -> tuple[Record, RecordId]:
         """Return the record at `place` and its id. Raises StoreDamaged."""
-        from objstore.records import decode_record
+        from objstore.recordcodec import decode_record
 
         encoded = bytes(self.log.read(place).payload)
         try:

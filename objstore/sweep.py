@@ -19,7 +19,8 @@ from objstore.frames import FrameKind
 from objstore.generations import Place
 from objstore.ids import HASH_SIZE, BlobId
 from objstore.journal import Journal
-from objstore.records import Snapshot, decode_record
+from objstore.recordcodec import decode_record
+from objstore.records import Snapshot
 from objstore.refcounts import held_blobs
 from objstore.rewriting import Rewriting
 from objstore.standins import MAX_BLOB

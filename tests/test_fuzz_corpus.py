@@ -10,7 +10,7 @@ from fuzz.__main__ import CORPUS, changed
 from fuzz.seeds import STORIES, Story, segment_of
 from fuzz.targets import TARGETS
 from objstore.frames import SEGMENT_HEADER_SIZE, Gap, SegmentHeader, frame_key, scan
-from objstore.records import decode_record
+from objstore.recordcodec import decode_record
 
 INPUTS = sorted(CORPUS.glob("*/*"))
 

@@ -14,7 +14,8 @@ from objstore.bundle import Bundle
 from objstore.disk import Disk
 from objstore.ids import BlobId
 from objstore.journal import Journal
-from objstore.records import Edit, decode_record, encode_record
+from objstore.recordcodec import decode_record, encode_record
+from objstore.records import Edit
 from objstore.terms import DocumentId, FileState, Operation, Seq
 from objstore.transfer import export_bundle
 from tests.cli.desk import Desk, cas

@@ -21,7 +21,8 @@ from objstore.frames import (
 )
 from objstore.hunks import Hunk
 from objstore.ids import blob_id, record_id
-from objstore.records import Edit, encode_record
+from objstore.recordcodec import encode_record
+from objstore.records import Edit
 from objstore.terms import DocumentId, FileState, Operation, Seq
 
 __all__ = ["AFTER", "BEFORE", "FORMAT", "STORE", "dump", "example", "example_segment", "with_example"]

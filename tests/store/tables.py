@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from objstore.disk import Disk
 from objstore.frames import FrameKind
 from objstore.index import Index
-from objstore.records import Decision, Edit, Record, Void, decode_record
+from objstore.recordcodec import decode_record
+from objstore.records import Decision, Edit, Record, Void
 from objstore.segments import Log
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import pytest
 import zstandard
 from blake3 import blake3
 
-from objstore import Action, Workspace, chunking, codec, fields, frames, journal, paths, records, segments, standins
+from objstore import Action, Workspace, chunking, codec, fields, frames, journal, paths, recordcodec, segments, standins
 from objstore.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE
 from objstore.ids import BlobId
 from objstore.segments import Log
@@ -180,7 +180,7 @@ def test_the_fields_of_a_structure_lie_one_behind_another_and_fill_it(heading: s
 def test_every_field_that_a_record_can_have_is_on_the_page(kind: str) -> None:
     # Their source is what names the fields.
     readers = {"edit": ["_edit"], "decision": ["_decision", "_written"], "void": ["_read"]}[kind]
-    source = "".join(inspect.getsource(getattr(records, name)) for name in readers)
+    source = "".join(inspect.getsource(getattr(recordcodec, name)) for name in readers)
     named = set(re.findall(r'fields\.\w+\(\s*"(\w+)"', source)) - {"kind", "previous"}
     assert named == (fields_of(kind) | {"time"})
 

@@ -26,7 +26,8 @@ from objstore.errors import StoreDamaged
 from objstore.frames import FrameKind
 from objstore.ids import RecordId, record_id
 from objstore.index import Index
-from objstore.records import Edit, Void, encode_record
+from objstore.recordcodec import encode_record
+from objstore.records import Edit, Void
 from objstore.refcounts import recount
 from objstore.segments import Group, Log
 from objstore.terms import DocumentId, FileState, Operation, Seq

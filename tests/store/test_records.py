@@ -13,7 +13,8 @@ from objstore.errors import RecordInvalid
 from objstore.hunks import Hunk
 from objstore.ids import BlobId, RecordId
 from objstore.pastedits import PastEdit, past_edit
-from objstore.records import Decision, Edit, Record, Void, Written, decode_record, encode_record, written_by
+from objstore.recordcodec import decode_record, encode_record, written_by
+from objstore.records import Decision, Edit, Record, Void, Written
 from objstore.terms import Action, DocumentId, FileState, Operation, Seq, Status, Unit
 from tests.store import strategies as draw
 

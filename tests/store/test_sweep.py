@@ -33,10 +33,10 @@ from objstore.batch import now
 from objstore.codec import encode_blob, parse_blob_header
 from objstore.disk import Disk
 from objstore.errors import CasError
-from objstore.fields import ranges_of
 from objstore.frames import FrameKind
 from objstore.journal import Journal
 from objstore.limits import RetentionLimits
+from objstore.ranges import ranges_of
 from objstore.records import Expiry
 from objstore.refcounts import recount
 from objstore.sweep import SweepOutcome, SweepPlan, plan_sweep, sweep

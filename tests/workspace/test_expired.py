@@ -10,8 +10,8 @@ import pytest
 from objstore import Action, Decided, EditExpired, NothingToDo, Origin, Status, blob_id
 from objstore.batch import now
 from objstore.disk import Disk
-from objstore.fields import ranges_of
 from objstore.journal import Journal
+from objstore.ranges import ranges_of
 from objstore.records import Expiry
 from tests.workspace.scene import TEN, Scene, lines, words
 

@@ -184,8 +184,8 @@ class Journal:
         """
         from objstore.batch import Batch
 
-        with self.mutex, index_errors(self._folder), self._locked(within):
-            is_whole = self.store.catch_up(to_write=True)
+        with self.mutex, index_errors(self._folder), self._locked(within) as is_as_left:
+            is_whole = is_as_left or self.store.catch_up(to_write=True)
             marked, boot = self._read_mark()
             if marked is not None and self.store.end < marked:
                 # That is no unfinished write to cut off.
@@ -286,16 +286,20 @@ class Journal:
     # ---- inside
 
     @contextmanager
-    def _locked(self, within: float | None) -> Iterator[None]:
-        """Hold the writer lock, with little of the log left to be read under it: others wait meanwhile."""
+    def _locked(self, within: float | None) -> Iterator[bool]:
+        """Hold the writer lock, with little of the log left to be read under it: others wait meanwhile.
+
+        It gives whether the store is as this process left it.
+        """
         for _ in range(_CATCH_UPS):
             with self._lock.held(within):
-                if not self.store.is_far_behind:
-                    yield
+                is_as_left = self.store.is_as_left
+                if is_as_left or not self.store.is_far_behind:
+                    yield is_as_left
                     return
             self.store.catch_up()
         with self._lock.held(within):
-            yield
+            yield False
 
     def _transition(
         self,

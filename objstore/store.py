@@ -107,8 +107,6 @@ class Store:
             self.index.follow_generations()
             self.forget()  # what went from the store may have been meant to go for good
         if to_write:
-            if self.end == self._appended and self.log.ends_at(self.end):
-                return True  # the end is what this process appended: that is durable, and nobody cuts it off
             self._index.make_sure(self._appended)
         else:
             self._index.look()
@@ -116,6 +114,20 @@ class Store:
             return True
         self.index.catch_up()
         return self.log.ends_at(self.end)
+
+    @property
+    def is_as_left(self) -> bool:
+        """Return whether nothing came to the log, or went from it, since this process appended to it.
+
+        Then its end is durable, and nobody cuts it off.
+        """
+        end = self.end
+        if end != self._appended:
+            return False
+        with suppress(StoreDamaged):
+            # Asking where the log ends looks at the folder, and so at the generations.
+            return self.log.ends_at(end) and self._index.knows_generations and self._index.is_there
+        return False  # it ended in a generation that has gone
 
     @property
     def is_far_behind(self) -> bool:

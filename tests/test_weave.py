@@ -198,6 +198,22 @@ def test_text_that_returns_inside_a_replaced_region_is_a_conflict() -> None:
     assert history("p a X b q", "p a b q", "p Z q").reject(1) == "C: 2 needs 1"
 
 
+def test_a_replacement_that_ends_inside_a_dead_deletion_stands_inside_it() -> None:
+    """What counts is the last of the lines that gave way, beside which the text stands; not the first."""
+    h = history("a b c d", "a d")
+    h.reject(1)
+    assert h.then("N c d").accept(1) == "C: 1 needs 2, 2 needs 1"
+
+
+def test_what_takes_the_last_place_among_hidden_lines_is_inside_and_what_begins_there_is_not() -> None:
+    """An insertion was made after a hidden line, which came back and was replaced since."""
+    ends, begins = history("p h q r", "p q r", "p N q r"), history("p h q r", "p q r", "p N q r")
+    assert [ends.reject(2, 1), begins.reject(2, 1)] == ["p h q r", "p h q r"]
+    assert ends.then("Z q r").accept(2) == "C: 2 needs 3"
+    assert begins.then("p Z r").reject(3) == "p h q r"
+    assert begins.accept(1, 2) == "p N q r"
+
+
 def test_an_insertion_beside_a_dead_replacement_keeps_its_side() -> None:
     after, before = history("p X q", "p Y q"), history("p X q", "p Y q")
     assert [after.reject(1), before.reject(1)] == ["p X q", "p X q"]

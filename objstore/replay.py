@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["forget_kept", "keep_documents", "kept_differs", "load_document"]
 
-_MAGIC: Final = b"casweav4"
+_MAGIC: Final = b"casweav5"
 """Begins a kept state; the digit counts versions of its form."""
 
 _KEEP_AFTER: Final = 64

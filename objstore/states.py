@@ -92,7 +92,8 @@ class States:
             if header.id != edit.after.blob or header.size > MAX_BLOB:
                 return None
             if header.base is None:
-                splice = _out_of_keyframe(header, payload, edit.hunks, before.weave)
+                # Who reads no more than what the hunks put in does not see that the last line has lost its newline.
+                splice = None if edit.changes_whole else _out_of_keyframe(header, payload, edit.hunks, before.weave)
             elif header.base == edit.before.blob:
                 splice = _out_of_delta(header, payload, before.weave)
             else:

@@ -151,6 +151,21 @@ class Generations:
         position = moves.get(place.position)
         return None if position is None else Place(place.segment, generation * GENERATION + position)
 
+    def newest_start(self, start: Place) -> Place:
+        """Return where the groups begin now that began at `start` or behind it, in its segment.
+
+        It is `start` itself where `newest` would say so.
+        """
+        generation = self._generations.get(start.segment, 0)
+        moves = self.moves(start.segment) if start.generation == generation - 1 else None
+        if moves is None:
+            return start
+        position = moves.at_or_behind(start.position)
+        return Place(
+            start.segment,
+            generation * GENERATION + (self.size(start.segment) if position is None else position),
+        )
+
     def offsets_now(self, segments: Iterable[int]) -> Callable[[int, int], int | None]:
         """Return what says as `newest` does where frames of these segments lie, by segment and offset.
 

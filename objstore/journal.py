@@ -18,6 +18,7 @@ from objstore.disk import Disk, boot_id
 from objstore.errors import (
     CallAborted,
     DiskFailed,
+    DiskFull,
     NotAWorkspace,
     PathError,
     PermissionRefused,
@@ -128,6 +129,7 @@ class Journal:
         self._mark: int | None = None
         self._boot: Final = boot_id()
         self._settled = False  # whether this process has looked once for what others left unfinished
+        self._is_behind = False  # whether files could not follow the log yet, because the disk is full
 
     def close(self) -> None:
         """Close everything."""
@@ -177,10 +179,12 @@ class Journal:
         self.finish()
 
     @contextmanager
-    def writing(self, *, within: float | None = None) -> Iterator[Batch]:
+    def writing(self, *, within: float | None = None, makes_room: bool = False) -> Iterator[Batch]:
         """Hold the writer lock; give a batch to fill for `commit`. What a crashed writer left is finished first.
 
-        `within`: how many seconds to wait for the lock (None: 30). Raises StoreLocked, StoreRefuses, StoreDamaged.
+        `within`: how many seconds to wait for the lock (None: 30). `makes_room`: for who changes no file of the user's;
+        what a crashed writer left may then wait until there is room for it. Raises StoreLocked, StoreRefuses,
+        StoreDamaged, and DiskFull where that is not to be finished for want of room.
         """
         from objstore.batch import Batch
 
@@ -194,7 +198,7 @@ class Journal:
                 )
             if not is_whole:
                 self.store.log.repair_tail(self.store.end)
-            self._settle(marked, boot)
+            self._settle(marked, boot, may_wait=makes_room)
             yield Batch(self.store)
 
     def commit(
@@ -226,7 +230,7 @@ class Journal:
                     # Without the void the group holds, and the next writer carries it out after all.
                     raise Unacknowledged(str(error)) from failure
                 raise
-        self._write_mark(self.store.end)
+        self._note_followed()
 
     def carry_out(self, steps: Iterable[Step]) -> None:
         """Make files what the log says of them already. Call it while `writing`; nothing is recorded.
@@ -240,7 +244,18 @@ class Journal:
     def seal(self) -> None:
         """End the log's last segment, so that it can be written anew. Call it while `writing`."""
         self.store.seal()
-        self._write_mark(self.store.end)
+        self._note_followed()
+
+    def carry_mark(self, segment: int) -> None:
+        """Let the mark name the place it did, where the segment was written anew. Call it while `writing`.
+
+        It lies in one that is only while files wait for room to follow. If the process dies before this, the mark names
+        nothing, and the newest records are looked at.
+        """
+        marked, boot = self._read_mark()
+        place = None if marked is None or marked.segment != segment else self.store.log.newest_start(marked)
+        if place is not None and place != marked and boot == self._boot:
+            self._write_mark(place)
 
     @contextmanager
     def sweeping(self) -> Iterator[None]:
@@ -339,12 +354,16 @@ class Journal:
         batch = Batch(self.store)
         batch.record(void_of(group, reason))
         batch.commit()
-        self._write_mark(self.store.end)
+        self._note_followed()
 
-    def _settle(self, marked: Place | None, boot: bytes) -> None:
-        """Finish what a writer that died had recorded but not carried out, as far as the mark tells."""
+    def _settle(self, marked: Place | None, boot: bytes, *, may_wait: bool) -> None:
+        """Finish what a writer that died had recorded but not carried out, as far as the mark tells.
+
+        `may_wait`: unless there is no room for it, as this process has seen already or sees now.
+        """
         end = self.store.end
         is_settled = marked == end and boot == self._boot
+        was_behind, self._is_behind = self._is_behind, False
         if self._settled and is_settled:
             return
         self._clear_scratch()  # of what writers left that died before they came to the log
@@ -355,17 +374,34 @@ class Journal:
         self._settled = True
         if is_settled:
             return
-        from objstore.recovery import due_steps
-
         if self.store.last_record is not None:
             # As in any write: durable before a file changes.
             self.store.log.secure(marked if boot == self._boot else None)
-        for steps in due_steps(self.tree, self.store, marked if boot == self._boot else None):
+        self._is_behind = may_wait and was_behind
+        if self._is_behind:
+            return
+        try:
+            self._finish_steps(marked if boot == self._boot else None)
+        except DiskFull:
+            if not may_wait:
+                raise
+            self._is_behind = True
+        self._note_followed()
+
+    def _finish_steps(self, marked: Place | None) -> None:
+        """Carry out what is due behind the mark (None: it tells nothing). Raises DiskFull."""
+        from objstore.recovery import due_steps
+
+        for steps in due_steps(self.tree, self.store, marked):
             # A path that can't be finished stays as it is, and shows as a change from outside.
             with self._transition(steps, self.store) as transition, suppress(PathError, CallAborted):
                 transition.prepare()
-                transition.run()
-        self._write_mark(end)
+                try:
+                    transition.run()
+                except CallAborted as error:
+                    if isinstance(error.__cause__, DiskFull):
+                        raise error.__cause__ from error  # it can be finished, only not yet
+                    raise
 
     def _clear_scratch(self) -> None:
         folder = os.path.join(self._folder, "tmp")
@@ -390,6 +426,11 @@ class Journal:
             return None, b""
         segment, offset, boot = _MARK.unpack(stored)
         return Place(segment, offset), boot
+
+    def _note_followed(self) -> None:
+        """Note that files have followed the log to its end, unless some wait for room to do so."""
+        if not self._is_behind:
+            self._write_mark(self.store.end)
 
     def _write_mark(self, end: Place) -> None:
         # A mark that can't be written is an old mark: then the newest files are looked at once more.

@@ -57,6 +57,11 @@ class Moves:
         at = bisect_left(self._old, old)
         return self._new[at] if at < len(self._old) and self._old[at] == old else None
 
+    def at_or_behind(self, old: int) -> int | None:
+        """Return where the first frame lies now that was at `old` or behind it (None: none of them stayed)."""
+        at = bisect_left(self._old, old)
+        return self._new[at] if at < len(self._new) else None
+
     def encode(self) -> bytes:
         """Return the bytes that are kept."""
         body = b"".join(map(_packed, (self._old, self._new, self._respelt)))

@@ -58,7 +58,7 @@ def pin(journal: Journal, edits: Iterable[Seq], blobs: Iterable[BlobId], *, titl
 
 def unpin(journal: Journal, numbers: Iterable[int], *, who: str) -> list[PinView]:
     """Take pins out and return them. Raises NoSuchName, with none taken out, and what Journal.commit raises."""
-    with journal.writing() as batch:
+    with journal.writing(makes_room=True) as batch:
         wanted = sorted(set(numbers))
         holding = {view.pin.number: view for view in pins(journal)}
         for number in wanted:

@@ -77,7 +77,7 @@ def purge(
     pending, or a snapshot or a pin holds them; PurgeUnfinished; and what Journal.commit and sweep raise.
     """
     wanted = frozenset(blobs)
-    with journal.writing() as batch:
+    with journal.writing(makes_room=True) as batch:
         plan = plan_purge(journal, wanted)
         if plan.files or (plan.needs_force and not force):
             raise PurgeRefused(plan.files, plan.pending, plan.snapshots, plan.pins)

@@ -99,7 +99,7 @@ def repack(journal: Journal, progress: Progress | None = None) -> Repacked:
     with journal.sweeping():
         store = journal.store
         clear_away(journal)
-        with journal.writing():
+        with journal.writing(makes_room=True):
             if store.end.position > SEGMENT_HEADER_SIZE:
                 journal.seal()
         before = store.log.total_bytes()
@@ -259,7 +259,7 @@ class _Repacking:
         # Most of what was written meanwhile is looked through before anybody has to wait.
         with self._journal.reading():
             used = self._followed()
-        with self._journal.writing():
+        with self._journal.writing(makes_room=True):
             used |= self._followed()
             if not used.isdisjoint(self._respelling.raised):
                 return None

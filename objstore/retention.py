@@ -142,7 +142,7 @@ def _let_go(
 ) -> bool:
     with journal.reading():
         newer.follow()
-    with journal.writing() as batch:
+    with journal.writing(makes_room=True) as batch:
         began = time.monotonic()
         if newer.keep_any(edits):
             return False

@@ -234,7 +234,7 @@ def carry_out(plan: Restored, call: Call) -> CallOutcome:
 
 def delete(journal: Journal, numbers: Sequence[int], *, who: str) -> list[SnapshotView]:
     """Give snapshots up, so that what only they hold may be cleaned away. Raises NoSuchName."""
-    with journal.writing() as batch:
+    with journal.writing(makes_room=True) as batch:
         gone = [find(journal, number) for number in sorted(set(numbers))]
         batch.record(
             Expiry(time=now(), snapshots=tuple(view.number for view in gone), reason="snapshot deleted", who=who)

@@ -132,7 +132,7 @@ def sweep(journal: Journal, plan: SweepPlan, progress: Progress | None = None) -
 def clear_away(journal: Journal) -> None:
     """Have the index follow what was moved, and remove what was left of segments that were being written anew."""
     journal.finish_moves()
-    with journal.writing():
+    with journal.writing(makes_room=True):
         for path in journal.store.log.superseded():
             journal.disk.remove_store_file(path)
 
@@ -150,6 +150,7 @@ def adopt(journal: Journal, prepared: str, segment: int) -> bool:
         db.execute("INSERT OR REPLACE INTO moving VALUES (?, ?)", row)
         old = store.log.adopt(prepared, segment)
     store.catch_up()
+    journal.carry_mark(segment)
     journal.disk.remove_store_file(old)
     return True
 
@@ -189,7 +190,7 @@ class _Sweeping:
         clear_away(self._journal)
         with self._journal.reading():
             self._follow()
-        with self._journal.writing():
+        with self._journal.writing(makes_room=True):
             self._follow()
             if self._journal.store.end.segment in self._plan.segments:
                 self._journal.seal()
@@ -219,7 +220,7 @@ class _Sweeping:
                     if asked != self._unsure and self._is_held(gone):
                         break
                     asked = self._unsure
-                with self._journal.writing():
+                with self._journal.writing(makes_room=True):
                     if self._is_far_behind and tried < _TRIES - 1:
                         continue
                     self._follow()

@@ -1,0 +1,141 @@
+"""A full disk, and a call that a writer left unfinished: what makes room goes on, and the call comes after it."""
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from objstore import Action, CallInfo, DiskFull, Unit, Workspace, blob_id, check_store
+from objstore.limits import RetentionLimits
+from tests.store.countdown import CountdownDisk, PowerCut, full_disk, power_cut
+from tests.store.scenes import write
+
+EVERYTHING: Final = RetentionLimits(older_than=0, max_size=None)
+VERSIONS: Final = 6
+
+
+class PartlyFailing(CountdownDisk):
+    """A disk on which some operations always fail, and all others work."""
+
+    def __init__(self, failure: Callable[[str], BaseException], *operations: str) -> None:
+        super().__init__(None)
+        self._always: Final = failure
+        self._operations: Final = operations
+        self.tried = 0
+
+    def _step(self, operation: str, name: str, tear: Callable[[float], None] | None = None) -> None:
+        if operation in self._operations:
+            self.tried += 1
+            raise self._always(name)
+        super()._step(operation, name, tear)
+
+
+def full_for_files() -> PartlyFailing:
+    """Return a disk that has room for what the store writes of itself, and for no file of the user's."""
+    return PartlyFailing(full_disk, "stage")
+
+
+def text(version: int) -> bytes:
+    return os.urandom(2_000).hex().encode() + b"\nversion %d\n" % version
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return a workspace whose history may go, and with a call behind it whose file was not yet written."""
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "b.txt", b"first\n")
+        for version in range(VERSIONS):
+            write(workspace, "a.txt", text(version))
+        accept_all(workspace)
+        write_pending(workspace, b"second\n")
+    die_in_a_call(tmp_path)
+    return tmp_path
+
+
+def write_pending(workspace: Workspace, content: bytes) -> None:
+    """Record one call of a conversation that nobody has decided on."""
+    with workspace.call(CallInfo(tool="t", conversation="pending")) as call:
+        call.write("b.txt", content)
+        call.commit()
+
+
+def accept_all(workspace: Workspace) -> None:
+    units = [Unit(view.seq, n) for view in workspace.edits() for n in range(len(view.units))]
+    workspace.decide(Action.ACCEPT, units)
+
+
+def die_in_a_call(root: Path) -> None:
+    workspace = Workspace.open(root, PartlyFailing(power_cut, "exchange", "rewrite"))
+    with suppress(PowerCut):
+        write_pending(workspace, b"third\n")
+    workspace.close()
+    assert (root / "b.txt").read_bytes() == b"second\n"
+
+
+def collect(root: Path, disk: CountdownDisk) -> None:
+    with Workspace.open(root, disk) as workspace:
+        collected = workspace.collect(EVERYTHING, thorough=True)
+        assert collected.is_done
+        assert collected.bytes_after < collected.bytes_before / 2
+        assert workspace.edit(2).expired is not None
+
+
+def test_what_makes_room_need_not_wait_for_a_call_that_finds_none(root: Path) -> None:
+    collect(root, full_for_files())
+    assert (root / "b.txt").read_bytes() == b"second\n"
+    with Workspace.open(root, CountdownDisk(None)):
+        assert (root / "b.txt").read_bytes() == b"third\n"
+    assert check_store(str(root)).faults == ()
+
+
+def test_edits_wait_until_there_is_room_for_the_unfinished_call(root: Path) -> None:
+    collect(root, full_for_files())
+    with Workspace.open(root, full_for_files()) as workspace, pytest.raises(DiskFull):
+        workspace.decide(Action.REJECT, [Unit(workspace.edits()[-1].seq, 1)])
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        write(workspace, "c.txt", b"and on\n")
+    assert (root / "b.txt").read_bytes() == b"third\n"
+    assert check_store(str(root)).faults == ()
+
+
+def test_room_for_the_unfinished_call_is_looked_for_once(root: Path) -> None:
+    disk = full_for_files()
+    collect(root, disk)
+    assert disk.tried <= 2  # when the workspace is opened, and when the first of many writes begins
+
+
+def test_what_somebody_put_back_meanwhile_stays_though_the_segment_was_written_anew(root: Path) -> None:
+    collect(root, full_for_files())
+    assert not (root / ".cas" / "segments" / "00000001.seg").exists()
+    (root / "b.txt").write_bytes(b"first\n")
+    os.utime(root / "b.txt", ns=(0, 0))  # as `cp -p` does: after a power cut alone that would say that it was lost
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        assert (root / "b.txt").read_bytes() == b"first\n"
+        assert [change.path for change in workspace.external_changes()] == ["b.txt"]
+
+
+def test_a_call_waits_whose_whole_segment_went(root: Path) -> None:
+    """The call's own segment is written anew too, and all that lay before its group in it goes."""
+    collect(root, full_for_files())
+    collected_again = full_for_files()
+    with Workspace.open(root, collected_again) as workspace:
+        workspace.repack()
+        workspace.collect(EVERYTHING, thorough=True)
+        assert workspace.blob(blob_id(b"third\n")) == b"third\n"
+    with Workspace.open(root, CountdownDisk(None)):
+        assert (root / "b.txt").read_bytes() == b"third\n"
+    assert check_store(str(root)).faults == ()
+
+
+def test_a_file_with_two_names_is_finished_when_there_is_room_again(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "b.txt", b"second\n")
+        os.link(tmp_path / "b.txt", tmp_path / "other")
+    die_in_a_call(tmp_path)
+    with Workspace.open(tmp_path, PartlyFailing(full_disk, "rewrite")) as workspace, pytest.raises(DiskFull):
+        write(workspace, "c.txt", b"and on\n")
+    with Workspace.open(tmp_path, CountdownDisk(None)):
+        assert (tmp_path / "b.txt").read_bytes() == (tmp_path / "other").read_bytes() == b"third\n"

@@ -83,6 +83,7 @@ class Upkeep:
         while not self._stopping.wait(_TICK):
             for workspace in self._directories.opened():
                 try:
+                    workspace.follow_files()
                     self._keep_documents(workspace)
                     self._look(workspace)
                 except (CasError, OSError) as error:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain, pairwise
+from threading import Thread
 from typing import Final, NamedTuple
 
 from objstore.disk import Disk
@@ -23,6 +24,10 @@ GENERATION: Final = 1 << 40
 """How far apart the offsets of a segment's generations begin. A file of a terabyte would not be made."""
 
 _NAME: Final = re.compile(r"([0-9]{8,})(?:\.([1-9][0-9]{0,5}))?\.seg")
+_HELD_SECONDS: Final = 60.0
+"""How long an older generation is held open at most, once it was seen that there is a newer one: as long, its room on
+the disk is not free, though its name has gone."""
+
 _PREPARED: Final = ".new"
 _MOVES: Final = ".moves"
 
@@ -56,6 +61,7 @@ class Generations:
         self._looked = 0  # when the folder had last changed at that look, in ns
         self._descriptors: dict[tuple[int, int], int] = {}  # by segment and generation
         self._superseded: list[tuple[int, int]] = []  # of those, the ones that an earlier look found to be old
+        self._superseded_at = 0.0  # when it did, by the monotonic clock
         self._moves: dict[int, tuple[int, Moves]] = {}  # of segments: to which generation, and what was read of it
         numbers = sorted(self._look())
         if not numbers:
@@ -112,16 +118,24 @@ class Generations:
     def refresh(self, *, anew: bool = False) -> None:
         """Look at the folder if it has changed. `anew`: even if it does not say so, as in the same tick of the clock.
 
-        What a caller has got places of stays readable until two more segments' changes were seen.
+        What a caller has got places of stays readable until two more segments' changes were seen, or for a minute.
         """
         if not anew and os.stat(self._folder).st_mtime_ns == self._looked:
+            if self._superseded and time.monotonic() - self._superseded_at > _HELD_SECONDS:
+                self._close_superseded()
             return
-        known = self._anew
         self._look()
-        if self._anew is not known:
-            for old in self._superseded:
-                os.close(self._descriptors.pop(old))
-            self._superseded = [one for one in self._descriptors if one[1] < self._generations.get(one[0], 0)]
+
+    def _close_superseded(self) -> None:
+        """Close the files that an earlier look found to be old.
+
+        Not on this thread: who closes a removed file last gives its room back, which takes 100 ms for 64 MiB of ext4,
+        and this one may hold the writer lock.
+        """
+        closing = [self._descriptors.pop(old) for old in self._superseded]
+        self._superseded = []
+        if closing:
+            Thread(target=_close, args=(closing,), name="closing").start()
 
     def superseded(self) -> list[str]:
         """Return the paths of the files in the folder that are older generations, or that were never finished.
@@ -255,7 +269,11 @@ class Generations:
                 self._looked, self._generations = looked, found
                 self._keep_up(names)
                 anew = {segment: generation for segment, generation in found.items() if generation}
-                self._anew = self._anew if anew == self._anew else anew
+                if anew != self._anew:
+                    self._anew = anew
+                    self._close_superseded()
+                    self._superseded = [one for one in self._descriptors if one[1] < found.get(one[0], 0)]
+                    self._superseded_at = time.monotonic()
                 return found
 
     def _keep_up(self, names: Collection[str]) -> None:
@@ -302,6 +320,11 @@ class Generations:
             raise
         self._descriptors[segment, generation] = fd
         return header
+
+
+def _close(descriptors: Iterable[int]) -> None:
+    for fd in descriptors:
+        os.close(fd)
 
 
 def segment_name(segment: int, generation: int) -> str:

@@ -243,19 +243,22 @@ class _Repacking:
         self._respelling.begin(segment, fixed)
         respelt = _Respelt(store, segment, self._respelling, self.count)
         prepared = log.prepare(segment, respelt.pieces())
-        done: bool | None = False
+        superseded = None
         try:
             if respelt.is_worthwhile:
                 log.keep_moves(segment, respelt.moves)
-                done = self._adopted(prepared, segment)
+                superseded = self._adopted(prepared, segment)
         finally:
-            if not done:
+            if superseded is None:
                 discard(self._journal, prepared, segment)
-        if done:
-            self._journal.finish_moves()
-        return done
+        if superseded is None:
+            return None if respelt.is_worthwhile else False
+        self._journal.disk.remove_store_file(superseded)
+        self._journal.finish_moves()
+        return True
 
-    def _adopted(self, prepared: str, segment: int) -> bool | None:
+    def _adopted(self, prepared: str, segment: int) -> str | None:
+        """Return the path of what is superseded (None: what others wrote meanwhile forbids it)."""
         # Most of what was written meanwhile is looked through before anybody has to wait.
         with self._journal.reading():
             used = self._followed()
@@ -263,7 +266,7 @@ class _Repacking:
             used |= self._followed()
             if not used.isdisjoint(self._respelling.raised):
                 return None
-            return adopt(self._journal, prepared, segment) or None
+            return adopt(self._journal, prepared, segment)
 
     def _followed(self) -> "set[BlobId]":
         """Return the bases of what others have written since this was last asked."""

@@ -133,26 +133,31 @@ def clear_away(journal: Journal) -> None:
     """Have the index follow what was moved, and remove what was left of segments that were being written anew."""
     journal.finish_moves()
     with journal.writing(makes_room=True):
-        for path in journal.store.log.superseded():
-            journal.disk.remove_store_file(path)
+        # Under the lock nobody else makes a segment, so what looks like one that was never finished will never be.
+        left = journal.store.log.superseded()
+    for path in left:
+        journal.disk.remove_store_file(path)
 
 
-def adopt(journal: Journal, prepared: str, segment: int) -> bool:
-    """Let a prepared file be the segment's next generation; return whether it is. Call it while `writing`."""
+def adopt(journal: Journal, prepared: str, segment: int) -> str | None:
+    """Let a prepared file be the segment's next generation. Call it while `writing`.
+
+    Return the path of the generation before, which is to be removed when nobody waits for that: the file may be big.
+    None: the prepared file is not the next generation, because somebody is making the index anew at this moment.
+    """
     store = journal.store
     index, end = store.index, store.end
     with index.changing() as db:
         known = db.execute("SELECT segment, offset FROM position").fetchone()
         if tuple(known) != tuple(end):
-            return False  # somebody is making the index anew at this moment
+            return None
         row = (segment, store.log.generations().get(segment, 0) + 1)
         db.execute("INSERT OR REPLACE INTO generations VALUES (?, ?)", row)
         db.execute("INSERT OR REPLACE INTO moving VALUES (?, ?)", row)
         old = store.log.adopt(prepared, segment)
     store.catch_up()
     journal.carry_mark(segment)
-    journal.disk.remove_store_file(old)
-    return True
+    return old
 
 
 def discard(journal: Journal, prepared: str, segment: int) -> None:
@@ -208,7 +213,7 @@ class _Sweeping:
         with self._journal.reading() as store:
             rewriting = Rewriting(store, segment, frozenset(self._staying.pop(segment)), self._plan.dropped)
         prepared = log.prepare(segment, rewriting.pieces())
-        is_done = False
+        superseded = None
         try:
             log.keep_moves(segment, rewriting.moves)
             gone = _Gone(rewriting.gone)
@@ -225,12 +230,14 @@ class _Sweeping:
                         continue
                     self._follow()
                     if asked == self._unsure:
-                        is_done = not gone.has_any(self._needed) and adopt(self._journal, prepared, segment)
+                        superseded = None if gone.has_any(self._needed) else adopt(self._journal, prepared, segment)
                         break
         finally:
-            if not is_done:
+            if superseded is None:
                 discard(self._journal, prepared, segment)
-        return is_done
+        if superseded is not None:
+            self._journal.disk.remove_store_file(superseded)
+        return superseded is not None
 
     def _is_held(self, gone: "_Gone") -> bool:
         index = self._journal.store.index

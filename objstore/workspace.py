@@ -663,9 +663,15 @@ class Workspace:
 
         return purge.purge(self._journal, blobs, force=force, who=who, progress=progress)
 
+    def follow_files(self) -> None:
+        """See which of the store's files others have superseded: as long as one is open, its room is not free."""
+        with self._journal.mutex:
+            self._journal.store.log.refresh()
+
     def stored_bytes(self) -> int:
         """Return how large the store is: the bytes of its segments."""
-        return self._journal.store.log.total_bytes()
+        with self._journal.mutex:
+            return self._journal.store.log.total_bytes()
 
     # ---- inside
 

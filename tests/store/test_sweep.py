@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
@@ -40,6 +41,7 @@ from objstore.ranges import ranges_of
 from objstore.records import Expiry
 from objstore.refcounts import recount
 from objstore.sweep import SweepOutcome, SweepPlan, plan_sweep, sweep
+from objstore.writerlock import WriterLock
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
 from tests.store.scenes import write
 from tests.store.tables import rebuilt_tables, records_of, tables
@@ -113,7 +115,62 @@ def files_of(root: Path) -> list[str]:
     return sorted(path.name for path in (root / ".cas" / "segments").iterdir())
 
 
+class _LockedOrNot(CountdownDisk):
+    """A disk that notes, whenever a segment's file goes, whether anybody has the writer lock."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(None)
+        self._lock = WriterLock(str(root / ".cas" / "lock"))
+        self.was_free: list[bool] = []
+
+    def remove_store_file(self, path: str) -> None:
+        if path.endswith(".seg"):
+            self.was_free.append(self._lock.acquire_now())
+            self._lock.release()
+            self._lock.close()
+        super().remove_store_file(path)
+
+
+def held_open(root: Path) -> list[str]:
+    """Return the files below `root` that have gone and that this process has open."""
+    links = []
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):
+            links.append(str(descriptor.readlink()))
+    return [link for link in links if link.startswith(str(root)) and link.endswith(".seg (deleted)")]
+
+
 # ---- what goes, and what stays
+
+
+def test_nobody_waits_for_the_lock_while_an_old_file_goes(root: Path) -> None:
+    disk = _LockedOrNot(root)
+    assert swept(root, disk).is_done
+    assert disk.was_free == [True]
+
+
+def test_what_an_earlier_sweep_left_goes_without_the_lock_too(root: Path) -> None:
+    shutil.copy(root / ".cas" / "segments" / "00000001.seg", root.parent / "old.seg")
+    swept(root)
+    shutil.copy(root.parent / "old.seg", root / ".cas" / "segments" / "00000001.seg")
+    disk = _LockedOrNot(root)
+    swept(root, disk)
+    assert disk.was_free == [True]
+    assert files_of(root) == ["00000001.1.seg", "00000002.seg"]
+
+
+def test_who_goes_on_for_long_gives_the_room_of_old_files_back(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("objstore.generations._HELD_SECONDS", 0)
+    with Workspace.open(root, CountdownDisk(None)) as idle:
+        swept(root)
+        assert len(held_open(root)) == 1  # what is being read in it can still be read
+        idle.follow_files()
+        idle.follow_files()
+        for thread in threading.enumerate():
+            if thread.name == "closing":
+                thread.join()
+        assert held_open(root) == []
+        assert idle.blob(blob_id(text(EDITS - 1))) == text(EDITS - 1)
 
 
 def test_what_nothing_holds_goes_and_the_rest_can_be_read(root: Path, tmp_path: Path) -> None:

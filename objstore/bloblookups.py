@@ -184,6 +184,10 @@ class BlobLookups:
         ).fetchone()
         return None if row is None else BlobId(row[0])
 
+    def held_lists(self) -> list[BlobId]:
+        """Return the large blobs whose chunks count as held."""
+        return [BlobId(row[0]) for row in self._db.execute("SELECT id FROM lists")]
+
     def unheld_blobs(self) -> Iterator[BlobId]:
         """Yield the stored blobs that nothing holds."""
         for (blob,) in self._db.execute("SELECT id FROM blobs WHERE refs = 0 AND segment"):

@@ -9,9 +9,11 @@ leaves all blobs as deep as they are that files hold now.
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from objstore.codec import BlobHeader, Encoding, parse_blob_header, parse_chunks
+from objstore.errors import IndexDamaged, StoreDamaged
 from objstore.frames import SEGMENT_HEADER_SIZE, Frame, FrameKind, encode_frame
 from objstore.generations import GENERATION, Place
 from objstore.journal import Journal
@@ -76,7 +78,7 @@ class Repacked:
 def plan_repack(journal: Journal, progress: Progress | None = None) -> RepackPlan:
     """Return what `repack` would come to now, if nobody else wrote. Nothing is changed; it takes as long.
 
-    Raises BlobDamaged, BlobMissing, StoreDamaged.
+    Raises BlobDamaged, BlobMissing, StoreDamaged, IndexDamaged.
     """
     with journal.reading() as store, Respelling(store) as respelling:
         count = _Count(store, progress)
@@ -94,7 +96,7 @@ def repack(journal: Journal, progress: Progress | None = None) -> Repacked:
     """Write every segment anew that becomes smaller by it.
 
     Raises StoreLocked at once if a sweep or another repack is going on, and DiskFull, DiskFailed, BlobDamaged,
-    BlobMissing, StoreDamaged: the segments that were not yet done are then as they were.
+    BlobMissing, StoreDamaged, IndexDamaged: the segments that were not yet done are then as they were.
     """
     with journal.sweeping():
         store = journal.store
@@ -152,7 +154,11 @@ class _Respelt:
         return self.saved > WORTHWHILE * self._store.log.size(self._segment)
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the frames, many at a time; every blob is verified. Raises BlobDamaged, BlobMissing, StoreDamaged."""
+        """Yield the frames, many at a time; every blob is verified.
+
+        Raises BlobDamaged, BlobMissing, StoreDamaged, and IndexDamaged where a blob's frame would go by the index, and
+        there is no other.
+        """
         waiting: deque[list[_Due]] = deque()
         piece = bytearray()
         for groups in self._groups():
@@ -174,8 +180,8 @@ class _Respelt:
         found: list[list[_Named]] = []
         size = 0
         for group in self._store.log.groups(Place(self._segment, start)):
-            if group.segment != self._segment:
-                break
+            if group.segment != self._segment or group.end > self._store.end:
+                break  # others write behind that
             found.append([(frame, _header_of(frame)) for frame in group.frames])
             size += sum(len(frame.payload) for frame in group.frames)
             if len(found) == _ASKED_AT_ONCE or size > _PIECE:
@@ -205,13 +211,24 @@ class _Respelt:
         if header is None:
             return payload
         found = places.get(header.id)
-        if found is None or found.place != Place(self._segment, frame.offset):
+        if found is None:
+            raise IndexDamaged(f"blob {header.id.hex()} is in the log and not in it")
+        if found.place != Place(self._segment, frame.offset):
+            self._check_other(header.id, found.place)
             return None
         self._count.add()
         if header.encoding is Encoding.CHUNKED:
             parse_chunks(header, payload)
             return payload
         return self._respelling.spell(header, payload)
+
+    def _check_other(self, name: "BlobId", place: Place) -> None:
+        """See that the frame that counts of a blob is where the index says, before another one goes."""
+        header = None
+        with suppress(StoreDamaged):
+            header = _header_of(self._store.log.read(place))
+        if header is None or header.id != name:
+            raise IndexDamaged(f"blob {name.hex()} is not where it says")
 
 
 def _header_of(frame: Frame) -> BlobHeader | None:

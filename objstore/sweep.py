@@ -17,6 +17,7 @@ from objstore.codec import parse_blob_header
 from objstore.errors import BlobDamaged, IndexDamaged
 from objstore.frames import FrameKind
 from objstore.generations import Place
+from objstore.holders import named_besides_edits
 from objstore.ids import HASH_SIZE, BlobId
 from objstore.journal import Journal
 from objstore.recordcodec import decode_record
@@ -92,8 +93,9 @@ def plan_sweep(journal: Journal, *, all_segments: bool = False) -> SweepPlan:
         dropped = frozenset(
             name for segment in chosen for name in store.index.dead_blobs(segment) if name not in needed
         )
-        # What goes is gone: so the counts are held against what they count, which another part of the database says.
-        unheld = store.index.unheld_mention() if dropped else None
+        # What goes is gone: so the counts are held against what they count, as other parts of the database say it, and
+        # the log.
+        unheld = store.index.unheld_mention() or _first(dropped, named_besides_edits(store)) if dropped else None
         if unheld is not None:
             raise IndexDamaged(f"blob {unheld.hex()} is in use and does not count as held")
         return SweepPlan(
@@ -165,6 +167,10 @@ def discard(journal: Journal, prepared: str, segment: int) -> None:
     with suppress(FileNotFoundError):  # it has its name already, and the index will be made anew
         journal.disk.remove_store_file(prepared)
     journal.store.log.forget_moves(segment)
+
+
+def _first(blobs: frozenset[BlobId], named: Iterable[BlobId]) -> BlobId | None:
+    return next(filter(blobs.__contains__, named), None)
 
 
 def _needed(bases: Iterable[tuple[BlobId, int, int, int]], chosen: set[int]) -> dict[BlobId, tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 import random
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from objstore import (
     BlobId,
     CallInfo,
     EditFilter,
+    IndexDamaged,
     Repacked,
     StoreDamaged,
     StoreLocked,
@@ -24,6 +26,7 @@ from objstore import (
     Workspace,
     blob_id,
     check_store,
+    repair_store,
     salvage_store,
 )
 from objstore.codec import MAX_DEPTH, encode_blob, parse_blob_header
@@ -354,6 +357,27 @@ def test_a_flipped_bit_stops_it_and_the_damaged_file_is_left_for_salvage(root: P
             repack(journal)
         assert path.read_bytes() == flipped, at
         assert not list(path.parent.glob("*.new*")), at
+
+
+@pytest.mark.parametrize("damage", ["DELETE FROM blobs", "UPDATE blobs SET offset = offset + 1"])
+def test_a_blob_that_the_index_has_lost_sight_of_stops_it_and_nothing_is_lost(
+    root: Path, tmp_path: Path, damage: str
+) -> None:
+    before, files = states(root), segment_bytes(root)
+    with closing(sqlite3.connect(root / ".cas" / "index.sqlite")) as db, db:
+        tip = "(SELECT after FROM edits WHERE seq = 3)"
+        assert db.execute(f"{damage} WHERE id = {tip}").rowcount == 1
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        with pytest.raises(IndexDamaged):
+            plan_repack(journal)
+        with pytest.raises(IndexDamaged):
+            repack(journal)
+    assert segment_bytes(root).items() >= files.items()
+    assert repair_store(check_store(str(root))).faults == ()
+    assert states(root) == before
+    repacked(root)
+    assert states(root) == before
+    assert_sound(root, tmp_path)
 
 
 def test_a_store_without_history_has_nothing_to_repack(tmp_path: Path) -> None:

@@ -238,6 +238,55 @@ def test_an_index_that_is_wrong_about_what_is_held_ends_a_sweep_before_it_begins
     assert_sound(root, tmp_path)
 
 
+def decided(root: Path) -> BlobId:
+    """Return a state that only the decision holds which made it."""
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        for content in (b"one\nof\nthree\n", b"ONE\nof\nthree\n", b"ONE\nof\nTHREE\n"):
+            write(workspace, "d.txt", content)
+        first = workspace.edits()[-2].seq
+        workspace.decide(Action.REJECT, [Unit(first, 1)])
+        assert (root / "d.txt").read_bytes() == b"one\nof\nTHREE\n"
+        write(workspace, "d.txt", b"other\n")
+    expire(root, *range(first - 1, first + 3))
+    return blob_id(b"one\nof\nTHREE\n")
+
+
+def pinned(root: Path) -> BlobId:
+    """Return a state that only a pin holds."""
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        workspace.pin([], [blob_id(text(3))], who="somebody")
+    return blob_id(text(3))
+
+
+def in_a_snapshot(root: Path) -> BlobId:
+    """Return a state that only a tree below another one holds."""
+    (root / "folder" / "inner").mkdir(parents=True)
+    (root / "folder" / "inner" / "seen").write_bytes(b"seen once\n")
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        workspace.take_snapshot(who="somebody")
+    return blob_id(b"seen once\n")
+
+
+@pytest.mark.parametrize("kept", [decided, pinned, in_a_snapshot])
+def test_what_edits_do_not_hold_is_asked_of_the_log_before_a_sweep(
+    root: Path, tmp_path: Path, kept: Callable[[Path], BlobId]
+) -> None:
+    name = kept(root)
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        content = workspace.blob(name)
+    with closing(sqlite3.connect(root / ".cas" / "index.sqlite")) as db, db:
+        assert db.execute("UPDATE blobs SET refs = 0 WHERE id = ? AND refs = 1", (name,)).rowcount == 1
+    files = files_of(root)
+    with pytest.raises(IndexDamaged, match="`cas fsck --repair` makes it anew"):
+        swept(root, all_segments=True)
+    assert files_of(root) == files
+    assert repair_store(check_store(str(root))).faults == ()
+    assert swept(root, all_segments=True).is_done
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        assert workspace.blob(name) == content
+    assert_sound(root, tmp_path)
+
+
 @pytest.mark.parametrize("damage", ["UPDATE blobs SET offset = offset + 1", "DELETE FROM blobs"])
 def test_a_blob_that_the_index_has_lost_sight_of_ends_a_sweep(root: Path, tmp_path: Path, damage: str) -> None:
     files = files_of(root)

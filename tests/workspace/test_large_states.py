@@ -25,6 +25,7 @@ from objstore import (
     DiskFull,
     FileChanged,
     FileTooLarge,
+    IndexDamaged,
     OnExternal,
     Workspace,
     blob_id,
@@ -36,6 +37,7 @@ from objstore.disk import Disk, Pieces
 from objstore.journal import Journal
 from objstore.limits import RetentionLimits
 from objstore.standins import PREFIX, stand_in
+from objstore.sweep import plan_sweep
 from tests.cli.desk import environment
 from tests.store.countdown import CountdownDisk, PowerCut, full_disk, power_cut
 from tests.store.test_crash import aged, started_again
@@ -140,6 +142,10 @@ def test_chunks_are_held_as_long_as_the_blob_that_they_are_of(scene: Scene) -> N
     with closing(Journal(str(scene.root), Disk())) as journal, journal.reading() as store:
         chunks = {chunk.id for chunk in store.chunks(blob_id(LARGE))}
         assert not chunks & set(store.index.unheld_blobs())
+        with store.index.changing() as db:
+            db.execute("UPDATE blobs SET refs = 0 WHERE id = ?", (min(chunks),))
+        with pytest.raises(IndexDamaged):
+            plan_sweep(journal, all_segments=True)
 
 
 def test_what_nothing_holds_goes_with_its_chunks_and_what_is_shared_stays(scene: Scene) -> None:

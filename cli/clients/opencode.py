@@ -1,24 +1,29 @@
 """opencode: a plugin that passes its hooks on, one JSON object an event; plugin and shape are ours.
 
-Source: the client's plugin interface. Some of its versions never call `tool.execute.after`, so the plugin also says
-when a session falls idle: what a tool did is told then at the latest.
+Source: the client's plugin interface, of version 1 and of version 2. Some of its versions never call
+`tool.execute.after`, so the plugin also says when a session falls idle: what a tool did is told then at the latest.
 """
 
 from typing import Final
 
-from cli.clients.event import Event, Moment, Payload, map_of, notes_of, text, touched_by
+from cli.clients.event import ANYWHERE, Event, Moment, Payload, Touched, map_of, notes_of, patched, text, touched_by
 
 __all__ = ["read", "reply"]
 
 _MOMENTS: Final = {
     "tool.execute.before": Moment.BEFORE,
     "tool.execute.after": Moment.AFTER,
+    "tool.execute.failed": Moment.AFTER,  # our name for an end that has no words to which ours could be added
     "chat.message": Moment.PROMPT,
     "session.created": Moment.PAUSE,
     "session.idle": Moment.PAUSE,
 }
 _WRITES: Final = frozenset({"write", "edit", "multiedit"})
-_READS: Final = frozenset({"read", "glob", "grep", "list", "webfetch", "websearch", "todowrite", "todoread", "task"})
+_READS: Final = frozenset(
+    {"read", "glob", "grep", "list", "webfetch", "websearch", "todowrite", "todoread", "task", "subagent"}
+    | {"question", "skill"}
+)
+_PATCHES: Final = frozenset({"patch", "apply_patch"})
 _CAN_TELL: Final = frozenset({"tool.execute.after"})
 
 
@@ -27,7 +32,6 @@ def read(payload: Payload) -> Event:
     name = text(payload, "hook")
     tool = text(payload, "tool")
     given = map_of(payload, "args")
-    path = text(given, "filePath", "file_path", "path")
     return Event(
         moment=_MOMENTS.get(name, Moment.OTHER),
         conversation=text(payload, "sessionID"),
@@ -35,7 +39,7 @@ def read(payload: Payload) -> Event:
         name=name,
         tool=tool,
         call=text(payload, "callID"),
-        touched=touched_by(tool, [path] if path else [], reads=_READS, writes=_WRITES),
+        touched=_touched(tool, given),
         prompt=text(payload, "prompt"),
         notes=notes_of(
             "opencode",
@@ -49,3 +53,10 @@ def read(payload: Payload) -> Event:
 def reply(event: Event, told: str) -> Payload | None:
     """Return what to print: the plugin adds it to what the agent reads next."""
     return {"context": told} if event.name in _CAN_TELL else None
+
+
+def _touched(tool: str, given: Payload) -> Touched:
+    if tool in _PATCHES:
+        return patched(text(given, "patchText", "patch")) or ANYWHERE
+    path = text(given, "filePath", "file_path", "path")
+    return touched_by(tool, [path] if path else [], reads=_READS, writes=_WRITES)

@@ -14,6 +14,7 @@ from shlex import quote
 from typing import Any, Final
 
 from cli.wiring.jsontext import appended, discarded, loaded, with_member, without_member
+from cli.wiring.plugin import PLUGIN, PROGRAM
 
 __all__ = ["WIRED", "Programs", "Scope", "Step", "plan"]
 
@@ -77,8 +78,8 @@ def _claude_code(scope: Scope, programs: Programs) -> tuple[Step, ...]:
         _hooks(
             scope.base / ".claude" / "settings.json",
             client="claude-code",
-            tools=("PreToolUse", "PostToolUse", "PostToolUseFailure"),
-            others=("UserPromptSubmit", "SessionStart", "SessionEnd", "Stop"),
+            tools=("PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionDenied"),
+            others=("UserPromptSubmit", "SessionStart", "SessionEnd", "Stop", "StopFailure"),
             hook={"type": "command", "command": f"{quote(programs.cas)} hook claude-code", "timeout": _SECONDS},
             matcher="*",
         ),
@@ -99,7 +100,7 @@ def _codex(scope: Scope, programs: Programs) -> tuple[Step, ...]:
             folder / "hooks.json",
             client="codex",
             tools=("PreToolUse", "PostToolUse"),
-            others=("UserPromptSubmit", "SessionStart", "Stop"),
+            others=("UserPromptSubmit", "SessionStart", "SessionEnd", "Stop", "Interrupt"),
             hook={"type": "command", "command": f"{quote(programs.cas)} hook codex", "timeout": _SECONDS},
             matcher="*",
         ),
@@ -167,7 +168,7 @@ def _opencode(scope: Scope, programs: Programs) -> tuple[Step, ...]:
     else:
         settings, plugins = scope.project / "opencode.json", scope.project / ".opencode" / "plugin"
     entry = {"type": "local", "command": [programs.server, *scope.served], "enabled": True}
-    plugin = _PLUGIN.replace("@CAS@", json.dumps(programs.cas))
+    plugin = PLUGIN.replace(PROGRAM, json.dumps(programs.cas))
     return (
         _member(settings, ["mcp", NAME], entry),
         Step(path=plugins / f"{NAME}.js", apply=lambda _: plugin, undo=lambda _: ""),
@@ -268,52 +269,3 @@ def _with_table(text: str, header: str, table: str) -> str:
         after = text
     tomllib.loads(after)
     return after if after.strip() else ""
-
-
-_PLUGIN: Final = """\
-// Written by `cas setup opencode`: tells the recorder of file edits what each tool is about to do, and when it is over.
-import { spawn } from "node:child_process"
-
-const CAS = @CAS@
-
-function tell(event) {
-  return new Promise((resolve) => {
-    const hook = spawn(CAS, ["hook", "opencode"], { stdio: ["pipe", "pipe", "ignore"] })
-    let said = ""
-    const done = () => {
-      try {
-        resolve(said ? (JSON.parse(said).context ?? "") : "")
-      } catch {
-        resolve("")
-      }
-    }
-    hook.on("error", () => resolve(""))
-    hook.on("close", done)
-    hook.stdin.on("error", () => {})
-    hook.stdout.on("data", (chunk) => (said += chunk))
-    hook.stdin.end(JSON.stringify(event))
-  })
-}
-
-export const Editledger = async ({ directory }) => ({
-  "chat.message": async (input, output) => {
-    const words = (output.parts ?? []).filter((part) => part.type === "text").map((part) => part.text)
-    const prompt = words.join("\\n")
-    await tell({ hook: "chat.message", sessionID: input.sessionID, agent: input.agent, prompt, directory })
-  },
-  "tool.execute.before": async (input, output) => {
-    const { tool, sessionID, callID } = input
-    await tell({ hook: "tool.execute.before", tool, sessionID, callID, args: output.args, directory })
-  },
-  "tool.execute.after": async (input, output) => {
-    const { tool, sessionID, callID, args } = input
-    const said = await tell({ hook: "tool.execute.after", tool, sessionID, callID, args, directory })
-    if (said && typeof output.output === "string") output.output += `\\n\\n${said}`
-  },
-  event: async ({ event }) => {
-    if (event.type !== "session.idle" && event.type !== "session.created") return
-    const sessionID = event.properties?.sessionID ?? event.properties?.info?.id
-    await tell({ hook: event.type, sessionID, directory })
-  },
-})
-"""

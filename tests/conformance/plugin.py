@@ -16,14 +16,12 @@ __all__ = ["played"]
 PATIENCE: Final = 120.0  # seconds
 ROOT: Final = Path(__file__).resolve().parents[2]
 
-SESSION: Final = """\
-import { execSync } from "node:child_process"
-import { appendFileSync, writeFileSync } from "node:fs"
-const { Editledger } = await import(process.argv[2])
-const [directory, cas] = process.argv.slice(3)
-const hooks = await Editledger({ directory })
-const said = []
-
+HOSTS: Final = {
+    "version 1": """\
+const hooks = await plugin.server({ directory })
+const begin = () => hooks.event({ event: { type: "session.created", properties: { info: { id: "ses_1" } } } })
+const ask = (text) => hooks["chat.message"]({ sessionID: "ses_1", agent: "build" }, { parts: [{ type: "text", text }] })
+const end = () => hooks.event({ event: { type: "session.idle", properties: { sessionID: "ses_1" } } })
 async function tool(name, callID, args, act) {
   const call = { tool: name, sessionID: "ses_1", callID }
   await hooks["tool.execute.before"](call, { args })
@@ -32,26 +30,89 @@ async function tool(name, callID, args, act) {
   await hooks["tool.execute.after"]({ ...call, args }, output)
   said.push(output.output)
 }
+""",
+    "version 2": """\
+const hooks = {}
+const waiting = []
+let wake = () => {}
+async function* events({ signal }) {
+  signal.addEventListener("abort", () => wake())
+  while (!signal.aborted) {
+    while (waiting.length) yield waiting.shift()
+    await new Promise((resolve) => (wake = resolve))
+  }
+}
+const cleanup = await plugin.setup({
+  location: { directory: "/nowhere" },
+  session: {
+    get: async ({ sessionID }) => ({ id: sessionID, location: { directory } }),
+    hook: async (name, call) => (hooks[name] = call),
+  },
+  tool: { hook: async (name, call) => (hooks[name] = call) },
+  event: { subscribe: events },
+})
+async function emit(type) {
+  waiting.push({ type, data: { sessionID: "ses_1" } })
+  wake()
+  await settled()
+}
+const begin = () => emit("session.created")
+const ask = (text) => hooks["prompt"]({ sessionID: "ses_1", messageID: "msg_1", prompt: { text } })
+const end = async () => {
+  await emit("session.idle")
+  cleanup()
+}
+async function tool(name, id, input, act) {
+  const call = { tool: name, sessionID: "ses_1", agent: "build", messageID: "msg_1", id, input }
+  await hooks["execute.before"](call)
+  act()
+  const failed = { ...call, status: "error", error: new Error("not this one") }
+  if (input.fails) return hooks["execute.after"](failed).then(() => said.push(failed.error.message))
+  const content = said.length % 2 ? "done" : [{ type: "text", text: "done" }]
+  const after = { ...call, status: "completed", result: Object.freeze({ output: {}, content }) }
+  await hooks["execute.after"](after)
+  said.push(JSON.stringify(after.result.content))
+}
+""",
+}
+"""How each version of the client calls the plugin, as its pages say."""
 
-await hooks.event({ event: { type: "session.created", properties: { info: { id: "ses_1" } } } })
-await hooks["chat.message"]({ sessionID: "ses_1", agent: "build" }, { parts: [{ type: "text", text: "use digits" }] })
+TOLD: Final = {"version 1": 3, "version 2": 4}
+"""At which result a rejection is told: the next, or, where an error has no place for it, the one after."""
+
+SESSION: Final = """\
+import { execSync } from "node:child_process"
+import { appendFileSync, readdirSync, writeFileSync } from "node:fs"
+const { default: plugin } = await import(process.argv[2])
+const [directory, cas] = process.argv.slice(3)
+const said = []
+const settled = () => new Promise((resolve) => setTimeout(resolve, 1500))
+%s
+await begin()
+await ask("use digits")
 const file = `${directory}/new.txt`
-await tool("write", "call_1", { filePath: file, content: "new\\n" }, () => writeFileSync(file, "new\\n"))
+await tool("write", "call_1", { filePath: file, path: file, content: "new\\n" }, () => writeFileSync(file, "new\\n"))
 const command = "printf 'one\\\\n2\\\\n' > a.txt"
 await tool("bash", "call_2", { command }, () => execSync(command, { cwd: directory }))
 execSync(`"${cas}" reject 2 --reason "two is a word"`, { cwd: directory })
-await tool("bash", "call_3", { command: "true" }, () => {})
+await tool("bash", "call_3", { command: "true", fails: true }, () => {})
 await tool("read", "call_4", { filePath: file }, () => {})
 appendFileSync(file, "mine\\n")
-await hooks.event({ event: { type: "session.idle", properties: { sessionID: "ses_1" } } })
+await end()
 console.log(JSON.stringify(said))
 """
 
 
 def played(node: str, folder: Path) -> Iterator[tuple[str, bool, str]]:
-    """Play a session of opencode in `folder` with that Node; yield what is asked, whether it holds, and words on it."""
+    """Play sessions of opencode in `folder` with that Node; yield what is asked, whether it holds, and words on it."""
+    for version, host in HOSTS.items():
+        for what, holds, words in _played(node, folder / version, SESSION % host, TOLD[version]):
+            yield f"{what} ({version})", holds, words
+
+
+def _played(node: str, folder: Path, script: str, heard: int) -> Iterator[tuple[str, bool, str]]:
     workspace, program = folder / "project", folder / "cas"
-    workspace.mkdir()
+    workspace.mkdir(parents=True)
     (workspace / "a.txt").write_text("one\ntwo\n")
     program.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -P -m cli "$@"\n')
     program.chmod(0o755)
@@ -63,7 +124,7 @@ def played(node: str, folder: Path) -> Iterator[tuple[str, bool, str]]:
     plugins = workspace / ".opencode" / "plugin"
     (workspace / ".opencode" / "package.json").write_text('{"type": "module"}\n')
     session = folder / "session.mjs"
-    session.write_text(SESSION)
+    session.write_text(script)
     for words in (["init"], ["record"]):
         subprocess.run([program, *words], cwd=workspace, check=True, capture_output=True, timeout=PATIENCE)
     done = subprocess.run(
@@ -83,7 +144,7 @@ def played(node: str, folder: Path) -> Iterator[tuple[str, bool, str]]:
     yield "its tools' edits are recorded", _shape(views) == EXPECTED, f"{len(views)} edits"
     said = json.loads(done.stdout)
     told = [number for number, words in enumerate(said, start=1) if "two is a word" in words]
-    yield "a rejection reaches it once", told == [3], f"at result {told} of {len(said)}"
+    yield "a rejection reaches it once", told == [heard], f"at result {told} of {len(said)}"
     log = workspace / ".cas" / "hook.log"
     yield "no hook had a fault", not log.exists(), log.read_text() if log.exists() else ""
 

@@ -1,0 +1,110 @@
+"""The plugin for opencode: a file in that program's language that passes its hooks on to ours, one JSON an event.
+
+Source: the client's plugin pages. Version 2 calls `setup`; version 1, from 1.18.29 on, `server` of the same object.
+"""
+
+from typing import Final
+
+__all__ = ["PLUGIN", "PROGRAM"]
+
+PROGRAM: Final = "@CAS@"
+"""Stands in PLUGIN for the command `cas`, as a string of JavaScript."""
+
+PLUGIN: Final = """\
+// Written by `cas setup opencode`: tells the recorder of file edits what each tool is about to do, and when it is over.
+import { spawn } from "node:child_process"
+
+const CAS = @CAS@
+
+const PATIENCE = 30_000 // milliseconds
+
+// Whatever fails here, the agent goes on.
+async function tell(event) {
+  try {
+    const said = await asked(JSON.stringify(event))
+    return said ? (JSON.parse(said).context ?? "") : ""
+  } catch {
+    return ""
+  }
+}
+
+function asked(event) {
+  return new Promise((resolve, reject) => {
+    const hook = spawn(CAS, ["hook", "opencode"], { stdio: ["pipe", "pipe", "ignore"] })
+    const late = setTimeout(() => {
+      hook.kill("SIGKILL")
+      resolve("")
+    }, PATIENCE)
+    let said = ""
+    hook.on("error", reject)
+    hook.on("close", () => {
+      clearTimeout(late)
+      resolve(said)
+    })
+    hook.stdin.on("error", () => {})
+    hook.stdout.on("data", (chunk) => (said += chunk))
+    hook.stdin.end(event)
+  })
+}
+
+// Version 1 calls this.
+const server = async ({ directory }) => ({
+  "chat.message": async (input, output) => {
+    const words = (output.parts ?? []).filter((part) => part.type === "text").map((part) => part.text)
+    const prompt = words.join("\\n")
+    await tell({ hook: "chat.message", sessionID: input.sessionID, agent: input.agent, prompt, directory })
+  },
+  "tool.execute.before": async (input, output) => {
+    const { tool, sessionID, callID } = input
+    await tell({ hook: "tool.execute.before", tool, sessionID, callID, args: output.args, directory })
+  },
+  "tool.execute.after": async (input, output) => {
+    const { tool, sessionID, callID, args } = input
+    const said = await tell({ hook: "tool.execute.after", tool, sessionID, callID, args, directory })
+    if (said && typeof output.output === "string") output.output += `\\n\\n${said}`
+  },
+  event: async ({ event }) => {
+    if (event.type !== "session.idle" && event.type !== "session.created") return
+    const sessionID = event.properties?.sessionID ?? event.properties?.info?.id
+    await tell({ hook: event.type, sessionID, directory })
+  },
+})
+
+// Version 2 calls this. Its hooks and events may be those of sessions in other folders.
+async function setup(ctx) {
+  async function folder(sessionID) {
+    try {
+      return (await ctx.session.get({ sessionID })).location.directory
+    } catch {
+      return ctx.location?.directory
+    }
+  }
+  async function pass(hook, { sessionID, agent, tool, id, input }) {
+    return tell({ hook, sessionID, agent, tool, callID: id, args: input, directory: await folder(sessionID) })
+  }
+  await ctx.session.hook("prompt", async ({ sessionID, prompt }) => {
+    await tell({ hook: "chat.message", sessionID, prompt: prompt?.text, directory: await folder(sessionID) })
+  })
+  await ctx.tool.hook("execute.before", async (event) => {
+    await pass("tool.execute.before", event)
+  })
+  await ctx.tool.hook("execute.after", async (event) => {
+    const content = event.status === "completed" ? event.result?.content : undefined
+    // What the agent is told once is not told where its words have no place.
+    const said = await pass(content === undefined ? "tool.execute.failed" : "tool.execute.after", event)
+    if (!said) return
+    const told = typeof content === "string" ? `${content}\\n\\n${said}` : [...content, { type: "text", text: said }]
+    event.result = { ...event.result, content: told }
+  })
+  const gone = new AbortController()
+  const listen = async () => {
+    for await (const event of ctx.event.subscribe({ signal: gone.signal })) {
+      if (event.type === "session.idle" || event.type === "session.created") await pass(event.type, event.data ?? {})
+    }
+  }
+  listen().catch(() => {}) // it ends with the program
+  return () => gone.abort()
+}
+
+export default { id: "editledger", server, setup }
+"""

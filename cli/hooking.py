@@ -41,12 +41,15 @@ _REJECTED: Final = (
 _MOST_TOLD: Final = 20
 """Rejections that an agent is told of at once."""
 
+_PROJECT: Final = "CLAUDE_PROJECT_DIR"
+"""Variable with the folder in which a session began; Gemini CLI and Cursor set it too."""
+
 
 def main(arguments: list[str], given: bytes) -> int:
     """Handle an event for the client that `arguments` name; return 0, whatever happens."""
     place = os.getcwd()  # noqa: PTH109 - pathlib costs 4 ms of start-up
     try:
-        event = event_of(arguments, given, place)
+        event = _at_home(event_of(arguments, given, place), os.environ.get(_PROJECT, ""))
         place = event.place
         answer_to(arguments, event, _print, is_last=True)
         _start_helper(event)
@@ -71,6 +74,22 @@ def answer_to(arguments: list[str], event: Event, say: Callable[[bytes], object]
         say(b"" if answer is None else (json.dumps(answer) + "\n").encode())
 
     handle(client_of(arguments[0]), event, spell, is_last=is_last)
+
+
+def _at_home(event: Event, project: str) -> Event:
+    """Return an event of an agent that has gone to a folder of no workspace as one of the folder where it began.
+
+    So that what it began there ends. A tool that begins elsewhere is no tool of that folder.
+    """
+    from objstore import NotAWorkspace, find_root
+
+    if not project or event.touched or event.moment in {Moment.BEFORE, Moment.OTHER}:
+        return event
+    try:
+        find_root(event.place)
+    except NotAWorkspace:
+        return event._replace(place=project)
+    return event
 
 
 def is_about(event: Event, root: str) -> bool:
@@ -128,8 +147,12 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
     try:
         calls = workspace.agent_calls()
         _record(calls, event)
-        told = "" if client.reply(event, "") is None else _rejections(calls.rejected(event.conversation))
-        say(client.reply(event, told) if told else None)
+        # A subagent keeps to itself what it hears: the session that sent it is told, when it is back at the latest.
+        hears = not event.is_subagent and client.reply(event, "") is not None
+        told = calls.rejected(event.conversation) if hears else []
+        say(client.reply(event, _rejections(told)) if told else None)
+        if told:
+            calls.told(event.conversation, told)
     finally:
         if not is_last:
             workspace.close()
@@ -156,6 +179,8 @@ def _record(calls: "AgentCalls", event: Event) -> None:
             calls.begin(_call(calls, event))
         case Moment.AFTER:
             calls.end(_call(calls, event))
+        case Moment.DENIED:
+            calls.withdraw(_call(calls, event))
         case Moment.OTHER:
             pass
 
@@ -178,9 +203,7 @@ def _call(calls: "AgentCalls", event: Event) -> "AgentCall":
 
 
 def _rejections(views: "list[EditView]") -> str:
-    """Return what an agent should read of its rejected edits ("": there are none)."""
-    if not views:
-        return ""
+    """Return what an agent should read of its rejected edits."""
     lines = [
         f"- edit {view.seq} of {os.fsdecode(view.edit.path)!r}: "
         + (f"rejected, because: {view.reason}" if view.reason else "rejected")

@@ -48,6 +48,10 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MADE: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+class _CallerGone(Exception):
+    """Nobody is there to be answered."""
+
+
 def start(root: str) -> None:
     """Start a helper for the workspace at `root`, as a process of its own that outlives this one. Raises OSError."""
     given = [sys.executable, "-P", "-m", "cli", "-C", root, "hook", "--resident"]
@@ -166,14 +170,19 @@ def _attend(root: str, line: socket.socket, own: bytes) -> bool:
 
     def say(answer: bytes) -> None:
         told.append(answer)
-        with suppress(OSError):  # a caller that is gone needs no answer, and the work is done
+        try:
             line.sendall(packed(answer))
+        except OSError as error:
+            raise _CallerGone from error
 
     try:
         # What is tidied up after that, nobody waits for.
         answer_to(arguments, event, say)
+    except _CallerGone:
+        return True  # the work is done, and what could not be said is said at the next event
     except Exception as error:  # noqa: BLE001 - as in a hook: an agent must go on, whatever fails here
         log_fault(event.place, arguments, error)
     if not told:
-        say(b"")
+        with suppress(_CallerGone):
+            say(b"")
     return True

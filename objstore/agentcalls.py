@@ -11,7 +11,7 @@ conversation are open that may touch any file; in all other cases they count as 
 import json
 import os
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
@@ -107,6 +107,15 @@ class AgentCalls:
             self._remove(name)
             return found
 
+    def withdraw(self, call: AgentCall) -> list[EditView]:
+        """Note that a call was not let run after all; return what was found, none of it its own. Raises as `begin`."""
+        known = self._known(call)
+        if known.paths == ():
+            return []
+        with self._alone():
+            self._remove(self._name_of(call))
+            return self._settle(known.paths, self._open())
+
     def pause(self, conversation: str) -> list[EditView]:
         """Note that no call of the conversation is running; return what was found. Raises as `begin`."""
         conversation = _clean(conversation)
@@ -140,7 +149,7 @@ class AgentCalls:
     # ---- what an agent is told
 
     def rejected(self, conversation: str) -> list[EditView]:
-        """Return the edits of a conversation that were rejected since it was last told of some, and call them told."""
+        """Return the edits of a conversation that are rejected, and of which it was not told. Raises as reads do."""
         wanted = EditFilter(conversation=_clean(conversation), status=Status.REJECTED)
         found: list[EditView] = []
         with self._journal.reading() as store:
@@ -149,13 +158,18 @@ class AgentCalls:
                 from objstore.history import edits
 
                 found = edits(self._journal, wanted)
-        session = self._session(conversation)
-        told = session.get("told")
-        known: set[Any] = set(told) if isinstance(told, list) else set()
-        if known != {view.seq for view in found}:
+        known = self._told(conversation)
+        if gone := known - {view.seq for view in found}:
             # An edit that was accepted again and then rejected once more is told again.
-            self._write(self._session_name(conversation), session | {"told": [view.seq for view in found]})
+            self._call_told(conversation, known - gone)
         return [view for view in found if view.seq not in known]
+
+    def told(self, conversation: str, views: Iterable[EditView]) -> None:
+        """Remember that the conversation has been told of the edits. Raises what the disk raises.
+
+        Called when they have been said, not before: of two evils, a rejection is heard twice rather than never.
+        """
+        self._call_told(conversation, self._told(conversation) | {view.seq for view in views})
 
     # ---- inside
 
@@ -238,6 +252,13 @@ class AgentCalls:
             with suppress(FileNotFoundError):
                 if os.stat(os.path.join(self._folder, name)).st_mtime_ns // 1000 < oldest:
                     self._remove(name)
+
+    def _told(self, conversation: str) -> set[int]:
+        told = self._session(conversation).get("told")
+        return {seq for seq in told if isinstance(seq, int)} if isinstance(told, list) else set()
+
+    def _call_told(self, conversation: str, seqs: Iterable[int]) -> None:
+        self._write(self._session_name(conversation), self._session(conversation) | {"told": sorted(seqs)})
 
     def _session(self, conversation: str) -> dict[str, Any]:
         return self._read(self._session_name(conversation))

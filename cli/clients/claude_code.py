@@ -1,6 +1,7 @@
 """Claude Code: hooks in settings.json, events as JSON on standard input.
 
-Source: the client's hooks reference (events, fields, additionalContext).
+Source: the client's hooks reference (events, fields, additionalContext). What is said before a tool runs is read beside
+its result, as what is said after it is, but not for every decision on the call: so it is said after it.
 """
 
 from typing import Final
@@ -13,13 +14,21 @@ from cli.clients.event import (
     additional_context,
     map_of,
     notes_of,
+    of_subagent,
     text,
     touched_by,
+    within,
 )
 
 __all__ = ["read", "reply"]
 
-_MOMENTS: Final = {**COMMON, "PostToolUseFailure": Moment.AFTER, "SessionEnd": Moment.PAUSE}
+_MOMENTS: Final = {
+    **COMMON,
+    "PostToolUseFailure": Moment.AFTER,
+    "PermissionDenied": Moment.DENIED,
+    "StopFailure": Moment.PAUSE,
+    "SessionEnd": Moment.PAUSE,
+}
 _WRITES: Final = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
 _READS: Final = frozenset(
     {"Read", "Glob", "Grep", "LS", "NotebookRead", "WebFetch", "WebSearch", "TodoWrite", "TodoRead", "AskUserQuestion"}
@@ -38,7 +47,7 @@ def read(payload: Payload) -> Event:
     given = map_of(payload, "tool_input")
     path = text(given, "file_path", "notebook_path")
     return Event(
-        moment=_MOMENTS.get(name, Moment.OTHER),
+        moment=within(payload, _MOMENTS.get(name, Moment.OTHER)),
         # Cursor and VS Code run these hooks too, each with a name of its own for a session.
         conversation=text(payload, "session_id", "conversation_id", "sessionId"),
         place=text(payload, "cwd"),
@@ -53,6 +62,7 @@ def read(payload: Payload) -> Event:
             model=text(payload, "model"),
             command=text(given, "command"),
         ),
+        is_subagent=of_subagent(payload),
     )
 
 

@@ -16,15 +16,18 @@ from cli.clients.event import (
     additional_context,
     map_of,
     notes_of,
+    of_subagent,
     patched,
     text,
     touched_by,
+    within,
 )
 
 __all__ = ["read", "reply"]
 
 _READS: Final = frozenset({"update_plan", "view_image", "web_search", "read_file", "list_dir", "grep_files"})
 _PATCH: Final = "apply_patch"
+_MOMENTS: Final = {**COMMON, "Interrupt": Moment.PAUSE, "SessionEnd": Moment.PAUSE}
 _CAN_TELL: Final = frozenset({"UserPromptSubmit", "SessionStart", "PostToolUse"})
 
 
@@ -34,7 +37,7 @@ def read(payload: Payload) -> Event:
     tool = text(payload, "tool_name")
     given = map_of(payload, "tool_input")
     return Event(
-        moment=COMMON.get(name, Moment.OTHER),
+        moment=within(payload, _MOMENTS.get(name, Moment.OTHER)),
         conversation=text(payload, "session_id"),
         place=text(payload, "cwd"),
         name=name,
@@ -44,10 +47,12 @@ def read(payload: Payload) -> Event:
         prompt=text(payload, "prompt"),
         notes=notes_of(
             "codex",
+            agent=text(payload, "agent_type"),
             model=text(payload, "model"),
             turn=text(payload, "turn_id"),
             command="" if tool == _PATCH else " ".join(_words(given)),
         ),
+        is_subagent=of_subagent(payload),
     )
 
 

@@ -25,6 +25,9 @@ _MOMENTS: Final = {
 _TOOLS: Final = {"beforeShellExecution": "Shell", "afterShellExecution": "Shell", "afterFileEdit": "Write"}
 """What tool an event speaks of that names none."""
 
+_NOT_LET: Final = "permission_denied"
+"""Why `postToolUseFailure` says that a tool failed that never ran."""
+
 _WRITES: Final = frozenset({"Write", "Edit", "StrReplace", "MultiEdit", "Delete", "EditNotebook", "TabWrite"})
 _READS: Final = frozenset(
     {"Read", "Grep", "Glob", "LS", "SemanticSearch", "WebSearch", "WebFetch", "ReadLints", "TodoWrite", "Task"}
@@ -35,13 +38,14 @@ _CAN_TELL: Final = frozenset({"postToolUse", "sessionStart"})
 def read(payload: Payload) -> Event:
     """Return what a hook event says."""
     name = text(payload, "hook_event_name")
+    moment = _MOMENTS.get(name, Moment.OTHER)
     given = map_of(payload, "tool_input")
     tool = text(payload, "tool_name") or _TOOLS.get(name, "")
     path = text(given, "file_path", "path", "target_file", "target_notebook") or text(payload, "file_path")
     roots = payload.get("workspace_roots")
     first = roots[0] if isinstance(roots, Sequence) and not isinstance(roots, str) and roots else ""
     return Event(
-        moment=_MOMENTS.get(name, Moment.OTHER),
+        moment=Moment.DENIED if text(payload, "failure_type") == _NOT_LET else moment,
         conversation=text(payload, "conversation_id", "session_id"),
         place=text(payload, "cwd") or (first if isinstance(first, str) else ""),
         name=name,

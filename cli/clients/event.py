@@ -18,9 +18,11 @@ __all__ = [
     "additional_context",
     "map_of",
     "notes_of",
+    "of_subagent",
     "patched",
     "text",
     "touched_by",
+    "within",
 ]
 
 Payload: TypeAlias = Mapping[str, Any]
@@ -42,6 +44,7 @@ class Moment(Enum):
 
     BEFORE = "before a tool runs"
     AFTER = "after a tool ran"
+    DENIED = "a tool that was to run was not let"
     PROMPT = "a person said something"
     PAUSE = "no tool of the conversation is running"
     OTHER = "nothing that matters here"
@@ -71,6 +74,7 @@ class Event(NamedTuple):
     touched: Touched = NOWHERE
     prompt: str = ""
     notes: Mapping[str, str] = MappingProxyType({})
+    is_subagent: bool = False  # whether an agent that the session's own has sent out does this
 
 
 class Client(Protocol):
@@ -99,6 +103,17 @@ def text(payload: Payload, *names: str) -> str:
         if isinstance(value, str) and value:
             return value
     return ""
+
+
+def within(payload: Payload, moment: Moment) -> Moment:
+    """Return the moment as the whole session sees it: no turn of a subagent is one of the session."""
+    is_turn = moment in {Moment.PROMPT, Moment.PAUSE}
+    return Moment.OTHER if is_turn and of_subagent(payload) else moment
+
+
+def of_subagent(payload: Payload) -> bool:
+    """Return whether an event of Claude Code's shape is a subagent's."""
+    return bool(text(payload, "agent_id"))
 
 
 def map_of(payload: Payload, name: str) -> Payload:

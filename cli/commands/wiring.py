@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["doctor", "hook", "setup"]
 
 NEXT: Final = "It counts from the client's next start. `cas doctor {client}` checks that it works."
+BESIDES: Final = {"codex": "Codex runs new hooks once you have trusted them: type /hooks in it."}
+"""What else a person has to do, which no settings file does."""
 
 CLIENTS: Final = ("claude-code", "codex", "gemini", "cursor", "vscode", "opencode")
 
@@ -55,7 +57,8 @@ def setup(*, client: str, scope: str, dry_run: bool, remove: bool, resident: boo
     if resident:
         write([invocation.screen().line(_keep_helper(where, remove=remove, dry_run=dry_run))])
     if wanted and not dry_run and not remove:
-        write([invocation.screen().line(NEXT.format(client=client))])
+        said = [NEXT.format(client=client), *filter(None, [BESIDES.get(client)])]
+        write([invocation.screen().line(line) for line in said])
 
 
 def _keep_helper(where: "Scope", *, remove: bool, dry_run: bool) -> str:

@@ -13,7 +13,7 @@ import pytest
 
 from cli.hooking import CLIENTS, client_of
 from objstore import CallInfo, EditFilter, EditView, Operation, Origin, Status, Workspace
-from tests.cli.agents import AGENTS, ClaudeCode, Codex, Session, hook, shell
+from tests.cli.agents import AGENTS, ClaudeCode, Codex, Cursor, OpenCode, Session, hook, shell
 from tests.cli.desk import PATIENCE, PROGRAM, Desk, cas, environment
 
 EVERY_AGENT = pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.client)
@@ -348,3 +348,139 @@ def test_what_subagents_do_is_recorded_once_and_says_which_of_them_did_it(folder
     assert names == [("new.txt", "Write", "reviewer"), ("a.txt", "Bash", "reviewer"), ("a.txt", "Bash", "")]
     assert {view.edit.conversation for view in found} == {session.name}
     assert {view.edit.notes["prompt"] for view in found} == {"have it looked through"}
+
+
+def test_a_subagent_keeps_no_rejection_from_the_session_that_sent_it(folder: Path) -> None:
+    for agent in (ClaudeCode, Codex):
+        session = agent(folder, f"session-{agent.client}")
+        session.run("sed -i s/two/2/ a.txt")
+        last = edits(folder)[-1].seq
+        assert cas("reject", str(last), "--reason", "two is a word", folder=folder).status == 0
+        inner = {"agent_id": "agent-7", "agent_type": "reviewer"}
+        assert session.tell(session.shell_event("true", before=True) | inner) == ""
+        assert session.tell(session.shell_event("true", before=False) | inner) == ""
+        assert "two is a word" in session.run("true")
+
+
+def test_a_turn_of_a_subagent_ends_no_call_of_its_session(folder: Path) -> None:
+    session = Codex(folder)
+    session.ask("do it")
+    session.tell(session.shell_event("make", before=True))
+    for event in (session.prompted("look at it"), session.stopped()):
+        session.tell(event | {"agent_id": "agent-7", "agent_type": "reviewer"})
+    shell("echo 1 >> a.txt", folder=folder)
+    session.tell(session.shell_event("make", before=False))
+    assert [(view.edit.conversation, view.edit.notes["prompt"]) for view in edits(folder)] == [("session-1", "do it")]
+
+
+# ---- tools that never ran, turns that broke off
+
+
+@pytest.mark.parametrize(
+    ("agent", "denial"),
+    [
+        (ClaudeCode, {"hook_event_name": "PermissionDenied", "reason": "Blocked by classifier"}),
+        (Cursor, {"hook_event_name": "postToolUseFailure", "failure_type": "permission_denied"}),
+    ],
+    ids=["claude-code", "cursor"],
+)
+def test_a_tool_that_was_not_let_run_has_changed_nothing(
+    agent: type[Session], denial: dict[str, str], folder: Path
+) -> None:
+    session = agent(folder)
+    for event in (session.shell_event("make", before=True), session.write_event("a.txt", "x", before=True)):
+        session.tell(event)
+        with (folder / "a.txt").open("a") as file:
+            file.write("mine\n")  # while the question was open
+        session.tell(event | denial)
+        (folder / "own.txt").open("a").close()
+    session.stop()
+    assert {view.edit.conversation for view in edits(folder)} == {"external"}
+    assert list((folder / ".cas" / "agents").glob("open-*")) == []
+
+
+@pytest.mark.parametrize(("agent", "name"), [(ClaudeCode, "StopFailure"), (Codex, "Interrupt"), (Codex, "SessionEnd")])
+def test_a_turn_that_breaks_off_ends_its_calls(agent: type[Session], name: str, folder: Path) -> None:
+    session = agent(folder)
+    session.tell(session.shell_event("make", before=True))
+    shell("echo 1 >> a.txt", folder=folder)
+    session.tell(session.stopped() | {"hook_event_name": name})
+    shell("echo 2 >> a.txt", folder=folder)
+    session.stop()
+    assert [view.edit.conversation for view in edits(folder)] == ["session-1", "external"]
+
+
+def test_a_session_that_has_gone_elsewhere_still_ends_what_it_began(folder: Path, tmp_path: Path) -> None:
+    session = ClaudeCode(folder)
+    session.tell(session.shell_event("make", before=True))
+    shell("echo 1 >> a.txt", folder=folder)
+    gone = session.stopped() | {"cwd": str(tmp_path)}
+    began = session.shell_event("work", before=True) | {"cwd": str(tmp_path), "tool_use_id": "elsewhere"}
+    for event in (gone, began):
+        ran = cas(
+            "hook",
+            "claude-code",
+            folder=tmp_path,
+            settings={"CLAUDE_PROJECT_DIR": str(folder)},
+            stdin=json.dumps(event).encode(),
+        )
+        assert (ran.status, ran.out, ran.err) == (0, b"", b"")
+    shell("echo 2 >> a.txt", folder=folder)
+    session.stop()
+    assert [view.edit.conversation for view in edits(folder)] == ["session-1", "external"]
+
+
+# ---- what could not be said
+
+
+def test_a_rejection_that_nobody_heard_is_said_again(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.run("sed -i s/two/2/ a.txt")
+    assert cas("reject", "1", "--reason", "two is a word", folder=folder).status == 0
+    event = json.dumps(session.prompted("go on")).encode()
+    with Path("/dev/full").open("wb") as full:
+        ran = subprocess.run(
+            [*PROGRAM, "hook", "claude-code"],
+            cwd=folder,
+            env=environment({}),
+            input=event,
+            stdout=full,
+            timeout=PATIENCE,
+            check=False,
+        )
+    assert ran.returncode == 0
+    assert "two is a word" in session.ask("go on")
+    assert session.ask("and on") == ""
+
+
+def test_an_edit_that_is_rejected_again_is_told_again(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.run("sed -i s/two/2/ a.txt")
+    for reason in ("two is a word", "it still is"):
+        assert cas("reject", "1", "--reason", reason, folder=folder).status == 0
+        assert reason in session.ask("go on")
+        assert cas("accept", "1", folder=folder).status == 0
+        assert session.ask("go on") == ""
+
+
+# ---- opencode's second version
+
+
+def test_opencode_names_files_and_ends_calls_in_both_versions(folder: Path) -> None:
+    session = OpenCode(folder)
+    patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-two\n+2\n*** End Patch\n"
+    for tool, given in (
+        ("patch", {"patchText": patch}),
+        ("apply_patch", {"patchText": patch}),
+        ("write", {"path": "a.txt", "content": "x"}),
+        ("edit", {"filePath": "a.txt"}),
+    ):
+        assert client_of("opencode").read(session.tool_event(tool, given, before=True)).touched == ("a.txt",)
+    session.run("sed -i s/two/2/ a.txt")
+    assert cas("reject", "1", "--reason", "two is a word", folder=folder).status == 0
+    session.tell(session.tool_event("shell", {"command": "false"}, before=True))
+    shell("echo 1 >> src/b.py", folder=folder)
+    failed = session.tool_event("shell", {"command": "false"}, before=False) | {"hook": "tool.execute.failed"}
+    assert session.tell(failed) == ""  # an error has no place for other words
+    assert edits(folder)[-1].edit.tool == "shell"
+    assert "two is a word" in session.run("true")

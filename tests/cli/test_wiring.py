@@ -155,6 +155,11 @@ def test_a_client_is_set_up_once_and_taken_back_whole(client: str, scope: str, p
     assert list(home.iterdir()) == []
 
 
+def test_setup_says_what_no_settings_file_can_do(project: Path, home: Path) -> None:
+    assert "/hooks" in run(project, home, "setup", "codex").text
+    assert "/hooks" not in run(project, home, "setup", "gemini").text
+
+
 def test_what_a_person_has_in_the_files_stays_and_a_copy_is_kept(project: Path, home: Path) -> None:
     settings = project / ".claude" / "settings.json"
     settings.parent.mkdir()

@@ -9,9 +9,9 @@ from threading import Lock
 from typing import Final
 
 from mcptools.display import shown
-from mcptools.failures import Failure, Kind
+from mcptools.failures import Failure, Kind, failure_of
 from mcptools.roots import intersected
-from objstore import Files, NotAWorkspace, Workspace
+from objstore import FileChanged, Files, NotAWorkspace, Workspace, real_path
 
 __all__ = ["Directories", "not_absolute"]
 
@@ -116,6 +116,8 @@ class Directories:
             return self.roots[0]
         try:
             place = _place(path)
+        except FileChanged as error:
+            raise failure_of(error, path) from error
         except ValueError as error:  # a NUL, or half a character
             raise Failure(Kind.INVALID_REQUEST, f"Not a usable path: {shown(path)!r}", path=path) from error
         for root in self.roots:
@@ -188,10 +190,13 @@ def not_absolute(path: str) -> Failure:
 
 
 def _place(path: str) -> str:
-    """Return where `path` really is, its last name not followed: a link in a directory is that directory's own."""
+    """Return where `path` really is, its last name not followed: a link in a directory is that directory's own.
+
+    Raises as `real_path`.
+    """
     parent, name = os.path.split(path.rstrip("/"))
     while name == ".":
         parent, name = os.path.split(parent.rstrip("/"))
     if name in {"", ".."}:
-        return os.path.realpath(path)
-    return f"{os.path.realpath(parent).rstrip('/')}/{name}"
+        return real_path(path)
+    return f"{real_path(parent).rstrip('/')}/{name}"

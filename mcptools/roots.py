@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 from urllib.parse import unquote_to_bytes, urlsplit
 
+from objstore import FileChanged, real_path
+
 __all__ = ["intersected", "root_paths"]
 
 
@@ -37,4 +39,7 @@ def _path(address: str) -> str | None:
     path = os.fsdecode(unquote_to_bytes(parts.path))
     if not path.startswith("/") or "\0" in path:
         return None
-    return os.path.realpath(path)
+    try:
+        return real_path(path)
+    except FileChanged:
+        return None

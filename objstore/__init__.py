@@ -106,6 +106,7 @@ if TYPE_CHECKING:
         NothingToDo as NothingToDo,
         Notice as Notice,
     )
+    from objstore.paths import real_path as real_path
     from objstore.pins import PinView as PinView
     from objstore.purge import PurgePlan as PurgePlan
     from objstore.rebase import Clash as Clash, Rebased as Rebased
@@ -249,6 +250,7 @@ _HOMES: Final = {
         "split_lines",
     ),
     "rebase": ("Clash", "Rebased"),
+    "paths": ("real_path",),
     "pins": ("PinView",),
     "purge": ("PurgePlan",),
     "records": (

@@ -48,6 +48,7 @@ __all__ = [
     "open_file",
     "open_folder",
     "read_at",
+    "real_path",
 ]
 
 STORE_NAME: Final = ".cas"
@@ -86,14 +87,27 @@ class Found:
         return stat.S_IMODE(self.stat.st_mode)
 
 
+def real_path(path: str) -> str:
+    """Return where a path leads when links are followed, as far as it exists.
+
+    Raises ValueError for what is no path, and FileChanged where links come and go faster than they can be followed.
+    """
+    for _ in range(_TRIES):
+        try:
+            return os.path.realpath(path)
+        except OSError:  # what was a link when it was looked at, and is another thing now, or gone
+            continue
+    raise FileChanged(path)
+
+
 class Tree:
     """One folder and everything below it; nothing else can be reached through it."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
-        """Open the folder. Raises FileMissing or PermissionRefused."""
+        """Open the folder. Raises FileMissing, PermissionRefused, FileChanged."""
         self.parts: tuple[str, ...] = ()  # canonical paths below which it may be reached; (): all of it
         self._given = os.path.abspath(os.fspath(root))
-        self.root: Final = os.path.realpath(self._given)
+        self.root: Final = real_path(self._given)
         try:
             self.fd: Final = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError) as error:
@@ -121,7 +135,7 @@ class Tree:
         return not self.parts or any(path == part or path.startswith(f"{part}/") for part in self.parts)
 
     def within(self, path: str) -> str:
-        """Return the part of `path` below the root, unresolved. Raises PathInvalid or PathOutside."""
+        """Return the part of `path` below the root, unresolved. Raises PathInvalid, PathOutside, FileChanged."""
         if not path or "\0" in path:
             raise PathInvalid(path, "empty" if not path else "holds a NUL byte")
         try:
@@ -137,7 +151,7 @@ class Tree:
                 return path[len(root) :].strip("/") or "."
         # The same place by another spelling: a link above the root, as /tmp is on some systems.
         parent, name = os.path.split(path.rstrip("/") or "/")
-        real = os.path.join(os.path.realpath(parent), name)
+        real = os.path.join(real_path(parent), name)
         if real == self.root or real.startswith(self.root.rstrip("/") + "/"):
             return real[len(self.root) :].strip("/") or "."
         raise PathOutside(path)

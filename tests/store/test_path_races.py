@@ -1,11 +1,12 @@
 """Paths under way: what another process swaps, replaces or writes while a path is walked or a file is read."""
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from objstore.errors import PathError
-from objstore.paths import look_at
+from objstore.errors import FileChanged, PathError
+from objstore.paths import look_at, real_path
 from tests.store.ground import Ground
 
 
@@ -25,6 +26,17 @@ def meanwhile(act: Callable[[], None]) -> Iterator[None]:
     finally:
         stop.set()
         thread.join()
+
+
+@contextmanager
+def taking_turns() -> Iterator[None]:
+    """Let threads take turns between any two steps that one of them does."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual)
 
 
 ROUNDS = 2000
@@ -52,6 +64,26 @@ def test_a_folder_swapped_for_a_link_between_check_and_use_leads_nowhere(ground:
                 found = look_at(spot)
                 assert found is None or found.st_size == len(b"inside\n")
     assert outcomes <= {b"inside\n", b"PathOutside", b"FileMissing", b"PathInvalid", b"FileChanged"}
+
+
+def test_where_a_path_leads_is_told_or_refused_while_links_come_and_go(ground: Ground) -> None:
+    ground.link("link", "../elsewhere")
+    folder, link, parked = ground.ws / "folder", ground.ws / "link", ground.ws / "parked"
+
+    def swap() -> None:
+        folder.rename(parked)
+        link.rename(folder)
+        folder.rename(link)
+        parked.rename(folder)
+
+    outcomes = set()
+    with taking_turns(), meanwhile(swap):
+        for _ in range(2 * ROUNDS):
+            try:
+                outcomes.add(real_path(f"{folder}/a.txt"))
+            except FileChanged:
+                outcomes.add("")
+    assert outcomes <= {f"{folder}/a.txt", f"{ground.ws.parent}/elsewhere/a.txt", ""}
 
 
 def test_a_file_swapped_for_a_link_between_check_and_use_leads_nowhere(ground: Ground) -> None:

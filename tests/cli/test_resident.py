@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.errand import GREETING, SOCKET, asked, identity, packed
+from cli.errand import GREETING, SOCKET, TAKEN, asked, identity, packed
+from cli.hooking import answer_to, event_of
 from cli.wiring import probe
 from cli.wiring.doctor import of_helper
 from objstore import EditFilter, Operation, Workspace
@@ -121,6 +122,41 @@ def test_a_hook_starts_the_helper_where_that_is_set_and_setup_sets_it(folder: Pa
     os.kill(owner(folder), signal.SIGKILL)
     assert cas("setup", "claude-code", "--resident", "--remove", folder=folder).status == 0
     assert cas("config", "get", "hook.resident", folder=folder).out == b"off\n"
+
+
+def held(folder: Path) -> list[str]:
+    """Return the files of the store that this process has open."""
+    links = [str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    return sorted(link for link in links if link.startswith(f"{folder}/.cas/"))
+
+
+def test_the_answer_is_given_before_anything_is_closed_for_nobody_waits_for_that(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.run("sed -i s/two/2/ a.txt")
+    assert cas("reject", "1", "--reason", "two is a word", folder=folder).status == 0
+    event = event_of(["claude-code"], json.dumps(session.prompted("go on")).encode(), str(folder))
+    said: list[tuple[bytes, list[str]]] = []
+    answer_to(["claude-code"], event, lambda answer: said.append((answer, held(folder))))
+    ((answer, then),) = said
+    assert b"two is a word" in answer
+    assert any("index" in name for name in then)
+    assert held(folder) == []
+
+
+def test_what_a_caller_that_is_gone_should_have_heard_is_said_to_the_next(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.run("sed -i s/two/2/ a.txt")
+    assert cas("reject", "1", "--reason", "two is a word", folder=folder).status == 0
+    event = json.dumps(session.prompted("go on")).encode()
+    with helper(folder):
+        with (folder / ".cas" / "agents" / "lock").open("rb") as lock, socket.socket(socket.AF_UNIX) as line:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # the helper waits for it
+            line.connect(str(folder / ".cas" / SOCKET))
+            line.sendall(packed(GREETING, identity(), b"claude-code", os.fsencode(folder), event))
+            assert line.recv(1) == TAKEN
+        assert "two is a word" in session.ask("go on")
+        assert session.ask("and on") == ""
+    assert not (folder / ".cas" / "hook.log").exists()
 
 
 # ---- nothing depends on it

@@ -185,10 +185,8 @@ def ways_out(
             return [cascade, *([together] if live else [])]
         case Action.ACCEPT | Action.RESET if selection is not None:
             together = f"To {action.value} them together:  cas {action.value} {_spelt(selection)} {dead}"
-            return [
-                *([together] if dead else []),
-                *([f"To make room first:  cas reject {live}"] if live else []),
-            ]
+            room = f"To make room first:  cas reject {live}"
+            return [*([room] if live else []), *([together] if dead else [])]
         case _:
             return (
                 [f"Decide on {' '.join(filter(None, (dead, live)))} first (`cas show EDIT`)."] if dead or live else []

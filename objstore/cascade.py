@@ -20,7 +20,7 @@ __all__ = ["Cascade", "cascade"]
 class Cascade:
     """What a decision led to. Either it was taken, or `blocked` says why it can't be."""
 
-    rejected: tuple[UnitIndex, ...]  # units that had to go besides, in the order in which they went
+    rejected: tuple[UnitIndex, ...]  # units that had to go besides (or would have to), in the order in which they went
     accept_first: tuple[UnitIndex, ...]  # dead units that would have to be accepted with it, ascending
     blocked: tuple[WeaveConflict, ...]  # conflicts that rejecting others doesn't solve; () when taken
 
@@ -28,8 +28,8 @@ class Cascade:
 def cascade(weave: Weave, changes: Mapping[UnitIndex, bool]) -> Cascade:
     """Make `changes`, then reject the latest unit in conflict until there is none.
 
-    Units that `changes` accepts are not rejected again: live units that they exclude go instead. When they
-    need units that are dead, nothing is changed, and the result names these and what they need in turn.
+    Units that `changes` wants live are not rejected: others that they exclude go instead. When they need units that
+    are dead, nothing is changed, and the result names these, what they need in turn, and what would have to go then.
     When they exclude each other, or the base, or need what `changes` rejects, it names none.
     """
     kept = {unit for unit, live in changes.items() if live}
@@ -49,6 +49,7 @@ def cascade(weave: Weave, changes: Mapping[UnitIndex, bool]) -> Cascade:
                 blocked = blocked or weave.conflicts()
             if not needed:
                 missing.clear()
+                rejected.clear()
                 break
             if dead:
                 changed |= dict.fromkeys(dead, False)
@@ -64,7 +65,7 @@ def cascade(weave: Weave, changes: Mapping[UnitIndex, bool]) -> Cascade:
         _flip(weave, {latest: False}, suspects)
     if blocked:
         weave.flip(changed)
-        return Cascade(rejected=(), accept_first=tuple(sorted(missing)), blocked=blocked)
+        return Cascade(rejected=tuple(rejected), accept_first=tuple(sorted(missing)), blocked=blocked)
     return Cascade(rejected=tuple(rejected), accept_first=(), blocked=())
 
 

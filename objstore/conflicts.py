@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from objstore.runorder import RunOrder
     from objstore.runs import Run, Unit, UnitIndex
 
-__all__ = ["About", "Checked", "ConflictKind", "Finding", "WeaveConflict", "described", "findings"]
+__all__ = ["About", "Checked", "ConflictKind", "Finding", "WeaveConflict", "described", "findings", "unseen"]
 
 _FEW_RUNS: Final = 8
 """Runs that a unit takes out and that are quicker looked at again than remembered."""
@@ -148,6 +148,20 @@ def described(unit: Unit, finding: Finding, order: RunOrder) -> WeaveConflict:
         removed=text_of(run for run in unit.deleted if unit.saw(run)),
         inserted=text_of(unit.inserted),
     )
+
+
+def unseen(runs: Iterable[Run]) -> tuple[Unit, set[Unit]] | None:
+    """Return the newest unit with lines in `runs`, which are all that is shown, and whom it needs, as in a finding.
+
+    It needs somebody where lines are shown that were not when it was recorded. None where all were: then the text, or
+    one with more in it, was once the file.
+    """
+    written = [run for run in runs if run.lines]
+    if not written:
+        return None
+    newest = max((run.inserter for run in written), key=lambda unit: unit.since)
+    strange = [run for run in written if run.inserter.since < newest.since and not newest.saw(run)]
+    return (newest, {unit for run in strange for unit in _returned(newest, run)}) if strange else None
 
 
 def _missing_target(unit: Unit, author: Unit) -> Unit | None:

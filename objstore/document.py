@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, Generic, NamedTuple, Self, TypeVar
 
 from objstore.cascade import Cascade, cascade
-from objstore.conflicts import ConflictKind
 from objstore.errors import HistoryBroken
 from objstore.ids import BlobId
 from objstore.markers import Labels, MarkedText
@@ -20,7 +19,8 @@ from objstore.records import Decision, Edit
 from objstore.splices import Splice
 from objstore.standins import is_stand_in, mixes_stand_ins
 from objstore.terms import DocumentId, Seq, Status, Unit
-from objstore.values import value
+from objstore.unified import is_binary
+from objstore.values import replace, value
 from objstore.weave import BASE, UnitIndex, Weave, WeaveConflict
 from objstore.weavestate import WeaveState
 
@@ -227,8 +227,7 @@ class Document:
 
     def give_with_dependents(self, verdicts: Mapping[Unit, Status]) -> tuple[Unit, ...]:
         """Reject the units of `verdicts`, and return what had to be rejected with them, in that order."""
-        done = cascade(self._weave, self._flips(verdicts))
-        gone = tuple(map(self._unit, done.rejected))
+        gone = tuple(map(self._unit, self._cascaded(self._wanted(verdicts)).rejected))
         self._note({**verdicts, **dict.fromkeys(gone, Status.REJECTED)})
         return gone
 
@@ -246,7 +245,7 @@ class Document:
         # What a conflict from before lacks is shown with the side that lacks it.
         lacking = {unit: True for needs in failing for unit in needs if not self._weave.is_live(unit)}
         theirs = self._visibility_with(lacking)
-        done = cascade(self._weave, flips)
+        done = cascade(self._weave, self._wanted(verdicts))
         if done.blocked:
             self.give(verdicts)
             return None
@@ -296,11 +295,29 @@ class Document:
 
     def ways_out(self, verdicts: Mapping[Unit, Status]) -> Cascade:
         """Return what a cascade of `verdicts` would come to; nothing is changed."""
-        flips = self._flips(verdicts)
-        done = cascade(self._weave, flips)
+        wanted = self._wanted(verdicts)
+        done = self._cascaded(wanted)
         if not done.blocked:
-            self._weave.flip({index: self._live(index) for index in {*flips, *done.rejected}})
+            self._take_back({*wanted, *done.rejected})
         return done
+
+    def _cascaded(self, wanted: Mapping[UnitIndex, bool]) -> Cascade:
+        """Do what `cascade` does, and go on until the file is no mixture of states either."""
+        done = cascade(self._weave, wanted)
+        kept = {index: live for index, live in wanted.items() if live}
+        while not done.blocked and (mixed := self._mixed()) is not None:
+            around = sorted({mixed.unit, *mixed.needs}, reverse=True)
+            goes = next((index for index in around if self._weave.is_live(index) and index not in kept), BASE)
+            further = None if goes == BASE else cascade(self._weave, {**kept, goes: False})
+            if further is None or further.blocked:
+                self._take_back({*wanted, *done.rejected})
+                return Cascade(rejected=(), accept_first=(), blocked=(mixed,))
+            done = Cascade(rejected=(*done.rejected, goes, *further.rejected), accept_first=(), blocked=())
+        return done
+
+    def _take_back(self, indexes: Iterable[UnitIndex]) -> None:
+        """Let units be live or dead again as their statuses say."""
+        self._weave.flip({index: self._live(index) for index in indexes})
 
     def named(self, indexes: Iterable[UnitIndex]) -> list[Unit]:
         """Return units of the weave by edit and hunk."""
@@ -344,27 +361,16 @@ class Document:
     def conflicts(self) -> tuple[Conflict, ...]:
         """Return every hunk that can't be live together with what else is, in order."""
         found = self._weave.conflicts()
-        if not found:
-            return self._mixed() if self._is_large else ()
-        return tuple(self._conflict(conflict) for conflict in found)
+        mixed = None if found else self._mixed()
+        return tuple(self._conflict(conflict) for conflict in found or ([] if mixed is None else [mixed]))
 
-    def _mixed(self) -> tuple[Conflict, ...]:
-        """Return a conflict for a large state that other lines would stand beside: a file holds it alone or not."""
+    def _mixed(self) -> WeaveConflict | None:
+        """Return a conflict where states are told as one that are no text, and that nobody ever had together."""
         text = self._weave.text()
-        if text is None or not mixes_stand_ins(text):
-            return ()
-        shown = [unit for unit, _ in self.blame() if unit is not None]
-        return (
-            Conflict(
-                kind=ConflictKind.TEXT_RETURNED.value,
-                unit=shown[0],
-                needs=tuple(dict.fromkeys(shown[1:])),
-                path=self._name(),
-                line=0,
-                removed=b"",
-                inserted=b"",
-            ),
-        )
+        if text is None or not (is_binary(text) or (self._is_large and mixes_stand_ins(text))):
+            return None
+        found = self._weave.unseen()
+        return None if found is None else replace(found, line=0, removed=b"", inserted=b"")
 
     def line(self, unit: Unit) -> int:
         """Return the 1-based line at which the text shows the unit, or would if it were live."""
@@ -414,8 +420,10 @@ class Document:
         return self._live(self._index(unit))
 
     def _flips(self, verdicts: Mapping[Unit, Status]) -> dict[UnitIndex, bool]:
-        wanted = ((self._index(unit), status is not Status.REJECTED) for unit, status in verdicts.items())
-        return {index: live for index, live in wanted if live is not self._live(index)}
+        return {index: live for index, live in self._wanted(verdicts).items() if live is not self._live(index)}
+
+    def _wanted(self, verdicts: Mapping[Unit, Status]) -> dict[UnitIndex, bool]:
+        return {self._index(unit): status is not Status.REJECTED for unit, status in verdicts.items()}
 
     def _note(self, verdicts: Mapping[Unit, Status]) -> None:
         for unit, status in verdicts.items():

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Self, cast
 
 from objstore.adjacency import adjoining
-from objstore.conflicts import About, ConflictKind, WeaveConflict, described, findings
+from objstore.conflicts import About, ConflictKind, WeaveConflict, described, findings, unseen
 from objstore.hunks import borders, inserted_texts
 from objstore.lines import NOTHING_SHARED, closed, is_closed
 from objstore.markers import marked
@@ -145,6 +145,17 @@ class Weave:
             for unit in sorted(self._findings, key=lambda unit: unit.index)
             for finding in self._findings[unit]
         )
+
+    def unseen(self) -> WeaveConflict | None:
+        """Return what the newest unit with lines in the text would need if no line might stand beside any it never saw.
+
+        Of lines that is no conflict. It is one where the text can't be told in lines, and each state is a whole.
+        """
+        found = unseen(self._order.shown())
+        if found is None:
+            return None
+        unit, needs = found
+        return described(unit, (ConflictKind.TEXT_RETURNED, frozenset(needs)), self._order)
 
     def byte_count(self) -> int:
         """Return how many bytes the text has."""

@@ -366,6 +366,26 @@ def test_a_cascade_that_accepts_rivals_is_blocked() -> None:
     assert h.text == "p a q"
 
 
+def test_a_cascade_does_not_reject_what_is_live_and_shall_stay_so() -> None:
+    h = history("p a q", "p A q")
+    h.reject(1)
+    h.then("p B q")
+    done = cascade(h.weave, {h.edits[1][1]: True, h.edits[2][1]: True})
+    assert done.blocked
+    assert (done.rejected, done.accept_first) == ((), ())
+    assert h.text == "p B q"
+
+
+def test_a_cascade_names_what_goes_when_what_is_needed_comes_back() -> None:
+    h = history("p q", "p a b q", "p a B q")
+    h.reject(2, 1)
+    h.then("p n q")
+    done = cascade(h.weave, {h.edits[2][1]: True})
+    assert (done.accept_first, done.rejected) == ((h.edits[1][1],), (h.edits[3][1],))
+    assert done.blocked
+    assert h.text == "p n q"
+
+
 def test_a_cascade_follows_needs_to_the_first_unit() -> None:
     h = history("p q", "p a b q", "p a B q", "p a C q")
     h.reject(3, 2, 1)

@@ -296,10 +296,16 @@ def test_a_cascade_ends_clean_or_changes_nothing(journal: Journal, data: st.Data
         assert any(named.values())
         assert not any(weave.is_live(unit) for unit in done.accept_first)
         assert (weave.text(), weave.conflicts()) == before
+        assert done.accept_first or not done.rejected
+        if done.accept_first:
+            ways_out = dict.fromkeys(done.accept_first, True) | dict.fromkeys(done.rejected, False)
+            assert ways_out.keys().isdisjoint(named)
+            assert weave.set_live(named | ways_out) == ()
     else:
         assert weave.conflicts() == ()
         assert all(weave.is_live(unit) is live for unit, live in named.items())
         assert not any(weave.is_live(unit) for unit in done.rejected)
+        assert named.keys().isdisjoint(done.rejected)
 
 
 # -- size

@@ -109,6 +109,27 @@ def test_accepting_into_a_changed_line_names_what_is_in_the_way(desk: Desk) -> N
     assert desk.bytes("a") == b"one\n2\nthree\n"
 
 
+def test_what_must_go_and_what_must_come_are_named_in_the_order_in_which_it_works(desk: Desk) -> None:
+    replaced_twice(desk)
+    desk.done("reject", "2", "3")
+    desk.edit("a", b"two", b"zwei")
+    ran = desk.cas("accept", "3")
+    assert ran.said.endswith("To make room first:  cas reject 4\nTo accept them together:  cas accept 3 2\n")
+    desk.done("reject", "4")
+    desk.done("accept", "3", "2")
+    assert desk.bytes("a") == b"one\nII\nthree\n"
+
+
+def test_what_was_named_to_be_accepted_is_neither_in_the_way_nor_set_aside(desk: Desk) -> None:
+    both_change(desk)
+    for words in (["accept", "2", "3"], ["accept", "2", "3", "--markers"]):
+        ran = desk.cas(*words)
+        assert ran.status == 1
+        assert "both change the same lines (a:2)" in ran.said
+        assert "make room" not in ran.said
+    assert desk.bytes("a") == b"one\nII\nthree\n"
+
+
 def test_a_refused_undo_is_a_conflict_too(desk: Desk) -> None:
     both_change(desk)
     ran = desk.cas("undo")

@@ -20,6 +20,7 @@ executable one with a `*`, an empty folder with a `/` at its end. A refusal read
 import stat
 from itertools import permutations
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -30,11 +31,14 @@ from objstore import (
     Conflicted,
     Decided,
     DecisionOutcome,
+    Hunk,
     OnExternal,
     Origin,
     Unit,
 )
 from tests.workspace.scene import Scene
+
+BINARY: Final = b"\0one\n\0\n"
 
 
 def text(words: str) -> bytes:
@@ -406,3 +410,43 @@ def test_binary_states_are_taken_whole_and_the_last_live_one_stands(scene: Scene
     scene.reject(one, two, three, four)
     assert scene.text("a") is None
     assert [view.edit.origin for view in scene.workspace.edits()] == [Origin.AGENT] * 4
+
+
+def test_binary_bytes_never_stand_beside_lines_that_were_written_while_they_were_away(scene: Scene) -> None:
+    """Of texts, each alone would be free to stand: the lines are directly beside what was replaced."""
+    scene.write("a", b"p\n")
+    binary = scene.write("a", BINARY)
+    scene.reject(binary)
+    line = scene.write("a", b"p\nq\n")
+    (conflict,) = scene.refused(Action.ACCEPT, binary)
+    assert (conflict.unit, conflict.needs, conflict.line) == (Unit(line, 1), (Unit(binary, 1),), 0)
+    outcome = scene.decide(Action.ACCEPT, binary)
+    assert isinstance(outcome, Conflicted)
+    assert (outcome.accept_first, outcome.reject_first) == ((), (Unit(line, 1),))
+    scene.reject(line)
+    scene.accept(binary)
+    assert scene.text("a") == BINARY
+    assert isinstance(scene.decide(Action.ACCEPT, binary, line), Conflicted)
+    assert scene.text("a") == BINARY
+
+
+def test_lines_beside_a_text_go_with_it_where_binary_bytes_stood_before(scene: Scene) -> None:
+    scene.write("a", BINARY)
+    text = scene.write("a", b"p\n")
+    line = scene.write("a", b"p\nq\n")
+    (conflict,) = scene.refused(Action.REJECT, text)
+    assert (conflict.unit, conflict.needs) == (Unit(line, 1), (Unit(text, 1),))
+    assert scene.reject(text, cascade=True).cascaded == (Unit(line, 1),)
+    assert scene.text("a") == BINARY
+    scene.accept(text, line)
+    assert scene.text("a") == b"p\nq\n"
+
+
+def test_an_edit_of_known_lines_of_a_binary_file_is_decided_as_one_of_a_text(scene: Scene) -> None:
+    scene.write("a", BINARY)
+    one = scene.write("a", BINARY + b"more\n", hunks=[Hunk(2, 0, 2, 1)])
+    scene.write("a", b"\0ONE\n\0\nmore\n", hunks=[Hunk(0, 1, 0, 1)])
+    scene.reject(one)
+    assert scene.text("a") == b"\0ONE\n\0\n"
+    scene.accept(one)
+    assert scene.text("a") == b"\0ONE\n\0\nmore\n"

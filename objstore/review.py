@@ -122,6 +122,7 @@ class Planner:
         marker = Marker(self.journal, self.batch, self._external)
         unmarked: list[Seq] = []
         returned: list[Unit] = []
+        settled: dict[DocumentId, dict[Unit, Status]] = {}
         given = dict(verdicts) | dict.fromkeys(discarded, Status.REJECTED)
         for loaded in map(self._document, documents):
             gone, back = (
@@ -132,7 +133,8 @@ class Planner:
             resolved = loaded.amendments(wrote)
             # Before anything else: what the decision now makes of the text is not to be told from the markers.
             back = {unit: status for unit, status in back.items() if loaded.knows(unit)}
-            loaded.give(back | wrote | dict.fromkeys(resolved, Status.REJECTED))
+            settled[loaded.id] = back | wrote | dict.fromkeys(resolved, Status.REJECTED)
+            loaded.give(settled[loaded.id])
             cascaded += resolved
             returned += [unit for seq in gone for unit in loaded.units(seq)] + [*back]
             mine = {unit: status for unit, status in given.items() if loaded.knows(unit)}
@@ -149,7 +151,7 @@ class Planner:
         conflicts = [conflict for document in documents for conflict in self._document(document).conflicts()]
         conflicts += self._taken_paths(documents)
         if conflicts:
-            return self._refused(conflicts, before, given)
+            return self._refused(conflicts, before, settled, given)
         changed: dict[Unit, Status] = {}
         for document in documents:
             changed |= self._document(document).changed_since(before[document])
@@ -286,17 +288,26 @@ class Planner:
         )
 
     def _refused(
-        self, conflicts: Iterable[Conflict], before: Mapping[DocumentId, bytes], given: Mapping[Unit, Status]
+        self,
+        conflicts: Iterable[Conflict],
+        before: Mapping[DocumentId, bytes],
+        settled: Mapping[DocumentId, Mapping[Unit, Status]],
+        given: Mapping[Unit, Status],
     ) -> Conflicted:
-        """Return the conflicts with their lines counted in the text as it stands, and what else would have to go."""
+        """Return the conflicts with their lines counted in the text as it stands, and what else would have to go.
+
+        `settled`: what became of units because markers were to go.
+        """
         accept_first: list[Unit] = []
         reject_first: list[Unit] = []
         for document, statuses in before.items():
             loaded = self._document(document)
             loaded.give_back(statuses)
+            loaded.give(settled[document])
             ways = loaded.ways_out({unit: status for unit, status in given.items() if loaded.knows(unit)})
             accept_first += loaded.named(ways.accept_first)
             reject_first += loaded.named(ways.rejected)
+            loaded.give_back(statuses)
         return Conflicted(
             conflicts=tuple(map(self._as_it_stands, conflicts)),
             accept_first=tuple(sorted(accept_first)),

@@ -233,6 +233,17 @@ def test_deciding_anew_into_the_same_conflict_is_refused_or_marked_anew(marked: 
     assert [m.edit for m in marked.workspace.markers()] == [5]
 
 
+def test_what_was_written_between_the_markers_is_named_as_in_the_way_of_deciding_anew(marked: Scene) -> None:
+    text = marked.text("f") or b""
+    within = marked.write("f", text.replace(b"=======\n", b"=======\nbetween\n"))
+    outcome = marked.decide(Action.ACCEPT, 2)
+    assert isinstance(outcome, Conflicted)
+    assert (outcome.accept_first, outcome.reject_first) == ((), (Unit(within, 1),))
+    marked.reject(within)
+    marked.accept(2)
+    assert words(marked.text("f")) == "p A C q R"
+
+
 def test_what_else_is_decided_leaves_the_markers_alone(marked: Scene) -> None:
     marked.reject("3:2")
     assert drawn(marked.text("f")) == MARKED.replace("R", "r")

@@ -9,6 +9,7 @@ from mcptools.display import shown
 from objstore import (
     BlobTooLarge,
     CasError,
+    ConversationReserved,
     DiskFull,
     EditExpired,
     FileChanged,
@@ -110,6 +111,7 @@ _KIND_OF: Final[Mapping[type[CasError], Kind]] = {
     StoreLocked: Kind.LOCKED,
     DiskFull: Kind.DISK_SPACE,
     EditExpired: Kind.EXPIRED,
+    ConversationReserved: Kind.INVALID_REQUEST,
 }
 
 

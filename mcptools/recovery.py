@@ -188,7 +188,8 @@ class Recovery(Patching):
                 outcome = self._finish(staging)
                 untimely = keep_times(workspace, backup, facts)
         except Failure as failure:
-            steps[step] = {"passed": False, "details": failure.flat()}
+            told = self._unfit(op, failure) if step == "validation" else failure
+            steps[step] = {"passed": False, "details": told.flat()}
             if step == "apply":
                 restored = {"success": True, "message": "The file is as it was, and no backup was left"}
                 steps["restore"] = {"passed": True, "details": restored}
@@ -219,6 +220,14 @@ class Recovery(Patching):
         return Answer(content=stepped, text=said, notes=(*untimely, *conversation_notes(outcome)))
 
     # ---- inside
+
+    def _unfit(self, op: PatchOp, failure: Failure) -> Failure:
+        """Return what validate_patch says of a patch that does not fit, or the failure, if it fits by now."""
+        try:
+            self.validate_patch(op.file_path, op.patch)
+        except Failure as told:
+            return told
+        return failure
 
     def _stage(self, staging: "_Staging", op: PatchOp) -> tuple[FilePatch, Applied]:
         """Stage what a patch makes of a file as the call has made it so far. Raises Failure, and as Call.read."""

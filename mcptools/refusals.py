@@ -78,7 +78,7 @@ def edits_overlap(refusal: EditsOverlap) -> Failure:
 
 def invalid_patch(refusal: InvalidPatch) -> Failure:
     """Return the failure of a text that is no unified diff of one file."""
-    return Failure(Kind.INVALID_PATCH, shown(str(refusal)), patch_line=refusal.line)
+    return Failure(Kind.INVALID_PATCH, shown(str(refusal)), hint=refusal.hint, patch_line=refusal.line)
 
 
 def context_mismatch(refusal: ContextMismatch) -> Failure:

@@ -282,6 +282,9 @@ def test_progressive_tells_where_it_failed(
     step = result.structured["steps"][failed_at]
     assert step["passed"] is False
     assert step["details"]["error"] == result.structured["error"]
+    if failed_at == "validation":
+        validated = agent.call("validate_patch", **ops(file, patch)[0])
+        assert step["details"] == validated.structured
     assert snapshot(folder) == before
 
 

@@ -52,7 +52,7 @@ def test_an_id_of_the_clients_own_is_taken(agent: Agent, folder: Path) -> None:
     assert agent.history()[-1].edit.conversation == "session-7:turn.2"
 
 
-@pytest.mark.parametrize("conversation", [" ", "a b", "a/b", "x" * 129, "é", "a\n", "\0"])
+@pytest.mark.parametrize("conversation", [" ", "a b", "a/b", "x" * 129, "é", "a\n", "\0", "external"])
 def test_what_is_no_conversation_id_is_refused(agent: Agent, folder: Path, conversation: str) -> None:
     result = agent.call("write_file", path=str(folder / "a"), content="a\n", mcp_conversation_id=conversation)
     assert result.error["code"] == -32600

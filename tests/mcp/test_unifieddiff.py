@@ -1,5 +1,6 @@
 """Unified diffs: what is read, what is refused, and what of a file survives."""
 
+import re
 from contextlib import suppress
 
 import pytest
@@ -393,3 +394,44 @@ def test_any_text_is_read_or_refused(noise: str) -> None:
     for patch in (noise, HEAD + noise, HEAD + "@@ -1,2 +1,2 @@\n" + noise):
         with suppress(InvalidPatch):
             apply_patch(ABC, parse_patch(patch))
+
+
+MISCOUNTED = {
+    "too many announced": "@@ -1,7 +1,7 @@\n-a\n+b\n",
+    "too few announced": "@@ -1 +1 @@\n-a\n+b\n+c\n",
+    "the second of two": "@@ -1,2 +1,2 @@\n a\n-b\n+B\n@@ -9,1 +9,9 @@\n-b\n+B\n+C\n",
+    "the first of two": "@@ -1,9 +1,2 @@ def f():\n a\n-b\n+B\n@@ -9,1 +9,2 @@\n-b\n+B\n+C\n",
+    "a blank line inside": "@@ -1,2 +1,9 @@\n a\n\n-b\n+B\n",
+    "blank lines below": "@@ -1,2 +1,9 @@\n a\n-b\n+B\n\n\n",
+    "no newline at the end": "@@ -1,1 +1,9 @@\n-b\n\\ No newline at end of file\n+B\n\\ No newline at end of file\n",
+    "removed lines that look like headers": "@@ -1,1 +1,9 @@\n--- x\n++ y\n",
+    "another file below": "@@ -1,9 +1,9 @@\n-a\n+b\n--- a/g\n+++ b/g\n@@ -1,1 +1,1 @@\n-a\n+b\n",
+    "carriage returns": "@@ -1,9 +1,9 @@\r\n-a\r\n+b\r\n",
+}
+
+
+@pytest.mark.parametrize("hunks", MISCOUNTED.values(), ids=MISCOUNTED)
+def test_the_header_that_a_refusal_names_is_the_one_that_makes_the_patch_one(hunks: str) -> None:
+    patch = HEAD + hunks
+    with pytest.raises(InvalidPatch) as refusal:
+        parse_patches(patch)
+    named = re.search(r"line (\d+) of the patch is (@@ .* @@)", refusal.value.hint)
+    assert named is not None, refusal.value.hint
+    lines = patch.splitlines(keepends=True)
+    at = int(named[1]) - 1
+    lines[at] = re.sub(r"^@@ .* @@", lambda _: named[2], lines[at])
+    assert parse_patches("".join(lines))[0].hunks
+
+
+def test_a_refusal_that_is_not_about_counts_names_no_header() -> None:
+    for patch in ("no patch", HEAD + "@@ @@\n-a\n+b\n", "--- f\n"):
+        with pytest.raises(InvalidPatch) as refusal:
+            parse_patches(patch)
+        assert refusal.value.hint == ""
+
+
+@pytest.mark.parametrize("line", ["b", "*b", "\tb", "b\r"])
+def test_a_line_without_a_mark_is_named_and_how_lines_begin(line: str) -> None:
+    with pytest.raises(InvalidPatch, match="neither context, removed nor added at line 5") as refusal:
+        parse_patches(f"{HEAD}@@ -1,3 +1,3 @@\n a\n{line}\n-c\n+d\n")
+    assert "as context, with a blank" in refusal.value.hint

@@ -51,6 +51,7 @@ from mcptools.failures import Failure, Kind
 from mcptools.following import Following
 from mcptools.limits import Limits
 from mcptools.news import News
+from mcptools.omissions import without_nulls
 from mcptools.roots import root_paths
 from mcptools.told import Told, told
 from mcptools.version import version
@@ -142,6 +143,9 @@ class EditServer(MCPServer):
             if traits is None:
                 raise
             if isinstance(error.__cause__, ValidationError):
+                meant: dict[str, Any] = without_nulls(arguments, told()[name].input_schema)
+                if meant != arguments:
+                    return await self.call_tool(name, meant, context)
                 return _refused(_invalid_arguments(name, error.__cause__), traits)
             _log.exception("Tool %r crashed", name)
             crash = Failure(Kind.INTERNAL, f"{name} failed for a reason that is a fault of the server; see its log")

@@ -211,6 +211,19 @@ def test_arguments_that_do_not_fit_are_refused(agent: Agent, tool: str, argument
     assert said in result.text
 
 
+def test_what_is_null_and_may_be_left_out_is_left_out(agent: Agent, folder: Path) -> None:
+    file = str(folder / "file.txt")
+    agent.done("write_file", path=file, content="a\n", mcp_conversation_id=None)
+    read = agent.done("read_text_file", path=file, offset=None, limit=None).structured
+    delete = {"op": "delete", "anchor": read["content"].partition("|")[0], "end_anchor": None, "content": None}
+    agent.done("edit_text_file", path=file, file_hash=read["file_hash"], operations=[delete], rebase=None)
+    assert (folder / "file.txt").read_text() == ""
+    assert "content: Input should be a valid string" in agent.call("write_file", path=file, content=None).text
+    assert "force: unknown argument" in agent.call("delete_file", path=file, force=None).text
+    backup = agent.done("backup_file", file_path=file).structured["backup_file"]
+    agent.done("restore_backup", backup_file=backup, target_file=None, force=None)
+
+
 def test_edits_may_come_as_a_json_string(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("a")

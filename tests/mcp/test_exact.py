@@ -196,3 +196,43 @@ def test_a_string_that_does_not_stand_exactly_once_is_refused(content: bytes, ol
             assert len(lines) == min(places, 20)
         case outcome:
             raise AssertionError(outcome)
+
+
+def test_edits_apart_from_each_other_are_spans_of_their_own_in_whatever_order_they_come() -> None:
+    outcome = edited(b"one two three four", (b"three", b"3"), (b"one", b"first"), (b"four", b"4"), (b"two", b""))
+    assert outcome.content == b"first  3 4"
+    assert outcome.spans == ((0, 3, 0, 5), (4, 7, 6, 6), (8, 13, 7, 8), (14, 18, 9, 10))
+
+
+def test_where_an_edit_wrote_is_known_when_text_above_it_grew_or_shrank() -> None:
+    assert apply(b"ab cd", (b"cd", b"CD"), (b"ab", b"abab"), (b" C", b"-")) == EditsOverlap(index=2, prior=0)
+    assert apply(b"ab cd", (b"cd", b"CD"), (b"ab", b""), (b" C", b"-")) == EditsOverlap(index=2, prior=0)
+    assert apply(b"<cd>", (b"cd", b"CxxD"), (b"xx", b""), (b"D>", b"-")) == EditsOverlap(index=2, prior=0)
+    assert apply(b"<cd>", (b"cd", b"CxD"), (b"x", b"yyyy"), (b"yD>", b"-")) == EditsOverlap(index=2, prior=0)
+
+
+@given(st.data())
+def test_an_edit_is_refused_exactly_where_it_tears_what_another_wrote(data: st.DataObject) -> None:
+    """Against a model in which every byte knows the edits in whose text it stands."""
+    text = data.draw(st.binary(min_size=4, max_size=12), label="text")
+    bytes_now: list[tuple[int, frozenset[int]]] = [(byte, frozenset()) for byte in text]
+    edits: list[tuple[bytes, bytes]] = []
+    for index in range(data.draw(st.integers(1, 5), label="edits")):
+        now = bytes(byte for byte, _ in bytes_now)
+        if not now:
+            break
+        start = data.draw(st.integers(0, len(now) - 1))
+        end = data.draw(st.integers(start + 1, len(now)))
+        old, new = now[start:end], data.draw(st.binary(max_size=4))
+        if any(now.startswith(old, at) for at in range(len(now)) if at != start):
+            break
+        edits.append((old, new))
+        authors = [known for _, known in bytes_now[start:end]]
+        around = frozenset.intersection(*authors)
+        if torn := frozenset.union(*authors) - around:
+            outcome = apply(text, *edits)
+            assert isinstance(outcome, EditsOverlap)
+            assert (outcome.index, outcome.prior in torn) == (index, True)
+            return
+        bytes_now[start:end] = [(byte, around | {index}) for byte in new]
+    assert edited(text, *edits).content == bytes(byte for byte, _ in bytes_now)

@@ -141,6 +141,31 @@ def test_deleting_what_was_changed_back_needs_the_first_change() -> None:
     assert history("p A q", "p B q", "p A q", "p q").reject(1) == "C: 3 needs 1"
 
 
+def test_putting_back_a_part_undoes_nothing() -> None:
+    assert history("p A q", "p B C q", "p A C q").reject(1) == "C: 2 needs 1"
+
+
+def test_what_stands_inside_text_that_was_put_back_needs_what_had_taken_it_out() -> None:
+    assert history("p a b q", "p X q", "p a b q", "p a N b q").reject(1) == "C: 3 needs 1"
+
+
+def test_what_was_done_to_text_that_was_put_back_is_excused_where_the_old_text_is_gone_too() -> None:
+    """A deletion is; what put other text in its place is not."""
+    deleted, replaced = (history("p A q", "p B q", "p A q", last) for last in ("p q", "p C q"))
+    for h in (deleted, replaced):
+        assert h.reject(3, 1) == "p A q"
+        h.then("p q")
+    assert deleted.accept(3) == "p q"
+    assert replaced.accept(3) == "C: 3 needs 1"
+
+
+def test_of_two_deletions_of_a_line_the_live_one_is_undone_by_putting_it_back() -> None:
+    h = history("p X q", "p q")
+    assert h.reject(1) == "p X q"
+    h.then("p q", "p X q")
+    assert h.reject(2) == "p X q"
+
+
 def test_undoing_is_seen_through_older_hidden_text() -> None:
     assert history("p X q", "p Y q", "p q", "p Y q").reject(2) == "p Y q"
 
@@ -283,6 +308,17 @@ def test_a_conflict_says_where_and_what() -> None:
     )
     assert h.weave.conflicts() == h.weave.set_live({})
     assert h.weave.set_live({first: True}) == ()
+
+
+def test_a_conflict_does_not_name_lines_that_a_deletion_never_saw() -> None:
+    h = history("a b", "a x b")
+    assert h.reject(1) == "a b"
+    h.then("-")
+    assert h.reject(2) == "a b"
+    h.then("a N b")
+    deletion = h.edits[2][0]
+    (removed,) = {c.removed for c in h.weave.set_live({deletion: True}) if c.unit == deletion}
+    assert removed == b"a\nb\n"
 
 
 # -- reading

@@ -1,5 +1,7 @@
 """A refused decision changes nothing and says which edit needs which, on which lines, and what can be done."""
 
+from collections.abc import Callable
+
 import pytest
 
 from objstore import Status
@@ -176,6 +178,86 @@ def test_json_of_a_conflict(desk: Desk) -> None:
         "outside": [],
         "message": "edit 3 hunk 1 needs edit 2 (a:2)",
     }
+
+
+def inside_a_block(desk: Desk) -> list[str]:
+    for words in ("p q", "p a b q", "p a N b q"):
+        desk.write("a", words.replace(" ", "\n").encode() + b"\n")
+    return ["reject", "2"]
+
+
+def where_text_was_deleted(desk: Desk) -> list[str]:
+    for words in ("p X q", "p q", "p N q"):
+        desk.write("a", words.replace(" ", "\n").encode() + b"\n")
+    return ["reject", "2"]
+
+
+def over_a_changed_line(desk: Desk) -> list[str]:
+    both_change(desk)
+    return ["accept", "2"]
+
+
+def moved_and_deleted(desk: Desk) -> list[str]:
+    desk.write("a", b"p\n")
+    desk.move("a", "b")
+    desk.done("reject", "2")
+    desk.delete("a")
+    return ["accept", "2"]
+
+
+def onto_a_taken_name(desk: Desk) -> list[str]:
+    desk.write("a", b"x\n")
+    desk.move("a", "b")
+    desk.write("a", b"y\n")
+    return ["reject", "2"]
+
+
+@pytest.mark.parametrize(
+    ("prepared", "said", "kind", "unit", "needs", "line", "lines"),
+    [
+        (
+            inside_a_block,
+            "edit 3 hunk 1 stands between lines that edit 2 decides on (a:3)\n    + N\n",
+            *("surroundings-gone", "3:1", ["2:1"], 3, ("", "N\n")),
+        ),
+        (
+            where_text_was_deleted,
+            "edit 3 hunk 1 was made without text that edit 2 decides on (a:2)\n    + N\n",
+            *("text-returned-inside", "3:1", ["2:1"], 2, ("", "N\n")),
+        ),
+        (
+            over_a_changed_line,
+            "edit 2 hunk 1 and edit 3 both change the same lines (a:2)\n    - two\n    + 2\n",
+            *("both-changed", "2:1", ["3:1"], 2, ("two\n", "2\n")),
+        ),
+        (
+            moved_and_deleted,
+            "edit 2 and edit 3 both decide on the file as a whole (b)\n",
+            *("both-changed", "2:0", ["3:0"], None, ("", "")),
+        ),
+        (
+            onto_a_taken_name,
+            "edit 1 puts a file where edit 3 has put another (a)\n",
+            *("path-taken", "1:0", ["3:0"], None, ("", "")),
+        ),
+    ],
+)
+def test_each_kind_of_conflict_is_a_sentence_and_a_value(
+    desk: Desk,
+    prepared: Callable[[Desk], list[str]],
+    said: str,
+    kind: str,
+    unit: str,
+    needs: list[str],
+    line: int | None,
+    lines: tuple[str, str],
+) -> None:
+    words = prepared(desk)
+    assert f"  {said}" in desk.cas(*words).said
+    found = desk.cas(*words, "--json").json()["conflicts"][0]
+    assert [found[name] for name in ("kind", "unit", "needs", "line")] == [kind, unit, needs, line]
+    assert (found["removed"], found["inserted"]) == lines
+    assert f"  {said}".startswith(f"  {found['message']}\n")
 
 
 def test_long_lines_of_a_conflict_are_cut_short_and_harmless(desk: Desk) -> None:

@@ -162,6 +162,7 @@ FILES = [
     ("a=p; -a; a=p; a>b; !3", "C: 4 needs 3"),
     ("a=p; -a; !2; a>b; ^2", "C: 3 needs 2"),
     ("a=p; a>b; !2; -a; ^2", "C: 2 needs 3"),
+    ("a=p; a>b; !2; -a; !3; -a; ^2", "C: 2 needs 4"),
     ("a=p; a>b; -b; !3; !2; ^3", ""),
     ("~a=p; a=q; a>b; !1", "b=p"),
     ("a=p; a>b; b>c; !2", "c=p"),

@@ -166,6 +166,21 @@ def test_of_two_deletions_of_a_line_the_live_one_is_undone_by_putting_it_back() 
     assert h.reject(2) == "p X q"
 
 
+def test_what_was_gone_anyway_need_not_be_put_back_for_a_deletion_to_be_undone() -> None:
+    h = history("p q", "p a q", "p a b q", "p q")
+    assert h.reject(1) == "p q"
+    h.then("p b q")
+    assert h.reject(3) == "p b q"
+
+
+def test_what_changes_a_line_back_stands_back_whoever_had_written_it() -> None:
+    assert history("p q", "p X q", "p Y q", "p X q").reject(1, 2) == "p q"
+
+
+def test_an_insertion_above_what_is_left_of_a_replacement_stands_below_what_is_gone_of_it() -> None:
+    assert history("p X q", "p Y Z q", "p Z q", "p N Z q").reject(2) == "C: 3 needs 2"
+
+
 def test_undoing_is_seen_through_older_hidden_text() -> None:
     assert history("p X q", "p Y q", "p q", "p Y q").reject(2) == "p Y q"
 
@@ -338,6 +353,14 @@ def test_unit_lines_follow_the_text() -> None:
     h.reject(3, 2)
     assert [h.weave.unit_lines(h.edits[edit][1]) for edit in (1, 2, 3)] == [(2, 2), None, None]
     assert h.weave.unit_lines(h.edits[1][0]) is None
+
+
+def test_a_rejected_edit_stands_at_the_line_at_which_it_would_be_shown() -> None:
+    h = history("a b c d", "a X Y b c d", "a X Y b d", "a X Y b D")
+    assert [h.weave.line_at(h.edits[edit][1]) for edit in (1, 2, 3)] == [2, 5, 5]
+    assert h.reject(3, 2, 1) == "a b c d"
+    assert [h.weave.line_at(h.edits[edit][1]) for edit in (1, 2, 3)] == [2, 3, 4]
+    assert h.weave.line_at(h.edits[1][0]) == 1
 
 
 # -- refusing

@@ -18,6 +18,9 @@ text returned inside
 What moves a file, or gives it a mode or a final newline, takes out no line. Where there is no file for it, it is held
 to the first two rules as if it had replaced the file's first bound: whoever put that in is needed, and whoever takes
 it out without having known of this is a rival.
+
+What is no text has no lines that are independent. So whoever keeps binary states asks for one thing more, which a weave
+of lines does not: that the newest unit with lines in the text has seen all that stand beside them (`unseen`).
 """
 
 from __future__ import annotations

@@ -427,7 +427,10 @@ def test_binary_bytes_never_stand_beside_lines_that_were_written_while_they_were
     scene.reject(line)
     scene.accept(binary)
     assert scene.text("a") == BINARY
-    assert isinstance(scene.decide(Action.ACCEPT, binary, line), Conflicted)
+    for named, way_out in (([line], (Unit(binary, 1),)), ([binary, line], ())):
+        outcome = scene.decide(Action.ACCEPT, *named)
+        assert isinstance(outcome, Conflicted)
+        assert (outcome.accept_first, outcome.reject_first) == ((), way_out)
     assert scene.text("a") == BINARY
 
 

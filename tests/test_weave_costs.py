@@ -160,3 +160,42 @@ def test_conflicts_found_bit_by_bit_are_those_found_at_once(seed: int) -> None:
         unit = draw.choice(recorded.units)
         live[unit] = not live[unit]
         assert weave.set_live({unit: live[unit]}) == recorded.weave().set_live(live)
+
+
+TEN_LINES: Final = b"p\n" + b"".join(b"x%d\n" % number for number in range(10)) + b"q\n"
+
+
+def cut_in_ten(weave: Weave) -> list[UnitIndex]:
+    """Insert a line behind each of the ten but the last, each by an edit of its own; return these."""
+    made = []
+    lines = TEN_LINES.splitlines(keepends=True)
+    for number in range(9):
+        at = 2 + 2 * number
+        lines.insert(at, b"n%d\n" % number)
+        made.append(weave.record(b"".join(lines), [Hunk(at, 0, at, 1)])[1])
+    return made
+
+
+def test_what_is_remembered_of_a_move_is_looked_at_again_when_its_other_half_goes() -> None:
+    """A deletion of inserted lines needs them as long as what the same edit put elsewhere shows them."""
+    weave = Weave(TEN_LINES)
+    first = cut_in_ten(weave)[0]
+    block = (weave.text() or b"").removeprefix(b"p\n").removesuffix(b"q\n")
+    _, here, there = weave.record(b"p\nq\n" + block, [Hunk(1, 19, 1, 0), Hunk(21, 0, 2, 19)])
+    assert [(c.unit, c.needs) for c in weave.set_live({first: False})] == [(here, (first,))]
+    assert weave.set_live({there: False}) == ()
+    assert [(c.unit, c.needs) for c in weave.set_live({there: True})] == [(here, (first,))]
+
+
+def test_what_is_remembered_of_text_put_back_is_looked_at_again_when_the_old_text_goes() -> None:
+    """A deletion of lines that were put back needs what had taken them out, while the old lines are there."""
+    weave = Weave(TEN_LINES)
+    _, out = weave.record(b"p\nq\n", [Hunk(1, 10, 1, 0)])
+    weave.record(TEN_LINES, [Hunk(1, 0, 1, 10)])
+    inserted = cut_in_ten(weave)
+    _, gone = weave.record(b"p\nq\n", [Hunk(1, 19, 1, 0)])
+    assert weave.set_live(dict.fromkeys([gone, *inserted, out], False)) == ()
+    _, again = weave.record(b"p\nq\n", [Hunk(1, 10, 1, 0)])
+    assert weave.set_live({gone: True}) == ()
+    assert [(c.unit, c.needs) for c in weave.set_live({again: False})] == [(gone, (out,))]
+    assert weave.set_live({again: True}) == ()

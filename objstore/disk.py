@@ -11,9 +11,10 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Final, TypeAlias
 
+from objstore.bootid import boot_id
 from objstore.errors import DiskFailed, DiskFull, PermissionRefused
 
-__all__ = ["Disk", "Pieces", "boot_id", "is_same_file", "new_file_mode", "read_all"]
+__all__ = ["Disk", "Pieces", "is_same_file", "new_file_mode", "read_all"]
 
 Pieces: TypeAlias = bytes | Iterable[bytes]
 """The content of a file: in one piece, or in several, so that not all of it need be in memory."""
@@ -34,6 +35,10 @@ class Disk:
     Every method raises DiskFull, PermissionRefused or DiskFailed in place of OSError, except FileNotFoundError and
     FileExistsError, which say what was found rather than that the disk failed.
     """
+
+    def boot_id(self) -> bytes:
+        """Return what tells this start of the machine from others, 16 bytes; zeros where the system doesn't say."""
+        return boot_id()
 
     # ---- the store's own files
 
@@ -241,14 +246,6 @@ def read_all(fd: int, size_hint: int) -> bytes:
     while parts[-1]:
         parts.append(os.read(fd, _CHUNK))
     return b"".join(parts)
-
-
-def boot_id() -> bytes:
-    """Return 16 bytes that change when the machine starts anew; all zero where the system doesn't tell."""
-    # As bytes: a text file would import its encoding first, which takes longer than all else that opens a store.
-    with suppress(OSError, ValueError), open("/proc/sys/kernel/random/boot_id", "rb") as file:
-        return bytes.fromhex(file.read().decode("ascii").strip().replace("-", ""))
-    return bytes(16)
 
 
 @cache

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
-from objstore.disk import Disk, boot_id
+from objstore.bootid import UNKNOWN_BOOT
 from objstore.errors import (
     CallAborted,
     DiskFailed,
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from objstore.batch import Batch
+    from objstore.disk import Disk
     from objstore.segments import Group
     from objstore.transition import Blobs, Step, Transition
 
@@ -127,7 +128,9 @@ class Journal:
         self._lock: Final = WriterLock(os.path.join(self._folder, "lock"))
         self._scratch: int | None = None
         self._mark: int | None = None
-        self._boot: Final = boot_id()
+        self._boot: Final = disk.boot_id()
+        # Where the system doesn't tell, no mark is known to be of this start of the machine until files were looked at.
+        self._knows_boot = self._boot != UNKNOWN_BOOT
         self._settled = False  # whether this process has looked once for what others left unfinished
         self._is_behind = False  # whether files could not follow the log yet, because the disk is full
 
@@ -153,7 +156,8 @@ class Journal:
     def unfinished(self) -> bool:
         """Return whether files may not have followed the log, as far as the mark tells."""
         with self.mutex:
-            return self.store.last_record is not None and self._read_mark() != (self.store.end, self._boot)
+            marked, boot = self._read_mark()
+            return self.store.last_record is not None and not (marked == self.store.end and self._is_this(boot))
 
     # ---- writing
 
@@ -254,7 +258,7 @@ class Journal:
         """
         marked, boot = self._read_mark()
         place = None if marked is None or marked.segment != segment else self.store.log.newest_start(marked)
-        if place is not None and place != marked and boot == self._boot:
+        if place is not None and place != marked and self._is_this(boot):
             self._write_mark(place)
 
     @contextmanager
@@ -362,7 +366,8 @@ class Journal:
         `may_wait`: unless there is no room for it, as this process has seen already or sees now.
         """
         end = self.store.end
-        is_settled = marked == end and boot == self._boot
+        since = marked if self._is_this(boot) else None
+        is_settled = marked == end and self._is_this(boot)
         was_behind, self._is_behind = self._is_behind, False
         if self._settled and is_settled:
             return
@@ -376,16 +381,18 @@ class Journal:
             return
         if self.store.last_record is not None:
             # As in any write: durable before a file changes.
-            self.store.log.secure(marked if boot == self._boot else None)
+            self.store.log.secure(since)
         self._is_behind = may_wait and was_behind
         if self._is_behind:
             return
         try:
-            self._finish_steps(marked if boot == self._boot else None)
+            self._finish_steps(since)
         except DiskFull:
             if not may_wait:
                 raise
             self._is_behind = True
+        else:
+            self._knows_boot = True
         self._note_followed()
 
     def _finish_steps(self, marked: Place | None) -> None:
@@ -410,6 +417,10 @@ class Journal:
                 self.disk.remove_store_file(os.path.join(folder, name))
 
     # ---- the mark
+
+    def _is_this(self, boot: bytes) -> bool:
+        """Return whether a mark with that boot id is certain to be of this start of the machine."""
+        return self._knows_boot and boot == self._boot
 
     def _mark_fd(self) -> int:
         if self._mark is None:
@@ -453,7 +464,7 @@ def forget_followed(folder: str, end: Place, disk: Disk) -> None:
     path = os.path.join(folder, "applied")
     with suppress(FileNotFoundError):
         disk.remove_store_file(path)
-    disk.create(path, _MARK.pack(end.segment, end.offset, boot_id()))
+    disk.create(path, _MARK.pack(end.segment, end.offset, disk.boot_id()))
 
 
 def find_root(start: str) -> str:

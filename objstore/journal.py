@@ -36,6 +36,7 @@ from objstore.writerlock import WriterLock
 # What only writers need is imported where they begin: a status takes no lock and changes no file.
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from objstore.batch import Batch
     from objstore.disk import Disk
@@ -152,6 +153,10 @@ class Journal:
         with self.mutex, index_errors(self._folder):
             self.store.catch_up()
             yield self.store
+
+    def asking(self) -> AbstractContextManager[None]:
+        """Return what says it as an error of ours where the index can't be asked, as `reading` and `writing` do."""
+        return index_errors(self._folder)
 
     def unfinished(self) -> bool:
         """Return whether files may not have followed the log, as far as the mark tells."""

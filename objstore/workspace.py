@@ -335,7 +335,8 @@ class Workspace:
             raise ConversationReserved(info.conversation)
         from objstore import recording
 
-        return recording.record_changes(self._journal, info, paths, limits=limits)
+        with self._journal.asking():
+            return recording.record_changes(self._journal, info, paths, limits=limits)
 
     def agent_calls(self) -> AgentCalls:
         """Return what is known of the calls that agents' own programs carry out in the workspace."""
@@ -352,7 +353,8 @@ class Workspace:
         """
         from objstore import snapshots
 
-        return snapshots.create(self._journal, path, title=title, who=who, limits=limits)[0]
+        with self._journal.asking():
+            return snapshots.create(self._journal, path, title=title, who=who, limits=limits)[0]
 
     def snapshots(self) -> list[SnapshotView]:
         """Return every snapshot that has not been deleted, oldest first."""
@@ -426,7 +428,8 @@ class Workspace:
         """
         from objstore.transfer import export_bundle
 
-        return export_bundle(self._journal, path, progress)
+        with self._journal.asking():
+            return export_bundle(self._journal, path, progress)
 
     def take_over(
         self, history: str, *, origin: str | None = None, partly: bool = False, dry_run: bool = False
@@ -595,13 +598,15 @@ class Workspace:
         """
         from objstore import collection
 
-        return collection.collect(self._journal, limits, who=who, thorough=thorough, progress=progress)
+        with self._journal.asking():
+            return collection.collect(self._journal, limits, who=who, thorough=thorough, progress=progress)
 
     def plan_repack(self, progress: Progress | None = None) -> RepackPlan:
         """Return what `repack` would come to now; it takes as long. Raises StoreDamaged, BlobDamaged, BlobMissing."""
         from objstore import repack
 
-        return repack.plan_repack(self._journal, progress)
+        with self._journal.asking():
+            return repack.plan_repack(self._journal, progress)
 
     def repack(self, progress: Progress | None = None) -> Repacked:
         """Write the store anew in fewer bytes, every blob checked by its hash. Readers and writers go on meanwhile.
@@ -611,7 +616,8 @@ class Workspace:
         """
         from objstore import repack
 
-        return repack.repack(self._journal, progress)
+        with self._journal.asking():
+            return repack.repack(self._journal, progress)
 
     def expire(self, limits: RetentionLimits, *, who: str = "", moment: int | None = None) -> bool:
         """Let go what the limits let go, and leave the bytes where they are; return whether that was all.
@@ -623,7 +629,8 @@ class Workspace:
 
         with self._journal.reading():
             plan = retention.plan_expiry(self._journal, limits, moment=moment)
-        return retention.expire(self._journal, plan, who=who) == plan.edit_count
+        with self._journal.asking():
+            return retention.expire(self._journal, plan, who=who) == plan.edit_count
 
     def keep_documents(self) -> None:
         """Keep what reviews would else replay: files with long histories then open quickly. Raises HistoryBroken."""
@@ -634,7 +641,7 @@ class Workspace:
 
     def next_edit(self) -> Seq:
         """Return the number that the next edit gets."""
-        with self._journal.mutex:
+        with self._journal.mutex, self._journal.asking():
             return self._journal.store.next_seq()
 
     def plan_purge(self, *, blobs: Iterable[BlobId] = (), path: str = "") -> PurgePlan:
@@ -661,7 +668,8 @@ class Workspace:
         """
         from objstore import purge
 
-        return purge.purge(self._journal, blobs, force=force, who=who, progress=progress)
+        with self._journal.asking():
+            return purge.purge(self._journal, blobs, force=force, who=who, progress=progress)
 
     def follow_files(self) -> None:
         """See which of the store's files others have superseded: as long as one is open, its room is not free."""

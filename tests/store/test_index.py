@@ -1,5 +1,6 @@
 """The index: always what a new one made from the log would be, whatever happens to it or to the log."""
 
+import itertools
 import random
 import shutil
 import sqlite3
@@ -26,6 +27,7 @@ from objstore.errors import StoreDamaged
 from objstore.frames import FrameKind
 from objstore.ids import RecordId, record_id
 from objstore.index import Index
+from objstore.journal import Journal
 from objstore.recordcodec import encode_record
 from objstore.records import Edit, Void
 from objstore.refcounts import recount
@@ -222,6 +224,28 @@ def test_whatever_happens_to_the_index_it_is_made_anew(
 ) -> None:
     mishap(index_path(root))
     assert opened(root) == rebuilt_tables(root / ".cas", tmp_path)
+
+
+def test_wherever_making_it_anew_is_cut_off_the_next_process_has_it(root: Path, tmp_path: Path) -> None:
+    cuts: list[Path] = []
+    statements = itertools.count()
+
+    def cut(_: str) -> None:
+        # What a process leaves that is killed here: all that it has written, in the order in which it has.
+        if next(statements) % 40 == 0:
+            cuts.append(shutil.copytree(root / ".cas", tmp_path / f"cut{len(cuts)}" / ".cas"))
+
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        with journal.store.index.changing() as db:
+            db.set_trace_callback(cut)
+        db.execute("PRAGMA cache_size = 5")  # so that much of it is written before it is done
+        journal.make_anew(index=True, mark=False)
+        db.set_trace_callback(None)
+    wanted = rebuilt_tables(root / ".cas", tmp_path)
+    assert len(cuts) > 5
+    assert len({(made / "index.sqlite-wal").read_bytes() for made in cuts}) > 5
+    for made in cuts:
+        assert opened(made.parent) == wanted
 
 
 def test_an_index_that_was_left_with_its_write_ahead_log_is_not_mixed_with_it(root: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ name of its own, that no page of another origin sent it, and that it carries the
 import functools
 import hmac
 import json
+import logging
 import sys
 from collections.abc import Awaitable, Callable, MutableMapping
 from socket import socket
@@ -29,6 +30,9 @@ _App: TypeAlias = Callable[[_Message, _Receive, _Send], Awaitable[None]]
 
 _PATH: Final = "/mcp"
 _LOCAL: Final = ("127.0.0.1", "localhost", "[::1]")
+_GRACE: Final = 1
+"""Seconds that requests have which are not over when the server is to end."""
+
 _SPELT: Final = 6
 """Characters that a byte of a file takes at most in a request: an escape of JSON."""
 
@@ -79,6 +83,15 @@ class Guard:
         return None
 
 
+class _Web(uvicorn.Server):
+    """A server that waits for no client when it is to end, and tells of none that it left."""
+
+    async def shutdown(self, sockets: list[socket] | None = None) -> None:
+        """End, with what is under way as far as it comes to an end by itself."""
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+        await super().shutdown(sockets)
+
+
 def _canonical(header: bytes) -> bytes:
     """Return an Authorization header with its scheme spelt as it is compared."""
     scheme, _, rest = header.partition(b" ")
@@ -100,5 +113,8 @@ def serve(server: MCPServer, listener: socket, token: str | None, limits: Limits
     shown = f"[{host}]" if ":" in host else host
     sys.stderr.write(f"editledger: serving at http://{shown}:{port}{_PATH}\n")
     sys.stderr.flush()
-    web = uvicorn.Server(uvicorn.Config(Guard(app, port, token), log_level="error", server_header=False))
+    config = uvicorn.Config(
+        Guard(app, port, token), log_level="error", server_header=False, timeout_graceful_shutdown=_GRACE
+    )
+    web = _Web(config)
     anyio.run(functools.partial(web.serve, sockets=[listener]))

@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -135,7 +136,12 @@ def test_without_a_token_host_and_origin_are_checked_all_the_same(tmp_path: Path
 
 
 def test_an_interrupt_ends_it_quietly(tmp_path: Path) -> None:
-    with cold_starts(), serving(tmp_path) as served:
+    with cold_starts(), serving(tmp_path) as served, ExitStack() as slow:
+        for _ in range(3):  # clients that never finish what they ask
+            line = slow.enter_context(socket.create_connection(("127.0.0.1", served.port), timeout=SECONDS_TO_ANSWER))
+            headers = [f"Host: 127.0.0.1:{served.port}", f"Authorization: Bearer {served.token}", "Content-Length: 9"]
+            line.sendall("".join(f"{part}\r\n" for part in ["POST /mcp HTTP/1.1", *headers, ""]).encode() + b"{")
+        assert served.ask() == 200
         served.process.send_signal(signal.SIGINT)
         assert served.process.wait(SECONDS_TO_ANSWER) == 130
 

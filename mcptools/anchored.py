@@ -141,7 +141,7 @@ def parse_anchor(spelling: str) -> Anchor | None:
 def splits_lines(content: bytes) -> tuple[bytes, ...]:
     r"""Return the lines that an operation's content spells, without endings; a newline at its end adds none."""
     lines = content.replace(b"\r\n", b"\n").split(b"\n")
-    return tuple(lines[:-1] if len(lines) > 1 and not lines[-1] else lines)
+    return tuple(lines if lines[-1] else lines[:-1])
 
 
 def apply_operations(content: bytes, operations: Sequence[AnchoredEdit]) -> AnchoredOutcome:

@@ -271,3 +271,18 @@ def test_whether_the_text_ends_in_a_newline_stays(case: tuple[bytes, list[Anchor
     if isinstance(outcome, Placed) and outcome.content not in {b"", BOM} and content != BOM:
         last = split_lines(outcome.content.removeprefix(BOM))[-1]
         assert outcome.content.endswith(b"\n") is (content.endswith(b"\n") or last in {b"\n", b"\r\n"})
+
+
+def test_only_anchors_that_moved_are_told_of() -> None:
+    content = text("a.b.c.")
+    here = operation(content, Op.DELETE_RANGE, 1, 2)
+    outcome = apply_operations(content, [here])
+    assert isinstance(outcome, Placed)
+    assert outcome.moved == ()
+
+
+@pytest.mark.parametrize("mark", [b"", BOM])
+def test_below_the_last_ending_there_is_no_line(mark: bytes) -> None:
+    phantom = Anchor(2, line_tag(b""))
+    outcome = apply_operations(mark + b"a\n", [AnchoredEdit(op=Op.DELETE, anchor=phantom)])
+    assert outcome == AnchorMissing(index=0, anchor=phantom)

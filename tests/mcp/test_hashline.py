@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from mcptools.hashline import hashline, line_tag
+from mcptools.hashline import hashline, hashlines, hashlines_around, line_tag
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,29 @@ def test_a_hashline_is_number_tag_and_content(number: int, line: bytes) -> None:
     first, _, rest = hashline(number, line, shown).partition("|")
     assert first == f"{number}:{line_tag(line)}"
     assert rest == shown
+
+
+def test_lines_are_shown_without_their_endings_and_bytes_that_are_no_utf8_as_such() -> None:
+    lines = [b"a\r\n", b"\xff\r b\n", b"c"]
+    tags = [line_tag(line) for line in lines]
+    assert hashlines(lines) == f"1:{tags[0]}|a\n2:{tags[1]}|\\xff\r b\n3:{tags[2]}|c\n"
+    assert hashlines(lines[1:2], 7) == f"7:{tags[1]}|\\xff\r b\n"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "shown"),
+    [
+        ([5], "34567"),
+        ([1], "123"),
+        ([9], "789"),
+        ([12], "789"),
+        ([1, 9], "123.789"),
+        ([2, 6], "12345678"),
+        ([1, 7], "123.56789"),
+        ([], ""),
+    ],
+)
+def test_around_lines_some_more_are_shown_and_a_mark_where_some_are_left_out(wanted: list[int], shown: str) -> None:
+    lines = [b"%d\n" % number for number in range(1, 10)]
+    said = hashlines_around(lines, wanted)
+    assert said.splitlines() == ["..." if mark == "." else f"{mark}:{line_tag(mark.encode())}|{mark}" for mark in shown]

@@ -435,3 +435,10 @@ def test_a_line_without_a_mark_is_named_and_how_lines_begin(line: str) -> None:
     with pytest.raises(InvalidPatch, match="neither context, removed nor added at line 5") as refusal:
         parse_patches(f"{HEAD}@@ -1,3 +1,3 @@\n a\n{line}\n-c\n+d\n")
     assert "as context, with a blank" in refusal.value.hint
+
+
+def test_hunks_that_are_out_of_order_are_named() -> None:
+    hunks = ["@@ -1,1 +1,1 @@\n-a\n+A\n", "@@ -5,2 +5,2 @@\n-b\n+B\n c\n", "@@ -6,1 +6,1 @@\n-c\n+C\n"]
+    with pytest.raises(InvalidPatch, match="hunk 3 begins before hunk 2 ends"):
+        parse_patches(HEAD + "".join(hunks))
+    assert len(parse_patches(HEAD + "".join(hunks).replace("-6,1", "-7,1"))[0].hunks) == 3

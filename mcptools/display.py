@@ -1,11 +1,30 @@
 """How names and bytes are shown to a model: always as text that JSON can hold, never as something they are not."""
 
-__all__ = ["decoded", "line_endings", "one_line", "shown"]
+from typing import Any
+
+__all__ = ["cut", "cut_within", "decoded", "line_endings", "one_line", "shown"]
 
 
 def shown(text: str) -> str:
     """Return `text` as every client can take it: half characters, which no JSON holds, are spelt out."""
     return text.encode(errors="backslashreplace").decode()
+
+
+def cut(text: str, longest: int) -> str:
+    """Return a text of at most so many characters as it is, and of a longer one so many, and how many it has."""
+    return text if len(text) <= longest else f"{text[:longest]}… ({len(text)} characters in all)"
+
+
+def cut_within(told: Any, longest: int) -> Any:  # noqa: ANN401 - whatever JSON holds
+    """Return what is to be told with every text in it cut."""
+    match told:
+        case str():
+            return cut(told, longest)
+        case list() | tuple():
+            return [cut_within(item, longest) for item in told]
+        case dict():
+            return {name: cut_within(item, longest) for name, item in told.items()}
+    return told
 
 
 def one_line(name: str) -> str:

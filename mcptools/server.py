@@ -47,6 +47,7 @@ from pydantic import BaseModel, Field, ValidationError
 from mcptools.catalogue import TOOLS, Traits
 from mcptools.clients import Client, Clients
 from mcptools.directories import Directories
+from mcptools.display import cut, cut_within
 from mcptools.failures import Failure, Kind
 from mcptools.following import Following
 from mcptools.limits import Limits
@@ -438,6 +439,9 @@ def _named(context: Context[Any, Any]) -> dict[str, str]:
     return {key: value[:_MAX_NAME] for key, value in named.items() if value}
 
 
+_LONGEST_WORDS: Final = 8000
+"""Characters of each text in a refusal: some 2,500 tokens."""
+
 _MAX_NAME: Final = 200
 """Characters of a client's name and version that are recorded."""
 
@@ -495,10 +499,12 @@ def _refused(failure: Failure, traits: Traits) -> CallToolResult:
         structured = failure.flat()
     elif not traits.bare_errors:
         structured = {"success": False, **structured}
-    content = [TextContent(type="text", text=str(failure))]
-    if failure.hint:
-        content.append(TextContent(type="text", text=failure.hint))
-    return CallToolResult(content=list(content), structured_content=structured, is_error=True)
+    # A text that a model gave, or a line of a file, may be longer than any answer.
+    words = [cut(text, _LONGEST_WORDS) for text in (str(failure), failure.hint) if text]
+    told: dict[str, object] = cut_within(structured, _LONGEST_WORDS)
+    return CallToolResult(
+        content=[TextContent(type="text", text=text) for text in words], structured_content=told, is_error=True
+    )
 
 
 def _invalid_arguments(name: str, error: ValidationError) -> Failure:

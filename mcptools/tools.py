@@ -35,7 +35,7 @@ from mcptools.answers import (
 )
 from mcptools.backups import Backups
 from mcptools.directories import not_absolute
-from mcptools.display import shown
+from mcptools.display import cut, shown
 from mcptools.exact import AmbiguousString, Edited, EditsOverlap, MissingString, Replacement, apply_edits
 from mcptools.failures import Failure, Kind
 from mcptools.hashline import hashlines_around
@@ -247,7 +247,7 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
                 rebased=edited.rebased,
                 mcp_conversation_id=edited.conversation,
             ),
-            text=diff or f"Nothing to change in {edited.place}",
+            text=cut(diff, self._limits.max_answer) or f"Nothing to change in {edited.place}",
             notes=edited.notes,
         )
 

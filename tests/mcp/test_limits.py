@@ -1,6 +1,7 @@
 """What calls cost at most: time, and of an undo the bytes of its own files and next to no memory."""
 
 import gc
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -106,3 +107,28 @@ def test_nothing_needs_git(tmp_path: Path) -> None:
         alone.done("Undo")
     assert (root / "file").read_text() == "1\ntwo\n"
     assert not (root / ".git").exists()
+
+
+def test_no_refusal_is_longer_than_a_model_can_read(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    file = root / "a.txt"
+    file.write_text("q" * 300_000 + "\n")
+    text = "q" * 200_000 + "z"
+    calls: list[tuple[str, dict[str, object]]] = [
+        ("multi_edit_text_file", {"path": str(file), "edits": [{"old_string": text, "new_string": ""}]}),
+        ("edit_text_file", {"path": "a.txt", "file_hash": "", "operations": [{"op": "delete", "anchor": "1:00"}]}),
+        ("apply_patch", {"file_path": "a.txt", "patch": f"--- a\n+++ a\n@@ -1 +1 @@\n-{text}\n+b\n"}),
+        ("validate_patch", {"file_path": "a.txt", "patch": f"rename from {text}"}),
+        ("read_file", {"path": text}),
+    ]
+    with connected(root) as agent:
+        for result in agent.together(calls):
+            assert result.refused
+            assert max(map(len, result.texts)) < 8100
+            assert len(json.dumps(result.structured)) < 80_000
+        first = agent.call("multi_edit_text_file", path=str(file), edits=[{"old_string": text, "new_string": ""}])
+        assert first.text == f"Edit 0: String not found: {'q' * 7974}… (200027 characters in all)"
+        done = agent.done("multi_edit_text_file", path=str(file), edits=[{"old_string": "q\n", "new_string": "\n"}])
+        assert len(done.text) < 80_100
+        assert len(done.structured["diff"]) > 600_000  # whole, as its contract has it

@@ -45,6 +45,11 @@ def test_lines_added_by_an_edit_move_the_ranges_of_later_ones() -> None:
     assert outcome.line_ranges == (LineRange(start=1, end=1), LineRange(start=4, end=5))
 
 
+def test_a_range_ends_on_the_line_of_its_last_character() -> None:
+    assert edited(b"a\nb\nc\n", (b"a\nb", b"x")).line_ranges == (LineRange(start=1, end=2),)
+    assert edited(b"a\nb\nc\n", (b"b\n", b"x")).line_ranges == (LineRange(start=2, end=2),)
+
+
 def test_an_edit_may_replace_all_that_an_earlier_one_wrote() -> None:
     assert edited(b"AAA", (b"AAA", b"BBB"), (b"BBB", b"CCC")).content == b"CCC"
 

@@ -16,6 +16,7 @@ from cli.editor import edited
 from cli.invocation import reviewer
 from cli.keyboard import END, ENTER, Keyboard
 from cli.outcomes import conflict_text, decided_text, shown_units
+from cli.progress import DECIDING, followed
 from cli.rendering import edit_diff, edit_header, moment, shown_move
 from cli.splitting import Part, Split, located, parts
 from cli.terminal import EXACT, Screen, flush, shown_name, visible, write
@@ -175,15 +176,16 @@ class Review:
 
     def _outcome(self, action: Action, units: list[Unit], *, reason: str, cascade: bool) -> "DecisionOutcome":
         def decide(on_external: OnExternal, expected: "tuple[ExternalChange, ...]") -> "DecisionOutcome":
-            return self._workspace.decide(
-                action,
-                units,
-                reason=reason,
-                who=reviewer(),
-                cascade=cascade,
-                on_external=on_external,
-                expected=expected,
-            )
+            with followed(self._workspace, DECIDING):
+                return self._workspace.decide(
+                    action,
+                    units,
+                    reason=reason,
+                    who=reviewer(),
+                    cascade=cascade,
+                    on_external=on_external,
+                    expected=expected,
+                )
 
         outcome = decide(OnExternal.ABORT, ())
         if not isinstance(outcome, ExternalChanges):

@@ -122,9 +122,9 @@ class Command(click.Command):
         self.params.extend(global_options())
 
 
-def command(name: str) -> Callable[[Callable[..., None]], Command]:
+def command(name: str, cls: type[Command] = Command) -> Callable[[Callable[..., None]], Command]:
     """Return a decorator that makes a function the command `name`."""
-    return click.command(name, cls=Command)
+    return click.command(name, cls=cls)
 
 
 class CommandGroup(click.Group):
@@ -147,6 +147,15 @@ def command_group(name: str, *, otherwise: str) -> Callable[[Callable[..., None]
             if only_options and not set(args) & {*self.commands, *ctx.help_option_names}:
                 args = [otherwise, *args]
             return super().parse_args(ctx, args)
+
+        def resolve_command(
+            self, ctx: click.Context, args: list[str]
+        ) -> tuple[str | None, click.Command | None, list[str]]:
+            try:
+                return super().resolve_command(ctx, args)
+            except click.UsageError as error:
+                known = ", ".join(self.commands)
+                raise click.UsageError(f"`{ctx.command_path}` has no command {args[0]!r}, but {known}.", ctx) from error
 
     return click.group(name, cls=Group)
 

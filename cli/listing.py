@@ -1,22 +1,69 @@
 """The listing: the recorded edits that fit what a person asks for, read as they are shown."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from objstore import EditFilter, NoSuchName, value
+from cli.naming import path_named
+from objstore import EditFilter, NameKind, NoSuchName, value
 
 if TYPE_CHECKING:
     from cli.pickaxe import Pickaxe
-    from objstore import EditView, Workspace
+    from objstore import Edit, EditView, Workspace
 
-__all__ = ["Terms", "followed", "matching"]
+__all__ = ["Places", "Terms", "followed", "matching", "places_named"]
 
 FIRST_READ: Final = 64
 MOST_READ: Final = 4_096
 """Edits that are read at once: few for who leaves the pager early, many for who wants them all."""
+
+
+@value
+class Places:
+    """Files and folders whose edits are asked for."""
+
+    file: str = ""  # the only place, where it is a file: the store can look it up
+    documents: frozenset[int] = frozenset()  # the lineages of files
+    folders: tuple[bytes, ...] = ()  # each with a slash behind it; b"": the workspace
+
+    @property
+    def is_filter(self) -> bool:
+        """Return whether the store looks up all that is asked for."""
+        return not self.documents and not self.folders
+
+    def hold(self, edit: "Edit") -> bool:
+        """Return whether the edit happened there."""
+        if self.is_filter or edit.document in self.documents:
+            return True
+        paths = (edit.path,) if edit.source is None else (edit.path, edit.source)
+        return any(path.startswith(folder) for path in paths for folder in self.folders)
+
+
+def places_named(workspace: "Workspace", spellings: Sequence[str]) -> Places:
+    """Return the places that paths name: all files that ever stood there, and folders. Raises NoSuchName, PathError."""
+    files: list[str] = []
+    folders: list[bytes] = []
+    for spelling in spellings:
+        path = path_named(workspace, spelling)
+        below = "" if path == "." else f"{path}/"
+        is_file = bool(below) and bool(workspace.edits(EditFilter(path=path, limit=1)))
+        if is_file:
+            files.append(path)
+        folder = os.fsencode(below)
+        if not below or workspace.names_like(NameKind.PATH, below, 1):
+            folders.append(folder)
+        elif not is_file:
+            # All that was ever in a folder may have gone from it.
+            held = Places(folders=(folder,))
+            if not any(held.hold(view.edit) for view in _newest_first(workspace, EditFilter(), None)):
+                raise NoSuchName(spelling, "recorded file")
+            folders.append(folder)
+    if len(files) == 1 and not folders:
+        return Places(file=files[0])
+    views = (view for path in files for view in workspace.edits(EditFilter(path=path)))
+    return Places(documents=frozenset(view.edit.document for view in views), folders=tuple(folders))
 
 
 @value
@@ -27,12 +74,13 @@ class Terms:
     since: int | None = None  # microseconds since the epoch; None: from the beginning
     until: int | None = None
     document: int | None = None  # the file's lineage; None: any
+    places: "Places | None" = None  # where it happened; None: anywhere
     pickaxe: "Pickaxe | None" = None  # finds what added or removed a text; None: any
 
     @property
     def are_met_by_all(self) -> bool:
         """Return whether nothing is asked for."""
-        return self == Terms()
+        return replace(self, places=None) == Terms() and (self.places is None or self.places.is_filter)
 
     def met_by(self, view: "EditView") -> bool:
         """Return whether the edit is asked for."""
@@ -42,6 +90,7 @@ class Terms:
             and (self.since is None or edit.time >= self.since)
             and (self.until is None or edit.time <= self.until)
             and self.document in {None, edit.document}
+            and (self.places is None or self.places.hold(edit))
             and (self.pickaxe is None or self.pickaxe.strikes(view))
         )
 

@@ -1,9 +1,11 @@
 """Mistyped names: what a name that nothing has may have been meant for, or where the names that there are stand."""
 
 import os
+import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from cli.naming import path_named, state_parts
+from cli.naming import path_named, state_named, state_parts
 from cli.terminal import shown_name
 
 if TYPE_CHECKING:
@@ -28,9 +30,48 @@ def meant(error: "NoSuchName", start: str) -> str:
         return f"`{LISTED[error.kind]}` lists them."
     try:
         with Workspace.find(start) as workspace:
-            return _of_edit(workspace, error) or _near(workspace, error) or _newest(workspace, error)
+            return (
+                _of_another_kind(workspace, error)
+                or _of_edit(workspace, error)
+                or _near(workspace, error)
+                or _newest(workspace, error)
+            )
     except CasError:
         return ""  # what is wrong was said already; this would only have helped
+
+
+def _of_another_kind(workspace: "Workspace", error: "NoSuchName") -> str:
+    """Return what is to be said of a name that is right for something else."""
+    from objstore import AmbiguousName, NoSuchName
+
+    name, kind = error.spelling, error.kind
+    takes_edits = "edit" in kind
+    if takes_edits and re.fullmatch(r"[0-9]+(-[0-9]+|(,[0-9]+)+)", name):
+        said = name.replace("-", "..") if "-" in name else name.replace(",", " ")
+        return f"Several edits are named one by one, or as a range: {said}."
+    spelt = state_parts(name)
+    if spelt is not None and (takes_edits or kind == "recorded file"):
+        try:
+            state_named(workspace, name)
+        except (NoSuchName, AmbiguousName):
+            return ""
+        if kind == "recorded file":
+            return f"That is a state: its file is {shown_name(spelt[0])}."
+        number = spelt[1].removesuffix("^")
+        shows = f"; `cas show {number}` shows the edit" if number.isdigit() else ""
+        return f"That is a state: `cas cat {shown_name(name)}` prints it{shows}."
+    if kind == "edit" or kind.endswith("file"):
+        with suppress(NoSuchName, AmbiguousName):
+            conversation = workspace.find_conversation(name)
+            verb = "names" if kind == "edit" else "lists"
+            given = "--conversation" if kind == "edit" else "cas log --conversation"
+            return f"It is a conversation: `{given} {shown_name(conversation)}` {verb} its edits."
+    if kind in {"file", "recorded file", "state"} and "@" not in name:
+        with suppress(NoSuchName, AmbiguousName):
+            view, _ = workspace.find_units(name)
+            path = shown_name(_from_here(workspace, os.fsdecode(view.edit.path)))
+            return f"It is an edit: `cas show {view.seq}` shows what it changed, and {path}@{view.seq} is its result."
+    return ""
 
 
 def _of_edit(workspace: "Workspace", error: "NoSuchName") -> str:
@@ -60,7 +101,9 @@ def _near(workspace: "Workspace", error: "NoSuchName") -> str:
     spelling = error.spelling.partition("@")[0]
     path = path_named(workspace, spelling)
     if "edit" in error.kind and any(found.name == path for found in workspace.names_like(NameKind.PATH, path, 1)):
-        return f"It is a file: `cas log --file {shown_name(spelling)}` lists its edits."
+        lists = f"`cas log {shown_name(spelling)}` lists its edits"
+        names = f", and `--file {shown_name(spelling)}` names them" if error.kind == "edit" else ""
+        return f"It is a file: {lists}{names}."
     found: list[str] = []
     if "conversation" in error.kind:
         found += workspace.names_near(NameKind.CONVERSATION, spelling, MOST)

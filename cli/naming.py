@@ -81,13 +81,21 @@ def edit_filter(workspace: "Workspace", *, conversation: str, file: str, status:
 def units_named(workspace: "Workspace", action: Action, selection: Selection) -> tuple[Unit, ...]:
     """Return the units that `selection` stands for when `action` is to be taken.
 
-    Edits and hunks that are named stand for themselves. A group stands for edits of agents that have not expired: for
-    `accept` the pending ones, so that what was rejected stays rejected (or all, where none is pending); for `reject`
-    the pending and the accepted ones; for `reset` all.
+    Edits and hunks that are named stand for themselves. A group, or a range of edits (3..7), stands for edits of agents
+    that have not expired: for `accept` the pending ones, so that what was rejected stays rejected (or all, where none
+    is pending); for `reject` the pending and the accepted ones; for `reset` all.
     Raises NoSuchName, AmbiguousName, EditExpired, PathError, or click.UsageError.
     """
     selection.check()
-    named = [unit for spelling in selection.names for unit in workspace.find_units(spelling)[1]]
+    named: list[Unit] = []
+    for spelling in selection.names:
+        views = _range(workspace, spelling)
+        # A range is a group: what a person typed in between is not meant.
+        named += (
+            _group([view for view in views if view.edit.origin is Origin.AGENT and view.expired is None], action)
+            if views
+            else workspace.find_units(spelling)[1]
+        )
     if selection.is_group:
         wanted = edit_filter(workspace, conversation=selection.conversation, file=selection.file, status=None)
         # What a person typed is recorded too, but goes only when it is named itself.
@@ -104,6 +112,20 @@ def units_named(workspace: "Workspace", action: Action, selection: Selection) ->
             views[-1].refuse_if_expired()
         named += _group(kept, action)
     return tuple(dict.fromkeys(named))
+
+
+def _range(workspace: "Workspace", spelling: str) -> list["EditView"]:
+    """Return the edits that `3..7` names; nothing, if it is no range or there are none."""
+    spelt = re.fullmatch(r"([0-9]{1,18})\.\.([0-9]{1,18})", spelling)
+    if spelt is None:
+        return []
+    first, last = int(spelt[1]), int(spelt[2])
+    newest = workspace.edits(EditFilter(newest_first=True, limit=1))
+    last = min(last, newest[0].seq if newest else 0)
+    if first > last:
+        return []
+    found = workspace.edits(EditFilter(before=last + 1, newest_first=True, limit=last - first + 1))
+    return [view for view in reversed(found) if view.seq >= first]
 
 
 def _group(views: list["EditView"], action: Action) -> list[Unit]:
@@ -131,6 +153,9 @@ def edits_named(workspace: "Workspace", spelling: str) -> list[tuple["EditView",
 
     Raises NoSuchName or AmbiguousName.
     """
+    views = _range(workspace, spelling)
+    if views:
+        return [(view, tuple(Unit(view.seq, hunk) for hunk in range(len(view.units)))) for view in views]
     try:
         return [workspace.find_units(spelling)]
     except NoSuchName:

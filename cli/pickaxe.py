@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from cli.progress import Progress
     from objstore import BlobId, EditView, Workspace
 
 __all__ = ["Pickaxe", "count_text"]
@@ -16,18 +17,22 @@ COUNTS_KEPT: Final = 65_536
 class Pickaxe:
     """Looks for one text. Every state is read once; none is held but the one that is being read."""
 
-    def __init__(self, workspace: "Workspace", text: bytes) -> None:
-        """Look for `text`, which is not empty."""
+    def __init__(self, workspace: "Workspace", text: bytes, progress: "Progress") -> None:
+        """Look for `text`, which is not empty; `progress` is told of the edits, from the first one asked about back."""
 
         @lru_cache(maxsize=COUNTS_KEPT)
         def count(blob: "BlobId") -> int:
             return count_text(workspace.pieces(blob), text)
 
         self._count = count
+        self._progress = progress
+        self._newest = 0  # the first edit that was asked about
         self.expired = 0  # edits that could not be looked at, because what they changed is gone
 
     def strikes(self, view: "EditView") -> bool:
         """Return whether the text occurs more or less often after the edit than before. Raises what a read raises."""
+        self._newest = self._newest or view.seq
+        self._progress.tell("edits", self._newest - view.seq, self._newest)
         if view.expired is not None:
             self.expired += 1
             return False

@@ -1,19 +1,33 @@
 """Progress: one line on a terminal's standard error while something takes its time."""
 
+import shutil
 import sys
 import threading
 import time
-from collections.abc import Mapping
-from typing import Final, Self
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, Self
 
 import click
 
-__all__ = ["Progress", "Waiting", "progress_line"]
+if TYPE_CHECKING:
+    from objstore import Workspace
+
+__all__ = ["DECIDING", "LOOKING", "Progress", "followed", "progress_line"]
 
 PATIENCE: Final = 1.0
 """Seconds after which a person at a terminal is told how far the work is."""
 
+SHORTEST: Final = 0.05
+"""Seconds that count as silence, however impatient the person is."""
+
 WIDTH: Final = 24
+
+LOOKING: Final = {"files": "looking", "changes": "recording", "paths": "writing"}
+"""What is said of a look, and of what comes of it."""
+
+DECIDING: Final = {"documents": "replaying", "paths": "writing"}
+"""What is said of a decision."""
 
 
 class Progress:
@@ -26,16 +40,29 @@ class Progress:
         self._stages: dict[str, float] = {}
         self._began = self._next = time.monotonic()
         self._next += PATIENCE
+        self._line = ""  # what was told last
         self._shown = False
+        self._drawing = threading.Lock()
+
+    @property
+    def is_watched(self) -> bool:
+        """Return whether anybody sees it. Who has to count for it need not, if nobody does."""
+        return self._terminal
 
     def __enter__(self) -> Self:
         """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Wipe the line."""
-        if self._shown:
-            click.echo("\r\x1b[K", err=True, nl=False)
+        """End it."""
+        self.end()
+
+    def end(self) -> None:
+        """Wipe the line, for good."""
+        with self._drawing:
+            if self._shown:
+                click.echo("\r\x1b[K", err=True, nl=False)
+            self._terminal = self._shown = False
 
     def tell(self, what: str, done: int, total: int) -> None:
         """Show that so much of `total` is done of the work `what`."""
@@ -43,42 +70,41 @@ class Progress:
         began = self._stages.setdefault(what, now)
         if not self._terminal or now < self._next or not total:
             return
-        self._next = now + PATIENCE / 5
-        self._shown = True
-        line = progress_line(self._words.get(what, what), what, done, total, now - began)
-        click.echo(f"\r\x1b[K{line}", err=True, nl=False)
+        self._line = progress_line(self._words.get(what, what), what, done, total, now - began)
+        self._draw(self._line, now + PATIENCE / 5)
+
+    def tell_of_silence(self, over: threading.Event) -> None:
+        """Show for how long it has taken, whenever nothing is told for a while: one large file, say; until `over`."""
+        silence = max(PATIENCE, SHORTEST)
+        while not over.wait(silence):
+            now = time.monotonic()
+            if now > self._next + silence:
+                line = self._line or next(iter(self._words.values()), "working")
+                self._draw(f"{line}, {_shown_time(now - self._began)} so far", now)
+
+    def _draw(self, line: str, following: float) -> None:
+        with self._drawing:
+            if self._terminal:
+                self._next, self._shown = following, True
+                click.echo(f"\r\x1b[K{_cut(line)}", err=True, nl=False)
 
 
-class Waiting:
-    """A line that says what is waited for, where nobody can tell how much of it there is: a walk through files."""
-
-    def __init__(self, words: str) -> None:
-        """`words`: what is being done."""
-        self._words = words
-        self._over = threading.Event()
-        self._teller: threading.Thread | None = None  # None: there is nobody to tell
-
-    def __enter__(self) -> Self:
-        """Begin to wait."""
-        if sys.stderr is not None and sys.stderr.isatty():
-            self._teller = threading.Thread(target=self._tell, args=(time.monotonic(),), daemon=True)
-            self._teller.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Wipe the line."""
-        self._over.set()
-        if self._teller is not None:
-            self._teller.join()
-
-    def _tell(self, began: float) -> None:
-        shown = False
-        while not self._over.wait(PATIENCE):
-            shown = True
-            so_far = _shown_time(time.monotonic() - began)
-            click.echo(f"\r\x1b[K{self._words}, {so_far} so far", err=True, nl=False)
-        if shown:
-            click.echo("\r\x1b[K", err=True, nl=False)
+@contextmanager
+def followed(workspace: "Workspace", words: Mapping[str, str]) -> Iterator[None]:
+    """Show how far the workspace is with what it is asked to do meanwhile. `words` as for Progress."""
+    with Progress(words) as progress:
+        if not progress.is_watched:
+            yield
+            return
+        over = threading.Event()
+        teller = threading.Thread(target=progress.tell_of_silence, args=(over,), daemon=True)
+        teller.start()
+        try:
+            with workspace.telling(progress.tell):
+                yield
+        finally:
+            over.set()
+            teller.join()
 
 
 def progress_line(words: str, what: str, done: int, total: int, seconds: float) -> str:
@@ -92,3 +118,8 @@ def progress_line(words: str, what: str, done: int, total: int, seconds: float) 
 def _shown_time(seconds: float) -> str:
     minutes, rest = divmod(int(seconds + 1), 60)
     return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+
+
+def _cut(line: str) -> str:
+    """Return what of a line fits into one line of the terminal: of one that wraps, only the end could be wiped."""
+    return line[: max(1, shutil.get_terminal_size().columns - 1)]

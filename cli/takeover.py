@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cli.invocation import Invocation
-from cli.progress import Waiting
+from cli.progress import followed
 from cli.terminal import Screen, shown_name, write
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _HISTORY: Final = Path(".mcp") / "edit_history"
 def take_over(path: str, *, root: str | None, partly: bool, dry_run: bool, as_json: bool) -> None:
     """Take over mcpdiff's history at `path`, and say what came of it; the process ends with 1 if not all could be."""
     invocation = Invocation.current()
-    with invocation.workspace() as workspace, Waiting("working the states out"):
+    with invocation.workspace() as workspace, followed(workspace, {"entries": "working out states"}):
         found = workspace.take_over(str(_history(path)), origin=root, partly=partly, dry_run=dry_run)
     if as_json:
         from cli.storeshapes import json_line, text_shape

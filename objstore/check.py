@@ -38,7 +38,7 @@ from objstore.replay import forget_kept, kept_differs
 from objstore.standins import MAX_BLOB
 from objstore.status import external_changes
 from objstore.store import Store
-from objstore.terms import Progress
+from objstore.terms import Progress, silent
 from objstore.values import replace, value
 
 __all__ = ["CheckReport", "Fault", "Part", "check_store", "repair_store"]
@@ -93,7 +93,7 @@ def check_store(start: str, *, quick: bool = False, progress: Progress | None = 
     `quick`: neither decode the blobs nor replay the documents; a frame's checksum vouches for its bytes all the same.
     Raises NotAWorkspace and FormatTooNew.
     """
-    checking = _Checking(find_root(start), quick=quick, progress=progress or _silent)
+    checking = _Checking(find_root(start), quick=quick, progress=progress or silent)
     checking.run()
     return checking.report
 
@@ -119,10 +119,6 @@ def _read_or_none(read: Callable[[BlobId], bytes], blob: BlobId) -> bytes | None
         return read(blob)
     except (BlobMissing, BlobDamaged, StoreDamaged):
         return None
-
-
-def _silent(_what: str, _done: int, _total: int) -> None:
-    pass
 
 
 class _Checking:

@@ -265,8 +265,9 @@ def _recorded(
     if info.origin is Origin.EXTERNAL:
         conversation = EXTERNAL_CONVERSATION
     call = journal.store.next_call(conversation)
-    edits = [
-        recorder.record(
+    edits = []
+    for ordinal, change in enumerate(_changes(found, info.origin, batch)):
+        view = recorder.record(
             change,
             document=change.document,
             conversation=conversation,
@@ -275,8 +276,8 @@ def _recorded(
             tool=info.tool,
             notes=info.notes,
         )
-        for ordinal, change in enumerate(_changes(found, info.origin, batch))
-    ]
+        edits.append(view)
+        journal.progress("changes", len(edits), len(found))
     return edits, conversation
 
 

@@ -14,8 +14,8 @@ from objstore.errors import HistoryBroken
 from objstore.ids import BlobId
 from objstore.markers import Labels, MarkedText
 from objstore.outcomes import Conflict, Notice
-from objstore.pastedits import PastEdit
-from objstore.records import Decision, Edit
+from objstore.pastedits import PastDecision, PastEdit
+from objstore.records import Edit
 from objstore.splices import Splice
 from objstore.standins import is_stand_in, mixes_stand_ins
 from objstore.terms import DocumentId, Seq, Status, Unit
@@ -173,9 +173,11 @@ class Document:
         if status is Status.REJECTED:
             self._weave.flip(dict.fromkeys(indexes, False))
 
-    def replay(self, decision: Decision) -> None:
+    def replay(self, decision: PastDecision) -> None:
         """Give the verdicts of a decision, as far as they concern this document."""
-        self.give({unit: status for unit, status in decision.verdicts if self.knows(unit)})
+        shared = self._seqs if len(self._seqs) < len(decision.verdicts) else decision.verdicts
+        shares = (decision.verdicts.get(seq, {}) for seq in shared)
+        self.give({unit: status for share in shares for unit, status in share.items() if self.knows(unit)})
 
     # ---- verdicts
 
@@ -445,7 +447,7 @@ class Document:
 
 
 def replayed(
-    records: Iterable[PastEdit | Decision],
+    records: Iterable[PastEdit | PastDecision],
     document: DocumentId,
     blob: Callable[[BlobId], bytes],
     after: Callable[[PastEdit, Document], bytes | Splice | None],
@@ -458,7 +460,7 @@ def replayed(
     """
     built = since
     for record in records:
-        if isinstance(record, Decision):
+        if isinstance(record, PastDecision):
             if built is not None:
                 built.replay(record)
             continue

@@ -31,6 +31,7 @@ from objstore.generations import Place
 from objstore.indexfile import index_errors
 from objstore.paths import STORE_NAME, Tree, is_store
 from objstore.store import Store, create_store
+from objstore.terms import Progress, silent
 from objstore.writerlock import WriterLock
 
 # What only writers need is imported where they begin: a status takes no lock and changes no file.
@@ -126,6 +127,7 @@ class Journal:
             self.tree.close()
             raise
         self.mutex: Final = threading.RLock()
+        self.progress: Progress = silent  # is told how far long work is, whatever asked for it
         self._lock: Final = WriterLock(os.path.join(self._folder, "lock"))
         self._scratch: int | None = None
         self._mark: int | None = None
@@ -349,6 +351,7 @@ class Journal:
             looked=looked,
             is_made=self._is_made,
             left=left,
+            progress=self.progress,
         )
 
     def _is_made(self, folder: bytes) -> bool:

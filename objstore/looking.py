@@ -42,6 +42,7 @@ class Looking:
             self.looks,
             clock=self._clock(),
             keep=keep,
+            progress=self._journal.progress,
             gitignored=gitignored is not False,
             limits=limits,
         )

@@ -1,14 +1,15 @@
-"""Past edits: what a replay needs of an edit, out of a record that was checked when it was taken in.
+"""Past edits and decisions: what a replay needs of them, out of records that were checked when they were taken in.
 
-A replay reads every edit that a file ever had, and of each the smaller half: neither who made it nor when.
+A replay reads every edit that a file ever had, and of each the smaller half: neither who made it nor when. A decision
+may be on thousands of files, each of which is replayed with its own share.
 """
 
 from typing import Any, Final, NamedTuple
 
 from objstore.hunks import Hunk
-from objstore.terms import DocumentId, FileState, Seq, Status
+from objstore.terms import DocumentId, FileState, Seq, Status, Unit
 
-__all__ = ["PastEdit", "past_edit"]
+__all__ = ["PastDecision", "PastEdit", "past_decision", "past_edit"]
 
 _STATUSES: Final = {status.value: status for status in Status}
 
@@ -49,6 +50,22 @@ def past_edit(fields: dict[str, Any], known: FileState | None) -> PastEdit:
         get("amends"),
         not is_same or not flat or "newline" in fields,
     )
+
+
+class PastDecision(NamedTuple):
+    """A decision as a replay sees it."""
+
+    number: int
+    size: int  # how many verdicts there are
+    verdicts: dict[Seq, dict[Unit, Status]]  # by the edit
+
+
+def past_decision(fields: dict[str, Any]) -> PastDecision:
+    """Return the decision that a record's fields tell, which were found right before: they are not checked again."""
+    verdicts: dict[Seq, dict[Unit, Status]] = {}
+    for seq, hunk, status in fields["verdicts"]:
+        verdicts.setdefault(seq, {})[Unit(seq, hunk)] = _STATUSES[status]
+    return PastDecision(fields["number"], len(fields["verdicts"]), verdicts)
 
 
 def _state(spelt: list[Any] | None, known: FileState | None) -> FileState | None:

@@ -16,9 +16,8 @@ from objstore.document import Document, DocumentState, Standing, replayed
 from objstore.errors import CasError, HistoryBroken
 from objstore.ids import HASH_SIZE, RecordId, blob_id
 from objstore.journal import Journal
-from objstore.pastedits import PastEdit
+from objstore.pastedits import PastDecision, PastEdit
 from objstore.paths import STORE_NAME
-from objstore.records import Decision
 from objstore.standins import blob_of_text
 from objstore.states import States, records_of
 from objstore.terms import DocumentId, FileState, Seq
@@ -102,7 +101,7 @@ def _followed(
     `is_hashed`: whether each state is compared with its hash, and not only the last.
     """
     store = journal.store
-    records: list[PastEdit | Decision] = []
+    records: list[PastEdit | PastDecision] = []
     places: dict[Seq, Place] = {}
     edit, decision = (position.seq, position.edit), (position.number, position.decision)
     for record, name, blob in records_of(store, document, after_edit=edit[0], after_decision=decision[0]):
@@ -111,7 +110,7 @@ def _followed(
                 edit = record.seq, name
                 if blob is not None:
                     places[record.seq] = blob
-            case Decision():
+            case PastDecision():
                 decision = record.number, name
             case _:
                 continue
@@ -126,9 +125,9 @@ def _followed(
     return loaded
 
 
-def _weight(record: PastEdit | Decision) -> int:
+def _weight(record: PastEdit | PastDecision) -> int:
     """Return what replaying the record costs, in edits of one hunk."""
-    return max(1, len(record.verdicts) // _KEEP_AFTER if isinstance(record, Decision) else len(record.hunks) // 2)
+    return max(1, record.size // _KEEP_AFTER if isinstance(record, PastDecision) else len(record.hunks) // 2)
 
 
 def _without_history(journal: Journal, document: DocumentId) -> Document:

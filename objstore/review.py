@@ -92,6 +92,7 @@ class Planner:
     _tips: dict[DocumentId, Tip] = field(default_factory=dict)  # what the files are, external edits included
     _looked: dict[bytes, os.stat_result] = field(default_factory=dict)
     _external: list[Edit] = field(default_factory=list)
+    _lineages: dict[Seq, DocumentId] = field(default_factory=dict)  # of the edits named, and of external ones
     _made: dict[Seq, bytes] = field(default_factory=dict)  # paths of the edits named that made folders
     _recorder: Recorder | None = None  # knows the numbers that it has given; None: it has given none
 
@@ -123,13 +124,13 @@ class Planner:
         unmarked: list[Seq] = []
         returned: list[Unit] = []
         settled: dict[DocumentId, dict[Unit, Status]] = {}
-        given = dict(verdicts) | dict.fromkeys(discarded, Status.REJECTED)
-        for loaded in map(self._document, documents):
-            gone, back = (
-                taken_up(self.journal, loaded.id, given) if is_new else put_back(self.journal, loaded.id, given)
-            )
+        given = self._by_document(dict(verdicts) | dict.fromkeys(discarded, Status.REJECTED))
+        for done, loaded in enumerate(map(self._document, documents)):
+            self.journal.progress("documents", done, len(documents))
+            mine = {unit: status for unit, status in given.get(loaded.id, {}).items() if loaded.knows(unit)}
+            gone, back = taken_up(self.journal, loaded.id, mine) if is_new else put_back(self.journal, loaded.id, mine)
             unmarked += gone
-            wrote = {unit: Status.REJECTED for seq in gone for unit in loaded.units(seq) if unit not in given}
+            wrote = {unit: Status.REJECTED for seq in gone for unit in loaded.units(seq) if unit not in mine}
             resolved = loaded.amendments(wrote)
             # Before anything else: what the decision now makes of the text is not to be told from the markers.
             back = {unit: status for unit, status in back.items() if loaded.knows(unit)}
@@ -137,11 +138,10 @@ class Planner:
             loaded.give(settled[loaded.id])
             cascaded += resolved
             returned += [unit for seq in gone for unit in loaded.units(seq)] + [*back]
-            mine = {unit: status for unit, status in given.items() if loaded.knows(unit)}
             amendments = loaded.amendments(mine)
             cascaded += amendments
-            given |= dict.fromkeys(amendments, Status.REJECTED)
             mine |= dict.fromkeys(amendments, Status.REJECTED)
+            given[loaded.id] = mine
             if cascade:
                 cascaded += loaded.give_with_dependents(mine)
             elif markers:
@@ -152,16 +152,15 @@ class Planner:
         conflicts += self._taken_paths(documents)
         if conflicts:
             return self._refused(conflicts, before, settled, given)
-        changed: dict[Unit, Status] = {}
-        for document in documents:
-            changed |= self._document(document).changed_since(before[document])
+        changes = {document: self._document(document).changed_since(before[document]) for document in documents}
+        changed = {unit: status for share in changes.values() for unit, status in share.items()}
         return Plan(
             verdicts=changed,
             cascaded=tuple(unit for unit in cascaded if unit in changed),
             written=tuple(self._written(documents)),
             external=self._external,
             looked=self._looked,
-            notices=tuple(self._notices(documents, changed)),
+            notices=tuple(self._notices(changes)),
             left=tuple(self._made[unit.seq] for unit, status in changed.items() if self._goes(unit, status)),
             marked=marker,
             unmarked=tuple(unmarked),
@@ -203,9 +202,16 @@ class Planner:
             record, _ = self.journal.store.record(row.place)
             if isinstance(record, Edit):
                 found[record.document] = None
+                self._lineages[seq] = record.document
                 if record.folders:
                     self._made[record.seq] = record.path
         return list(found)
+
+    def _by_document(self, verdicts: Mapping[Unit, Status]) -> dict[DocumentId, dict[Unit, Status]]:
+        shares: dict[DocumentId, dict[Unit, Status]] = {}
+        for unit, status in verdicts.items():
+            shares.setdefault(self._lineages[unit.seq], {})[unit] = status
+        return shares
 
     def _goes(self, unit: Unit, status: Status) -> bool:
         return not unit.hunk and status is Status.REJECTED and unit.seq in self._made
@@ -248,6 +254,7 @@ class Planner:
         self._external = [view.edit for view in self._recording().external(changes)]
         discarded: list[Unit] = []
         for edit in self._external:
+            self._lineages[edit.seq] = edit.document
             loaded = self._document(edit.document)
             loaded.add(edit, None if edit.after is None else self.batch.text(edit.after.blob))
             self._tips[edit.document] = Tip(edit.document, edit.path, edit.after)
@@ -258,19 +265,21 @@ class Planner:
     def _taken_paths(self, documents: Sequence[DocumentId]) -> list[Conflict]:
         """Return a conflict for each document that now stands where another file does, or a folder for one."""
         standing: dict[bytes, DocumentId] = {}
+        inside: dict[bytes, list[DocumentId]] = {}  # by folder
+        chosen = set(documents)
         found = []
         for document in documents:
             now_is = self._document(document).standing()
             if now_is.content is None:
                 continue
-            others = [
-                tip.document
-                for tip in self.journal.store.index.tips_in_the_way(now_is.path, folders_of(now_is.path))
-                if tip.document != document and tip.document not in documents
-            ]
-            above = {*folders_of(now_is.path), now_is.path}
-            others += [other for path, other in standing.items() if path in above or now_is.path in folders_of(path)]
+            folders = folders_of(now_is.path)
+            in_the_way = self.journal.store.index.tips_in_the_way(now_is.path, folders)
+            others = [tip.document for tip in in_the_way if tip.document not in chosen]
+            others += [standing[path] for path in (*folders, now_is.path) if path in standing]
+            others += inside.get(now_is.path, [])
             standing[now_is.path] = document
+            for folder in folders:
+                inside.setdefault(folder, []).append(document)
             found += [self._taken(document, other, now_is.path) for other in others]
         return found
 
@@ -292,7 +301,7 @@ class Planner:
         conflicts: Iterable[Conflict],
         before: Mapping[DocumentId, bytes],
         settled: Mapping[DocumentId, Mapping[Unit, Status]],
-        given: Mapping[Unit, Status],
+        given: Mapping[DocumentId, Mapping[Unit, Status]],
     ) -> Conflicted:
         """Return the conflicts with their lines counted in the text as it stands, and what else would have to go.
 
@@ -304,7 +313,7 @@ class Planner:
             loaded = self._document(document)
             loaded.give_back(statuses)
             loaded.give(settled[document])
-            ways = loaded.ways_out({unit: status for unit, status in given.items() if loaded.knows(unit)})
+            ways = loaded.ways_out(given.get(document, {}))
             accept_first += loaded.named(ways.accept_first)
             reject_first += loaded.named(ways.rejected)
             loaded.give_back(statuses)
@@ -324,11 +333,12 @@ class Planner:
             outside=tuple(edit.seq for edit in self._external if edit.seq in named),
         )
 
-    def _notices(self, documents: Iterable[DocumentId], changed: Iterable[Unit]) -> Iterable[Notice]:
-        for loaded in map(self._document, documents):
+    def _notices(self, changes: Mapping[DocumentId, Iterable[Unit]]) -> Iterable[Notice]:
+        for document, changed in changes.items():
+            loaded = self._document(document)
             # Markers stand beside what they mark, and that is no news.
             wrote = {row.seq for row in self.journal.store.index.markers(loaded.id)}
-            decided = (unit for unit in changed if loaded.knows(unit) and unit.seq not in wrote)
+            decided = (unit for unit in changed if unit.seq not in wrote)
             for notice in loaded.notices(decided):
                 beside = tuple(unit for unit in notice.beside if unit.seq not in wrote)
                 if beside:

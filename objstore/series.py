@@ -49,7 +49,8 @@ def series(journal: Journal, seqs: Sequence[Seq]) -> Iterator[SeriesStep]:
     live: dict[Seq, dict[Unit, Status]] = {}
     for view in views:
         view.refuse_if_expired()
-        document = documents.setdefault(view.edit.document, load_document(journal, view.edit.document))
+        if view.edit.document not in documents:
+            documents[view.edit.document] = load_document(journal, view.edit.document)
         live[view.seq] = {
             Unit(view.seq, hunk): status for hunk, status in enumerate(view.units) if status is not Status.REJECTED
         }
@@ -60,7 +61,8 @@ def series(journal: Journal, seqs: Sequence[Seq]) -> Iterator[SeriesStep]:
             raise SeriesBroken(conflict.unit.seq, tuple(sorted({unit.seq for unit in conflict.needs})))
     waiting: dict[DocumentId, list[EditView]] = {number: [] for number in documents}
     stood = {number: _state(journal, document.standing()) for number, document in documents.items()}
-    for view in views:
+    for done, view in enumerate(views):
+        journal.progress("edits", done, len(views))
         number = view.edit.document
         document = documents[number]
         document.give(live[view.seq])

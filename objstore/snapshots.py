@@ -20,7 +20,7 @@ from objstore.looking import Looking, nothing_kept
 from objstore.outcomes import CallOutcome
 from objstore.records import Expiry, Snapshot
 from objstore.survey import Limits, Passed
-from objstore.terms import FileState
+from objstore.terms import FileState, Progress, silent
 from objstore.trees import LeftOut, TreeChange, TreeEntry, decode_tree, tree_changes, tree_files
 from objstore.values import value
 
@@ -221,9 +221,10 @@ def plan_restore(journal: Journal, number: int, paths: Sequence[str] = (), *, li
     )
 
 
-def carry_out(plan: Restored, call: Call) -> CallOutcome:
+def carry_out(plan: Restored, call: Call, progress: Progress = silent) -> CallOutcome:
     """Carry out a plan within a tracked call. Raises FileChanged where a file is not as it was when it was planned."""
-    for change in plan.changes:
+    for done, change in enumerate(plan.changes):
+        progress("changes", done, len(plan.changes))
         _check_unchanged(change, call)
         if change.after is None:
             call.delete(change.path)

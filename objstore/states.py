@@ -23,7 +23,7 @@ from objstore.frames import FrameKind
 from objstore.generations import Place
 from objstore.hunks import Hunk
 from objstore.ids import RecordId, record_id
-from objstore.pastedits import PastEdit, past_edit
+from objstore.pastedits import PastDecision, PastEdit, past_decision, past_edit
 from objstore.readahead import ReadAhead
 from objstore.recordcodec import known_record
 from objstore.records import Record
@@ -39,7 +39,7 @@ __all__ = ["Past", "States", "records_of"]
 class Past(NamedTuple):
     """A record, and of an edit where the blob lies that it led to (None: it is no edit, or led to none)."""
 
-    record: PastEdit | Record
+    record: PastEdit | PastDecision | Record
     id: RecordId
     blob: Place | None
 
@@ -49,16 +49,25 @@ def records_of(store: Store, document: DocumentId, *, after_edit: int = 0, after
     ahead = ReadAhead(store.log)
     state: FileState | None = None  # that the last edit led to, from which the next one most likely comes
     for place, name, blob in store.index.recorded(document, after_edit=after_edit, after_decision=after_decision):
+        known = store.large_decisions.get(name)
+        if known is not None:
+            yield Past(known, name, blob)
+            continue
         encoded = ahead.payload(place, FrameKind.RECORD)
         if record_id(encoded) != name:
             raise StoreDamaged(*place, "another record lies where the index says")
         fields = unpack(encoded)
-        if fields.get("kind") == "edit":
-            edit = past_edit(fields, state)
-            state = edit.after
-            yield Past(edit, name, blob)
-        else:
-            yield Past(known_record(fields), name, blob)
+        match fields.get("kind"):
+            case "edit":
+                edit = past_edit(fields, state)
+                state = edit.after
+                yield Past(edit, name, blob)
+            case "decision":
+                decision = past_decision(fields)
+                store.keep_decision(name, decision)
+                yield Past(decision, name, blob)
+            case _:
+                yield Past(known_record(fields), name, blob)
 
 
 class States:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from objstore.frames import FrameKind
     from objstore.generations import Place
     from objstore.indexrows import BlobPlace, Chained, Tip
+    from objstore.pastedits import PastDecision
     from objstore.records import Record
     from objstore.terms import Seq
 
@@ -35,6 +36,11 @@ __all__ = ["Store", "create_store"]
 _CACHE_BYTES: Final = 32 << 20
 _FEW_BYTES: Final = 1 << 15
 """Bytes of the log that may be read under the writer lock: a few milliseconds."""
+
+_LARGE_DECISION: Final = 64
+"""Verdicts from which on a decision is kept at hand."""
+
+_DECISIONS_KEPT: Final = 8
 
 _LOG: Final = "segments"
 _INDEX: Final = "index.sqlite"
@@ -67,6 +73,8 @@ class Store:
         self._appended: Place | None = None  # the end of the last group that this process has appended
         self._cache: OrderedDict[BlobId, bytes] = OrderedDict()
         self._cached = 0
+        # By id; each of their files is replayed with them.
+        self.large_decisions: Final[dict[RecordId, PastDecision]] = {}
 
     def close(self) -> None:
         """Close the index and the log."""
@@ -276,6 +284,13 @@ class Store:
         end = self.log.seal(self.end)
         self.index.begin_segment(end)
         return end
+
+    def keep_decision(self, name: RecordId, decision: PastDecision) -> None:
+        """Keep a decision at hand if it is on so many edits that its other files will ask for it."""
+        if decision.size >= _LARGE_DECISION:
+            while len(self.large_decisions) >= _DECISIONS_KEPT:
+                del self.large_decisions[next(iter(self.large_decisions))]
+            self.large_decisions[name] = decision
 
     def forget(self) -> None:
         """Drop the bytes that are kept at hand."""

@@ -23,6 +23,7 @@ from objstore.ondisk import state_at
 from objstore.paths import Spot, Tree, is_reserved, read_at
 from objstore.sources import FileSource, Source
 from objstore.standins import is_stand_in
+from objstore.terms import Progress, silent
 from objstore.values import field, value, variable
 
 __all__ = ["Keep", "Limits", "Passed", "ReadFile", "Survey"]
@@ -87,16 +88,21 @@ class Survey:
         keep: Keep,
         gitignored: bool = True,
         limits: Limits | None = None,
+        progress: Progress = silent,
     ) -> None:
         """Take what is known from the last look, to be brought up to date, and the file system's time now.
 
         `keep` is given every file that is read. `gitignored`: whether what `.gitignore` files name is covered too.
+        `progress` is told of the files in folders that have to be looked into, as far as is known how many there are.
         """
         self._tree: Final = tree
         self._clock: Final = clock
         self._keep: Final = keep
         self._rule_files: Final = (IGNORE_FILE,) if gitignored else (GIT_IGNORE_FILE, IGNORE_FILE)
         self._limits: Final = limits or Limits()
+        self._progress: Final = progress
+        self._seen = 0  # files that `progress` was told of
+        self._due = 0  # how many there are, as far as that is known
         self._device: Final = os.fstat(tree.fd).st_dev
         self._scope = b""
         self._above_scope = Rules()
@@ -144,6 +150,8 @@ class Survey:
         if known is None or known.rules != Rules(above, _name(scope), known.texts).fingerprint:
             todo.add(scope)
         self._above_scope = above
+        if self._progress is not silent:
+            self._seen, self._due = 0, self._tally(todo)
         queue = sorted(todo)
         while queue and self.is_whole:
             path = heappop(queue)
@@ -291,6 +299,9 @@ class Survey:
         facts: list[Facts] = []
         blobs: list[BlobId] = []
         for name in names:
+            self._seen += 1
+            self._due = max(self._seen, self._due)  # others may have come since they were counted
+            self._progress("files", self._seen, self._due)
             try:
                 now = Facts._make(FACTS(os.lstat(name, dir_fd=fd)))
             except FileNotFoundError:
@@ -332,6 +343,33 @@ class Survey:
         self._read += facts.size
         self._keep(ReadFile(path, text, blob, None if known == UNKNOWN else known, source))
         return facts, blob
+
+    def _tally(self, todo: Iterable[bytes]) -> int:
+        """Return about how many files there are in folders that are to be looked into, and below those not yet known.
+
+        Folders are listed for it, and nothing is read or remembered.
+        """
+        count, strange = 0, [path for path in todo if path not in self.looks]
+        for known in filter(None, map(self.looks.get, todo)):
+            count += len(known.names)
+        passed, unreadable = len(self.passed), set(self.unreadable)
+        waiting = [(path, self._above_scope) for path in strange]
+        while waiting and count <= self._limits.files:
+            path, above = waiting.pop()
+            with self._opened(path) as fd:
+                if fd is None:
+                    continue
+                with os.scandir(fd) as found:
+                    entries = [(entry.name, _kind(entry)) for entry in found]
+                there = {os.fsencode(entry) for entry, kind in entries if kind == "file"}
+                rules = Rules(above, _name(path), [self._text(fd, path, f) for f in self._rule_files if f in there])
+                if not self._is_cut(fd, path, there, above, None):
+                    names = self._sorted_out(path, entries, rules)
+                    count += len(names.files)
+                    waiting += [(_joined(path, folder), rules) for folder in names.folders]
+        del self.passed[passed:]
+        self.unreadable = unreadable
+        return count
 
     # ---- what holds where
 

@@ -120,7 +120,8 @@ class _Taking:
             if entry.checkpoint is not None:
                 self._keep(entry.checkpoint)
         known = self._known({entry.conversation for entry in found})
-        for entry in found:
+        for done, entry in enumerate(found):
+            self._journal.progress("entries", done, len(found))
             if entry.id in known:
                 self._already += 1
                 continue
@@ -353,9 +354,9 @@ class _Taking:
 
     def _decide(self) -> None:
         """Add the decisions: what was accepted, and then what was rejected, as far as it can stand."""
-        accepted = dict(self._given(Status.ACCEPTED))
+        accepted: dict[Unit, Status] = {}
         for line in self._all:
-            self._give(line, accepted)
+            accepted |= self._accepted(line)
         self._add_decision(Action.ACCEPT, accepted, ())
         rejected: dict[Unit, Status] = {}
         written: list[Written] = []
@@ -371,15 +372,14 @@ class _Taking:
                 written.append(_written(line, path, before))
         self._add_decision(Action.REJECT, rejected, tuple(written))
 
-    def _given(self, status: Status) -> Iterator[tuple[Unit, Status]]:
-        for line in self._all:
-            for entry, seq in line.entries:
-                if entry.status is status and line.replayed is not None:
-                    yield from ((unit, status) for unit in line.replayed.units(seq))
-
-    def _give(self, line: _Line, verdicts: dict[Unit, Status]) -> None:
-        if line.replayed is not None:
-            line.replayed.give({unit: status for unit, status in verdicts.items() if line.replayed.knows(unit)})
+    def _accepted(self, line: _Line) -> dict[Unit, Status]:
+        """Accept what was accepted, and return that."""
+        if line.replayed is None:
+            return {}
+        accepted = [seq for entry, seq in line.entries if entry.status is Status.ACCEPTED]
+        units = [unit for seq in accepted for unit in line.replayed.units(seq)]
+        line.replayed.give(dict.fromkeys(units, Status.ACCEPTED))
+        return dict.fromkeys(units, Status.ACCEPTED)
 
     def _rejected(self, line: _Line) -> dict[Unit, Status]:
         """Reject what was rejected, all together or else one by one, the newest first; return what that could be."""

@@ -18,6 +18,7 @@ __all__ = [
     "Seq",
     "Status",
     "Unit",
+    "silent",
 ]
 
 Seq = NewType("Seq", int)
@@ -29,6 +30,10 @@ DocumentId = NewType("DocumentId", int)
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Is told what is worked on, how much of it is done, and how much there is."""
+
+
+def silent(_what: str, _done: int, _total: int, /) -> None:
+    """Take what is told to a Progress, where nobody listens."""
 
 
 class Operation(StrEnum):

@@ -34,7 +34,7 @@ from objstore.errors import (
 from objstore.ids import BlobId
 from objstore.ondisk import disk_state, stands_below, state_at
 from objstore.paths import Spot, Tree, look_at, open_folder
-from objstore.terms import FileState
+from objstore.terms import FileState, Progress, silent
 from objstore.values import replace, value
 
 __all__ = ["Blobs", "Step", "Transition", "folders_of"]
@@ -42,6 +42,9 @@ __all__ = ["Blobs", "Step", "Transition", "folders_of"]
 
 _MOST_HELD: Final = 16
 """Places that are held open at once, each with every folder on the way."""
+
+_PASSES: Final = 3
+"""Times that each path is come to: prepared, changed, read back."""
 
 
 @value
@@ -67,7 +70,7 @@ class Blobs(Protocol):
 class Transition:
     """One transition, from its plan to its end. Use as a context manager: leaving it removes what was staged."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is one thing that the journal knows and a transition does not
         self,
         tree: Tree,
         disk: Disk,
@@ -78,12 +81,14 @@ class Transition:
         looked: Mapping[bytes, os.stat_result] | None = None,
         is_made: Callable[[bytes], bool],
         left: Iterable[bytes] | None = None,
+        progress: Progress = silent,
     ) -> None:
         """Plan it. `scratch`: an open folder for staging.
 
         `looked`: what was seen of files when they were read.
         `is_made`: which folders recorded edits made. One that is empty by then gives way to a file of its name.
         `left`: they go when the last file in them goes, and so do those of these paths (None: they stay).
+        `progress` is told of the paths: each is looked at twice besides, before it changes and when all have.
         """
         self._tree = tree
         self._disk = disk
@@ -102,6 +107,8 @@ class Transition:
         self._vacated: Final = {step.path for step in self._steps if step.after is None}
         self._made: dict[bytes, os.stat_result | None] = {}  # folders that this transition has made, as they then were
         self._spots: Final = _Spots(tree, self._vacated)
+        self._progress: Final = progress
+        self._passes = 0
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -132,6 +139,7 @@ class Transition:
             self._check(step, spot)
             if step.after is not None and not self._keeps_bytes(step):
                 self._stage(step, step.after, spot)
+            self._tell()
 
     def run(self) -> None:
         """Change the files, read each back, and compare. On failure everything is as before, and CallAborted says why.
@@ -143,6 +151,7 @@ class Transition:
             for step in self._steps:
                 done.append(step)
                 self._carry_out(step)
+                self._tell()
             self._read_back(self._steps)
             self._prune()
         except (CasError, FileNotFoundError, FileExistsError) as error:
@@ -305,6 +314,12 @@ class Transition:
                 raise FileMissing(spot.path)
             if stands is not None and stands[0] != step.after:
                 raise FileChanged(spot.path)
+            self._tell()
+
+    def _tell(self) -> None:
+        """Tell that a path was prepared, changed or read back."""
+        self._passes += 1
+        self._progress("paths", self._passes // _PASSES, len(self._steps))
 
     def _prune(self) -> None:
         """Remove folders that recorded edits made and that have become empty."""

@@ -13,7 +13,7 @@ from objstore.ids import HASH_SIZE
 from objstore.journal import Journal, create_workspace, find_root
 from objstore.paths import MAX_FILE, Tree
 from objstore.standins import MAX_BLOB
-from objstore.terms import Action, FileState, OnExternal, Origin, Status
+from objstore.terms import Action, FileState, OnExternal, Origin, Status, silent
 from objstore.values import replace
 
 # What only some methods need is imported in them: `cas status` must not wait for the review core to load.
@@ -100,6 +100,15 @@ class Workspace:
     def __exit__(self, *_: object) -> None:
         """Close it."""
         self.close()
+
+    @contextmanager
+    def telling(self, progress: Progress) -> Iterator[None]:
+        """Have `progress` told how far long work is, in the thread that does it: looks, calls, decisions, series."""
+        self._journal.progress = progress
+        try:
+            yield
+        finally:
+            self._journal.progress = silent
 
     # ---- files as they stand
 
@@ -411,7 +420,7 @@ class Workspace:
             return plan
         info = CallInfo(tool="snapshot restore", origin=Origin.PERSON, notes={"snapshot": str(number)})
         with self.call(info) as call:
-            return replace(plan, outcome=snapshots.carry_out(plan, call))
+            return replace(plan, outcome=snapshots.carry_out(plan, call, self._journal.progress))
 
     def delete_snapshots(self, numbers: Sequence[int], *, who: str) -> list[SnapshotView]:
         """Give snapshots up and return them; gc may then take what only they held. Raises NoSuchName."""

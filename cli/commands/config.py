@@ -23,7 +23,7 @@ def _own_option(function: Function) -> Function:
 
 @command_group("config", otherwise="list")
 def config() -> None:
-    """List, read and change settings.
+    """List, read and change settings: `cas config get NAME`, `cas config set NAME VALUE`.
 
     The first of these that has a setting counts: .cas/config.toml of the workspace, editledger/config.toml in your
     folder of settings (~/.config, or XDG_CONFIG_HOME), the environment.

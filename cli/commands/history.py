@@ -1,20 +1,26 @@
 """The commands `cas log` and `cas show`: the edits, as a list and one by one."""
 
 import os
+import re
+import shutil
+import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING
 
 import click
 
-from cli.invocation import Invocation, command, json_option
+from cli.invocation import Command, Invocation, command, json_option
 from cli.layout import in_columns, takes_layout
-from cli.listing import Terms, followed, matching
+from cli.listing import Terms, followed, matching, places_named
 from cli.moments import moment_named
 from cli.naming import edit_filter, edits_named
 from cli.pickaxe import Pickaxe
+from cli.progress import Progress
 from cli.rendering import edit_diff, edit_header, edit_row
 from cli.terminal import Screen, write
-from objstore import EditFilter, NoSuchName, Status
+from objstore import EditFilter, Status
 
 if TYPE_CHECKING:
     from objstore import EditView, Unit, Workspace
@@ -22,7 +28,27 @@ if TYPE_CHECKING:
 __all__ = ["log", "show"]
 
 
-@command("log")
+class _Log(Command):
+    """A list of which `-3` is the newest three, as in other logs."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take `-3` for `-n 3`, where it is no value of the option before it."""
+        taking = {
+            name
+            for param in self.params
+            if isinstance(param, click.Option) and not param.is_flag
+            for name in param.opts
+        }
+        behind = args.index("--") if "--" in args else len(args)
+        spelt = [
+            f"-n{word[1:]}" if re.fullmatch("-[0-9]+", word) and at < behind and before not in taking else word
+            for at, (before, word) in enumerate(pairwise(["", *args]))
+        ]
+        return super().parse_args(ctx, spelt)
+
+
+@command("log", cls=_Log)
+@click.argument("paths", metavar="[PATH]...", nargs=-1)
 @click.option("--conversation", metavar="ID", default="", help="Only edits of this conversation.")
 @click.option("--file", metavar="PATH", default="", help="Only edits of the files that ever stood at PATH.")
 @click.option("--follow", is_flag=True, help="Of these, only the file that stands there now, under all its names.")
@@ -31,13 +57,14 @@ __all__ = ["log", "show"]
 @click.option("--since", metavar="TIME", default="", help="Only edits since TIME: 2h, yesterday, 2026-11-20 14:30.")
 @click.option("--until", metavar="TIME", default="", help="Only edits until TIME.")
 @click.option("-S", "text", metavar="TEXT", help="Only edits that added or removed TEXT; every state of them is read.")
-@click.option("-n", "--number", type=click.IntRange(min=1), help="Only the newest NUMBER edits.")
+@click.option("-n", "--number", type=click.IntRange(min=1), help="Only the newest NUMBER edits; -3 is -n 3.")
 @click.option("-p", "--patch", is_flag=True, help="Show the diff of each edit.")
 @click.option("--reverse", is_flag=True, help="Oldest first.")
 @takes_layout
 @json_option
 def log(  # noqa: PLR0913 -- each is an option of the command
     *,
+    paths: tuple[str, ...],
     conversation: str,
     file: str,
     follow: bool,
@@ -53,24 +80,29 @@ def log(  # noqa: PLR0913 -- each is an option of the command
     columns: bool,
     as_json: bool,
 ) -> None:
-    """List the recorded edits, newest first. With --json, one object a line."""
-    if follow and not file:
-        raise click.UsageError("--follow follows one file: name it with --file PATH.")
+    """List the recorded edits, newest first: all, or those of each PATH, a file or a folder.
+
+    With --json, one object a line.
+    """
+    places = (*paths, file) if file else paths
+    if follow and len(places) != 1:
+        raise click.UsageError("--follow follows one file: name one PATH.")
     if text == "":
         raise click.UsageError("-S looks for a text: give at least one character.")
     invocation = Invocation.current()
-    with invocation.workspace() as workspace:
-        wanted = edit_filter(
-            workspace, conversation=conversation, file=file, status=None if status is None else Status(status)
+    with invocation.workspace() as workspace, Progress({"edits": "searching"}) as progress:
+        found = places_named(workspace, places)
+        named = edit_filter(
+            workspace, conversation=conversation, file="", status=None if status is None else Status(status)
         )
-        if wanted.path and not workspace.edits(EditFilter(path=wanted.path, limit=1)):
-            raise NoSuchName(file, "recorded file")
+        wanted = replace(named, path=found.file)
         terms = Terms(
             tool=tool,
             since=moment_named(since) if since else None,
             until=moment_named(until, end=True) if until else None,
             document=followed(workspace, wanted.path) if follow else None,
-            pickaxe=None if text is None else Pickaxe(workspace, os.fsencode(text)),
+            places=found,
+            pickaxe=None if text is None else Pickaxe(workspace, os.fsencode(text), progress),
         )
         views = matching(workspace, wanted, terms, number)
         if reverse:
@@ -79,11 +111,12 @@ def log(  # noqa: PLR0913 -- each is an option of the command
         if as_json:
             from cli.jsonshapes import edit_shape, json_line
 
-            write(json_line(edit_shape(workspace, view)) for view in views)
+            pieces: Iterator[bytes] = (json_line(edit_shape(workspace, view)) for view in views)
         elif stat:
-            write(_stat_text(workspace, views, screen), paged=True)
+            pieces = _stat_text(workspace, views, screen)
         else:
-            write(_log_text(workspace, views, screen, patch=patch or columns), paged=True)
+            pieces = _log_text(workspace, views, screen, patch=patch or columns)
+        write(pieces if text is None else _searched(pieces, progress), paged=not as_json)
         if not as_json and not workspace.edits(EditFilter(limit=1)):
             click.echo("Nothing is recorded yet.", err=True)
         if terms.pickaxe is not None and terms.pickaxe.expired:
@@ -92,17 +125,17 @@ def log(  # noqa: PLR0913 -- each is an option of the command
 
 
 @command("show")
-@click.argument("name", metavar="[EDIT|HUNK|CONVERSATION]", default="")
+@click.argument("names", metavar="[EDIT|HUNK|CONVERSATION]...", nargs=-1)
 @takes_layout
 @json_option
-def show(*, name: str, stat: bool, columns: bool, as_json: bool) -> None:
-    """Show an edit (12), a hunk (12:2) or a conversation, with its diff hunk by hunk.
+def show(*, names: tuple[str, ...], stat: bool, columns: bool, as_json: bool) -> None:
+    """Show edits (12, or 3..7), hunks (12:2) or conversations, with the diff hunk by hunk.
 
     Without a name, the newest edit.
     """
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
-        meant = edits_named(workspace, name or _newest(workspace))
+        meant = [edit for name in names or (_newest(workspace),) for edit in edits_named(workspace, name)]
         screen = in_columns(invocation.screen(), columns)
         if as_json:
             from cli.jsonshapes import json_line, shown_edit_shape
@@ -122,6 +155,15 @@ def _newest(workspace: "Workspace") -> str:
     for view in workspace.edits(EditFilter(newest_first=True, limit=1)):
         return str(view.seq)
     raise click.ClickException("Nothing is recorded yet.")
+
+
+def _searched(pieces: Iterator[bytes], progress: Progress) -> Iterator[bytes]:
+    """Return what a search finds. At a terminal, as soon as a screenful is found: until then it shows how far it is."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return pieces
+    found = list(islice(pieces, shutil.get_terminal_size().lines))
+    progress.end()
+    return chain(found, pieces)
 
 
 def _stat_text(workspace: "Workspace", views: Iterable["EditView"], screen: Screen) -> Iterator[bytes]:

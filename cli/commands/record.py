@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.invocation import Invocation, command, json_option, reviewer
-from cli.progress import Waiting
+from cli.progress import LOOKING, followed
 from cli.terminal import Screen, shown_name, write
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, 
     )
     with invocation.workspace() as workspace:
         named = [path_named(workspace, path) for path in paths] or None
-        with Waiting("looking at the files"):
+        with followed(workspace, LOOKING):
             found = workspace.record_changes(info, named)
         if as_json:
             from cli.snapshotshapes import recorded_shape

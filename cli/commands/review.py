@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final, TypeVar, assert_never, cast
 import click
 
 from cli.external import settled
-from cli.invocation import Invocation, command, json_option, reviewer
+from cli.invocation import Command, Invocation, command, json_option, reviewer
 from cli.naming import Selection, units_named
 from cli.outcomes import conflict_text, decided_text, effect_text, external_refusal, ways_out
+from cli.progress import DECIDING, followed
 from cli.terminal import FOR_STDERR, write
 from objstore import Action, Conflicted, Decided, ExternalChanges, NothingToDo, OnExternal, value
 
@@ -106,7 +107,22 @@ def reset(*, desk: "Desk", selection: Selection, markers: bool) -> None:
     desk.decide(Action.RESET, selection, markers=markers)
 
 
-@command("undo")
+class _Undo(Command):
+    """A command that names no edit, though it sounds as if it did."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take what is given; of a name, say what takes it."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            if "unexpected extra argument" not in error.format_message():
+                raise
+            raise click.UsageError(
+                "undo takes back the newest decision, whatever it was about. To take an edit out: cas reject EDIT.", ctx
+            ) from error
+
+
+@command("undo", cls=_Undo)
 @_takes_desk
 def undo(*, desk: "Desk") -> None:
     """Take back the newest decision that stands."""
@@ -144,17 +160,18 @@ class Desk:
             units = units_named(workspace, action, selection)
 
             def decide(on_external: OnExternal, expected: tuple["ExternalChange", ...]) -> "DecisionOutcome":
-                return workspace.decide(
-                    action,
-                    units,
-                    reason=reason,
-                    who=reviewer(),
-                    cascade=cascade,
-                    markers=markers,
-                    on_external=on_external,
-                    expected=expected,
-                    dry_run=self.dry_run,
-                )
+                with followed(workspace, DECIDING):
+                    return workspace.decide(
+                        action,
+                        units,
+                        reason=reason,
+                        who=reviewer(),
+                        cascade=cascade,
+                        markers=markers,
+                        on_external=on_external,
+                        expected=expected,
+                        dry_run=self.dry_run,
+                    )
 
             outcome = settled(workspace, decide, self.on_external) if units else NothingToDo()
             self._report(workspace, action, outcome, selection, markers=markers, reason=reason)
@@ -165,7 +182,8 @@ class Desk:
             stepped = workspace.undo if action is Action.UNDO else workspace.redo
 
             def decide(on_external: OnExternal, expected: tuple["ExternalChange", ...]) -> "DecisionOutcome":
-                return stepped(who=reviewer(), on_external=on_external, expected=expected, dry_run=self.dry_run)
+                with followed(workspace, DECIDING):
+                    return stepped(who=reviewer(), on_external=on_external, expected=expected, dry_run=self.dry_run)
 
             self._report(workspace, action, settled(workspace, decide, self.on_external))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.invocation import Invocation, command_group, json_option, reviewer
-from cli.progress import Waiting
+from cli.progress import LOOKING, followed
 from cli.terminal import Screen, shown_name, write
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def create(*, folder: str, title: str, as_json: bool) -> None:
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
         path = _folder(workspace, folder)
-        with Waiting("looking at the files"):
+        with followed(workspace, LOOKING):
             taken = workspace.take_snapshot(path, who=reviewer(), title=title)
     if as_json:
         from cli.snapshotshapes import taken_shape
@@ -88,7 +88,7 @@ def diff(*, number: int, other: int | None, patch: bool, as_json: bool) -> None:
     """List what has changed since snapshot NUMBER, up to now or up to snapshot OTHER."""
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
-        with Waiting("looking at the files"):
+        with followed(workspace, LOOKING):
             found, passed = workspace.snapshot_changes(number, other)
         if as_json:
             from cli.snapshotshapes import changes_shape
@@ -115,7 +115,7 @@ def restore(*, number: int, paths: tuple[str, ...], dry_run: bool, as_json: bool
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
         named = [_spelt(workspace, path) for path in paths]
-        with Waiting("looking at the files"):
+        with followed(workspace, LOOKING):
             done = workspace.restore_snapshot(number, named, dry_run=dry_run)
         if as_json:
             from cli.snapshotshapes import restored_shape

@@ -8,7 +8,7 @@ import click
 
 from cli.invocation import Invocation, command, json_option
 from cli.naming import edit_filter
-from cli.progress import Progress
+from cli.progress import Progress, followed
 from cli.terminal import shown_name, write
 
 if TYPE_CHECKING:
@@ -148,7 +148,8 @@ def _write_patches(
     if not names or conversation or file:
         wanted = edit_filter(workspace, conversation=conversation, file=file, status=None)
         seqs += [view.seq for view in workspace.edits(wanted) if view.expired is None]
-    found = list(patches(workspace.series(seqs)))
+    with followed(workspace, {"edits": "working out"}):
+        found = list(patches(workspace.series(seqs)))
     written = []
     if output is None and not as_json:
         write(patch.content for patch in found)

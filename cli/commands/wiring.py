@@ -93,10 +93,10 @@ def _told(changes: "list[SettingsChange]", screen: Screen, *, dry_run: bool) -> 
 
 
 def _begun(project: Path, screen: Screen) -> Iterator[bytes]:
-    from cli.progress import Waiting
+    from cli.progress import LOOKING, followed
     from objstore import CallInfo, Origin, Workspace
 
-    with Workspace.init(project) as workspace, Waiting("looking at the files"):
+    with Workspace.init(project) as workspace, followed(workspace, LOOKING):
         found = workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
     if found.baseline is not None:
         yield screen.line(f"What stands in {shown_name(str(project))} now is kept: later changes can be told.")

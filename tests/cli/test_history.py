@@ -9,7 +9,7 @@ from blake3 import blake3
 from hypothesis import given, strategies as st
 
 from cli.pickaxe import count_text
-from tests.cli.desk import Desk, Ran
+from tests.cli.desk import Desk, Ran, with_progress
 
 POEM = b"".join(b"line %d\n" % number for number in range(1, 31))
 
@@ -260,3 +260,23 @@ def test_binary_files_are_not_shown_line_by_line(desk: Desk) -> None:
     desk.write("a", b"\0\1\n")
     desk.write("a", b"\0\2\n")
     assert "Binary files a/a and b/a differ\n" in desk.cas("show", "2").text
+
+
+# ---- how far it is
+
+
+def test_a_search_tells_how_far_it_is(desk: Desk) -> None:
+    for number in range(1, 6):
+        desk.write("a", b"%d\n" % number)
+    out, shown = with_progress("log", "-S", "1", folder=desk.folder, patience=0)
+    assert out.count(b"\n") == 2
+    assert b"searching [####....................] 1 of 5 edits" in shown
+    assert shown.endswith(b"\r\x1b[K")
+    assert with_progress("log", "-S", "1", folder=desk.folder, patience=3600)[1] == b""
+
+
+def test_at_a_terminal_a_search_is_over_before_its_bar_could_stand_in_the_list(desk: Desk) -> None:
+    for number in range(1, 4):
+        desk.write("a", b"%d\n" % number)
+    status, shown = desk.typed("log", "-S", "1")
+    assert (status, shown.count("\n")) == (0, 2)

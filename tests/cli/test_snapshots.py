@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -28,16 +29,46 @@ def full(desk: Desk) -> Desk:
     return desk
 
 
+# ---- how far it is
+
+
+def test_a_first_look_counts_what_it_covers(full: Desk) -> None:
+    """What is ignored would only make the bar end early."""
+    (full.folder / ".casignore").write_text("*.log\n")
+    for number in range(40):
+        (full.folder / f"{number}.log").write_text("")
+    _, shown = with_progress("record", folder=full.folder, patience=0)
+    assert b" of 4 files" in shown
+
+
+def test_what_tells_nothing_for_a_while_says_for_how_long(full: Desk) -> None:
+    put(full, "large", bytes(60 << 20))
+    _, shown = with_progress("record", folder=full.folder, patience=0)
+    assert re.search(rb" \d+ s so far", shown)
+    assert shown.endswith(b"\r\x1b[K")
+
+
+def test_a_restored_snapshot_tells_how_far_it_is(full: Desk) -> None:
+    full.done("snapshot", "create")
+    for file in ("a", "src/b"):
+        put(full, file, b"otherwise\n")
+    _, shown = with_progress("snapshot", "restore", "1", folder=full.folder, patience=0)
+    assert b"recording [" in shown
+    assert b"writing [########################] 2 of 2 paths" in shown
+
+
 # ---- snapshots
 
 
 @pytest.mark.parametrize(
     "words", [["record"], ["snapshot", "create"], ["snapshot", "diff", "1"], ["setup", "cursor"]], ids=" ".join
 )
-def test_a_look_that_takes_its_time_says_what_is_waited_for(full: Desk, words: list[str]) -> None:
+def test_a_look_that_takes_its_time_says_how_far_it_is(full: Desk, words: list[str]) -> None:
     full.done("snapshot", "create")
-    _, shown = with_progress(*words, folder=full.folder, patience=0.0001)
-    assert b"\r\x1b[Klooking at the files, 1 s so far" in shown
+    put(full, "src/c")
+    _, shown = with_progress(*words, folder=full.folder, patience=0)
+    assert b"\r\x1b[Klooking [" in shown
+    assert re.search(rb"\[#{24}\] (\d+) of \1 files", shown)
     assert shown.endswith(b"\r\x1b[K")  # the line is gone at the end
     assert with_progress(*words, folder=full.folder, patience=3600)[1] == b""
 

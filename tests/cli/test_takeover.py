@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from objstore import EditView, Operation, Status, Workspace, check_store
 from objstore.mcpdiff import BadLine, entries, outcomes_of
-from tests.cli.desk import Desk, cas
+from tests.cli.desk import Desk, cas, with_progress
 from tests.cli.mcphistory import McpDiff
 
 if TYPE_CHECKING:
@@ -343,3 +343,11 @@ def test_an_entry_that_changed_nothing_is_no_edit(past: McpDiff) -> None:
     found = taken_over(past)
     assert (found["edits"], found["unchanged"]) == (0, 1)
     assert Operation.EDIT not in {view.edit.operation for view in recorded(past.root)}
+
+
+def test_what_is_taken_over_is_counted(past: McpDiff) -> None:
+    past.write("c", "a.txt", "1\n")
+    past.write("c", "a.txt", "2\n")
+    Desk(past.root)
+    _, shown = with_progress("import", "mcpdiff", str(past.history), folder=past.root, patience=0)
+    assert b"working out states [############............] 1 of 2 entries" in shown

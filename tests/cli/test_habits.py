@@ -1,0 +1,122 @@
+"""What somebody types who knows git, jj or restic: it does what is meant, or is answered with how to say it here."""
+
+import pytest
+
+from tests.cli.desk import Desk, cas
+
+
+@pytest.fixture
+def used(desk: Desk) -> Desk:
+    """Return a desk with edits of two conversations in two files, one of them in a folder."""
+    desk.write("a.txt", b"1\n", conversation="conv_one")
+    desk.write("src/b.txt", b"1\n", conversation="conv_one")
+    desk.write("a.txt", b"2\n", conversation="conv_two")
+    desk.write("src/b.txt", b"2\n", conversation="conv_two")
+    return desk
+
+
+def seqs(text: str) -> list[int]:
+    """Return the numbers of the edits that a list shows."""
+    return [int(line.split()[0]) for line in text.splitlines()]
+
+
+# ---- lists
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("-2", [4, 3]),
+        ("-1 a.txt", [3]),
+        ("a.txt", [3, 1]),
+        ("-- a.txt", [3, 1]),
+        ("src", [4, 2]),
+        ("src/", [4, 2]),
+        (".", [4, 3, 2, 1]),
+        ("a.txt src", [4, 3, 2, 1]),
+        ("a.txt src/b.txt --conversation conv_one", [2, 1]),
+        ("a.txt --file src/b.txt", [4, 3, 2, 1]),
+        ("--follow a.txt", [3, 1]),
+        ("-S -3", []),
+        ("-n 3", [4, 3, 2]),
+    ],
+)
+def test_a_log_is_narrowed_as_other_logs_are(used: Desk, words: str, found: list[int]) -> None:
+    assert seqs(used.done("log", *words.split()).text) == found
+
+
+def test_a_log_is_of_paths_as_they_are_seen_from_where_one_stands(used: Desk) -> None:
+    assert seqs(cas("log", "b.txt", folder=used.folder / "src").text) == [4, 2]
+    assert seqs(cas("log", ".", folder=used.folder / "src").text) == [4, 2]
+    assert seqs(cas("log", "..", folder=used.folder / "src").text) == [4, 3, 2, 1]
+
+
+def test_a_log_of_a_folder_has_what_went_from_it(used: Desk) -> None:
+    used.move("src/b.txt", "c.txt")
+    assert seqs(used.done("log", "src").text) == [5, 4, 2]
+    assert seqs(used.done("log", "c.txt").text) == [5, 4, 2]
+
+
+def test_several_edits_are_shown_one_after_the_other(used: Desk) -> None:
+    assert [edit["seq"] for edit in used.done("show", "3", "1", "--json").json()["edits"]] == [3, 1]
+    assert [edit["seq"] for edit in used.done("show", "2..9", "--json").json()["edits"]] == [2, 3, 4]
+
+
+# ---- ranges
+
+
+def test_a_range_stands_for_its_edits_by_agents_as_other_groups_do(used: Desk) -> None:
+    used.done("reject", "3")
+    used.done("record")
+    (used.folder / "mine.txt").write_text("mine\n")
+    used.done("record")
+    assert used.done("show", "5", "--json").json()["edits"][0]["origin"] == "person"
+    assert used.done("accept", "2..5").text.startswith("Accepted edits 2 4.\n")
+    assert used.done("reject", "4..5").text.startswith("Rejected edit 4.\n")
+    assert used.done("reset", "2..4").text.startswith("Made pending again: edits 2 3 4.\n")
+    assert used.cas("accept", "9..12").said.startswith("cas: No edit is named '9..12' here.\n")
+    assert used.cas("accept", "4..2").status == 1
+
+
+# ---- what is said where it is said otherwise here
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("accept 1-3", "Several edits are named one by one, or as a range: 1..3."),
+        ("accept 1,3", "Several edits are named one by one, or as a range: 1 3."),
+        ("accept a.txt", "It is a file: `cas log a.txt` lists its edits, and `--file a.txt` names them."),
+        ("reject conv_one", "It is a conversation: `--conversation conv_one` names its edits."),
+        ("log conv_one", "It is a conversation: `cas log --conversation conv_one` lists its edits."),
+        ("log 2", "It is an edit: `cas show 2` shows what it changed, and src/b.txt@2 is its result."),
+        ("diff 1", "It is an edit: `cas show 1` shows what it changed, and a.txt@1 is its result."),
+        ("cat 1", "It is an edit: `cas show 1` shows what it changed, and a.txt@1 is its result."),
+        ("show a.txt@3", "That is a state: `cas cat a.txt@3` prints it; `cas show 3` shows the edit."),
+        ("show a.txt@0s", "That is a state: `cas cat a.txt@0s` prints it."),
+        ("blame a.txt@1", "That is a state: its file is a.txt."),
+    ],
+)
+def test_a_name_of_another_kind_is_answered_with_what_takes_it(used: Desk, words: str, said: str) -> None:
+    ran = used.cas(*words.split())
+    assert (ran.status, ran.said.splitlines()[1:]) == (1, [said])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("undo 2", "undo takes back the newest decision, whatever it was about. To take an edit out: cas reject EDIT."),
+        ("checkout 2", "There is no `checkout`: `cas restore PATH@EDIT` brings a state back."),
+        ("prune", "There is no `prune`: `cas gc` frees what nothing holds any more."),
+        ("config user.name", "`cas config` has no command 'user.name', but list, get, set, unset."),
+        ("log --follow", "--follow follows one file: name one PATH."),
+        ("log --follow a.txt src", "--follow follows one file: name one PATH."),
+    ],
+)  # fmt: skip
+def test_a_command_of_another_tool_is_answered_with_ours(used: Desk, words: str, said: str) -> None:
+    ran = used.cas(*words.split())
+    assert (ran.status, ran.said.splitlines()[0]) == (2, f"cas: {said}")
+
+
+def test_help_on_help_is_help(desk: Desk) -> None:
+    assert desk.done("help", "help").text == desk.done("help").text

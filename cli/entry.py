@@ -15,9 +15,19 @@ __all__ = ["main"]
 _COLLECT_AFTER: Final = 100_000
 """Objects that a command makes before the garbage collector looks at them."""
 
+_INTERRUPTED: Final = 130  # as `cli.main` has it, which may be what was being imported
+
 
 def main() -> int:
     """Run `cas` with the arguments of the process and return its exit status."""
+    try:
+        return _run()
+    except KeyboardInterrupt:
+        # While it still gathered what it needs.
+        return _ended(_INTERRUPTED)
+
+
+def _run() -> int:
     if sys.argv[1:2] == ["--complete"]:
         # Before click is imported: that alone takes longer than all of this.
         from cli.completion import complete
@@ -69,6 +79,11 @@ def _hook(arguments: list[str]) -> NoReturn:
     """Handle the event on standard input, or have it handled by the helper that stays, and end with status 0."""
     from cli.errand import LONGEST_EVENT, asked
 
+    try:
+        os.getcwd()  # noqa: PTH109 - pathlib costs 4 ms of start-up
+    except OSError:
+        # A tool may have removed the folder that the agent was in; the event says itself where that was.
+        os.chdir("/")
     given = b""
     with suppress(AttributeError, OSError):  # nothing to read is an event that makes no sense, and is told as one
         given = sys.stdin.buffer.read(LONGEST_EVENT)

@@ -10,6 +10,8 @@ from enum import Enum
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from click import ClickException
+
 from cli.agenda import Agenda, real_units
 from cli.bookmark import Bookmark
 from cli.editor import edited
@@ -146,6 +148,9 @@ class Review:
         except (CasError, OSError) as error:
             # A lock, a full disk, a file that is changed at this moment: the hunk is as it was, and can be tried again.
             self._say(f"cas: {visible(str(error))}")
+            return _Same.STAY
+        except ClickException as error:
+            self._say(f"cas: {visible(error.format_message())}. Nothing was changed.")  # the editor's failure
             return _Same.STAY
 
     # ---- deciding
@@ -452,11 +457,17 @@ class Review:
         flush()
 
     def _ask(self, question: str) -> None:
-        write([f"{self._screen.paint(question, 'cyan', bold=True)} ".encode()])
+        asked = f"{self._screen.paint(question, 'cyan', bold=True)} ".encode()
+        self._keyboard.question = asked
+        write([asked])
         flush()
 
     def _key(self) -> str:
-        key = self._keyboard.key()
+        try:
+            key = self._keyboard.key()
+        except KeyboardInterrupt:
+            self._say()  # so that the shell goes on in a line of its own
+            raise
         self._say("" if key in {ENTER, END} else visible(key))
         return key
 

@@ -66,10 +66,13 @@ class Invocation:
         return Workspace.find(self.start())
 
     def start(self) -> str:
-        """Return the folder at or above which the workspace is meant."""
+        """Return the folder at or above which the workspace is meant. Raises ClickException where it is gone."""
         start = os.curdir if self.placed else os.environ.get("CAS_WORKSPACE") or os.curdir
-        # Absolute, so that the sentence about a missing workspace says where it looked.
-        return os.path.abspath(start)  # noqa: PTH100 -- pathlib costs 4 ms of start-up
+        try:
+            # Absolute, so that the sentence about a missing workspace says where it looked.
+            return os.path.abspath(start)  # noqa: PTH100 -- pathlib costs 4 ms of start-up
+        except FileNotFoundError:
+            raise click.ClickException("The current folder is gone. Change to another one, or say -C DIR.") from None
 
 
 def global_options() -> list[click.Parameter]:

@@ -6,7 +6,7 @@ import signal
 import sys
 import termios
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, Final, Self
 
@@ -34,6 +34,7 @@ class Keyboard:
         self._fd: Final = sys.stdin.fileno()
         self._found: Final[list[Any]] = termios.tcgetattr(self._fd)
         self._held = False
+        self.question = b""  # what the next key answers; shown again to a person who comes back to it
 
     def __enter__(self) -> Self:
         """Ask for single keys."""
@@ -109,3 +110,5 @@ class Keyboard:
         # The shell that had the terminal in between has set it as it likes it.
         if self._held:
             self._hold()
+            with suppress(OSError):  # nobody sees it, then
+                os.write(sys.stdout.fileno(), self.question)

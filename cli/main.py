@@ -220,7 +220,7 @@ def main(arguments: list[str] | None = None) -> int:
         return _flushed(ending.exit_code)
     except Exception as error:  # noqa: BLE001 -- the outermost layer: every error gets its sentence and its status
         asked = Invocation() if context is None else Invocation.of(context)
-        return _ended(error, debug=asked.debug, start=asked.start())
+        return _ended(error, debug=asked.debug, asked=asked)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     return 0
@@ -234,10 +234,10 @@ def _flushed(status: int) -> int:
     return status
 
 
-def _ended(error: Exception, *, debug: bool, start: str | None = None) -> int:
+def _ended(error: Exception, *, debug: bool, asked: Invocation | None = None) -> int:
     """Say on stderr what went wrong, behind all that was printed, and return the exit status.
 
-    `start`: where a workspace is looked for.
+    `asked`: tells where a workspace is looked for (None: nowhere).
     """
     if not isinstance(error, OSError | OutputFailed):
         try:
@@ -250,7 +250,7 @@ def _ended(error: Exception, *, debug: bool, start: str | None = None) -> int:
             from traceback import print_exception
 
             print_exception(error)
-        for line in (*_sentences(error), *_suggestion(error, start)):
+        for line in (*_sentences(error), *_suggestion(error, asked)):
             click.echo(line, err=True)
     if isinstance(error, OSError | OutputFailed):
         _let_go_of_stdout()
@@ -299,15 +299,15 @@ def _sentences(error: Exception) -> list[str]:
             return [f"cas: internal error: {type(error).__name__}: {_one_line(str(error))} (--debug shows where)"]
 
 
-def _suggestion(error: Exception, start: str | None) -> list[str]:
+def _suggestion(error: Exception, asked: Invocation | None) -> list[str]:
     """Return what a mistyped name may have been meant for, as a line."""
     from objstore import NoSuchName
 
-    if not isinstance(error, NoSuchName) or start is None:
+    if not isinstance(error, NoSuchName) or asked is None:
         return []
     from cli.mistyped import meant
 
-    sentence = meant(error, start)
+    sentence = meant(error, asked.start())
     return [visible(sentence)] if sentence else []
 
 

@@ -45,8 +45,7 @@ def patches(steps: "list[SeriesStep]") -> Iterator[Patch]:
         slug = "".join(c if c.isascii() and c.isalnum() else "-" for c in title)
         slug = "-".join(filter(None, slug.split("-")))[:LONGEST_SLUG]
         content = b"".join(_mail(step, title, number, len(steps)))
-        sides = (side.bytes for side in (step.before, step.after) if side is not None)
-        yield Patch(name=f"{number:04d}-{slug}.patch", content=content, has_returns=any(b"\r\n" in s for s in sides))
+        yield Patch(name=f"{number:04d}-{slug}.patch", content=content, has_returns=b"\r\n" in content)
 
 
 # ---- the mail

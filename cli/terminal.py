@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import IO, BinaryIO, Final
 
 from objstore import value
@@ -15,6 +15,7 @@ __all__ = [
     "await_typing",
     "can_ask",
     "flush",
+    "guarded",
     "screen_for",
     "shown_name",
     "visible",
@@ -153,6 +154,19 @@ def await_typing(fd: int) -> None:
     finally:
         os.close(heard)
         os.close(hears)
+
+
+def guarded(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the bytes of a file as they are; for a terminal, with control characters and undecoded bytes spelt out."""
+    if not screen_for("never").guarded:
+        yield from pieces
+        return
+    from codecs import getincrementaldecoder
+
+    decoder = getincrementaldecoder("utf-8")("surrogateescape")
+    for piece in pieces:
+        yield visible(decoder.decode(piece), keep="\t\n").encode()
+    yield visible(decoder.decode(b"", final=True)).encode()
 
 
 def write(pieces: Iterable[bytes], *, paged: bool = False) -> None:

@@ -11,7 +11,7 @@ from cli.invocation import Invocation, command, json_option
 from cli.layout import in_columns, takes_layout
 from cli.naming import looks_like_state, path_named, state_named
 from cli.rendering import states_diff
-from cli.terminal import Screen, shown_name, write
+from cli.terminal import Screen, guarded, shown_name, write
 from objstore import EditFilter, NameKind, NoSuchName
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def diff(*, names: tuple[str, ...], stat: bool, columns: bool, as_json: bool) ->
 @command("cat")
 @click.argument("name", metavar="STATE")
 def cat(*, name: str) -> None:
-    """Write the exact bytes of a state.
+    """Write the exact bytes of a state; on a terminal, control characters are spelt out.
 
     It is named PATH@12, PATH@12^, PATH@2h (two hours ago), PATH@2026-11-20, PATH (as last recorded) or by its hash.
     """
@@ -75,7 +75,7 @@ def cat(*, name: str) -> None:
         state = state_named(workspace, name)
         if state.blob is None:
             raise click.ClickException(f"There is no file {shown_name(state.path)} in this state.")
-        write(workspace.pieces(state.blob))
+        write(guarded(workspace.pieces(state.blob)))
 
 
 def _changes(workspace: "Workspace", names: tuple[str, ...]) -> list["ExternalChange"]:

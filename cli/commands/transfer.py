@@ -9,7 +9,7 @@ import click
 from cli.invocation import Invocation, command, json_option
 from cli.naming import edit_filter
 from cli.progress import Progress, followed
-from cli.terminal import shown_name, write
+from cli.terminal import guarded, shown_name, write
 
 if TYPE_CHECKING:
     from cli.jsonshapes import Json
@@ -152,7 +152,7 @@ def _write_patches(
         found = list(patches(workspace.series(seqs)))
     written = []
     if output is None and not as_json:
-        write(patch.content for patch in found)
+        write(guarded(patch.content for patch in found))
     elif output is not None:
         folder = Path(output)
         folder.mkdir(parents=True, exist_ok=True)

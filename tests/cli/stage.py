@@ -38,6 +38,9 @@ class Stage(Protocol):
     def kill(self) -> None:
         """Kill the process at once, with no chance to do anything."""
 
+    def signal(self, number: int) -> None:
+        """Send the process a signal."""
+
     def ends(self) -> int:
         """Wait for the process to end, and return its status."""
 
@@ -98,6 +101,9 @@ class PlainTerminal(_Waiting):
         text = self._written.decode(errors="replace").replace("\r\n", "\n")
         return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
+    def signal(self, number: int) -> None:
+        os.kill(self._process.pid, number)
+
     def kill(self) -> None:
         os.kill(self._process.pid, signal.SIGKILL)
         self._process.wait(timeout=PATIENCE)
@@ -148,6 +154,9 @@ class TmuxTerminal(_Waiting):
 
     def shown(self) -> str:
         return self._run("capture-pane", "-p", "-J", "-S", "-", "-E", "-").rstrip("\n")
+
+    def signal(self, number: int) -> None:
+        os.kill(int(self._pid.read_text()), number)
 
     def kill(self) -> None:
         os.kill(int(self._pid.read_text()), signal.SIGKILL)

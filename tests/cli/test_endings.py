@@ -1,11 +1,13 @@
 """How `cas` ends: every exit status, one or two lines on stderr, and no traceback unless asked for."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -116,7 +118,7 @@ def test_an_unknown_name_is_status_1(desk: Desk, words: list[str], said: str) ->
         (["cat", "src/greet.py@99^"], "The newest edit is 1.\n"),
         (["accept", "1:9"], "Edit 1 has 1:0.\n"),
         (["accept", "9:1"], "The newest edit is 1.\n"),
-        (["show", "src/greet.py"], "It is a file: `cas log --file src/greet.py` lists its edits.\n"),
+        (["show", "src/greet.py"], "It is a file: `cas log src/greet.py` lists its edits.\n"),
         (["snapshot", "show", "9"], "`cas snapshot list` lists them.\n"),
         (["pin", "remove", "9"], "`cas pin` lists them.\n"),
         (["diff", "src/gret.py"], "Did you mean src/greet.py?\n"),
@@ -311,3 +313,69 @@ def test_mcp_replaces_the_process_with_the_server(desk: Desk) -> None:
     assert ran.status == 0
     assert b"the agent wrote this" not in ran.out + ran.err
     assert b"usage" in ran.out.lower()
+
+
+# ---- the folder is gone, and interrupts before anything began
+
+
+GONE: Final = """
+import os, sys
+os.rmdir(os.getcwd())
+sys.argv[0] = "cas"
+sys.path.insert(0, os.environ["PYTHONPATH"])
+from cli.entry import main
+sys.exit(main())
+"""
+
+
+def in_a_folder_that_is_gone(desk: Desk, *words: str, stdin: bytes = b"") -> tuple[int, bytes, bytes]:
+    folder = desk.folder / "gone"
+    folder.mkdir()
+    ran = subprocess.run(
+        [sys.executable, "-P", "-c", GONE, *words],
+        cwd=folder,
+        env=environment({}),
+        input=stdin,
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    return ran.returncode, ran.stdout, ran.stderr
+
+
+@pytest.mark.parametrize("words", ["status", "log", "doctor", "record"])
+def test_a_folder_that_is_gone_is_said_to_be(desk: Desk, words: str) -> None:
+    said = b"cas: The current folder is gone. Change to another one, or say -C DIR.\n"
+    assert in_a_folder_that_is_gone(desk, *words.split()) == (1, b"", said)
+
+
+def test_a_folder_that_is_gone_stops_no_agent_and_hides_no_edit(desk: Desk) -> None:
+    desk.done("record")
+    event = {"session_id": "s1", "tool_name": "Bash", "tool_use_id": "t1", "cwd": str(desk.folder)}
+    before = json.dumps(event | {"hook_event_name": "PreToolUse"}).encode()
+    assert in_a_folder_that_is_gone(desk, "hook", "claude-code", stdin=before) == (0, b"", b"")
+    (desk.folder / "new").write_text("1\n")
+    after = json.dumps(event | {"hook_event_name": "PostToolUse"}).encode()
+    assert in_a_folder_that_is_gone(desk, "hook", "claude-code", stdin=after) == (0, b"", b"")
+    assert [edit["conversation_id"] for edit in desk.done("log", "--json").lines()] == ["s1"]
+
+
+@pytest.mark.parametrize("words", ["log", "status", "reject 1"])
+def test_an_interrupt_while_it_starts_is_no_traceback(desk: Desk, words: str) -> None:
+    """Ctrl-C may come while modules are being imported, before there is anything to take back."""
+    program = f"""
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == "objstore":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+sys.argv = ["cas", *{words.split()!r}]
+from cli.entry import main
+sys.exit(main())
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=desk.folder, env=environment({}), capture_output=True, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (130, b"")

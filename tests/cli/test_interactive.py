@@ -1,5 +1,6 @@
 """`cas review` in a real terminal: keys are pressed, and the screen, the files and the journal are looked at."""
 
+import signal
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -290,3 +291,26 @@ def test_names_and_bytes_cannot_forge_the_screen(desk: Desk, review: Review) -> 
         shown = stage.sees(at("1:0"))
     assert r"esc\x1b[31m\nname" in shown
     assert r"+\x1b[2Jwiped" in shown
+
+
+@pytest.mark.parametrize("review", STAGES, indirect=True)
+def test_an_editor_that_fails_leaves_the_review_where_it_is(history: Desk, review: Review, tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\necho lost > "$1"\nexit 3\n')
+    editor.chmod(0o755)
+    with review("1", EDITOR=str(editor), VISUAL=str(editor)) as stage:
+        stage.sees(at("1:0"))
+        assert "Editing failed. Nothing was changed." in press(stage, "e", at("1:0"))
+        stage.type("q")
+        assert stage.ends() == 0
+    assert history.bytes("a").startswith(b"one\n2\n")
+
+
+def test_who_comes_back_to_a_suspended_review_is_asked_again(history: Desk, tmp_path: Path) -> None:
+    with on_stage("plain", "review", folder=history.folder, scratch=tmp_path / "stage") as stage:
+        stage.sees(at("1:0"))
+        stage.signal(signal.SIGCONT)
+        stage.sees(at("1:0"))
+        stage.type("\x03")
+        stage.sees("\n")
+        assert stage.ends() == 130

@@ -226,6 +226,18 @@ def test_on_a_terminal_control_characters_of_files_are_spelt_out(desk: Desk) -> 
     assert "\\x1b[2J" in desk.done("show", "2", "--color", "always").text
 
 
+def test_what_is_printed_as_it_is_is_spelt_out_on_a_terminal(desk: Desk) -> None:
+    hostile = b"\x1b]0;title\x07 \xc2\x9b2J \xe2\x80\xae\n"
+    desk.write("a", hostile)
+    assert desk.done("cat", "a").out == hostile
+    assert hostile in desk.done("export", "--patch").out
+    for words in (["cat", "a"], ["export", "--patch"]):
+        status, shown = desk.typed(*words)
+        assert status == 0
+        assert r"\x1b]0;title\a \x9b2J \u202e" in shown
+        assert not set(shown) & set("\x1b\x07\x9b\u202e")
+
+
 def test_a_removed_line_cannot_pass_for_a_header(desk: Desk) -> None:
     desk.write("a", b"-- a/other\n++ b/other\n")
     desk.write("a", b"x\n")

@@ -300,9 +300,11 @@ def _sentences(error: Exception) -> list[str]:
 
 
 def _suggestion(error: Exception, asked: Invocation | None) -> list[str]:
-    """Return what a mistyped name may have been meant for, as a line."""
-    from objstore import NoSuchName
+    """Return what a mistyped name may have been meant for, or where damage is looked into, as a line."""
+    from objstore import BlobDamaged, HistoryBroken, NoSuchName, StoreDamaged
 
+    if isinstance(error, StoreDamaged | BlobDamaged | HistoryBroken):
+        return ["`cas fsck` tells what is damaged, and what that means for which files."]
     if not isinstance(error, NoSuchName) or asked is None:
         return []
     from cli.mistyped import meant

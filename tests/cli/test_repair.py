@@ -49,6 +49,15 @@ def test_damage_is_told_with_what_it_means(desk: Desk) -> None:
     assert {fault["part"] for fault in report.json()["faults"]} == {"segments", "records"}
 
 
+def test_whoever_meets_damage_is_told_where_to_look(desk: Desk) -> None:
+    four_edits(desk)
+    break_record(desk, 2)
+    ran = desk.cas("log")
+    assert ran.status == 1
+    assert ran.said.startswith("cas: Store damaged in segment 1 at byte ")
+    assert ran.said.endswith("\n`cas fsck` tells what is damaged, and what that means for which files.\n")
+
+
 def test_repair_makes_the_index_anew(desk: Desk) -> None:
     four_edits(desk)
     desk.done("reject", "2")

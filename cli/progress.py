@@ -1,6 +1,5 @@
 """Progress: one line on a terminal's standard error while something takes its time."""
 
-import shutil
 import sys
 import threading
 import time
@@ -122,4 +121,6 @@ def _shown_time(seconds: float) -> str:
 
 def _cut(line: str) -> str:
     """Return what of a line fits into one line of the terminal: of one that wraps, only the end could be wiped."""
-    return line[: max(1, shutil.get_terminal_size().columns - 1)]
+    from shutil import get_terminal_size
+
+    return line[: max(1, get_terminal_size().columns - 1)]

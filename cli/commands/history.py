@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -17,12 +16,12 @@ from cli.listing import Terms, followed, matching, places_named
 from cli.moments import moment_named
 from cli.naming import edit_filter, edits_named
 from cli.pickaxe import Pickaxe
-from cli.progress import Progress
 from cli.rendering import edit_diff, edit_header, edit_row
 from cli.terminal import Screen, write
 from objstore import EditFilter, Status
 
 if TYPE_CHECKING:
+    from cli.progress import Progress
     from objstore import EditView, Unit, Workspace
 
 __all__ = ["log", "show"]
@@ -90,6 +89,8 @@ def log(  # noqa: PLR0913 -- each is an option of the command
     if text == "":
         raise click.UsageError("-S looks for a text: give at least one character.")
     invocation = Invocation.current()
+    from cli.progress import Progress
+
     with invocation.workspace() as workspace, Progress({"edits": "searching"}) as progress:
         found = places_named(workspace, places)
         named = edit_filter(
@@ -157,11 +158,13 @@ def _newest(workspace: "Workspace") -> str:
     raise click.ClickException("Nothing is recorded yet.")
 
 
-def _searched(pieces: Iterator[bytes], progress: Progress) -> Iterator[bytes]:
+def _searched(pieces: Iterator[bytes], progress: "Progress") -> Iterator[bytes]:
     """Return what a search finds. At a terminal, as soon as a screenful is found: until then it shows how far it is."""
     if sys.stdout is None or not sys.stdout.isatty():
         return pieces
-    found = list(islice(pieces, shutil.get_terminal_size().lines))
+    from shutil import get_terminal_size
+
+    found = list(islice(pieces, get_terminal_size().lines))
     progress.end()
     return chain(found, pieces)
 

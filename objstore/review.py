@@ -309,18 +309,20 @@ class Planner:
         """
         accept_first: list[Unit] = []
         reject_first: list[Unit] = []
+        is_stuck = False  # whether nothing helps one of the files
         for document, statuses in before.items():
             loaded = self._document(document)
             loaded.give_back(statuses)
             loaded.give(settled[document])
             ways = loaded.ways_out(given.get(document, {}))
+            is_stuck = is_stuck or bool(ways.blocked and not ways.accept_first)
             accept_first += loaded.named(ways.accept_first)
             reject_first += loaded.named(ways.rejected)
             loaded.give_back(statuses)
         return Conflicted(
             conflicts=tuple(map(self._as_it_stands, conflicts)),
-            accept_first=tuple(sorted(accept_first)),
-            reject_first=tuple(sorted(reject_first)),
+            accept_first=() if is_stuck else tuple(sorted(accept_first)),
+            reject_first=() if is_stuck else tuple(sorted(reject_first)),
             outside=tuple(edit.seq for edit in self._external),
         )
 

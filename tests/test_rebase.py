@@ -37,6 +37,8 @@ def carried(base: bytes, made: bytes, *versions: bytes) -> Rebased | Clash:
         pytest.param("a b c", "a c", "a b x c", "a x c", id="a deletion, and a line put below it"),
         pytest.param("a b", "a x b", "A b", "A x b", id="an insertion below a changed line"),
         pytest.param("a b", "a x b", "a B", "a x B", id="an insertion above a changed line"),
+        pytest.param("a b c d", "a b c x d", "A b c D", "A b c x D", id="an insertion with its upper neighbour"),
+        pytest.param("a b c d", "a x b c d", "A b c D", "A x b c D", id="an insertion with its lower neighbour"),
         pytest.param("a b", "a x b", "a x b", "a x b", id="both inserted the same"),
         pytest.param("a b c", "a B c", "a B c", "a B c", id="both made the same"),
         pytest.param("a b c d", "A b c D", "A b c d", "A b c D", id="one of two hunks is there already"),
@@ -87,6 +89,17 @@ def test_an_insertion_needs_one_neighbour_however_many_steps_it_took() -> None:
 def test_a_clash_is_told_where_its_lines_are_at_the_end() -> None:
     found = carried(text("a b c"), text("a B c"), text("a x y c"), text("p q a x y c"))
     assert found == Clash(hunk=1, read_start=2, read_count=1, start=4, count=2)
+
+
+def test_later_steps_move_a_clash_or_take_it_in() -> None:
+    base, made, first = text("a b c d e f"), text("a b C d e f"), text("a b X d e f")
+    assert carried(base, made, first, text("a b X d E f g")) == Clash(
+        hunk=1, read_start=3, read_count=1, start=3, count=1
+    )
+    assert carried(base, made, first, text("a Y Z e f")) == Clash(hunk=1, read_start=3, read_count=1, start=2, count=2)
+    assert carried(base, made, first, text("a b n X m d e f")) == Clash(
+        hunk=1, read_start=3, read_count=1, start=4, count=1
+    )
 
 
 def test_known_steps_tell_equal_lines_apart() -> None:

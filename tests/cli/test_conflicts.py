@@ -132,6 +132,17 @@ def test_what_was_named_to_be_accepted_is_neither_in_the_way_nor_set_aside(desk:
     assert desk.bytes("a") == b"one\nII\nthree\n"
 
 
+def test_no_way_out_is_named_where_nothing_helps_one_of_the_files(desk: Desk) -> None:
+    both_change(desk)
+    desk.write("b", b"p\n")
+    desk.edit("b", b"p", b"q")
+    desk.done("reject", "4", "5")
+    assert "To accept them together:  cas accept 5 4\n" in desk.cas("accept", "5").said
+    document = desk.cas("accept", "2", "3", "5", "--json").json()
+    assert {conflict["file_path"] for conflict in document["conflicts"]} == {str(desk.folder / name) for name in "ab"}
+    assert (document["accept_first"], document["reject_first"]) == ([], [])
+
+
 def test_a_refused_undo_is_a_conflict_too(desk: Desk) -> None:
     both_change(desk)
     ran = desk.cas("undo")

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from objstore import Action, BlobDamaged, Decided, FileState, Operation, Origin, blob_id
+from objstore import Action, BlobDamaged, Decided, FileState, HistoryBroken, Operation, Origin, Seq, Status, blob_id
 from objstore.changes import Change, Recorder, Version
 from objstore.codec import Base, encode_blob
 from objstore.disk import Disk
+from objstore.document import Document
 from objstore.frames import FrameKind
 from objstore.journal import Journal
+from objstore.pastedits import PastEdit
 from objstore.replay import load_document
 from objstore.terms import DocumentId
 from tests.workspace.scene import TEN, Scene
@@ -217,6 +219,18 @@ def test_what_is_told_of_states_is_what_their_bytes_say(scene: Scene, seed: int)
     with contextlib.closing(Journal(str(scene.root), Disk())) as journal, journal.reading():
         quick = load_document(journal, DocumentId(1))
         assert quick.state() == load_document(journal, DocumentId(1), anew=True).state()
+
+
+def test_an_edit_of_a_file_that_stands_elsewhere_breaks_the_history() -> None:
+    state = FileState(blob=blob_id(TEN), mode=0o644)
+    created = PastEdit(Seq(1), DocumentId(1), b"a", None, None, state, (), Status.PENDING, None, changes_whole=True)
+    document = Document.begun(created, None)
+    document.add(created, TEN)
+    for path, source in ((b"b", None), (b"c", b"b")):
+        with pytest.raises(HistoryBroken, match="another state"):
+            document.add(created._replace(seq=Seq(2), path=path, source=source, before=state), TEN)
+    document.add(created._replace(seq=Seq(2), path=b"b", source=b"a", before=state), TEN)
+    assert document.standing().path == b"b"
 
 
 def test_a_state_that_is_not_what_its_name_says_is_found_out(scene: Scene) -> None:

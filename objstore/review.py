@@ -117,7 +117,10 @@ class Planner:
         Raises FileChanged when the disk is not as `expected`, where that is given, and HistoryBroken.
         """
         documents = self._documents_of(verdicts)
-        before = {document: self._document(document).statuses() for document in documents}
+        before: dict[DocumentId, bytes] = {}
+        for document in documents:
+            self.journal.progress("documents", len(before), len(documents))
+            before[document] = self._document(document).statuses()
         discarded = self._take_in_external(documents, on_external, expected)
         cascaded: list[Unit] = []
         marker = Marker(self.journal, self.batch, self._external)
@@ -125,8 +128,7 @@ class Planner:
         returned: list[Unit] = []
         settled: dict[DocumentId, dict[Unit, Status]] = {}
         given = self._by_document(dict(verdicts) | dict.fromkeys(discarded, Status.REJECTED))
-        for done, loaded in enumerate(map(self._document, documents)):
-            self.journal.progress("documents", done, len(documents))
+        for loaded in map(self._document, documents):
             mine = {unit: status for unit, status in given.get(loaded.id, {}).items() if loaded.knows(unit)}
             gone, back = taken_up(self.journal, loaded.id, mine) if is_new else put_back(self.journal, loaded.id, mine)
             unmarked += gone

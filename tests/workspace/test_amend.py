@@ -160,3 +160,14 @@ def test_an_amendment_follows_its_file(scene: Scene) -> None:
     amended(scene, edit, b"TWO", b"Two")
     assert scene.text("d/g") == POEM.replace(b"two", b"Two")
     assert isinstance(scene.decide(Action.REJECT, Seq(1)), Conflicted)
+
+
+def test_naming_a_rejected_edit_again_takes_along_nothing_that_was_accepted_since(scene: Scene) -> None:
+    scene.write("f", POEM)
+    edit = scene.edit("f", b"two\n", b"2\n")
+    (amendment,) = amended(scene, edit, b"five", b"5").edits
+    other = scene.edit("f", b"four\n", b"4\n")
+    scene.reject(edit)
+    scene.accept(amendment.seq)
+    scene.reject(edit, other)
+    assert scene.text("f") == b"one\ntwo\nthree\nfour\n5\n"

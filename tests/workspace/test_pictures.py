@@ -192,6 +192,8 @@ FILES = [
     ("a=x; -a; b=y; b>a; !3", "C: 4 needs 3"),
     ("a=x; -a; b=y; b>a; !3 4", ""),
     ("a=x; b=y; a>c; b>a; c>b; !5", "a=y; c=x"),
+    ("a=x; b=y; a>c; !3; b>c; !4; ^3 4", "C: 4 needs 3"),
+    ("a=x; b=y; a>c; !3; b>c/d; !4; ^3 4", "C: 4 needs 3"),
     ("a=x; a>b; a=y; a>c; a=z; !5", "b=x; c=y"),
     ("a=x; a>b; a=y; a>c; a=z; !4 5", "a=y; b=x"),
     # two files trade places

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import suppress
 
 import click
 
@@ -17,9 +18,22 @@ def init(directory: str | None) -> None:
     """Make DIR (or the current folder) a workspace: a folder whose edits are recorded, in its .cas/."""
     from objstore import Workspace
 
-    invocation = Invocation.current()
+    screen = Invocation.current().screen()
     with Workspace.init(directory or os.curdir) as workspace:
-        write([invocation.screen().line(f"Edits in {shown_name(workspace.root)} are recorded.")])
+        write([screen.line(f"Edits in {shown_name(workspace.root)} are recorded.")])
+        outer = _around(workspace.root)
+        if outer is not None:
+            write([screen.line(f"It lies in {shown_name(outer)}, a workspace too: here, `cas` means this one.")])
+
+
+def _around(root: str) -> str | None:
+    """Return the workspace that a folder lies in (None: in none)."""
+    from objstore import NotAWorkspace, find_root
+
+    above = os.path.dirname(root)  # noqa: PTH120 -- pathlib costs 4 ms of start-up
+    with suppress(NotAWorkspace):
+        return find_root(above) if above != root else None
+    return None
 
 
 @command("mcp")

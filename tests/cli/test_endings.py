@@ -192,6 +192,15 @@ def test_init_makes_a_workspace_once(tmp_path: Path) -> None:
     assert cas("init", "missing", folder=tmp_path).status == 2
 
 
+def test_a_workspace_within_another_is_made_and_told_of(tmp_path: Path) -> None:
+    inner = tmp_path / "inner" / "most"
+    inner.mkdir(parents=True)
+    assert cas("init", folder=tmp_path).text == f"Edits in {tmp_path} are recorded.\n"
+    assert cas("init", folder=inner).text == (
+        f"Edits in {inner} are recorded.\nIt lies in {tmp_path}, a workspace too: here, `cas` means this one.\n"
+    )
+
+
 # ---- 11: locked
 
 

@@ -146,8 +146,8 @@ class BlobLookups:
     def bases_outside(self, segment: int) -> set[BlobId]:
         """Return the blobs of the segment that deltas in other segments are told against."""
         rows = self._db.execute(
-            "SELECT DISTINCT x.id FROM blobs z JOIN blobs x ON x.id = z.base WHERE x.segment = ?1 AND z.segment != ?1",
-            (segment,),
+            "SELECT DISTINCT x.id FROM blobs z JOIN blobs x ON x.id = z.base WHERE x.segment = ? AND z.segment != ?",
+            (segment, segment),
         )
         return {BlobId(row[0]) for row in rows}
 

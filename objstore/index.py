@@ -257,7 +257,7 @@ class Index(Lookups):
     def remember_sha256(self, found: Iterable[tuple[BlobId, bytes]]) -> None:
         """Keep SHA-256 sums that were worked out."""
         with self._transaction():
-            self._db.executemany("UPDATE blobs SET sha256 = ?2 WHERE id = ?1", found)
+            self._db.executemany("UPDATE blobs SET sha256 = ? WHERE id = ?", ((digest, blob) for blob, digest in found))
 
     def remember_seen(self, found: Iterable[tuple[bytes, int, int, int, int, BlobId]]) -> None:
         """Keep what was found of files that were read."""

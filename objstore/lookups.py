@@ -98,10 +98,10 @@ class Lookups(BlobLookups, StatLookups):
         What has expired is left out.
         """
         rows = self._db.execute(
-            "SELECT segment, offset FROM edits WHERE document = ?1 AND seq > ?2 AND NOT void AND NOT expired UNION "
+            "SELECT segment, offset FROM edits WHERE document = ? AND seq > ? AND NOT void AND NOT expired UNION "
             "SELECT segment, offset FROM decisions JOIN decided USING (number) "
-            "WHERE document = ?1 AND number > ?3 AND NOT void AND NOT expired",
-            (document, after_edit, after_decision),
+            "WHERE document = ? AND number > ? AND NOT void AND NOT expired",
+            (document, after_edit, document, after_decision),
         )
         return sorted(self._now(Place(*row) for row in rows))
 
@@ -203,9 +203,9 @@ class Lookups(BlobLookups, StatLookups):
     def conversations(self, prefix: str, limit: int) -> list[str]:
         """Return up to `limit` conversations whose names begin with `prefix`."""
         rows = self._db.execute(
-            "SELECT DISTINCT conversation FROM edits WHERE conversation >= ?1 AND substr(conversation, 1, ?2) = ?1 "
-            "AND NOT void ORDER BY conversation LIMIT ?3",
-            (prefix, len(prefix), limit),
+            "SELECT DISTINCT conversation FROM edits WHERE conversation >= ? AND substr(conversation, 1, ?) = ? "
+            "AND NOT void ORDER BY conversation LIMIT ?",
+            (prefix, len(prefix), prefix, limit),
         )
         return [row[0] for row in rows]
 
@@ -216,7 +216,7 @@ class Lookups(BlobLookups, StatLookups):
         """
         rows = self._db.execute(
             "SELECT seq, path, status FROM edits JOIN documents ON documents.id = document "
-            "WHERE substr(seq, 1, ?1) = ?2 AND NOT void ORDER BY seq DESC LIMIT ?3",
+            "WHERE substr(seq, 1, ?) = ? AND NOT void ORDER BY seq DESC LIMIT ?",
             (len(digits), digits, limit),
         )
         return [(Seq(row[0]), row[1], _STATUSES[row[2]]) for row in rows]
@@ -227,18 +227,18 @@ class Lookups(BlobLookups, StatLookups):
         The one with the newest edit comes first.
         """
         rows = self._db.execute(
-            "SELECT conversation, count(*) FROM edits WHERE conversation >= ?1 AND substr(conversation, 1, ?2) = ?1 "
-            "AND NOT void GROUP BY conversation ORDER BY max(seq) DESC LIMIT ?3",
-            (prefix, len(prefix), limit),
+            "SELECT conversation, count(*) FROM edits WHERE conversation >= ? AND substr(conversation, 1, ?) = ? "
+            "AND NOT void GROUP BY conversation ORDER BY max(seq) DESC LIMIT ?",
+            (prefix, len(prefix), prefix, limit),
         )
         return [(row[0], row[1]) for row in rows]
 
     def paths(self, prefix: bytes, limit: int) -> list[bytes]:
         """Return up to `limit` paths of existing files that begin with `prefix`, ascending."""
         rows = self._db.execute(
-            "SELECT DISTINCT path FROM documents WHERE path >= ?1 AND substr(path, 1, ?2) = ?1 AND blob IS NOT NULL "
-            "ORDER BY path LIMIT ?3",
-            (prefix, len(prefix), limit),
+            "SELECT DISTINCT path FROM documents WHERE path >= ? AND substr(path, 1, ?) = ? AND blob IS NOT NULL "
+            "ORDER BY path LIMIT ?",
+            (prefix, len(prefix), prefix, limit),
         )
         return [row[0] for row in rows]
 
@@ -319,7 +319,7 @@ class Lookups(BlobLookups, StatLookups):
 
     def mentioning_edits(self, blob: BlobId) -> list[Seq]:
         """Return the edits that mention the blob and have not expired, those taken back included."""
-        rows = self._db.execute("SELECT seq FROM edits WHERE (before = ?1 OR after = ?1) AND NOT expired", (blob,))
+        rows = self._db.execute("SELECT seq FROM edits WHERE ? IN (before, after) AND NOT expired", (blob,))
         return [Seq(row[0]) for row in rows]
 
     def lineage(self, document: DocumentId) -> list[tuple[Seq, Place, Status]]:

@@ -53,7 +53,7 @@ _RESPELT: Final = (
 )
 
 # Of some rows in their order; `moved` is what Index.relocating lets the database ask for each of them.
-_SOME: Final = "id > ?1 AND id <= ?2 AND segment IN (SELECT segment FROM moving)"
+_SOME: Final = "id > ? AND id <= ? AND segment IN (SELECT segment FROM moving)"
 _GONE: Final = f"DELETE FROM blobs WHERE refs = 0 AND moved(segment, offset) IS NULL AND {_SOME}"  # noqa: S608 - this module's own text
 _MOVED: Final = f"UPDATE blobs SET offset = moved(segment, offset) WHERE {_SOME}"  # noqa: S608 - as above
 _MISSED: Final = (

@@ -48,7 +48,7 @@ class StatLookups:
         if folder == b"":
             inside = "AND NOT instr(path, x'2f')"
         elif folder is not None:
-            inside = "AND path > ?1 AND path < ?2 AND NOT instr(substr(path, ?3), x'2f')"
+            inside = "AND path > ? AND path < ? AND NOT instr(substr(path, ?), x'2f')"
             values = folder + b"/", folder + bytes([_FOLDER_END]), len(folder) + 2
         yield from self._db.execute(
             "SELECT id, path, documents.blob, mode, inode, size, mtime, ctime, seen.blob "  # noqa: S608 - text of our own

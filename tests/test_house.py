@@ -291,3 +291,12 @@ def test_links_between_documents_lead_somewhere() -> None:
         inside = [link for link in links if "://" not in link]
         broken += [f"{page.relative_to(ROOT)} -> {link}" for link in inside if not (page.parent / link).exists()]
     assert broken == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_question_to_the_database_numbers_its_values(package: str) -> None:
+    """To Python 3.14, `?1` is a name, and values in a sequence have none: the question is refused."""
+    for path in sorted((ROOT / package).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                assert not re.search(r"(=|[<>(,]|AND|OR|LIMIT|IN) ?\?[0-9]", node.value), (path, node.lineno)

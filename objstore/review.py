@@ -322,20 +322,19 @@ class Planner:
             reject_first += loaded.named(ways.rejected)
             loaded.give_back(statuses)
         return Conflicted(
-            conflicts=tuple(map(self._as_it_stands, conflicts)),
+            conflicts=tuple([self._as_it_stands(conflict) for conflict in conflicts]),
             accept_first=() if is_stuck else tuple(sorted(accept_first)),
             reject_first=() if is_stuck else tuple(sorted(reject_first)),
             outside=tuple(edit.seq for edit in self._external),
         )
 
     def _as_it_stands(self, conflict: Conflict) -> Conflict:
-        owner = next(document for document in self._documents.values() if document.knows(conflict.unit))
+        line = conflict.line
+        if line:  # what is about a path alone may name an edit that has expired, which no document knows
+            owner = next(document for document in self._documents.values() if document.knows(conflict.unit))
+            line = owner.line(conflict.unit)
         named = {conflict.unit.seq, *(unit.seq for unit in conflict.needs)}
-        return replace(
-            conflict,
-            line=conflict.line and owner.line(conflict.unit),
-            outside=tuple(edit.seq for edit in self._external if edit.seq in named),
-        )
+        return replace(conflict, line=line, outside=tuple(edit.seq for edit in self._external if edit.seq in named))
 
     def _notices(self, changes: Mapping[DocumentId, Iterable[Unit]]) -> Iterable[Notice]:
         for document, changed in changes.items():

@@ -85,6 +85,17 @@ def test_what_has_expired_can_be_decided_no_more(four: Scene, action: Action) ->
     assert four.everything() == before
 
 
+def test_a_file_whose_first_edits_have_expired_is_told_of_where_another_has_its_name(scene: Scene) -> None:
+    scene.write("f", TEN)
+    scene.accept(1)
+    expire(scene, 1)
+    move = scene.move("f", "g")
+    created = scene.write("f", lines("other"))
+    (conflict,) = scene.refused(Action.REJECT, move)
+    assert (conflict.kind, conflict.path, conflict.line) == ("path-taken", "f", 0)
+    assert (conflict.unit.seq, [unit.seq for unit in conflict.needs]) == (1, [created])
+
+
 def test_a_decision_on_what_has_expired_can_be_neither_undone_nor_made_again(four: Scene) -> None:
     four.reject(4)
     expire(four, 1, 2, decisions=[1])

@@ -42,8 +42,8 @@ def taking_turns() -> Iterator[None]:
 ROUNDS = 2000
 
 
-def test_a_folder_swapped_for_a_link_between_check_and_use_leads_nowhere(ground: Ground) -> None:
-    (ground.ws / "folder" / "a.txt").write_bytes(b"inside\n")
+def trading(ground: Ground) -> Callable[[], None]:
+    """Return what puts a link that leads out in the place of a folder, and the folder back."""
     ground.link("link", "../elsewhere")
     folder, link, parked = ground.ws / "folder", ground.ws / "link", ground.ws / "parked"
 
@@ -53,8 +53,13 @@ def test_a_folder_swapped_for_a_link_between_check_and_use_leads_nowhere(ground:
         folder.rename(link)
         parked.rename(folder)
 
+    return swap
+
+
+def test_a_folder_swapped_for_a_link_between_check_and_use_leads_nowhere(ground: Ground) -> None:
+    (ground.ws / "folder" / "a.txt").write_bytes(b"inside\n")
     outcomes = set()
-    with meanwhile(swap):
+    with meanwhile(trading(ground)):
         for _ in range(ROUNDS):
             try:
                 outcomes.add(ground.read("folder/a.txt"))
@@ -67,23 +72,14 @@ def test_a_folder_swapped_for_a_link_between_check_and_use_leads_nowhere(ground:
 
 
 def test_where_a_path_leads_is_told_or_refused_while_links_come_and_go(ground: Ground) -> None:
-    ground.link("link", "../elsewhere")
-    folder, link, parked = ground.ws / "folder", ground.ws / "link", ground.ws / "parked"
-
-    def swap() -> None:
-        folder.rename(parked)
-        link.rename(folder)
-        folder.rename(link)
-        parked.rename(folder)
-
     outcomes = set()
-    with taking_turns(), meanwhile(swap):
+    with taking_turns(), meanwhile(trading(ground)):
         for _ in range(2 * ROUNDS):
             try:
-                outcomes.add(real_path(f"{folder}/a.txt"))
+                outcomes.add(real_path(f"{ground.ws}/folder/a.txt"))
             except FileChanged:
                 outcomes.add("")
-    assert outcomes <= {f"{folder}/a.txt", f"{ground.ws.parent}/elsewhere/a.txt", ""}
+    assert outcomes <= {f"{ground.ws}/folder/a.txt", f"{ground.ws.parent}/elsewhere/a.txt", ""}
 
 
 def test_a_file_swapped_for_a_link_between_check_and_use_leads_nowhere(ground: Ground) -> None:

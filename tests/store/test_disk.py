@@ -1,5 +1,6 @@
 """The disk where the system can't do what most can: a file system without hard links."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from typing import Final
 import pytest
 
 from objstore import CallInfo, Workspace, check_store
-from objstore.disk import Disk
+from objstore.disk import Disk, syncing
 from objstore.errors import DiskFull
 from tests.cli.desk import environment
 from tests.store.countdown import CountdownDisk, PowerCut, full_disk, power_cut
@@ -110,3 +111,25 @@ def test_what_was_staged_in_pieces_and_failed_is_cleared_away(tmp_path: Path) ->
     finally:
         os.close(fd)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_sync_is_the_command_that_empties_the_drives_cache_where_the_system_has_one(tmp_path: Path) -> None:
+    synced: list[int] = []
+    with (tmp_path / "f").open("wb") as file:
+        fd = file.fileno()
+        syncing(synced.append, fcntl.F_SETFD)(fd)  # stands for F_FULLFSYNC: what it does can be seen here
+        assert (os.get_inheritable(fd), synced) == (True, [])
+        syncing(synced.append, None)(fd)
+        assert synced == [fd]
+
+
+def test_a_sync_is_an_fsync_where_the_file_system_refuses_that_command(tmp_path: Path) -> None:
+    synced: list[int] = []
+    sync = syncing(synced.append, 0x7FFF_FFFF)  # EINVAL, as of a shared folder
+    with (tmp_path / "f").open("wb") as file:
+        fd = file.fileno()
+        sync(fd)
+        assert synced == [fd]
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        sync(fd)
+    assert synced == [fd]

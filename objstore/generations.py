@@ -8,7 +8,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import chain, pairwise
 from threading import Thread
 from typing import Final, NamedTuple
@@ -118,7 +118,8 @@ class Generations:
     def refresh(self, *, anew: bool = False) -> None:
         """Look at the folder if it has changed. `anew`: even if it does not say so, as in the same tick of the clock.
 
-        What a caller has got places of stays readable until two more segments' changes were seen, or for a minute.
+        What a caller has got places of stays readable until two more segments' changes were seen, or for a minute; a
+        file that is being read from one end to the other, until its end.
         """
         if not anew and os.stat(self._folder).st_mtime_ns == self._looked:
             if self._superseded and time.monotonic() - self._superseded_at > _HELD_SECONDS:
@@ -305,6 +306,15 @@ class Generations:
             self._header(segment, generation)
             fd = self._descriptors[segment, generation]
         return fd
+
+    @contextmanager
+    def _kept_open(self, segment: int, generation: int) -> Iterator[int]:
+        """Give a descriptor of the file that stays open until all of it is read, though a newer one comes meanwhile."""
+        fd = os.dup(self._fd(segment, generation))
+        try:
+            yield fd
+        finally:
+            os.close(fd)
 
     def _header(self, segment: int, generation: int) -> SegmentHeader:
         try:

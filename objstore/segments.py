@@ -123,12 +123,12 @@ class Log(Generations):
 
     def raw_frames(self, start: Place) -> Iterator[RawFrame]:
         """Yield the frames of a full segment, of the generation that `start` names. Raises StoreDamaged."""
-        fd = self._fd(start.segment, start.generation)
-        end = os.fstat(fd).st_size
-        for found in raw_frames(lambda at, size: _read(fd, size, at), self.key, SEGMENT_HEADER_SIZE, end):
-            if isinstance(found, Gap):
-                raise StoreDamaged(start.segment, found.offset, found.reason)
-            yield found
+        with self._kept_open(start.segment, start.generation) as fd:
+            end = os.fstat(fd).st_size
+            for found in raw_frames(lambda at, size: _read(fd, size, at), self.key, SEGMENT_HEADER_SIZE, end):
+                if isinstance(found, Gap):
+                    raise StoreDamaged(start.segment, found.offset, found.reason)
+                yield found
 
     def piece(self, place: Place, size: int) -> bytes:
         """Return `size` bytes from `place` on, or what there is. Raises StoreDamaged."""
@@ -136,13 +136,14 @@ class Log(Generations):
 
     def bytes_of(self, segment: int, size: int) -> Iterator[bytes]:
         """Yield the first `size` bytes of a segment, in pieces. Raises StoreDamaged where there are fewer."""
-        fd, offset = self._fd(segment, self._generations.get(segment, 0)), 0
-        while offset < size:
-            piece = os.pread(fd, min(_PIECE, size - offset), offset)
-            if not piece:
-                raise StoreDamaged(segment, offset, "the segment became shorter")
-            offset += len(piece)
-            yield piece
+        with self._kept_open(segment, self._generations.get(segment, 0)) as fd:
+            offset = 0
+            while offset < size:
+                piece = os.pread(fd, min(_PIECE, size - offset), offset)
+                if not piece:
+                    raise StoreDamaged(segment, offset, "the segment became shorter")
+                offset += len(piece)
+                yield piece
 
     # ---- writing, only under the writer lock
 
@@ -276,15 +277,15 @@ class Log(Generations):
         start = Place(segment, offset)
         if start.generation != self._generations.get(segment, 0):
             raise StoreDamaged(segment, start.position, "the segment has been written anew since")
-        fd = self._fd(segment, start.generation)
-        size = os.fstat(fd).st_size
+        size = os.fstat(self._fd(segment, start.generation)).st_size
         if size <= start.position:
             return
         base = start.generation * GENERATION
-        # Read, not mapped: touching a map of bytes that a writer cuts off at that moment kills the process.
-        yield from committed(
-            scan_windows(lambda at, wanted: _read(fd, wanted, at - base), self.key, offset, base + size)
-        )
+        with self._kept_open(segment, start.generation) as fd:
+            # Read, not mapped: touching a map of bytes that a writer cuts off at that moment kills the process.
+            yield from committed(
+                scan_windows(lambda at, wanted: _read(fd, wanted, at - base), self.key, offset, base + size)
+            )
 
     def _is_tail(self, segment: int, gap: Gap) -> bool:
         """Return whether nothing whole follows `gap`, so that it is what a crashed or a running writer leaves."""

@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
@@ -40,6 +40,7 @@ from objstore.limits import RetentionLimits
 from objstore.ranges import ranges_of
 from objstore.records import Expiry
 from objstore.refcounts import recount
+from objstore.segments import Log
 from objstore.sweep import SweepOutcome, SweepPlan, plan_sweep, sweep
 from objstore.writerlock import WriterLock
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
@@ -171,6 +172,41 @@ def test_who_goes_on_for_long_gives_the_room_of_old_files_back(root: Path, monke
                 thread.join()
         assert held_open(root) == []
         assert idle.blob(blob_id(text(EDITS - 1))) == text(EDITS - 1)
+
+
+def groups_of(log: Log) -> Iterator[int]:
+    return (len(group.frames) for group in log.groups(log.first) if group.segment == 1)
+
+
+def frames_of(log: Log) -> Iterator[int]:
+    return (frame.position for frame in log.raw_frames(log.first))
+
+
+def pieces_of(log: Log) -> Iterator[int]:
+    return map(hash, log.bytes_of(1, log.size(1)))
+
+
+@pytest.mark.parametrize("read", [groups_of, frames_of, pieces_of])
+def test_who_reads_a_file_of_the_log_comes_to_its_end_though_it_was_superseded_long_ago(
+    root: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[Log], Iterator[int]]
+) -> None:
+    monkeypatch.setattr("objstore.generations._HELD_SECONDS", 0)
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        for seed in (1, 2):  # more than is read at once
+            write(workspace, "large", random.Random(seed).randbytes(1_500_000))
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        log = journal.store.log
+        whole = list(read(log))
+        reading = read(log)
+        begun = next(reading)
+        swept(root, all_segments=True)
+        log.refresh()
+        log.refresh()
+        for thread in threading.enumerate():
+            if thread.name == "closing":
+                thread.join()
+        assert [begun, *reading] == whole
+    assert held_open(root) == []
 
 
 def test_what_nothing_holds_goes_and_the_rest_can_be_read(root: Path, tmp_path: Path) -> None:

@@ -262,7 +262,7 @@ class _Checking:
         with closing(journal):
             try:
                 with journal.reading() as store:
-                    self._check_index(store.index, Index(":memory:", store.log))
+                    self._check_index(store, Index(":memory:", store.log))
                     self._check_refs(store, records)
                     if not self._quick:
                         self._check_documents(journal)
@@ -275,13 +275,16 @@ class _Checking:
                 meaning = "The store can't be opened. `cas salvage` makes one of the rest."
                 self._fault(Part.SEGMENTS, str(error), meaning)
 
-    def _check_index(self, kept: Index, fresh: Index) -> None:
+    def _check_index(self, store: Store, fresh: Index) -> None:
         differing: list[str] = []
         with closing(fresh):
             for _ in range(_TRIES):  # a collection may have begun or ended meanwhile; then it is no wonder
+                store.catch_up()
+                kept = store.index
                 if kept.moving():
                     self._notes.append("The index was not compared: a collection is going on, or was cut off.")
                     return
+                fresh.follow_generations()
                 fresh.catch_up()
                 kept.catch_up()
                 with kept.still():

@@ -35,6 +35,7 @@ from objstore.codec import encode_blob, parse_blob_header
 from objstore.disk import Disk
 from objstore.errors import CasError
 from objstore.frames import FrameKind
+from objstore.index import Index
 from objstore.journal import Journal
 from objstore.limits import RetentionLimits
 from objstore.ranges import ranges_of
@@ -504,6 +505,22 @@ def test_writers_and_readers_go_on_while_segments_are_written_anew(root: Path, t
     assert_sound(root, tmp_path)
     with Workspace.open(root) as workspace:
         assert [len(workspace.edits(EditFilter(conversation=name))) for name in ("x", "y")] == [60, 60]
+
+
+def test_a_check_that_a_whole_sweep_overtakes_finds_nothing_wrong(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sweeps: list[bool] = []
+
+    class Overtaken(Index):
+        """An index to compare with, of a log that is written anew as soon as it has been read."""
+
+        def __init__(self, path: str, log: Log) -> None:
+            super().__init__(path, log)
+            sweeps.append(swept(root, all_segments=True).is_done)
+
+    monkeypatch.setattr("objstore.check.Index", Overtaken)
+    report = check_store(str(root))
+    assert (report.faults, report.notes) == ((), ())
+    assert sweeps == [True]
 
 
 # ---- after anything

@@ -139,8 +139,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             if task == _DOCUMENTS:
                 workspace.keep_documents()
             else:
-                workspace.collect(workspace.retention_limits())
+                done = workspace.collect(workspace.retention_limits())
+                if done.index_damage:
+                    _tell(f"the index of {root} was wrong and was made anew from the log: {done.index_damage}")
     except CasError as error:
-        print(f"editledger: the {task} of {root} were not looked after: {error}", file=sys.stderr)  # noqa: T201 - its log
+        _tell(f"the {task} of {root} were not looked after: {error}")
         return 1
     return 0
+
+
+def _tell(what: str) -> None:
+    print(f"editledger: {what}", file=sys.stderr)  # noqa: T201 - its log

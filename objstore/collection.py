@@ -8,8 +8,9 @@ from typing import Final
 
 from objstore.journal import Journal
 from objstore.limits import RetentionLimits
+from objstore.mending import with_sound_index
 from objstore.retention import ExpiryPlan, expire, plan_expiry
-from objstore.sweep import plan_sweep, sweep
+from objstore.sweep import SweepOutcome, plan_sweep, sweep
 from objstore.terms import Progress
 from objstore.values import value
 
@@ -39,6 +40,7 @@ class Collected:
     bytes_after: int
     missing: int  # bytes over the size limit that nothing ripe could free
     is_done: bool  # whether nobody decided or pinned anything again and again meanwhile
+    index_damage: str  # what was wrong with the index, which was made anew from the log; "": nothing was found
 
 
 def plan_collection(journal: Journal, limits: RetentionLimits) -> CollectionPlan:
@@ -68,9 +70,15 @@ def collect(
     `thorough`: all of it; else a segment is written anew only when enough of it is of no use. Raises StoreLocked, also
     where another collection is going on, StoreDamaged, BlobDamaged, DiskFull, PermissionRefused.
     """
+
+    def swept() -> SweepOutcome:
+        # Over the size limit, every byte counts.
+        is_over = limits.max_size is not None and journal.store.log.total_bytes() > limits.max_size
+        return sweep(journal, plan_sweep(journal, all_segments=thorough or is_over), progress)
+
     before = journal.store.log.total_bytes()
     edits = missing = 0
-    is_done = False
+    is_done, damage = False, ""
     for _ in range(_TRIES):
         with journal.reading():
             plan = plan_expiry(journal, limits)
@@ -80,9 +88,9 @@ def collect(
         if is_done:
             break
     for _ in range(_TRIES):
-        # Over the size limit, every byte counts.
-        is_over = limits.max_size is not None and journal.store.log.total_bytes() > limits.max_size
-        if sweep(journal, plan_sweep(journal, all_segments=thorough or is_over), progress).is_done:
+        outcome, found = with_sound_index(journal, swept)
+        damage = damage or found
+        if outcome.is_done:
             break
     return Collected(
         edits=edits,
@@ -90,4 +98,5 @@ def collect(
         bytes_after=journal.store.log.total_bytes(),
         missing=missing,
         is_done=is_done,
+        index_damage=damage,
     )

@@ -9,15 +9,18 @@ import os
 from collections.abc import Iterable, Iterator
 
 from objstore.batch import now
-from objstore.errors import PurgeRefused, PurgeUnfinished
+from objstore.codec import parse_blob_header
+from objstore.errors import IndexDamaged, PurgeRefused, PurgeUnfinished
+from objstore.frames import FrameKind
 from objstore.ids import BlobId
 from objstore.journal import Journal
+from objstore.mending import with_sound_index
 from objstore.ranges import Range, ranges_of
 from objstore.records import Decision, Edit, Expiry, Pin, Snapshot
 from objstore.refcounts import held_blobs
 from objstore.replay import forget_kept
 from objstore.retention import ordinal_of, touches
-from objstore.sweep import plan_sweep, sweep
+from objstore.sweep import SweepOutcome, plan_sweep, sweep
 from objstore.terms import DocumentId, Progress, Seq, Status
 from objstore.trees import decode_tree, named_blobs
 from objstore.values import value
@@ -76,6 +79,13 @@ def purge(
     Raises PurgeRefused, with nothing changed, while a file holds one of them, and unless `force` where something is
     pending, or a snapshot or a pin holds them; PurgeUnfinished; and what Journal.commit and sweep raise.
     """
+
+    def swept() -> SweepOutcome:
+        outcome = sweep(journal, plan_sweep(journal, all_segments=True), progress)
+        if outcome.is_done:
+            _see_gone(journal, wanted)
+        return outcome
+
     wanted = frozenset(blobs)
     with journal.writing(makes_room=True) as batch:
         plan = plan_purge(journal, wanted)
@@ -98,7 +108,7 @@ def purge(
             journal.commit(batch, ())
         _forget(journal, plan)
     for _ in range(_TRIES):
-        if sweep(journal, plan_sweep(journal, all_segments=True), progress).is_done:
+        if with_sound_index(journal, swept)[0].is_done:
             break
     journal.store.log.sync_names()  # or a power cut could bring the old files back
     with journal.reading() as store:
@@ -106,6 +116,17 @@ def purge(
         if any(map(store.has, wanted)):
             raise PurgeUnfinished
     return plan
+
+
+def _see_gone(journal: Journal, blobs: frozenset[BlobId]) -> None:
+    """See that the log has none of the blobs that the index has not. Raises IndexDamaged."""
+    with journal.reading() as store:
+        for group in store.log.groups(store.log.first):
+            for frame in group.frames:
+                if frame.kind is FrameKind.BLOB:
+                    name = parse_blob_header(frame.payload).id
+                    if name in blobs and not store.has(name):
+                        raise IndexDamaged(f"blob {name.hex()} is in the log and not in it")
 
 
 def _forget(journal: Journal, plan: PurgePlan) -> None:

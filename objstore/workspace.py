@@ -603,7 +603,8 @@ class Workspace:
         """Let go what the limits let go, and take the bytes that nothing holds out of the store.
 
         `thorough`: all of them; else a segment is written anew only when enough of it is of no use. Readers and writers
-        go on meanwhile. Raises StoreLocked where another collection is going on, and what Call.commit raises.
+        go on meanwhile. An index that is found to be wrong is made anew from the log before anything goes. Raises
+        StoreLocked where another collection is going on, and what Call.commit raises.
         """
         from objstore import collection
 
@@ -620,13 +621,14 @@ class Workspace:
     def repack(self, progress: Progress | None = None) -> Repacked:
         """Write the store anew in fewer bytes, every blob checked by its hash. Readers and writers go on meanwhile.
 
+        An index that is found to be wrong is made anew from the log first.
         Raises StoreLocked where a collection or another repack is going on, and StoreDamaged, BlobDamaged, BlobMissing,
         DiskFull, PermissionRefused: what was not yet written anew is then as it was.
         """
-        from objstore import repack
+        from objstore import mending, repack
 
         with self._journal.asking():
-            return repack.repack(self._journal, progress)
+            return mending.with_sound_index(self._journal, lambda: repack.repack(self._journal, progress))[0]
 
     def expire(self, limits: RetentionLimits, *, who: str = "", moment: int | None = None) -> bool:
         """Let go what the limits let go, and leave the bytes where they are; return whether that was all.

@@ -87,6 +87,8 @@ def _text(plan: "CollectionPlan", done: "Collected | None", screen: Screen) -> I
     else:
         freed = done.bytes_before - done.bytes_after
         yield screen.line(f"Freed {size_text(max(0, freed))}; the store has {size_text(done.bytes_after)}.")
+        if done.index_damage:
+            yield screen.line(f"Note: the index was wrong and was made anew from the log: {done.index_damage}.")
         if not done.is_done:
             yield screen.line("Note: some stays, because others decided meanwhile; run it again.")
     if plan.expiry.missing:
@@ -144,6 +146,7 @@ def _shape(plan: "CollectionPlan", done: "Collected | None") -> "dict[str, Json]
             "bytes_after": None if done is None else done.bytes_after,
         },
         "done": done is not None and done.is_done,
+        "index_damage": None if done is None or not done.index_damage else done.index_damage,
     }
 
 

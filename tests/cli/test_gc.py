@@ -1,6 +1,8 @@
 """`cas gc`: what goes is shown before it goes, and told of for ever after."""
 
 import json
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -116,3 +118,20 @@ def test_only_what_takes_its_time_tells_how_far_it_is(desk: Desk, patience: int,
     assert (b"sweeping [........................] 0 of 1 segments" in shown) is told
     if told:
         assert shown.endswith(b"\r\x1b[K")
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_an_index_that_is_wrong_is_made_anew_and_told_of(desk: Desk, *, as_json: bool) -> None:
+    decided(desk)
+    with closing(sqlite3.connect(desk.folder / ".cas" / "index.sqlite")) as db, db:
+        tip = db.execute("SELECT hex(blob) FROM documents WHERE path = ?", (b"g",)).fetchone()[0].lower()
+        assert db.execute("UPDATE blobs SET refs = 0 WHERE id = ?", (bytes.fromhex(tip),)).rowcount == 1
+    damage = f"blob {tip} is in use and does not count as held"
+    ran = desk.done("gc", "--older-than", "0s", *(["--json"] if as_json else []))
+    if as_json:
+        assert ran.json()["index_damage"] == damage
+        assert desk.done("gc", "--json").json()["index_damage"] is None
+    else:
+        assert f"Note: the index was wrong and was made anew from the log: {damage}.\n" in ran.text
+        assert "index" not in desk.done("gc").text
+    assert desk.done("fsck", "--json").json()["sound"]

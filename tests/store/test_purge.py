@@ -1,13 +1,16 @@
 """Purge, and what a crash may leave of it: text that history has let go of stays in no derived file."""
 
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
 import pytest
 from zstandard import ZstdDecompressor
 
-from objstore import Action, BlobMissing, PurgeUnfinished, Unit, Workspace, blob_id, purge
+from objstore import Action, BlobMissing, PurgeUnfinished, Unit, Workspace, blob_id, check_store, purge
+from objstore.remains import Remains
 from tests.store.countdown import CountdownDisk, PowerCut
 from tests.store.scenes import write
 
@@ -76,3 +79,13 @@ def test_what_a_purge_removed_stays_removed(start: Path) -> None:
     removals = [at for at, operation in enumerate(disk.done) if operation == "remove_store_file"]
     assert removals
     assert "sync_directory" in disk.done[removals[-1] :]
+
+
+def test_what_is_purged_goes_from_the_log_also_where_the_index_has_lost_sight_of_it(start: Path) -> None:
+    with Workspace.open(start, CountdownDisk(None)) as workspace:
+        with closing(sqlite3.connect(start / ".cas" / "index.sqlite")) as db, db:
+            assert db.execute("DELETE FROM blobs WHERE id = ?", (blob_id(SECRET),)).rowcount == 1
+        workspace.purge([blob_id(SECRET)])
+    with Remains(str(start / ".cas" / "segments")) as remains:
+        assert blob_id(SECRET) not in remains.blobs
+    assert check_store(str(start)).faults == ()

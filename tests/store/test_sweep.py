@@ -275,6 +275,28 @@ def test_an_index_that_is_wrong_about_what_is_held_ends_a_sweep_before_it_begins
     assert_sound(root, tmp_path)
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE blobs SET refs = 0 WHERE id = (SELECT blob FROM documents WHERE blob NOT NULL LIMIT 1)",
+        "DELETE FROM blobs WHERE refs = 0 AND id IN (SELECT after FROM edits WHERE seq = 4)",
+        "UPDATE blobs SET offset = offset + 1 WHERE id = (SELECT after FROM edits WHERE seq = 25)",
+    ],
+)
+def test_a_collection_makes_an_index_anew_that_is_wrong_about_what_is_held(
+    root: Path, tmp_path: Path, damage: str
+) -> None:
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        with closing(sqlite3.connect(root / ".cas" / "index.sqlite")) as db, db:
+            assert db.execute(damage).rowcount == 1
+        done = workspace.collect(RetentionLimits(older_than=None, max_size=None), thorough=True)
+        assert done.is_done
+        assert done.index_damage.split()[0] in {"blob", "it"}
+        assert not workspace.collect(RetentionLimits(older_than=None, max_size=None), thorough=True).index_damage
+    assert set(blobs_in_log(root)) == held(root)
+    assert_sound(root, tmp_path)
+
+
 def decided(root: Path) -> BlobId:
     """Return a state that only the decision holds which made it."""
     with Workspace.open(root, CountdownDisk(None)) as workspace:

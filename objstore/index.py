@@ -123,7 +123,7 @@ class Index(Lookups):
             start = self._next_start(until)
             if start is not None:
                 self.begin_segment(start)
-            return False
+            return start is not None  # what follows may be empty as well
         with self._transaction():
             # Another process may have read the same groups while this one waited for the database.
             before = self.end
@@ -218,7 +218,8 @@ class Index(Lookups):
             self._create()
             self._load_position()
             self._take((group, None) for group in self._log.groups(self.end))
-            self.end = self._log.next_start(self.end) or self.end
+            while (start := self._log.next_start(self.end)) is not None:
+                self.end = start
             self._save_position()
         self._told = self._log.generations()
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from objstore.codec import parse_blob_header
 from objstore.errors import BlobDamaged, IndexDamaged
-from objstore.frames import FrameKind
+from objstore.frames import SEGMENT_HEADER_SIZE, FrameKind
 from objstore.generations import Place
 from objstore.holders import named_besides_edits
 from objstore.ids import HASH_SIZE, BlobId
@@ -76,6 +76,8 @@ def plan_sweep(journal: Journal, *, all_segments: bool = False) -> SweepPlan:
         if uncounted is not None:
             raise BlobDamaged(uncounted, "what it names is not known, so nothing can be swept out; see `cas fsck`")
         sizes = {segment: store.log.size(segment) for segment in store.log.numbers()}
+        if store.end.position == SEGMENT_HEADER_SIZE:
+            del sizes[store.end.segment]  # begun and empty: nothing in it could go, and another one would be begun
         dead = store.index.dead_bytes()
         bases = store.index.dead_bases()
         chosen = set(sizes)

@@ -18,6 +18,7 @@ from objstore import (
     Action,
     BlobId,
     BlobMissing,
+    DiskFull,
     EditExpired,
     EditFilter,
     IndexDamaged,
@@ -32,9 +33,9 @@ from objstore import (
 )
 from objstore.batch import now
 from objstore.codec import encode_blob, parse_blob_header
-from objstore.disk import Disk
+from objstore.disk import Disk, Pieces
 from objstore.errors import CasError
-from objstore.frames import FrameKind
+from objstore.frames import SEGMENT_HEADER_SIZE, FrameKind
 from objstore.index import Index
 from objstore.journal import Journal
 from objstore.limits import RetentionLimits
@@ -131,6 +132,18 @@ class _LockedOrNot(CountdownDisk):
             self._lock.release()
             self._lock.close()
         super().remove_store_file(path)
+
+
+class TooFullDisk(CountdownDisk):
+    """A disk with room for what is small, and not for a segment that is written anew."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    def create(self, path: str, content: Pieces, mode: int = 0o600) -> None:
+        if path.endswith(".new"):
+            raise DiskFull(path)
+        super().create(path, content, mode)
 
 
 def held_open(root: Path) -> list[str]:
@@ -496,6 +509,33 @@ def test_wherever_the_disk_fails_a_sweep_says_so_and_leaves_a_sound_store(
         assert_sound(copy, tmp_path)
         assert swept(copy).is_done
         assert_sound(copy, tmp_path)
+
+
+def test_a_sweep_that_fails_again_and_again_begins_no_more_than_one_segment(root: Path, tmp_path: Path) -> None:
+    for _ in range(3):
+        with pytest.raises(DiskFull):
+            swept(root, TooFullDisk(), all_segments=True)
+    assert swept(root, all_segments=True).is_done
+    assert files_of(root) == ["00000001.1.seg", "00000002.seg"]
+    assert_sound(root, tmp_path)
+
+
+def test_segments_that_are_begun_and_empty_are_gone_over(root: Path, tmp_path: Path) -> None:
+    """As sweeps leave them that were killed, one after the other, where nothing was written in between."""
+    for _ in range(12):
+        with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
+            journal.seal()
+    assert check_store(str(root)).faults == ()
+    (root / ".cas" / "index.sqlite").unlink()
+    whole = CountdownDisk(None)
+    with Workspace.open(copied(root, tmp_path / "counted"), whole) as workspace:
+        write(workspace, "c.txt", text(50))
+    dying = CountdownDisk(whole.done.index("append"), torn=0.5)
+    with Workspace.open(root, dying) as workspace, pytest.raises(PowerCut):
+        write(workspace, "c.txt", text(50))
+    # What a writer has left in the last one that died is no damage there.
+    assert (root / ".cas" / "segments" / "00000013.seg").stat().st_size > SEGMENT_HEADER_SIZE
+    assert_sound(root, tmp_path)
 
 
 # ---- while others are at it

@@ -151,6 +151,10 @@ class BlobLookups:
         )
         return {BlobId(row[0]) for row in rows}
 
+    def file_bytes(self) -> int:
+        """Return how large the database is, and so how much room its changes may take beside it."""
+        return self._number("PRAGMA page_count") * self._number("PRAGMA page_size")
+
     def dead_bytes(self) -> dict[int, int]:
         """Return how many bytes frames have in each segment whose blobs nothing holds."""
         rows = self._db.execute(

@@ -36,6 +36,7 @@ __all__ = [
     "PurgeRefused",
     "PurgeUnfinished",
     "RecordInvalid",
+    "RoomNeeded",
     "SeriesBroken",
     "SettingInvalid",
     "SettingsUnreadable",
@@ -432,8 +433,21 @@ class Unacknowledged(StoreError):
 class DiskFull(DiskFailed):
     """There is no room (or quota) for a write; nothing was changed."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(path, "No space left on the disk; nothing was changed")
+    def __init__(self, path: str, reason: str = "No space left on the disk; nothing was changed") -> None:
+        super().__init__(path, reason)
+
+
+class RoomNeeded(DiskFull):
+    """There is no room to write a segment anew; what was done before that holds."""
+
+    def __init__(self, path: str, needed: int) -> None:
+        self.needed = needed  # bytes, about
+        super().__init__(
+            path,
+            "No space left on the disk. What stays of a segment is written anew before the old one goes: free about "
+            f"{max(needed, 100_000) / 1e6:,.1f} MB, or let more history go (`--older-than`, `--max-size`) so that less "
+            "stays, and run it again. What was done so far holds, and nothing that is held was lost",
+        )
 
 
 class CallAborted(CasError):

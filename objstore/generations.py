@@ -133,10 +133,18 @@ class Generations:
         Not on this thread: who closes a removed file last gives its room back, which takes 100 ms for 64 MiB of ext4,
         and this one may hold the writer lock.
         """
-        closing = [self._descriptors.pop(old) for old in self._superseded]
-        self._superseded = []
+        closing = self._outdated()
         if closing:
             Thread(target=_close, args=(closing,), name="closing").start()
+
+    def give_back(self) -> None:
+        """Close them at once, for who holds no lock and waits for their room."""
+        _close(self._outdated())
+
+    def _outdated(self) -> list[int]:
+        outdated = [self._descriptors.pop(old) for old in self._superseded]
+        self._superseded = []
+        return outdated
 
     def superseded(self) -> list[str]:
         """Return the paths of the files in the folder that are older generations, or that were never finished.

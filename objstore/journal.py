@@ -281,6 +281,12 @@ class Journal:
             lock.release()
             lock.close()
 
+    def remove_superseded(self, path: str) -> None:
+        """Remove an older generation of a segment, and give its room back. Call it while nobody waits for the lock."""
+        self.disk.remove_store_file(path)
+        with self.mutex:
+            self.store.log.give_back()
+
     def finish_moves(self) -> None:
         """Have the index follow what a sweep moved. Only who is `sweeping` calls it. Raises StoreDamaged."""
         index, log = self.store.index, self.store.log

@@ -19,7 +19,7 @@ from objstore.generations import GENERATION, Place
 from objstore.journal import Journal
 from objstore.moves import Moves
 from objstore.respelling import Respelling, Spelt
-from objstore.sweep import adopt, clear_away, discard
+from objstore.sweep import adopt, clear_away, discard, room_for
 from objstore.values import value
 
 if TYPE_CHECKING:
@@ -95,8 +95,8 @@ def plan_repack(journal: Journal, progress: Progress | None = None) -> RepackPla
 def repack(journal: Journal, progress: Progress | None = None) -> Repacked:
     """Write every segment anew that becomes smaller by it.
 
-    Raises StoreLocked at once if a sweep or another repack is going on, and DiskFull, DiskFailed, BlobDamaged,
-    BlobMissing, StoreDamaged, IndexDamaged: the segments that were not yet done are then as they were.
+    Raises StoreLocked at once if a sweep or another repack is going on, and RoomNeeded, DiskFull, DiskFailed,
+    BlobDamaged, BlobMissing, StoreDamaged, IndexDamaged: the segments that were not yet done are then as they were.
     """
     with journal.sweeping():
         store = journal.store
@@ -247,8 +247,9 @@ class _Repacking:
 
     def rewrite(self, segment: int) -> bool | None:
         """Write a segment anew; return whether that was worth it (None: what others wrote meanwhile forbids it)."""
-        done = self._attempt(segment, careful=False)
-        return self._attempt(segment, careful=True) if done is None else done
+        with room_for(self._journal, segment):
+            done = self._attempt(segment, careful=False)
+            return self._attempt(segment, careful=True) if done is None else done
 
     def _attempt(self, segment: int, *, careful: bool) -> bool | None:
         with self._journal.reading() as store:
@@ -270,7 +271,7 @@ class _Repacking:
                 discard(self._journal, prepared, segment)
         if superseded is None:
             return None if respelt.is_worthwhile else False
-        self._journal.disk.remove_store_file(superseded)
+        self._journal.remove_superseded(superseded)
         self._journal.finish_moves()
         return True
 

@@ -9,12 +9,12 @@ is made anew; if it dies after that, the next one has the rows follow.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from objstore.codec import parse_blob_header
-from objstore.errors import BlobDamaged, IndexDamaged
+from objstore.errors import BlobDamaged, DiskFull, IndexDamaged, RoomNeeded
 from objstore.frames import SEGMENT_HEADER_SIZE, FrameKind
 from objstore.generations import Place
 from objstore.holders import named_besides_edits
@@ -30,7 +30,7 @@ from objstore.values import value
 if TYPE_CHECKING:
     from array import array
 
-__all__ = ["SweepOutcome", "SweepPlan", "adopt", "clear_away", "discard", "plan_sweep", "sweep"]
+__all__ = ["SweepOutcome", "SweepPlan", "adopt", "clear_away", "discard", "plan_sweep", "room_for", "sweep"]
 
 WORTHWHILE: Final = 0.2
 """Share of a segment's bytes that must go for it to be written anew."""
@@ -111,8 +111,8 @@ def plan_sweep(journal: Journal, *, all_segments: bool = False) -> SweepPlan:
 def sweep(journal: Journal, plan: SweepPlan, progress: Progress | None = None) -> SweepOutcome:
     """Carry out a plan, and remove what a sweep left that was cut off.
 
-    Raises StoreLocked at once if another sweep is going on, and DiskFull, DiskFailed, BlobDamaged, StoreDamaged: the
-    segments that were not yet done are then as they were.
+    Raises StoreLocked at once if another sweep is going on, and RoomNeeded, DiskFull, DiskFailed, BlobDamaged,
+    StoreDamaged: the segments that were not yet done are then as they were.
     """
     with journal.sweeping():
         sweeping = _Sweeping(journal, plan)
@@ -122,7 +122,9 @@ def sweep(journal: Journal, plan: SweepPlan, progress: Progress | None = None) -
         for segment in plan.segments:
             if progress is not None:
                 progress("segments", done, len(plan.segments))
-            if not sweeping.rewrite(segment):
+            with room_for(journal, segment, dead=journal.store.index.dead_bytes().get(segment, 0)):
+                is_rewritten = sweeping.rewrite(segment)
+            if not is_rewritten:
                 break
             done += 1
         sweeping.end()
@@ -169,6 +171,16 @@ def discard(journal: Journal, prepared: str, segment: int) -> None:
     with suppress(FileNotFoundError):  # it has its name already, and the index will be made anew
         journal.disk.remove_store_file(prepared)
     journal.store.log.forget_moves(segment)
+
+
+@contextmanager
+def room_for(journal: Journal, segment: int, *, dead: int = 0) -> Iterator[None]:
+    """Say how much room it takes to write a segment anew, where there is not enough. `dead`: bytes of it that go."""
+    needed = journal.store.log.size(segment) - dead + journal.store.index.file_bytes()
+    try:
+        yield
+    except DiskFull as error:
+        raise RoomNeeded(error.path, needed) from error
 
 
 def _first(blobs: frozenset[BlobId], named: Iterable[BlobId]) -> BlobId | None:
@@ -244,7 +256,7 @@ class _Sweeping:
             if superseded is None:
                 discard(self._journal, prepared, segment)
         if superseded is not None:
-            self._journal.disk.remove_store_file(superseded)
+            self._journal.remove_superseded(superseded)
         return superseded is not None
 
     def _is_held(self, gone: "_Gone") -> bool:

@@ -8,7 +8,7 @@ from typing import Final
 from objstore.disk import Disk, Pieces
 from objstore.errors import DiskFailed, DiskFull
 
-__all__ = ["CountdownDisk", "PowerCut", "UnsyncedDisk", "broken_disk", "full_disk", "power_cut"]
+__all__ = ["CountdownDisk", "PowerCut", "TooFullDisk", "UnsyncedDisk", "broken_disk", "full_disk", "power_cut"]
 
 
 class PowerCut(BaseException):
@@ -215,6 +215,18 @@ class UnsyncedDisk(CountdownDisk):
 
     def __init__(self) -> None:
         super().__init__(None)
+
+
+class TooFullDisk(CountdownDisk):
+    """A disk with room for what is small, and not for a segment that is written anew."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    def create(self, path: str, content: Pieces, mode: int = 0o600) -> None:
+        if path.endswith(".new"):
+            raise DiskFull(path)
+        super().create(path, content, mode)
 
 
 def _joined(content: Pieces) -> bytes:

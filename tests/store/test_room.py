@@ -8,9 +8,9 @@ from typing import Final
 
 import pytest
 
-from objstore import Action, CallInfo, DiskFull, Unit, Workspace, blob_id, check_store
+from objstore import Action, CallInfo, DiskFull, RoomNeeded, Unit, Workspace, blob_id, check_store
 from objstore.limits import RetentionLimits
-from tests.store.countdown import CountdownDisk, PowerCut, full_disk, power_cut
+from tests.store.countdown import CountdownDisk, PowerCut, TooFullDisk, full_disk, power_cut
 from tests.store.scenes import write
 
 EVERYTHING: Final = RetentionLimits(older_than=0, max_size=None)
@@ -139,3 +139,26 @@ def test_a_file_with_two_names_is_finished_when_there_is_room_again(tmp_path: Pa
         write(workspace, "c.txt", b"and on\n")
     with Workspace.open(tmp_path, CountdownDisk(None)):
         assert (tmp_path / "b.txt").read_bytes() == (tmp_path / "other").read_bytes() == b"third\n"
+
+
+def repacked(root: Path, disk: CountdownDisk) -> None:
+    with Workspace.open(root, disk) as workspace:
+        assert workspace.repack().is_done
+
+
+def segment_bytes(root: Path) -> int:
+    return sum(path.stat().st_size for path in (root / ".cas" / "segments").iterdir())
+
+
+@pytest.mark.parametrize(("act", "stays"), [(collect, 0.5), (repacked, 1.0)])
+def test_who_finds_no_room_for_a_segment_is_told_how_much_it_takes(
+    root: Path, act: Callable[[Path, CountdownDisk], None], stays: float
+) -> None:
+    Workspace.open(root, CountdownDisk(None)).close()
+    before = segment_bytes(root)
+    with pytest.raises(RoomNeeded, match=r"free about 0\.[0-9] MB, or let more history go \(`--older-than`") as caught:
+        act(root, TooFullDisk())
+    index = (root / ".cas" / "index.sqlite").stat().st_size
+    assert 0 < caught.value.needed - index <= before * stays + 1_000
+    act(root, CountdownDisk(None))
+    assert check_store(str(root)).faults == ()

@@ -33,7 +33,7 @@ from objstore import (
 )
 from objstore.batch import now
 from objstore.codec import encode_blob, parse_blob_header
-from objstore.disk import Disk, Pieces
+from objstore.disk import Disk
 from objstore.errors import CasError
 from objstore.frames import SEGMENT_HEADER_SIZE, FrameKind
 from objstore.index import Index
@@ -45,7 +45,7 @@ from objstore.refcounts import recount
 from objstore.segments import Log
 from objstore.sweep import SweepOutcome, SweepPlan, plan_sweep, sweep
 from objstore.writerlock import WriterLock
-from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
+from tests.store.countdown import CountdownDisk, PowerCut, TooFullDisk, broken_disk, full_disk, power_cut
 from tests.store.scenes import write
 from tests.store.tables import rebuilt_tables, records_of, tables
 
@@ -134,18 +134,6 @@ class _LockedOrNot(CountdownDisk):
         super().remove_store_file(path)
 
 
-class TooFullDisk(CountdownDisk):
-    """A disk with room for what is small, and not for a segment that is written anew."""
-
-    def __init__(self) -> None:
-        super().__init__(None)
-
-    def create(self, path: str, content: Pieces, mode: int = 0o600) -> None:
-        if path.endswith(".new"):
-            raise DiskFull(path)
-        super().create(path, content, mode)
-
-
 def held_open(root: Path) -> list[str]:
     """Return the files below `root` that have gone and that this process has open."""
     links = []
@@ -162,6 +150,13 @@ def test_nobody_waits_for_the_lock_while_an_old_file_goes(root: Path) -> None:
     disk = _LockedOrNot(root)
     assert swept(root, disk).is_done
     assert disk.was_free == [True]
+
+
+def test_who_sweeps_holds_no_room_of_what_it_has_removed(root: Path) -> None:
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        assert sweep(journal, plan_sweep(journal)).is_done
+        assert held_open(root) == []
+        assert journal.store.blob(blob_id(text(EDITS - 1))) == text(EDITS - 1)
 
 
 def test_what_an_earlier_sweep_left_goes_without_the_lock_too(root: Path) -> None:

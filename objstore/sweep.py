@@ -10,7 +10,7 @@ is made anew; if it dies after that, the next one has the rows follow.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from objstore.codec import parse_blob_header
@@ -168,8 +168,10 @@ def adopt(journal: Journal, prepared: str, segment: int) -> str | None:
 
 def discard(journal: Journal, prepared: str, segment: int) -> None:
     """Remove a prepared file that is not to be the segment's next generation."""
-    with suppress(FileNotFoundError):  # it has its name already, and the index will be made anew
+    try:
         journal.disk.remove_store_file(prepared)
+    except FileNotFoundError:
+        return  # it has its name already: who was told so needs the moves, and where nobody was the index is made anew
     journal.store.log.forget_moves(segment)
 
 

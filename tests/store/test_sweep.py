@@ -533,6 +533,25 @@ def test_segments_that_are_begun_and_empty_are_gone_over(root: Path, tmp_path: P
     assert_sound(root, tmp_path)
 
 
+class InterruptedJournal(Journal):
+    """A journal for which Ctrl-C comes just after the index was told of a segment's next generation."""
+
+    def carry_mark(self, segment: int) -> None:
+        raise KeyboardInterrupt(segment)
+
+
+def test_who_is_interrupted_when_the_index_was_told_leaves_where_everything_went(root: Path, tmp_path: Path) -> None:
+    with Workspace.open(root, CountdownDisk(None)) as idle:
+        with closing(InterruptedJournal(str(root), CountdownDisk(None))) as journal, pytest.raises(KeyboardInterrupt):
+            sweep(journal, plan_sweep(journal))
+        assert "00000001.1.seg" in files_of(root)
+        for name in held(root):
+            assert blob_id(idle.blob(name)) == name
+    assert_sound(root, tmp_path)
+    swept(root)
+    assert files_of(root) == ["00000001.1.seg", "00000002.seg"]
+
+
 # ---- while others are at it
 
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +16,7 @@ import pytest
 
 from objstore import (
     Action,
+    BlobDamaged,
     BlobId,
     BlobMissing,
     DiskFull,
@@ -31,7 +32,7 @@ from objstore import (
     repair_store,
     salvage_store,
 )
-from objstore.batch import now
+from objstore.batch import Batch, now
 from objstore.codec import encode_blob, parse_blob_header
 from objstore.disk import Disk
 from objstore.errors import CasError
@@ -40,7 +41,7 @@ from objstore.index import Index
 from objstore.journal import Journal
 from objstore.limits import RetentionLimits
 from objstore.ranges import ranges_of
-from objstore.records import Expiry
+from objstore.records import Expiry, Snapshot
 from objstore.refcounts import recount
 from objstore.segments import Log
 from objstore.sweep import SweepOutcome, SweepPlan, plan_sweep, sweep
@@ -402,6 +403,39 @@ def test_a_blob_that_comes_to_be_held_after_the_plan_stays(root: Path, tmp_path:
     assert_sound(root, tmp_path)
 
 
+def test_a_blob_that_a_snapshot_comes_to_hold_after_the_plan_stays(root: Path, tmp_path: Path) -> None:
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        plan = plan_sweep(journal)
+        (root / "folder").mkdir()
+        (root / "folder" / "as-once").write_bytes(text(3))
+        with Workspace.open(root, CountdownDisk(None)) as workspace:
+            workspace.take_snapshot(who="somebody")  # the record names a tree, which names another, which names it
+        assert not sweep(journal, plan).is_done
+        assert journal.store.blob(blob_id(text(3))) == text(3)
+    assert_sound(root, tmp_path)
+    assert swept(root).is_done
+    assert_sound(root, tmp_path)
+
+
+def test_what_a_snapshot_without_what_goes_names_ends_no_sweep(root: Path, tmp_path: Path) -> None:
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        plan = plan_sweep(journal)
+        (root / "other").write_bytes(b"nothing of what goes\n")
+        with Workspace.open(root, CountdownDisk(None)) as workspace:
+            workspace.take_snapshot(who="somebody")
+        assert sweep(journal, plan).is_done
+    assert_sound(root, tmp_path)
+
+
+def test_a_tree_that_can_not_be_read_ends_a_sweep_before_it_begins(root: Path) -> None:
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        with journal.writing() as batch:
+            batch.record(Snapshot(time=now(), number=1, root=blob_id(b"lost"), path=None, who="somebody"))
+            journal.commit(batch, ())
+        with pytest.raises(BlobDamaged, match="cas fsck"):
+            plan_sweep(journal, all_segments=True)
+
+
 def test_a_base_that_is_used_after_the_plan_stays(root: Path, tmp_path: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         plan = plan_sweep(journal)
@@ -581,6 +615,38 @@ def test_writers_and_readers_go_on_while_segments_are_written_anew(root: Path, t
     assert_sound(root, tmp_path)
     with Workspace.open(root) as workspace:
         assert [len(workspace.edits(EditFilter(conversation=name))) for name in ("x", "y")] == [60, 60]
+
+
+class OvertakenJournal(Journal):
+    """A journal behind which much is written whenever it is about to take the lock, some times."""
+
+    overtakes = 3
+
+    @contextmanager
+    def writing(self, *, within: float | None = None, makes_room: bool = False) -> Iterator[Batch]:
+        if self.overtakes:
+            self.overtakes -= 1
+            with Workspace.open(self.tree.root, CountdownDisk(None)) as other:
+                write(other, "large", random.Random(self.overtakes).randbytes(50_000))
+        with super().writing(within=within, makes_room=makes_room) as batch:
+            yield batch
+
+
+def test_who_sweeps_reads_much_that_others_wrote_before_it_takes_the_lock_again(root: Path, tmp_path: Path) -> None:
+    locks: list[int] = []
+    with closing(OvertakenJournal(str(root), CountdownDisk(None))) as journal:
+        plan = plan_sweep(journal)
+        journal.overtakes = 0
+
+        def arm(what: str, done: int, _: int) -> None:
+            locks.append(done)
+            assert what == "segments"
+            journal.overtakes = 3
+
+        assert sweep(journal, plan, arm).is_done
+        assert journal.overtakes == 0
+    assert locks == [0]
+    assert_sound(root, tmp_path)
 
 
 def test_a_check_that_a_whole_sweep_overtakes_finds_nothing_wrong(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

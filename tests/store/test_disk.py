@@ -1,6 +1,7 @@
 """The disk where the system can't do what most can: a file system without hard links."""
 
 import fcntl
+import json
 import os
 import subprocess
 import sys
@@ -16,24 +17,37 @@ from objstore.errors import DiskFull
 from tests.cli.desk import environment
 from tests.store.countdown import CountdownDisk, PowerCut, full_disk, power_cut
 
-FORBIDDEN: Final = """
+DENYING: Final = """
 import ctypes, errno, os, platform, struct
 
-# From here on the kernel answers link(2) and linkat(2) as it does on a file system that has no hard links.
-LINKS = {"x86_64": (86, 265), "aarch64": (37, 37)}[platform.machine()]
-LOAD, IF_EQUAL, RETURN = 0x20, 0x15, 0x06
-code = [(LOAD, 0, 0, 0), (IF_EQUAL, 1, 0, LINKS[0]), (IF_EQUAL, 0, 1, LINKS[1]),
-        (RETURN, 0, 0, 0x00050000 | errno.EPERM), (RETURN, 0, 0, 0x7FFF0000)]
-filters = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in code))
-program = struct.pack("HxxxxxxP", len(code), ctypes.addressof(filters))
-system = ctypes.CDLL(None, use_errno=True)
-assert system.prctl(38, 1, 0, 0, 0) == 0
-assert system.prctl(22, 2, program, 0, 0) == 0
+LINKS = {"x86_64": (86, 265), "aarch64": (37,)}
+SYNCS_OF_DATA = {"x86_64": (75,), "aarch64": (83,)}
+SYNCS = {"x86_64": (74,), "aarch64": (82,)}
+
+def deny(calls, error):
+    # From here on the kernel answers these calls with the error, and does nothing.
+    load, if_equal, answer = 0x20, 0x15, 0x06
+    numbers = calls[platform.machine()]
+    code = [(load, 0, 0, 0), *((if_equal, len(numbers) - at, 0, number) for at, number in enumerate(numbers)),
+            (answer, 0, 0, 0x7FFF0000), (answer, 0, 0, 0x00050000 | error)]
+    filters = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in code))
+    program = struct.pack("HxxxxxxP", len(code), ctypes.addressof(filters))
+    system = ctypes.CDLL(None, use_errno=True)
+    assert system.prctl(38, 1, 0, 0, 0) == 0
+    assert system.prctl(22, 2, program, 0, 0) == 0
+
+"""
+
+FORBIDDEN: Final = (
+    DENYING
+    + """
+deny(LINKS, errno.EPERM)  # as a file system that has no hard links
 try:
     os.link("here", "there")
 except PermissionError:
     pass
 """
+)
 
 WORK: Final = """
 import sys
@@ -111,6 +125,76 @@ def test_what_was_staged_in_pieces_and_failed_is_cleared_away(tmp_path: Path) ->
     finally:
         os.close(fd)
     assert list(tmp_path.iterdir()) == []
+
+
+UNSYNCED: Final = """
+import errno, json, os, sys
+from objstore.disk import Disk
+from objstore.errors import DiskFailed
+
+disk, folder = Disk(), sys.argv[1]
+os.chdir(folder)
+log = os.open("log", os.O_WRONLY | os.O_CREAT)
+
+def pieces():
+    for _ in range(5):
+        yield bytes(1 << 20)
+    told.append("not synced on the way")
+
+def tried(act, *arguments):
+    before = len(os.listdir("/dev/fd"))
+    try:
+        act(*arguments)
+    except DiskFailed as error:
+        told.append(error.reason)
+    else:
+        told.append("")
+    assert len(os.listdir("/dev/fd")) == before
+
+def try_all():
+    tried(disk.sync, log, "log")
+    tried(disk.sync_directory, folder)
+    tried(disk.create, "short", b"short")
+    tried(disk.create, os.path.join(folder, "long"), pieces())
+
+told = []
+for denied in ("SYNCS_OF_DATA", "SYNCS") if sys.platform == "linux" else ():
+    deny(globals()[denied], errno.EIO)
+    try_all()
+    told.append(sorted(os.listdir(folder)))
+print(json.dumps(told))
+"""
+
+
+def test_a_sync_that_fails_is_never_taken_for_one_that_did_its_work(tmp_path: Path) -> None:
+    command = [sys.executable, "-P", "-c", (DENYING if sys.platform == "linux" else "") + UNSYNCED, str(tmp_path)]
+    ran = subprocess.run(command, env=environment({}), capture_output=True, text=True, timeout=60, check=True)
+    failed = "Input/output error"
+    data = [failed, "", failed, failed, ["log"]]  # bytes are synced before they get their name
+    names = [failed, failed, failed, failed, ["log"]]
+    assert json.loads(ran.stdout) == ([*data, *names] if sys.platform == "linux" else [])
+
+
+NAMELESS: Final = """
+import errno, sys
+from objstore.disk import Disk
+from objstore.errors import DiskFailed
+
+if sys.platform == "linux":
+    deny(SYNCS, errno.EIO)
+try:
+    Disk().create(sys.argv[1] + "/name", b"bytes")
+except DiskFailed as error:
+    print(error.reason)
+else:
+    print("made")
+"""
+
+
+def test_a_name_is_not_made_until_it_is_synced(tmp_path: Path) -> None:
+    command = [sys.executable, "-P", "-c", (DENYING if sys.platform == "linux" else "") + NAMELESS, str(tmp_path)]
+    ran = subprocess.run(command, env=environment({}), capture_output=True, text=True, timeout=60, check=True)
+    assert ran.stdout == ("Input/output error\n" if sys.platform == "linux" else "made\n")
 
 
 def test_a_sync_is_the_command_that_empties_the_drives_cache_where_the_system_has_one(tmp_path: Path) -> None:

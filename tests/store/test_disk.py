@@ -3,9 +3,11 @@
 import fcntl
 import json
 import os
+import resource
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -13,9 +15,10 @@ import pytest
 
 from objstore import CallInfo, Workspace, check_store
 from objstore.disk import Disk, syncing
-from objstore.errors import DiskFull
+from objstore.errors import DiskFailed, DiskFull, PermissionRefused
 from tests.cli.desk import environment
 from tests.store.countdown import CountdownDisk, PowerCut, full_disk, power_cut
+from tests.store.ground import nobody
 
 DENYING: Final = """
 import ctypes, errno, os, platform, struct
@@ -176,18 +179,20 @@ def test_a_sync_that_fails_is_never_taken_for_one_that_did_its_work(tmp_path: Pa
 
 
 NAMELESS: Final = """
-import errno, sys
+import errno, os, sys
 from objstore.disk import Disk
 from objstore.errors import DiskFailed
 
 if sys.platform == "linux":
     deny(SYNCS, errno.EIO)
+before = len(os.listdir("/dev/fd"))
 try:
     Disk().create(sys.argv[1] + "/name", b"bytes")
 except DiskFailed as error:
     print(error.reason)
 else:
     print("made")
+assert len(os.listdir("/dev/fd")) == before
 """
 
 
@@ -217,3 +222,114 @@ def test_a_sync_is_an_fsync_where_the_file_system_refuses_that_command(tmp_path:
     with pytest.raises(OSError, match="Bad file descriptor"):
         sync(fd)
     assert synced == [fd]
+
+
+def open_files() -> int:
+    return len(list(Path("/dev/fd").iterdir()))
+
+
+@contextmanager
+def full_beyond(size: int) -> Iterator[None]:
+    """Let no file grow beyond a size, for which the system has an error as for a full disk."""
+    usual, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (usual, most))
+
+
+def test_what_the_system_refuses_is_said_as_what_it_is_and_leaves_nothing_behind_or_open(tmp_path: Path) -> None:
+    disk, folder = Disk(), os.open(tmp_path, os.O_RDONLY)
+    (tmp_path / "f").write_bytes(b"as it was\n")
+    (tmp_path / "d").mkdir()
+    log = os.open(tmp_path / "f", os.O_WRONLY | os.O_APPEND)
+    big = bytes(10_000)
+    before = open_files()
+    full: tuple[Callable[[], object], ...] = (
+        lambda: disk.append(log, big, "f"),
+        lambda: disk.overwrite(log, big, 5_000, "f"),
+        lambda: disk.truncate(log, 10_000, "f"),
+        lambda: disk.create(str(tmp_path / "new"), big),
+        lambda: disk.create(str(tmp_path / "new"), iter([big, big])),
+        lambda: disk.stage(folder, big, None, 0o600, "f"),
+        lambda: disk.rewrite(folder, "f", big),
+    )
+    with full_beyond(4_096):
+        for act in full:
+            with pytest.raises(DiskFull):
+                act()
+    wrong: tuple[Callable[[], object], ...] = (
+        lambda: disk.make_store_folder(str(tmp_path / "f" / "below")),
+        lambda: disk.remove_store_folder(str(tmp_path / "f")),
+        lambda: disk.sync_directory(str(tmp_path / "f")),
+        lambda: disk.rewrite(folder, "d", b""),
+        lambda: disk.replace(folder, "f", folder, "d"),
+    )
+    for act in wrong:
+        with pytest.raises(DiskFailed) as caught:
+            act()
+        assert type(caught.value) is DiskFailed
+    forbidden: tuple[Callable[[], object], ...] = (
+        lambda: disk.stage(folder, b"", None, 0o600, "f"),
+        lambda: disk.rename_new(folder, "f", folder, "g"),
+        lambda: disk.unlink(folder, "f"),
+        lambda: disk.make_directory(folder, "e"),
+    )
+    tmp_path.chmod(0o500)
+    with nobody():
+        for act in forbidden:
+            with pytest.raises(PermissionRefused):
+                act()
+    tmp_path.chmod(0o700)
+    with pytest.raises(FileNotFoundError):
+        disk.unlink(folder, "not there")
+    with pytest.raises(FileExistsError):
+        disk.rename_new(folder, "f", folder, "d")
+    assert open_files() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["d", "f"]
+    for fd in (log, folder):
+        os.close(fd)
+
+
+@pytest.mark.parametrize("pieces", [False, True])
+def test_what_is_made_and_rewritten_has_its_bytes_its_mode_and_no_more(tmp_path: Path, *, pieces: bool) -> None:
+    disk, folder = Disk(), os.open(tmp_path, os.O_RDONLY)
+    content = [b"one\n", b"", b"two\n" * 9]
+
+    def given() -> bytes | Iterator[bytes]:
+        return iter(content) if pieces else b"".join(content)
+
+    before = open_files()
+    disk.create(str(tmp_path / "made"), given(), 0o640)
+    os.rename(disk.stage(folder, given(), None, 0o751, "staged"), "staged", src_dir_fd=folder, dst_dir_fd=folder)
+    (tmp_path / "rewritten").write_bytes(bytes(99))
+    (tmp_path / "rewritten").chmod(0o604)
+    disk.rewrite(folder, "rewritten", given())
+    assert open_files() == before
+    os.close(folder)
+    found = {path.name: (path.read_bytes(), path.stat().st_mode & 0o777) for path in tmp_path.iterdir()}
+    modes = {"made": 0o640 & ~current_mask(), "staged": 0o751, "rewritten": 0o604}
+    assert found == {name: (b"".join(content), mode) for name, mode in modes.items()}
+
+
+def current_mask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def test_a_staged_file_gets_the_owner_of_what_it_is_to_replace_where_that_may_be(tmp_path: Path) -> None:
+    folder = os.open(tmp_path, os.O_RDONLY)
+    (tmp_path / "old").write_bytes(b"")
+    tmp_path.chmod(0o777)
+    if os.geteuid() == 0:
+        os.chown(tmp_path / "old", 65534, 65534)
+    like = (tmp_path / "old").stat()
+    staged = os.stat(Disk().stage(folder, b"new", like, 0o600, "old"), dir_fd=folder)
+    assert (staged.st_uid, staged.st_gid) == (like.st_uid, like.st_gid)
+    with nobody():
+        own = os.geteuid()
+        staged = os.stat(Disk().stage(folder, b"new", Path("/").stat(), 0o600, "old"), dir_fd=folder)
+    os.close(folder)
+    assert staged.st_uid == own

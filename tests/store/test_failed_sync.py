@@ -1,12 +1,14 @@
 """A sync that fails: nobody builds on what may not be on the disk, and everybody may go on when the disk works."""
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from objstore import DiskFailed, DiskFull, StoreRefuses, Unacknowledged, Workspace, check_store
+from objstore.journal import Journal
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk
 from tests.store.scenes import change, files, rejected, write
 from tests.store.tables import rebuilt_tables, tables
@@ -68,6 +70,47 @@ def test_a_call_whose_sync_failed_has_not_taken_place(root: Path, tmp_path: Path
         write(workspace, "a.txt", b"two\n")
         assert files(root)["a.txt"] == AFTER["a.txt"]
     assert_sound(root, tmp_path)
+
+
+class ToldDisk(CountdownDisk):
+    """Says what was asked of it, and fails at one sync."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.asked: list[str] = []
+        self.is_failing = False
+
+    def truncate(self, fd: int, size: int, name: str) -> None:
+        self.asked.append(f"truncate to {size}")
+        super().truncate(fd, size, name)
+
+    def sync(self, fd: int, name: str) -> None:
+        self.asked.append("sync")
+        if self.is_failing:
+            self.is_failing = False
+            raise DiskFailed(name, "Input/output error")
+        super().sync(fd, name)
+
+
+def test_the_cut_of_what_could_not_be_synced_is_synced_before_it_counts_as_one(root: Path) -> None:
+    size = (root / ".cas" / "segments" / "00000001.seg").stat().st_size
+    disk = ToldDisk()
+    with Workspace.open(root, disk) as workspace:
+        disk.is_failing = True
+        with pytest.raises(DiskFailed):
+            write(workspace, "a.txt", b"two\n")
+    assert disk.asked == ["sync", f"truncate to {size}", "sync"]
+
+
+def test_a_segment_that_somebody_began_who_died_has_a_durable_name_before_anything_is_in_it(root: Path) -> None:
+    with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
+        journal.seal()
+    disk = CountdownDisk(None)
+    with Workspace.open(root, disk) as workspace:
+        write(workspace, "a.txt", b"two\n")
+        write(workspace, "a.txt", b"three\n")
+    log = [operation for operation in disk.done if operation in {"sync_directory", "append", "sync"}]
+    assert log == ["sync_directory", "append", "sync", "append", "sync"]
 
 
 def unsynced(root: Path) -> None:

@@ -24,6 +24,7 @@ from objstore import (
     EditFilter,
     IndexDamaged,
     Status,
+    StoreDamaged,
     StoreLocked,
     Unit,
     Workspace,
@@ -470,6 +471,21 @@ def test_a_process_that_was_there_before_reads_on(root: Path, tmp_path: Path) ->
             assert blob_id(idle.blob(name)) == name
         assert [edit.seq for edit in idle.edits()] == [edit.seq for edit in workspace.edits()]
     assert_sound(root, tmp_path)
+
+
+def test_a_flipped_bit_ends_a_sweep_and_the_damaged_file_is_left_for_salvage(root: Path) -> None:
+    path = root / ".cas" / "segments" / "00000001.seg"
+    content = path.read_bytes()
+    chance = random.Random(5)
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        plan = plan_sweep(journal)
+    for at in chance.sample(range(SEGMENT_HEADER_SIZE, len(content)), 12):
+        flipped = content[:at] + bytes([content[at] ^ (1 << chance.randrange(8))]) + content[at + 1 :]
+        path.write_bytes(flipped)
+        with closing(Journal(str(root), CountdownDisk(None))) as journal, pytest.raises((StoreDamaged, BlobDamaged)):
+            sweep(journal, plan)
+        assert path.read_bytes() == flipped, at
+        assert not list(path.parent.glob("*.1.*")), at
 
 
 # ---- wherever it stops

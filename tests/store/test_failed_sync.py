@@ -113,6 +113,49 @@ def test_a_segment_that_somebody_began_who_died_has_a_durable_name_before_anythi
     assert log == ["sync_directory", "append", "sync", "append", "sync"]
 
 
+class BreakingDisk(CountdownDisk):
+    """A disk on which, from one operation on, some operations fail until it is mended."""
+
+    def __init__(self, first: str, *others: str) -> None:
+        super().__init__(None)
+        self._first = first
+        self._others = others
+        self.is_mended = False
+        self.is_broken = False
+
+    def _step(self, operation: str, name: str, tear: Callable[[float], None] | None = None) -> None:
+        self.is_broken |= operation == self._first
+        if self.is_broken and not self.is_mended and operation in (self._first, *self._others):
+            raise DiskFailed(name, "Input/output error")
+        super()._step(operation, name, tear)
+
+
+def test_a_call_that_can_be_neither_carried_out_nor_taken_back_is_said_to_be_open_and_holds_after_all(
+    root: Path, tmp_path: Path
+) -> None:
+    with Workspace.open(root, BreakingDisk("exchange", "append")) as workspace, pytest.raises(Unacknowledged):
+        write(workspace, "a.txt", b"two\n")
+    assert files(root)["a.txt"] == BEFORE["a.txt"]
+    Workspace.open(root, CountdownDisk(None)).close()
+    assert files(root)["a.txt"] == AFTER["a.txt"]
+    assert_sound(root, tmp_path)
+
+
+def test_who_opens_the_store_again_finishes_what_could_not_be_said_to_hold(root: Path, tmp_path: Path) -> None:
+    disk, counts = BreakingDisk("sync", "truncate"), []
+    with Workspace.open(root, disk) as workspace:
+        for content in (b"2\n", b"3\n", b"two\n"):
+            disk.is_broken = disk.is_mended = False
+            with pytest.raises(Unacknowledged):
+                write(workspace, "a.txt", content)
+            disk.is_mended = True
+            workspace.reopen()
+            assert files(root)["a.txt"][0] == content
+            counts.append(len(list(Path("/dev/fd").iterdir())))
+    assert counts[1] == counts[2]  # what refused to write was closed
+    assert_sound(root, tmp_path)
+
+
 def unsynced(root: Path) -> None:
     """Leave a whole group that was neither synced nor cut off, by a process that then ended."""
     probe = CountdownDisk(None)

@@ -130,6 +130,26 @@ def test_a_call_waits_whose_whole_segment_went(root: Path) -> None:
     assert check_store(str(root)).faults == ()
 
 
+class AnotherBoot(PartlyFailing):
+    """A disk of a machine that has started anew."""
+
+    def boot_id(self) -> bytes:
+        return b"of another start"
+
+
+def test_what_a_power_cut_took_is_found_though_its_segment_was_written_anew_before_there_was_room(root: Path) -> None:
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        write_pending(workspace, b"fourth\n")
+        write_pending(workspace, b"fifth\n")
+    (root / "b.txt").write_bytes(b"fourth\n")  # what stands there once more, because the new bytes were in memory alone
+    os.utime(root / "b.txt", ns=(0, 0))
+    collect(root, AnotherBoot(full_disk, "stage"))
+    assert (root / "b.txt").read_bytes() == b"fourth\n"
+    with Workspace.open(root, AnotherBoot(full_disk)) as workspace:
+        assert (root / "b.txt").read_bytes() == b"fifth\n"
+        assert workspace.status().external == ()
+
+
 def test_a_file_with_two_names_is_finished_when_there_is_room_again(tmp_path: Path) -> None:
     with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
         write(workspace, "b.txt", b"second\n")

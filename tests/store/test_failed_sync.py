@@ -156,6 +156,13 @@ def test_who_opens_the_store_again_finishes_what_could_not_be_said_to_hold(root:
     assert_sound(root, tmp_path)
 
 
+def test_no_mark_is_set_to_what_may_not_be_durable(root: Path) -> None:
+    disk = CountdownDisk(None)
+    with closing(Journal(str(root), disk)) as journal:
+        journal.make_anew(index=False, mark=True)
+    assert disk.done[-3:] == ["overwrite", "sync", "overwrite"]  # the last group once more, and only then the mark
+
+
 def unsynced(root: Path) -> None:
     """Leave a whole group that was neither synced nor cut off, by a process that then ended."""
     probe = CountdownDisk(None)

@@ -101,6 +101,16 @@ def test_edits_wait_until_there_is_room_for_the_unfinished_call(root: Path) -> N
     assert check_store(str(root)).faults == ()
 
 
+def test_who_has_made_room_waits_with_edits_as_everybody_does(root: Path) -> None:
+    disk = full_for_files()
+    with Workspace.open(root, disk) as workspace:
+        workspace.collect(EVERYTHING, thorough=True)
+        with pytest.raises(DiskFull):
+            workspace.decide(Action.REJECT, [Unit(workspace.edits()[-1].seq, 1)])
+        assert (root / "b.txt").read_bytes() == b"second\n"
+    assert check_store(str(root)).faults == ()
+
+
 def test_room_for_the_unfinished_call_is_looked_for_once(root: Path) -> None:
     disk = full_for_files()
     collect(root, disk)

@@ -1,15 +1,22 @@
 """Several processes and threads at once on one workspace: nothing lost, nothing torn."""
 
 import json
+import random
 import subprocess
 import sys
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
+
 from objstore import Call, CallInfo, Status, Workspace, blob_id
+from objstore.journal import Journal
+from objstore.writerlock import WriterLock
+from tests.store.countdown import UnsyncedDisk
 from tests.workspace.scene import Scene
 
 SOURCE: Final = str(Path(__file__).parents[2])
@@ -246,6 +253,36 @@ def test_undos_at_once_each_take_back_another_decision(scene: Scene) -> None:
     assert taken_back == [8, 7, 6, 5, 4, 3, 2, 1]
     assert sorted(scene.files()) == [f"f{number}" for number in range(8)]
     assert_sound(scene)
+
+
+def test_who_is_overtaken_again_and_again_gets_the_lock_all_the_same(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others: list[int] = []
+
+    def write_much() -> None:
+        others.append(len(others))
+        with Workspace.open(scene.root) as other, other.call(CallInfo(tool="other", conversation="other")) as call:
+            call.write("other", random.Random(len(others)).randbytes(50_000))
+            call.commit()
+
+    with closing(Journal(str(scene.root), UnsyncedDisk())) as journal:
+        catch_up = journal.store.catch_up
+
+        def overtaken(*, to_write: bool = False) -> bool:
+            is_whole = catch_up(to_write=to_write)
+            if not to_write:
+                write_much()
+            return is_whole
+
+        write_much()
+        monkeypatch.setattr(journal.store, "catch_up", overtaken)
+        with journal.writing():
+            assert journal.store.log.ends_at(journal.store.end)
+            lock = WriterLock(str(scene.root / ".cas" / "lock"))
+            assert not lock.acquire_now()
+            lock.close()
+    assert len(others) == 4
 
 
 def test_an_index_deleted_under_open_workspaces_harms_nothing(scene: Scene) -> None:

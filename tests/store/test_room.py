@@ -10,7 +10,7 @@ import pytest
 
 from objstore import Action, CallInfo, DiskFull, RoomNeeded, Unit, Workspace, blob_id, check_store
 from objstore.limits import RetentionLimits
-from tests.store.countdown import CountdownDisk, PowerCut, TooFullDisk, full_disk, power_cut
+from tests.store.countdown import CountdownDisk, PowerCut, TooFullDisk, broken_disk, full_disk, power_cut
 from tests.store.scenes import write
 
 EVERYTHING: Final = RetentionLimits(older_than=0, max_size=None)
@@ -138,6 +138,37 @@ def test_a_call_waits_whose_whole_segment_went(root: Path) -> None:
     with Workspace.open(root, CountdownDisk(None)):
         assert (root / "b.txt").read_bytes() == b"third\n"
     assert check_store(str(root)).faults == ()
+
+
+def test_a_file_that_can_not_be_finished_for_another_reason_is_left_and_keeps_nobody_waiting(root: Path) -> None:
+    with Workspace.open(root, PartlyFailing(broken_disk, "exchange")) as workspace:
+        write(workspace, "c.txt", b"and on\n")
+        assert [change.path for change in workspace.external_changes()] == ["b.txt"]
+    assert (root / "b.txt").read_bytes() == b"second\n"
+    assert (root / "c.txt").read_bytes() == b"and on\n"
+    assert check_store(str(root)).faults == ()
+
+
+class MarklessDisk(CountdownDisk):
+    """A disk on which the mark can't be written, and all else can."""
+
+    marks = 0
+
+    def overwrite(self, fd: int, content: bytes, offset: int, name: str) -> None:
+        if name == "applied":
+            self.marks += 1
+            raise broken_disk(name)
+        super().overwrite(fd, content, offset, name)
+
+
+def test_a_mark_that_can_not_be_written_fails_no_call(root: Path) -> None:
+    disk = MarklessDisk(None)
+    with Workspace.open(root, disk) as workspace:
+        write(workspace, "c.txt", b"and on\n")
+        write(workspace, "c.txt", b"and further\n")
+    assert disk.marks >= 2
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        assert workspace.status().external == ()
 
 
 class AnotherBoot(PartlyFailing):

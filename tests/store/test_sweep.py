@@ -247,6 +247,25 @@ def test_of_a_blob_that_was_stored_twice_one_frame_stays(root: Path, tmp_path: P
     assert_sound(root, tmp_path)
 
 
+@pytest.mark.parametrize("kept", ["100", "010", "001", "101", "110", "011"])
+def test_what_stays_of_a_group_is_a_group(root: Path, tmp_path: Path, kept: str) -> None:
+    contents = [b"part %d of a group\n" % number for number in range(3)]
+    with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
+        headers, payloads = zip(*map(encode_blob, contents), strict=True)
+        journal.store.append([(FrameKind.BLOB, payload) for payload in payloads], headers, ())
+    staying = [content for content, is_kept in zip(contents, kept, strict=True) if int(is_kept)]
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        workspace.pin([], list(map(blob_id, staying)), who="somebody")
+    assert swept(root, all_segments=True).is_done
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        groups = [
+            [parse_blob_header(frame.payload).id for frame in group.frames if frame.kind is FrameKind.BLOB]
+            for group in journal.store.log.groups(journal.store.log.first)
+        ]
+    assert list(map(blob_id, staying)) in groups
+    assert_sound(root, tmp_path)
+
+
 def blobs_in_log(root: Path) -> list[BlobId]:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         log = journal.store.log

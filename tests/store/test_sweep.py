@@ -37,7 +37,8 @@ from objstore.batch import Batch, now
 from objstore.codec import encode_blob, parse_blob_header
 from objstore.disk import Disk
 from objstore.errors import CasError
-from objstore.frames import SEGMENT_HEADER_SIZE, FrameKind
+from objstore.frames import SEGMENT_HEADER_SIZE, Frame, FrameKind
+from objstore.generations import Place
 from objstore.index import Index
 from objstore.journal import Journal
 from objstore.limits import RetentionLimits
@@ -505,6 +506,72 @@ def test_a_flipped_bit_ends_a_sweep_and_the_damaged_file_is_left_for_salvage(roo
             sweep(journal, plan)
         assert path.read_bytes() == flipped, at
         assert not list(path.parent.glob("*.1.*")), at
+
+
+class WatchedDisk(CountdownDisk):
+    """A disk on which somebody looks whenever a segment's file goes: by then it is known where its frames are."""
+
+    def __init__(self, look: Callable[[], object]) -> None:
+        super().__init__(None)
+        self._look = look
+
+    def remove_store_file(self, path: str) -> None:
+        if path.endswith(".seg"):
+            self._look()
+        super().remove_store_file(path)
+
+
+def test_who_knows_a_place_finds_it_from_one_generation_to_the_next_and_no_further(root: Path) -> None:
+    with closing(Journal(str(root), CountdownDisk(None))) as watching:
+        log = watching.store.log
+        disk = WatchedDisk(lambda: log.refresh(anew=True))
+
+        def now(places: list[Place]) -> list[Place | None]:
+            return [log.newest(place) for place in places]
+
+        first = [place for place in places_of(log) if place.segment == 1]
+        contents = {place: log.read(place).payload for place in first}
+        swept(root, disk)
+        second = now(first)
+        assert None in second
+        for old, new in zip(first, second, strict=True):
+            if new is not None:
+                assert new.generation == 1
+                assert identity(log.read(new)) == identity_of(contents[old], log.read(new).kind)
+        kept = [place for place in second if place is not None]
+        known = {place: identity(log.read(place)) for place in kept}
+        expire(root, *range(21, 26))
+        swept(root, disk, all_segments=True)
+        third = now(kept)
+        assert None in third
+        assert all(
+            new is not None or log.read(old).kind is FrameKind.BLOB for old, new in zip(kept, third, strict=True)
+        )
+        assert all(
+            new.generation == 2 and identity(log.read(new)) == known[old]
+            for old, new in zip(kept, third, strict=True)
+            if new is not None
+        )
+        assert now(first) == first  # where these went, nobody knows any more
+        starts = [log.newest_start(place) for place in kept]
+        assert starts == sorted(starts)
+        assert [start for start, new in zip(starts, third, strict=True) if new is not None] == [
+            new for new in third if new is not None
+        ]
+        assert log.newest_start(first[0]) == first[0]
+
+
+def places_of(log: Log) -> list[Place]:
+    return [Place(group.segment, frame.offset) for group in log.groups(log.first) for frame in group.frames]
+
+
+def identity(frame: Frame) -> bytes:
+    return identity_of(frame.payload, frame.kind)
+
+
+def identity_of(payload: bytes | memoryview, kind: FrameKind) -> bytes:
+    """Return what of a payload stays however it is spelt."""
+    return parse_blob_header(payload).id if kind is FrameKind.BLOB else bytes(payload)
 
 
 # ---- wherever it stops

@@ -122,7 +122,7 @@ def sweep(journal: Journal, plan: SweepPlan, progress: Progress | None = None) -
         for segment in plan.segments:
             if progress is not None:
                 progress("segments", done, len(plan.segments))
-            with room_for(journal, segment, dead=journal.store.index.dead_bytes().get(segment, 0)):
+            with room_for(journal, segment, is_swept=True):
                 is_rewritten = sweeping.rewrite(segment)
             if not is_rewritten:
                 break
@@ -176,13 +176,17 @@ def discard(journal: Journal, prepared: str, segment: int) -> None:
 
 
 @contextmanager
-def room_for(journal: Journal, segment: int, *, dead: int = 0) -> Iterator[None]:
-    """Say how much room it takes to write a segment anew, where there is not enough. `dead`: bytes of it that go."""
-    needed = journal.store.log.size(segment) - dead + journal.store.index.file_bytes()
+def room_for(journal: Journal, segment: int, *, is_swept: bool = False) -> Iterator[None]:
+    """Say how much room it takes to write a segment anew, where there is not enough.
+
+    `is_swept`: what nothing holds of it goes, and takes none.
+    """
     try:
         yield
     except DiskFull as error:
-        raise RoomNeeded(error.path, needed) from error
+        index = journal.store.index
+        going = index.dead_bytes().get(segment, 0) if is_swept else 0
+        raise RoomNeeded(error.path, journal.store.log.size(segment) - going + index.file_bytes()) from error
 
 
 def _first(blobs: frozenset[BlobId], named: Iterable[BlobId]) -> BlobId | None:

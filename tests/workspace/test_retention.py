@@ -2,12 +2,16 @@
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 
 import pytest
 
 from objstore import CallInfo, RetentionLimits, Status, Workspace, retention
+from objstore.batch import Batch
 from objstore.disk import Disk
 from objstore.journal import Journal
+from tests.store.countdown import UnsyncedDisk
 from tests.workspace.scene import TEN, Scene
 
 EVERYTHING = RetentionLimits(older_than=0, max_size=None)
@@ -113,6 +117,32 @@ def test_edits_in_a_conversation_that_went_on_stay(scene: Scene, name: str) -> N
     scene.write(name, b"2\n")
     assert retention.expire(journal, plan, who="") == 0
     journal.close()
+    assert expired(scene) == []
+
+
+class OvertakenJournal(Journal):
+    """A journal before which somebody writes into a conversation, just as it is about to take the lock."""
+
+    @contextmanager
+    def writing(self, *, within: float | None = None, makes_room: bool = False) -> Iterator[Batch]:
+        info = CallInfo(tool="test", conversation="conv_one")
+        with Workspace.open(self.tree.root, UnsyncedDisk()) as other, other.call(info) as call:
+            call.write("g", b"in the last moment\n")
+            call.commit()
+        with super().writing(within=within, makes_room=makes_room) as batch:
+            yield batch
+
+
+def test_what_is_recorded_in_the_last_moment_keeps_its_conversation(scene: Scene) -> None:
+    with scene.workspace.call(CallInfo(tool="test", conversation="conv_one")) as call:
+        call.write("f", b"1\n")
+        call.commit()
+    scene.accept(1)
+    with closing(OvertakenJournal(str(scene.root), UnsyncedDisk())) as journal:
+        with journal.reading():
+            plan = retention.plan_expiry(journal, EVERYTHING, moment=later(1))
+        assert plan.edit_count == 1
+        assert retention.expire(journal, plan, who="") == 0
     assert expired(scene) == []
 
 

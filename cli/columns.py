@@ -1,15 +1,14 @@
 """Columns: a change with its two sides next to each other, for a person at a wide terminal."""
 
-import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Final, NamedTuple
 
-from cli.terminal import Screen
+from cli.terminal import Screen, shown_width
 from cli.words import Span, emphasis, paired_lines
 from objstore import Hunk
 
-__all__ = ["hunk_rows", "shown_width"]
+__all__ = ["hunk_rows"]
 
 NUMBER: Final = 5
 """Characters for the number of a line."""
@@ -56,20 +55,7 @@ def hunk_rows(
         yield from _row(*_same(old, new, hunk.old_end + i, hunk.new_end + i, screen), width, screen)
 
 
-def shown_width(text: str) -> int:
-    """Return how many columns of a terminal a text takes."""
-    if text.isascii():
-        return len(text)
-    return sum(_width(character) for character in text)
-
-
 # ---- inside
-
-
-def _width(character: str) -> int:
-    if unicodedata.combining(character) or unicodedata.category(character) in {"Mn", "Me", "Cf"}:
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1
 
 
 def _cell(lines: Sequence[bytes], at: int, screen: Screen) -> Cell:
@@ -105,8 +91,8 @@ def _folded(cell: Cell | None, width: int, color: str, screen: Screen) -> Iterat
     at, number = 0, str(cell.number)
     while True:
         end, used = at, 0
-        while end < len(cell.text) and used + _width(cell.text[end]) <= width:
-            used += _width(cell.text[end])
+        while end < len(cell.text) and used + shown_width(cell.text[end]) <= width:
+            used += shown_width(cell.text[end])
             end += 1
         spans = [(max(start, at) - at, min(stop, end) - at) for start, stop in cell.spans if start < end and stop > at]
         text = screen.emphasize(cell.text[at:end], spans)

@@ -4,9 +4,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from cli.columns import shown_width
 from cli.overview import counted
-from cli.terminal import Screen, shown_name
+from cli.terminal import Screen, padded, shown_name, shown_width
 from objstore import diff_lines, is_binary, value
 
 if TYPE_CHECKING:
@@ -16,6 +15,7 @@ __all__ = ["FileChange", "diffstat", "edit_change", "file_change", "summed"]
 
 LONGEST_NAME: Final = 60
 LONGEST_BAR: Final = 40
+LONGEST_LINE: Final = 80
 
 
 @value
@@ -72,14 +72,15 @@ def diffstat(changes: Iterable[FileChange], screen: Screen) -> Iterator[bytes]:
     width = max(map(shown_width, names), default=0)
     most = max((change.added + change.removed for change in changes), default=0)
     digits = len(str(most))
+    room = min(LONGEST_BAR, LONGEST_LINE - width - digits - len("  |  "))
     for change, name in zip(changes, names, strict=True):
-        padded = name + " " * (width - shown_width(name))
+        head = padded(name, width)
         if change.binary is not None:
-            yield screen.line(f" {padded} | Bin {change.binary[0]} -> {change.binary[1]} bytes")
+            yield screen.line(f" {head} | Bin {change.binary[0]} -> {change.binary[1]} bytes")
             continue
-        bar = screen.paint("+" * _scaled(change.added, most), "green")
-        bar += screen.paint("-" * _scaled(change.removed, most), "red")
-        yield screen.line(f" {padded} | {change.added + change.removed:>{digits}} {bar}".rstrip())
+        bar = screen.paint("+" * _scaled(change.added, most, room), "green")
+        bar += screen.paint("-" * _scaled(change.removed, most, room), "red")
+        yield screen.line(f" {head} | {change.added + change.removed:>{digits}} {bar}".rstrip())
     added, removed = sum(change.added for change in changes), sum(change.removed for change in changes)
     yield screen.line(
         f" {counted(len(changes), 'file')} changed, {counted(added, 'insertion')}(+), {counted(removed, 'deletion')}(-)"
@@ -91,10 +92,15 @@ def diffstat(changes: Iterable[FileChange], screen: Screen) -> Iterator[bytes]:
 
 def _cut(name: str) -> str:
     # The end of a path tells more than its beginning.
-    return name if len(name) <= LONGEST_NAME else f"...{name[3 - LONGEST_NAME :]}"
+    if shown_width(name) <= LONGEST_NAME:
+        return name
+    end = name[3 - LONGEST_NAME :]
+    while shown_width(end) > LONGEST_NAME - 3:
+        end = end[1:]
+    return f"...{end}"
 
 
-def _scaled(lines: int, most: int) -> int:
-    if most <= LONGEST_BAR:
+def _scaled(lines: int, most: int, room: int) -> int:
+    if most <= room:
         return lines
-    return max(1, lines * LONGEST_BAR // most) if lines else 0
+    return max(1, lines * room // most) if lines else 0

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from cli.terminal import Screen, shown_name
+from cli.terminal import Screen, padded, shown_name, shown_width
 
 # Nothing of the store is imported here: the start of `cas status` is measured.
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _pending_text(groups: Sequence["PendingGroup"], screen: Screen) -> Iterator[
     yield screen.line("pending (`cas review` goes through it):")
     first = {group.conversation: at for at, group in reversed(list(enumerate(groups)))}
     groups = sorted(groups, key=lambda group: first[group.conversation])
-    width = min(40, max(len(shown_name(group.path)) for group in groups[:PENDING_LINES]))
+    width = min(40, max(shown_width(shown_name(group.path)) for group in groups[:PENDING_LINES]))
     conversation, left = None, PENDING_LINES
     for at, group in enumerate(groups):
         left -= 1 if group.conversation == conversation else 2
@@ -121,7 +121,7 @@ def _pending_text(groups: Sequence["PendingGroup"], screen: Screen) -> Iterator[
             conversation = group.conversation
             yield screen.line("  " + screen.paint(shown_name(conversation), bold=True))
         counts = f"+{group.added} -{group.removed}"
-        yield screen.line(f"    {shown_name(group.path):{width}}  {counts:>9}  {shown_edits(group.seqs)}")
+        yield screen.line(f"    {padded(shown_name(group.path), width)}  {counts:>9}  {shown_edits(group.seqs)}")
 
 
 def shown_edits(seqs: Sequence[int]) -> str:

@@ -16,8 +16,10 @@ __all__ = [
     "can_ask",
     "flush",
     "guarded",
+    "padded",
     "screen_for",
     "shown_name",
+    "shown_width",
     "visible",
     "write",
 ]
@@ -60,12 +62,36 @@ def visible(text: str, *, keep: str = "") -> str:
 def shown_name(path: str) -> str:
     r"""Return `path` as it is, or in quotes with C escapes where it would mislead (as git does).
 
-    The spelling is unambiguous: a name with a quote or a backslash in it is quoted too.
+    The spelling is unambiguous, and can be told apart by eye: a name with a quote or a backslash in it is quoted too,
+    and within quotes everything that can't be seen is spelt out, also what does nothing to a terminal, such as a space
+    of no width.
     """
     if path and path.isprintable() and path == path.strip() and not any(c in path for c in '"\\'):
         return path
     escaped = visible(path.replace("\\", r"\\").replace('"', r"\""))
-    return f'"{escaped}"'
+    return f'"{"".join(c if c.isprintable() else _numbered(c) for c in escaped)}"'
+
+
+def _numbered(character: str) -> str:
+    code = ord(character)
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # noqa: PLR2004 -- four digits end there
+
+
+def shown_width(text: str) -> int:
+    """Return how many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import category, east_asian_width
+
+    return sum(
+        0 if category(character) in {"Mn", "Me", "Cf"} else 1 + (east_asian_width(character) in {"W", "F"})
+        for character in text
+    )
+
+
+def padded(text: str, width: int) -> str:
+    """Return `text` with spaces behind it, so that it takes `width` columns of a terminal, if it takes no more."""
+    return text + " " * (width - shown_width(text))
 
 
 # ---- writing

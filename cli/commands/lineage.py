@@ -7,7 +7,7 @@ import click
 
 from cli.invocation import Invocation, command, json_option
 from cli.naming import path_named, state_named
-from cli.terminal import Screen, shown_name, write
+from cli.terminal import Screen, padded, shown_name, shown_width, write
 from objstore import NoSuchName
 
 if TYPE_CHECKING:
@@ -92,8 +92,8 @@ def _blame_text(content: bytes, blamed: "list[BlamedLines]", screen: Screen) -> 
                 f"{part.unit}  {moment(edit.time)}  {shown_name(edit.tool or edit.origin.value)}  "
                 f"{shown_name(edit.conversation)}"
             )
-    width = max(map(len, heads), default=0)
+    width = max(map(shown_width, heads), default=0)
     for part, head in zip(blamed, heads, strict=True):
         for number in range(part.start, part.start + part.count):
-            yield f"{head:{width}}  {number + 1:5}  ".encode("utf-8", "backslashreplace")
+            yield f"{padded(head, width)}  {number + 1:5}  ".encode("utf-8", "backslashreplace")
             yield screen.content(lines[number]) + b"\n"

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from cli.invocation import Invocation, command, json_option
+from cli.overview import counted
 from cli.terminal import Screen, shown_name, write
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def _stats_text(found: "StoreStats", screen: Screen) -> Iterator[bytes]:
     edits = ", ".join(f"{number} {status.value}" for status, number in found.edits.items())
     saved = found.blob_bytes / found.stored_blob_bytes if found.stored_blob_bytes else 1.0
     facts = {
-        "edits": f"{sum(found.edits.values())} ({edits}) in {found.conversations} conversations",
+        "edits": f"{sum(found.edits.values())} ({edits}) in {counted(found.conversations, 'conversation')}",
         "decisions": f"{found.decisions}",
         "taken back": f"{found.voids}" if found.voids else "",
         "blobs": f"{found.blobs}, {found.blob_bytes} bytes, stored in {found.stored_blob_bytes} ({saved:.1f} to 1)",
@@ -68,6 +69,7 @@ def _table(counts: Mapping[str, tuple[int, int, int]], screen: Screen) -> Iterat
     most = max((edits for edits, _, _ in counts.values()), default=1)
     for name, (edits, added, removed) in ordered[:FILES_SHOWN]:
         bar = screen.paint(f"{'#' * max(1, edits * BAR // most):{BAR}}", "cyan")
-        yield screen.line(f"  {edits:7} edits  {f'+{added} -{removed}':>16}  {bar}  {shown_name(name)}")
+        noun = "edit " if edits == 1 else "edits"
+        yield screen.line(f"  {edits:7} {noun}  {f'+{added} -{removed}':>16}  {bar}  {shown_name(name)}")
     if len(ordered) > FILES_SHOWN:
         yield screen.line(f"  and {len(ordered) - FILES_SHOWN} more (--json has them all)")

@@ -7,9 +7,8 @@ import click
 import pytest
 
 from cli.chart import chart
-from cli.columns import shown_width
 from cli.moments import moment_named
-from cli.terminal import EXACT
+from cli.terminal import EXACT, shown_width
 from cli.words import emphasis, paired_lines
 from objstore import Call
 from tests.cli.desk import Desk
@@ -154,6 +153,16 @@ def test_stat_sums_by_file(desk: Desk) -> None:
     assert desk.cas("show", "2", "--stat", "-y").status == 2
 
 
+def test_a_table_stands_straight_and_fits_80_columns_whatever_the_names(desk: Desk) -> None:
+    for name, lines in {"日本" * 30: 400, "plain": 1, "e\u0301te\u0301": 60, "d/" * 50 + "end": 3}.items():
+        desk.write(name, b"x\n" * lines)
+    table = desk.done("log", "--stat").text.splitlines()[:-1]
+    assert {shown_width(line.partition("|")[0]) for line in table} == {62}
+    assert max(map(shown_width, table)) == 80
+    assert table[0].startswith(" ...d/")
+    assert "/end " in table[0]
+
+
 def test_names_in_a_table_cannot_forge_it(desk: Desk) -> None:
     desk.write("a\n b | 9 +++\x1b[31m", b"1\n")
     assert desk.done("log", "--stat").out.count(b"\n") == 2
@@ -178,6 +187,7 @@ def test_a_chart_is_as_high_as_what_it_shows_and_fits_a_line() -> None:
 def test_stats_show_a_chart(desk: Desk) -> None:
     desk.write("a", b"1\n")
     shown = desk.done("stats").text
+    assert "      1 edit  " in shown
     assert "edits in time █\n" in shown
     assert "bytes in time █\n" in shown
     (minute,) = desk.done("stats", "--json").json()["minutes"]

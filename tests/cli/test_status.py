@@ -29,6 +29,17 @@ def test_pending_edits_stand_under_their_conversation_and_file(desk: Desk) -> No
     ]
 
 
+def test_names_of_any_width_stand_in_one_column(desk: Desk) -> None:
+    for name in ("plain.txt", "日本語.txt", "e\u0301te\u0301.txt", "a\u200bb"):
+        desk.write(name, b"1\n")
+    assert desk.done("status").text.splitlines()[4:8] == [
+        "    plain.txt       +1 -0  1",
+        "    日本語.txt      +1 -0  2",
+        "    e\u0301te\u0301.txt         +1 -0  3",
+        '    "a\\u200bb"      +1 -0  4',
+    ]
+
+
 def test_what_is_decided_is_counted_and_no_longer_pending(desk: Desk) -> None:
     for number in range(3):
         desk.write(f"{number}.txt", b"x\n")

@@ -208,7 +208,21 @@ def test_a_hostile_name_in_an_error_is_one_line(desk: Desk) -> None:
 def test_names_are_spelt_unambiguously() -> None:
     plain = ["a", "a b", "é", "日本", "a/b.txt", "a'b"]
     assert [shown_name(name) for name in plain] == plain
-    odd = ["", "a\nb", "a\\nb", 'a"b', "a\tb", " a", "\x1b", "\udcff", "\u202e", "\\xff"]
+    odd = [
+        "",
+        "a\nb",
+        "a\\nb",
+        'a"b',
+        "a\tb",
+        " a",
+        "\x1b",
+        "\udcff",
+        "\u202e",
+        "\\xff",
+        "a\u200bb",
+        "a\xa0b",
+        "\U000e0041",
+    ]
     shown = [shown_name(name) for name in odd]
     assert len(set(shown)) == len(odd)
     assert all(spelt.startswith('"') and spelt.isprintable() for spelt in shown)

@@ -90,7 +90,6 @@ class Review:
         self._bookmark = Bookmark(workspace.root)
         self._agenda = Agenda(workspace, self._bookmark, wanted)
         self._steps: list[_Step] = []
-        self._counts = {Action.ACCEPT: 0, Action.REJECT: 0}
         self._sought = ""
 
     def run(self) -> None:
@@ -116,7 +115,7 @@ class Review:
 
     def _close(self) -> None:
         left = self._agenda.count()
-        accepted, rejected = self._counts[Action.ACCEPT], self._counts[Action.REJECT]
+        accepted, rejected = self._standing(Status.ACCEPTED), self._standing(Status.REJECTED)
         rest = "nothing is left pending" if not left else f"{left} edit{'s' * (left > 1)} left pending"
         self._say(f"{_hunks(accepted)} accepted, {_hunks(rejected)} rejected, {rest}.")
 
@@ -213,16 +212,14 @@ class Review:
         self._write(decided_text(outcome, self._screen, dry_run=False))
         self._agenda.leave(unit)
         self._steps.append(_Step(unit, verdicts=outcome.verdicts))
-        self._count(outcome.verdicts, 1)
         for changed, _ in outcome.verdicts:
             self._bookmark.decided(self._workspace.edit(changed.seq).id, changed.hunk)
 
-    def _count(self, verdicts: Iterable[tuple[Unit, Status]], step: int) -> None:
-        for unit, status in verdicts:
-            if unit.hunk or self._workspace.edit(unit.seq).whole:
-                action = {Status.ACCEPTED: Action.ACCEPT, Status.REJECTED: Action.REJECT}.get(status)
-                if action is not None:
-                    self._counts[action] += step
+    def _standing(self, status: Status) -> int:
+        """Return how many hunks that were decided here have the status now: each counts once, however often."""
+        decided = {unit for step in self._steps for unit, _ in step.verdicts}
+        views = {seq: self._workspace.edit(seq) for seq in {unit.seq for unit in decided}}
+        return sum(views[unit.seq].units[unit.hunk] is status for unit in decided if unit.hunk or views[unit.seq].whole)
 
     def _rejected_with_reason(self, unit: Unit) -> Where:
         reason = self._line("Reason")
@@ -279,7 +276,6 @@ class Review:
             self._say("That can't be taken back now.")
             return _Same.STAY
         self._steps.pop()
-        self._count(step.verdicts, -1)
         self._write(decided_text(outcome, self._screen, dry_run=False))
         self._agenda.go(step.unit)
         return step.unit if not step.amendment else _Same.ANEW

@@ -135,6 +135,19 @@ def test_undo_takes_back_what_this_review_did_and_no_more(history: Desk, review:
     assert history.statuses() == {"1:0": PENDING, "2:1": PENDING, "2:2": PENDING, "3:0": ACCEPTED}
 
 
+@pytest.mark.usefixtures("history")
+def test_a_hunk_counts_once_as_it_was_decided_last(review: Review) -> None:
+    with review("2", "3") as stage:
+        stage.sees(at("2:1"))
+        press(stage, "r", at("2:2"))
+        press(stage, "b", at("2:1"))
+        press(stage, "a", at("2:2"))
+        press(stage, "r", at("3:0"))
+        press(stage, "u", at("2:2"))
+        stage.type("q")
+        assert "1 hunk accepted, 0 hunks rejected, 2 edits left pending." in stage.sees(r"pending\.")
+
+
 def test_undo_leaves_what_somebody_else_decided_since(history: Desk, review: Review) -> None:
     with review() as stage:
         stage.sees(at("1:0"))

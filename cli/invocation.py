@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from cli.terminal import Screen, screen_for
 from objstore import value
@@ -26,6 +27,9 @@ __all__ = [
 Function = TypeVar("Function", bound=Callable[..., object])
 
 META: Final = "cli.invocation"
+
+NARROWING: Final = frozenset({"ID", "NAME", "PATH", "TIME"})
+"""What options take that say which edits are meant, or whose: nothing can't be what is meant."""
 
 
 @value
@@ -123,6 +127,21 @@ class Command(click.Command):
     def __init__(self, *arguments: Any, **settings: Any) -> None:  # noqa: ANN401 -- click's signature, passed on
         super().__init__(*arguments, **settings)
         self.params.extend(global_options())
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take what is given, but for an empty name, such as that of a shell's variable that nobody has set.
+
+        It would count as not given, and the command would be about more than was meant.
+        """
+        rest = super().parse_args(ctx, args)
+        for param in self.params:
+            if (
+                ctx.params.get(param.name or "") == ""
+                and param.metavar in NARROWING
+                and ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
+            ):
+                raise click.BadParameter("it is empty.", ctx, param)
+        return rest
 
 
 def command(name: str, cls: type[Command] = Command) -> Callable[[Callable[..., None]], Command]:

@@ -19,7 +19,7 @@ __all__ = ["purge"]
 
 @command("purge")
 @click.argument("names", metavar="PATH|STATE...", nargs=-1, required=True)
-@click.option("--dry-run", is_flag=True, help="Show what would go; change nothing.")
+@click.option("-n", "--dry-run", is_flag=True, help="Show what would go; change nothing.")
 @click.option("--force", is_flag=True, help="Let go of pending edits, snapshots and pins that hold the bytes, too.")
 @json_option
 def purge(*, names: tuple[str, ...], dry_run: bool, force: bool, as_json: bool) -> None:

@@ -51,7 +51,7 @@ def fsck(*, quick: bool, repair: bool, as_json: bool) -> None:
 @click.argument("store", metavar="STORE", type=click.Path(exists=True, file_okay=False))
 @click.option("--to", "directory", metavar="DIR", type=click.Path(file_okay=False), help="Where the new store goes.")
 @click.option("--store-id", metavar="HEX", default="", help="The damaged store's id, where no segment's header tells.")
-@click.option("--dry-run", is_flag=True, help="Only say what can be saved.")
+@click.option("-n", "--dry-run", is_flag=True, help="Only say what can be saved.")
 @json_option
 def salvage(*, store: str, directory: str | None, store_id: str, dry_run: bool, as_json: bool) -> None:
     """Make a working store in DIR/.cas from what is left of STORE: a .cas folder, a copy, or a folder of segments.

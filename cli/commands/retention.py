@@ -21,7 +21,7 @@ __all__ = ["gc"]
 @click.option("--older-than", metavar="AGE", help="Let go history that is wholly decided and older: 30d, 12h, never.")
 @click.option("--max-size", metavar="SIZE", help="Let go the oldest of it while the store is larger: 2GB, unlimited.")
 @click.option("--repack", is_flag=True, help="Compress all that stays harder, which takes its time.")
-@click.option("--dry-run", is_flag=True, help="Show what would go and what that frees; change nothing.")
+@click.option("-n", "--dry-run", is_flag=True, help="Show what would go and what that frees; change nothing.")
 @json_option
 def gc(*, older_than: str | None, max_size: str | None, repack: bool, dry_run: bool, as_json: bool) -> None:
     """Let go of old history, and free what nothing holds any more.

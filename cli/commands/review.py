@@ -50,7 +50,7 @@ MARKERS_HELP: Final = "Where edits can't stand together, put both into the file,
 def _takes_desk(function: Function) -> Function:
     """Give a command the parameters that say how to decide, as one argument `desk`."""
 
-    @click.option("--dry-run", is_flag=True, help="Show exactly what would change on disk; change nothing.")
+    @click.option("-n", "--dry-run", is_flag=True, help="Show exactly what would change on disk; change nothing.")
     @click.option(
         "--on-external",
         type=click.Choice([choice.value for choice in OnExternal]),
@@ -84,7 +84,7 @@ def accept(*, desk: "Desk", selection: Selection, markers: bool) -> None:
 
 @command("reject")
 @_takes_selection
-@click.option("--reason", metavar="TEXT", default="", help="Why, for the record and for the agent.")
+@click.option("-m", "--reason", metavar="TEXT", default="", help="Why, for the record and for the agent.")
 @click.option("--cascade", is_flag=True, help="Reject what can't stand without them, too.")
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
 @_takes_desk

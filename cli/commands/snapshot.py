@@ -104,7 +104,7 @@ def diff(*, number: int, other: int | None, patch: bool, as_json: bool) -> None:
 @snapshot.command("restore")
 @click.argument("number", type=click.IntRange(min=1))
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("-n", "--dry-run", is_flag=True, help="Only say what would be done.")
 @json_option
 def restore(*, number: int, paths: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
     """Bring back what snapshot NUMBER holds, or what it holds at and below each PATH.

@@ -74,7 +74,7 @@ def export(
 @click.option("--store-only", is_flag=True, help="Leave DIR's files as they are; they may be there already.")
 @click.option("--root", metavar="DIR", help="Where the files were when mcpdiff wrote its history, if they were moved.")
 @click.option("--partly", is_flag=True, help="Take over what can be, though not everything can.")
-@click.option("--dry-run", is_flag=True, help="Say what would be taken over, and record nothing.")
+@click.option("-n", "--dry-run", is_flag=True, help="Say what would be taken over, and record nothing.")
 @json_option
 def import_(
     *,

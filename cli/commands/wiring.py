@@ -30,7 +30,7 @@ CLIENTS: Final = ("claude-code", "codex", "gemini", "cursor", "vscode", "opencod
 @click.argument("client", type=click.Choice(CLIENTS))
 @click.option("--project", "scope", flag_value="project", default=True, help="For this project (the default).")
 @click.option("--user", "scope", flag_value="user", help="For all that you do with the client.")
-@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
+@click.option("-n", "--dry-run", is_flag=True, help="Show what would change, and change nothing.")
 @click.option("--remove", is_flag=True, help="Take it back.")
 @click.option("--resident", is_flag=True, help="Have a helper stay that answers hooks sooner (Linux).")
 def setup(*, client: str, scope: str, dry_run: bool, remove: bool, resident: bool) -> None:

@@ -120,3 +120,30 @@ def test_a_command_of_another_tool_is_answered_with_ours(used: Desk, words: str,
 
 def test_help_on_help_is_help(desk: Desk) -> None:
     assert desk.done("help", "help").text == desk.done("help").text
+
+
+@pytest.mark.parametrize("short", ["reject 4 -n -m no", "reject -nm no 4", "reject 4 --dry-run --reason no"])
+def test_a_dry_run_and_a_reason_have_the_short_names_that_they_have_elsewhere(used: Desk, short: str) -> None:
+    assert used.done(*short.split()).text.startswith("Dry run: nothing was changed.\nWould reject edit 4.\n")
+    assert used.done(*short.replace("-n ", "").replace("-nm", "-m").replace("--dry-run ", "").split()).status == 0
+    assert used.done("show", "4", "--json").json()["edits"][0]["reason"] == "no"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["reject", "--conversation", "", "--file", "a.txt"],
+        ["reject", "--file=", "--conversation", "conv_one"],
+        ["accept", "1", "--file", ""],
+        ["log", "--conversation", ""],
+        ["log", "--since", "", "a.txt"],
+        ["record", "--agent", ""],
+        ["export", "--patch", "--conversation", ""],
+    ],
+)
+def test_an_empty_name_is_refused_and_does_not_count_as_not_given(used: Desk, words: list[str]) -> None:
+    before = used.statuses()
+    ran = used.cas(*words)
+    option = next(word for word in words if word.startswith("--") and word != "--patch").removesuffix("=")
+    assert (ran.status, ran.said.splitlines()[0]) == (2, f"cas: Invalid value for '{option}': it is empty.")
+    assert used.statuses() == before

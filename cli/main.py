@@ -98,31 +98,6 @@ SECTIONS: Final = {
 """What help lists under which heading; what is not named here is about setting up."""
 
 
-ELSEWHERE: Final = {
-    "abandon": "`cas reject EDIT` takes an edit out",
-    "add": "nothing needs to be added; `cas record` records what changed, now",
-    "annotate": "`cas blame PATH` tells who wrote which line",
-    "backup": "`cas snapshot` keeps what stands there now",
-    "check": "`cas fsck` checks the store",
-    "checkout": "`cas restore PATH@EDIT` brings a state back",
-    "clone": "`cas export --bundle FILE` and `cas import FILE DIR` take the history elsewhere",
-    "commit": "nothing needs to be committed; `cas record` records what changed, now",
-    "dump": "`cas cat STATE` prints a state",
-    "forget": "`cas gc` lets old history go, `cas purge` some bytes for good",
-    "grep": "`cas log -S TEXT` finds the edits that added or removed a text",
-    "op": "`cas undo` takes back the newest decision, `cas records` lists all of them",
-    "prune": "`cas gc` frees what nothing holds any more",
-    "reflog": "`cas records` lists edits and decisions",
-    "revert": "`cas reject EDIT` takes an edit out; `cas undo` takes back the newest decision",
-    "snapshots": "`cas snapshot list` lists them",
-    "squash": "`cas amend EDIT` betters what an edit did",
-    "st": "`cas status` says what is pending",
-    "stash": "`cas snapshot` keeps what stands there now, and `cas snapshot restore` brings it back",
-    "version": "`cas --version` prints it",
-}
-"""What other tools call a command, and what does that here."""
-
-
 class LazyGroup(click.Group):
     """A group that imports a command when it is named: the others cost no start-up time."""
 
@@ -158,8 +133,10 @@ class LazyGroup(click.Group):
         except click.UsageError as error:
             from difflib import get_close_matches
 
-            if args[0] in ELSEWHERE:
-                raise click.UsageError(f"There is no `{args[0]}`: {ELSEWHERE[args[0]]}.", ctx) from error
+            from cli.elsewhere import COMMANDS_ELSEWHERE
+
+            if args[0] in COMMANDS_ELSEWHERE:
+                raise click.UsageError(f"There is no `{args[0]}`: {COMMANDS_ELSEWHERE[args[0]]}.", ctx) from error
             near = get_close_matches(args[0], COMMANDS, 2)
             if not near or args[0].startswith("-"):
                 raise
@@ -282,6 +259,10 @@ def _sentences(error: Exception) -> list[str]:
     match error:
         case click.exceptions.NoArgsIsHelpError():
             return [error.format_message()]
+        case click.NoSuchOption():
+            from cli.elsewhere import option_meant
+
+            return [f"cas: {_one_line(f'{error.message} {option_meant(error)}'.rstrip())}", *_hint(error)]
         case click.UsageError():
             # click lists choices on lines of their own.
             said = error.format_message().replace("\n\t", " ")

@@ -118,6 +118,27 @@ def test_a_command_of_another_tool_is_answered_with_ours(used: Desk, words: str,
     assert (ran.status, ran.said.splitlines()[0]) == (2, f"cas: {said}")
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("log --author me", "No such option '--author'. Here it is --tool NAME."),
+        ("show --author me", "No such option '--author'."),
+        ("log --oneline", "No such option '--oneline'. `cas log` does that without."),
+        ("show -p 2", "No such option '-p'. `cas show` does that without."),
+        ("status -p", "No such option '-p'."),
+        ("--no-pager log", "No such option '--no-pager'. Set CAS_PAGER=cat."),
+        ("log --convers one", "No such option '--convers'. Did you mean --conversation?"),
+        ("status --short", "No such option '--short'. `cas status` does that without."),
+        ("gc --prune", "No such option '--prune'."),
+        ("snapshot list --jsn", "No such option '--jsn'. Did you mean --json?"),
+    ],
+)
+def test_an_option_of_another_tool_is_answered_with_ours(used: Desk, words: str, said: str) -> None:
+    ran = used.cas(*words.split())
+    assert (ran.status, ran.said.splitlines()[0]) == (2, f"cas: {said}")
+    assert ran.said.splitlines()[1].startswith("Try `cas ")
+
+
 def test_help_on_help_is_help(desk: Desk) -> None:
     assert desk.done("help", "help").text == desk.done("help").text
 

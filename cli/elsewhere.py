@@ -1,0 +1,84 @@
+"""Elsewhere: what other tools call a command or an option, and what does that here."""
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import click
+
+__all__ = ["COMMANDS_ELSEWHERE", "option_meant"]
+
+COMMANDS_ELSEWHERE: Final = {
+    "abandon": "`cas reject EDIT` takes an edit out",
+    "add": "nothing needs to be added; `cas record` records what changed, now",
+    "annotate": "`cas blame PATH` tells who wrote which line",
+    "backup": "`cas snapshot` keeps what stands there now",
+    "check": "`cas fsck` checks the store",
+    "checkout": "`cas restore PATH@EDIT` brings a state back",
+    "clone": "`cas export --bundle FILE` and `cas import FILE DIR` take the history elsewhere",
+    "commit": "nothing needs to be committed; `cas record` records what changed, now",
+    "dump": "`cas cat STATE` prints a state",
+    "forget": "`cas gc` lets old history go, `cas purge` some bytes for good",
+    "grep": "`cas log -S TEXT` finds the edits that added or removed a text",
+    "op": "`cas undo` takes back the newest decision, `cas records` lists all of them",
+    "prune": "`cas gc` frees what nothing holds any more",
+    "reflog": "`cas records` lists edits and decisions",
+    "revert": "`cas reject EDIT` takes an edit out; `cas undo` takes back the newest decision",
+    "snapshots": "`cas snapshot list` lists them",
+    "squash": "`cas amend EDIT` betters what an edit did",
+    "st": "`cas status` says what is pending",
+    "stash": "`cas snapshot` keeps what stands there now, and `cas snapshot restore` brings it back",
+    "version": "`cas --version` prints it",
+}
+"""What other tools call a command, and what does that here."""
+
+OPTIONS_ELSEWHERE: Final = {
+    "--after": "--since TIME",
+    "--author": "--tool NAME",
+    "--before": "--until TIME",
+    "--format": "--json",
+    "--grep": "-S TEXT",
+    "--keep-within": "--older-than AGE",
+    "--limit": "-n NUMBER",
+    "--max-count": "-n NUMBER",
+    "--message": "--reason TEXT",
+    "--name-only": "--stat",
+    "--name-status": "--stat",
+    "--no-color": "--color never",
+    "--path": "--file PATH",
+    "--porcelain": "--json",
+    "--session": "--conversation ID",
+}
+"""What other tools call an option, and what does that here, where the command has it."""
+
+NEEDLESS: Final = {
+    "diff": ("-p", "-u", "--patch", "--color-words", "--word-diff"),
+    "log": ("--oneline",),
+    "ls": ("-R", "-l", "-r", "--recursive"),
+    "show": ("-p", "-u", "--patch", "--color-words", "--word-diff"),
+    "status": ("-s", "--short"),
+}
+"""Options of other tools for what a command does here in any case."""
+
+NEAR: Final = 0.75
+"""How much of a mistyped option has to be right."""
+
+
+def option_meant(error: "click.NoSuchOption") -> str:
+    """Return in a sentence what an unknown option may have been meant for; "" where nothing comes near."""
+    if error.ctx is None:
+        return ""
+    named = error.option_name
+    if named in NEEDLESS.get(error.ctx.command.name or "", ()):
+        return f"`{error.ctx.command_path}` does that without."
+    if named == "--no-pager":
+        return "Set CAS_PAGER=cat."
+    has = {spelt.lstrip("-"): spelt for param in error.ctx.command.get_params(error.ctx) for spelt in param.opts}
+    meant = OPTIONS_ELSEWHERE.get(named, "")
+    if meant and meant.split()[0].lstrip("-") in has:
+        return f"Here it is {meant}."
+    from difflib import get_close_matches
+
+    # Without the dashes, which are right in all of them.
+    name = named.lstrip("-")
+    near = [whole for whole in has if whole.startswith(name)][:2] or get_close_matches(name, has, 2, NEAR)
+    return f"Did you mean {' or '.join(has[name] for name in near)}?" if near else ""

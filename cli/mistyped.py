@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from cli.naming import path_named, state_named, state_parts
-from cli.terminal import shown_name
+from cli.terminal import visible
 
 if TYPE_CHECKING:
     from objstore import NoSuchName, Workspace
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 __all__ = ["meant"]
 
 MOST: Final = 2
+
+NEWEST: Final = frozenset({"head", "last", "latest", "newest", "tip"})
+"""What other tools call the newest of all."""
 
 LISTED: Final = {"snapshot": "cas snapshot list", "pin": "cas pin"}
 """What lists the names of a kind that has its own numbers."""
@@ -46,6 +49,8 @@ def _of_another_kind(workspace: "Workspace", error: "NoSuchName") -> str:
 
     name, kind = error.spelling, error.kind
     takes_edits = "edit" in kind
+    if kind == "recorded file" and re.fullmatch(r"[0-9]+\.\.[0-9]+", name):
+        return f"`cas show {name}` shows these edits."
     if takes_edits and re.fullmatch(r"[0-9]+(-[0-9]+|(,[0-9]+)+)", name):
         said = name.replace("-", "..") if "-" in name else name.replace(",", " ")
         return f"Several edits are named one by one, or as a range: {said}."
@@ -56,20 +61,20 @@ def _of_another_kind(workspace: "Workspace", error: "NoSuchName") -> str:
         except (NoSuchName, AmbiguousName):
             return ""
         if kind == "recorded file":
-            return f"That is a state: its file is {shown_name(spelt[0])}."
+            return f"That is a state: its file is {_typed(spelt[0])}."
         number = spelt[1].removesuffix("^")
         shows = f"; `cas show {number}` shows the edit" if number.isdigit() else ""
-        return f"That is a state: `cas cat {shown_name(name)}` prints it{shows}."
+        return f"That is a state: `cas cat {_typed(name)}` prints it{shows}."
     if kind == "edit" or kind.endswith("file"):
         with suppress(NoSuchName, AmbiguousName):
             conversation = workspace.find_conversation(name)
             verb = "names" if kind == "edit" else "lists"
             given = "--conversation" if kind == "edit" else "cas log --conversation"
-            return f"It is a conversation: `{given} {shown_name(conversation)}` {verb} its edits."
+            return f"It is a conversation: `{given} {_quoted(conversation)}` {verb} its edits."
     if kind in {"file", "recorded file", "state"} and "@" not in name:
         with suppress(NoSuchName, AmbiguousName):
             view, _ = workspace.find_units(name)
-            path = shown_name(_from_here(workspace, os.fsdecode(view.edit.path)))
+            path = _typed(_from_here(workspace, os.fsdecode(view.edit.path)))
             return f"It is an edit: `cas show {view.seq}` shows what it changed, and {path}@{view.seq} is its result."
     return ""
 
@@ -86,7 +91,7 @@ def _of_edit(workspace: "Workspace", error: "NoSuchName") -> str:
     except NoSuchName:
         return ""
     if spelt is not None:
-        path = shown_name(_from_here(workspace, os.fsdecode(view.edit.path)))
+        path = _typed(_from_here(workspace, os.fsdecode(view.edit.path)))
         return f"Edit {view.seq} is of {path}: did you mean {path}@{number}?"
     found = workspace.names_like(NameKind.EDIT, f"{view.seq}:", 1 + len(view.units))
     if not hunk or not found:
@@ -101,8 +106,8 @@ def _near(workspace: "Workspace", error: "NoSuchName") -> str:
     spelling = error.spelling.partition("@")[0]
     path = path_named(workspace, spelling)
     if "edit" in error.kind and any(found.name == path for found in workspace.names_like(NameKind.PATH, path, 1)):
-        lists = f"`cas log {shown_name(spelling)}` lists its edits"
-        names = f", and `--file {shown_name(spelling)}` names them" if error.kind == "edit" else ""
+        lists = f"`cas log {_typed(spelling)}` lists its edits"
+        names = f", and `--file {_typed(spelling)}` names them" if error.kind == "edit" else ""
         return f"It is a file: {lists}{names}."
     found: list[str] = []
     if "conversation" in error.kind:
@@ -112,7 +117,7 @@ def _near(workspace: "Workspace", error: "NoSuchName") -> str:
         found += [_from_here(workspace, near) for near in paths]
     if not found or spelling in found:
         return ""
-    return f"Did you mean {' or '.join(map(shown_name, found[:MOST]))}?"
+    return f"Did you mean {' or '.join(map(_typed, found[:MOST]))}?"
 
 
 def _newest(workspace: "Workspace", error: "NoSuchName") -> str:
@@ -120,9 +125,21 @@ def _newest(workspace: "Workspace", error: "NoSuchName") -> str:
     from objstore import NameKind
 
     newest = workspace.names_like(NameKind.EDIT, "", 1)
-    if newest and (error.spelling.partition(":")[0].isdigit() or "@" in error.spelling):
+    spelt = error.spelling
+    if newest and (spelt.partition(":")[0].isdigit() or "@" in spelt or spelt.lower() in NEWEST):
         return f"The newest edit is {newest[0].name}."
     return ""
+
+
+def _typed(path: str) -> str:
+    """Return a path as it has to be typed in a shell: it may begin as an option does."""
+    return _quoted(f"./{path}" if path.startswith("-") else path)
+
+
+def _quoted(name: str) -> str:
+    from shlex import quote
+
+    return visible(quote(name))
 
 
 def _from_here(workspace: "Workspace", path: str) -> str:

@@ -1,5 +1,7 @@
 """What somebody types who knows git, jj or restic: it does what is meant, or is answered with how to say it here."""
 
+import shlex
+
 import pytest
 
 from tests.cli.desk import Desk, cas
@@ -95,11 +97,26 @@ def test_a_range_stands_for_its_edits_by_agents_as_other_groups_do(used: Desk) -
         ("show a.txt@3", "That is a state: `cas cat a.txt@3` prints it; `cas show 3` shows the edit."),
         ("show a.txt@0s", "That is a state: `cas cat a.txt@0s` prints it."),
         ("blame a.txt@1", "That is a state: its file is a.txt."),
+        ("log 2..3", "`cas show 2..3` shows these edits."),
+        ("show HEAD", "The newest edit is 4."),
+        ("diff latest", "The newest edit is 4."),
     ],
 )
 def test_a_name_of_another_kind_is_answered_with_what_takes_it(used: Desk, words: str, said: str) -> None:
     ran = used.cas(*words.split())
     assert (ran.status, ran.said.splitlines()[1:]) == (1, [said])
+
+
+def test_a_name_in_an_answer_is_spelt_as_a_shell_takes_it(desk: Desk) -> None:
+    desk.write("-n", b"1\n")
+    name = "it's one"
+    desk.write(name, b"1\n")
+    assert desk.cas("show", "--", "-n").said.endswith("\nIt is a file: `cas log ./-n` lists its edits.\n")
+    assert seqs(desk.done("log", "./-n").text) == [1]
+    said = desk.cas("cat", "x@2").said.splitlines()[1]
+    quoted = said.partition("did you mean ")[2].removesuffix("?")
+    assert shlex.split(quoted) == [f"{name}@2"]
+    assert desk.cas("cat", "its one").said.endswith(f"Did you mean {shlex.quote(name)}?\n")
 
 
 @pytest.mark.parametrize(

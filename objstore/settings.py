@@ -14,7 +14,6 @@ SettingValue: TypeAlias = int | bool | None
 
 _UNITS_OF_TIME: Final = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _UNITS_OF_SIZE: Final = {
-    "": 1,
     "B": 1,
     **{f"{prefix}B": 1000**power for power, prefix in enumerate(("k", "M", "G", "T"), 1)},
     **{f"{prefix}iB": 1024**power for power, prefix in enumerate(("K", "M", "G", "T"), 1)},
@@ -44,7 +43,7 @@ class Kind(StrEnum):
             case Kind.AGE:
                 return "a number and a unit (s, min, h, d, w), as in 30d, or never"
             case Kind.SIZE:
-                return "a number and a unit (kB, MB, GB, TB, or KiB, MiB, GiB, TiB), as in 2GB, or unlimited"
+                return "a number and a unit (B, kB, MB, GB, TB, or KiB, MiB, GiB, TiB), as in 2GB, or unlimited"
             case Kind.SWITCH:
                 return "on or off"
 

@@ -126,11 +126,12 @@ def test_what_is_no_file_is_not_read(desk: Desk, tmp_path: Path, kind: str) -> N
 
 def test_of_changes_at_once_none_is_lost(desk: Desk) -> None:
     file = desk.folder / ".cas" / "config.toml"
-    names = ["retention.older_than", "retention.max_size", "gc.background"]
+    spelt = {"retention.older_than": "0s", "retention.max_size": "0B", "gc.background": "on"}
+    names = list(spelt)
 
     def change(name: str) -> None:
         for _ in range(20):
-            Configuration(str(desk.folder)).set(name, {"gc.background": "on"}.get(name, "0" + "s" * ("older" in name)))
+            Configuration(str(desk.folder)).set(name, spelt[name])
             Configuration(str(desk.folder)).unset(name)
 
     threads = [threading.Thread(target=change, args=(name,)) for name in names]
@@ -140,7 +141,7 @@ def test_of_changes_at_once_none_is_lost(desk: Desk) -> None:
     for thread in threads:
         thread.join()
     for name in names:
-        Configuration(str(desk.folder)).set(name, "on" if name == "gc.background" else "0s" if "older" in name else "0")
+        Configuration(str(desk.folder)).set(name, spelt[name])
     assert file.read_text().startswith("# kept\n")
     origins = {given.setting.name: given.origin for given in Configuration(str(desk.folder)).all()}
     assert [origins[name] for name in names] == [str(file)] * len(names)

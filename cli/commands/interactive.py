@@ -17,7 +17,7 @@ __all__ = ["review"]
 
 
 @command("review")
-@click.argument("names", metavar="[EDIT]...", nargs=-1)
+@click.argument("names", metavar="[EDIT|CONVERSATION]...", nargs=-1)
 @click.option("--conversation", metavar="ID", default="", help="Only edits of this conversation.")
 @click.option("--file", metavar="PATH", default="", help="Only edits of this file.")
 def review(*, names: tuple[str, ...], conversation: str, file: str) -> None:
@@ -40,9 +40,9 @@ def review(*, names: tuple[str, ...], conversation: str, file: str) -> None:
 def _wanted(
     workspace: "Workspace", names: tuple[str, ...], *, conversation: str, file: str
 ) -> "Callable[[PendingGroup, int], bool]":
-    from cli.naming import path_named
+    from cli.naming import edits_named, path_named
 
-    seqs = {workspace.find_units(name)[0].seq for name in names}
+    seqs = {view.seq for name in names for view, _ in edits_named(workspace, name)}
     spoken = workspace.find_conversation(conversation) if conversation else ""
     path = path_named(workspace, file) if file else ""
 

@@ -33,6 +33,8 @@ def listing(*, as_json: bool) -> None:
     else:
         screen = invocation.screen()
         write(_row(view, screen) for view in views)
+        if not views:
+            click.echo("There are no pins: `cas pin add EDIT` makes one.", err=True)
 
 
 @pin.command("add")

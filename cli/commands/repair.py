@@ -60,7 +60,7 @@ def salvage(*, store: str, directory: str | None, store_id: str, dry_run: bool, 
     DIR/recovered, and all that is lost or saved is listed in DIR/salvage.json. STORE is left as it is.
     Exits with 1 when anything is lost.
     """
-    from objstore import FileExists, salvage_store
+    from objstore import FileExists, FileMissing, salvage_store
 
     if (directory is None) is not dry_run:
         raise click.UsageError("Say where to with --to DIR, or --dry-run.")
@@ -71,6 +71,11 @@ def salvage(*, store: str, directory: str | None, store_id: str, dry_run: bool, 
     except FileExists as error:
         taken = shown_name(error.path)
         raise click.ClickException(f"{taken} is there already. Put it aside (mv), or say another DIR.") from error
+    except FileMissing as error:
+        raise click.ClickException(
+            f"No segment file (.seg) is in {shown_name(store)}. "
+            "Name a .cas folder, a copy of one, or a folder of segment files."
+        ) from error
     from cli.storeshapes import json_line, salvage_shape
 
     shape = json_line(salvage_shape(found))

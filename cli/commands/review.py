@@ -13,7 +13,18 @@ from cli.naming import Selection, units_named
 from cli.outcomes import conflict_text, decided_text, effect_text, external_refusal, ways_out
 from cli.progress import DECIDING, followed
 from cli.terminal import FOR_STDERR, write
-from objstore import Action, Conflicted, Decided, ExternalChanges, NothingToDo, OnExternal, value
+from objstore import (
+    Action,
+    Conflicted,
+    Decided,
+    EditFilter,
+    ExternalChanges,
+    NothingToDo,
+    OnExternal,
+    Origin,
+    Status,
+    value,
+)
 
 if TYPE_CHECKING:
     from objstore import DecisionOutcome, ExternalChange, Workspace
@@ -217,7 +228,8 @@ class Desk:
                 raise click.ClickException(external_refusal(outcome.changes))
             case NothingToDo():
                 if selection is None:
-                    raise click.ClickException(f"No decision to {STEPS[action]}.")
+                    said = f"No decision to {STEPS[action]}."
+                    raise click.ClickException(said + (_own_edit(workspace) if action is Action.UNDO else ""))
                 if not self.as_json:
                     screen = self.invocation.screen()
                     write([screen.line(f"Nothing to do: already {STANDING[action]}.")])
@@ -233,3 +245,11 @@ class Desk:
         if self.dry_run:
             text = chain(text, effect_text(outcome.files, workspace.preview, screen))
         write(text, paged=self.dry_run)
+
+
+def _own_edit(workspace: "Workspace") -> str:
+    """Return how the newest edit is taken back, if it is a person's, as a restored file is: no decision made it."""
+    for view in workspace.edits(EditFilter(newest_first=True, limit=1)):
+        if view.edit.origin is Origin.PERSON and view.status is not Status.REJECTED and view.expired is None:
+            return f"\nThe newest edit is your own: `cas reject {view.seq}` takes it back."
+    return ""

@@ -58,6 +58,8 @@ def listing(*, as_json: bool) -> None:
         write(json_line(view_shape(view)) for view in views)
     else:
         write((_view_line(view, invocation.screen()) for view in views), paged=True)
+        if not views:
+            click.echo("There are no snapshots: `cas snapshot` takes one.", err=True)
 
 
 @snapshot.command("show")

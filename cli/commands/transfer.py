@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.invocation import Invocation, command, json_option
-from cli.naming import edit_filter
+from cli.naming import edit_filter, edits_named
 from cli.progress import Progress, followed
 from cli.terminal import guarded, shown_name, write
 
@@ -19,7 +19,7 @@ __all__ = ["export", "import_"]
 
 
 @command("export")
-@click.argument("names", metavar="[EDIT]...", nargs=-1)
+@click.argument("names", metavar="[EDIT|CONVERSATION]...", nargs=-1)
 @click.option("--patch", is_flag=True, help="Write the live edits as a series of patches, for git am and patch.")
 @click.option("--bundle", metavar="FILE", help="Write everything that is recorded into the new FILE, for cas import.")
 @click.option(
@@ -144,13 +144,13 @@ def _write_patches(
 ) -> None:
     from cli.patches import patches
 
-    seqs = [workspace.find_units(name)[0].seq for name in names]
+    seqs = [view.seq for name in names for view, _ in edits_named(workspace, name)]
     if not names or conversation or file:
         wanted = edit_filter(workspace, conversation=conversation, file=file, status=None)
         seqs += [view.seq for view in workspace.edits(wanted) if view.expired is None]
     with followed(workspace, {"edits": "working out"}):
         found = list(patches(workspace.series(seqs)))
-    written = []
+    written: list[Path] = []
     if output is None and not as_json:
         write(guarded(patch.content for patch in found))
     elif output is not None:
@@ -164,18 +164,18 @@ def _write_patches(
         for patch in found:
             with (folder / patch.name).open("xb") as file_:
                 file_.write(patch.content)
-            written.append(str((folder / patch.name).absolute()))
+            written.append(folder / patch.name)
     if as_json:
         from cli.storeshapes import json_line, text_shape
 
-        places = map(text_shape, written) if written else [None] * len(found)
+        places = [text_shape(str(path.absolute())) for path in written] if written else [None] * len(found)
         write(
             json_line({"name": patch.name, "file": place, "bytes": len(patch.content)})
             for patch, place in zip(found, places, strict=True)
         )
     elif output is not None:
         screen = Invocation.current().screen()
-        write(screen.line(shown_name(path)) for path in written)
+        write(screen.line(shown_name(str(path))) for path in written)
     if any(patch.has_returns for patch in found):
         click.echo("cas: some lines end in CR LF: git am keeps that only with --keep-cr.", err=True)
     if not found:

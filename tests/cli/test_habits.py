@@ -185,3 +185,33 @@ def test_an_empty_name_is_refused_and_does_not_count_as_not_given(used: Desk, wo
     option = next(word for word in words if word.startswith("--") and word != "--patch").removesuffix("=")
     assert (ran.status, ran.said.splitlines()[0]) == (2, f"cas: Invalid value for '{option}': it is empty.")
     assert used.statuses() == before
+
+
+def test_a_range_and_a_conversation_can_be_exported(used: Desk) -> None:
+    assert used.done("export", "--patch", "3..9", "-o", "two").text.splitlines() == [
+        "two/0001-replace-a-txt-edit-3.patch",
+        "two/0002-replace-src-b-txt-edit-4.patch",
+    ]
+    assert used.done("export", "--patch", "conv_two", "--json").out.count(b"\n") == 2
+
+
+def test_undo_tells_how_ones_own_newest_edit_is_taken_back(used: Desk) -> None:
+    assert used.cas("undo").said == "cas: No decision to take back.\n"
+    used.done("restore", "a.txt@1")
+    ran = used.cas("undo")
+    assert (ran.status, ran.said) == (
+        1,
+        "cas: No decision to take back.\nThe newest edit is your own: `cas reject 5` takes it back.\n",
+    )
+    used.done("reject", "5")
+    used.done("undo")
+    used.done("redo")
+    assert used.bytes("a.txt") == b"2\n"
+
+
+@pytest.mark.parametrize("words", ["pin", "pin list", "snapshot list"])
+def test_a_list_of_nothing_says_so_and_is_empty(used: Desk, words: str) -> None:
+    ran = used.cas(*words.split())
+    assert (ran.status, ran.out) == (0, b"")
+    assert ran.said.startswith("There are no ")
+    assert used.done(*words.split(), "--json").out == b""

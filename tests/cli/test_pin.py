@@ -41,7 +41,7 @@ def test_a_pin_that_is_taken_out_keeps_nothing(desk: Desk) -> None:
     assert expired(desk) == [4]
     (gone,) = desk.done("pin", "remove", "1", "--json").lines()
     assert (gone["number"], gone["edits"]) == (1, [1, 2, 3])
-    assert desk.done("pin").text == ""
+    assert desk.cas("pin").text == ""
     assert expired(desk) == [1, 2, 3, 4]
 
 
@@ -61,4 +61,4 @@ def test_what_is_not_there_is_not_pinned(desk: Desk) -> None:
     assert desk.cas("pin", "remove", "1").status == 1
     expired(desk)
     assert "Edit 2 expired on " in desk.cas("pin", "add", "2").said
-    assert desk.done("pin").text == ""
+    assert desk.cas("pin").text == ""

@@ -88,6 +88,16 @@ def test_salvage_makes_a_store_of_what_is_left(desk: Desk, tmp_path: Path) -> No
     desk.done("reject", "2")
 
 
+def test_what_holds_no_segments_cannot_be_salvaged_and_what_to_name_is_said(desk: Desk) -> None:
+    (desk.folder / "empty").mkdir()
+    ran = desk.cas("salvage", "empty", "--to", "new")
+    assert (ran.status, ran.said) == (
+        1,
+        "cas: No segment file (.seg) is in empty. Name a .cas folder, a copy of one, or a folder of segment files.\n",
+    )
+    assert not (desk.folder / "new").exists()
+
+
 def test_a_dry_run_of_salvage_writes_nothing(desk: Desk) -> None:
     four_edits(desk)
     before = sorted(desk.folder.rglob("*"))

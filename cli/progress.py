@@ -25,7 +25,7 @@ WIDTH: Final = 24
 LOOKING: Final = {"files": "looking", "changes": "recording", "paths": "writing"}
 """What is said of a look, and of what comes of it."""
 
-DECIDING: Final = {"documents": "replaying", "paths": "writing"}
+DECIDING: Final = {"files": "comparing", "documents": "replaying", "paths": "writing"}
 """What is said of a decision."""
 
 

@@ -26,7 +26,7 @@ from objstore.values import field, replace, variable
 
 # What records edits is imported where a decision finds some on disk, or writes markers.
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from objstore.changes import Change, Recorder
     from objstore.document import Document
@@ -98,7 +98,14 @@ class Planner:
 
     def external_changes(self, units: Iterable[Unit]) -> tuple[ExternalChange, ...]:
         """Return what stands on disk otherwise than recorded, among the files that the units concern."""
-        return found_changes(self.journal, [self._tip(document) for document in self._documents_of(units)])
+        tips = [self._tip(document) for document in self._documents_of(units)]
+        return found_changes(self.journal, self._counted(tips))
+
+    def _counted(self, tips: Sequence[Tip]) -> Iterator[Tip]:
+        """Yield the tips, and tell how many of them have been compared with the disk."""
+        for done, tip in enumerate(tips):
+            self.journal.progress("files", done, len(tips))
+            yield tip
 
     def plan(
         self,

@@ -1,12 +1,13 @@
 """`cas accept`, `reject`, `reset`, `undo`: a decision touches what it names and nothing else, and can be taken back."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 from objstore import Action, Status
-from tests.cli.desk import Desk
+from tests.cli.desk import Desk, with_progress
 
 POEM = b"".join(b"line %d\n" % number for number in range(1, 31))
 TWO = POEM.replace(b"line 3\n", b"LINE 3\n").replace(b"line 20\n", b"LINE 20\nmore\n")
@@ -327,6 +328,19 @@ def test_a_dry_run_says_what_the_decision_then_does(desk: Desk, words: list[str]
     for effect in dry["files"]:
         assert isinstance(effect.pop("diff"), str)
     assert dry == real
+
+
+@pytest.mark.parametrize("words", [["reject", "--all"], ["undo"]], ids=" ".join)
+def test_a_decision_that_takes_its_time_says_how_far_each_of_its_steps_is(desk: Desk, words: list[str]) -> None:
+    for name in ("a", "b", "c"):
+        desk.write(name, b"1\n")
+    desk.done("reject", "2")
+    _, shown = with_progress(*words, folder=desk.folder, patience=0)
+    for work in (rb"comparing \[[#.]{24}\] 0 of (\d) files", rb"replaying \[[#.]{24}\] 0 of (\d) documents"):
+        found = re.search(rb"\r\x1b\[K" + work, shown)
+        assert found is not None, shown
+        assert found[1] == (b"1" if words == ["undo"] else b"2")
+    assert shown.endswith(b"\r\x1b[K")
 
 
 def test_json_of_a_decision(desk: Desk) -> None:

@@ -50,9 +50,13 @@ class Files:
         """Close it."""
         self.close()
 
-    def relative(self, path: str) -> str:
-        """Return the canonical path below the root. Raises PathOutside, PathReserved, PathInvalid, FileMissing."""
-        with self.tree.locate(path, follow=True) as spot:
+    def relative(self, path: str, *, gone: bool = False) -> str:
+        """Return the canonical path below the root; with `gone`, also of what has gone together with its folders.
+
+        Raises PathOutside, PathReserved, PathInvalid, FileMissing.
+        """
+        # A file may stand by now where a folder was.
+        with self.tree.locate(path, follow=True, gone=gone, is_vacated=lambda _: gone) as spot:
             return spot.path
 
     def read(self, path: str, *, limit: int = MAX_FILE, follow: bool = True) -> Content:

@@ -162,16 +162,18 @@ class Tree:
         *,
         follow: bool = False,
         changing: bool = False,
+        gone: bool = False,
         is_vacated: Callable[[bytes], bool] = lambda _: False,
     ) -> AbstractContextManager[Spot]:
         """Find the folder and the last name that `path` leads to, and hold the folder open.
 
         Links in its folders are followed as long as they stay inside; the last name only with `follow`.
-        With `changing`, missing folders are allowed, and places reserved for version control are not. `is_vacated`:
-        whether the file at a path is going, so that it counts as missing where a folder is to be.
+        With `changing`, missing folders are allowed, and places reserved for version control are not; with `gone`,
+        both are. `is_vacated`: whether the file at a path is going, so that it counts as missing where a folder is
+        to be.
         Raises PathInvalid, PathOutside, PathReserved, FileMissing, FileChanged, PermissionRefused.
         """
-        return _Walk(self, path, follow=follow, changing=changing, is_vacated=is_vacated)
+        return _Walk(self, path, follow=follow, changing=changing, gone=gone, is_vacated=is_vacated)
 
     def read(self, path: str, *, limit: int = MAX_FILE, follow: bool = True) -> tuple[str, Found]:
         """Return the canonical path of a regular file, and the file.
@@ -316,12 +318,20 @@ class _Walk:
     """One walk from the root to a last name. Holds every folder on the way open, so that `..` means what it says."""
 
     def __init__(
-        self, tree: Tree, path: str, *, follow: bool, changing: bool, is_vacated: Callable[[bytes], bool]
+        self,
+        tree: Tree,
+        path: str,
+        *,
+        follow: bool,
+        changing: bool,
+        gone: bool,
+        is_vacated: Callable[[bytes], bool],
     ) -> None:
         self.tree = tree
         self.given = path
         self.follows = follow
         self.changing = changing
+        self.gone = gone
         self.is_vacated = is_vacated
         self.left = deque(part for part in tree.within(path).split("/") if part not in {"", "."})
         self.folders: list[int] = []  # open folders below the root
@@ -363,7 +373,7 @@ class _Walk:
             if last:
                 self.follow_link(part)
             elif not self.enter(part):
-                if not self.changing:
+                if not self.changing and not self.gone:
                     raise FileMissing(self.given)
                 return self.new_spot(part)
         # The path ends in the root, or in a folder that ".." led back to.

@@ -118,8 +118,8 @@ class Workspace:
         return self._journal.files
 
     def relative(self, path: str) -> str:
-        """Return the canonical path below the root. Raises what Files.relative raises."""
-        return self.files.relative(path)
+        """Return the canonical path below the root, also of what has gone. Raises what Files.relative raises."""
+        return self.files.relative(path, gone=True)
 
     def read(self, path: str, *, limit: int = MAX_FILE) -> Content:
         """Return the file as it stands on disk. Raises what Files.read raises."""

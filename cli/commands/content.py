@@ -9,9 +9,9 @@ import click
 from cli.external import external_diff, external_sides
 from cli.invocation import Invocation, command, json_option
 from cli.layout import in_columns, takes_layout
-from cli.naming import looks_like_state, path_named, state_named
+from cli.naming import looks_like_state, path_named, state_named, state_parts
 from cli.rendering import states_diff
-from cli.terminal import Screen, guarded, shown_name, write
+from cli.terminal import Screen, guarded, shown_name, visible, write
 from objstore import EditFilter, NameKind, NoSuchName
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def diff(*, names: tuple[str, ...], stat: bool, columns: bool, as_json: bool) ->
     with invocation.workspace() as workspace:
         if any(looks_like_state(name) for name in names):
             if len(names) != 2:  # noqa: PLR2004 -- from and to
-                raise click.UsageError("A state is compared with one other: cas diff A B.")
+                raise click.UsageError(f"A state is compared with one other, as in `cas diff {_two_states(names)}`.")
             before, after = (state_named(workspace, name) for name in names)
             if as_json:
                 from cli.jsonshapes import diff_shape, json_line
@@ -93,6 +93,14 @@ def _changes(workspace: "Workspace", names: tuple[str, ...]) -> list["ExternalCh
         if path != "." and not os.path.lexists(Path(workspace.root, path)) and not _is_recorded(workspace, path):
             raise NoSuchName(name, "file")
     return found
+
+
+def _two_states(names: tuple[str, ...]) -> str:
+    """Return how a difference is named; where there is one state only, the one from there to the last state."""
+    from shlex import quote
+
+    spelt = state_parts(names[0])
+    return "A B" if len(names) != 1 or spelt is None else visible(f"{quote(names[0])} {quote(spelt[0])}")
 
 
 def _is_recorded(workspace: "Workspace", path: str) -> bool:

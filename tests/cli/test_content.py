@@ -1,8 +1,11 @@
 """`cas diff` and `cas cat`: what stands in files, now and at any recorded moment."""
 
+import shutil
+
 import pytest
 from blake3 import blake3
 
+from objstore import blob_id
 from tests.cli.desk import Desk
 
 WILD = b"CR\rCRLF\r\nNUL\0\xff\xfe last without newline"
@@ -120,7 +123,35 @@ def test_diff_of_blobs_by_hash(desk: Desk) -> None:
 
 def test_diff_of_one_state_or_three_is_a_mistake(desk: Desk) -> None:
     desk.write("a", b"1\n")
-    for names in (["a@1"], ["a@1", "a", "a"]):
+    for names, meant in ((["a@1"], "a@1 a"), (["a@1", "a", "a"], "A B"), ([blob_id(b"1\n").hex()], "A B")):
         ran = desk.cas("diff", *names)
         assert (ran.status, ran.out) == (2, b"")
-        assert "A state is compared with one other" in ran.said
+        assert f"A state is compared with one other, as in `cas diff {meant}`.\n" in ran.said
+
+
+# ---- what has gone
+
+
+@pytest.mark.parametrize("instead", [None, b"a file by now\n"])
+def test_a_file_whose_folder_is_gone_is_named_as_ever(desk: Desk, instead: bytes | None) -> None:
+    desk.write("src/deep/a", b"1\n")
+    desk.write("src/deep/a", b"2\n")
+    shutil.rmtree(desk.folder / "src")
+    if instead is not None:
+        (desk.folder / "src").write_bytes(instead)
+    assert desk.done("cat", "src/deep/a@1").out == b"1\n"
+    assert [edit["seq"] for edit in desk.done("log", "--json", "src/deep/a").lines()] == [2, 1]
+    assert [edit["seq"] for edit in desk.done("log", "--json", "src/deep").lines()] == [2, 1]
+    assert desk.done("diff", "src/deep/a@1", "src/deep/a").text.endswith("-1\n+2\n")
+    assert desk.done("diff", "src/deep/a").text.endswith("-2\n")
+    assert desk.done("blame", "src/deep/a").text.endswith("      1  2\n")
+    assert desk.done("ls", "src").text.endswith("src/deep/a\n")
+    assert desk.done("accept", "--file", "src/deep/a", "--dry-run", "--on-external", "keep").status == 0
+    if instead is None:
+        assert desk.done("restore", "src/deep/a@1").text.startswith("Recorded the change from outside to src/deep/a")
+        assert desk.bytes("src/deep/a") == b"1\n"
+    else:
+        ran = desk.cas("restore", "src/deep/a@1")
+        assert ran.status == 1
+        assert ran.said.count("\n") == 1
+        assert desk.bytes("src") == instead

@@ -1,6 +1,7 @@
 """Capture: what a tracked call records, what it does to the files, and what it refuses."""
 
 import os
+import shutil
 
 import pytest
 
@@ -15,6 +16,7 @@ from objstore import (
     NothingToDo,
     Operation,
     Origin,
+    PathOutside,
     PathReserved,
     Status,
     Workspace,
@@ -424,6 +426,28 @@ def test_folders_are_made_and_listed(scene: Scene) -> None:
         scene.workspace.files.make_directory(".git/x")
     with pytest.raises(PathReserved):
         scene.workspace.files.list_directory(".cas")
+
+
+def test_what_has_gone_with_its_folders_still_has_a_name(scene: Scene) -> None:
+    scene.write("d/e/f", b"a\n")
+    shutil.rmtree(scene.root / "d")
+    relative = scene.workspace.relative
+    assert relative("d/e/f") == relative(str(scene.root / "d" / "e" / "f")) == "d/e/f"
+    (scene.root / "d").write_bytes(b"a file by now\n")
+    assert relative("d/e/f") == "d/e/f"
+    (scene.root / "link").symlink_to("there")
+    assert relative("link/f") == "there/f"
+    for path, refused in (
+        ("x/../d", FileMissing),
+        ("x/.cas/f", PathReserved),
+        ("x/y/../../../f", FileMissing),
+        ("../x/f", PathOutside),
+        ("/x/y/z", PathOutside),
+    ):
+        with pytest.raises(refused):
+            relative(path)
+    with pytest.raises(FileMissing):
+        scene.workspace.files.relative("x/f")
 
 
 def test_reading_records_nothing(scene: Scene) -> None:

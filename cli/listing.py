@@ -27,24 +27,36 @@ class Places:
     file: str = ""  # the only place, where it is a file: the store can look it up
     documents: frozenset[int] = frozenset()  # the lineages of files
     folders: tuple[bytes, ...] = ()  # each with a slash behind it; b"": the workspace
+    patterns: tuple[str, ...] = ()  # of paths, as shells write them
 
     @property
     def is_filter(self) -> bool:
         """Return whether the store looks up all that is asked for."""
-        return not self.documents and not self.folders
+        return not self.documents and not self.folders and not self.patterns
 
     def hold(self, edit: "Edit") -> bool:
         """Return whether the edit happened there."""
         if self.is_filter or edit.document in self.documents:
             return True
         paths = (edit.path,) if edit.source is None else (edit.path, edit.source)
-        return any(path.startswith(folder) for path in paths for folder in self.folders)
+        return any(path.startswith(folder) for path in paths for folder in self.folders) or any(map(self._fits, paths))
+
+    def _fits(self, path: bytes) -> bool:
+        if not self.patterns:
+            return False
+        from fnmatch import fnmatchcase
+
+        return any(fnmatchcase(os.fsdecode(path), pattern) for pattern in self.patterns)
 
 
 def places_named(workspace: "Workspace", spellings: Sequence[str]) -> Places:
-    """Return the places that paths name: all files that ever stood there, and folders. Raises NoSuchName, PathError."""
+    """Return the places that paths name: all files that ever stood there, and folders. Raises NoSuchName, PathError.
+
+    A path that was never a file's, with `*`, `?` or `[`, is a pattern, of which a star stands for slashes, too.
+    """
     files: list[str] = []
     folders: list[bytes] = []
+    patterns: list[str] = []
     for spelling in spellings:
         path = path_named(workspace, spelling)
         below = "" if path == "." else f"{path}/"
@@ -56,14 +68,28 @@ def places_named(workspace: "Workspace", spellings: Sequence[str]) -> Places:
             folders.append(folder)
         elif not is_file:
             # All that was ever in a folder may have gone from it.
-            held = Places(folders=(folder,))
+            held = Places(folders=(folder,), patterns=_pattern(workspace, spelling, path))
             if not any(held.hold(view.edit) for view in _newest_first(workspace, EditFilter(), None)):
                 raise NoSuchName(spelling, "recorded file")
-            folders.append(folder)
+            folders += held.folders
+            patterns += held.patterns
     if len(files) == 1 and not folders:
         return Places(file=files[0])
     views = (view for path in files for view in workspace.edits(EditFilter(path=path)))
-    return Places(documents=frozenset(view.edit.document for view in views), folders=tuple(folders))
+    documents = frozenset(view.edit.document for view in views)
+    return Places(documents=documents, folders=tuple(folders), patterns=tuple(patterns))
+
+
+def _pattern(workspace: "Workspace", spelling: str, path: str) -> tuple[str, ...]:
+    """Return the pattern that a path is, spelt from where the person stands; nothing, if it is none."""
+    from glob import escape, has_magic
+
+    if not has_magic(spelling):
+        return ()
+    # The folder that the person stands in is not meant as one, whatever its name.
+    here = path_named(workspace, ".")
+    inside = path.startswith(f"{here}/")
+    return (escape(here) + path[len(here) :] if inside else path,)
 
 
 @value

@@ -39,6 +39,9 @@ def seqs(text: str) -> list[int]:
         ("a.txt src/b.txt --conversation conv_one", [2, 1]),
         ("a.txt --file src/b.txt", [4, 3, 2, 1]),
         ("--follow a.txt", [3, 1]),
+        ("*.txt", [4, 3, 2, 1]),
+        ("s*/[ab].txt", [4, 2]),
+        ("src/?.txt a.txt", [4, 3, 2, 1]),
         ("-S -3", []),
         ("-n 3", [4, 3, 2]),
     ],
@@ -51,6 +54,18 @@ def test_a_log_is_of_paths_as_they_are_seen_from_where_one_stands(used: Desk) ->
     assert seqs(cas("log", "b.txt", folder=used.folder / "src").text) == [4, 2]
     assert seqs(cas("log", ".", folder=used.folder / "src").text) == [4, 2]
     assert seqs(cas("log", "..", folder=used.folder / "src").text) == [4, 3, 2, 1]
+
+
+def test_a_pattern_begins_where_one_stands_and_a_file_of_that_name_comes_first(used: Desk) -> None:
+    used.write("src/[b]/c.txt", b"1\n")
+    used.write("src/*.txt", b"1\n")
+    assert seqs(cas("log", "*.txt", folder=used.folder / "src").text) == [6]
+    assert seqs(cas("log", "?.txt", folder=used.folder / "src" / "[b]").text) == [5]
+    assert seqs(cas("log", "../?.txt", folder=used.folder / "src" / "[b]").text) == [6, 4, 2]
+    assert seqs(used.done("log", "src/[b]").text) == [5]
+    used.write("日本", b"1\n")
+    assert seqs(used.done("log", "日?").text) == [7]
+    assert used.cas("log", "*.py").said == "cas: No recorded file is named '*.py' here.\n"
 
 
 def test_a_log_of_a_folder_has_what_went_from_it(used: Desk) -> None:

@@ -84,34 +84,42 @@ def units_named(workspace: "Workspace", action: Action, selection: Selection) ->
     Edits and hunks that are named stand for themselves. A group, or a range of edits (3..7), stands for edits of agents
     that have not expired: for `accept` the pending ones, so that what was rejected stays rejected (or all, where none
     is pending); for `reject` the pending and the accepted ones; for `reset` all.
-    Raises NoSuchName, AmbiguousName, EditExpired, PathError, or click.UsageError.
+    Raises NoSuchName, AmbiguousName, EditExpired or PathError.
     """
-    selection.check()
     named: list[Unit] = []
     for spelling in selection.names:
         views = _range(workspace, spelling)
-        # A range is a group: what a person typed in between is not meant.
-        named += (
-            _group([view for view in views if view.edit.origin is Origin.AGENT and view.expired is None], action)
-            if views
-            else workspace.find_units(spelling)[1]
-        )
+        if views:
+            # A range is a group: what a person typed in between is not meant.
+            named += _group(_kept(_by_agents(views), spelling, "edit of an agent"), action)
+        else:
+            named += workspace.find_units(spelling)[1]
     if selection.is_group:
         wanted = edit_filter(workspace, conversation=selection.conversation, file=selection.file, status=None)
         # What a person typed is recorded too, but goes only when it is named itself.
         found = workspace.edits(wanted)
-        views = [view for view in found if view.edit.origin is Origin.AGENT]
+        views = _by_agents(found)
         if not views and selection.conversation:
             # A conversation of a person's alone, such as a restored snapshot, is named by its name.
             views = [view for view in found if view.edit.origin is Origin.PERSON]
-        if not views and not selection.everything:
+        if views or not selection.everything:
             what = "file that an agent edited" if selection.file else "conversation of an agent"
-            raise NoSuchName(selection.file or selection.conversation, what)
-        kept = [view for view in views if view.expired is None]
-        if views and not kept:
-            views[-1].refuse_if_expired()
-        named += _group(kept, action)
+            named += _group(_kept(views, selection.file or selection.conversation, what), action)
     return tuple(dict.fromkeys(named))
+
+
+def _by_agents(views: list["EditView"]) -> list["EditView"]:
+    return [view for view in views if view.edit.origin is Origin.AGENT]
+
+
+def _kept(views: list["EditView"], spelling: str, what: str) -> list["EditView"]:
+    """Return the edits that have not expired. Raises NoSuchName where there are none, EditExpired where all have."""
+    if not views:
+        raise NoSuchName(spelling, what)
+    kept = [view for view in views if view.expired is None]
+    if not kept:
+        views[-1].refuse_if_expired()
+    return kept
 
 
 def _range(workspace: "Workspace", spelling: str) -> list["EditView"]:

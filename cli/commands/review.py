@@ -161,9 +161,9 @@ class Desk:
         action: Action,
         selection: Selection,
         *,
+        markers: bool,
         reason: str = "",
         cascade: bool = False,
-        markers: bool = False,
     ) -> None:
         """Take a decision and report it; exits 1 when it is refused."""
         selection.check()

@@ -29,6 +29,7 @@ from tests.cli.desk import PATIENCE, PROGRAM, Desk, Ran, cas, environment
         ["accept"],
         ["reject", "--all", "1"],
         ["reject", "--all", "--file", "a"],
+        ["reject", "--all", "--conversation", "conv_one"],
         ["reject", "1", "--on-external", "guess"],
         ["accept", "1", "--cascade"],
         ["blame"],

@@ -1,10 +1,14 @@
 """What somebody types who knows git, jj or restic: it does what is meant, or is answered with how to say it here."""
 
+import errno
 import shlex
+from pathlib import Path
 
 import pytest
 
+from objstore import CallAborted, CallInfo, Workspace
 from tests.cli.desk import Desk, cas
+from tests.store.countdown import UnsyncedDisk
 
 
 @pytest.fixture
@@ -95,6 +99,58 @@ def test_a_range_stands_for_its_edits_by_agents_as_other_groups_do(used: Desk) -
     assert used.cas("accept", "4..2").status == 1
 
 
+def test_a_range_has_what_is_numbered_so_and_nothing_before_it(used: Desk) -> None:
+    class TakenDisk(UnsyncedDisk):
+        def rename_new(self, *_: object, **__: object) -> None:
+            raise FileExistsError(errno.EEXIST, "taken")
+
+    info = CallInfo(tool="write_file", conversation="conv_two")
+    with Workspace.open(used.folder, TakenDisk()) as workspace, workspace.call(info) as call:
+        call.write("c.txt", b"1\n")
+        with pytest.raises(CallAborted):
+            call.commit()
+    # The number of the call that was taken back is not given again.
+    assert used.write("c.txt", b"1\n") == 6
+    shown = used.done("show", "5..6", "--json").json()["edits"]
+    assert [edit["seq"] for edit in shown] == [6]
+    assert used.done("reject", "4..6").text.startswith("Rejected edits 4 6.\n")
+    assert used.done("accept", "2..2").text.startswith("Accepted edit 2.\n")
+
+
+def test_a_range_of_nobodys_or_nothing_says_so(used: Desk, tmp_path: Path) -> None:
+    used.done("record")
+    (used.folder / "mine.txt").write_text("mine\n")
+    used.done("record")
+    ran = used.cas("reject", "5..7")
+    assert (ran.status, ran.said.splitlines()[0]) == (1, "cas: No edit of an agent is named '5..7' here.")
+    (tmp_path / "new").mkdir()
+    assert cas("init", folder=tmp_path / "new").status == 0
+    assert cas("reject", "1..2", folder=tmp_path / "new").said == "cas: No edit is named '1..2' here.\n"
+    assert cas("accept", "--all", folder=tmp_path / "new").text == "Nothing to do: already accepted.\n"
+
+
+def test_a_range_leaves_out_what_has_expired_and_says_where_that_is_all(used: Desk) -> None:
+    used.done("accept", "--conversation", "conv_one")
+    used.done("gc", "--older-than", "0s")
+    assert used.done("reject", "1..3").text.startswith("Rejected edit 3.\n")
+    ran = used.cas("reject", "1..2")
+    assert ran.status == 1
+    assert ran.said.startswith("cas: Edit 2 expired on ")
+
+
+def test_what_a_person_did_goes_by_no_group_but_its_conversation(used: Desk) -> None:
+    used.done("record")
+    (used.folder / "mine.txt").write_text("mine\n")
+    used.done("record", "--conversation", "conv_mine")
+    (used.folder / "a.txt").write_text("typed\n")
+    used.edit("a.txt", b"typed", b"2")
+    for words in (["--file", "mine.txt"], ["--conversation", "external"]):
+        ran = used.cas("reject", *words)
+        assert ran.status == 1
+        assert " an agent" in ran.said
+    assert used.done("reject", "--conversation", "conv_mine").text.startswith("Rejected edit 5.\n")
+
+
 # ---- what is said where it is said otherwise here
 
 
@@ -158,6 +214,7 @@ def test_a_command_of_another_tool_is_answered_with_ours(used: Desk, words: str,
         ("log --oneline", "No such option '--oneline'. `cas log` does that without."),
         ("show -p 2", "No such option '-p'. `cas show` does that without."),
         ("status -p", "No such option '-p'."),
+        ("undo --bogus", "No such option '--bogus'."),
         ("--no-pager log", "No such option '--no-pager'. Set CAS_PAGER=cat."),
         ("log --convers one", "No such option '--convers'. Did you mean --conversation?"),
         ("status --short", "No such option '--short'. `cas status` does that without."),

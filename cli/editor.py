@@ -17,5 +17,8 @@ def edited(file: "Content") -> bytes:
     with tempfile.TemporaryDirectory(prefix="cas-amend-") as folder:
         copy = Path(folder) / PurePath(file.path).name
         copy.write_bytes(file.bytes)
-        click.edit(filename=str(copy))
+        try:
+            click.edit(filename=str(copy))
+        except ValueError as error:
+            raise click.ClickException(f"VISUAL or EDITOR names no program: {error}") from error
         return copy.read_bytes()

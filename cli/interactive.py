@@ -91,6 +91,7 @@ class Review:
         self._agenda = Agenda(workspace, self._bookmark, wanted)
         self._steps: list[_Step] = []
         self._sought = ""
+        self._is_forgetful = False  # whether it was said that the bookmark can't be kept
 
     def run(self) -> None:
         """Show hunk after hunk until none is left, or the person quits."""
@@ -213,7 +214,7 @@ class Review:
         self._agenda.leave(unit)
         self._steps.append(_Step(unit, verdicts=outcome.verdicts))
         for changed, _ in outcome.verdicts:
-            self._bookmark.decided(self._workspace.edit(changed.seq).id, changed.hunk)
+            self._remember(self._bookmark.decided, changed)
 
     def _standing(self, status: Status) -> int:
         """Return how many hunks that were decided here have the status now: each counts once, however often."""
@@ -254,7 +255,16 @@ class Review:
 
     def _put_off(self, unit: Unit) -> None:
         self._agenda.put_off(unit)
-        self._bookmark.skip(self._workspace.edit(unit.seq).id, unit.hunk)
+        self._remember(self._bookmark.skip, unit)
+
+    def _remember(self, note: Callable[[bytes, int], None], unit: Unit) -> None:
+        """Note something about a hunk for the next review; this one goes on also where that can't be kept."""
+        try:
+            note(self._workspace.edit(unit.seq).id, unit.hunk)
+        except OSError as error:
+            if not self._is_forgetful:
+                self._say(f"cas: The next review will not know what was put off: {visible(str(error))}")
+            self._is_forgetful = True
 
     def _undone(self, _: Unit) -> Where:
         if not self._steps:

@@ -96,6 +96,9 @@ def padded(text: str, width: int) -> str:
 
 # ---- writing
 
+FOR_SHELLS: Final = frozenset("|&;<>()$`\n")
+"""Characters with which the name of a pager is a line for a shell, as with other programs."""
+
 REVERSE: Final = "\x1b[7m"
 NOT_REVERSE: Final = "\x1b[27m"
 
@@ -234,10 +237,15 @@ def _page(pieces: Iterable[bytes]) -> bool:
     import subprocess
 
     wanted = os.environ.get("CAS_PAGER", os.environ.get("PAGER", "less -FRX"))
-    words = shlex.split(wanted)
+    try:
+        words = shlex.split(wanted)
+    except ValueError:  # a quote that does not end names no program
+        words = []
     program = shutil.which(words[0]) if words else None
-    if program is None or words[0] == "cat":
+    if program is None or words == ["cat"]:
         return False
+    if FOR_SHELLS & set(wanted):
+        program, words = "/bin/sh", ["sh", "-c", wanted]
     # A plain `less` in PAGER has to behave as ours does; LESS of the person's own comes first.
     environment = {"LESS": "FRX"} | dict(os.environ)
     chosen = [program, *words[1:]]

@@ -67,6 +67,12 @@ def test_an_editor_that_fails_changes_nothing(edited: Desk, tmp_path: Path) -> N
     assert edited.bytes("a") == b"one\n2\nthree\n"
 
 
+def test_an_editor_with_an_open_quote_is_no_internal_error(edited: Desk) -> None:
+    status, shown = edited.typed("amend", "2", EDITOR="vi '", VISUAL="")
+    assert status == 1
+    assert shown == "cas: VISUAL or EDITOR names no program: No closing quotation\n"
+
+
 def test_a_file_that_changes_while_the_editor_is_open_is_not_overwritten(edited: Desk, tmp_path: Path) -> None:
     script = f'echo mine > "$1"; echo theirs > "{edited.folder / "a"}"'
     status, shown = edited.typed("amend", "2", EDITOR=editor(tmp_path, script), VISUAL="")

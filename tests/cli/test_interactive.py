@@ -298,6 +298,16 @@ def test_nothing_pending_is_said(review: Review) -> None:
         assert stage.ends() == 0
 
 
+@pytest.mark.usefixtures("history")
+def test_a_review_goes_on_where_nothing_can_be_kept_for_the_next_one(review: Review) -> None:
+    with review(XDG_STATE_HOME="/proc/nowhere") as stage:
+        stage.sees(at("1:0"))
+        assert "The next review will not know" in press(stage, "s", at("2:1"))
+        assert "The next review" not in press(stage, "s", at("2:2"))
+        press(stage, "b", at("2:1"))
+        assert "Accepted hunk 2:1." in press(stage, "a", at("2:2"))
+
+
 def test_names_and_bytes_cannot_forge_the_screen(desk: Desk, review: Review) -> None:
     desk.write("esc\x1b[31m\nname", b"\x1b[2Jwiped\n", conversation="conv_\x1b[2J")
     with review() as stage:

@@ -79,10 +79,17 @@ def test_less_is_the_pager_where_none_is_named(desk: Desk) -> None:
 
 def test_without_a_pager_output_is_written_plainly(desk: Desk) -> None:
     a_little_history(desk)
-    for missing in ("no-such-pager", ""):
+    for missing in ("no-such-pager", "", "less '"):
         status, shown = desk.typed("log", PAGER=missing)
         assert status == 0
         assert COLORED.sub("", shown) == desk.done("log").text
+
+
+def test_a_pager_may_be_a_line_for_a_shell(desk: Desk) -> None:
+    a_little_history(desk)
+    status, shown = desk.typed("log", CAS_PAGER="sed 's/^/> /' | cat")
+    assert status == 0
+    assert COLORED.sub("", shown) == "".join(f"> {line}\n" for line in desk.done("log").text.splitlines())
 
 
 # ---- full disk, closed pipe

@@ -13,6 +13,7 @@ AGO: Final = re.compile(
 )
 SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "y": 31_557_600}
 DAYS: Final = {"today": 0, "yesterday": 1}
+DAY: Final = 86_400 * 1_000_000
 
 
 def moment_named(spelling: str, *, end: bool = False) -> int:
@@ -23,22 +24,22 @@ def moment_named(spelling: str, *, end: bool = False) -> int:
     """
     spelt = spelling.strip().lower()
     now = datetime.now(UTC).astimezone()
-    ago = AGO.fullmatch(spelt)
-    if ago is not None:
-        return _microseconds(now - timedelta(seconds=int(ago["number"]) * SECONDS[ago["unit"][0]]))
     try:
+        ago = AGO.fullmatch(spelt)
+        if ago is not None:
+            return _microseconds(now - timedelta(seconds=int(ago["number"]) * SECONDS[ago["unit"][0]]))
         if spelt in DAYS:
             day = now.date() - timedelta(days=DAYS[spelt])
             named = datetime(day.year, day.month, day.day).astimezone()
         else:
             named = datetime.fromisoformat(spelling.strip())
             named = named if named.tzinfo is not None else named.astimezone()
+        is_day = spelt in DAYS or len(spelt) == len("2026-11-20")
+        return _microseconds(named) + (DAY - 1 if is_day and end else 0)
     except (ValueError, OverflowError):
         raise click.BadParameter(
             f"{spelling!r} is no time: say 2h, 3d, yesterday, 2026-11-20 or '2026-11-20 14:30'."
         ) from None
-    is_day = spelt in DAYS or len(spelt) == len("2026-11-20")
-    return _microseconds(named + timedelta(days=1)) - 1 if is_day and end else _microseconds(named)
 
 
 def _microseconds(named: datetime) -> int:

@@ -75,7 +75,9 @@ def test_a_day_stands_for_its_first_moment_and_at_an_end_for_its_last() -> None:
     day = 86_400 * 1_000_000
     assert moment_named("2026-11-20", end=True) - moment_named("2026-11-20") == day - 1
     assert moment_named("2026-11-20T14:30+00:00") == 1_795_185_000 * 1_000_000
-    for nonsense in ("", "soon", "2026-13-01", "h", "-1h", "9" * 30 + "h"):
+    assert moment_named("9999-12-31T00:00+00:00") == 253_402_214_400 * 1_000_000
+    assert moment_named("9999-12-30", end=True) - moment_named("9999-12-30") == day - 1
+    for nonsense in ("", "soon", "2026-13-01", "h", "-1h", "9" * 30 + "h", "999999y"):
         with pytest.raises(click.BadParameter):
             moment_named(nonsense)
 

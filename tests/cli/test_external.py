@@ -185,3 +185,23 @@ def test_a_file_that_changes_while_the_person_thinks_is_not_touched(desk: Desk, 
     assert status == 1, shown
     assert desk.bytes("a") == b"newer\n"
     assert desk.statuses() == {"1:0": PENDING, "2:1": PENDING}
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_what_else_stands_in_the_way_is_named_beside_the_change_from_outside(desk: Desk, beside: bool) -> None:  # noqa: FBT001 - pytest gives it
+    lines = [b"%d\n" % number for number in range(9)]
+    desk.write("a", b"".join(lines))
+    lines[0], lines[8] = b"first\n", b"last\n"
+    desk.write("a", b"".join(lines))
+    desk.done("reject", "2")
+    if beside:
+        desk.edit("a", b"0\n", b"zero\n")
+    (desk.folder / "a").write_bytes(desk.bytes("a").replace(b"8\n", b"eight\n"))
+    said = desk.cas("accept", "2", "--on-external", "keep").said
+    assert "The change from outside can't stay as it is: say --on-external discard" in said
+    assert said.endswith("\nBesides, make room:  cas reject 3\n") is beside
+    assert ("make room" in said) is beside
+    if beside:
+        desk.done("reject", "3", "--on-external", "discard")
+        desk.done("accept", "2")
+        assert desk.bytes("a") == b"".join(lines)

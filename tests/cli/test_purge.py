@@ -78,10 +78,15 @@ def test_pins_and_snapshots_are_named_and_go_only_by_force(desk: Desk) -> None:
     assert ran.status == 1
     assert "snapshots 1" in ran.said
     assert "pins 1" in ran.said
-    desk.done("purge", "conf@2", "--force")
+    planned = desk.done("purge", "conf@2", "--force", "--dry-run").text.splitlines()
+    assert planned[:2] == ["Dry run: nothing was changed.", "Would purge 1 blob."]
+    assert planned[-2:] == ["Snapshots 1 would go, too (needs --force).", "Pins 1 would go, too (needs --force)."]
+    done = desk.done("purge", "conf@2", "--force").text.splitlines()
+    assert done[0] == "Purged 1 blob."
+    assert done[-2:] == ["Snapshots 1 went, too.", "Pins 1 went, too."]
     assert blob_id(b"debug = on\n" + SECRET).hex() not in desk.done("ls").text
     assert desk.cas("cat", blob_id(b"debug = on\n" + SECRET).hex()).status == 1
-    assert desk.done("pin").text == ""
+    assert desk.cas("pin").text == ""
 
 
 def test_what_was_never_there_is_not_purged(desk: Desk, tmp_path: Path) -> None:
@@ -92,3 +97,23 @@ def test_what_was_never_there_is_not_purged(desk: Desk, tmp_path: Path) -> None:
     assert (ran.status, ran.said.startswith("cas: new has no past state: ")) == (1, True)
     assert desk.cas("purge").status == 2
     assert desk.cas("purge", str(tmp_path / "outside")).status == 1
+
+
+def test_decisions_that_need_the_bytes_are_named(desk: Desk) -> None:
+    desk.write("conf", SECRET)
+    desk.write("conf", b"clean\n")
+    desk.done("accept", "1", "2")
+    desk.done("reset", "2")
+    desk.done("accept", "2")
+    assert desk.done("purge", "conf", "--dry-run").text.splitlines()[2:4] == [
+        "Edits 1-2 can be neither shown nor decided.",
+        "Decisions 1-3 can be neither undone nor made again.",
+    ]
+    assert "Decisions 1-3 can now be neither undone nor made again." in desk.done("purge", "conf").text
+    assert desk.cas("undo").status == 1
+
+
+def test_a_state_without_a_file_has_nothing_to_purge(desk: Desk) -> None:
+    desk.write("conf", SECRET)
+    ran = desk.cas("purge", "conf@1^", "--dry-run")
+    assert (ran.status, "no state with bytes, is named 'conf@1^'" in ran.said) == (1, True)

@@ -49,10 +49,11 @@ class Places:
         return any(fnmatchcase(os.fsdecode(path), pattern) for pattern in self.patterns)
 
 
-def places_named(workspace: "Workspace", spellings: Sequence[str]) -> Places:
+def places_named(workspace: "Workspace", spellings: Sequence[str], *, exactly: bool = False) -> Places:
     """Return the places that paths name: all files that ever stood there, and folders. Raises NoSuchName, PathError.
 
-    A path that was never a file's, with `*`, `?` or `[`, is a pattern, of which a star stands for slashes, too.
+    Unless `exactly`, a path that was never a file's, with `*`, `?` or `[`, is a pattern, of which a star stands for
+    slashes, too.
     """
     files: list[str] = []
     folders: list[bytes] = []
@@ -68,7 +69,7 @@ def places_named(workspace: "Workspace", spellings: Sequence[str]) -> Places:
             folders.append(folder)
         elif not is_file:
             # All that was ever in a folder may have gone from it.
-            held = Places(folders=(folder,), patterns=_pattern(workspace, spelling, path))
+            held = Places(folders=(folder,), patterns=() if exactly else _pattern(workspace, spelling, path))
             if not any(held.hold(view.edit) for view in _newest_first(workspace, EditFilter(), None)):
                 raise NoSuchName(spelling, "recorded file")
             folders += held.folders

@@ -1,5 +1,6 @@
 """The command `cas record`: what happened to files since the last look becomes edits, once, now."""
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from cli.progress import LOOKING, followed
 from cli.terminal import Screen, shown_name, write
 
 if TYPE_CHECKING:
-    from objstore import Recorded
+    from objstore import Recorded, Workspace
 
 __all__ = ["record"]
 
@@ -27,6 +28,7 @@ def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, 
     With PATH, only these files and what lies below these folders. The first look of a workspace records nothing of
     files that no tool has edited: it only keeps what they hold, so that the next one can tell.
     """
+    from cli.listing import places_named
     from cli.naming import path_named
     from objstore import CallInfo, Origin
 
@@ -46,11 +48,20 @@ def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, 
             from cli.storeshapes import json_line
 
             write([json_line(recorded_shape(workspace, found))])
-            return
-    write(_text(found, invocation.screen()))
-    for place in found.passed:
-        where = f"{shown_name(place.path)}: " if place.path else ""
-        click.echo(f"cas: not looked at: {where}{shown_name(place.reason)}", err=True)
+        else:
+            write(_text(found, invocation.screen()))
+            for place in found.passed:
+                where = f"{shown_name(place.path)}: " if place.path else ""
+                click.echo(f"cas: not looked at: {where}{shown_name(place.reason)}", err=True)
+        # Of what neither stands there nor ever did, that nothing changed would be no answer.
+        gone = [name for name, at in zip(paths, named or (), strict=True) if not _stands(workspace, at)]
+        places_named(workspace, gone, exactly=True)
+
+
+def _stands(workspace: "Workspace", path: str) -> bool:
+    from pathlib import Path
+
+    return os.path.lexists(Path(workspace.root, path))
 
 
 def _text(found: "Recorded", screen: Screen) -> Iterator[bytes]:

@@ -1,6 +1,7 @@
 """`cas gc`: what goes is shown before it goes, and told of for ever after."""
 
 import json
+import re
 import sqlite3
 from contextlib import closing
 
@@ -54,6 +55,21 @@ def test_what_went_is_marked_and_refused_with_the_reason(desk: Desk) -> None:
     assert desk.cas("show", "2", "--json").json()["edits"][0]["diff"] is None
     assert desk.done("fsck", "--json").json()["sound"]
     assert desk.done("blame", "f").text.count("before the first recorded edit") == 200
+
+
+def test_what_was_freed_is_said_and_no_more(desk: Desk) -> None:
+    decided(desk)
+    before = desk.done("status", "--json").json()["store"]["bytes"]
+    said = re.fullmatch(
+        r"Let go of 6 edits, the newest of .*\nFreed ([0-9.]+) (kB|bytes); the store has ([0-9.]+) kB\.\n",
+        desk.done("gc", "--older-than", "0s").text,
+    )
+    assert said is not None
+    freed, after = float(said[1]) * (1000 if said[2] == "kB" else 1), float(said[3]) * 1000
+    assert abs(after - desk.done("status", "--json").json()["store"]["bytes"]) <= 100
+    assert 0 <= freed < before
+    repacked = desk.done("gc", "--repack").text.splitlines()
+    assert [line.split(" ", 1)[0] for line in repacked] == ["No", "Freed", "Compressed"]
 
 
 def test_groups_are_what_can_still_be_decided(desk: Desk) -> None:

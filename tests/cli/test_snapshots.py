@@ -57,6 +57,22 @@ def test_a_restored_snapshot_tells_how_far_it_is(full: Desk) -> None:
     assert b"writing [########################] 2 of 2 paths" in shown
 
 
+@pytest.mark.parametrize("words", [[], ["--json"]], ids=["text", "json"])
+def test_what_neither_stands_there_nor_ever_did_has_not_just_not_changed(full: Desk, words: list[str]) -> None:
+    full.done("record")
+    put(full, "src/new")
+    ran = full.cas("record", "src/new", "src/nwe", *words)
+    assert (ran.status, ran.said) == (
+        1,
+        "cas: No recorded file is named 'src/nwe' here.\nDid you mean src/new?\n",
+    )
+    assert b"src/new" in ran.out
+    assert full.cas("record", "*ew").status == 1
+    (full.folder / "src/new").unlink()
+    assert "src/new" in full.done("record", "src/new").text
+    assert full.done("record", "src/new").text == "Nothing changed.\n"
+
+
 # ---- snapshots
 
 

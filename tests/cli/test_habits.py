@@ -287,3 +287,10 @@ def test_a_list_of_nothing_says_so_and_is_empty(used: Desk, words: str) -> None:
     assert (ran.status, ran.out) == (0, b"")
     assert ran.said.startswith("There are no ")
     assert used.done(*words.split(), "--json").out == b""
+
+
+def test_a_command_with_commands_of_its_own_takes_what_every_command_takes(used: Desk, tmp_path: Path) -> None:
+    place = ["-C", str(used.folder)]
+    for words in (["config", *place, "get", "gc.every"], ["config", "get", *place, "gc.every"]):
+        assert cas(*words, folder=tmp_path).text == "1min\n"
+    assert cas("config", *place, "--json", folder=tmp_path).text == used.done("config", "list", "--json").text

@@ -1,5 +1,6 @@
 """`cas status`: the workspace on one screen, and as one JSON document."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -148,3 +149,12 @@ def test_a_plain_status_onto_a_full_disk_ends_as_any_command(desk: Desk) -> None
         1,
         "cas: The output could not be written: No space left on device\n",
     )
+
+
+def test_a_file_that_cannot_be_looked_at_is_told_in_text_that_every_reader_of_json_takes(desk: Desk) -> None:
+    name = "bad\udcff"
+    desk.write(name, b"1\n")
+    os.truncate(desk.folder / name, (256 << 30) + 1)
+    (sentence,) = desk.done("status", "--json").json()["unreadable"]
+    assert sentence.startswith("bad\ufffd: ")
+    assert "\ncan't be looked at:\n  \"bad\\xff: " in desk.done("status").text

@@ -119,6 +119,8 @@ def test_diff_of_blobs_by_hash(desk: Desk) -> None:
     desk.write("b", b"2\n")
     before, after = (blake3(content).hexdigest()[:16] for content in (b"1\n", b"2\n"))
     assert desk.done("diff", before, after).out.endswith(b"@@ -1 +1 @@\n-1\n+2\n")
+    told = desk.done("diff", before, after, "--json").json()
+    assert [told[name] for name in ("path_before", "path_after", "blob_before")] == [None, None, blob_id(b"1\n").hex()]
 
 
 def test_diff_of_one_state_or_three_is_a_mistake(desk: Desk) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -134,3 +135,13 @@ def test_what_is_printed_has_the_fields_that_the_page_names(desk: Desk, tmp_path
     imported = read(cas("import", bundle, str(tmp_path / "there"), "--json", folder=tmp_path))
     wrong += [(place, fields) for place, fields in shapes("import", imported) if fields != known.get(place)]
     assert wrong == []
+
+
+def test_a_timestamp_is_iso_8601_in_utc_to_the_microsecond(desk: Desk) -> None:
+    desk.write("a", b"1\n")
+    with desk.workspace() as workspace:
+        time = workspace.edit(1).edit.time
+    said = desk.done("log", "--json", TZ="Asia/Tokyo").json()["timestamp"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", said)
+    since = datetime.fromisoformat(said) - datetime.fromtimestamp(0, UTC)
+    assert since == timedelta(microseconds=time)

@@ -60,8 +60,10 @@ def test_status_and_show_say_that_markers_stand(marked: Desk) -> None:
 
 def test_json_of_markers(desk: Desk) -> None:
     conflict(desk)
-    document = desk.done("reject", "--markers", "2", "--json").json()
     path = str(desk.folder / "a")
+    planned = desk.done("reject", "--markers", "2", "--json", "--dry-run").json()
+    assert (planned["markers"][0]["edit"], planned["decision"]) == (None, None)  # they have no number yet
+    document = desk.done("reject", "--markers", "2", "--json").json()
     assert document["markers"] == [{"edit": 4, "file_path": path, "regions": 1, "aside": ["3:1"]}]
     assert document["changed"] == [
         {"name": "2:1", "status": "rejected", "cascaded": False},

@@ -280,8 +280,7 @@ def test_a_neighbour_that_was_decided_the_other_way_is_named(desk: Desk) -> None
     assert "Note" not in desk.done("accept", "4").text
     assert desk.bytes("a") == b"1\n2\nthree\nfour\n"
     assert desk.done("accept", "1", "3", "--dry-run", "--json").json()["notices"] == []
-    (notice,) = desk.done("reject", "2", "4", "--json").json()["notices"] or [None]
-    assert notice is None
+    assert desk.done("reject", "2", "4", "--json").json()["notices"] == []
 
 
 # ---- dry run
@@ -341,6 +340,23 @@ def test_a_decision_that_takes_its_time_says_how_far_each_of_its_steps_is(desk: 
         assert found is not None, shown
         assert found[1] == (b"1" if words == ["undo"] else b"2")
     assert shown.endswith(b"\r\x1b[K")
+
+
+def test_json_of_a_neighbour(desk: Desk) -> None:
+    desk.write("a", b"one\ntwo\nthree\nfour\n")
+    desk.edit("a", b"two", b"2")
+    desk.edit("a", b"three", b"3")
+    desk.done("accept", "2")
+    assert desk.done("reject", "3", "--json").json()["notices"] == [
+        {
+            "unit": "3:1",
+            "status": "rejected",
+            "beside": ["2:1"],
+            "file_path": os.fspath(desk.folder / "a"),
+            "line": 3,
+            "message": "hunk 3:1, rejected, stands directly beside 2:1, which is accepted (a:3)",
+        }
+    ]
 
 
 def test_json_of_a_decision(desk: Desk) -> None:

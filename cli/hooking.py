@@ -194,8 +194,8 @@ def _call(calls: "AgentCalls", event: Event) -> "AgentCall":
         paths = tuple(os.path.join(event.place, path) for path in paths)  # noqa: PTH118 - pathlib costs start-up
     return AgentCall(
         conversation=event.conversation,
-        # A client that gives no ids runs its tools one after another.
-        id=event.call or f"{event.tool} {event.notes.get('command', '')}",
+        # A client that gives no ids may still run several tools at once.
+        id=event.call or "\0".join([event.tool, event.notes.get("command", ""), *(event.touched or ())]),
         tool=event.tool,
         paths=paths,
         notes={**event.notes, **({"prompt": prompt} if prompt else {}), **({"call": event.call} if event.call else {})},

@@ -12,6 +12,7 @@ from cli.clients.event import (
     Moment,
     Payload,
     additional_context,
+    context_in_copilot,
     map_of,
     notes_of,
     of_subagent,
@@ -45,10 +46,10 @@ def read(payload: Payload) -> Event:
     name = text(payload, "hook_event_name", "hookEventName")
     tool = text(payload, "tool_name")
     given = map_of(payload, "tool_input")
-    path = text(given, "file_path", "notebook_path")
+    path = text(given, "file_path", "notebook_path", "path")
     return Event(
         moment=within(payload, _MOMENTS.get(name, Moment.OTHER)),
-        # Cursor and VS Code run these hooks too, each with a name of its own for a session.
+        # Cursor, VS Code and Copilot's own program run these hooks too, each with words of its own.
         conversation=text(payload, "session_id", "conversation_id", "sessionId"),
         place=text(payload, "cwd"),
         name=name,
@@ -63,9 +64,10 @@ def read(payload: Payload) -> Event:
             command=text(given, "command"),
         ),
         is_subagent=of_subagent(payload),
+        of_copilot="timestamp" in payload,
     )
 
 
 def reply(event: Event, told: str) -> Payload | None:
     """Return what to print so that the agent gets to read `told`."""
-    return additional_context(event, told, _CAN_TELL)
+    return context_in_copilot(event, told) if event.of_copilot else additional_context(event, told, _CAN_TELL)

@@ -16,6 +16,7 @@ __all__ = [
     "Payload",
     "Touched",
     "additional_context",
+    "context_in_copilot",
     "map_of",
     "notes_of",
     "of_subagent",
@@ -35,6 +36,7 @@ ANYWHERE: Final[Touched] = None
 NOWHERE: Final[Touched] = ()
 
 _FILE: Final = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
+_COPILOT_HEARS: Final = frozenset({"SessionStart", "PostToolUse"})
 _LONGEST: Final = 2000
 """Characters of a prompt or a command that are kept with an edit."""
 
@@ -75,6 +77,7 @@ class Event(NamedTuple):
     prompt: str = ""
     notes: Mapping[str, str] = MappingProxyType({})
     is_subagent: bool = False  # whether an agent that the session's own has sent out does this
+    of_copilot: bool = False  # whether VS Code or another program of Copilot's tells it, whose hooks it may be
 
 
 class Client(Protocol):
@@ -94,6 +97,12 @@ def additional_context(event: Event, told: str, hearing: Collection[str]) -> Pay
     if event.name not in hearing:
         return None
     return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": told}}
+
+
+def context_in_copilot(event: Event, told: str) -> Payload | None:
+    """Return what to print where VS Code or another program of Copilot's reads it: each looks in another place."""
+    found = additional_context(event, told, _COPILOT_HEARS)
+    return None if found is None else {"additionalContext": told, **found}
 
 
 def text(payload: Payload, *names: str) -> str:

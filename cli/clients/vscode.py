@@ -1,7 +1,9 @@
 """VS Code: agent hooks in .github/hooks, shaped like those of Claude Code, with tools and fields of its own.
 
-Source: the editor's page on agent hooks (a preview), which also says that it runs hooks of Claude Code's settings, and
-that it hears no matchers. The page spells common fields in camel case and says that all are in snake case: both count.
+Which program runs them depends on who does a session's work. The editor itself: its page on agent hooks (a preview),
+which spells common fields in camel case and says that all are in snake case, so both count. Copilot's own program, in
+the editor or in a terminal: its hooks reference. That one names tools as Claude Code does, at least before they run,
+and gives their calls no ids. Both run the hooks of Claude Code's settings too.
 """
 
 from collections.abc import Iterator
@@ -14,7 +16,7 @@ from cli.clients.event import (
     Moment,
     Payload,
     Touched,
-    additional_context,
+    context_in_copilot,
     map_of,
     notes_of,
     patched,
@@ -24,33 +26,56 @@ from cli.clients.event import (
 
 __all__ = ["read", "reply"]
 
+_MOMENTS: Final = {**COMMON, "PostToolUseFailure": Moment.AFTER, "SessionEnd": Moment.PAUSE}
 _WRITES: Final = frozenset(
     {"create_file", "replace_string_in_file", "multi_replace_string_in_file", "insert_edit_into_file"}
-    | {"edit_notebook_file", "createFile", "editFiles", "deleteFile"}
+    | {"edit_notebook_file", "createFile", "editFiles", "deleteFile", "Write", "Edit"}
 )
 _READS: Final = frozenset(
     {"read_file", "list_dir", "file_search", "grep_search", "semantic_search", "get_errors", "fetch_webpage"}
     | {"list_code_usages", "get_changed_files", "test_search", "get_terminal_output", "terminal_last_command"}
     | {"manage_todo_list", "get_vscode_api", "github_repo", "view_image"}
+    | {"Read", "Glob", "Grep", "WebFetch", "WebSearch", "AskUserQuestion", "TodoWrite", "Agent", "Task"}
 )
 _PATCH: Final = "apply_patch"
+_COPILOTS: Final = {
+    "bash": "Bash",
+    "powershell": "Bash",
+    "view": "Read",
+    "create": "Write",
+    "edit": "Edit",
+    "str_replace_editor": "Edit",
+    _PATCH: "Edit",
+    "grep": "Grep",
+    "rg": "Grep",
+    "glob": "Glob",
+    "web_fetch": "WebFetch",
+    "web_search": "WebSearch",
+    "ask_user": "AskUserQuestion",
+    "update_todo": "TodoWrite",
+    "task": "Agent",
+}
+"""What Copilot's own program calls its tools, and what it says that Claude Code calls them."""
+
 _PATHS: Final = ("filePath", "file_path", "path")
-_CAN_TELL: Final = frozenset({"SessionStart", "PostToolUse"})
 
 
 def read(payload: Payload) -> Event:
     """Return what a hook event says."""
     name = text(payload, "hook_event_name", "hookEventName")
+    call = text(payload, "tool_use_id", "toolUseId")
     tool = text(payload, "tool_name", "toolName")
+    if not call:
+        tool = _COPILOTS.get(tool, tool)  # so that a tool has one name before and after
     given = map_of(payload, "tool_input") or map_of(payload, "toolInput")
     return Event(
-        moment=COMMON.get(name, Moment.OTHER),
+        moment=_MOMENTS.get(name, Moment.OTHER),
         conversation=text(payload, "session_id", "sessionId"),
         place=text(payload, "cwd"),
         name=name,
         tool=tool,
-        call=text(payload, "tool_use_id", "toolUseId"),
-        touched=_touched(tool, given),
+        call=call,
+        touched=_touched(tool, given, text(payload, "tool_input")),
         prompt=text(payload, "prompt"),
         notes=notes_of("vscode", model=text(payload, "model"), command=text(given, "command")),
     )
@@ -58,12 +83,13 @@ def read(payload: Payload) -> Event:
 
 def reply(event: Event, told: str) -> Payload | None:
     """Return what to print so that the agent gets to read `told`."""
-    return additional_context(event, told, _CAN_TELL)
+    return context_in_copilot(event, told)
 
 
-def _touched(tool: str, given: Payload) -> Touched:
-    if tool == _PATCH:
-        return patched(text(given, "input", "patch")) or ANYWHERE
+def _touched(tool: str, given: Payload, bare: str) -> Touched:
+    """Return what a tool may change. `bare`: its input, where that is no map but a text."""
+    if tool == _PATCH or (bare and tool in _WRITES):
+        return patched(bare or text(given, "input", "patch")) or ANYWHERE
     return touched_by(tool, list(dict.fromkeys(_named(given))), reads=_READS, writes=_WRITES)
 
 

@@ -24,6 +24,9 @@ NAME: Final = "editledger"
 _SECONDS: Final = 30
 """How long a client waits for a hook before it goes on without; the first look at a large tree may take some."""
 
+_IN_ANY_CASE: Final = " || exit 0"
+"""Ends a command that Copilot's own program may run: it lets no tool run where the command fails or is missing."""
+
 Edit = Callable[[str], str]
 
 
@@ -80,7 +83,7 @@ def _claude_code(scope: Scope, programs: Programs) -> tuple[Step, ...]:
             client="claude-code",
             tools=("PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionDenied"),
             others=("UserPromptSubmit", "SessionStart", "SessionEnd", "Stop", "StopFailure"),
-            hook={"type": "command", "command": f"{quote(programs.cas)} hook claude-code", "timeout": _SECONDS},
+            hook=_hook(f"{quote(programs.cas)} hook claude-code{_IN_ANY_CASE}"),
             matcher="*",
         ),
     )
@@ -101,7 +104,7 @@ def _codex(scope: Scope, programs: Programs) -> tuple[Step, ...]:
             client="codex",
             tools=("PreToolUse", "PostToolUse"),
             others=("UserPromptSubmit", "SessionStart", "SessionEnd", "Stop", "Interrupt"),
-            hook={"type": "command", "command": f"{quote(programs.cas)} hook codex", "timeout": _SECONDS},
+            hook=_hook(f"{quote(programs.cas)} hook codex"),
             matcher="*",
         ),
     )
@@ -132,19 +135,9 @@ def _cursor(scope: Scope, programs: Programs) -> tuple[Step, ...]:
     entry = {"command": f"{quote(programs.cas)} hook cursor"}
     tools = ("preToolUse", "postToolUse", "postToolUseFailure", "afterFileEdit")
     events = (*tools, "beforeSubmitPrompt", "sessionStart", "sessionEnd", "stop")
-    hooks = _entries(folder / "hooks.json", "cursor", dict.fromkeys(events, entry))
-
-    def apply(text: str) -> str:
-        return hooks.apply(text if "version" in loaded(text) else with_member(text, ["version"], 1))
-
-    def undo(text: str) -> str:
-        text = hooks.undo(text)
-        # A version alone is what is left of a file that was ours.
-        return without_member(text, ["version"]) if loaded(text) == {"version": 1} else text
-
     return (
         _member(folder / "mcp.json", ["mcpServers", NAME], {"command": programs.server, "args": scope.served}),
-        Step(path=hooks.path, apply=apply, undo=undo),
+        _versioned(_entries(folder / "hooks.json", "cursor", dict.fromkeys(events, entry))),
     )
 
 
@@ -153,11 +146,12 @@ def _vscode(scope: Scope, programs: Programs) -> tuple[Step, ...]:
     served = ["${workspaceFolder}"]
     entry = {"type": "stdio", "command": programs.server, "args": served}
     hooks = scope.home / ".copilot" / "hooks" if scope.project is None else scope.project / ".github" / "hooks"
-    hook = {"type": "command", "command": f"{quote(programs.cas)} hook vscode", "timeout": _SECONDS}
-    events = ("PreToolUse", "PostToolUse", "UserPromptSubmit", "SessionStart", "Stop")
+    hook = _hook(f"{quote(programs.cas)} hook vscode{_IN_ANY_CASE}")
+    tools = ("PreToolUse", "PostToolUse", "PostToolUseFailure")
+    events = (*tools, "UserPromptSubmit", "SessionStart", "SessionEnd", "Stop")
     return (
         _member(folder / "mcp.json", ["servers", NAME], entry),
-        _entries(hooks / f"{NAME}.json", "vscode", dict.fromkeys(events, hook)),
+        _versioned(_entries(hooks / f"{NAME}.json", "vscode", dict.fromkeys(events, hook))),
     )
 
 
@@ -195,6 +189,24 @@ def _member(path: Path, keys: Sequence[str], value: object) -> Step:
         apply=lambda text: with_member(text, keys, value),
         undo=lambda text: without_member(text, keys),
     )
+
+
+def _hook(command: str) -> dict[str, object]:
+    return {"type": "command", "command": command, "timeout": _SECONDS}
+
+
+def _versioned(hooks: Step) -> Step:
+    """Return the step for a file that has to say which version of its format it is of."""
+
+    def apply(text: str) -> str:
+        return hooks.apply(text if "version" in loaded(text) else with_member(text, ["version"], 1))
+
+    def undo(text: str) -> str:
+        text = hooks.undo(text)
+        # A version alone is what is left of a file that was ours.
+        return without_member(text, ["version"]) if loaded(text) == {"version": 1} else text
+
+    return Step(path=hooks.path, apply=apply, undo=undo)
 
 
 def _hooks(
@@ -241,7 +253,7 @@ def _with_entry(text: str, path: Sequence[str], entry: object, is_ours: Callable
 
 
 def _is_ours(client: str) -> Callable[[Any], bool]:
-    ending = f" hook {client}"
+    endings = (f" hook {client}", f" hook {client}{_IN_ANY_CASE}")
 
     def check(item: Any) -> bool:  # noqa: ANN401 - whatever a settings file holds
         if not isinstance(item, dict):
@@ -250,7 +262,7 @@ def _is_ours(client: str) -> Callable[[Any], bool]:
         if isinstance(inner, list):
             return bool(inner) and all(check(hook) for hook in inner)
         command = item.get("command")
-        return isinstance(command, str) and command.endswith(ending)
+        return isinstance(command, str) and command.endswith(endings)
 
     return check
 

@@ -9,7 +9,19 @@ from typing import Any
 
 from tests.cli.desk import PATIENCE, Ran, cas
 
-__all__ = ["AGENTS", "ClaudeCode", "Codex", "Cursor", "Gemini", "OpenCode", "Session", "VSCode", "hook", "shell"]
+__all__ = [
+    "AGENTS",
+    "ClaudeCode",
+    "Codex",
+    "Copilot",
+    "Cursor",
+    "Gemini",
+    "OpenCode",
+    "Session",
+    "VSCode",
+    "hook",
+    "shell",
+]
 
 
 def hook(client: str, event: Mapping[str, Any] | bytes, *, folder: Path) -> Ran:
@@ -171,6 +183,40 @@ class VSCode(ClaudeCode):
         return self.tool_event("create_file", given, before=before)
 
 
+class Copilot(ClaudeCode):
+    """Copilot's own program, which runs VS Code's hooks: no ids, Claude Code's names of tools before they run only."""
+
+    client = "vscode"
+
+    def base(self, name: str) -> dict[str, Any]:
+        return {
+            "hook_event_name": name,
+            "session_id": self.name,
+            "timestamp": "2026-11-20T10:30:00.000Z",
+            "cwd": str(self.folder),
+        }
+
+    def stopped(self) -> dict[str, Any]:
+        return self.base("Stop") | {"stop_reason": "end_turn", "stop_hook_active": False}
+
+    def tool_event(self, tool: str, given: Mapping[str, Any] | str, *, before: bool) -> dict[str, Any]:
+        names = {"bash": "Bash", "create": "Write", "edit": "Edit", "apply_patch": "Edit"}
+        event = self.base("PreToolUse" if before else "PostToolUse")
+        event |= {"tool_name": names[tool] if before else tool, "tool_input": given}
+        return event if before else event | {"tool_result": {"result_type": "success", "text_result_for_llm": "ok"}}
+
+    def shell_event(self, command: str, *, before: bool) -> dict[str, Any]:
+        return self.tool_event("bash", {"command": command, "mode": "sync"}, before=before)
+
+    def write_event(self, path: str, content: str, *, before: bool) -> dict[str, Any]:
+        return self.tool_event("create", {"path": str(self.folder / path), "file_text": content}, before=before)
+
+    def told(self, answer: Mapping[str, Any]) -> str:
+        found = answer["additionalContext"]
+        assert isinstance(found, str)
+        return found
+
+
 class Gemini(Session):
     """Gemini CLI: gives its calls no ids."""
 
@@ -284,4 +330,4 @@ class OpenCode(Session):
         return found
 
 
-AGENTS = (ClaudeCode, Codex, Gemini, Cursor, OpenCode, VSCode)
+AGENTS = (ClaudeCode, Codex, Gemini, Cursor, OpenCode, VSCode, Copilot)

@@ -13,10 +13,10 @@ import pytest
 
 from cli.hooking import CLIENTS, client_of
 from objstore import CallInfo, EditFilter, EditView, Operation, Origin, Status, Workspace
-from tests.cli.agents import AGENTS, ClaudeCode, Codex, Cursor, OpenCode, Session, hook, shell
+from tests.cli.agents import AGENTS, ClaudeCode, Codex, Copilot, Cursor, Gemini, OpenCode, Session, VSCode, hook, shell
 from tests.cli.desk import PATIENCE, PROGRAM, Desk, cas, environment
 
-EVERY_AGENT = pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.client)
+EVERY_AGENT = pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.__name__)
 
 
 @pytest.fixture
@@ -408,6 +408,51 @@ def test_a_turn_that_breaks_off_ends_its_calls(agent: type[Session], name: str, 
     shell("echo 2 >> a.txt", folder=folder)
     session.stop()
     assert [view.edit.conversation for view in edits(folder)] == ["session-1", "external"]
+
+
+@pytest.mark.parametrize("agent", [Gemini, Copilot], ids=lambda agent: agent.__name__)
+def test_tools_at_once_are_told_apart_where_calls_have_no_ids(agent: type[Session], folder: Path) -> None:
+    session = agent(folder)
+    first, second = (session.write_event(name, "x\n", before=True) for name in ("a.txt", "run.sh"))
+    session.tell(first)
+    (folder / "a.txt").write_text("x\n")
+    (folder / "run.sh").write_text("mine\n")  # a person, before the second begins
+    session.tell(second)
+    (folder / "run.sh").write_text("x\n")
+    for name in ("a.txt", "run.sh"):
+        session.tell(session.write_event(name, "x\n", before=False))
+    assert shape(edits(folder, "session-1")) == [(Operation.EDIT, "a.txt"), (Operation.EDIT, "run.sh")]
+    assert shape(edits(folder, "external")) == [(Operation.EDIT, "run.sh")]
+    assert list((folder / ".cas" / "agents").glob("open-*")) == []
+
+
+def test_copilots_patches_name_their_files_and_a_tool_that_failed_is_over(folder: Path) -> None:
+    session = Copilot(folder)
+    patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-two\n+2\n*** Delete File: run.sh\n*** End Patch\n"
+    session.tell(session.tool_event("apply_patch", patch, before=True))
+    shell("sed -i s/two/2/ a.txt && rm run.sh && echo mine > own.txt", folder=folder)
+    session.tell(session.tool_event("apply_patch", patch, before=False))
+    failed = session.base("PostToolUseFailure") | {"tool_name": "bash", "tool_input": {"command": "make"}, "error": "2"}
+    session.tell(session.shell_event("make", before=True))
+    shell("echo made > made.txt", folder=folder)
+    session.tell(failed)
+    (folder / "late.txt").write_text("mine\n")
+    session.stop()
+    mine = [(Operation.CREATE, "made.txt"), (Operation.DELETE, "run.sh"), (Operation.EDIT, "a.txt")]
+    assert shape(edits(folder, "session-1")) == mine
+    assert shape(edits(folder, "external")) == [(Operation.CREATE, "late.txt"), (Operation.CREATE, "own.txt")]
+
+
+@pytest.mark.parametrize("agent", [VSCode, Copilot], ids=lambda agent: agent.__name__)
+def test_a_prompt_that_hears_nothing_keeps_no_rejection_from_the_next_result(
+    agent: type[Session], folder: Path
+) -> None:
+    session = agent(folder)
+    session.client = "claude-code"  # whose hooks it runs too
+    session.run("sed -i s/two/2/ a.txt")
+    assert cas("reject", "1", "--reason", "two is a word", folder=folder).status == 0
+    assert session.ask("go on") == ""
+    assert "two is a word" in session.run("true")
 
 
 def test_a_session_that_has_gone_elsewhere_still_ends_what_it_began(folder: Path, tmp_path: Path) -> None:

@@ -155,6 +155,33 @@ def test_a_client_is_set_up_once_and_taken_back_whole(client: str, scope: str, p
     assert list(home.iterdir()) == []
 
 
+@pytest.mark.parametrize("client", ["claude-code", "vscode"])
+def test_a_project_that_another_gets_without_our_command_keeps_its_tools(
+    client: str, project: Path, home: Path
+) -> None:
+    """Copilot's own program runs both files' hooks, and lets no tool run whose hook fails."""
+    assert run(project, home, "setup", client).status == 0
+    (settings,) = (path for path in project.rglob("*.json") if "hooks" in json.loads(path.read_text()))
+    (entry,) = json.loads(settings.read_text())["hooks"]["PreToolUse"]
+    hook = entry.get("hooks", [entry])[0]
+    ran = subprocess.run(
+        ["/bin/sh", "-c", "/nowhere/cas" + hook["command"][hook["command"].index(" hook ") :]],
+        env={"PATH": "/nowhere"},
+        capture_output=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (0, b"")
+    before = settings.read_text()
+    settings.write_text(before.replace(" || exit 0", ""))  # as we wrote it once
+    assert run(project, home, "setup", client).status == 0
+    assert settings.read_text() == before
+
+
+def test_hooks_of_copilots_shape_say_which_version_of_it(project: Path, home: Path) -> None:
+    assert run(project, home, "setup", "vscode").status == 0
+    assert json.loads((project / ".github" / "hooks" / "editledger.json").read_text())["version"] == 1
+
+
 def test_setup_says_what_no_settings_file_can_do(project: Path, home: Path) -> None:
     assert "/hooks" in run(project, home, "setup", "codex").text
     assert "/hooks" not in run(project, home, "setup", "gemini").text

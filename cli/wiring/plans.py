@@ -24,6 +24,9 @@ NAME: Final = "editledger"
 _SECONDS: Final = 30
 """How long a client waits for a hook before it goes on without; the first look at a large tree may take some."""
 
+_SECONDS_AT_ITS_END: Final = 3
+"""The most that Codex waits for where it ends or is interrupted; it warns at each start of hooks that want more."""
+
 _IN_ANY_CASE: Final = " || exit 0"
 """Ends a command that Copilot's own program may run: it lets no tool run where the command fails or is missing."""
 
@@ -91,6 +94,7 @@ def _claude_code(scope: Scope, programs: Programs) -> tuple[Step, ...]:
 
 def _codex(scope: Scope, programs: Programs) -> tuple[Step, ...]:
     folder = scope.base / ".codex"
+    command = f"{quote(programs.cas)} hook codex"
     table = f"[mcp_servers.{NAME}]"
     lines = [table, f"command = {json.dumps(programs.server)}", f"args = {json.dumps(scope.served)}"]
     return (
@@ -99,13 +103,23 @@ def _codex(scope: Scope, programs: Programs) -> tuple[Step, ...]:
             apply=lambda text: _with_table(text, table, "\n".join(lines) + "\n"),
             undo=lambda text: _with_table(text, table, ""),
         ),
-        _hooks(
-            folder / "hooks.json",
-            client="codex",
-            tools=("PreToolUse", "PostToolUse"),
-            others=("UserPromptSubmit", "SessionStart", "SessionEnd", "Stop", "Interrupt"),
-            hook=_hook(f"{quote(programs.cas)} hook codex"),
-            matcher="*",
+        _both(
+            _hooks(
+                folder / "hooks.json",
+                client="codex",
+                tools=("PreToolUse", "PostToolUse"),
+                others=("UserPromptSubmit", "SessionStart", "Stop"),
+                hook=_hook(command),
+                matcher="*",
+            ),
+            _hooks(
+                folder / "hooks.json",
+                client="codex",
+                tools=(),
+                others=("SessionEnd", "Interrupt"),
+                hook=_hook(command, seconds=_SECONDS_AT_ITS_END),
+                matcher="",
+            ),
         ),
     )
 
@@ -191,8 +205,8 @@ def _member(path: Path, keys: Sequence[str], value: object) -> Step:
     )
 
 
-def _hook(command: str) -> dict[str, object]:
-    return {"type": "command", "command": command, "timeout": _SECONDS}
+def _hook(command: str, *, seconds: int = _SECONDS) -> dict[str, object]:
+    return {"type": "command", "command": command, "timeout": seconds}
 
 
 def _versioned(hooks: Step) -> Step:

@@ -182,6 +182,15 @@ def test_hooks_of_copilots_shape_say_which_version_of_it(project: Path, home: Pa
     assert json.loads((project / ".github" / "hooks" / "editledger.json").read_text())["version"] == 1
 
 
+def test_no_hook_wants_more_time_than_codex_gives_at_its_end(project: Path, home: Path) -> None:
+    assert run(project, home, "setup", "codex").status == 0
+    hooks = json.loads((project / ".codex" / "hooks.json").read_text())["hooks"]
+    seconds = {event: entry["hooks"][0]["timeout"] for event, (entry,) in hooks.items()}
+    ends = {event: seconds.pop(event) for event in ("SessionEnd", "Interrupt")}
+    assert ends == {"SessionEnd": 3, "Interrupt": 3}
+    assert set(seconds.values()) == {30}
+
+
 def test_setup_says_what_no_settings_file_can_do(project: Path, home: Path) -> None:
     assert "/hooks" in run(project, home, "setup", "codex").text
     assert "/hooks" not in run(project, home, "setup", "gemini").text

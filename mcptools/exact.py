@@ -141,7 +141,7 @@ class _Staged:
                 kept.append(written)
             elif end <= written.start:
                 kept.append(_Written(written.start + delta, written.end + delta, written.index))
-            elif written.start <= start:
+            else:  # it is inside
                 kept.append(_Written(written.start, written.end + delta, written.index))
         kept.append(_Written(start, start + len(new), index))
         self._written = [written for written in kept if written.start < written.end]

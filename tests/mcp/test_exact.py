@@ -82,6 +82,40 @@ def test_an_edit_that_takes_in_part_of_an_earlier_one_is_a_conflict(
     assert apply(content, *edits) == EditsOverlap(index=index, prior=prior)
 
 
+@pytest.mark.parametrize(
+    "edits",
+    [
+        [(b"b", b"B"), (b"a", b"A"), (b"Bc", b"x")],  # the second stands beside what the first wrote
+        [(b"b", b"B"), (b"c", b"C"), (b"aB", b"x")],
+        [(b"ab", b"XY"), (b"X", b"Z"), (b"Yc", b"x")],  # the second begins, or ends, with it
+        [(b"bc", b"XY"), (b"Y", b"Z"), (b"aX", b"x")],
+    ],
+)
+def test_what_an_edit_wrote_stays_its_own_when_others_touch_it(edits: list[tuple[bytes, bytes]]) -> None:
+    assert apply(b"abc", *edits) == EditsOverlap(index=2, prior=0)
+
+
+def test_edits_that_touch_are_one_span() -> None:
+    for edits in ([(b"a", b"X"), (b"b", b"YY")], [(b"b", b"YY"), (b"a", b"X")]):
+        assert edited(b"-abc", *edits).spans == ((1, 3, 1, 4),)
+    for edits in (
+        [(b"a", b"XX"), (b"c", b"Z"), (b"b", b"YY")],
+        [(b"c", b"Z"), (b"a", b"XX"), (b"b", b"YY")],
+        [(b"a", b"XX"), (b"c", b"Z"), (b"b", b"")],
+    ):
+        new = len(edited(b"-abc-", *edits).content)
+        assert edited(b"-abc-", *edits).spans == ((1, 4, 1, new - 1),)
+
+
+def test_an_empty_first_line_counts() -> None:
+    assert edited(b"\nx\n", (b"x", b"y")).line_ranges == (LineRange(start=2, end=2),)
+
+
+def test_of_many_places_the_first_twenty_are_told() -> None:
+    found = apply(b"x\n" * 25, (b"x", b"y"))
+    assert found == AmbiguousString(index=0, count=25, lines=tuple(range(1, 21)))
+
+
 def test_a_string_that_an_earlier_edit_changed_is_missing() -> None:
     outcome = apply(b"foo", (b"foo", b"bar"), (b"foo", b"baz"))
     assert isinstance(outcome, MissingString)

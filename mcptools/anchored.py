@@ -28,12 +28,14 @@ __all__ = [
     "Op",
     "OperationsOverlap",
     "Placed",
+    "TaggedContent",
     "apply_operations",
     "parse_anchor",
     "splits_lines",
 ]
 
 _ANCHOR: Final = re.compile(r"([1-9][0-9]{0,8}):([0-9a-fA-F]{2})")
+_TAGGED: Final = re.compile(rb"([1-9][0-9]{0,8}):([0-9a-f]{2})\|")
 _BOM: Final = b"\xef\xbb\xbf"
 _MAX_LINES: Final = 20
 """Line numbers that are given of the lines that share a tag."""
@@ -129,7 +131,17 @@ class OperationsOverlap:
     prior: int
 
 
-AnchoredOutcome: TypeAlias = Placed | AnchorMissing | AnchorAmbiguous | EndBeforeStart | OperationsOverlap
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggedContent:
+    """A new line begins as a line of the text was shown: with its number and its tag, which belong to no file."""
+
+    index: int  # of the operation
+    anchor: Anchor
+
+
+AnchoredOutcome: TypeAlias = (
+    Placed | AnchorMissing | AnchorAmbiguous | EndBeforeStart | OperationsOverlap | TaggedContent
+)
 
 
 def parse_anchor(spelling: str) -> Anchor | None:
@@ -160,6 +172,9 @@ def apply_operations(content: bytes, operations: Sequence[AnchoredEdit]) -> Anch
             found.append(lines[0])
         if found[1] < found[0]:
             return EndBeforeStart(index=index, start=found[0], end=found[1])
+        tagged = text.shown_in(operation.lines)
+        if tagged is not None:
+            return TaggedContent(index=index, anchor=tagged)
         moved += [
             (index, anchor, line)
             for anchor, line in zip((operation.anchor, operation.end), found, strict=True)
@@ -223,9 +238,17 @@ class _Text:
 
     def find(self, anchor: Anchor) -> list[int]:
         """Return the lines, from 1, that the anchor can mean; one line: that is it."""
-        if anchor.line <= len(self._lines) and self._tag(anchor.line - 1) == anchor.tag:
+        if self._stands(anchor):
             return [anchor.line]
         return [index + 1 for index in range(len(self._lines)) if self._tag(index) == anchor.tag]
+
+    def shown_in(self, lines: Sequence[bytes]) -> Anchor | None:
+        """Return the first anchor of this text with which one of `lines` begins, as a reader is shown lines."""
+        for found in filter(None, map(_TAGGED.match, lines)):
+            anchor = Anchor(int(found[1]), found[2].decode())
+            if self._stands(anchor):
+                return anchor
+        return None
 
     def with_lines_at(self, places: Sequence[_Place]) -> tuple[bytes, tuple[Span, ...]]:
         """Return the text with each place filled, and which bytes gave way to which."""
@@ -248,6 +271,9 @@ class _Text:
         if self._missing and new and (at < len(self._lines) or new[-1] != _ending(new[-1])):
             new[-1] = new[-1].removesuffix(_ending(new[-1]))
         return self._as_file(b"".join(new), spans)
+
+    def _stands(self, anchor: Anchor) -> bool:
+        return anchor.line <= len(self._lines) and self._tag(anchor.line - 1) == anchor.tag
 
     def _tag(self, index: int) -> str:
         # What a reader was shown of the first line begins with the mark.

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from mcptools.anchored import AnchorAmbiguous, AnchorMissing, EndBeforeStart, OperationsOverlap
+from mcptools.anchored import AnchorAmbiguous, AnchorMissing, EndBeforeStart, OperationsOverlap, TaggedContent
 from mcptools.display import shown
 from mcptools.exact import AmbiguousString, EditsOverlap, MissingString
 from mcptools.failures import Failure, Kind
@@ -28,6 +28,7 @@ __all__ = [
     "operations_overlap",
     "stale",
     "stale_anchors",
+    "tagged_content",
     "unread",
 ]
 
@@ -234,6 +235,18 @@ def operations_overlap(refusal: OperationsOverlap) -> Failure:
         hint="Both are about the same lines. All anchors mean the file as you read it; make one operation of the two.",
         operation_index=refusal.index,
         prior_index=refusal.prior,
+    )
+
+
+def tagged_content(refusal: TaggedContent) -> Failure:
+    """Return the failure of an operation whose new lines hold what only a reader is shown of the file's."""
+    return Failure(
+        Kind.INVALID_REQUEST,
+        f"Operation {refusal.index}: content begins with the tag of a line: {refusal.anchor}|",
+        hint="Give the new lines alone, without numbers and tags. Where the file is really to hold them, another tool "
+        "than this one writes them.",
+        operation_index=refusal.index,
+        anchor=str(refusal.anchor),
     )
 
 

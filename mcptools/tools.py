@@ -17,6 +17,7 @@ from mcptools.anchored import (
     Op,
     OperationsOverlap,
     Placed,
+    TaggedContent,
     apply_operations,
     parse_anchor,
     splits_lines,
@@ -285,6 +286,8 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
                     raise refusals.end_before_start(refusal)
                 case OperationsOverlap() as refusal:
                     raise refusals.operations_overlap(refusal)
+                case TaggedContent() as refusal:
+                    raise refusals.tagged_content(refusal)
                 case outcome:
                     assert_never(outcome)
 

@@ -18,6 +18,7 @@ from mcptools.anchored import (
     Op,
     OperationsOverlap,
     Placed,
+    TaggedContent,
     apply_operations,
     parse_anchor,
     splits_lines,
@@ -186,6 +187,22 @@ def test_an_anchor_means_its_line_or_else_the_only_line_with_its_tag() -> None:
 def test_no_anchor_is_found_in_an_empty_text() -> None:
     edit = AnchoredEdit(op=Op.INSERT_AFTER, anchor=Anchor(1, line_tag(b"")), lines=(b"x",))
     assert isinstance(apply_operations(b"", [edit]), AnchorMissing)
+
+
+@pytest.mark.parametrize("op", [Op.REPLACE, Op.INSERT_AFTER, Op.REPLACE_RANGE])
+@pytest.mark.parametrize("line", [1, 3])
+def test_a_line_as_readers_are_shown_it_is_no_content(op: Op, line: int) -> None:
+    content = BOM + b"one\ntwo\nthree"
+    tags = [line_tag(one) for one in split_lines(content)]
+    shown = f"{line}:{tags[line - 1]}|".encode()
+    edit = operation(content, op, 2, 3 if op.has_end else 0)
+    for lines in ((shown + b"new",), (b"new", shown)):
+        outcome = apply_operations(content, [operation(content, Op.DELETE, 1), replace(edit, lines=lines)])
+        assert outcome == TaggedContent(index=1, anchor=Anchor(line, tags[line - 1]))
+    other = "00" if tags[line - 1] != "00" else "01"
+    for innocent in (f"{line}:{other}|new", f" {shown.decode()}", f"4:{tags[2]}|new", shown.decode()[:-1]):
+        placed = applied(content, replace(edit, lines=(innocent.encode(),)))
+        assert innocent.encode() in placed
 
 
 def test_a_range_runs_downwards() -> None:

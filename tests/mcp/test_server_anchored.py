@@ -20,6 +20,20 @@ def edit(agent: Agent, file: Path, file_hash: str, *operations: dict[str, str]) 
     return agent.call("edit_text_file", path=str(file), file_hash=file_hash, operations=list(operations))
 
 
+def test_lines_pasted_with_their_tags_are_refused_and_what_they_should_be_is_said(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("one\ntwo\n")
+    anchors, file_hash = read(agent, file)
+    result = edit(agent, file, file_hash, {"op": "replace", "anchor": anchors[1], "content": f"{anchors[1]}|2"})
+    assert result.texts == [
+        f"Operation 0: content begins with the tag of a line: {anchors[1]}|",
+        str(result.error["hint"]),
+    ]
+    assert result.error["hint"].startswith("Give the new lines alone, without numbers and tags.")
+    assert (result.error["code"], result.error["operation_index"], result.error["anchor"]) == (-32600, 0, anchors[1])
+    assert file.read_text() == "one\ntwo\n"
+
+
 def test_what_was_read_can_be_edited_and_edited_again(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_bytes(b"one\r\ntwo\r\nthree\r\nfour")

@@ -13,7 +13,7 @@ from mcptools.failures import Failure, Kind, failure_of
 from mcptools.roots import intersected
 from objstore import FileChanged, Files, NotAWorkspace, Workspace, real_path
 
-__all__ = ["Directories", "not_absolute"]
+__all__ = ["Directories", "not_absolute", "of_directory"]
 
 
 class Directories:
@@ -111,7 +111,7 @@ class Directories:
         if not self.roots:
             raise _nowhere(path, given=bool(self._given))
         if not path.startswith("/"):
-            if len(self.roots) > 1 or self._parts(self.roots[0]):
+            if len(self.roots) > 1 or self._parts(self.roots[0]) or _elsewhere(path):
                 raise not_absolute(path)
             return self.roots[0]
         try:
@@ -186,7 +186,26 @@ def _nowhere(path: str, *, given: bool) -> Failure:
 
 def not_absolute(path: str) -> Failure:
     """Return the refusal of a path that does not say which directory it is in."""
-    return Failure(Kind.INVALID_REQUEST, f"Path must be absolute: {shown(path)}", path=path)
+    message = f"Path must be absolute: {shown(path)}"
+    return Failure(Kind.INVALID_REQUEST, message, hint=_elsewhere(path), path=path)
+
+
+def of_directory(path: str) -> Failure | None:
+    """Return the refusal of a path where a file is to be changed, if it can only be a directory's."""
+    if not path.endswith(("/", "/.")):
+        return None
+    message = f"Not the path of a file, for it ends as a directory's: {shown(path)}"
+    hint = "Leave the slash out if a file is meant; create_directory makes a directory."
+    return Failure(Kind.INVALID_REQUEST, message, hint=hint, path=path)
+
+
+def _elsewhere(path: str) -> str:
+    """Return what has to be said of a path that other programs take for one somewhere else ("": none do)."""
+    if path == "~" or path.startswith("~/"):
+        return "~ stands for nobody's home here. Where a name begins so, write ./~"
+    if path.startswith("file:/"):
+        return "Give the path itself, without file://"
+    return ""
 
 
 def _place(path: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from mcptools import refusals
-from mcptools.directories import Directories
+from mcptools.directories import Directories, of_directory
 from mcptools.display import shown
 from mcptools.exact import Span
 from mcptools.failures import Failure, Kind, failure_of
@@ -115,6 +115,9 @@ class Toolset:
             )
         with telling(path, *more_paths):
             workspace, within = self._directories.changing(path)
+            for named in (path, *more_paths):
+                if (refusal := of_directory(named)) is not None:
+                    raise refusal
             notes = dict(self._session.client)
             info = CallInfo(tool=tool, conversation=conversation, notes=notes, within=within)
             progress(0, None, "Waiting for its turn to write")

@@ -192,6 +192,47 @@ def test_with_several_directories_a_path_must_be_absolute(pair: Agent) -> None:
         assert (error["code"], error["message"]) == (-32600, "Path must be absolute: file.txt")
 
 
+@pytest.mark.parametrize("end", ["/", "//", "/."])
+def test_a_path_that_ends_as_a_directorys_changes_no_file(agent: Agent, folder: Path, end: str) -> None:
+    (folder / "file.txt").write_text(PRIVATE)
+    inside = f"{folder.name}/file.txt"
+    refused = [
+        agent.call("write_file", path=f"{folder.name}/new{end}", content="x"),
+        agent.call("write_file", path=inside + end, content="x"),
+        agent.call("delete_file", path=inside + end),
+        agent.call("move_file", source=inside, destination=f"{folder.name}/new{end}"),
+        agent.call("edit_file_diff", path=inside + end, diff=DIFF),
+        agent.call("multi_edit_text_file", path=f"{folder}/file.txt{end}", edits=EDIT),
+    ]
+    assert {(result.error["type"], result.error["code"]) for result in refused} == {("invalid_request", -32600)}
+    assert refused[0].texts == [
+        f"Not the path of a file, for it ends as a directory's: {folder.name}/new{end}",
+        "Leave the slash out if a file is meant; create_directory makes a directory.",
+    ]
+    assert [(path.name, path.read_text()) for path in folder.iterdir()] == [("file.txt", PRIVATE)]
+    agent.done("create_directory", path=f"{folder.name}/new{end}")
+    assert agent.done("list_directory", path=f"{folder.name}/new{end}").structured["entries"] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "way"), [("~", "./~"), ("~/file.txt", "./~"), ("file:///file.txt", "without file://")]
+)
+def test_what_others_take_for_a_path_elsewhere_is_none_here(agent: Agent, path: str, way: str) -> None:
+    before = sorted(agent.root.iterdir())
+    for tool, arguments in (("read_file", {}), ("write_file", {"content": "x"}), ("create_directory", {})):
+        result = agent.call(tool, path=path, **arguments)
+        assert (result.error["code"], result.text) == (-32600, f"Path must be absolute: {path}")
+        assert way in result.error["hint"]
+    assert sorted(agent.root.iterdir()) == before
+
+
+def test_a_name_that_begins_as_a_home_does_is_a_name(agent: Agent, folder: Path) -> None:
+    for path in (f"{folder.name}/~", f"./{folder.name}/~x", "~x"):
+        agent.done("write_file", path=path, content=PRIVATE)
+        assert agent.done("read_file", path=path).structured["content"] == PRIVATE
+    agent.done("delete_file", path="~x")
+
+
 def test_with_one_directory_a_path_may_be_relative_to_it(agent: Agent, folder: Path) -> None:
     path = f"{folder.name}/file.txt"
     assert agent.done("write_file", path=path, content=PRIVATE).structured["path"] == str(folder / "file.txt")

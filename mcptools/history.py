@@ -53,7 +53,7 @@ class History(Toolset):
         page = page_of(edits, lambda edit: len(edit.path) + 400, offset=offset, limit=0, budget=self._limits.max_answer)
         return Answer(
             content=EditsListed(edits=list(page.items), next_offset=page.next_offset),
-            text="\n".join(map(_line, page.items)) or "No edits are recorded that fit.",
+            text="\n".join(map(_line, page.items)) or page.nothing("No edits are recorded that fit."),
             notes=(*page.note("edits"), *more),
         )
 

@@ -19,11 +19,17 @@ class Page(Generic[ItemT]):
     total: int
 
     def note(self, items: str) -> tuple[str, ...]:
-        """Return what tells a client how to go on: nothing where nothing is left."""
+        """Return what tells a client how to go on, or that it went too far: nothing where nothing is left."""
+        if self.offset and not self.items and not self.next_offset:
+            return (f"There are only {self.total} {items}.",)
         if not self.next_offset:
             return ()
         given = f"{self.offset + 1} to {self.next_offset}" if self.items else "0"
         return (f"These are {items} {given} of {self.total}. Go on with offset={self.next_offset}.",)
+
+    def nothing(self, words: str) -> str:
+        """Return the words for an answer without any item; "" where there are some, though not on this page."""
+        return "" if self.total else words
 
 
 def page_of(

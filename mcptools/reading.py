@@ -157,7 +157,7 @@ class Reading(Toolset):
         return Answer(
             content=DirectoryListed(path=place, entries=list(page.items), next_offset=page.next_offset),
             text="\n".join(f"{marks.get(entry.type, '[OTHER]')} {one_line(entry.name)}" for entry in page.items)
-            or "The directory is empty.",
+            or page.nothing("The directory is empty."),
             notes=page.note("entries"),
         )
 
@@ -216,7 +216,7 @@ class Reading(Toolset):
                 lines=len(lines),
                 next_offset=page.next_offset,
             ),
-            text=text or "No such lines.",
+            text=text or page.nothing("No such lines."),
             notes=(
                 f"file_hash: {file_hash}",
                 *cut,

@@ -50,7 +50,7 @@ class Searching(Toolset):
                 complete=not walk.notes(),
                 next_offset=page.next_offset,
             ),
-            text="\n".join(map(_branch, page.items)) or "The directory is empty.",
+            text="\n".join(map(_branch, page.items)) or page.nothing("The directory is empty."),
             notes=(*page.note("entries"), *walk.notes()),
         )
 
@@ -73,7 +73,7 @@ class Searching(Toolset):
         page = page_of(paths, lambda found: len(found) + 4, offset=offset, limit=0, budget=self._limits.max_answer)
         return Answer(
             content=FilesFound(paths=list(page.items), complete=not walk.notes(), next_offset=page.next_offset),
-            text="\n".join(map(one_line, page.items)) or "Nothing fits the pattern.",
+            text="\n".join(map(one_line, page.items)) or page.nothing("Nothing fits the pattern."),
             notes=(*page.note("paths"), *walk.notes()),
         )
 
@@ -120,7 +120,7 @@ class Searching(Toolset):
                 next_offset=page.next_offset,
             ),
             text="\n".join(f"{one_line(line.path)}:{line.line}: {line.text}" for line in page.items)
-            or "No line fits the pattern.",
+            or page.nothing("No line fits the pattern."),
             notes=(*page.note("matches"), *passed, *walk.notes()),
         )
 

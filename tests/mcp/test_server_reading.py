@@ -63,6 +63,24 @@ def test_a_part_of_a_file_can_be_asked_for(agent: Agent, folder: Path) -> None:
     assert agent.call("read_file", path=str(file), offset=-1).error["code"] == -32600
 
 
+def test_beyond_the_end_an_answer_says_how_much_there_is(agent: Agent, folder: Path) -> None:
+    (folder / "file.txt").write_text("one\ntwo\n")
+    path = str(folder / "file.txt")
+    for tool, arguments, said in (
+        ("read_file", {"path": path}, "There are only 2 lines."),
+        ("read_text_file", {"path": path}, "There are only 2 lines."),
+        ("read_file_by_keyword", {"path": path, "keyword": "o"}, "There are only 2 matches."),
+        ("list_directory", {"path": str(folder)}, "There are only 1 entries."),
+        ("search_files", {"path": str(folder), "pattern": "*"}, "There are only 1 paths."),
+    ):
+        beyond = agent.done(tool, offset=9, **arguments)
+        assert beyond.text == ""
+        assert beyond.texts[1].splitlines()[-1] == said
+    assert agent.done("list_directory", path=str(folder), offset=1).texts[1] == "There are only 1 entries."
+    (folder / "empty").touch()
+    assert agent.done("read_file", path=str(folder / "empty")).texts == [""]
+
+
 def test_a_line_longer_than_an_answer_is_cut_and_said_to_be(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("x" * (BUDGET + 500) + "\nnext\n")

@@ -108,6 +108,20 @@ def test_what_is_recorded_of_other_folders_is_not_shown(narrowed: Agent) -> None
             narrowed.resource(address)
 
 
+def test_what_lies_outside_the_roots_by_now_is_not_undone(root: Path) -> None:
+    named = [(root / "one").as_uri(), (root / "two").as_uri()]
+    file = root / "two" / "file.txt"
+    with connected(root, named=lambda: named) as agent:
+        agent.done("write_file", path=str(file), content="mine\n")
+        del named[1]
+        error = agent.call("Undo").error
+        assert (error["type"], error["reason"]) == ("permission_denied", "permission denied")
+        assert file.read_text() == "mine\n"
+        named.append((root / "two").as_uri())
+        agent.done("Undo")
+    assert file.read_text() == "two\n"
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_roots_that_change_are_heeded(root: Path, mode: str) -> None:
     named = [(root / "one").as_uri()]

@@ -47,13 +47,16 @@ def test_t_undo_01_bytes_come_back_after_an_edit_that_empties_a_file(agent: Agen
     assert file.read_bytes() == content
     assert file.stat().st_mode & 0o777 == 0o640
     assert undone.structured == {"success": True, "files_reverted": 1, "paths": [name(agent, file)]}
-    assert undone.text == f"Reverted 1 file:\n{name(agent, file)}"
+    assert undone.texts == [
+        f"Reverted 1 file:\n{name(agent, file)}",
+        "Read these files again before you change them.",
+    ]
 
 
 def test_t_undo_02_a_file_that_an_edit_created_goes(agent: Agent, folder: Path) -> None:
     file = folder / "new" / "file.txt"
     agent.done("write_file", path=str(file), content="text\n")
-    agent.done("Undo")
+    assert agent.done("Undo").structured["paths"] == [name(agent, file)]
     assert not file.exists()
 
 
@@ -226,6 +229,27 @@ def test_whichever_tool_made_the_change_it_goes_back(
     assert contents(folder) == before
 
 
+def test_files_of_a_change_are_counted_and_named(agent: Agent, folder: Path) -> None:
+    files = [folder / "one", folder / "two"]
+    for file in files:
+        file.write_text("one\n")
+    patches = [{"file_path": str(file), "patch": EDIT} for file in files]
+    agent.done("apply_patches", strategy="atomic", patches=patches)
+    undone = agent.done("Undo")
+    names = [name(agent, file) for file in files]
+    assert (undone.structured["files_reverted"], undone.structured["paths"]) == (2, names)
+    assert undone.text == "\n".join(["Reverted 2 files:", *names])
+
+
+def test_with_several_directories_files_are_named_by_their_whole_paths(tmp_path: Path) -> None:
+    roots = [tmp_path / "one", tmp_path / "two"]
+    for root in roots:
+        root.mkdir()
+    with connected(*roots) as agent:
+        agent.done("write_file", path=str(roots[1] / "file"), content="text\n")
+        assert agent.done("Undo").structured["paths"] == [str(roots[1] / "file")]
+
+
 def test_only_the_last_change_is_undone(agent: Agent, folder: Path) -> None:
     first, last = folder / "first", folder / "last"
     agent.done("write_file", path=str(first), content="first\n")
@@ -246,7 +270,7 @@ def test_what_is_undone_is_rejected_and_the_history_says_why(agent: Agent, file:
         view = workspace.edit(number)
         decision = workspace.decisions()[-1].decision
     assert view.status is Status.REJECTED
-    assert "Undo" in view.reason
+    assert view.reason == "Taken back by the agent with Undo"
     assert (decision.action, decision.who) == (Action.REJECT, "test agent")
 
 
@@ -272,16 +296,16 @@ def make_executable(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "kind"),
+    ("spoil", "kind", "reason"),
     [
-        (make_missing, "file_not_found"),
-        (make_directory, "io_error"),
-        (make_link, "symlink_error"),
-        (make_executable, "stale_file"),
+        (make_missing, "file_not_found", "file missing"),
+        (make_directory, "io_error", ""),
+        (make_link, "symlink_error", "symbolic link in its place"),
+        (make_executable, "stale_file", "hash or permissions mismatch"),
     ],
 )
 def test_every_file_must_be_as_the_change_left_it(
-    agent: Agent, file: Path, spoil: Callable[[Path], None], kind: str
+    agent: Agent, file: Path, spoil: Callable[[Path], None], kind: str, reason: str
 ) -> None:
     agent.done("write_file", path=str(file), content="text\n")
     spoil(file)
@@ -289,6 +313,9 @@ def test_every_file_must_be_as_the_change_left_it(
     error = agent.call("Undo").error
     assert error["type"] == kind
     assert error["path"] == name(agent, file)
+    if reason:
+        assert (error["reason"], error["message"]) == (reason, f"Cannot undo: {reason}: {name(agent, file)}")
+        assert error["hint"].startswith("Nothing was reverted.")
     assert (FACTS(os.lstat(file)) if before else before) == before
 
 
@@ -313,7 +340,8 @@ def test_a_file_that_came_where_one_was_deleted_is_left_alone(agent: Agent, file
     file.write_text("text\n")
     agent.done("delete_file", path=str(file))
     file.write_text("somebody's work\n")
-    assert agent.call("Undo").error["type"] == "file_exists"
+    error = agent.call("Undo").error
+    assert (error["type"], error["reason"]) == ("file_exists", "file exists")
     assert file.read_text() == "somebody's work\n"
 
 

@@ -21,6 +21,16 @@ from typing import Final, TypeAlias
 from unidiff import Hunk as ParsedHunk, PatchedFile, PatchSet, UnidiffParseError
 
 from mcptools.exact import Span
+from mcptools.patchfaults import (
+    BETWEEN_FILES,
+    BEYOND,
+    HUNK_HEADER,
+    NO_MARK,
+    NO_NEWLINE,
+    InvalidPatch,
+    misread,
+    recounted,
+)
 
 __all__ = [
     "AmbiguousContext",
@@ -36,10 +46,7 @@ __all__ = [
     "parse_patches",
 ]
 
-_HUNK_HEADER: Final = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@.*", re.DOTALL)
 _GIT_HEADER: Final = re.compile(r"^diff --git ", re.MULTILINE)
-_NO_MARK: Final = "a line that is neither context, removed nor added"
-_NO_NEWLINE: Final = "\\ No newline at end of file"
 _NOT_LINES: Final = (
     "rename from ",
     "rename to ",
@@ -54,23 +61,10 @@ _NOT_LINES: Final = (
 )
 """Beginnings of header lines that ask for more than a change of lines."""
 
-_BETWEEN_FILES: Final = ("--- ", "diff ", "index ", "Index: ", "=====")
-"""Beginnings of lines that may stand between the last hunk of one file and the first of the next."""
-
 _NOWHERE: Final = "/dev/null"
 _REVERSED: Final = {" ": " ", "-": "+", "+": "-"}
 _MAX_PLACES: Final = 20
 """Places that are told of a hunk that fits more than once."""
-
-
-class InvalidPatch(Exception):
-    """The text is not a unified diff that can be read in only one way."""
-
-    def __init__(self, reason: str, line: int = 0, *, hint: str = "") -> None:
-        self.reason = reason
-        self.line = line  # of the patch, from 1; 0: the patch as a whole
-        self.hint = hint  # a sentence that helps to mend it; "": the reason says it all
-        super().__init__(f"Invalid patch format: {reason}" + (f" at line {line}" if line else ""))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +195,7 @@ def parse_patches(patch: str) -> tuple[FilePatch, ...]:
         # Only the headers that every unified diff has say which file is meant; git's own line would overrule them.
         files = PatchSet(_GIT_HEADER.sub("diff ", patch))
     except UnidiffParseError as error:
-        raise _refusal(str(error), patch) from error
+        raise misread(str(error), patch) from error
     _check_all_was_read(files, patch)
     if not files:
         raise InvalidPatch("missing --- header", 1)
@@ -231,66 +225,6 @@ def apply_patch(content: bytes, patch: FilePatch) -> DiffOutcome:
 # ---- reading
 
 
-def _refusal(reason: str, patch: str) -> InvalidPatch:
-    """Return unidiff's refusal in words that say what to mend."""
-    lines = patch.split("\n")
-    if reason.startswith("Unexpected hunk found"):
-        if any(above.startswith("--- ") and not line.startswith("+++ ") for above, line in pairwise(lines)):
-            return InvalidPatch("missing +++ header")
-        number = next(number for number, line in enumerate(lines, 1) if line.startswith("@@"))
-        return InvalidPatch("missing --- header before the hunk, or text between two hunks", number)
-    if reason.startswith("Target without source"):
-        return InvalidPatch("missing --- header before the +++ header")
-    if reason.startswith("Hunk is"):
-        return InvalidPatch(f"a {reason[0].lower()}{reason[1:]} by the counts in its @@ header", hint=_recounted(lines))
-    if reason.startswith("Hunk diff line expected"):
-        text = reason.partition(": ")[2].rstrip("\r\n")
-        if text.startswith(("@@ ", *_BETWEEN_FILES)):
-            return InvalidPatch(
-                "a hunk is shorter than expected by the counts in its @@ header", hint=_recounted(lines)
-            )
-        number = next((number for number, line in enumerate(lines, 1) if line.rstrip("\r") == text), 0)
-        return InvalidPatch(
-            _NO_MARK, number, hint="Each line of a hunk begins with -, +, or, as context, with a blank."
-        )
-    return InvalidPatch(reason.strip())
-
-
-def _recounted(lines: Sequence[str], *, until: int | None = None) -> str:
-    """Return what the first hunk header should be whose counts are wrong, as far as its lines tell ("": they don't).
-
-    `until`: the line, from 1, that is one too many: the header above it is meant.
-    """
-    headers = [(at, found) for at, line in enumerate(lines) if (found := _HUNK_HEADER.fullmatch(line.rstrip("\r")))]
-    if until is not None:
-        headers = [(at, found) for at, found in headers if at < until][-1:]
-    for at, found in headers:
-        body = list(_body(lines, at + 1))
-        old, new = sum(line[:1] != "+" for line in body), sum(line[:1] != "-" for line in body)
-        start, said_old, new_start, said_new = found.groups("1")
-        if (old, new) != (int(said_old), int(said_new)):
-            header = f"@@ -{start},{old} +{new_start},{new} @@"
-            return f"By its lines, the header at line {at + 1} of the patch is {header}; context counts as old and new."
-    return ""
-
-
-def _body(lines: Sequence[str], at: int) -> Iterator[str]:
-    """Yield the lines of a hunk from there on, as far as marks go; an empty one is context whose blank was lost."""
-    blank = 0
-    for number in range(at, len(lines)):
-        line = lines[number]
-        if line.startswith("--- ") and lines[number + 1 : number + 2] and lines[number + 1].startswith("+++ "):
-            return
-        if line.rstrip("\r") == "":
-            blank += 1
-        elif line[0] in " +-":
-            yield from repeat("", blank)
-            blank = 0
-            yield line
-        elif line[0] != "\\":
-            return
-
-
 def _file_patch(file: PatchedFile) -> FilePatch:
     hunks = tuple(_hunk(parsed) for parsed in file)
     _check_order(hunks)
@@ -316,19 +250,17 @@ def _check_all_was_read(files: PatchSet, patch: str) -> None:
         line = read.get(number)
         if line is not None:
             if f"{raw}\n" not in {line.line_type + line.value, line.value}:
-                raise InvalidPatch(_NO_MARK, number)
+                raise InvalidPatch(NO_MARK, number)
             continue
-        if _HUNK_HEADER.fullmatch(text):
+        if HUNK_HEADER.fullmatch(text):
             in_hunks = True
             continue
         if raw.startswith("@@"):
             raise InvalidPatch("a hunk header without line numbers", number)
-        if raw.startswith(_BETWEEN_FILES) and number <= last_file:
+        if raw.startswith(BETWEEN_FILES) and number <= last_file:
             in_hunks = False
-        if in_hunks and text not in {"", _NO_NEWLINE}:
-            raise InvalidPatch(
-                "a line beyond the counts in its hunk's @@ header", number, hint=_recounted(lines, until=number)
-            )
+        if in_hunks and text not in {"", NO_NEWLINE}:
+            raise InvalidPatch(BEYOND, number, hint=recounted(lines, until=number))
         if raw.startswith("--- ") and not lines[number].startswith("+++ "):
             raise InvalidPatch("missing +++ header")
 

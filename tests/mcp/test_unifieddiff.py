@@ -280,6 +280,105 @@ def test_what_can_not_be_read_in_only_one_way_is_refused(patch: str, reason: str
 
 
 @pytest.mark.parametrize(
+    "asked",
+    [
+        "rename from g",
+        "rename to g",
+        "copy from g",
+        "copy to g",
+        "old mode 100644",
+        "new mode 100755",
+        "new file mode 100755",
+        "deleted file mode 100644",
+        "Binary files a/f and b/f differ",
+        "GIT binary patch",
+    ],
+)
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_what_asks_for_more_than_a_change_of_lines_is_named_with_its_place(asked: str, ending: str) -> None:
+    patch = f"diff --git a/f b/f\n{asked}\n{HEAD}@@ -1 +1 @@\n-a\n+b\n".replace("\n", ending)
+    with pytest.raises(InvalidPatch) as refusal:
+        parse_patches(patch)
+    assert str(refusal.value) == (
+        f"Invalid patch format: only changes to lines can be applied, not {asked!r} at line 2"
+    )
+
+
+@pytest.mark.parametrize(
+    ("patch", "said"),
+    [
+        ("words\n@@ -1 +1 @@\n-a\n+b\n", "missing --- header before the hunk at line 2"),
+        (HEAD + "@@ -1 +1 @@\n-a\n+b\nand\n@@ -5 +5 @@\n-c\n+d\n", "text between two hunks at line 6"),
+        (HEAD + "@@ -1,2 +1,2 @@\n a\n b\n", "a hunk that changes nothing at line 4"),
+        (HEAD + "@@ -0,1 +0,1 @@\n-a\n+b\n", "a hunk with lines that starts at line 0 at line 4"),
+        (
+            HEAD + "@@ -1 +1 @@\n\\ No newline at end of file\n-a\n+b\n",
+            "a mark for a missing newline without a line before it",
+        ),
+        (HEAD + "@@ -1 +1 @@\n-a\n+b\ndiff of more\n", "a line beyond the counts in its hunk's @@ header at line 6"),
+        (HEAD + "@@ -1 +1 @@\n-a\n+b\nindex 12..34\n", "a line beyond the counts in its hunk's @@ header at line 6"),
+        ("", "the patch is empty"),
+    ],
+)
+def test_a_refusal_says_exactly_what_is_wrong_and_where(patch: str, said: str) -> None:
+    with pytest.raises(InvalidPatch) as refusal:
+        parse_patch(patch)
+    assert str(refusal.value) == f"Invalid patch format: {said}"
+
+
+def test_what_is_one_line_too_many_is_so_by_the_header_above_it() -> None:
+    for hunk, line in (("-a\n+b\n+c\n", 6), ("-a\n\\ No newline at end of file\n+b\n+c\n", 7)):
+        patch = f"{HEAD}@@ -1 +1 @@\n{hunk}@@ -5,1 +5,1 @@\n-d\n+e\n"
+        for spelling in (patch, patch.replace("\n", "\r\n")):
+            with pytest.raises(
+                InvalidPatch, match=f"a line beyond the counts in its hunk's @@ header at line {line}"
+            ) as refusal:
+                parse_patch(spelling)
+            assert "the header at line 3 of the patch is @@ -1,1 +1,2 @@" in refusal.value.hint
+
+
+@pytest.mark.parametrize(
+    "between", ["", "diff -u f g\n", "index 12..34\n", "Index: g\n=====\n", "=====\n", "Index: g\n"]
+)
+def test_what_programs_write_between_two_files_is_passed_over(between: str) -> None:
+    first, second = parse_patches(f"{HEAD}@@ -1 +1 @@\n-a\n+b\n{between}--- g\n+++ g\n@@ -1 +1 @@\n-c\n+d\n")
+    assert ([len(part.hunks) for part in (first, second)], second.names) == ([1, 1], ("g", "g"))
+
+
+def test_a_patch_of_a_program_that_ends_lines_in_cr_lf_names_the_same_files() -> None:
+    patch = f"{HEAD}@@ -1,1 +1,1 @@\n-a\n+b\n\n".replace("\n", "\r\n")
+    (part,) = parse_patches(patch)
+    assert (part.source, part.target, len(part.hunks)) == ("a/f", "b/f", 1)
+
+
+def test_prefixes_go_where_both_names_have_theirs() -> None:
+    hunk = "@@ -1 +1 @@\n-a\n+b\n"
+    for source, target, names in (
+        ("a/f", "b/f", ("f", "f")),
+        ("a/f", "f", ("a/f", "f")),
+        ("f", "b/f", ("f", "b/f")),
+        ("/dev/null", "b/f", ("/dev/null", "f")),
+        ("a/f", "/dev/null", ("f", "/dev/null")),
+    ):
+        assert parse_patch(f"--- {source}\n+++ {target}\n{hunk}").names == names
+
+
+def test_a_patch_is_taken_back_where_it_was_applied_among_equal_lines() -> None:
+    before = b"x\n" * 12
+    patch = parse_patch(HEAD + "@@ -2,1 +2,3 @@\n+a\n+b\n x\n@@ -6,2 +8,1 @@\n x\n-x\n@@ -10,1 +11,1 @@\n-x\n+y\n")
+    made = apply_patch(before, patch)
+    assert isinstance(made, Applied)
+    back = apply_patch(made.content, patch.reverse)
+    assert isinstance(back, Applied)
+    assert (back.content, back.moved) == (before, (0, 0, 0))
+
+
+def test_of_many_places_the_first_twenty_are_told() -> None:
+    outcome = apply_patch(b"x\ny\n" * 25, parse_patch(HEAD + "@@ -2,1 +2,1 @@\n-x\n+z\n"))
+    assert outcome == AmbiguousContext(hunk=1, places=tuple(range(1, 41, 2)))
+
+
+@pytest.mark.parametrize(
     "preamble",
     ["Some words first.\n\n", "diff --git a/f b/f\nindex 0123abc..4567def 100644\n", "Index: f\n=====\n"],
 )

@@ -35,6 +35,7 @@ __all__ = ["Undoing"]
 
 _NOTHING: Final = "No edits have been applied to any file with this session."
 _NOTE: Final = "Taken back by the agent with Undo"
+_DECIDED: Final = "a reviewer has decided on earlier edits since"
 
 
 class Undoing(Toolset):
@@ -89,11 +90,15 @@ class Undoing(Toolset):
         who = self._session.client.get("client", "")
         # What was decided on earlier edits meanwhile could make of the files what they never were.
         planned = _decided(workspace.decide(Action.REJECT, units, who=who, reason=_NOTE, dry_run=True))
-        for effect in planned.files:
-            target = targets.get(effect.document)
-            if target is None or not target.is_before(effect.path_after, effect.after, effect.mode_after):
-                path = effect.path_before or effect.path_after or ""
-                raise _refused(Kind.REVIEW_CONFLICT, "a reviewer has decided on earlier edits since", path)
+        effects = {effect.document: effect for effect in planned.files}
+        for document, target in targets.items():
+            effect = effects.pop(document, None)
+            if effect is None and target.is_unchanged:
+                continue
+            if effect is None or not target.is_before(effect.path_after, effect.after, effect.mode_after):
+                raise _refused(Kind.REVIEW_CONFLICT, _DECIDED, target.path_after)
+        for effect in effects.values():
+            raise _refused(Kind.REVIEW_CONFLICT, _DECIDED, effect.path_before or effect.path_after or "")
         checkpoint()
         _decided(workspace.decide(Action.REJECT, units, who=who, reason=_NOTE))
 
@@ -114,6 +119,13 @@ class _Target:
     def path_after(self) -> str:
         """Return the path after the change; of a deleted file the one it had."""
         return os.fsdecode(self.last.path)
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Return whether the change left the file as it was before."""
+        if self.first.before is None:
+            return self.last.after is None
+        return (self.path_before, self.first.before) == (self.path_after, self.last.after)
 
     def is_before(self, path: str | None, blob: bytes | None, mode: int) -> bool:
         """Return whether this is what the file was before the change (None: no file)."""

@@ -12,7 +12,7 @@ from mcptools.directories import Directories
 from mcptools.failures import Failure, Kind
 from mcptools.session import Session
 from mcptools.tools import Limits, Tools
-from objstore import Action, CallInfo, Status, Workspace
+from objstore import Action, CallInfo, Decided, Status, Workspace
 from objstore.disk import Disk
 from objstore.errors import DiskFailed
 from objstore.facts import FACTS
@@ -336,6 +336,21 @@ def test_one_spoilt_file_of_many_keeps_all_from_being_undone(tmp_path: Path) -> 
     directories.close()
 
 
+def test_a_file_that_a_change_left_as_it_was_is_in_no_ones_way(tmp_path: Path) -> None:
+    directories = Directories([str(tmp_path)])
+    session = Session()
+    workspace = directories.workspace_of(str(tmp_path))
+    (tmp_path / "a").write_bytes(b"one\n")
+    with workspace.call(CallInfo(tool="many")) as call:
+        for path, states in (("a", [b"two\n", b"one\n"]), ("b", [b"text\n"]), ("c", [b"text\n", None])):
+            for state in states:
+                call.delete(path) if state is None else call.write(path, state)
+        session.changed(workspace.root, call.commit().edits)
+    Tools(directories, session, Limits()).Undo()
+    assert contents(tmp_path) == {"a": b"one\n"}
+    directories.close()
+
+
 def test_a_file_that_came_where_one_was_deleted_is_left_alone(agent: Agent, file: Path) -> None:
     file.write_text("text\n")
     agent.done("delete_file", path=str(file))
@@ -360,6 +375,28 @@ def test_what_a_reviewer_decided_since_is_not_undone_with_it(agent: Agent, file:
         workspace.decide(Action.RESET, workspace.find_units(str(earlier))[1])
     agent.done("Undo")
     assert file.read_text() == "".join(["first\n", *lines[1:]])
+
+
+@pytest.mark.parametrize("gone", [[], [{"old_string": "two", "new_string": "2"}]], ids=["all", "a part"])
+def test_what_a_reviewer_took_away_before_it_keeps_a_change_from_being_undone(
+    agent: Agent, file: Path, gone: list[dict[str, str]]
+) -> None:
+    file.write_text("one\ntwo\n")
+    earlier = edit(agent, file, "one\n", "X\none\n").structured["edit"]
+    agent.done("multi_edit_text_file", path=str(file), edits=[*gone, {"old_string": "X\n", "new_string": ""}])
+    after = file.read_text()
+    with Workspace.open(agent.root) as workspace:
+        decided = workspace.decide(Action.REJECT, workspace.find_units(str(earlier))[1])
+    assert isinstance(decided, Decided)
+    assert file.read_text() == after  # as the change left it; but what it took away would not return
+    error = agent.call("Undo").error
+    assert (error["type"], error["path"]) == ("review_conflict", name(agent, file))
+    assert error["reason"] == "a reviewer has decided on earlier edits since"
+    assert file.read_text() == after
+    with Workspace.open(agent.root) as workspace:
+        workspace.decide(Action.RESET, workspace.find_units(str(earlier))[1])
+    agent.done("Undo")
+    assert file.read_text() == "X\none\ntwo\n"
 
 
 def test_a_change_that_later_edits_build_on_is_not_undone(agent: Agent, file: Path) -> None:

@@ -360,7 +360,8 @@ class _File:
 
 
 def _with_crlf(text: bytes) -> bytes:
-    return text[:-1] + b"\r\n" if text.endswith(b"\n") and not text.endswith(b"\r\n") else text
+    """Return a line of a patch that has no CRLF as a file has it where it does."""
+    return text[:-1] + b"\r\n" if text.endswith(b"\n") else text
 
 
 def _mismatch(file: _File, hunk: PatchHunk, number: int) -> ContextMismatch:

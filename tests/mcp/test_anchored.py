@@ -101,6 +101,10 @@ def test_new_lines_take_the_endings_of_their_neighbours(
         ("a|b", Op.DELETE, 1, "", "b"),
         ("a", Op.DELETE, 1, "", ""),
         ("a..b", Op.DELETE, 3, "", "a.."),  # an empty line without its newline would be none
+        ("a.|b", Op.DELETE, 3, "", "a.|"),
+        ("a.b|c", Op.INSERT_AFTER, 3, "X", "a.b|c|X"),  # the last line would end as the one above it does
+        ("a|b.c", Op.INSERT_AFTER, 3, "X", "a|b.c.X"),
+        ("a.b|c", Op.DELETE, 1, "", "b|c"),
     ],
 )
 def test_a_missing_final_newline_stays_missing(before: str, op: Op, line: int, new: str, after: str) -> None:
@@ -115,14 +119,24 @@ def test_a_missing_final_newline_stays_missing(before: str, op: Op, line: int, n
         ("a.b.", Op.INSERT_BEFORE, "X", "X.a.b."),
         ("a.b.", Op.DELETE, "", "b."),
         ("", Op.REPLACE, "X", "X"),
+        ("", Op.INSERT_BEFORE, "X", "X."),
+        ("a.b.", Op.REPLACE, "XY", "X.Y.b."),
     ],
 )
 def test_a_byte_order_mark_stays_at_the_start(before: str, op: Op, new: str, after: str) -> None:
     content = BOM + text(before)
     edit = operation(content, op, 1, 0, new)
     assert applied(content, edit) == BOM + text(after)
-    with_mark = replace(edit, lines=tuple(BOM + line for line in edit.lines))
+    with_mark = replace(edit, lines=tuple((BOM if not index else b"") + line for index, line in enumerate(edit.lines)))
     assert applied(content, with_mark) == BOM + text(after)
+
+
+def test_anywhere_else_the_bytes_of_a_mark_are_content() -> None:
+    new = (BOM + b"X",)
+    below = replace(operation(BOM + b"a\nb\n", Op.REPLACE, 2, 0, "X"), lines=new)
+    assert applied(BOM + b"a\nb\n", below) == BOM + b"a\n" + BOM + b"X\n"
+    without = replace(operation(b"a\n", Op.INSERT_BEFORE, 1, 0, "X"), lines=new)
+    assert applied(b"a\n", without) == BOM + b"X\na\n"
 
 
 def test_operations_mean_the_text_as_it_was_read() -> None:

@@ -20,6 +20,25 @@ def edit(agent: Agent, file: Path, file_hash: str, *operations: dict[str, str]) 
     return agent.call("edit_text_file", path=str(file), file_hash=file_hash, operations=list(operations))
 
 
+def test_each_of_the_six_operations_is_there_by_its_name(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("".join(f"{letter}\n" for letter in "abcdefgh"))
+    a, b, c, d, e, f, g, _ = read(agent, file)[0]
+    result = edit(
+        agent,
+        file,
+        read(agent, file)[1],
+        {"op": "insert_before", "anchor": a, "content": "first"},
+        {"op": "insert_after", "anchor": a, "content": "second"},
+        {"op": "replace", "anchor": b, "content": "B"},
+        {"op": "replace_range", "anchor": c, "end_anchor": d, "content": "CD"},
+        {"op": "delete", "anchor": e},
+        {"op": "delete_range", "anchor": f, "end_anchor": g},
+    )
+    assert not result.refused, result.structured
+    assert file.read_text() == "first\na\nsecond\nB\nCD\nh\n"
+
+
 def test_lines_pasted_with_their_tags_are_refused_and_what_they_should_be_is_said(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("one\ntwo\n")

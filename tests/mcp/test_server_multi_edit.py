@@ -112,6 +112,45 @@ def test_tc7_edits_creating_ambiguity(agent: Agent, folder: Path) -> None:
     assert file.read_text() == "A"
 
 
+def test_what_a_refusal_tells_besides_its_code_and_message(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("alpha\nbeta\nalpha\n\tgamma\n")
+
+    def refused(*edits: tuple[str, str]) -> dict[str, object]:
+        result = agent.call("multi_edit_text_file", path=str(file), edits=[edit(*each) for each in edits])
+        assert result.texts == [result.error["message"], result.error["hint"]]
+        return result.error
+
+    difference = "the file has U+0009 TAB where the given text has U+0020 SPACE"
+    assert refused(("beta", "B"), ("  gamma", "x")) == {
+        "code": -32010,
+        "type": "string_not_found",
+        "message": "Edit 1: String not found:   gamma",
+        "hint": rf"Nearest is line 4: '\tgamma'. At column 1 {difference}.",
+        "edit_index": 1,
+        "nearest": {"line": 4, "column": 1, "text": "\tgamma", "difference": difference},
+    }
+    gone = refused(("beta", "B"), ("beta", "x"))
+    assert str(gone["hint"]).startswith("It was there before this call; an earlier edit of the call changed it.")
+    assert refused(("beta", "B"), ("alpha", "x")) == {
+        "code": -32011,
+        "type": "string_ambiguous",
+        "message": "Edit 1: String appears 2 times: alpha",
+        "hint": "It begins at lines 1, 3. Give more of the lines around the one that is meant.",
+        "edit_index": 1,
+        "count": 2,
+        "lines": [1, 3],
+    }
+    assert refused(("beta", "B"), ("\nB", "x")) == {
+        "code": -32012,
+        "type": "edits_conflict",
+        "message": "Edit 1 conflicts with edit 0",
+        "hint": "Its old_string holds part of what that edit wrote, and more. Make one edit of the two.",
+        "edit_index": 1,
+        "prior_index": 0,
+    }
+
+
 # ---- the table of errors
 
 

@@ -373,6 +373,28 @@ def test_a_patch_is_taken_back_where_it_was_applied_among_equal_lines() -> None:
     assert (back.content, back.moved) == (before, (0, 0, 0))
 
 
+def test_a_hunk_that_moved_up_to_the_first_line_is_found_there() -> None:
+    outcome = apply_patch(ABC, parse_patch(HEAD + "@@ -3,1 +3,1 @@\n-a\n+A\n"))
+    assert isinstance(outcome, Applied)
+    assert (outcome.content, outcome.moved) == (b"A\nb\nc\n", (-2,))
+
+
+def test_places_that_lie_side_by_side_are_several() -> None:
+    patch = parse_patch(HEAD + "@@ -9,1 +9,1 @@\n-\n+x\n")
+    assert apply_patch(b"\n\na\n", patch) == AmbiguousContext(hunk=1, places=(1, 2))
+
+
+def test_a_line_put_among_mixed_endings_ends_as_the_one_above_it() -> None:
+    patch = parse_patch(HEAD + "@@ -1,3 +1,4 @@\n a\n b\n+x\n c\n")
+    for before, after in (
+        (b"a\nb\r\nc\n", b"a\nb\r\nx\r\nc\n"),
+        (b"a\r\nb\nc\r\n", b"a\r\nb\nx\nc\r\n"),
+    ):
+        outcome = apply_patch(before, patch)
+        assert isinstance(outcome, Applied)
+        assert outcome.content == after
+
+
 def test_of_many_places_the_first_twenty_are_told() -> None:
     outcome = apply_patch(b"x\ny\n" * 25, parse_patch(HEAD + "@@ -2,1 +2,1 @@\n-x\n+z\n"))
     assert outcome == AmbiguousContext(hunk=1, places=tuple(range(1, 41, 2)))

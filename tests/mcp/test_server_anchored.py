@@ -20,6 +20,57 @@ def edit(agent: Agent, file: Path, file_hash: str, *operations: dict[str, str]) 
     return agent.call("edit_text_file", path=str(file), file_hash=file_hash, operations=list(operations))
 
 
+def test_what_a_refusal_of_operations_tells_besides_its_code_and_message(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("a\nb\nsame\nsame\n")
+    (a, b, same, _), file_hash = read(agent, file)
+    around = agent.done("read_text_file", path=str(file)).text
+
+    def refused(*operations: dict[str, str]) -> dict[str, object]:
+        result = edit(agent, file, file_hash, {"op": "insert_after", "anchor": a, "content": "x"}, *operations)
+        hint = result.error.get("hint")
+        assert result.texts == [result.error["message"], *([hint] if hint else [])]
+        return result.error
+
+    tag = same.removeprefix("3:")
+    missing = next(f"2:{number:02x}" for number in range(256) if f"{number:02x}" not in around)
+    assert refused({"op": "delete", "anchor": missing}) == {
+        "code": -32021,
+        "type": "anchor_not_found",
+        "message": f"Operation 1: Anchor not found: {missing}",
+        "hint": f"No line has this tag. The file reads, around it:\n{around}",
+        "operation_index": 1,
+        "anchor": missing,
+        "content": around,
+    }
+    assert refused({"op": "delete", "anchor": f"1:{tag}"}) == {
+        "code": -32022,
+        "type": "anchor_ambiguous",
+        "message": f"Operation 1: Anchor is ambiguous: 1:{tag}",
+        "hint": f"Line 1 has another tag, and lines 3, 4 have this one. The file reads, around it:\n{around}",
+        "operation_index": 1,
+        "anchor": f"1:{tag}",
+        "lines": [3, 4],
+        "content": around,
+    }
+    assert refused({"op": "delete_range", "anchor": b, "end_anchor": a}) == {
+        "code": -32600,
+        "type": "invalid_request",
+        "message": "Operation 1: end_anchor is line 1, above anchor, which is line 2",
+        "operation_index": 1,
+    }
+    assert refused({"op": "delete", "anchor": b}, {"op": "replace", "anchor": b, "content": "x"}) == {
+        "code": -32012,
+        "type": "edits_conflict",
+        "message": "Operation 2 conflicts with operation 1",
+        "hint": "Both are about the same lines. All anchors mean the file as you read it; make one operation of the "
+        "two.",
+        "operation_index": 2,
+        "prior_index": 1,
+    }
+    assert file.read_text() == "a\nb\nsame\nsame\n"
+
+
 def test_each_of_the_six_operations_is_there_by_its_name(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("".join(f"{letter}\n" for letter in "abcdefgh"))

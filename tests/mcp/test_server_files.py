@@ -238,6 +238,69 @@ def test_a_dry_run_tells_the_same_and_changes_nothing(agent: Agent, folder: Path
     }
 
 
+def test_what_a_refusal_of_a_diff_tells_besides_its_code_and_message(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("a\n\tb\nc\nc\n")
+
+    def refused(hunk: str) -> dict[str, object]:
+        result = agent.call("edit_file_diff", path=str(file), diff=f"--- f\n+++ f\n{hunk}")
+        assert result.texts == [result.error["message"], result.error["hint"]]
+        return result.error
+
+    assert refused("@@ -1,2 +1,2 @@\n a\n-    b\n+B\n") == {
+        "code": -32030,
+        "type": "context_mismatch",
+        "message": "Context mismatch at line 2: expected '    b' but found '\tb'",
+        "hint": "They differ from column 1 on: the file has U+0009 TAB where the given text has U+0020 SPACE.",
+        "line": 2,
+        "hunk": 1,
+        "patch_line": 5,
+        "expected": "    b",
+        "found": "\tb",
+    }
+    assert refused("@@ -1 +1 @@\n-a\n+A\n@@ -5 +5 @@\n-d\n+D\n") == {
+        "code": -32030,
+        "type": "context_mismatch",
+        "message": "Context mismatch at line 5: expected 'd' but found the end of the file",
+        "hint": "The file has fewer lines than the patch says.",
+        "line": 5,
+        "hunk": 2,
+        "patch_line": 7,
+        "expected": "d",
+        "found": None,
+    }
+    assert refused("@@ -2 +2 @@\n-c\n+C\n") == {
+        "code": -32030,
+        "type": "context_mismatch",
+        "message": "Context of hunk 1 matches more than once, and not at the stated line",
+        "hint": "It matches at lines 3, 4. Correct the line number, or give more context.",
+        "hunk": 1,
+        "lines": [3, 4],
+    }
+    assert refused("@@ -9,0 +10 @@\n+C\n") == {
+        "code": -32030,
+        "type": "context_mismatch",
+        "message": "Hunk 1 has no line that can be checked against the file",
+        "hint": "Give the lines around what it inserts as context.",
+        "hunk": 1,
+        "lines": [],
+    }
+    assert refused("@@ -1 +1 @@\n-a\n+A\n+B\n") == {
+        "code": -32029,
+        "type": "invalid_patch",
+        "message": "Invalid patch format: a line beyond the counts in its hunk's @@ header at line 6",
+        "hint": "By its lines, the header at line 3 of the patch is @@ -1,1 +1,2 @@; context counts as old and new.",
+        "patch_line": 6,
+    }
+    end = refused("@@ -4 +4 @@\n-c\n\\ No newline at end of file\n+C\n")
+    assert end["hint"] == r"The file has a newline there: leave out '\ No newline at end of file'."
+    file.write_text("a\nc")
+    end = refused("@@ -2 +2 @@\n-c\n+C\n")
+    assert (
+        end["hint"] == r"The file has no newline there: put '\ No newline at end of file' below that line of the patch."
+    )
+
+
 @pytest.mark.parametrize(
     ("diff", "code", "message"),
     [

@@ -238,6 +238,58 @@ def test_lines_are_found_in_text_files_only(agent: Agent, tree: Path) -> None:
     assert everywhere.structured["files"] == len(everywhere.structured["matches"]) == 5
 
 
+def test_where_nothing_is_found_the_answer_says_so(agent: Agent, folder: Path) -> None:
+    top = str(folder)
+    for tool, arguments, said in (
+        ("list_directory", {"path": top}, "The directory is empty."),
+        ("directory_tree", {"path": top}, "The directory is empty."),
+        ("search_files", {"path": top, "pattern": "*"}, "Nothing fits the pattern."),
+        ("grep_files", {"path": top, "pattern": "needle"}, "No line fits the pattern."),
+    ):
+        assert agent.done(tool, **arguments).texts == [said]
+    (folder / "file").write_text("hay\n")
+    found = agent.done("read_file_by_keyword", path=str(folder / "file"), keyword="needle")
+    assert found.text == "No such lines."
+    assert agent.done("read_file_by_line", path=str(folder / "file"), ranges=["2"]).text == "No such lines."
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said"),
+    [
+        ("read_file", {"offset": -1}, "offset and limit cannot be negative"),
+        ("read_text_file", {"limit": -1}, "offset and limit cannot be negative"),
+        ("read_file_by_keyword", {"keyword": "x", "before": -1}, "before and after cannot be negative"),
+        ("read_file_by_keyword", {"keyword": "x", "after": -1}, "before and after cannot be negative"),
+        ("read_file_by_keyword", {"keyword": "x", "offset": -1}, "offset and limit cannot be negative"),
+        ("read_file_by_line", {"ranges": ["3-2"]}, "The range ends before it begins: 3-2"),
+        ("read_file_by_line", {"ranges": ["0"]}, """Not a line or a range of lines, as "5" or "10-20": '0'"""),
+        ("list_directory", {"offset": -1}, "offset and limit cannot be negative"),
+        ("directory_tree", {"offset": -1}, "max_depth and offset cannot be negative"),
+        ("directory_tree", {"max_depth": -1}, "max_depth and offset cannot be negative"),
+        ("search_files", {"pattern": "*", "offset": -1}, "offset cannot be negative"),
+        ("grep_files", {"pattern": "x", "offset": -1}, "offset cannot be negative"),
+    ],
+)
+def test_numbers_that_mean_nothing_are_refused(
+    agent: Agent, folder: Path, tool: str, arguments: dict[str, object], said: str
+) -> None:
+    (folder / "file").write_text("x\n")
+    path = folder if tool in {"list_directory", "directory_tree", "search_files", "grep_files"} else folder / "file"
+    error = agent.call(tool, path=str(path), **arguments).error
+    assert (error["code"], error["message"]) == (-32600, said)
+
+
+def test_a_search_says_where_it_goes_on_and_cuts_long_lines(agent: Agent, folder: Path) -> None:
+    for number in range(400):
+        (folder / f"{number:0200}").write_text("needle " * 100)
+    for tool, item, arguments in (("search_files", "paths", {"pattern": "*"}), ("grep_files", "matches", {})):
+        found = agent.done(tool, path=str(folder), **({"pattern": "needle"} | arguments))
+        until = found.structured["next_offset"]
+        assert 0 < until < 400
+        assert found.texts[1] == f"These are {item} 1 to {until} of 400. Go on with offset={until}."
+    assert {len(match["text"]) for match in found.structured["matches"]} == {400}
+
+
 def test_many_matches_are_given_in_pages(agent: Agent, folder: Path) -> None:
     (folder / "file").write_text("needle in hay\n" * 2000)
     pages = all_pages(agent, "grep_files", "matches", path=str(folder), pattern="needle")

@@ -194,6 +194,8 @@ def test_a_moved_file_moves_back(agent: Agent, folder: Path) -> None:
     agent.done("move_file", source=str(here), destination=str(there))
     assert agent.done("Undo").structured["paths"] == [name(agent, here)]
     assert (here.read_text(), there.exists()) == ("text\n", False)
+    refused = agent.call("write_file", path=str(here), content="new\n")
+    assert refused.error["message"] == f"File must be read before it is changed: {here}"
 
 
 EDIT = "--- a\n+++ a\n@@ -1 +1 @@\n-one\n+two\n"
@@ -397,6 +399,18 @@ def test_what_a_reviewer_took_away_before_it_keeps_a_change_from_being_undone(
         workspace.decide(Action.RESET, workspace.find_units(str(earlier))[1])
     agent.done("Undo")
     assert file.read_text() == "X\none\ntwo\n"
+
+
+def test_what_a_reviewer_has_taken_back_already_is_not_taken_back_again(agent: Agent, file: Path) -> None:
+    file.write_text("one\n")
+    edits = [edit(agent, file, "one\n", "X\none\n"), edit(agent, file, "X\n", "")]
+    with Workspace.open(agent.root) as workspace:
+        for each in edits:
+            workspace.decide(Action.REJECT, workspace.find_units(str(each.structured["edit"]))[1])
+    assert file.read_text() == "one\n"
+    error = agent.call("Undo").error
+    assert error["message"] == "Cannot undo: a reviewer has rejected the change already"
+    assert error["type"] == "review_conflict"
 
 
 def test_a_change_that_later_edits_build_on_is_not_undone(agent: Agent, file: Path) -> None:

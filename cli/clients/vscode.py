@@ -88,8 +88,10 @@ def reply(event: Event, told: str) -> Payload | None:
 
 def _touched(tool: str, given: Payload, bare: str) -> Touched:
     """Return what a tool may change. `bare`: its input, where that is no map but a text."""
-    if tool == _PATCH or (bare and tool in _WRITES):
-        return patched(bare or text(given, "input", "patch")) or ANYWHERE
+    if tool == _PATCH or tool in _WRITES:
+        files = patched(bare or text(given, "input", "patch"))
+        if files or tool == _PATCH:
+            return files or ANYWHERE
     return touched_by(tool, list(dict.fromkeys(_named(given))), reads=_READS, writes=_WRITES)
 
 

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 import stat
 import subprocess
 import time
@@ -222,6 +223,86 @@ def test_what_our_own_server_recorded_is_not_recorded_again(folder: Path) -> Non
     assert shape(edits(folder, "session-1")) == [(Operation.CREATE, "n.txt")]
 
 
+# ---- what tools change
+
+WRITING: dict[str, dict[str, str]] = {
+    "claude-code": {
+        "file_path": "Write Edit MultiEdit",
+        "notebook_path": "NotebookEdit",
+        "path": "Write Edit",  # in Copilot's own program
+    },
+    "gemini": {"file_path": "write_file replace", "absolute_path": "replace", "path": "write_file"},
+    "cursor": {
+        "file_path": "Write Edit TabWrite",
+        "path": "StrReplace Delete",
+        "target_file": "MultiEdit",
+        "target_notebook": "EditNotebook",
+    },
+    "opencode": {"filePath": "write edit multiedit", "file_path": "write", "path": "edit"},
+    "vscode": {
+        "filePath": "create_file replace_string_in_file insert_edit_into_file edit_notebook_file",
+        "file_path": "createFile editFiles",
+        "path": "deleteFile Write Edit create edit str_replace_editor",
+    },
+}
+READING: dict[str, str] = {
+    "claude-code": "Read Glob Grep LS NotebookRead WebFetch WebSearch TodoWrite TodoRead AskUserQuestion Task Agent "
+    "TaskCreate TaskUpdate TaskList TaskGet Skill ToolSearch BashOutput EnterPlanMode ExitPlanMode "
+    "ListMcpResourcesTool ReadMcpResourceTool mcp__editledger__write_file",
+    "codex": "update_plan view_image web_search read_file list_dir grep_files mcp__editledger__write_file",
+    "gemini": "read_file read_many_files list_directory glob search_file_content grep_search ask_user "
+    "google_web_search web_fetch save_memory write_todos activate_skill get_internal_docs mcp_editledger_write_file",
+    "cursor": "Read Grep Glob LS SemanticSearch WebSearch WebFetch ReadLints TodoWrite Task MCP:editledger",
+    "opencode": "read glob grep list webfetch websearch todowrite todoread task subagent question skill "
+    "editledger_undo",
+    "vscode": "read_file list_dir file_search grep_search semantic_search get_errors fetch_webpage list_code_usages "
+    "get_changed_files test_search get_terminal_output terminal_last_command manage_todo_list get_vscode_api "
+    "github_repo view_image view rg grep glob web_fetch web_search ask_user update_todo task Read Agent "
+    "mcp_editledger_x",
+}
+
+
+def touched(client: str, tool: str, given: object) -> tuple[str, ...] | None:
+    """Return what a client's tool may change, by the event that tells of it."""
+    event = {"tool_name": tool, "tool_input": given, "tool": tool, "args": given, "session_id": "s"}
+    return client_of(client).read(event).touched
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_tool_changes_the_files_it_names_or_none_or_it_may_change_any(client: str) -> None:
+    for field, tools in WRITING.get(client, {}).items():
+        for tool in tools.split():
+            assert touched(client, tool, {field: "f", "content": "x"}) == ("f",), tool
+            assert touched(client, tool, {"content": "x"}) is None, tool
+    for tool in READING[client].split():
+        assert touched(client, tool, {"file_path": "f", "path": "f"}) == (), tool
+    for tool in ("Bash", "shell", "run_in_terminal", "a tool of tomorrow"):
+        assert touched(client, tool, {"command": "x", "path": "f"}) is None, tool
+
+
+def test_patches_name_their_files_however_a_client_hands_them_over() -> None:
+    patch = (
+        "*** Begin Patch\n*** Update File: a b\n*** Move to: c\n*** Add File: d\n*** Delete File: a b\n*** End Patch"
+    )
+    files = ("a b", "c", "d")
+    for client, given in (
+        ("codex", {"command": patch}),
+        ("codex", {"input": patch}),
+        ("codex", {"command": ["apply_patch", patch]}),
+        ("opencode", {"patchText": patch}),
+        ("opencode", {"patch": patch}),
+        ("vscode", {"input": patch}),
+        ("vscode", patch),
+    ):
+        assert touched(client, "apply_patch", given) == files, (client, given)
+    for client in ("codex", "opencode", "vscode"):
+        assert touched(client, "apply_patch", {"input": "no patch", "command": "x"}) is None
+    assert touched("opencode", "patch", {"patchText": patch}) == files
+    assert touched("vscode", "editFiles", {"files": ["a", "b", "a", 7, ""]}) == ("a", "b")
+    replacements = [{"filePath": "a"}, {"filePath": "b"}, 7]
+    assert touched("vscode", "multi_replace_string_in_file", {"replacements": replacements}) == ("a", "b")
+
+
 # ---- modes, binary files, names
 
 
@@ -278,6 +359,23 @@ def test_a_fault_is_logged_and_status_and_doctor_tell_of_it(folder: Path) -> Non
     assert "hooks had no faults" in found.text
     cas("doctor", "--forget", folder=folder)
     assert "faults" not in cas("status", folder=folder).text
+
+
+def test_the_log_of_faults_says_what_failed_and_does_not_grow_for_ever(folder: Path) -> None:
+    log = folder / ".cas" / "hook.log"
+    log.write_text("x" * (300 << 10))
+    for event in (b"{", b"[]"):
+        assert hook("codex", event, folder=folder).status == 0
+    first, second = log.read_text().splitlines()
+    assert re.fullmatch(r"[-0-9T:]{19}Z codex: JSONDecodeError: .*", first)
+    assert re.fullmatch(r"[-0-9T:]{19}Z codex: TypeError: the event is no JSON object", second)
+
+
+def test_a_client_that_nobody_knows_is_a_fault_like_any_other(folder: Path) -> None:
+    ran = hook("nobody", b'{"session_id": "s"}', folder=folder)
+    assert (ran.status, ran.out, ran.err) == (0, b"", b"")
+    said = (folder / ".cas" / "hook.log").read_text()
+    assert "nobody: ValueError: no client 'nobody'; known are claude-code, codex, gemini, cursor" in said
 
 
 def test_a_damaged_store_does_not_stop_the_agent_and_what_it_missed_is_found_later(folder: Path) -> None:
@@ -496,6 +594,32 @@ def test_a_rejection_that_nobody_heard_is_said_again(folder: Path) -> None:
     assert ran.returncode == 0
     assert "two is a word" in session.ask("go on")
     assert session.ask("and on") == ""
+
+
+def test_of_many_rejections_as_many_are_told_as_an_agent_can_read(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.run("for i in $(seq 22); do echo $i > new$i.txt; done")
+    assert cas("reject", "1", "--reason", "not this", folder=folder).status == 0
+    assert cas("reject", "--conversation", "session-1", folder=folder).status == 0
+    head, *lines = session.ask("go on").splitlines()
+    assert head.endswith("Read a file again before you edit it, and don't repeat what was rejected:")
+    named = {str(view.seq): os.fsdecode(view.edit.path) for view in edits(folder)}
+    told = [re.fullmatch(r"- edit (\d+) of '(.*)': rejected(, because: not this)?", line) for line in lines[:20]]
+    assert all(found is not None and named[found[1]] == found[2] for found in told)
+    assert sum(found is not None and found[3] is not None for found in told) <= 1
+    assert lines[20:] == ["- and 2 more"]
+    assert session.ask("and on") == ""
+
+
+def test_a_file_in_a_workspace_below_is_recorded_there(folder: Path) -> None:
+    Desk(folder / "src")
+    cas("record", folder=folder / "src")
+    session = ClaudeCode(folder)
+    session.write("src/b.py", "x = 2\n")
+    assert shape(edits(folder / "src", "session-1")) == [(Operation.EDIT, "b.py")]
+    assert edits(folder, "session-1") == []
+    session.write("a.txt", "1\n")
+    assert shape(edits(folder, "session-1")) == [(Operation.EDIT, "a.txt")]
 
 
 def test_an_edit_that_is_rejected_again_is_told_again(folder: Path) -> None:

@@ -42,6 +42,19 @@ def test_the_example_of_the_document(agent: Agent, folder: Path) -> None:
         }.items()
     )
     assert (folder / "config.py").read_text() == CONFIG.replace("INFO", "DEBUG")
+    assert result.text == "Successfully applied patch to config.py (+1 -1 lines)"
+    assert "Hunk" not in result.texts[1]  # it fits where it says
+
+
+def test_the_part_of_a_patch_is_found_by_where_the_file_really_is(agent: Agent, folder: Path) -> None:
+    for name in ("one", "two"):
+        (folder / name).mkdir()
+        (folder / name / "f").write_text("a\n")
+    patch = "".join(f"--- a/{name}/f\n+++ b/{name}/f\n@@ -1 +1 @@\n-a\n+{name}\n" for name in ("one", "two"))
+    agent.done("apply_patch", file_path=f"{folder.name}/one/../two/./f", patch=patch)
+    assert ((folder / "one" / "f").read_text(), (folder / "two" / "f").read_text()) == ("a\n", "two\n")
+    tried = agent.done("apply_patch", file_path=f"{folder.name}/one/f", patch=patch, dry_run=True).structured
+    assert (tried["edit"], tried["changed_since_read"], tried["mcp_conversation_id"]) == (0, False, "")
 
 
 def test_a_path_may_be_absolute(agent: Agent, folder: Path) -> None:

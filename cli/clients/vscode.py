@@ -19,6 +19,7 @@ from cli.clients.event import (
     context_in_copilot,
     map_of,
     notes_of,
+    one_name,
     patched,
     text,
     touched_by,
@@ -38,25 +39,6 @@ _READS: Final = frozenset(
     | {"Read", "Glob", "Grep", "WebFetch", "WebSearch", "AskUserQuestion", "TodoWrite", "Agent", "Task"}
 )
 _PATCH: Final = "apply_patch"
-_COPILOTS: Final = {
-    "bash": "Bash",
-    "powershell": "Bash",
-    "view": "Read",
-    "create": "Write",
-    "edit": "Edit",
-    "str_replace_editor": "Edit",
-    _PATCH: "Edit",
-    "grep": "Grep",
-    "rg": "Grep",
-    "glob": "Glob",
-    "web_fetch": "WebFetch",
-    "web_search": "WebSearch",
-    "ask_user": "AskUserQuestion",
-    "update_todo": "TodoWrite",
-    "task": "Agent",
-}
-"""What Copilot's own program calls its tools, and what it says that Claude Code calls them."""
-
 _PATHS: Final = ("filePath", "file_path", "path")
 
 
@@ -64,9 +46,7 @@ def read(payload: Payload) -> Event:
     """Return what a hook event says."""
     name = text(payload, "hook_event_name", "hookEventName")
     call = text(payload, "tool_use_id", "toolUseId")
-    tool = text(payload, "tool_name", "toolName")
-    if not call:
-        tool = _COPILOTS.get(tool, tool)  # so that a tool has one name before and after
+    tool = one_name(text(payload, "tool_name", "toolName"), call)
     given = map_of(payload, "tool_input") or map_of(payload, "toolInput")
     return Event(
         moment=_MOMENTS.get(name, Moment.OTHER),

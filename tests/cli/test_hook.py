@@ -524,8 +524,10 @@ def test_tools_at_once_are_told_apart_where_calls_have_no_ids(agent: type[Sessio
     assert list((folder / ".cas" / "agents").glob("open-*")) == []
 
 
-def test_copilots_patches_name_their_files_and_a_tool_that_failed_is_over(folder: Path) -> None:
+@pytest.mark.parametrize("client", ["vscode", "claude-code"])
+def test_copilots_patches_name_their_files_and_a_tool_that_failed_is_over(client: str, folder: Path) -> None:
     session = Copilot(folder)
+    session.client = client
     patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-two\n+2\n*** Delete File: run.sh\n*** End Patch\n"
     session.tell(session.tool_event("apply_patch", patch, before=True))
     shell("sed -i s/two/2/ a.txt && rm run.sh && echo mine > own.txt", folder=folder)
@@ -539,6 +541,23 @@ def test_copilots_patches_name_their_files_and_a_tool_that_failed_is_over(folder
     mine = [(Operation.CREATE, "made.txt"), (Operation.DELETE, "run.sh"), (Operation.EDIT, "a.txt")]
     assert shape(edits(folder, "session-1")) == mine
     assert shape(edits(folder, "external")) == [(Operation.CREATE, "late.txt"), (Operation.CREATE, "own.txt")]
+
+
+@pytest.mark.parametrize("agent", [OpenCode, VSCode, Copilot], ids=lambda agent: agent.__name__)
+def test_what_a_client_tells_by_hooks_of_its_own_and_of_claude_codes_is_recorded_once(
+    agent: type[Session], folder: Path
+) -> None:
+    own = agent(folder)
+    other = ClaudeCode(folder) if agent is OpenCode else agent(folder)  # which spells them as Claude Code does
+    other.client = "claude-code"
+    for teller in (own, other):
+        teller.tell(teller.shell_event("echo 1 >> a.txt", before=True))
+    shell("echo 1 >> a.txt", folder=folder)
+    for teller in (other, own):
+        teller.tell(teller.shell_event("echo 1 >> a.txt", before=False))
+    own.stop()
+    assert [(view.edit.conversation, view.edit.path) for view in edits(folder)] == [("session-1", b"a.txt")]
+    assert list((folder / ".cas" / "agents").glob("open-*")) == []
 
 
 @pytest.mark.parametrize("agent", [VSCode, Copilot], ids=lambda agent: agent.__name__)

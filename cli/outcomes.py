@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from cli.naming import Selection
 from cli.overview import shown_edits
 from cli.terminal import Screen, shown_name, visible
-from objstore import Action, Unit
+from objstore import Action, Status, Unit
 
 if TYPE_CHECKING:
     from objstore import Conflicted, Decided, EditView, ExternalChange, FileEffect
@@ -85,10 +85,11 @@ def _markers_text(outcome: "Decided", screen: Screen, *, dry_run: bool) -> Itera
         said = (
             f"the conflict markers of edit{'' if len(outcome.unmarked) == 1 else 's'} {shown_edits(outcome.unmarked)}"
         )
+        is_back = any(status is not Status.REJECTED for _, status in outcome.verdicts)
         yield screen.line(
             f"Would take out {said}."
             if dry_run
-            else f"Took out {said}; what was set aside for them is as it was before."
+            else f"Took out {said}" + ("; what was set aside for them is as it was before." if is_back else ".")
         )
 
 

@@ -9,7 +9,7 @@ from objstore.expired import refuse_expired
 from objstore.history import decisions, edit, statuses_before
 from objstore.ids import BlobId
 from objstore.journal import Journal
-from objstore.marking import written_by
+from objstore.marking import set_aside, written_by
 from objstore.outcomes import Conflicted, Decided, DecisionOutcome, ExternalChanges, NothingToDo
 from objstore.records import Decision
 from objstore.reports import ExternalChange
@@ -66,7 +66,7 @@ def _redo(journal: Journal, request: Request) -> Request:
     if not undone:
         return request
     decision, undo = undone[-1]
-    verdicts = dict(decision.verdicts) | dict.fromkeys(written_by(journal, decision.number), Status.ACCEPTED)
+    verdicts = statuses_before(journal, undo.number)
     return replace(request, verdicts=verdicts, reason=decision.reason, takes_back=undo.number)
 
 
@@ -90,7 +90,7 @@ def _stacks(journal: Journal) -> tuple[list[Decision], list[tuple[Decision, Deci
 
 
 def _outcome(journal: Journal, request: Request, batch: Batch) -> DecisionOutcome:
-    if not _changes_anything(journal, request.verdicts):
+    if not _changes_anything(journal, request):
         return NothingToDo()
     planner = Planner(journal=journal, batch=batch)
     found = planner.external_changes(request.verdicts)
@@ -141,12 +141,13 @@ def _session(journal: Journal, *, dry_run: bool) -> Iterator[Batch]:
         yield batch
 
 
-def _changes_anything(journal: Journal, verdicts: Mapping[Unit, Status]) -> bool:
+def _changes_anything(journal: Journal, request: Request) -> bool:
     found = False
-    for unit, wanted in verdicts.items():
+    for unit, wanted in request.verdicts.items():
         row = journal.store.index.edit(unit.seq)
         if row is None or not 0 <= unit.hunk < len(row.units):
             raise NoSuchName(str(unit), "hunk")
         refuse_expired(journal, row)
         found = found or row.units[unit.hunk] is not wanted
-    return found
+    # What was set aside is rejected for the time being only.
+    return found or (not request.takes_back and not set_aside(journal).isdisjoint(request.verdicts))

@@ -229,7 +229,7 @@ class Document:
 
     def give_with_dependents(self, verdicts: Mapping[Unit, Status]) -> tuple[Unit, ...]:
         """Reject the units of `verdicts`, and return what had to be rejected with them, in that order."""
-        gone = tuple(map(self._unit, self._cascaded(self._wanted(verdicts)).rejected))
+        gone = tuple(map(self._unit, self._cascaded(verdicts).rejected))
         self._note({**verdicts, **dict.fromkeys(gone, Status.REJECTED)})
         return gone
 
@@ -247,7 +247,7 @@ class Document:
         # What a conflict from before lacks is shown with the side that lacks it.
         lacking = {unit: True for needs in failing for unit in needs if not self._weave.is_live(unit)}
         theirs = self._visibility_with(lacking)
-        done = cascade(self._weave, self._wanted(verdicts))
+        done = self._cascaded(verdicts)
         if done.blocked:
             self.give(verdicts)
             return None
@@ -287,7 +287,7 @@ class Document:
         """
         given = dict(verdicts)
         for seq, amended in self._amendments:  # ascending, so that amendments of amendments go too
-            units = self.units(amended) if self._has(amended) else []
+            units = self._telling(amended)
             goes = any(unit in given and self._is_live(unit) for unit in units)
             if goes and all(given.get(unit, self._status(unit)) is Status.REJECTED for unit in units):
                 given |= {
@@ -297,24 +297,31 @@ class Document:
 
     def ways_out(self, verdicts: Mapping[Unit, Status]) -> Cascade:
         """Return what a cascade of `verdicts` would come to; nothing is changed."""
-        wanted = self._wanted(verdicts)
-        done = self._cascaded(wanted)
+        done = self._cascaded(verdicts)
         if not done.blocked:
-            self._take_back({*wanted, *done.rejected})
+            self._take_back({*self._wanted(verdicts), *done.rejected})
         return done
 
-    def _cascaded(self, wanted: Mapping[UnitIndex, bool]) -> Cascade:
-        """Do what `cascade` does, and go on until the file is no mixture of states either."""
+    def _cascaded(self, verdicts: Mapping[Unit, Status]) -> Cascade:
+        """Do what `cascade` does, and go on until no amendment is left of what went, nor a mixture that is no text."""
+        wanted = self._wanted(verdicts)
         done = cascade(self._weave, wanted)
         kept = {index: live for index, live in wanted.items() if live}
-        while not done.blocked and (mixed := self._mixed()) is not None:
-            around = sorted({mixed.unit, *mixed.needs}, reverse=True)
-            goes = next((index for index in around if self._weave.is_live(index) and index not in kept), BASE)
-            further = None if goes == BASE else cascade(self._weave, {**kept, goes: False})
-            if further is None or further.blocked:
+        while not done.blocked:
+            went = dict.fromkeys(map(self._unit, done.rejected), Status.REJECTED)
+            goes = [self._index(unit) for unit in self.amendments({**verdicts, **went})]
+            mixed = None if goes else self._mixed()
+            if mixed is not None:
+                around = sorted({mixed.unit, *mixed.needs} - {BASE}, reverse=True)
+                goes = [index for index in around if self._weave.is_live(index) and index not in kept][:1]
+            elif not goes:
+                break
+            further = cascade(self._weave, {**kept, **dict.fromkeys(goes, False)})
+            if further.blocked or not goes:
                 self._take_back({*wanted, *done.rejected})
-                return Cascade(rejected=(), accept_first=(), blocked=(mixed,))
-            done = Cascade(rejected=(*done.rejected, goes, *further.rejected), accept_first=(), blocked=())
+                blocked = further.blocked if mixed is None else (mixed,)
+                return Cascade(rejected=(), accept_first=(), blocked=blocked)
+            done = Cascade(rejected=(*done.rejected, *goes, *further.rejected), accept_first=(), blocked=())
         return done
 
     def _take_back(self, indexes: Iterable[UnitIndex]) -> None:
@@ -400,6 +407,11 @@ class Document:
     def _has(self, seq: Seq) -> bool:
         at = bisect_left(self._seqs, seq)
         return at < len(self._seqs) and self._seqs[at] == seq
+
+    def _telling(self, seq: Seq) -> list[Unit]:
+        """Return the units of an edit from which anything follows, live or dead."""
+        units = self.units(seq) if self._has(seq) else []
+        return [unit for unit in units if unit.hunk or not self._weave.is_idle(self._index(unit))]
 
     def _status(self, unit: Unit) -> Status:
         return _STATUSES[self._statuses[self._index(unit)]]

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from objstore.journal import Journal
     from objstore.store import Store
 
-__all__ = ["MarkedFile", "Marker", "put_back", "resolved", "still_there", "taken_up", "written_by"]
+__all__ = ["MarkedFile", "Marker", "put_back", "resolved", "set_aside", "still_there", "taken_up", "written_by"]
 
 _LABEL: Final = 120
 """Characters of a label; the name of a conversation can be of any length."""
@@ -209,6 +209,16 @@ def taken_up(
             gone.append(row.seq)
             back |= {unit: status for unit, status in marks.aside if unit not in verdicts}
     return gone, back
+
+
+def set_aside(journal: Journal) -> set[Unit]:
+    """Return what is set aside for markers that nobody has taken out: it is rejected, and not yet decided on."""
+    found: set[Unit] = set()
+    for row in journal.store.index.markers():
+        marks = _edit(journal, row.seq).marks
+        if row.status is not Status.REJECTED and marks is not None:
+            found.update(unit for unit, _ in marks.aside)
+    return found
 
 
 def put_back(

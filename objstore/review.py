@@ -22,7 +22,7 @@ from objstore.replay import load_document
 from objstore.reports import ExternalChange
 from objstore.terms import Action, DocumentId, FileState, OnExternal, Seq, Status, Unit
 from objstore.transition import Step, folders_of
-from objstore.values import field, replace, variable
+from objstore.values import field, replace, value, variable
 
 # What records edits is imported where a decision finds some on disk, or writes markers.
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ __all__ = ["Plan", "Planner"]
 class Plan:
     """A decision worked out and not yet made."""
 
-    verdicts: dict[Unit, Status]  # what changes
+    verdicts: dict[Unit, Status]  # what changes, and what was decided anew on what markers are about
     cascaded: tuple[Unit, ...]
     written: tuple[Written, ...]
     external: list[Edit]
@@ -80,6 +80,16 @@ class Plan:
     ) -> bytes | None:
         source = moves.get(path)
         return None if source is None or source in after else source
+
+
+@value
+class _Settled:
+    """What is left of a decision on one document once the markers are out that it is about."""
+
+    verdicts: Mapping[Unit, Status]  # those that were named, and the amendments that go with them
+    unmarked: Sequence[Seq]  # edits whose markers are out
+    returned: Sequence[Unit]  # theirs, and what was set aside and is as it was before
+    amendments: Sequence[Unit]  # that go with the markers, or with what was named
 
 
 @variable
@@ -132,39 +142,31 @@ class Planner:
         cascaded: list[Unit] = []
         marker = Marker(self.journal, self.batch, self._external)
         unmarked: list[Seq] = []
+        anew: dict[Unit, Status] = {}
         returned: list[Unit] = []
-        settled: dict[DocumentId, dict[Unit, Status]] = {}
         given = self._by_document(dict(verdicts) | dict.fromkeys(discarded, Status.REJECTED))
         for loaded in map(self._document, documents):
-            mine = {unit: status for unit, status in given.get(loaded.id, {}).items() if loaded.knows(unit)}
-            gone, back = taken_up(self.journal, loaded.id, mine) if is_new else put_back(self.journal, loaded.id, mine)
-            unmarked += gone
-            wrote = {unit: Status.REJECTED for seq in gone for unit in loaded.units(seq) if unit not in mine}
-            resolved = loaded.amendments(wrote)
-            # Before anything else: what the decision now makes of the text is not to be told from the markers.
-            back = {unit: status for unit, status in back.items() if loaded.knows(unit)}
-            settled[loaded.id] = back | wrote | dict.fromkeys(resolved, Status.REJECTED)
-            loaded.give(settled[loaded.id])
-            cascaded += resolved
-            returned += [unit for seq in gone for unit in loaded.units(seq)] + [*back]
-            amendments = loaded.amendments(mine)
-            cascaded += amendments
-            mine |= dict.fromkeys(amendments, Status.REJECTED)
-            given[loaded.id] = mine
+            named = {unit: status for unit, status in given.get(loaded.id, {}).items() if loaded.knows(unit)}
+            given[loaded.id] = named
+            settled = self._settle(loaded, named, is_new=is_new)
+            unmarked += settled.unmarked
+            anew |= named if settled.unmarked else {}
+            returned += settled.returned
+            cascaded += settled.amendments
             if cascade:
-                cascaded += loaded.give_with_dependents(mine)
+                cascaded += loaded.give_with_dependents(settled.verdicts)
             elif markers:
-                cascaded += marker.give(loaded, mine)
+                cascaded += marker.give(loaded, settled.verdicts)
             else:
-                loaded.give(mine)
+                loaded.give(settled.verdicts)
         conflicts = [conflict for document in documents for conflict in self._document(document).conflicts()]
         conflicts += self._taken_paths(documents)
         if conflicts:
-            return self._refused(conflicts, before, settled, given)
+            return self._refused(conflicts, before, given, is_new=is_new)
         changes = {document: self._document(document).changed_since(before[document]) for document in documents}
         changed = {unit: status for share in changes.values() for unit, status in share.items()}
         return Plan(
-            verdicts=changed,
+            verdicts=anew | changed,
             cascaded=tuple(unit for unit in cascaded if unit in changed),
             written=tuple(self._written(documents)),
             external=self._external,
@@ -271,6 +273,26 @@ class Planner:
                 discarded += loaded.units(edit.seq)
         return discarded
 
+    def _settle(self, loaded: Document, named: Mapping[Unit, Status], *, is_new: bool) -> _Settled:
+        """Take the markers out of a document that verdicts are about, and return what that leaves of the decision.
+
+        Before anything else: what the decision makes of the text is not to be told from the markers.
+        """
+        look = taken_up if is_new else put_back
+        gone, back = look(self.journal, loaded.id, named)
+        wrote = [unit for seq in gone for unit in loaded.units(seq)]
+        rejected = dict.fromkeys((unit for unit in wrote if unit not in named), Status.REJECTED)
+        resolved = loaded.amendments(rejected)
+        back = {unit: status for unit, status in back.items() if loaded.knows(unit)}
+        loaded.give(back | rejected | dict.fromkeys(resolved, Status.REJECTED))
+        amendments = loaded.amendments(named)
+        return _Settled(
+            verdicts={**named, **dict.fromkeys(amendments, Status.REJECTED)},
+            unmarked=gone,
+            returned=[*wrote, *back],
+            amendments=[*resolved, *amendments],
+        )
+
     def _taken_paths(self, documents: Sequence[DocumentId]) -> list[Conflict]:
         """Return a conflict for each document that now stands where another file does, or a folder for one."""
         standing: dict[bytes, DocumentId] = {}
@@ -309,24 +331,20 @@ class Planner:
         self,
         conflicts: Iterable[Conflict],
         before: Mapping[DocumentId, bytes],
-        settled: Mapping[DocumentId, Mapping[Unit, Status]],
         given: Mapping[DocumentId, Mapping[Unit, Status]],
+        *,
+        is_new: bool,
     ) -> Conflicted:
-        """Return the conflicts with their lines counted in the text as it stands, and what else would have to go.
-
-        `settled`: what became of units because markers were to go.
-        """
+        """Return the conflicts with their lines counted in the text as it stands, and what else would have to go."""
         accept_first: list[Unit] = []
         reject_first: list[Unit] = []
         is_stuck = False  # whether nothing helps one of the files
         for document, statuses in before.items():
             loaded = self._document(document)
-            loaded.give_back(statuses)
-            loaded.give(settled[document])
-            ways = loaded.ways_out(given.get(document, {}))
-            is_stuck = is_stuck or bool(ways.blocked and not ways.accept_first)
-            accept_first += loaded.named(ways.accept_first)
-            reject_first += loaded.named(ways.rejected)
+            besides = self._ways_out(loaded, statuses, given.get(document, {}), is_new=is_new)
+            is_stuck = is_stuck or besides is None
+            for unit, status in (besides or {}).items():
+                (reject_first if status is Status.REJECTED else accept_first).append(unit)
             loaded.give_back(statuses)
         return Conflicted(
             conflicts=tuple([self._as_it_stands(conflict) for conflict in conflicts]),
@@ -334,6 +352,23 @@ class Planner:
             reject_first=() if is_stuck else tuple(sorted(reject_first)),
             outside=tuple(edit.seq for edit in self._external),
         )
+
+    def _ways_out(
+        self, loaded: Document, statuses: bytes, given: Mapping[Unit, Status], *, is_new: bool
+    ) -> dict[Unit, Status] | None:
+        """Return what else would have to be decided, and how, where `statuses` is what is so (None: nothing helps)."""
+        besides: dict[Unit, Status] = {}
+        while True:
+            loaded.give_back(statuses)
+            settled = self._settle(loaded, {**given, **besides}, is_new=is_new)
+            ways = loaded.ways_out(settled.verdicts)
+            if ways.blocked and not ways.accept_first:
+                return None
+            besides |= dict.fromkeys(loaded.named(ways.accept_first), Status.ACCEPTED)
+            besides |= dict.fromkeys(loaded.named(ways.rejected), Status.REJECTED)
+            # Whoever names these, too, decides anew on the markers that they are about.
+            if not is_new or taken_up(self.journal, loaded.id, {**given, **besides})[0] == settled.unmarked:
+                return besides
 
     def _as_it_stands(self, conflict: Conflict) -> Conflict:
         line = conflict.line

@@ -97,6 +97,11 @@ class Weave:
         """Return whether `unit` is live."""
         return self._unit(unit).live
 
+    def is_idle(self, unit: UnitIndex) -> bool:
+        """Return whether nothing comes of `unit`, live or dead, as of the whole-file part of most edits."""
+        of = self._units[unit]
+        return of is None or not (of.inserted or of.deleted or of.stands_on)
+
     def blame(self) -> list[tuple[UnitIndex, int]]:
         """Return who inserted the lines of the text: (unit, number of consecutive lines) from the top."""
         blamed: list[tuple[UnitIndex, int]] = []

@@ -91,6 +91,13 @@ def test_deciding_anew_says_that_the_markers_go(marked: Desk) -> None:
     assert marked.bytes("a") == b"p\nB\nq\n"
 
 
+def test_rejecting_what_was_set_aside_settles_the_conflict(marked: Desk) -> None:
+    assert marked.done("reject", "3:1").text == (
+        "Rejected hunk 3:1.\nTook out the conflict markers of edit 4.\nRewrote a\n"
+    )
+    assert marked.bytes("a") == b"p\nx\nq\n"
+
+
 def test_accept_and_reset_take_markers_too(desk: Desk) -> None:
     desk.write("a", b"p\nx\n")
     desk.edit("a", b"x", b"A")

@@ -6,6 +6,7 @@ from objstore import (
     Action,
     CallOutcome,
     Conflicted,
+    Decided,
     EditFilter,
     FileChanged,
     FileMissing,
@@ -94,10 +95,86 @@ def test_a_hunk_alone_takes_no_amendment_along_but_names_what_needs_it(scene: Sc
     scene.write("f", POEM)
     edit = scene.write("f", POEM.replace(b"one", b"ONE").replace(b"four", b"FOUR"))
     amendment = amended(scene, edit, b"FOUR", b"Four").edits[0].seq
-    scene.reject(f"{edit}:1")
-    assert scene.text("f") == POEM.replace(b"four", b"Four")
     (conflict,) = scene.refused(Action.REJECT, f"{edit}:2")
     assert (conflict.unit, conflict.needs) == (Unit(amendment, 1), (Unit(edit, 2),))
+    scene.reject(f"{edit}:1")
+    assert scene.text("f") == POEM.replace(b"four", b"Four")
+
+
+@pytest.mark.parametrize("hunks", [("2:1", "2:2"), ("2:2", "2:1")])
+def test_an_amendment_goes_with_the_last_hunk_of_what_it_amends(scene: Scene, hunks: tuple[str, str]) -> None:
+    scene.write("f", POEM)
+    edit = scene.write("f", POEM.replace(b"one", b"ONE").replace(b"four", b"FOUR"))
+    amendment = amended(scene, edit, b"five", b"5").edits[0].seq
+    first, last = hunks
+    scene.reject(first)
+    assert scene.statuses()[amendment] is Status.ACCEPTED
+    outcome = scene.reject(last)
+    assert outcome.cascaded == (Unit(amendment, 0), Unit(amendment, 1))
+    assert scene.text("f") == POEM
+    # It is rejected by now, whatever is said of its whole-file part, of which nothing comes.
+    scene.accept(amendment)
+    scene.decide(Action.REJECT, edit)
+    assert scene.text("f") == POEM.replace(b"five", b"5")
+
+
+def test_an_amendment_stays_while_the_mode_does_that_the_same_edit_gave(scene: Scene) -> None:
+    scene.write("f", POEM)
+    edit = scene.write("f", POEM.replace(b"two", b"TWO"), mode=0o755)
+    amended(scene, edit, b"five", b"FIVE")
+    scene.reject(f"{edit}:1")
+    assert (scene.text("f"), scene.mode("f")) == (POEM.replace(b"five", b"FIVE"), 0o755)
+    scene.reject(f"{edit}:0")
+    assert (scene.text("f"), scene.mode("f")) == (POEM, 0o644)
+
+
+def dependent(scene: Scene) -> tuple[Seq, Seq, Seq, Seq, Seq]:
+    """One builds on an edit, is amended elsewhere in the file, and another builds on that amendment."""
+    scene.write("f", POEM)
+    edit = scene.edit("f", b"two", b"TWO")
+    builds = scene.edit("f", b"TWO", b"2")
+    amendment = amended(scene, builds, b"five", b"5").edits[0].seq
+    on_that = scene.edit("f", b"5", b"V")
+    other = scene.edit("f", b"three", b"3")
+    return edit, builds, amendment, on_that, other
+
+
+def test_a_cascade_takes_along_what_amends_a_dependent_and_what_needs_that(scene: Scene) -> None:
+    edit, builds, amendment, on_that, _ = dependent(scene)
+    outcome = scene.reject(edit, cascade=True)
+    assert set(outcome.cascaded) == {Unit(builds, 1), *scene.units(amendment), Unit(on_that, 1)}
+    assert scene.text("f") == POEM.replace(b"three", b"3")
+    scene.undo()
+    assert scene.text("f") == POEM.replace(b"three", b"3").replace(b"two", b"2").replace(b"five", b"V")
+
+
+def test_a_refused_rejection_names_what_amends_a_dependent_and_what_needs_that(scene: Scene) -> None:
+    edit, builds, amendment, on_that, _ = dependent(scene)
+    outcome = scene.decide(Action.REJECT, edit)
+    assert isinstance(outcome, Conflicted)
+    assert outcome.reject_first == (Unit(builds, 1), *scene.units(amendment), Unit(on_that, 1))
+    scene.reject(edit, builds, on_that)  # the amendment goes of itself
+    assert scene.text("f") == POEM.replace(b"three", b"3")
+
+
+def test_markers_show_what_amends_a_dependent_too(scene: Scene) -> None:
+    edit, *_ = dependent(scene)
+    outcome = scene.workspace.decide(Action.REJECT, scene.units(edit), markers=True)
+    assert isinstance(outcome, Decided)
+    assert scene.text("f") == (
+        b"one\n"
+        b"<<<<<<< without edit 2 (conv_one)\ntwo\n"
+        b"||||||| edit 2 (conv_one)\nTWO\n"
+        b"=======\n2\n"
+        b">>>>>>> edit 3 (conv_one)\n"
+        b"3\nfour\n"
+        b"<<<<<<< as decided\nfive\n"
+        b"||||||| without both\nfive\n"
+        b"=======\nV\n"
+        b">>>>>>> edit 4 (conv_one), edit 5 (conv_one)\n"
+    )
+    scene.accept(edit)
+    assert scene.text("f") == POEM.replace(b"three", b"3").replace(b"two", b"2").replace(b"five", b"V")
 
 
 def test_an_amendment_outlasts_being_kept(scene: Scene) -> None:

@@ -208,15 +208,41 @@ def test_whoever_decides_anew_takes_the_markers_out(
     marked: Scene, action: Action, names: tuple[str, ...], text: str, now: dict[str, Status]
 ) -> None:
     with_markers, before = marked.text("f"), units(marked)
-    outcome = marked.decide(action, *names)
-    if isinstance(outcome, NothingToDo):
-        outcome = marked.decide(Action.REJECT, "4")
+    assert isinstance(marked.decide(action, *names), Decided)
     assert words(marked.text("f")) == text
     assert {name: units(marked)[name] for name in now} == now
     assert units(marked)["4:1"] is REJECTED
     assert marked.workspace.markers() == ()
     marked.undo()
     assert (marked.text("f"), units(marked)) == (with_markers, before)
+
+
+def test_rejecting_what_is_set_aside_is_a_decision_on_it(marked: Scene) -> None:
+    outcome = marked.reject("3:1")
+    (aside,) = marked.units("3:1")
+    assert (outcome.verdicts[0], outcome.unmarked) == ((aside, REJECTED), (4,))
+    assert marked.decide(Action.REJECT, "3:1") == NothingToDo()
+    marked.undo()
+    assert drawn(marked.text("f")) == MARKED
+    assert isinstance(marked.workspace.redo(), Decided)
+    assert words(marked.text("f")) == "p x q R"
+
+
+def test_a_refusal_names_what_comes_back_with_markers_that_its_way_out_takes_out(scene: Scene) -> None:
+    scene.write("f", lines("p x q"))
+    base = scene.edit("f", b"x\n", b"A\n")
+    built = scene.edit("f", b"A\n", b"B\n")
+    named = scene.edit("f", b"B\n", b"C\n")
+    scene.reject(named)
+    rival = scene.edit("f", b"B\n", b"D\n")
+    reject(scene, base)
+    outcome = scene.decide(Action.ACCEPT, named)
+    assert isinstance(outcome, Conflicted)
+    assert outcome.accept_first == (Unit(base, 1), Unit(built, 1))
+    assert outcome.reject_first == (Unit(rival, 1),)
+    scene.reject(rival, built)
+    scene.accept(named, base, built)
+    assert words(scene.text("f")) == "p C q"
 
 
 def test_deciding_anew_into_the_same_conflict_is_refused_or_marked_anew(marked: Scene) -> None:

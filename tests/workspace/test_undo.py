@@ -100,6 +100,20 @@ def test_redo_makes_the_decision_again_that_was_taken_back(scene: Scene) -> None
     assert scene.workspace.undo() == NothingToDo()
 
 
+def test_redo_gives_back_the_amendment_that_the_undo_took_along(scene: Scene) -> None:
+    scene.write("f", TEN)
+    edit = scene.edit("f", b"2\n", b"two\n")
+    scene.reject(edit)
+    scene.accept(edit)
+    file = scene.workspace.amendable(edit)
+    scene.workspace.amend(edit, file.bytes.replace(b"9\n", b"nine\n"), seen=file.blob)
+    before = scene.text("f"), scene.statuses()
+    scene.undo()
+    assert scene.text("f") == TEN
+    assert isinstance(scene.workspace.redo(), Decided)
+    assert (scene.text("f"), scene.statuses()) == before
+
+
 def test_after_another_decision_there_is_nothing_to_make_again(scene: Scene) -> None:
     scene.write("f", TEN)
     scene.reject(scene.edit("f", b"2\n", b"two\n"))

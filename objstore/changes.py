@@ -150,6 +150,8 @@ class Recorder:
         """Return a change found on disk as an amendment, where all of it lies between conflict markers."""
         if change.document is None or change.before is None or change.after is None:
             return change
+        if change.before.state.mode != change.after.state.mode:
+            return change  # no markers are about that
         if not self._store.index.markers(change.document):
             return change
         from objstore.marking import resolved

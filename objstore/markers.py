@@ -26,6 +26,8 @@ __all__ = ["Labels", "MarkedText", "labels_in", "marked", "regions_in"]
 _WIDTH: Final = 7
 """Of a marker, in signs; more where the text has lines that look like one."""
 
+_SIGNS: Final = (b"<", b"|", b"=", b">")
+
 
 @value
 class Labels:
@@ -106,8 +108,7 @@ def _pieces(runs: Sequence[Run], shown: Sequence[tuple[int, int, int]]) -> Itera
         found.ours = text_of(run for run, (ours, _, _) in differing if ours)
         found.base = text_of(run for run, (_, base, _) in differing if base)
         found.theirs = text_of(run for run, (_, _, theirs) in differing if theirs)
-        has_bounds = any(not run.lines for run in found.runs)
-        if not has_bounds and found.theirs in {found.base, found.ours}:
+        if found.theirs in {found.base, found.ours}:
             clean.append(found.ours)
             return
         if text := b"".join(clean):
@@ -119,7 +120,7 @@ def _pieces(runs: Sequence[Run], shown: Sequence[tuple[int, int, int]]) -> Itera
         if seen[0] == seen[1] == seen[2]:
             if not seen[0]:
                 continue
-            if differing and run.lines:
+            if differing:
                 yield from region()
                 differing = []
             clean.append(run.text)
@@ -140,14 +141,10 @@ def _units(runs: Iterable[Run]) -> set[UnitIndex]:
 
 
 def _width(texts: Iterable[bytes]) -> int:
-    """Return how many signs a marker needs so that no line of the texts begins with as many."""
-    heads = {line[:1]: b"" for line in (b"<", b"|", b"=", b">")}
-    for text in texts:
-        for line in text.split(b"\n"):
-            sign = line[:1]
-            if sign in heads:
-                heads[sign] = max(heads[sign], line[: len(line) - len(line.lstrip(sign))], key=len)
-    return next(width for width in count(_WIDTH) if all(len(head) != width for head in heads.values()))
+    """Return how many signs a marker needs so that no line of the texts begins with just as many."""
+    lines = [line for text in texts for line in text.split(b"\n") if line[:1] in _SIGNS]
+    taken = {len(line) - len(line.lstrip(line[:1])) for line in lines}
+    return next(width for width in count(_WIDTH) if width not in taken)
 
 
 def _written(region: _Region, labels: Labels, width: int) -> tuple[bytes, bytes]:

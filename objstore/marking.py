@@ -92,7 +92,7 @@ class Marker:
             return ()
         text, aside = done
         now = loaded.standing()
-        if now.content is None or is_binary(now.content):
+        if now.content is None or is_binary(text.content):
             loaded.give_back(statuses)
             loaded.give(verdicts)
             return ()
@@ -269,7 +269,8 @@ def resolved(store: Store, document: DocumentId, before: bytes, hunks: Collectio
 
 
 def _lies_in(hunk: Hunk, place: range) -> bool:
-    return place.start <= hunk.old_start and hunk.old_end <= place.stop and hunk.old_start < place.stop
+    first = hunk.old_start if hunk.old_count else hunk.old_start - 1  # what is put in directly above is no part of it
+    return place.start <= first and hunk.old_end <= place.stop and hunk.old_start < place.stop
 
 
 def written_by(journal: Journal, decision: int) -> list[Unit]:

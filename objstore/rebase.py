@@ -104,10 +104,10 @@ def _carried(piece: _Piece, hunks: Sequence[Hunk], texts: Sequence[bytes]) -> _P
                 return hunk
             case _Meeting.ABOVE:
                 shift += hunk.new_count - hunk.old_count
-                if hunk.old_count and hunk.old_end == piece.start:
+                if hunk.old_end == piece.start:
                     piece = replace(piece, above=False)
             case _Meeting.BELOW:
-                if hunk.old_count and hunk.old_start == piece.end:
+                if hunk.old_start == piece.end:
                     piece = replace(piece, below=False)
         if not (piece.count or piece.above or piece.below):
             return hunk  # both neighbours of an insertion are gone
@@ -115,11 +115,9 @@ def _carried(piece: _Piece, hunks: Sequence[Hunk], texts: Sequence[bytes]) -> _P
 
 
 def _meeting(piece: _Piece, hunk: Hunk, text: bytes) -> _Meeting:
-    same_place = (hunk.old_start, hunk.old_count) == (piece.start, piece.count)
-    if same_place and text == piece.text:
-        return _Meeting.SAME
-    if same_place and not piece.count:
-        return _Meeting.CLASH  # both insert here, and nothing says in which order
+    if (hunk.old_start, hunk.old_count) == (piece.start, piece.count):
+        # Where both insert, nothing says in which order.
+        return _Meeting.SAME if text == piece.text else _Meeting.CLASH
     if hunk.old_end <= piece.start:
         return _Meeting.ABOVE
     return _Meeting.BELOW if hunk.old_start >= piece.end else _Meeting.CLASH
@@ -142,7 +140,7 @@ def _followed(line: int, hunks: Sequence[Hunk], *, end: bool) -> int:
     """Return where the upper (`end`: the lower) bound of some lines is after a step, what it took in included."""
     shift = 0
     for hunk in hunks:
-        if hunk.old_end <= line and not (end and hunk.old_end == line and not hunk.old_count):
+        if hunk.old_end < line or (hunk.old_end == line and not end):
             shift = hunk.new_end - hunk.old_end
         elif hunk.old_start < line:
             return hunk.new_end if end else hunk.new_start

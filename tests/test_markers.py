@@ -12,7 +12,7 @@ import pytest
 from objstore.cascade import cascade
 from objstore.diff import Hunk
 from objstore.markers import Labels, MarkedText, labels_in, regions_in
-from objstore.weave import Weave
+from objstore.weave import BASE, UnitIndex, Weave
 from tests.pictures import History, history, text
 
 LABELS = Labels(ours=b"ours", base=b"base", theirs=b"theirs")
@@ -96,6 +96,42 @@ def test_lines_that_look_like_markers_make_markers_longer() -> None:
         "=========",
         ">>>>>>>>> theirs",
     ]
+
+
+def test_a_marker_is_as_long_as_no_line_beside_it() -> None:
+    h = history("p x q", "p <<<<<<<a =========b <<<<<<<<c q", "p C q")
+    found = marked(h, 1)
+    assert found is not None
+    assert [line for line in found.content.split(b"\n") if line.endswith((b"ours", b"base", b"theirs"))] == [
+        sign * 10 + b" " + label for sign, label in ((b"<", b"ours"), (b"|", b"base"), (b">", b"theirs"))
+    ]
+
+
+@pytest.mark.parametrize(
+    "h",
+    [
+        history("p q", "p a b q", "p a B q"),  # who put a line in
+        history("p x q", "p A q", "p q"),  # who took one out
+    ],
+    ids=["inserted", "deleted"],
+)
+def test_labels_are_asked_for_with_everybody_who_wrote_or_took_out_a_line(h: History) -> None:
+    asked: list[set[UnitIndex]] = []
+
+    def labels(units: set[UnitIndex]) -> Labels:
+        asked.append(units)
+        return LABELS
+
+    one, two = h.edits[1][1], h.edits[2][1]
+    theirs = h.weave.visibility()
+    h.weave.flip({one: False, two: False})
+    ours = h.weave.visibility()
+    h.weave.flip({one: True})
+    base = h.weave.visibility()
+    h.weave.flip({one: False})
+    assert h.weave.visibility() == ours
+    assert h.weave.marked(base, theirs, labels) is not None
+    assert [units - {BASE} for units in asked] == [{one, two}]
 
 
 def test_markers_end_as_the_lines_about_them_do() -> None:

@@ -34,6 +34,7 @@ def carried(base: bytes, made: bytes, *versions: bytes) -> Rebased | Clash:
         pytest.param("a b c d", "a b C d", "A b c d", "A b C d", id="a line changed above"),
         pytest.param("a b c", "a B c", "A b c", "A B c", id="the line directly above changed"),
         pytest.param("a b c", "a B c", "a b C", "a B C", id="the line directly below changed"),
+        pytest.param("a b c", "a B c", "A b C", "A B C", id="the lines on both sides changed"),
         pytest.param("a b c", "a c", "a b x c", "a x c", id="a deletion, and a line put below it"),
         pytest.param("a b", "a x b", "A b", "A x b", id="an insertion below a changed line"),
         pytest.param("a b", "a x b", "a B", "a x B", id="an insertion above a changed line"),
@@ -89,6 +90,16 @@ def test_an_insertion_needs_one_neighbour_however_many_steps_it_took() -> None:
 def test_a_clash_is_told_where_its_lines_are_at_the_end() -> None:
     found = carried(text("a b c"), text("a B c"), text("a x y c"), text("p q a x y c"))
     assert found == Clash(hunk=1, read_start=2, read_count=1, start=4, count=2)
+
+
+def test_a_clash_with_what_is_gone_stays_empty_whatever_comes_in_its_place() -> None:
+    found = carried(text("a b c"), text("a B c"), text("a c"), text("a x y c"))
+    assert found == Clash(hunk=1, read_start=2, read_count=1, start=4, count=0)
+
+
+def test_pieces_that_touch_are_one_hunk_and_others_are_not() -> None:
+    found = carried(text("a b c d e"), text("A b x d y"), text("a b c e"))
+    assert found == Rebased(content=text("A b x y"), hunks=(Hunk(0, 1, 0, 1), Hunk(2, 2, 2, 2)))
 
 
 def test_later_steps_move_a_clash_or_take_it_in() -> None:

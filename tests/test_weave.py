@@ -414,6 +414,17 @@ def test_a_cascade_names_what_must_be_accepted_first() -> None:
     assert h.weave.conflicts() == ()
 
 
+def test_of_rivals_the_later_one_goes_and_the_other_stays() -> None:
+    """Both are in conflict to begin with, as when markers go and what was set aside for them is back."""
+    h = history("p a q", "p A q")
+    h.reject(1)
+    h.then("p B q", "P B q")
+    one, two, three = h.edits[1][1], h.edits[2][1], h.edits[3][1]
+    h.weave.flip({one: True})
+    assert cascade(h.weave, {three: False}).rejected == (two,)
+    assert h.text == "p A q"
+
+
 def test_a_cascade_that_accepts_rivals_is_blocked() -> None:
     h = history("p a q", "p A q")
     h.reject(1)
@@ -449,7 +460,10 @@ def test_a_cascade_follows_needs_to_the_first_unit() -> None:
     h = history("p q", "p a b q", "p a B q", "p a C q")
     h.reject(3, 2, 1)
     one, two, three = (h.edits[edit][1] for edit in (1, 2, 3))
-    assert cascade(h.weave, {three: True}).accept_first == (one, two)
+    done = cascade(h.weave, {three: True})
+    assert done.accept_first == (one, two)
+    # What is told is the conflict of what was asked, not that of what it would take.
+    assert {(conflict.unit, conflict.needs) for conflict in done.blocked} == {(three, (two,))}
     assert cascade(h.weave, dict.fromkeys((one, two, three), True)).blocked == ()
     assert h.text == "p a C q"
 
@@ -468,7 +482,8 @@ def test_a_cascade_of_rivals_names_nothing_to_accept_first() -> None:
     h.reject(2)
     h.then("p a C q")
     h.reject(3, 1)
+    h.then("p n q")
     done = cascade(h.weave, {h.edits[2][1]: True, h.edits[3][1]: True})
     assert done.blocked
-    assert done.accept_first == ()
-    assert h.text == "p q"
+    assert (done.accept_first, done.rejected) == ((), ())
+    assert h.text == "p n q"

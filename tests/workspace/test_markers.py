@@ -157,6 +157,16 @@ NOT_SHOWN: dict[str, tuple[Callable[[Scene], object], Action, int]] = {
         Action.REJECT,
         1,
     ),
+    "a text that was binary in between": (
+        lambda s: [s.write("f", state) for state in (b"p\n", b"\0\n", b"q\n")],
+        Action.REJECT,
+        2,
+    ),
+    "a text that would be binary again": (
+        lambda s: [s.write("f", state) for state in (b"\0\n", b"p\n", b"q\n")],
+        Action.REJECT,
+        2,
+    ),
     "a binary file": (lambda s: [s.write("f", b"\0\n" + state) for state in (b"1", b"2", b"3")], Action.REJECT, 2),
     "a name that is taken": (
         lambda s: (s.write("a", b"x\n"), s.move("a", "b"), s.write("a", b"y\n")),
@@ -270,6 +280,13 @@ def test_what_was_written_between_the_markers_is_named_as_in_the_way_of_deciding
     assert words(marked.text("f")) == "p A C q R"
 
 
+def test_markers_that_are_gone_bring_nothing_back(marked: Scene) -> None:
+    marked.accept(2)
+    marked.accept(3)
+    marked.reset(2)
+    assert [units(marked)[name] for name in ("2:1", "3:1", "3:2")] == [PENDING, ACCEPTED, ACCEPTED]
+
+
 def test_what_else_is_decided_leaves_the_markers_alone(marked: Scene) -> None:
     marked.reject("3:2")
     assert drawn(marked.text("f")) == MARKED.replace("R", "r")
@@ -360,6 +377,61 @@ def test_a_change_that_does_more_than_resolve_is_bound_to_nothing(marked: Scene)
     marked.reject("5:2")
     marked.accept(2)
     assert words(marked.text("f")) == "p A C q R mine"
+
+
+BETWEEN: dict[str, tuple[Callable[[list[bytes]], list[bytes]], bool]] = {
+    "above": (lambda m: [*m[:1], b"new", *m[1:]], False),
+    "below": (lambda m: [*m[:10], b"new", *m[10:]], False),
+    "at the top": (lambda m: [*m[:2], b"new", *m[2:]], True),
+    "at the bottom": (lambda m: [*m[:9], b"new", *m[9:]], True),
+    "in place of them": (lambda m: [*m[:1], b"new", *m[10:]], True),
+    "from the line above on": (lambda m: [b"new", *m[2:]], False),
+    "to the line below": (lambda m: [*m[:9], b"new", *m[11:]], False),
+    "and elsewhere": (lambda m: [*m[:2], b"new", *m[2:], b"more"], False),
+}
+
+
+@pytest.mark.parametrize(("typed", "is_between"), BETWEEN.values(), ids=BETWEEN.keys())
+def test_only_what_is_typed_between_markers_goes_with_them(
+    marked: Scene,
+    typed: Callable[[list[bytes]], list[bytes]],
+    is_between: bool,  # noqa: FBT001 - a row of the table above
+) -> None:
+    old = (marked.text("f") or b"").splitlines()
+    assert (len(old), old[1][:7], old[9][:7]) == (12, b"<<<<<<<", b">>>>>>>")
+    (marked.root / "f").write_bytes(b"".join(line + b"\n" for line in typed(old)))
+    marked.decide(Action.ACCEPT, 1, on_external=OnExternal.KEEP)
+    assert marked.view(5).edit.amends == (4 if is_between else None)
+
+
+@pytest.mark.parametrize("text", [None, "p x C q R"], ids=["the mode alone", "the mode and the text"])
+def test_a_mode_is_nothing_that_lies_between_markers(marked: Scene, text: str | None) -> None:
+    if text is not None:
+        resolve(marked, text)
+    (marked.root / "f").chmod(0o755)
+    marked.decide(Action.ACCEPT, 1, on_external=OnExternal.KEEP)
+    assert marked.view(5).edit.amends is None
+    assert marked.mode("f") == 0o755
+
+
+def test_of_markers_that_were_written_twice_those_are_resolved_that_stand(marked: Scene) -> None:
+    first = marked.text("f")
+    marked.accept(2)
+    reject(marked, 2)
+    assert marked.text("f") == first
+    resolve(marked, "p x C q R")
+    marked.decide(Action.ACCEPT, 1, on_external=OnExternal.KEEP)
+    assert marked.view(6).edit.amends == 5
+
+
+def test_where_the_file_is_something_else_by_now_no_markers_stand(marked: Scene) -> None:
+    (marked.root / "f").rename(marked.root / "g")
+    assert marked.workspace.markers() == ()
+    (marked.root / "f").symlink_to("g")
+    assert marked.workspace.markers() == ()
+    (marked.root / "f").unlink()
+    (marked.root / "f").mkdir()
+    assert marked.workspace.markers() == ()
 
 
 def test_an_agent_that_resolves_them_has_made_an_edit_to_review(marked: Scene) -> None:

@@ -1,0 +1,69 @@
+"""What is told of a conflict or a neighbour is one sentence that names who, whom and where."""
+
+import pytest
+
+from objstore import Conflict, Notice, Seq, Status, Unit
+
+
+def unit(name: str) -> Unit:
+    seq, _, hunk = name.partition(":")
+    return Unit(Seq(int(seq)), int(hunk))
+
+
+def conflict(kind: str, who: str, *needs: str, line: int = 3, outside: tuple[int, ...] = ()) -> Conflict:
+    return Conflict(
+        kind=kind,
+        unit=unit(who),
+        needs=tuple(map(unit, needs)),
+        path="f",
+        line=line,
+        removed=b"",
+        inserted=b"",
+        outside=tuple(map(Seq, outside)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (conflict("missing-target", "3:1", "2:1"), "edit 3 hunk 1 needs edit 2 (f:3)"),
+        (conflict("missing-target", "3:0", "2:1", line=0), "edit 3 needs edit 2 (f)"),
+        (conflict("missing-target", "30:2", "20:1", "9:1", "20:2"), "edit 30 hunk 2 needs edit 9, 20 (f:3)"),
+        (conflict("both-changed", "3:1", "2:1"), "edit 3 hunk 1 and edit 2 both change the same lines (f:3)"),
+        (conflict("both-changed", "3:0", "2:0", line=0), "edit 3 and edit 2 both decide on the file as a whole (f)"),
+        (conflict("path-taken", "3:0", "2:0", line=0), "edit 3 puts a file where edit 2 has put another (f)"),
+        (
+            conflict("text-returned-inside", "3:1", "2:1"),
+            "edit 3 hunk 1 was made without text that edit 2 decides on (f:3)",
+        ),
+        (
+            conflict("surroundings-gone", "3:1", "2:1"),
+            "edit 3 hunk 1 stands between lines that edit 2 decides on (f:3)",
+        ),
+        (conflict("missing-target", "3:1", "2:1", outside=(3,)), "the change from outside needs edit 2 (f:3)"),
+        (conflict("missing-target", "2:1", "3:1", outside=(3,)), "edit 2 hunk 1 needs the change from outside (f:3)"),
+        (
+            conflict("missing-target", "2:1", "3:1", "1:1", outside=(3,)),
+            "edit 2 hunk 1 needs edit 1 and the change from outside (f:3)",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_conflict_says_who_needs_whom_and_where(found: Conflict, said: str) -> None:
+    assert str(found) == said
+
+
+@pytest.mark.parametrize(
+    ("status", "beside", "said"),
+    [
+        (Status.REJECTED, ["1:1"], "hunk 2:1, rejected, stands directly beside 1:1, which is accepted (f:4)"),
+        (
+            Status.ACCEPTED,
+            ["1:1", "3:2"],
+            "hunk 2:1, accepted, stands directly beside 1:1, 3:2, which are rejected (f:4)",
+        ),
+    ],
+)
+def test_a_notice_says_beside_whom_and_what_was_said_of_them(status: Status, beside: list[str], said: str) -> None:
+    notice = Notice(unit=unit("2:1"), status=status, beside=tuple(map(unit, beside)), path="f", line=4)
+    assert str(notice) == said

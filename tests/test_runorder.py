@@ -164,7 +164,7 @@ class Listed:
     def ask_for_lines(self) -> None:
         """Ask for a gap and a stretch, which cut runs in two at their ends."""
         text, starts = self.text, self.starts()
-        line = self.random.randrange(len(starts))
+        line = self.random.choice([0, self.random.randrange(len(starts))])
         above, below = self.order.gap_at(line)
         self.resync()
         assert self.text == text
@@ -175,8 +175,8 @@ class Listed:
             b"".join(run.text for run in self.shown[: self.shown.index(above) + 1 if above else 0])
             == (text[: starts[line]])
         )
-        # A bound that the text begins with stands above the gap, and one that a line ends before below it.
-        assert line or above is None or not above.lines
+        # A bound that the text begins with stands above the gap, any other below it.
+        assert line or above == next((run for run in self.shown[:1] if not run.lines), None)
         assert not line or (above is not None and above.lines)
         if line + 1 < len(starts):
             count = self.random.randrange(1, len(starts) - line)

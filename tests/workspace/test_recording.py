@@ -425,3 +425,15 @@ def test_what_a_tool_records_between_the_glance_and_the_look_is_no_change_from_o
     assert [in_words(view) for view in found[1]] == []
     assert (known.root / "a.txt").read_bytes() == b"by a tool\n"
     assert told(known.workspace.record_changes(NOBODY)) == []
+
+
+def test_what_tools_wrote_into_a_folder_that_looks_pass_over_is_not_taken_for_gone(scene: Scene) -> None:
+    put(scene, "built/CACHEDIR.TAG", b"Signature: 8a477f597d28d172789f06886806bc55\n")
+    scene.workspace.record_changes(NOBODY)
+    scene.write("built/kept", b"kept\n")
+    put(scene, "built/new", b"new\n")
+    assert told(scene.workspace.record_changes(AGENT)) == []
+    (scene.root / ".cas" / "cache" / "looks").unlink()
+    scene.reopen()
+    assert told(scene.workspace.record_changes(AGENT)) == []
+    assert scene.statuses() == {1: Status.PENDING}

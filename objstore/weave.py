@@ -410,6 +410,10 @@ class Weave:
     def _delete(self, unit: Unit) -> None:
         """Take out the file with everything between its bounds: what is hidden shall not come back either."""
         shown = list(self._order.shown())
+        for holder in self._holders:
+            # What was said of a file that is gone is said, by now, of the one that stands in its stead.
+            if holder.live and holder.stands_on is not None and not holder.stands_on.shown:
+                holder.stands_on = shown[0]
         self._take_out(unit, list(self._order.runs(shown[0], shown[-1])))
 
     def _replace(self, unit: Unit, hunk: Hunk, text: bytes) -> None:

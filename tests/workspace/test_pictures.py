@@ -254,6 +254,11 @@ CHAINS = [
     ("a=p; a*; -a; a=p; !3", "a=p"),
     ("a=p; a*; -a; a=p; !3; ^3; !4", ""),
     ("a=p q; b: a*; ~a=p Q; !2", "a=p Q"),
+    # whoever deletes a file knows who moved it, though whoever made the file that was moved is rejected
+    ("a=p; -a; a=n; a>b; !2 3; -b; !5; ^5", ""),
+    ("a=p; -a; a=n; a>b; !2 3; -b; !5; !4", "a=p"),
+    ("a=p; -a; a=n; a*; !2 3; -a; !5; ^5", ""),
+    ("a=p; -a; a=n; a*; !2 3; -a; !4 5; ^5; ^4", ""),
     # the mode of a file that goes with the last of its lines goes too
     ("a=p q; a*; a=P q; !!1", ""),
     ("a=p q; a*; a=P q; !!1; <", "a*=P q"),

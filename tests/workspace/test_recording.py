@@ -435,5 +435,6 @@ def test_what_tools_wrote_into_a_folder_that_looks_pass_over_is_not_taken_for_go
     assert told(scene.workspace.record_changes(AGENT)) == []
     (scene.root / ".cas" / "cache" / "looks").unlink()
     scene.reopen()
-    assert told(scene.workspace.record_changes(AGENT)) == []
+    found = scene.workspace.record_changes(AGENT)
+    assert (found.conversation, found.edits) == ("", ())
     assert scene.statuses() == {1: Status.PENDING}

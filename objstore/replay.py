@@ -29,7 +29,16 @@ if TYPE_CHECKING:
 
 __all__ = ["forget_kept", "keep_documents", "kept_differs", "load_document"]
 
-_MAGIC: Final = b"casweav5"
+_FEW_OBJECTS: Final = 2_000
+"""Objects that the garbage collector looks through in a moment."""
+
+_MOST_OLD: Final = 400_000
+"""Objects that may have been made in replays, some 60 MB, until those of no use any more are looked for."""
+
+_called_old = 0
+"""Objects that were made in replays since."""
+
+_MAGIC: Final = b"casweav6"
 """Begins a kept state; the digit counts versions of its form."""
 
 _KEEP_AFTER: Final = 64
@@ -230,9 +239,25 @@ def _without_collecting() -> Iterator[None]:
     try:
         yield
     finally:
-        if was_on and not gc.get_freeze_count():
-            # There and back, everything counts as old: otherwise the next object made would start a collection.
-            gc.freeze()
-            gc.unfreeze()
         if was_on:
+            _call_old()
             gc.enable()
+
+
+def _call_old() -> None:
+    """Have the collector take what was made for old: otherwise the next object made would start a collection.
+
+    The units and runs of a weave refer to each other, so it is the collector who frees them, and it does not look for
+    what is old as long as this goes on. So it is told to from time to time.
+    """
+    global _called_old  # noqa: PLW0603 - there is one collector in a process
+    made = gc.get_count()[0]
+    if made < _FEW_OBJECTS or gc.get_freeze_count():
+        return
+    _called_old += made
+    if _called_old > _MOST_OLD:
+        _called_old = 0
+        gc.collect()
+    else:
+        gc.freeze()
+        gc.unfreeze()

@@ -87,7 +87,10 @@ def _open_and_toggle(report: Report, journal: Journal, cache: Path) -> None:
     report.times("open without a kept weave, and keep it", timed(replayed, REPLAYS))
     if not cache.is_dir():
         raise AssertionError("nothing was kept")
-    report.times("open with a kept weave", timed(lambda _: opened(), OPENINGS))
+    held: list[Document] = []
+    turns = timed_in_turn({"open": lambda _: held.append(opened()), "close": lambda _: held.clear()}, OPENINGS)
+    report.times("open with a kept weave", turns["open"])
+    report.times("let it go again", turns["close"])
     loaded = opened()
     whole = loaded.standing()
     free = [seq for seq in range(1, EDITS + 1) if not _conflicting(loaded, seq)]

@@ -3,8 +3,11 @@
 import contextlib
 import random
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -19,6 +22,17 @@ from objstore.pastedits import PastEdit
 from objstore.replay import load_document
 from objstore.terms import DocumentId
 from tests.workspace.scene import TEN, Scene
+
+DECIDING: Final = """
+import gc, sys
+from objstore import Action, Unit, Workspace, replay
+replay._MOST_OLD = 50_000
+with Workspace.open(sys.argv[1]) as workspace:
+    for _ in range(60):
+        workspace.decide(Action.REJECT, [Unit(40, 1)])
+        workspace.undo()
+        print(len(gc.get_objects()))
+"""
 
 
 def kept(scene: Scene) -> list[Path]:
@@ -261,3 +275,11 @@ def test_a_state_that_is_not_what_its_name_says_is_found_out(scene: Scene) -> No
             journal.commit(batch, [])
         with journal.reading(), pytest.raises(BlobDamaged):
             load_document(journal, DocumentId(1))
+
+
+def test_a_process_that_goes_on_deciding_does_not_keep_what_it_has_replayed(scene: Scene) -> None:
+    """The units and runs of a weave refer to each other, so the collector has to get round to them."""
+    long_history(scene, edits=450)
+    ran = subprocess.run([sys.executable, "-c", DECIDING, scene.root], capture_output=True, check=True)
+    objects = [int(line) for line in ran.stdout.split()]
+    assert max(objects) < objects[0] + 2 * 50_000, objects

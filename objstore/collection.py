@@ -72,9 +72,9 @@ def collect(
     """
 
     def swept() -> SweepOutcome:
-        # Over the size limit, every byte counts.
+        # Over the size limit, every byte counts, but a last segment of some is left until there are more.
         is_over = limits.max_size is not None and journal.store.log.total_bytes() > limits.max_size
-        return sweep(journal, plan_sweep(journal, all_segments=thorough or is_over), progress)
+        return sweep(journal, plan_sweep(journal, all_segments=thorough or is_over, is_sparing=not thorough), progress)
 
     before = journal.store.log.total_bytes()
     edits = missing = 0

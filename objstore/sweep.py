@@ -35,6 +35,9 @@ __all__ = ["SweepOutcome", "SweepPlan", "adopt", "clear_away", "discard", "plan_
 WORTHWHILE: Final = 0.2
 """Share of a segment's bytes that must go for it to be written anew."""
 
+_SHORT: Final = 1 / 16
+"""Share of the log's bytes below which a last segment counts as short."""
+
 _TRIES: Final = 10
 """Times that what others have written meanwhile is looked through, because there is more or a snapshot among it."""
 
@@ -64,10 +67,12 @@ class SweepOutcome:
     is_done: bool  # whether all of the plan was done: nothing that it drops came to be needed meanwhile
 
 
-def plan_sweep(journal: Journal, *, all_segments: bool = False) -> SweepPlan:
-    """Return what `sweep` would do now: write anew the segments of which enough would go.
+def plan_sweep(journal: Journal, *, all_segments: bool = False, is_sparing: bool = False) -> SweepPlan:
+    """Return what `sweep` would do now: write anew the segments of which enough would go. Nothing is changed.
 
-    `all_segments`: whatever they hold, so that no blob is left that nothing holds. Nothing is changed.
+    `all_segments`: whatever they hold, so that no blob is left that nothing holds. `is_sparing`: but for those that
+    would not become smaller, and for a short last one. That would have to be ended; each segment is a file that every
+    process holds open, and where all that is decided goes at once, every sweep would end one.
     Raises BlobDamaged where a tree or a list of chunks can't be read, because then nobody knows what is held, and
     IndexDamaged where what is in use does not count as held.
     """
@@ -81,6 +86,10 @@ def plan_sweep(journal: Journal, *, all_segments: bool = False) -> SweepPlan:
         dead = store.index.dead_bytes()
         bases = store.index.dead_bases()
         chosen = set(sizes)
+        if is_sparing:
+            chosen &= set(dead) | {other for *_, other in bases}
+            if sizes.get(store.end.segment, 0) < _SHORT * sum(sizes.values()):
+                chosen.discard(store.end.segment)
         needed = _needed(bases, chosen)
         while not all_segments:
             waste = Counter(dead)

@@ -1,5 +1,6 @@
 """What the limits let go: by age, by size the oldest first, and never what somebody may need."""
 
+import random
 import threading
 import time
 from collections.abc import Iterator
@@ -176,3 +177,20 @@ def test_planning_and_letting_go_while_others_write(scene: Scene) -> None:
     assert scene.workspace.status().pending == len(written)
     scene.forget_index()
     assert set(expired(scene)) == set(range(1, 31))
+
+
+def test_a_store_that_no_sweep_brings_below_its_limit_does_not_get_a_segment_with_each(scene: Scene) -> None:
+    """Each is a file that every process holds open."""
+    limits = RetentionLimits(older_than=None, max_size=1)
+    draw = random.Random(1)
+    scene.write("pending", draw.randbytes(100_000))
+    segments = scene.root / ".cas" / "segments"
+    for number in range(20):
+        outcome = scene.call(lambda call: call.write("f", draw.randbytes(1000)), conversation=f"conv_{number}")
+        scene.accept(outcome.edits[0].seq)
+        scene.workspace.collect(limits)
+        assert len(list(segments.glob("*.seg"))) < 8
+    assert len(expired(scene)) > 10
+    before = len(list(segments.glob("*.seg")))
+    assert scene.workspace.collect(limits, thorough=True).bytes_after < 140_000
+    assert len(list(segments.glob("*.seg"))) == before + 1

@@ -18,7 +18,7 @@ TOO_OLD := editledger needs Python 3.11 or newer, and none of $(PYTHONS) is: ins
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup test lint format demo man bench conformance fuzz large crash powercut lock clean
+.PHONY: help setup test lint format demo man bench conformance fuzz large crash soak powercut lock clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -60,6 +60,9 @@ large: setup ## take a file of 2 GB through everything, in less than 100 MB of m
 crash: setup ## kill -9 servers, reviewers and gc over and over for SECONDS, and fail gc at every step of the disk
 	CAS_CRASH_STEPS=1 $(BIN)/python -m pytest -n 2 tests/store/test_crash_gc.py
 	$(BIN)/python -m tests.store.crashes --seconds $(SECONDS) $(ARGS)
+
+soak: setup ## let servers, watchers, hooks and reviewers stay in one workspace for SECONDS, and see that nothing piles up
+	$(BIN)/python -m tests.soak --seconds $(SECONDS) $(ARGS)
 
 powercut: setup ## cut the power of an ext4 under load 60 times, and look at what is left (Linux, root)
 	$(BIN)/python -m tests.store.powercut $(ARGS)

@@ -1,0 +1,376 @@
+"""Soak: a server, a watcher, a hooked agent and a reviewer stay in one workspace for long, and nothing piles up.
+
+Run as `python -m tests.soak [--seconds N] [--seed N]` (`make soak`). Nobody is killed here, as in `make crash`: the
+processes live on, while agents write through the server and through a shell, a person types, a reviewer who has the
+workspace open all the time decides and takes back, and the server keeps the store within its size. All the while the
+memory and the open files of each process and the bytes of the store are read. In the end every acknowledged edit must
+be in the journal, every file as recorded, fsck clean, no process much larger than it was when it had settled, and the
+store within its limit. `tests/test_soak.py` is the slice in `make test`. Linux: it reads `/proc`.
+"""
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from threading import Event
+from typing import Final
+
+from cli.errand import SOCKET
+from objstore import (
+    Action,
+    CasError,
+    Configuration,
+    EditFilter,
+    EditView,
+    HistoryBroken,
+    OnExternal,
+    Status,
+    StoreDamaged,
+    Unit,
+    Workspace,
+    check_store,
+)
+from tests.cli.agents import ClaudeCode
+from tests.cli.desk import PATIENCE, PROGRAM, environment
+from tests.mcp.agent import Agent, cold_starts, connected
+
+__all__ = ["main"]
+
+SETTINGS: Final = {"retention.max_size": "400kB", "gc.every": "1s"}
+"""So small that history goes all the time."""
+
+INTERRUPTED: Final = 130
+"""The exit status of a command that Ctrl-C ended."""
+
+SAMPLES: Final = 40
+SETTLED: Final = 0.4
+"""Share of the time after which a process has met everything that it will meet."""
+
+GROWN_MEMORY: Final = 24.0
+"""MB by which a process may have grown since it had settled: allocators keep what they had at their fullest."""
+
+GROWN_FILES: Final = 8
+"""Descriptors by which it may: connections and files of the moment."""
+
+NAMES: Final = 12
+"""Files of each of those who write."""
+
+_DAMAGE: Final = (StoreDamaged, HistoryBroken)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """What a process takes at one moment."""
+
+    memory: float  # MB that are resident
+    files: int  # open, but for segments of the log: every process holds all of them
+
+
+def main(words: list[str]) -> int:
+    """Go on for so many seconds; print what came of it, and return 1 if anything was lost or piled up."""
+    parser = argparse.ArgumentParser(description="Let everything work in one workspace for long.")
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args(words)
+    with tempfile.TemporaryDirectory(prefix="soak-") as folder:
+        root = (Path(folder) / "workspace").resolve()
+        root.mkdir()
+        Workspace.init(root).close()
+        for name, value in SETTINGS.items():
+            Configuration(str(root)).set(name, value)
+        soak = _Soak(root, asked.seed)
+        faults = [*soak.work(asked.seconds), *soak.faults()]
+    for fault in faults:
+        print(f"  {fault}")
+    print("SOAK " + json.dumps(soak.figures() | {"faults": len(faults)}, sort_keys=True))
+    return 1 if faults else 0
+
+
+class _Soak:
+    """One workspace in which everybody works at once."""
+
+    def __init__(self, root: Path, seed: int) -> None:
+        self.root = root
+        self._seed = seed
+        self._over = Event()
+        self._edits: set[int] = set()  # that were acknowledged
+        self._done: Counter[str] = Counter()
+        self._samples: dict[str, list[Sample]] = {}
+        self._store_bytes: list[int] = []
+        self._segments = 0
+
+    def work(self, seconds: float) -> list[str]:
+        """Let everybody work for so long; return which process grew, and how."""
+        for folder in ("served", "typed", "shell"):
+            (self.root / folder).mkdir()
+        socket = self.root / ".cas" / SOCKET
+        with (
+            cold_starts(),
+            connected(self.root) as agent,
+            _staying(self.root, "watch", ready=lambda log: "Watching" in log.read_text()) as watch,
+            _staying(self.root, "hook", "--resident", ready=lambda _: socket.exists()) as helper,
+        ):
+            processes = {"server": _child("mcptools"), "watch": watch, "helper": helper, "reviewer": os.getpid()}
+            everybody: list[Callable[[random.Random], None]] = [
+                self._shell,
+                self._person,
+                self._reviewer,
+                lambda chance: self._agents(agent, chance),
+            ]
+            with ThreadPoolExecutor(len(everybody)) as threads:
+                ends = [
+                    threads.submit(self._until_over, one, random.Random(self._seed + number))
+                    for number, one in enumerate(everybody)
+                ]
+                pause = seconds / SAMPLES
+                for _ in range(SAMPLES):
+                    if self._over.wait(pause):
+                        break  # somebody met what should not be
+                    for name, process in processes.items():
+                        self._samples.setdefault(name, []).append(_sample(process))
+                    self._store_bytes.append(_store_bytes(self.root))
+                self._over.set()
+            for end in ends:
+                end.result()
+            self._settle()
+        return [grown for name, samples in self._samples.items() for grown in _growth(name, samples)]
+
+    def faults(self) -> list[str]:
+        """Return what is wrong with the workspace, in words."""
+        with Workspace.open(self.root) as workspace:
+            edits = {view.seq for view in workspace.edits()}
+            external = [change.path for change in workspace.status().external]
+            limits = workspace.retention_limits()
+            self._segments = len(workspace.segments())
+            collected = workspace.collect(limits, thorough=True)
+        found = [fault.what for fault in check_store(str(self.root)).faults]
+        found += [f"edits {sorted(lost)} are gone" for lost in [self._edits - edits] if lost]
+        found += [f"not as recorded: {external}"] if external else []
+        if collected.bytes_after > (limits.max_size or 0) + collected.missing:
+            found.append(f"the store takes {collected.bytes_after} bytes, and may take {limits.max_size}")
+        return found
+
+    def figures(self) -> dict[str, object]:
+        """Return what was done, and what it took at first, once settled, and in the end."""
+        moments = (0, int(SETTLED * SAMPLES), -1)
+        taken: dict[str, object] = {
+            f"{name}, {what}": [round(getattr(samples[moment], what)) for moment in moments]
+            for name, samples in self._samples.items()
+            for what in ("memory", "files")
+            if len(samples) == SAMPLES
+        }
+        store: dict[str, object] = {
+            "store, largest": max(self._store_bytes, default=0),
+            "store, segments": self._segments,
+        }
+        return dict(sorted(self._done.items())) | taken | store
+
+    # ---- who works
+
+    def _until_over(self, one: Callable[[random.Random], None], chance: random.Random) -> None:
+        try:
+            one(chance)
+        finally:
+            self._over.set()
+
+    def _agents(self, agent: Agent, chance: random.Random) -> None:
+        """Change files through the server, several at once, each as a conversation of its own now and then."""
+        conversation = ""
+        while not self._over.is_set():
+            calls = [self._call(chance, conversation) for _ in range(chance.randrange(1, 5))]
+            for (tool, _), result in zip(calls, agent.together(calls), strict=True):
+                kind = result.error["type"] if result.refused else "done"
+                self._done[f"{tool}: {kind}"] += 1
+                if kind == "internal_error":
+                    raise AssertionError(result.texts)
+                if "edit" in result.structured:
+                    self._edits.add(result.structured["edit"])
+                conversation = result.structured.get("mcp_conversation_id", conversation)
+            if chance.random() < 0.1:
+                conversation = ""
+
+    def _call(self, chance: random.Random, conversation: str) -> tuple[str, dict[str, object]]:
+        path, other = (str(self.root / "served" / f"{chance.randrange(NAMES)}.txt") for _ in range(2))
+        changing: dict[str, object] = {"mcp_conversation_id": conversation}
+        line = f"\n{chance.randrange(1, 60)}: "
+        edit = {"old_string": line, "new_string": f"\nmore{line}{chance.randrange(99)} "}
+        calls: list[tuple[str, dict[str, object]]] = [
+            ("read_file", {"path": path}),
+            ("list_edits", {"directory": str(self.root)}),
+            ("list_directory", {"path": str(self.root / "served")}),
+            ("write_file", changing | {"path": path, "content": _text(chance)}),
+            ("write_file", changing | {"path": path, "content": _text(chance)}),
+            ("multi_edit_text_file", changing | {"path": path, "edits": [edit], "rebase": True}),
+            ("multi_edit_text_file", changing | {"path": path, "edits": [edit]}),
+            ("move_file", changing | {"source": path, "destination": other}),
+            ("delete_file", changing | {"path": path}),
+        ]
+        return chance.choice(calls)
+
+    def _shell(self, chance: random.Random) -> None:
+        """Change files by an agent's own tools, of which hooks tell."""
+        number = 0
+        while not self._over.is_set():
+            number += 1
+            session = ClaudeCode(self.root, f"session-{number}")
+            session.start()
+            session.ask("go on")
+            for _ in range(5):
+                name = f"shell/{chance.randrange(NAMES)}"
+                if chance.random() < 0.5:
+                    session.write(name, _text(chance))
+                else:
+                    session.run(f"echo {chance.randrange(99)} >> {name}; mv -f {name} {name}.old; cp {name}.old {name}")
+                self._done["hooked tools"] += 1
+            session.stop()
+
+    def _person(self, chance: random.Random) -> None:
+        """Type, and save as editors do: in place, or as a new file that takes the name."""
+        while not self._over.wait(chance.random() / 5):
+            path = self.root / "typed" / f"{chance.randrange(NAMES)}.txt"
+            if chance.random() < 0.1:
+                path.unlink(missing_ok=True)
+            elif chance.random() < 0.5:
+                path.write_text(_text(chance))
+            else:
+                path.with_suffix(".new").write_text(_text(chance))
+                path.with_suffix(".new").rename(path)
+            self._done["saved by a person"] += 1
+
+    def _reviewer(self, chance: random.Random) -> None:
+        """Decide, take back, look, and keep snapshots, in one process that stays."""
+        with Workspace.open(self.root) as workspace:
+            while not self._over.wait(chance.random() / 20):
+                act = chance.choice([_accept, _accept, _reject, _reject, _undo, _look, _snapshot])
+                try:
+                    act(workspace, chance)
+                    self._done[f"reviewer: {act.__name__[1:]}"] += 1
+                except _DAMAGE:
+                    raise
+                except CasError as refused:
+                    self._done[f"reviewer: {type(refused).__name__}"] += 1
+
+    def _settle(self) -> None:
+        """Wait until the watcher has recorded what was typed last."""
+        until = time.monotonic() + PATIENCE
+        with Workspace.open(self.root) as workspace:
+            while workspace.status().external and time.monotonic() < until:
+                time.sleep(0.1)
+
+
+def _accept(workspace: Workspace, chance: random.Random) -> None:
+    pending = workspace.edits(EditFilter(status=Status.PENDING, limit=chance.randrange(1, 60)))
+    workspace.decide(Action.ACCEPT, [unit for view in pending for unit in _units(view)], on_external=OnExternal.KEEP)
+
+
+def _reject(workspace: Workspace, chance: random.Random) -> None:
+    pending = workspace.edits(EditFilter(status=Status.PENDING, newest_first=True, limit=20))
+    if pending:
+        units = _units(chance.choice(pending))
+        chosen = units if chance.random() < 0.5 else [chance.choice(units)]
+        cascade = chance.random() < 0.5
+        workspace.decide(Action.REJECT, chosen, reason="no", cascade=cascade, on_external=OnExternal.KEEP)
+
+
+def _undo(workspace: Workspace, chance: random.Random) -> None:
+    (workspace.undo if chance.random() < 0.7 else workspace.redo)(on_external=OnExternal.KEEP)
+
+
+def _look(workspace: Workspace, chance: random.Random) -> None:
+    for path in sorted(workspace.files_at()):
+        if chance.random() < 0.2:
+            workspace.blame(path)
+    workspace.stats()
+
+
+def _snapshot(workspace: Workspace, chance: random.Random) -> None:
+    workspace.take_snapshot(who="soak", title=str(chance.randrange(100)))
+    kept = [view.number for view in workspace.snapshots()]
+    if len(kept) > 3:
+        workspace.delete_snapshots(kept[:-3], who="soak")
+
+
+def _units(view: EditView) -> list[Unit]:
+    return [Unit(view.seq, hunk) for hunk in range(len(view.units))]
+
+
+def _text(chance: random.Random) -> str:
+    return "".join(f"{number}: {chance.randrange(40)}\n" for number in range(chance.randrange(1, 120)))
+
+
+# ---- processes
+
+
+@contextmanager
+def _staying(root: Path, *words: str, ready: Callable[[Path], bool]) -> Iterator[int]:
+    """Have `cas` stay with a command until the end, when it is interrupted; wait until it is ready."""
+    log = root.parent / f"{words[0]}.log"
+    with (
+        log.open("w") as out,
+        subprocess.Popen([*PROGRAM, *words], cwd=root, env=environment({}), stdout=out) as process,
+    ):
+        try:
+            while not ready(log):
+                if process.poll() is not None:
+                    raise AssertionError(f"{words} ended by itself")
+                time.sleep(0.05)
+            yield process.pid
+        finally:
+            process.send_signal(signal.SIGINT)
+            if process.wait(PATIENCE) != INTERRUPTED:
+                raise AssertionError(f"{words} ended with {process.returncode}")
+
+
+def _child(module: str) -> int:
+    """Return the process that this one has started for a module."""
+    for told in Path("/proc/self/task").glob("*/children"):
+        for process in told.read_text().split():
+            if module.encode() in Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0"):
+                return int(process)
+    raise AssertionError(f"no process runs {module}")
+
+
+def _sample(process: int) -> Sample:
+    place = Path(f"/proc/{process}")
+    told = (place / "status").read_text()
+    resident = next(line for line in told.splitlines() if line.startswith("VmRSS"))
+    files = 0
+    for descriptor in (place / "fd").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile
+            files += ".cas/segments/" not in str(descriptor.readlink())
+    return Sample(memory=int(resident.split()[1]) / 1000, files=files)
+
+
+def _growth(name: str, samples: list[Sample]) -> list[str]:
+    """Return by what a process has grown too much between when it had settled and the end, in words."""
+    settled = int(SETTLED * len(samples))
+    later = len(samples) - max(1, len(samples) // 5)
+    before, after = samples[settled:later], samples[later:]
+    memory = median(one.memory for one in after) - median(one.memory for one in before)
+    files = median(one.files for one in after) - median(one.files for one in before)
+    found = [f"{name} takes {memory:.0f} MB more than when it had settled"] if memory > GROWN_MEMORY else []
+    return found + ([f"{name} has {files:.0f} files more open"] if files > GROWN_FILES else [])
+
+
+def _store_bytes(root: Path) -> int:
+    total = 0
+    for path in (root / ".cas" / "segments").iterdir():
+        with suppress(FileNotFoundError):  # written anew meanwhile
+            total += path.stat().st_size
+    return total
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -28,6 +28,10 @@ _HELD_SECONDS: Final = 60.0
 """How long an older generation is held open at most, once it was seen that there is a newer one: as long, its room on
 the disk is not free, though its name has gone."""
 
+_MANY_FILES: Final = 128
+"""Segments after which it is seen to that more files can be opened: systems let a process have 256 or 1,024, and more
+if it asks."""
+
 _PREPARED: Final = ".new"
 _MOVES: Final = ".moves"
 
@@ -337,7 +341,19 @@ class Generations:
             os.close(fd)
             raise
         self._descriptors[segment, generation] = fd
+        if len(self._descriptors) % _MANY_FILES == 0:
+            _allow_files(2 * (len(self._descriptors) + _MANY_FILES))
         return header
+
+
+def _allow_files(wanted: int) -> None:
+    """Let this process have so many files open, or as many as it may let itself."""
+    import resource  # most stores have a few segments
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _close(descriptors: Iterable[int]) -> None:

@@ -1,6 +1,8 @@
 """The log: what was acknowledged is read back, a crash is cut off at the end, and damage is never taken for a crash."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -30,6 +32,17 @@ GROUPS: list[list[Payload]] = [
     [(FrameKind.BLOB, b"x" * 5000), (FrameKind.BLOB, b""), (FrameKind.RECORD, b"third")],
 ]
 MANY: list[list[Payload]] = [*GROUPS, [(FrameKind.RECORD, b"4" * 300)], [(FrameKind.RECORD, b"fifth")]]
+
+ROOT = Path(__file__).parents[2]
+READING = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+from objstore.disk import Disk
+from objstore.segments import Log
+log = Log(sys.argv[1], Disk())
+print(len(list(log.groups(log.first))))
+print(resource.getrlimit(resource.RLIMIT_NOFILE)[0] > 512)  # there is room for other files
+"""
 
 
 @pytest.fixture
@@ -104,6 +117,15 @@ def test_reading_goes_on_from_any_group(folder: Path) -> None:
     for i, group in enumerate(written):
         assert list(log.groups(group.end)) == written[i + 1 :]
     log.close()
+
+
+@pytest.mark.usefixtures("small_segments")
+def test_a_log_of_more_segments_than_a_process_may_have_files_is_read_where_it_may_allow_itself_more(
+    folder: Path,
+) -> None:
+    fill(folder, [[(FrameKind.RECORD, b"r" * 300)]] * 300, CountdownDisk(None))
+    ran = subprocess.run([sys.executable, "-c", READING, folder], cwd=ROOT, capture_output=True, check=True)
+    assert ran.stdout.split() == [b"300", b"True"]
 
 
 @pytest.mark.usefixtures("small_segments")

@@ -20,6 +20,9 @@ DirectoryArgument: TypeAlias = Annotated[str, "Which allowed directory, if there
 _MAX_LISTED: Final = 5000
 """Edits that are looked through."""
 
+_LISTED_SIZE: Final = 400
+"""Characters of one in an answer, but for its path."""
+
 
 class History(Toolset):
     """Edits as the person who reviews them sees them."""
@@ -35,22 +38,16 @@ class History(Toolset):
         """List recorded edits, the newest first, with their status and the reviewer's reason."""
         if offset < 0:
             raise Failure(Kind.INVALID_REQUEST, "offset cannot be negative")
-        wanted = EditFilter(
-            path=path,
-            conversation=conversation,
-            status=Status(status) if status else None,
-            newest_first=True,
-            limit=_MAX_LISTED,
-        )
+        budget = self._limits.max_answer
         edits: list[EditListed] = []
         with telling(path or directory):
             workspace = self._recorded(directory or path)
             if workspace is not None:
-                edits = [
-                    edit_listed(workspace, view) for view in workspace.edits(wanted) if self._shows(workspace, view)
-                ]
+                # More don't fit, but for one by which it is known that there are more.
+                most = offset + budget // _LISTED_SIZE + 2
+                edits = self._newest(workspace, most, path, conversation, Status(status) if status else None)
         more = (f"Only the newest {_MAX_LISTED} edits were looked at.",) if len(edits) == _MAX_LISTED else ()
-        page = page_of(edits, lambda edit: len(edit.path) + 400, offset=offset, limit=0, budget=self._limits.max_answer)
+        page = page_of(edits, lambda edit: len(edit.path) + _LISTED_SIZE, offset=offset, limit=0, budget=budget)
         return Answer(
             content=EditsListed(edits=list(page.items), next_offset=page.next_offset),
             text="\n".join(map(_line, page.items)) or page.nothing("No edits are recorded that fit."),
@@ -93,6 +90,19 @@ class History(Toolset):
         )
 
     # ---- inside
+
+    def _newest(
+        self, workspace: Workspace, most: int, path: str, conversation: str, status: Status | None
+    ) -> list[EditListed]:
+        """Return the newest edits that fit and may be seen: at least `most`, if there are as many."""
+        limit = min(most, _MAX_LISTED)
+        while True:
+            wanted = EditFilter(path=path, conversation=conversation, status=status, newest_first=True, limit=limit)
+            views = workspace.edits(wanted)
+            seen = [view for view in views if self._shows(workspace, view)]
+            if len(seen) >= most or len(views) < limit or limit == _MAX_LISTED:
+                return [edit_listed(workspace, view) for view in seen]
+            limit = _MAX_LISTED
 
     def _recorded(self, path: str) -> Workspace | None:
         """Return the workspace that a path belongs to, or None where nothing is recorded. Raises as workspace_of."""

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from objstore import Action, Workspace
+from objstore import Action, CallInfo, Workspace
 from tests.mcp.agent import Agent, connected
+from tests.store.countdown import UnsyncedDisk
 
 
 def test_edits_are_listed_with_what_the_reviewer_said(agent: Agent, folder: Path) -> None:
@@ -70,3 +71,20 @@ def test_looking_at_history_makes_no_store(tmp_path: Path) -> None:
         agent.done("write_file", path=str(roots[1] / "file"), content="text\n")
         assert len(agent.done("list_edits", directory=str(roots[1])).structured["edits"]) == 1
         assert agent.done("list_edits", directory=str(roots[0])).structured["edits"] == []
+
+
+def test_a_history_of_several_pages_is_listed_whole_and_the_newest_first(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
+        for number in range(430):
+            with workspace.call(CallInfo(tool="test")) as call:
+                call.write("f", b"%d\n" % number)
+                call.commit()
+    listed: list[int] = []
+    pages, offset = 0, 0
+    with connected(tmp_path) as agent:
+        while pages == 0 or offset:
+            page = agent.done("list_edits", offset=offset).structured
+            listed += [edit["edit"] for edit in page["edits"]]
+            pages, offset = pages + 1, page["next_offset"]
+    assert listed == list(range(430, 0, -1))
+    assert pages == 3

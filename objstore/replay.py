@@ -32,8 +32,8 @@ __all__ = ["forget_kept", "keep_documents", "kept_differs", "load_document"]
 _FEW_OBJECTS: Final = 2_000
 """Objects that the garbage collector looks through in a moment."""
 
-_MOST_OLD: Final = 400_000
-"""Objects that may have been made in replays, some 60 MB, until those of no use any more are looked for."""
+_MOST_OLD: Final = 200_000
+"""Objects that may have been made in replays, some 30 MB, until those of no use any more are looked for."""
 
 _called_old = 0
 """Objects that were made in replays since."""

@@ -58,8 +58,9 @@ SAMPLES: Final = 40
 SETTLED: Final = 0.4
 """Share of the time after which a process has met everything that it will meet."""
 
-GROWN_MEMORY: Final = 24.0
-"""MB by which a process may have grown since it had settled: allocators keep what they had at their fullest."""
+GROWN_MEMORY: Final = 64.0
+"""MB by which a process may have grown since it had settled: what it replays becomes longer all the time, some of that
+waits for the collector, and memory that was of use once is kept."""
 
 GROWN_FILES: Final = 8
 """Descriptors by which it may: connections and files of the moment."""

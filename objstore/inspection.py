@@ -171,9 +171,17 @@ class _Tally:
 
 def stats(journal: Journal) -> StoreStats:
     """Return the store in numbers. What was taken back counts as never made, except for the bytes it takes."""
+    # What others record meanwhile is in the log before the index knows of it.
+    with journal.store.index.still():
+        return _stats(journal)
+
+
+def _stats(journal: Journal) -> StoreStats:
     log, index = journal.store.log, journal.store.index
     tally = _Tally()
     for group in log.groups(log.first):
+        if group.end > journal.store.end:
+            break
         for frame in group.frames:
             tally.stored[frame.kind] += FRAME_HEADER_SIZE + len(frame.payload)
             if frame.kind is FrameKind.BLOB:

@@ -1,10 +1,14 @@
 """Status: it tells what it can, whatever happened to a file or to the index."""
 
 import os
+from contextlib import closing
 
 import pytest
 
 from objstore import CallInfo, Workspace
+from objstore.disk import Disk
+from objstore.inspection import stats
+from objstore.journal import Journal
 from tests.workspace.scene import TEN, Scene
 
 OVER_THE_LIMIT = (256 << 30) + 1
@@ -39,3 +43,14 @@ def test_a_call_is_committed_once(scene: Scene) -> None:
         call.commit()
         with pytest.raises(RuntimeError, match="once"):
             call.commit()
+
+
+def test_numbers_are_those_of_one_moment_while_others_go_on(scene: Scene) -> None:
+    scene.write("f", TEN)
+    with closing(Journal(str(scene.root), Disk())) as journal:
+        with journal.reading():
+            scene.write("g", TEN)
+            found = stats(journal)
+        assert (list(found.files), found.tools["test"].edits) == (["f"], 1)
+        with journal.reading():
+            assert list(stats(journal).files) == ["f", "g"]

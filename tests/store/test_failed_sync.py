@@ -33,16 +33,6 @@ class OverlookedDisk(CountdownDisk):
         super().sync(fd, name)
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """Return a workspace with one file, which one edit has made."""
-    root = tmp_path / "workspace"
-    root.mkdir()
-    with Workspace.init(root, CountdownDisk(None)) as workspace:
-        write(workspace, "a.txt", b"one\n")
-    return root
-
-
 def blobs(workspace: Workspace) -> list[bytes]:
     return [workspace.blob(view.edit.after.blob) for view in workspace.edits() if view.edit.after is not None]
 

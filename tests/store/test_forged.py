@@ -16,21 +16,10 @@ from objstore.frames import SEGMENT_HEADER_SIZE, FrameKind
 from objstore.journal import Journal
 from objstore.standins import MAX_BLOB
 from tests.store.countdown import CountdownDisk
-from tests.store.scenes import write
 
 CHUNK: Final = bytes(MAX_CHUNK)
 CLAIMED: Final = blob_id(b"what it claims to be\n")
 OTHER: Final = blob_id(b"another one\n")
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """Return a workspace with one recorded file."""
-    root = tmp_path / "workspace"
-    root.mkdir()
-    with Workspace.init(root, CountdownDisk(None)) as workspace:
-        write(workspace, "a.txt", b"one\n")
-    return root
 
 
 def other_bytes() -> list[bytes]:

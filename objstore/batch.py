@@ -7,7 +7,7 @@ the list that names them is there, nothing does; if it never comes, they are gar
 import time
 from collections.abc import Iterator
 
-from objstore.codec import MAX_DEPTH, Base, BlobHeader, encode_blob
+from objstore.codec import MAX_DEPTH, WORTH_AT_ONCE, Base, BlobHeader, encode_blob
 from objstore.errors import BlobMissing
 from objstore.frames import FrameKind
 from objstore.ids import BlobId, RecordId, blob_id, record_id
@@ -60,7 +60,7 @@ class Batch:
         name = blob_id(content) if name is None else name
         if name in self._blobs or self._store.has(name):
             return name
-        header, payload = encode_blob(content, self._base(base), name=name, affixes=affixes)
+        header, payload = encode_blob(content, self._base(base), name=name, affixes=affixes, worth=WORTH_AT_ONCE)
         self._payloads.append((FrameKind.BLOB, payload))
         self._headers.append(header)
         self._blobs[name] = Base(id=name, content=content, depth=header.depth)

@@ -47,9 +47,10 @@ def is_binary(content: bytes, *, checked: int = _CHECKED, share: float = _NOT_TE
     if b"\0" in head:
         return True
     unprintable = head.translate(None, _TEXT)
-    if _is_utf8(head, cut=len(content) > checked):
+    most = len(head) * share
+    if len(unprintable) > most and _is_utf8(head, cut=len(content) > checked):
         unprintable = unprintable.translate(None, _HIGH)
-    return len(unprintable) > len(head) * share
+    return len(unprintable) > most
 
 
 def _is_utf8(head: bytes, *, cut: bool) -> bool:

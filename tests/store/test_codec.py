@@ -67,6 +67,16 @@ def test_a_blob_comes_back_from_a_base_that_it_resembles(pair: tuple[bytes, byte
     assert header.depth == (0 if header.base is None else depth + 1)
 
 
+@given(draw.related_contents(), st.integers(0, 2_000))
+def test_a_middle_that_is_too_short_to_be_worth_it_stays_as_it_is(pair: tuple[bytes, bytes], worth: int) -> None:
+    base, content = pair
+    header, payload = encode_blob(content, base_of(base), worth=worth)
+    if header.base is not None and len(content) - header.prefix - header.suffix < worth:
+        assert header.encoding is Encoding.DELTA_RAW
+        assert payload[header.data :] == content[header.prefix : len(content) - header.suffix]
+    assert decode_blob(header, payload, base if header.base else None) == content
+
+
 @given(draw.contents, draw.contents)
 def test_a_blob_comes_back_from_any_base(base: bytes, content: bytes) -> None:
     header, payload = encode_blob(content, base_of(base))

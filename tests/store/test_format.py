@@ -108,7 +108,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         MANY_FILES.prepare(workspace)
         MANY_FILES.act(workspace)
         for i in range(40):
-            for line in (i * 7, i * 7 + 5):
+            for line in (i * 7, i * 7 + 5 + 20 * (i % 2)):  # near, and far enough apart to be compressed
                 text = text.replace(b"line %d of a text" % line, b"%d is another line, with words: %d" % (i, i * i * i))
             write(workspace, "text.txt", text)
         rejected(workspace, workspace.edits()[-3].seq)

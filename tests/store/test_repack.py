@@ -28,7 +28,7 @@ from objstore import (
     check_store,
     salvage_store,
 )
-from objstore.codec import MAX_DEPTH, encode_blob, parse_blob_header
+from objstore.codec import MAX_DEPTH, Encoding, encode_blob, parse_blob_header
 from objstore.disk import Disk, Pieces
 from objstore.frames import FrameKind
 from objstore.journal import Journal
@@ -165,6 +165,29 @@ def test_a_new_file_is_told_against_one_that_it_resembles(root: Path) -> None:
     repacked(root)
     told, steps = depths(root)[blob_id(module(5))]
     assert told == steps >= 1
+
+
+def test_the_short_middle_that_an_edit_had_no_time_for_is_compressed(tmp_path: Path) -> None:
+    lines = [b"line %d of a text that goes on\n" % number for number in range(90)]
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "a", b"".join(lines))
+        lines[40], lines[48] = b"another\n", b"and another\n"
+        write(workspace, "a", b"".join(lines))
+    name = blob_id(b"".join(lines))
+
+    def frame() -> tuple[Encoding, int]:
+        with closing(Journal(str(tmp_path), CountdownDisk(None))) as journal, journal.reading() as store:
+            found = store.blob_place(name)
+            assert found is not None
+            payload = store.log.read(found.place).payload
+            return parse_blob_header(payload).encoding, len(payload)
+
+    encoding, size = frame()
+    assert encoding is Encoding.DELTA_RAW
+    repacked(tmp_path)
+    encoding, size_after = frame()
+    assert encoding is Encoding.DELTA_ZSTD
+    assert size_after < size - 150
 
 
 def test_a_chain_that_has_come_to_its_end_goes_on_from_where_it_began(root: Path) -> None:

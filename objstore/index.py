@@ -25,6 +25,7 @@ from objstore.indexfile import (
     begin_writing,
     connect,
     copy_in_memory,
+    index_errors,
     is_broken,
     is_unwritable,
     prepare,
@@ -45,14 +46,18 @@ class Index(Lookups):
     """The index of one log."""
 
     def __init__(self, path: str, log: Log) -> None:
-        """Open the index, read on to the end of the log, or start anew where it doesn't fit the log."""
+        """Open the index, read on to the end of the log, or start anew where it doesn't fit the log.
+
+        Raises StoreDamaged, StoreLocked, DiskFull, DiskFailed.
+        """
         self._path = path
         self._log = log
         self.end: Place = log.first
         self.last_record: RecordId | None = None
         self._last_place = Place(0, 0)
         self._told = log.generations()
-        self._db = self._opened()
+        with index_errors(path):
+            self._db = self._opened()
         self._inode = self._inode_now()
 
     def close(self) -> None:

@@ -43,8 +43,13 @@ _BROKEN: Final = frozenset(
 )
 """What SQLite says of a file that is no index of ours: it is made anew."""
 
-_UNWRITABLE: Final = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN})
-"""What SQLite says of a file or folder that it may not write: then the index is kept in memory."""
+_UNWRITABLE: Final = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL})
+"""What SQLite says of a file or folder that it may not write, or has no room in: then the index is kept in memory."""
+
+_NO_SHARED_MEMORY: Final = frozenset(
+    {sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMMAP}
+)
+"""The same, of the file that all who have it open share: on a full disk there is no room for that one first."""
 
 SCHEMA: Final = f"""
 CREATE TABLE position (
@@ -189,8 +194,8 @@ def copy_in_memory(path: str) -> sqlite3.Connection:
 
 
 def is_unwritable(error: sqlite3.DatabaseError) -> bool:
-    """Return whether SQLite says that the file or its folder may not be written."""
-    return _code(error) in _UNWRITABLE
+    """Return whether SQLite says that the file or its folder may not be written, or that there is no room to."""
+    return _code(error) in _UNWRITABLE or getattr(error, "sqlite_errorcode", None) in _NO_SHARED_MEMORY
 
 
 def is_broken(error: sqlite3.DatabaseError) -> bool:

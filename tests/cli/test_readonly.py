@@ -1,14 +1,17 @@
 """A store that may only be read, and a store without its files, answer as ever; nothing in them changes."""
 
 import os
+import resource
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.cli.desk import Desk, as_anybody
+from tests.cli.desk import PATIENCE, Desk, Ran, as_anybody, environment
 
 READING: Final = (
     ("status", "--json"),
@@ -47,6 +50,26 @@ def written(desk: Desk) -> Desk:
     return desk
 
 
+LIMITED: Final = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
+os.execv(sys.executable, [sys.executable, "-P", "-m", "cli", *sys.argv[2:]])
+"""
+
+
+def without_room(*words: str, folder: Path, room: int = 0) -> Ran:
+    """Run `cas` where no file may grow beyond `room` bytes: every write to one fails, as on a full disk."""
+    ran = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(room), *words],
+        cwd=folder,
+        env=environment({}),
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    return Ran(status=ran.returncode, out=ran.stdout, err=ran.stderr)
+
+
 def bytes_of(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
@@ -71,6 +94,21 @@ def test_a_store_that_may_only_be_read_answers_as_ever(written: Desk, request: p
     for words, ran in said.items():
         assert as_anybody(*words, folder=sealed.folder) == ran, words
     assert bytes_of(sealed.folder) == before
+
+
+def test_on_a_full_disk_what_only_reads_answers_as_ever_and_what_writes_says_why_it_can_not(written: Desk) -> None:
+    said = {words: without_room(*words, folder=written.folder, room=resource.RLIM_INFINITY) for words in READING}
+    assert {ran.status for ran in said.values()} == {0}
+    before = bytes_of(written.folder / ".cas" / "segments")
+    for words, ran in said.items():
+        assert without_room(*words, folder=written.folder) == ran, words
+    refused = without_room("reject", "2", folder=written.folder)
+    assert refused.status == 1
+    assert refused.said == "cas: No space left on the disk; nothing was changed: a\n"
+    assert bytes_of(written.folder / ".cas" / "segments") == before
+    assert (written.folder / "a").read_bytes() == b"1\n2\n"
+    written.done("reject", "2")
+    assert (written.folder / "a").read_bytes() == b"1\n"
 
 
 def test_without_an_index_it_is_made_in_memory(written: Desk, request: pytest.FixtureRequest) -> None:

@@ -113,7 +113,7 @@ class Journal:
     """One workspace's store and files, for one process."""
 
     def __init__(self, root: str, disk: Disk) -> None:
-        """Open it. Raises NotAWorkspace, StoreDamaged, FormatTooNew."""
+        """Open it. Raises NotAWorkspace, PermissionRefused, StoreDamaged, FormatTooNew."""
         self.disk: Final = disk
         self.files: Final = Files(root, disk)
         self.tree: Final[Tree] = self.files.tree
@@ -121,6 +121,9 @@ class Journal:
         if not os.path.isdir(self._folder) or os.path.islink(self._folder):
             self.tree.close()
             raise NotAWorkspace(self.tree.root)
+        if not os.access(self._folder, os.X_OK):
+            self.tree.close()
+            raise PermissionRefused(self._folder)
         try:
             self.store = Store(self._folder, disk)
         except BaseException:
@@ -482,11 +485,17 @@ def forget_followed(folder: str, end: Place, disk: Disk) -> None:
 
 
 def find_root(start: str) -> str:
-    """Return the nearest folder at or above `start` that holds a store. Raises NotAWorkspace."""
+    """Return the nearest folder at or above `start` that holds a store.
+
+    Raises NotAWorkspace, and PermissionRefused for a store that may not be looked into.
+    """
     folder = os.path.realpath(start)
     while True:
-        if os.path.isdir(os.path.join(folder, STORE_NAME, "segments")):
+        store = os.path.join(folder, STORE_NAME)
+        if os.path.isdir(os.path.join(store, "segments")):
             return folder
+        if os.path.isdir(store) and not os.access(store, os.X_OK):
+            raise PermissionRefused(store)
         parent = os.path.dirname(folder)
         if parent == folder or is_store(os.path.basename(folder)):
             raise NotAWorkspace(start)

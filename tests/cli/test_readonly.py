@@ -111,6 +111,17 @@ def test_on_a_full_disk_what_only_reads_answers_as_ever_and_what_writes_says_why
     assert (written.folder / "a").read_bytes() == b"1\n"
 
 
+def test_a_store_that_may_not_be_looked_into_is_told_from_none(written: Desk) -> None:
+    store = written.folder / ".cas"
+    store.chmod(0)
+    for words in (("status",), ("log",), ("init",)):
+        refused = as_anybody(*words, folder=written.folder)
+        assert refused.status == 1, words
+        assert "ermission" in refused.said, words
+        assert str(store) in refused.said
+    store.chmod(0o700)
+
+
 def test_without_an_index_it_is_made_in_memory(written: Desk, request: pytest.FixtureRequest) -> None:
     said = {words: as_anybody(*words, folder=written.folder) for words in FEW}
     for path in (written.folder / ".cas").glob("index.sqlite*"):

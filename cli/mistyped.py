@@ -27,12 +27,14 @@ def meant(error: "NoSuchName", start: str) -> str:
 
     `start`: at or above which folder the workspace is.
     """
-    from objstore import CasError, Workspace
+    from objstore import CasError, NotInSnapshot, Workspace
 
     if error.kind in LISTED:
         return f"`{LISTED[error.kind]}` lists them."
     try:
         with Workspace.find(start) as workspace:
+            if isinstance(error, NotInSnapshot):
+                return _either([_from_here(workspace, path) for path in error.near])
             return (
                 _of_another_kind(workspace, error)
                 or _of_edit(workspace, error)
@@ -115,9 +117,11 @@ def _near(workspace: "Workspace", error: "NoSuchName") -> str:
     if "file" in error.kind or "state" in error.kind:
         paths = workspace.names_near(NameKind.PATH, path, MOST)
         found += [_from_here(workspace, near) for near in paths]
-    if not found or spelling in found:
-        return ""
-    return f"Did you mean {' or '.join(map(_typed, found[:MOST]))}?"
+    return "" if spelling in found else _either(found[:MOST])
+
+
+def _either(found: list[str]) -> str:
+    return f"Did you mean {' or '.join(map(_typed, found))}?" if found else ""
 
 
 def _newest(workspace: "Workspace", error: "NoSuchName") -> str:

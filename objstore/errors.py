@@ -25,6 +25,7 @@ __all__ = [
     "NoSuchSetting",
     "NotAWorkspace",
     "NotAmendable",
+    "NotInSnapshot",
     "PathError",
     "PathInvalid",
     "PathIsDirectory",
@@ -73,6 +74,15 @@ class NoSuchName(CasError):
         self.spelling = spelling
         self.kind = kind
         super().__init__(f"No {kind} is named {spelling!r} here.")
+
+
+class NotInSnapshot(NoSuchName):
+    """A path names nothing that a snapshot holds, and nothing that came since where it was taken."""
+
+    def __init__(self, spelling: str, number: int, near: Sequence[str]) -> None:
+        self.number = number
+        self.near = tuple(near)  # paths in the snapshot that may be meant
+        super().__init__(spelling, f"file or folder of snapshot {number}")
 
 
 class AmbiguousName(CasError):

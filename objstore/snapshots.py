@@ -11,7 +11,7 @@ from typing import Final
 
 from objstore.batch import now
 from objstore.capture import Call
-from objstore.errors import FileChanged, FileMissing, NoSuchName, SnapshotIncomplete
+from objstore.errors import FileChanged, FileMissing, NoSuchName, NotInSnapshot, SnapshotIncomplete
 from objstore.ids import BlobId, RecordId
 from objstore.indexrows import Baseline, HoldRow
 from objstore.journal import Journal
@@ -19,6 +19,7 @@ from objstore.keeping import Pieces, Trees
 from objstore.looking import Looking, nothing_kept
 from objstore.outcomes import CallOutcome
 from objstore.records import Expiry, Snapshot
+from objstore.suggestions import paths_near
 from objstore.survey import Limits, Passed
 from objstore.terms import FileState, Progress, silent
 from objstore.trees import LeftOut, TreeChange, TreeEntry, decode_tree, tree_changes, tree_files
@@ -41,6 +42,9 @@ __all__ = [
 ]
 
 _TRIES: Final = 3
+
+_MOST_NEAR: Final = 2
+"""Paths that a mistyped one may have been meant for."""
 
 
 @value
@@ -201,14 +205,14 @@ def changes(
 def plan_restore(journal: Journal, number: int, paths: Sequence[str] = (), *, limits: Limits | None = None) -> Restored:
     """Return what bringing a snapshot back would do, of all of it or of what lies at or below `paths`.
 
-    Nothing is changed. Raises what `changes` raises.
+    Nothing is changed. Raises what `changes` raises, and NotInSnapshot where nothing was or is at one of `paths`.
     """
     view = find(journal, number)
     trees, passed = _now(journal, view.path, limits)
-    now_root = None if trees is None else trees.root
+    now_root, load = None if trees is None else trees.root, _loader(journal, trees)
     done: list[SnapshotChange] = []
-    left: list[SnapshotChange] = []
-    for change in tree_changes(now_root, view.root, _loader(journal, trees), _prefix(view.path)):
+    left = _not_held(view, now_root, load, paths)
+    for change in tree_changes(now_root, view.root, load, _prefix(view.path)):
         shown = _change(change)
         if not paths or any(_contains(path, shown.path) for path in paths):
             (done if _may_change(change) else left).append(shown)
@@ -287,15 +291,47 @@ def _loader(journal: Journal, trees: Trees | None) -> Callable[[BlobId], bytes]:
 
 def _subtree(journal: Journal, view: SnapshotView, scope: str) -> BlobId | None:
     """Return the tree of the folder `scope` in a snapshot that covers it (None: it has no such folder)."""
-    inner = scope[len(view.path) :].strip("/")
-    root: BlobId | None = view.root
-    for part in inner.split("/") if inner else ():
+    if scope == view.path:
+        return view.root
+    found = _entry(view.root, _inside(scope, view.path), journal.store.blob)
+    return found.blob if isinstance(found, TreeEntry) and found.is_folder else None
+
+
+def _inside(path: str, scope: str) -> str:
+    return path[len(scope) :].strip("/")
+
+
+def _entry(root: BlobId | None, path: str, load: Callable[[BlobId], bytes]) -> TreeEntry | LeftOut | None:
+    """Return what a tree has at `path`, or what it left out there or above it (None: nothing)."""
+    found: TreeEntry | LeftOut | None = None
+    for part in path.split("/"):
         if root is None:
             return None
-        entries = {entry.name: entry for entry in decode_tree(journal.store.blob(root))}
-        found = entries.get(os.fsencode(part))
-        root = found.blob if isinstance(found, TreeEntry) and found.is_folder else None
-    return root
+        found = next((entry for entry in decode_tree(load(root)) if entry.name == os.fsencode(part)), None)
+        if isinstance(found, LeftOut):
+            return found
+        root = found.blob if found is not None and found.is_folder else None
+    return found
+
+
+def _not_held(
+    view: SnapshotView, now_root: BlobId | None, load: Callable[[BlobId], bytes], paths: Sequence[str]
+) -> list[SnapshotChange]:
+    """Return those of `paths` that are left out then and now. Raises NotInSnapshot."""
+    left: list[SnapshotChange] = []
+    for path in paths:
+        if _contains(path, view.path):
+            continue
+        inside = _inside(path, view.path) if _contains(view.path, path) else ""
+        before, after = (_entry(root, inside, load) if inside else None for root in (now_root, view.root))
+        if before is None and after is None:
+            files = [os.fsdecode(file) for file, _ in tree_files(view.root, load, _prefix(view.path))]
+            folders = dict.fromkeys(file.rpartition("/")[0] for file in files if "/" in file)
+            near = paths_near(files, path, _MOST_NEAR) or paths_near(folders, path, _MOST_NEAR)
+            raise NotInSnapshot(path, view.number, near)
+        if isinstance(before, LeftOut) and isinstance(after, LeftOut):
+            left.append(SnapshotChange(path=path, before=_state(before), after=_state(after)))
+    return left
 
 
 def _may_change(change: TreeChange) -> bool:

@@ -4,17 +4,19 @@ What is loaded here is little: a shell waits for it at a key press.
 """
 
 import os
+from collections.abc import Iterable
 from enum import StrEnum
+from itertools import islice
 from typing import Final, NamedTuple
 
 from objstore.store import Store
 
-__all__ = ["NameFound", "NameKind", "names_like", "names_near"]
+__all__ = ["NameFound", "NameKind", "names_like", "names_near", "paths_near"]
 
 _MOST_COMPARED: Final = 5_000
 """Names that a mistyped one is compared with at most."""
 
-_NEAR: Final = 0.6
+_SHARE: Final = 0.6
 """Share of equal characters from which on a name may be meant."""
 
 
@@ -53,18 +55,28 @@ def names_like(store: Store, kind: NameKind, spelling: str, limit: int) -> list[
 
 def names_near(store: Store, kind: NameKind, spelling: str, limit: int) -> list[str]:
     """Return up to `limit` names that a mistyped `spelling` may have been meant for, the nearest first."""
-    from difflib import get_close_matches
-
     names = [found.name for found in names_like(store, kind, "", _MOST_COMPARED)]
-    near = get_close_matches(spelling, names, limit, _NEAR)
-    if kind is NameKind.PATH and not near:
+    return paths_near(names, spelling, limit) if kind is NameKind.PATH else _near(names, spelling, limit)
+
+
+def paths_near(paths: Iterable[str], spelling: str, limit: int) -> list[str]:
+    """Return up to `limit` of the first thousands of `paths` that may have been meant, the nearest first."""
+    names = list(islice(paths, _MOST_COMPARED))
+    near = _near(names, spelling, limit)
+    if not near:
         # A file may be named without its folder.
         last: dict[str, list[str]] = {}
         for name in names:
             last.setdefault(os.path.basename(name), []).append(name)
-        wanted = get_close_matches(os.path.basename(spelling), list(last), limit, _NEAR)
+        wanted = _near(list(last), os.path.basename(spelling), limit)
         near = [name for base in wanted for name in last[base]][:limit]
     return near
+
+
+def _near(names: list[str], spelling: str, limit: int) -> list[str]:
+    from difflib import get_close_matches
+
+    return get_close_matches(spelling, names, limit, _SHARE)
 
 
 def _hunks(store: Store, spelling: str) -> list[NameFound]:

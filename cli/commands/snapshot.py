@@ -114,11 +114,16 @@ def restore(*, number: int, paths: tuple[str, ...], dry_run: bool, as_json: bool
     What differs is written, and files that came since are deleted; what is ignored is left alone. These are edits like
     any other, made by you, and `cas reject --conversation ID` takes all of them back.
     """
+    from objstore import NotInSnapshot
+
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
-        named = [_spelt(workspace, path) for path in paths]
-        with followed(workspace, LOOKING):
-            done = workspace.restore_snapshot(number, named, dry_run=dry_run)
+        named = {_folder(workspace, path): path for path in paths}
+        try:
+            with followed(workspace, LOOKING):
+                done = workspace.restore_snapshot(number, list(named), dry_run=dry_run)
+        except NotInSnapshot as error:
+            raise NotInSnapshot(named[error.spelling], error.number, error.near) from None  # as it was typed
         if as_json:
             from cli.snapshotshapes import restored_shape
             from cli.storeshapes import json_line
@@ -154,19 +159,6 @@ def _folder(workspace: "Workspace", spelling: str) -> str:
 
     path = path_named(workspace, spelling) if spelling else ""
     return "" if path == "." else path
-
-
-def _spelt(workspace: "Workspace", spelling: str) -> str:
-    """Return a path relative to the workspace, also where its folders are gone by now."""
-    from objstore import FileMissing
-
-    try:
-        return _folder(workspace, spelling)
-    except FileMissing:
-        path = os.path.relpath(os.path.normpath(os.path.join(os.getcwd(), spelling)), workspace.root)  # noqa: PTH109, PTH118 -- names, not places
-        if path.startswith(".."):
-            raise
-        return path
 
 
 # ---- words
@@ -264,7 +256,7 @@ def _restored_text(done: "Restored", screen: Screen, *, dry_run: bool) -> Iterat
         edits = f"edit {outcome.edits[0].seq}" if count == 1 else f"{count} edits"
         back = f"`cas reject --conversation {outcome.conversation}` takes {'it' if count == 1 else 'them'} back."
         yield screen.line(f"{edits} in {outcome.conversation}; {back}")
-    elif not done.changes:
+    elif not done.changes and not done.left:
         yield screen.line("No file differs.")
 
 

@@ -10,6 +10,7 @@ from cli.invocation import Invocation, command, json_option
 from cli.naming import edit_filter, edits_named
 from cli.progress import Progress, followed
 from cli.terminal import guarded, shown_name, write
+from objstore import EditFilter, NoSuchName
 
 if TYPE_CHECKING:
     from cli.jsonshapes import Json
@@ -147,6 +148,8 @@ def _write_patches(
     seqs = [view.seq for name in names for view, _ in edits_named(workspace, name)]
     if not names or conversation or file:
         wanted = edit_filter(workspace, conversation=conversation, file=file, status=None)
+        if file and not workspace.edits(EditFilter(path=wanted.path, limit=1)):
+            raise NoSuchName(file, "recorded file")  # it would only seem to have no live edits
         seqs += [view.seq for view in workspace.edits(wanted) if view.expired is None]
     with followed(workspace, {"edits": "working out"}):
         found = list(patches(workspace.series(seqs)))

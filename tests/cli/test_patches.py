@@ -158,6 +158,15 @@ def test_an_export_of_nothing_in_particular_is_refused(desk: Desk, words: list[s
     assert desk.cas("export", *words).status == 2
 
 
+def test_a_file_that_is_not_recorded_has_not_just_no_patches(desk: Desk, tmp_path: Path) -> None:
+    desk.write("poem", BASE)
+    said = "cas: No recorded file is named 'peom' here.\nDid you mean poem?\n"
+    for words in ((), ("--json",), ("-o", str(tmp_path / "out")), ("1",)):
+        ran = desk.cas("export", "--patch", "--file", "peom", *words)
+        assert (ran.status, ran.out, ran.said) == (1, b"", said)
+    assert not (tmp_path / "out").exists()
+
+
 def test_an_edit_that_made_what_a_later_one_needs_comes_first(desk: Desk, other: Path) -> None:
     """An edit whose ground was rejected and accepted again is still a patch of its own, in its place."""
     desk.write("a", b"1\n2\n3\n")

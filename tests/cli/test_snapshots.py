@@ -175,6 +175,37 @@ def test_a_path_that_is_gone_can_be_brought_back(full: Desk) -> None:
     assert (full.bytes("src/b"), (full.folder / "a").exists()) == (b"b\n", False)
 
 
+def test_a_path_that_no_snapshot_holds_and_nothing_stands_at_is_refused(full: Desk) -> None:
+    full.done("snapshot")
+    full.done("snapshot", "create", "src")
+    put(full, "new")
+    mistyped = (("1", "src/bb", "src/b"), ("1", "scr", "src"), ("2", "./b", "src/b"), ("2", "a", ""))
+    for number, path, near in mistyped:
+        ran = full.cas("snapshot", "restore", number, path)
+        meant = f"Did you mean {near}?\n" if near else ""
+        assert (ran.status, ran.out, ran.said) == (
+            1,
+            b"",
+            f"cas: No file or folder of snapshot {number} is named {path!r} here.\n{meant}",
+        )
+    ran = cas("snapshot", "restore", "1", "bb", folder=full.folder / "src")
+    assert (ran.status, ran.said.splitlines()[1:]) == (1, ["Did you mean b?"])
+    # Before anything is done for the others.
+    assert full.cas("snapshot", "restore", "1", "new", "nwe").status == 1
+    assert (full.folder / "new").exists()
+    assert full.done("snapshot", "restore", "2", ".").text == "No file differs.\n"
+    assert full.done("snapshot", "restore", "1", "src", "a").text == "No file differs.\n"
+
+
+def test_what_is_left_out_is_not_said_to_be_as_it_was(full: Desk) -> None:
+    put(full, "node_modules/x")
+    full.done("snapshot")
+    put(full, "node_modules/x", b"otherwise\n")
+    told = "the snapshot does not hold it, or it is ignored\n"
+    for path in ("node_modules", "node_modules/x"):
+        assert full.done("snapshot", "restore", "1", path).text == f"Left alone {path}: {told}"
+
+
 @pytest.mark.parametrize(
     ("words", "status"),
     [

@@ -167,7 +167,7 @@ class Review:
             outcome = self._outcome(action, units, reason=reason, cascade=True)
         match outcome:
             case Decided():
-                self._note(units[0], outcome)
+                self._note(units[0], outcome, reason)
                 return None
             case NothingToDo():
                 self._say("That is so already.")
@@ -208,11 +208,11 @@ class Review:
         self._ask("Keep (record and carry through), discard (go back), or abort? [K/d/a]")
         return choices.get(self._key(), OnExternal.ABORT)
 
-    def _note(self, unit: Unit, outcome: Decided) -> None:
+    def _note(self, unit: Unit, outcome: Decided, reason: str = "") -> None:
         """Tell what a decision did, and remember how to take it back."""
         self._write(decided_text(outcome, self._screen, dry_run=False))
         self._agenda.leave(unit)
-        self._steps.append(_Step(unit, verdicts=outcome.verdicts))
+        self._steps.append(_Step(unit, verdicts=outcome.verdicts, reason=reason))
         for changed, _ in outcome.verdicts:
             self._remember(self._bookmark.decided, changed)
 
@@ -221,6 +221,11 @@ class Review:
         decided = {unit for step in self._steps for unit, _ in step.verdicts}
         views = {seq: self._workspace.edit(seq) for seq in {unit.seq for unit in decided}}
         return sum(views[unit.seq].units[unit.hunk] is status for unit in decided if unit.hunk or views[unit.seq].whole)
+
+    def _reason(self, unit: Unit) -> str:
+        """Return why the hunk was decided here as it was; that of its edit may be another hunk's."""
+        steps = (step for step in reversed(self._steps) if any(changed == unit for changed, _ in step.verdicts))
+        return next((step.reason for step in steps), "")
 
     def _rejected_with_reason(self, unit: Unit) -> Where:
         reason = self._line("Reason")
@@ -439,8 +444,8 @@ class Review:
         self._say()
         self._say(screen.paint(title, bold=True) + place)
         self._say("  ".join(facts))
-        if view.reason:
-            self._say(f"reason: {shown_name(view.reason)}")
+        if reason := self._reason(unit):
+            self._say(f"reason: {shown_name(reason)}")
         lines = iter(edit_diff(view, self._workspace.text, screen, [unit]))
         room = max(LEAST_LINES, shutil.get_terminal_size().lines - AROUND)
         try:
@@ -486,10 +491,16 @@ class _Step:
     """One thing that was done in this review, to be taken back."""
 
     def __init__(
-        self, unit: Unit, *, verdicts: tuple[tuple[Unit, Status], ...] = (), amendment: int | None = None
+        self,
+        unit: Unit,
+        *,
+        verdicts: tuple[tuple[Unit, Status], ...] = (),
+        reason: str = "",
+        amendment: int | None = None,
     ) -> None:
         self.unit: Final = unit  # at which it was done
         self.verdicts: Final = verdicts  # of the decision; (): it was an amendment
+        self.reason: Final = reason  # of the decision; "": none was given
         self.amendment: Final = amendment  # its number; None: it was a decision
 
 

@@ -112,6 +112,19 @@ def test_a_reason_is_recorded(history: Desk, review: Review) -> None:
     assert history.cas("log", "--json", "-n", "1").json()["reason"] == "not asked for"
 
 
+def test_a_reason_is_shown_at_the_hunk_that_it_was_given_for(history: Desk, review: Review) -> None:
+    with review("2") as stage:
+        stage.sees(at("2:1"))
+        press(stage, "R", "Reason:")
+        shown = press(stage, "two was right\n", at("2:2"))
+        assert "edit 2  edit  a" in shown
+        assert "reason:" not in shown
+        assert "reason: two was right\n" in press(stage, "b", at("2:1"))
+        assert "reason:" not in press(stage, "a", at("2:2"))
+        assert "reason:" not in press(stage, "b", at("2:1"))
+        press(stage, "q", "left pending")
+
+
 def test_a_reason_not_given_rejects_nothing(history: Desk, review: Review) -> None:
     with review("3") as stage:
         stage.sees(at("3:0"))

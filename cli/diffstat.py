@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from cli.overview import counted
-from cli.terminal import Screen, padded, shown_name, shown_width
+from cli.terminal import Screen, end_of, padded, shown_name, shown_width
 from objstore import diff_lines, is_binary, value
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def summed(changes: Iterable[FileChange]) -> list[FileChange]:
 def diffstat(changes: Iterable[FileChange], screen: Screen) -> Iterator[bytes]:
     """Yield the table, and below it the sum."""
     changes = summed(changes)
-    names = [_cut(shown_name(change.name)) for change in changes]
+    names = [end_of(shown_name(change.name), LONGEST_NAME) for change in changes]
     width = max(map(shown_width, names), default=0)
     most = max((change.added + change.removed for change in changes), default=0)
     digits = len(str(most))
@@ -88,16 +88,6 @@ def diffstat(changes: Iterable[FileChange], screen: Screen) -> Iterator[bytes]:
 
 
 # ---- inside
-
-
-def _cut(name: str) -> str:
-    # The end of a path tells more than its beginning.
-    if shown_width(name) <= LONGEST_NAME:
-        return name
-    end = name[3 - LONGEST_NAME :]
-    while shown_width(end) > LONGEST_NAME - 3:
-        end = end[1:]
-    return f"...{end}"
 
 
 def _scaled(lines: int, most: int, room: int) -> int:

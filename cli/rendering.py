@@ -23,18 +23,21 @@ if TYPE_CHECKING:
     from objstore import Edit, EditView, Expiration, FileState, Marks, StandingMarkers, State, Workspace
 
 __all__ = [
+    "STATUS_COLOR",
     "concerns",
     "diff_text",
     "edit_diff",
     "edit_header",
-    "edit_row",
     "moment",
     "shown_move",
     "states_diff",
+    "status_word",
 ]
 
 CONTEXT: Final = 3
 STATUS_COLOR: Final = {Status.PENDING: "yellow", Status.ACCEPTED: "green", Status.REJECTED: "red"}
+"""In which colour a status is shown."""
+
 NO_NEWLINE: Final = b"\\ No newline at end of file"
 SIGN_COLOR: Final = {b"-": "red", b"+": "green", b"@": "cyan"}
 
@@ -45,34 +48,13 @@ Blobs = Callable[[BlobId], bytes]
 # ---- one edit
 
 
-def edit_row(view: "EditView", screen: Screen) -> Iterator[bytes]:
-    """Yield one edit as a line of a list, and on a second line the reason of the decision on it."""
-    edit = view.edit
-    status = screen.paint(f"{_status_word(view):9}", STATUS_COLOR[view.status])
-    counts = f"+{edit.added} -{edit.removed}"
-    name = shown_move(edit.source, edit.path)
-    origin = "" if edit.origin is Origin.AGENT else f"  ({edit.origin.value})"
-    if edit.amends is not None:
-        origin = f"  (amends {edit.amends})"
-    if edit.marks is not None:
-        origin = f"  (markers of decision {edit.marks.decision})"
-    if view.expired is not None:
-        origin += "  (expired)"
-    yield screen.line(
-        f"{edit.seq:5}  {moment(edit.time)}  {status}  {edit.operation.value:7}  {counts:>9}  {name}"
-        f"  {shown_name(edit.conversation)}{origin}"
-    )
-    if view.reason:
-        yield screen.line(f"{'':7}reason: {shown_name(view.reason)}")
-
-
 def edit_header(view: "EditView", screen: Screen, standing: Sequence["StandingMarkers"] = ()) -> Iterator[bytes]:
     """Yield what is known of one edit beside its diff. `standing`: the conflict markers that are in the files."""
     edit = view.edit
     name = shown_move(edit.source, edit.path)
     title = f"edit {edit.seq}  {edit.operation.value}  {name}  +{edit.added} -{edit.removed}"
     yield screen.line(
-        screen.paint(title, bold=True) + "  " + screen.paint(_status_word(view), STATUS_COLOR[view.status])
+        screen.paint(title, bold=True) + "  " + screen.paint(status_word(view), STATUS_COLOR[view.status])
     )
     facts = {
         "id": view.id.hex(),
@@ -170,7 +152,8 @@ def _shown_expiration(expired: "Expiration") -> str:
     return f"{moment(expired.time, zone=True)}, {shown_name(expired.reason)}: what it changed is kept no more"
 
 
-def _status_word(view: "EditView") -> str:
+def status_word(view: "EditView") -> str:
+    """Return the edit's status in a word."""
     return "partly" if view.partly else view.status.value
 
 

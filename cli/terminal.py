@@ -14,6 +14,7 @@ __all__ = [
     "Screen",
     "await_typing",
     "can_ask",
+    "end_of",
     "flush",
     "guarded",
     "padded",
@@ -21,6 +22,7 @@ __all__ = [
     "shown_name",
     "shown_width",
     "visible",
+    "width_of_terminal",
     "write",
 ]
 
@@ -92,6 +94,28 @@ def shown_width(text: str) -> int:
 def padded(text: str, width: int) -> str:
     """Return `text` with spaces behind it, so that it takes `width` columns of a terminal, if it takes no more."""
     return text + " " * (width - shown_width(text))
+
+
+def end_of(text: str, width: int) -> str:
+    """Return `text` in at most `width` columns: of a longer one its end, behind three dots.
+
+    The end of a path tells more than its beginning.
+    """
+    if shown_width(text) <= width:
+        return text
+    end = text[3 - width :]
+    while shown_width(end) > width - 3:
+        end = end[1:]
+    return f"...{end}"
+
+
+def width_of_terminal() -> int:
+    """Return how many columns the terminal has that standard output is (0: it is none)."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return 0
+    import shutil
+
+    return shutil.get_terminal_size().columns
 
 
 # ---- writing

@@ -16,7 +16,8 @@ from cli.listing import Terms, followed, matching, places_named
 from cli.moments import moment_named
 from cli.naming import edit_filter, edits_named
 from cli.pickaxe import Pickaxe
-from cli.rendering import edit_diff, edit_header, edit_row
+from cli.rendering import edit_diff, edit_header
+from cli.rows import Rows
 from cli.terminal import Screen, write
 from objstore import EditFilter, Status
 
@@ -176,8 +177,9 @@ def _stat_text(workspace: "Workspace", views: Iterable["EditView"], screen: Scre
 
 
 def _log_text(workspace: "Workspace", views: Iterable["EditView"], screen: Screen, *, patch: bool) -> Iterator[bytes]:
+    rows = Rows(workspace, screen)
     for view in views:
-        yield from edit_row(view, screen)
+        yield from rows.of(view)
         if patch and view.expired is None:
             yield from edit_diff(view, workspace.text, screen)
             yield screen.line()

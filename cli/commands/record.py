@@ -49,7 +49,7 @@ def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, 
 
             write([json_line(recorded_shape(workspace, found))])
         else:
-            write(_text(found, invocation.screen()))
+            write(_text(workspace, found, invocation.screen()))
             for place in found.passed:
                 where = f"{shown_name(place.path)}: " if place.path else ""
                 click.echo(f"cas: not looked at: {where}{shown_name(place.reason)}", err=True)
@@ -64,14 +64,15 @@ def _stands(workspace: "Workspace", path: str) -> bool:
     return os.path.lexists(Path(workspace.root, path))
 
 
-def _text(found: "Recorded", screen: Screen) -> Iterator[bytes]:
-    from cli.rendering import edit_row
+def _text(workspace: "Workspace", found: "Recorded", screen: Screen) -> Iterator[bytes]:
+    from cli.rows import Rows
 
     if found.baseline is not None:
         yield screen.line(
             "This was the first look: what stands now is known, and what changes from here on is recorded."
         )
+    rows = Rows(workspace, screen)
     for view in found.edits:
-        yield from edit_row(view, screen)
+        yield from rows.of(view)
     if not found.edits:
         yield screen.line("Nothing changed." if found.baseline is None else "Nothing that was recorded before changed.")

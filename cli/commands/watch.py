@@ -76,7 +76,8 @@ def watch(*, agent: str, conversation: str, quiet_for: int) -> None:
 
 def _recorded(workspace: "Workspace", info: "CallInfo", screen: Screen) -> Iterator[bytes]:
     """Look once, and yield a line for each edit."""
-    from cli.rendering import edit_row
+    from cli.rows import Rows
 
+    rows = Rows(workspace, screen)
     for view in workspace.agent_calls().notice(info):
-        yield from edit_row(view, screen)
+        yield from rows.of(view)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.terminal import shown_name
+from cli.terminal import shown_name, shown_width
 from tests.cli.desk import PATIENCE, PROGRAM, Desk, environment
 
 ESCAPE = "\x1b["
@@ -90,6 +90,39 @@ def test_a_pager_may_be_a_line_for_a_shell(desk: Desk) -> None:
     status, shown = desk.typed("log", CAS_PAGER="sed 's/^/> /' | cat")
     assert status == 0
     assert COLORED.sub("", shown) == "".join(f"> {line}\n" for line in desk.done("log").text.splitlines())
+
+
+UUIDS = ("3f2b8c1e-9d04-4a7e-8f11-0c5d2e6b7a90", "3f2b8c1e-97aa-4a7e-8f11-0c5d2e6b7a91", "b70c5f52-0d3e-4d0f-9c61-1")
+
+
+def rows_of_log(desk: Desk, columns: int) -> list[str]:
+    return COLORED.sub("", desk.typed("log", PAGER="cat", COLUMNS=str(columns))[1]).splitlines()
+
+
+def test_a_row_of_the_log_is_no_longer_than_the_terminal_is_wide(desk: Desk) -> None:
+    for conversation, path in zip(UUIDS, ("a.py", "src/long/way/to/a/file.py", "kurz-\u77ed\u77ed\u77ed.txt"), strict=True):
+        desk.write(path, b"x\n", conversation=conversation)
+    desk.write("b", b"x\n", conversation="conv_one")
+    rows = rows_of_log(desk, 80)
+    assert all(shown_width(row) <= 80 for row in rows), rows
+    assert [row[59:] for row in rows] == [
+        "b  conv_one",
+        "...\u77ed\u77ed.txt  b70c5f52",
+        "...le.py  3f2b8c1e-97",
+        "a.py  3f2b8c1e-9d",
+    ]
+    for row in rows:
+        assert desk.done("log", "--conversation", row.split()[-1], "--json").lines()[0]["seq"] == int(row.split()[0])
+
+
+def test_where_there_is_room_and_for_programs_names_are_whole(desk: Desk) -> None:
+    desk.write("src/long/way/to/a/file.py", b"x\n", conversation=UUIDS[0])
+    whole = desk.done("log").text.splitlines()
+    assert whole[0].endswith(f"  src/long/way/to/a/file.py  {UUIDS[0]}")
+    assert rows_of_log(desk, len(whole[0])) == whole
+    assert rows_of_log(desk, len(whole[0]) - 1) == [whole[0].replace(UUIDS[0], UUIDS[0][:8])]
+    # Too narrow for any of it: a name that is a few dots would help nobody.
+    assert rows_of_log(desk, 40) == [whole[0].replace(UUIDS[0], UUIDS[0][:8])]
 
 
 # ---- full disk, closed pipe

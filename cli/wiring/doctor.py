@@ -3,9 +3,11 @@
 import json
 import os
 import select
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, assert_never
@@ -83,10 +85,23 @@ def _runs(arguments: Sequence[str], check: str, *, given: str = "", place: Path 
         ran = subprocess.run(  # noqa: S603 - the programs that clients would run
             arguments, input=given.encode(), capture_output=True, cwd=place, timeout=_PATIENCE, check=False
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except OSError as error:
         return Finding(check=check, ok=False, said=str(error))
+    except subprocess.TimeoutExpired:
+        return Finding(check=check, ok=False, said=_late(arguments))
     said = (ran.stdout or ran.stderr).decode("utf-8", "replace").strip()
     return Finding(check=check, ok=ran.returncode == 0, said=said)
+
+
+def _late(arguments: Sequence[str]) -> str:
+    return (
+        f"not within {_PATIENCE} s, and clients wait no longer. If the machine is busy, try again when it is not; "
+        f"else {_by_hand(arguments)}"
+    )
+
+
+def _by_hand(arguments: Sequence[str]) -> str:
+    return f"`{shlex.join(arguments)} < {os.devnull}` shows what it says"
 
 
 def _hook_answers(client: str, programs: Programs, root: Path) -> Finding:
@@ -97,31 +112,32 @@ def _hook_answers(client: str, programs: Programs, root: Path) -> Finding:
 
 def _server_answers(programs: Programs, root: Path) -> Finding:
     check = "the server answers"
+    arguments = [programs.server, str(root)]
     try:
         with subprocess.Popen(  # noqa: S603 - as above
-            [programs.server, str(root)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            arguments, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         ) as server:
             try:
-                return _greeted(server, check)
+                return _greeted(server, arguments, check)
             finally:
                 server.kill()
     except OSError as error:
         return Finding(check=check, ok=False, said=str(error))
 
 
-def _greeted(server: "subprocess.Popen[bytes]", check: str) -> Finding:
+def _greeted(server: "subprocess.Popen[bytes]", arguments: Sequence[str], check: str) -> Finding:
     if server.stdin is None or server.stdout is None:
         return Finding(check=check, ok=False, said="it can't be talked to")
-    server.stdin.write(json.dumps(_INITIALIZE).encode() + b"\n")
-    server.stdin.flush()
+    with suppress(BrokenPipeError):  # it has ended, and so has what it says
+        server.stdin.write(json.dumps(_INITIALIZE).encode() + b"\n")
     ready, _, _ = select.select([server.stdout], [], [], _PATIENCE)
     if not ready:
-        return Finding(check=check, ok=False, said=f"not within {_PATIENCE} s")
+        return Finding(check=check, ok=False, said=_late(arguments))
     try:
         answer = json.loads(server.stdout.readline())
         name = answer["result"]["serverInfo"]["name"]
     except (ValueError, KeyError, TypeError):
-        return Finding(check=check, ok=False, said="not in the protocol's words")
+        return Finding(check=check, ok=False, said=f"not in the protocol's words: {_by_hand(arguments)}")
     return Finding(check=check, ok=True, said=str(name))
 
 

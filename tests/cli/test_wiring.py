@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from cli.wiring import doctor
 from cli.wiring.jsontext import JsonInvalid, appended, discarded, loaded, with_member, without_member
-from cli.wiring.plans import WIRED
+from cli.wiring.plans import WIRED, Programs
 from tests.cli.desk import PATIENCE, PROGRAM, SOURCE, Desk, Ran, cas, environment
 
 EVERY_CLIENT = pytest.mark.parametrize("client", WIRED)
@@ -294,3 +295,46 @@ def test_doctor_says_what_is_set_up_and_what_is_not(project: Path, home: Path) -
     assert found["cursor is set up"]
     assert not found["codex is set up"]
     assert found["hooks had no faults"]
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "_PATIENCE", 0.3)  # as long as any other, and quicker
+
+
+def program(place: Path, does: str) -> str:
+    place.write_text(f"#!/bin/sh\n{does}\n")
+    place.chmod(0o755)
+    return str(place)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [
+        ("exec sleep 60", "not within 0.3 s, and clients wait no longer."),
+        ("echo no", "not in the protocol's words: "),
+        ("exec 0<&-; exit 1", "not in the protocol's words: "),
+    ],
+)
+def test_doctor_says_what_to_do_about_a_server_that_does_not_answer_well(
+    project: Path, tmp_path: Path, does: str, said: str
+) -> None:
+    Desk(project)
+    server = program(tmp_path / "its server", does)
+    found = {one.check: one for one in doctor.examine(project, tmp_path, Programs(cas="true", server=server), [])}
+    answer = found["the server answers"]
+    assert not answer.ok
+    assert answer.said.startswith(said)
+    assert answer.said.endswith(f"`'{server}' {project} < /dev/null` shows what it says")
+    assert found["the command runs"].ok
+
+
+@pytest.mark.usefixtures("impatient")
+def test_doctor_says_what_to_do_about_a_command_that_takes_too_long(project: Path, tmp_path: Path) -> None:
+    Desk(project)
+    slow = Programs(cas=program(tmp_path / "cas", "exec sleep 60"), server="/nonexistent")
+    first, second, *_ = doctor.examine(project, tmp_path, slow, [])
+    assert not first.ok
+    assert first.said.endswith(f"else `{slow.cas} --version < /dev/null` shows what it says")
+    assert (second.ok, second.said) == (False, "[Errno 2] No such file or directory: '/nonexistent'")

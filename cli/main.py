@@ -282,15 +282,15 @@ def _sentences(error: Exception) -> list[str]:
 
 def _suggestion(error: Exception, asked: Invocation | None) -> list[str]:
     """Return what a mistyped name may have been meant for, or where damage is looked into, as a line."""
-    from objstore import BlobDamaged, HistoryBroken, NoSuchName, StoreDamaged
+    from objstore import BlobDamaged, FileMissing, HistoryBroken, NoSuchName, StoreDamaged
 
     if isinstance(error, StoreDamaged | BlobDamaged | HistoryBroken):
         return ["`cas fsck` tells what is damaged, and what that means for which files."]
-    if not isinstance(error, NoSuchName) or asked is None:
+    if asked is None or not isinstance(error, NoSuchName | FileMissing):
         return []
-    from cli.mistyped import meant
+    from cli.mistyped import meant, other_form
 
-    sentence = meant(error, asked.start())
+    sentence = other_form(error) if isinstance(error, FileMissing) else meant(error, asked.start())
     return [visible(sentence)] if sentence else []
 
 

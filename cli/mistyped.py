@@ -9,9 +9,9 @@ from cli.naming import path_named, state_named, state_parts
 from cli.terminal import visible
 
 if TYPE_CHECKING:
-    from objstore import NoSuchName, Workspace
+    from objstore import FileMissing, NoSuchName, Workspace
 
-__all__ = ["meant"]
+__all__ = ["meant", "other_form"]
 
 MOST: Final = 2
 
@@ -27,22 +27,34 @@ def meant(error: "NoSuchName", start: str) -> str:
 
     `start`: at or above which folder the workspace is.
     """
-    from objstore import CasError, NotInSnapshot, Workspace
+    from objstore import CasError, FileMissing, NotInSnapshot, Workspace
 
     if error.kind in LISTED:
         return f"`{LISTED[error.kind]}` lists them."
     try:
         with Workspace.find(start) as workspace:
             if isinstance(error, NotInSnapshot):
-                return _either([_from_here(workspace, path) for path in error.near])
+                return _either([_from_here(workspace, path) for path in error.near], error.spelling)
             return (
                 _of_another_kind(workspace, error)
                 or _of_edit(workspace, error)
                 or _near(workspace, error)
                 or _newest(workspace, error)
+                or _on_disk(workspace, error)
             )
+    except FileMissing as missing:
+        return other_form(missing)
     except CasError:
         return ""  # what is wrong was said already; this would only have helped
+
+
+def other_form(error: "FileMissing") -> str:
+    """Return a sentence on what stands there by a name that looks the same; "" where nothing does."""
+    return _same(error.other) if error.other else ""
+
+
+def _same(name: str) -> str:
+    return f"The same name in another Unicode form is there: in a shell, {_spelt_out(name)} is it."
 
 
 def _of_another_kind(workspace: "Workspace", error: "NoSuchName") -> str:
@@ -93,7 +105,8 @@ def _of_edit(workspace: "Workspace", error: "NoSuchName") -> str:
     except NoSuchName:
         return ""
     if spelt is not None:
-        path = _typed(_from_here(workspace, os.fsdecode(view.edit.path)))
+        path = _from_here(workspace, os.fsdecode(view.edit.path))
+        path = _spelt_out(path) if _looks_like(path, spelt[0]) else _typed(path)
         return f"Edit {view.seq} is of {path}: did you mean {path}@{number}?"
     found = workspace.names_like(NameKind.EDIT, f"{view.seq}:", 1 + len(view.units))
     if not hunk or not found:
@@ -117,11 +130,29 @@ def _near(workspace: "Workspace", error: "NoSuchName") -> str:
     if "file" in error.kind or "state" in error.kind:
         paths = workspace.names_near(NameKind.PATH, path, MOST)
         found += [_from_here(workspace, near) for near in paths]
-    return "" if spelling in found else _either(found[:MOST])
+    return "" if spelling in found else _either(found[:MOST], spelling)
 
 
-def _either(found: list[str]) -> str:
+def _looks_like(name: str, other: str) -> bool:
+    """Return whether two names are the same but for their Unicode form."""
+    if name.isascii() or other.isascii():
+        return name == other
+    from unicodedata import normalize
+
+    return normalize("NFC", name) == normalize("NFC", other)
+
+
+def _either(found: list[str], spelling: str) -> str:
+    if same := [name for name in found if _looks_like(name, spelling)]:
+        return _same(same[0])
     return f"Did you mean {' or '.join(map(_typed, found))}?" if found else ""
+
+
+def _on_disk(workspace: "Workspace", error: "NoSuchName") -> str:
+    """Return what stands on disk by a name that looks the same, though nothing recorded it; "" where nothing does."""
+    if "file" in error.kind and not error.spelling.isascii():
+        workspace.files.facts(path_named(workspace, error.spelling))  # it tells of it where it fails
+    return ""
 
 
 def _newest(workspace: "Workspace", error: "NoSuchName") -> str:
@@ -138,6 +169,12 @@ def _newest(workspace: "Workspace", error: "NoSuchName") -> str:
 def _typed(path: str) -> str:
     """Return a path as it has to be typed in a shell: it may begin as an option does."""
     return _quoted(f"./{path}" if path.startswith("-") else path)
+
+
+def _spelt_out(path: str) -> str:
+    """Return a path in a shell's quotes in which every character that is not ASCII is a number."""
+    plain = path.replace("\\", "\\\\").replace("'", "\\'")
+    return "$'" + "".join(chr(b) if 0x20 <= b < 0x7F else f"\\x{b:02x}" for b in os.fsencode(plain)) + "'"  # noqa: PLR2004 -- ASCII
 
 
 def _quoted(name: str) -> str:

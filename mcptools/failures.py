@@ -3,6 +3,7 @@
 import errno
 from collections.abc import Mapping
 from enum import Enum
+from json import dumps
 from typing import Final
 
 from mcptools.display import shown
@@ -146,6 +147,9 @@ def _failure_of_path(error: PathError, path: str) -> Failure:
     match error:
         case PathOutside() | PathReserved():
             return Failure(kind, f"Permission denied: {shown(path)}", hint=sentence, path=path)
+        case FileMissing(other=str(other)) if other:
+            hint = f"There is {dumps(other)}, which is the same name in another Unicode form: give it as it is there"
+            return Failure(kind, sentence, hint=hint, path=path)
         case FileTooLarge():
             return Failure(kind, sentence, path=path, size=error.size, limit=error.limit)
         case _:

@@ -18,7 +18,7 @@ from objstore.ids import blob_id
 from objstore.journal import Journal
 from objstore.ondisk import stands_below, state_at
 from objstore.outcomes import CallInfo, CallOutcome
-from objstore.paths import Found, Spot
+from objstore.paths import Found, Spot, missing_at
 from objstore.rebase import Clash, Rebased, rebased
 from objstore.sources import MemorySource
 from objstore.standins import MAX_BLOB, is_stand_in, stand_in
@@ -68,7 +68,7 @@ class Call:
         """Return the file as the call has made it so far. Raises FileMissing, FileTooLarge and what paths raise."""
         spot, file = self._file(path)
         if file.now is None:
-            raise FileMissing(path)
+            raise self._missing(path)
         content = file.now.content
         if is_stand_in(content):
             content = self._bytes(path, file.now)
@@ -162,7 +162,7 @@ class Call:
         """Delete the file. Raises FileMissing."""
         spot, file = self._file(path)
         if file.now is None:
-            raise FileMissing(path)
+            raise self._missing(path)
         self._change(
             file,
             Change(
@@ -183,7 +183,7 @@ class Call:
         """Move the file to a path where nothing stands. Raises FileMissing, FileExists."""
         from_spot, file = self._file(source)
         if file.now is None:
-            raise FileMissing(source)
+            raise self._missing(source)
         to_spot, target = self._file(destination)
         if target.now is not None:
             raise FileExists(destination)
@@ -281,6 +281,10 @@ class Call:
                 if name not in self._files:
                     self._files[name] = self._look(name, spot)
         return name, self._files[name]
+
+    def _missing(self, path: str) -> FileMissing:
+        with self._tree.locate(path, changing=True, is_vacated=self._is_vacated) as spot:
+            return FileMissing(path, missing_at(spot).other)
 
     def _look(self, path: bytes, spot: Spot) -> _File:
         tip = self._journal.store.tip_at(path)

@@ -238,7 +238,8 @@ class PathNotRegular(PathError):
 class FileMissing(PathError):
     """The file does not exist."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, other: str = "") -> None:
+        self.other = other  # what is there by one of the path's names, in another Unicode form; "": nothing
         super().__init__(path, f"File not found: {path}")
 
 

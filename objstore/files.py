@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Self
 from objstore.disk import Disk
 from objstore.errors import FileMissing
 from objstore.ids import blob_id
-from objstore.paths import MAX_FILE, Spot, Tree, look_at, open_folder
+from objstore.paths import MAX_FILE, Spot, Tree, look_at, missing_at, open_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -76,7 +76,7 @@ class Files:
         with self.tree.locate(path) as spot:
             found = look_at(spot)
             if found is None:
-                raise FileMissing(path)
+                raise FileMissing(path, missing_at(spot).other)
             kind = _KINDS.get(stat.S_IFMT(found.st_mode), "other")
             mode = stat.S_IMODE(found.st_mode)
             # Who is root may write all, so the bits count too: a file that nobody may write is meant to stay.

@@ -45,6 +45,7 @@ __all__ = [
     "is_reserved",
     "is_store",
     "look_at",
+    "missing_at",
     "open_file",
     "open_folder",
     "read_at",
@@ -182,7 +183,10 @@ class Tree:
         FileChanged (it keeps changing while it is read), and what `locate` raises.
         """
         with self.locate(path, follow=follow) as spot:
-            return spot.path, read_at(spot, limit=limit)
+            try:
+                return spot.path, read_at(spot, limit=limit)
+            except FileMissing as error:
+                raise missing_at(spot) from error
 
     def entries(self, path: str) -> "list[DirectoryEntry]":
         """Return what is in a folder, by name, without the store. Raises FileMissing, PathInvalid, PathOutside."""
@@ -190,7 +194,7 @@ class Tree:
             try:
                 fd = os.open(spot.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=spot.folder)
             except FileNotFoundError as error:
-                raise FileMissing(path) from error
+                raise FileMissing(path, missing_at(spot).other) from error
             except NotADirectoryError as error:
                 raise PathInvalid(path, "not a directory") from error
             except PermissionError as error:
@@ -238,6 +242,28 @@ def open_file(spot: Spot) -> int:
         raise FileMissing(spot.path) from error
     except OSError as error:
         raise _unreadable(spot, error) from error
+
+
+def missing_at(spot: Spot) -> FileMissing:
+    """Return the error that nothing stands at `spot`: it tells of what stands there in another Unicode form."""
+    return FileMissing(spot.path, _other_form(spot.folder, spot.missing[0] if spot.missing else spot.name))
+
+
+def _other_form(folder: int, name: str) -> str:
+    """Return the name in an open folder that is `name` but for its Unicode form; "" where there is none."""
+    if name.isascii():
+        return ""
+    wanted = unicodedata.normalize("NFC", name)
+    try:
+        # What is open may be no more than a name for the folder.
+        fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    except OSError:
+        return ""
+    try:
+        names = [found for found in os.listdir(fd) if found != name and not found.isascii()]
+    finally:
+        os.close(fd)
+    return next((found for found in names if unicodedata.normalize("NFC", found) == wanted), "")
 
 
 def open_folder(parent: int, name: str, path: str) -> int:
@@ -374,7 +400,7 @@ class _Walk:
                 self.follow_link(part)
             elif not self.enter(part):
                 if not self.changing and not self.gone:
-                    raise FileMissing(self.given)
+                    raise FileMissing(self.given, _other_form(self.folder, part))
                 return self.new_spot(part)
         # The path ends in the root, or in a folder that ".." led back to.
         if not self.folders:

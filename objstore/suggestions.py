@@ -62,6 +62,8 @@ def names_near(store: Store, kind: NameKind, spelling: str, limit: int) -> list[
 def paths_near(paths: Iterable[str], spelling: str, limit: int) -> list[str]:
     """Return up to `limit` of the first thousands of `paths` that may have been meant, the nearest first."""
     names = list(islice(paths, _MOST_COMPARED))
+    if not spelling.isascii() and (same := _other_forms(names, spelling)):
+        return same[:limit]
     near = _near(names, spelling, limit)
     if not near:
         # A file may be named without its folder.
@@ -71,6 +73,14 @@ def paths_near(paths: Iterable[str], spelling: str, limit: int) -> list[str]:
         wanted = _near(list(last), os.path.basename(spelling), limit)
         near = [name for base in wanted for name in last[base]][:limit]
     return near
+
+
+def _other_forms(names: list[str], spelling: str) -> list[str]:
+    """Return the names that are `spelling` but for their Unicode form: to the eye they are the same."""
+    from unicodedata import normalize
+
+    wanted = normalize("NFC", spelling)
+    return [name for name in names if name != spelling and normalize("NFC", name) == wanted]
 
 
 def _near(names: list[str], spelling: str, limit: int) -> list[str]:

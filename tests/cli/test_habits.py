@@ -2,6 +2,7 @@
 
 import errno
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -152,6 +153,34 @@ def test_what_a_person_did_goes_by_no_group_but_its_conversation(used: Desk) -> 
 
 
 # ---- what is said where it is said otherwise here
+
+
+COMPOSED, APART = "d\u00f3c/caf\u00e9", "do\u0301c/cafe\u0301"
+
+
+@pytest.mark.parametrize("words", ["log {}", "blame {}", "restore {}", "accept --file {}", "snapshot restore 1 {}"])
+@pytest.mark.parametrize(("typed", "there"), [(COMPOSED, APART), (APART, COMPOSED)])
+def test_a_name_in_another_unicode_form_is_answered_with_the_one_that_is_there(
+    desk: Desk, tmp_path: Path, words: str, typed: str, there: str
+) -> None:
+    desk.write(there, b"1\n")
+    desk.done("snapshot")
+    ran = desk.cas(*(word.format(typed) for word in words.split()))
+    assert (ran.status, ran.out) == (1, b"")
+    told, end = "The same name in another Unicode form is there: in a shell, ", " is it."
+    hint = ran.said.splitlines()[-1]
+    assert (hint[: len(told)], hint[-len(end) :]) == (told, end)
+    echoed = tmp_path / "echoed"
+    subprocess.run(["bash", "-c", f"printf %s {hint[len(told) : -len(end)]} > {echoed}"], check=True)
+    assert echoed.read_text() == there
+
+
+def test_a_state_and_an_unrecorded_file_in_another_unicode_form_are_told_too(desk: Desk) -> None:
+    desk.write("\u00e9", b"1\n")
+    (desk.folder / "u\u0308").write_text("")
+    assert desk.cas("cat", "e\u0301@1").said.rstrip().endswith(r"did you mean $'\xc3\xa9'@1?")
+    assert r"$'u\xcc\x88'" in desk.cas("log", "\u00fc").said
+    assert r"$'" not in desk.cas("log", "\u00fcx").said
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,8 @@ def test_a_reason_is_recorded(history: Desk, review: Review) -> None:
     assert history.cas("log", "--json", "-n", "1").json()["reason"] == "not asked for"
 
 
-def test_a_reason_is_shown_at_the_hunk_that_it_was_given_for(history: Desk, review: Review) -> None:
+@pytest.mark.usefixtures("history")
+def test_a_reason_is_shown_at_the_hunk_that_it_was_given_for(review: Review) -> None:
     with review("2") as stage:
         stage.sees(at("2:1"))
         press(stage, "R", "Reason:")

@@ -100,7 +100,8 @@ def rows_of_log(desk: Desk, columns: int) -> list[str]:
 
 
 def test_a_row_of_the_log_is_no_longer_than_the_terminal_is_wide(desk: Desk) -> None:
-    for conversation, path in zip(UUIDS, ("a.py", "src/long/way/to/a/file.py", "kurz-\u77ed\u77ed\u77ed.txt"), strict=True):
+    paths = ("a.py", "src/long/way/to/a/file.py", "kurz-\u77ed\u77ed\u77ed.txt")
+    for conversation, path in zip(UUIDS, paths, strict=True):
         desk.write(path, b"x\n", conversation=conversation)
     desk.write("b", b"x\n", conversation="conv_one")
     rows = rows_of_log(desk, 80)

@@ -151,6 +151,30 @@ def test_names_with_newlines_quotes_and_escapes_are_names_like_others(agent: Age
         assert (folder / name).read_text() == "known\n"
 
 
+def test_a_name_in_another_unicode_form_is_answered_with_the_one_that_is_there(agent: Agent, folder: Path) -> None:
+    (folder / "do\u0301c").mkdir()
+    (folder / "do\u0301c/nai\u0308ve.txt").write_text("secret\n")
+    end = ", which is the same name in another Unicode form: give it as it is there"
+    calls: list[tuple[str, dict[str, object]]] = [
+        ("read_file", {}),
+        ("read_text_file", {}),
+        ("get_file_info", {}),
+        ("edit_file_diff", {"diff": DIFF}),
+        ("multi_edit_text_file", {"edits": EDIT}),
+        ("delete_file", {}),
+    ]
+    for spelling, there in (("do\u0301c/na\u00efve.txt", r"nai\u0308ve.txt"), ("d\u00f3c/x", r"do\u0301c")):
+        for tool, arguments in calls:
+            path = str(folder / spelling)
+            refused = agent.call(tool, path=path, **arguments)
+            assert refused.text.startswith(f"File not found: {path}"), tool
+            assert refused.error["hint"] == f'There is "{there}"{end}', tool
+    refused = agent.call("list_directory", path=str(folder / "d\u00f3c"))
+    assert refused.error["hint"] == rf'There is "do\u0301c"{end}'
+    # What is another name to the eye is no hint.
+    assert "hint" not in agent.call("read_file", path=str(folder / "n\u00efve.txt")).error
+
+
 def test_what_is_no_regular_file_is_refused_at_once(agent: Agent, folder: Path) -> None:
     os.mkfifo(folder / "fifo")
     path = str(folder / "fifo")

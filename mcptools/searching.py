@@ -87,7 +87,7 @@ class Searching(Toolset):
         ignore_case: Annotated[bool, "Ignore case"] = False,
         offset: OffsetArgument = 0,
     ) -> Answer[LinesFound]:
-        """Find lines by what they hold, in the text files below a directory."""
+        """Find lines by what they hold, in a text file or in all below a directory."""
         if offset < 0:
             raise Failure(Kind.INVALID_REQUEST, "offset cannot be negative")
         seconds = self._limits.max_seconds
@@ -127,7 +127,17 @@ class Searching(Toolset):
     # ---- inside
 
     def _texts(self, walk: Walk, include: str) -> Iterator[tuple[bytes | None, str]]:
-        """Yield each file that fits and its absolute path; None for one that can't be read."""
+        """Yield each file that fits and its absolute path; None for one that can't be read.
+
+        A walk that begins at a file is of that file, which is refused where it can't be searched.
+        """
+        if walk.files.facts(walk.start).kind == "file":
+            found = walk.files.read(walk.start, limit=self._limits.max_file_bytes)
+            place = absolute(walk.files, found.path)
+            if is_binary(found.bytes):
+                raise Failure(Kind.BINARY_FILE, f"Cannot search binary file: {place}", path=place)
+            yield found.bytes, place
+            return
         for name in walk.names():
             if name.kind != "file" or (include and not matches(name.below, include)):
                 continue

@@ -238,6 +238,20 @@ def test_lines_are_found_in_text_files_only(agent: Agent, tree: Path) -> None:
     assert everywhere.structured["files"] == len(everywhere.structured["matches"]) == 5
 
 
+def test_a_file_is_searched_as_a_directory_is_and_refused_where_it_cannot_be(agent: Agent, tree: Path) -> None:
+    (tree / "to a file").symlink_to("src/a.py")
+    for name in ("src/a.py", "to a file"):
+        result = agent.done("grep_files", path=str(tree / name), pattern="needle", include="*.txt")
+        assert result.structured["matches"] == [{"path": str(tree / "src/a.py"), "line": 2, "text": "needle"}]
+        assert (result.structured["files"], result.structured["complete"]) == (1, True)
+    (tree / "binary").write_bytes(b"\0needle\n")
+    error = agent.call("grep_files", path=str(tree / "binary"), pattern="needle").error
+    assert (error["code"], error["message"]) == (-32004, f"Cannot search binary file: {tree / 'binary'}")
+    os.mkfifo(tree / "pipe")
+    assert agent.call("grep_files", path=str(tree / "pipe"), pattern="needle").refused
+    assert agent.call("grep_files", path=str(tree / "none"), pattern="needle").error["code"] == -32001
+
+
 def test_where_nothing_is_found_the_answer_says_so(agent: Agent, folder: Path) -> None:
     top = str(folder)
     for tool, arguments, said in (

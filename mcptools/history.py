@@ -1,6 +1,8 @@
 """The tools that tell of recorded edits, as plain methods: what became of them, and what a reviewer said."""
 
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Final, Literal, TypeAlias
 
@@ -8,7 +10,7 @@ from mcptools.answers import Answer
 from mcptools.display import one_line, shown
 from mcptools.failures import Failure, Kind
 from mcptools.findings import EditListed, EditShown, EditsListed
-from mcptools.paging import page_of
+from mcptools.paging import Page, page_of
 from mcptools.reading import OffsetArgument
 from mcptools.toolset import Toolset, absolute, telling
 from objstore import AmbiguousName, EditFilter, EditView, NoSuchName, Status, Workspace, unified_diff
@@ -18,7 +20,7 @@ __all__ = ["History", "edit_diff", "edit_listed"]
 DirectoryArgument: TypeAlias = Annotated[str, "Which allowed directory, if there are several"]
 
 _MAX_LISTED: Final = 5000
-"""Edits that are looked through."""
+"""Edits that are looked through where only some of a workspace's may be seen."""
 
 _LISTED_SIZE: Final = 400
 """Characters of one in an answer, but for its path."""
@@ -38,16 +40,13 @@ class History(Toolset):
         """List recorded edits, the newest first, with their status and the reviewer's reason."""
         if offset < 0:
             raise Failure(Kind.INVALID_REQUEST, "offset cannot be negative")
-        budget = self._limits.max_answer
-        edits: list[EditListed] = []
+        wanted = EditFilter(
+            path=path, conversation=conversation, status=Status(status) if status else None, newest_first=True
+        )
         with telling(path or directory):
             workspace = self._recorded(directory or path)
-            if workspace is not None:
-                # More don't fit, but for one by which it is known that there are more.
-                most = offset + budget // _LISTED_SIZE + 2
-                edits = self._newest(workspace, most, path, conversation, Status(status) if status else None)
-        more = (f"Only the newest {_MAX_LISTED} edits were looked at.",) if len(edits) == _MAX_LISTED else ()
-        page = page_of(edits, lambda edit: len(edit.path) + _LISTED_SIZE, offset=offset, limit=0, budget=budget)
+            page = self._listing([], offset) if workspace is None else self._newest(workspace, wanted, offset)
+        more = (f"Only the newest {_MAX_LISTED} edits were looked at.",) if page.total == _MAX_LISTED else ()
         return Answer(
             content=EditsListed(edits=list(page.items), next_offset=page.next_offset),
             text="\n".join(map(_line, page.items)) or page.nothing("No edits are recorded that fit."),
@@ -91,18 +90,21 @@ class History(Toolset):
 
     # ---- inside
 
-    def _newest(
-        self, workspace: Workspace, most: int, path: str, conversation: str, status: Status | None
-    ) -> list[EditListed]:
-        """Return the newest edits that fit and may be seen: at least `most`, if there are as many."""
-        limit = min(most, _MAX_LISTED)
-        while True:
-            wanted = EditFilter(path=path, conversation=conversation, status=status, newest_first=True, limit=limit)
-            views = workspace.edits(wanted)
-            seen = [view for view in views if self._shows(workspace, view)]
-            if len(seen) >= most or len(views) < limit or limit == _MAX_LISTED:
-                return [edit_listed(workspace, view) for view in seen]
-            limit = _MAX_LISTED
+    def _newest(self, workspace: Workspace, wanted: EditFilter, offset: int) -> Page[EditListed]:
+        """Return the newest edits that are wanted and may be seen, behind the first `offset` of them."""
+        if self._directories.covers(workspace):
+            # More don't fit, but for one by which it is known that there are more.
+            most = self._limits.max_answer // _LISTED_SIZE + 2
+            views = workspace.edits(replace(wanted, skip=offset, limit=most))
+            if views or not offset:
+                return self._listing([edit_listed(workspace, view) for view in views], 0).of_many(offset)
+        views = workspace.edits(replace(wanted, limit=_MAX_LISTED))
+        seen = [edit_listed(workspace, view) for view in views if self._shows(workspace, view)]
+        return self._listing(seen, offset)
+
+    def _listing(self, edits: Sequence[EditListed], offset: int) -> Page[EditListed]:
+        budget = self._limits.max_answer
+        return page_of(edits, lambda edit: len(edit.path) + _LISTED_SIZE, offset=offset, limit=0, budget=budget)
 
     def _recorded(self, path: str) -> Workspace | None:
         """Return the workspace that a path belongs to, or None where nothing is recorded. Raises as workspace_of."""

@@ -1,7 +1,7 @@
 """Paging: how much of a long answer is given at once, and where the rest begins."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 __all__ = ["Page", "page_of"]
@@ -16,7 +16,7 @@ class Page(Generic[ItemT]):
     items: Sequence[ItemT]
     offset: int  # items before these
     next_offset: int  # items up to the end of these; 0: nothing is left
-    total: int
+    total: int | None  # None: there are more, and nobody has counted them
 
     def note(self, items: str) -> tuple[str, ...]:
         """Return what tells a client how to go on, or that it went too far: nothing where nothing is left."""
@@ -25,11 +25,17 @@ class Page(Generic[ItemT]):
         if not self.next_offset:
             return ()
         given = f"{self.offset + 1} to {self.next_offset}" if self.items else "0"
-        return (f"These are {items} {given} of {self.total}. Go on with offset={self.next_offset}.",)
+        all_of = ", and there are more" if self.total is None else f" of {self.total}"
+        return (f"These are {items} {given}{all_of}. Go on with offset={self.next_offset}.",)
 
     def nothing(self, words: str) -> str:
         """Return the words for an answer without any item; "" where there are some, though not on this page."""
-        return "" if self.total else words
+        return "" if self.items or self.total else words
+
+    def of_many(self, skipped: int) -> "Page[ItemT]":
+        """Return the page as one of a list of which only some items behind the first `skipped` ones were read."""
+        next_offset = self.next_offset + skipped if self.next_offset else 0
+        return replace(self, offset=self.offset + skipped, next_offset=next_offset, total=None)
 
 
 def page_of(

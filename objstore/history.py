@@ -22,6 +22,7 @@ def edits(journal: Journal, wanted: EditFilter) -> list[EditView]:
         before=wanted.before,
         newest_first=wanted.newest_first,
         limit=wanted.limit,
+        skip=wanted.skip,
     )
     numbers = {row.expired for row in rows} - {0}
     expirations = {number: expiration_by(journal, number) for number in numbers}

@@ -171,8 +171,12 @@ class Lookups(BlobLookups, StatLookups):
         before: int = 0,
         newest_first: bool = False,
         limit: int = 0,
+        skip: int = 0,
     ) -> list[EditRow]:
-        """Return the edits that fit every given condition. `path`: of a file whose lineage ever stood there."""
+        """Return the edits that fit every given condition, but for the first `skip` of them.
+
+        `path`: of a file whose lineage ever stood there.
+        """
         conditions, values = ["NOT void"], list[int | str | bytes]()
         if conversation:
             conditions.append("conversation = ?")
@@ -186,8 +190,11 @@ class Lookups(BlobLookups, StatLookups):
         if before:
             conditions.append("seq < ?")
             values.append(before)
-        order = f"ORDER BY seq {'DESC' if newest_first else 'ASC'}" + (" LIMIT ?" if limit else "")
-        return self._edits(" AND ".join(conditions), (*values, limit) if limit else tuple(values), order)
+        order = f"ORDER BY seq {'DESC' if newest_first else 'ASC'}"
+        if limit or skip:
+            order += " LIMIT ? OFFSET ?"
+            values += (limit or -1, skip)
+        return self._edits(" AND ".join(conditions), tuple(values), order)
 
     def markers(self, document: DocumentId | None = None) -> list[EditRow]:
         """Return the edits that wrote conflict markers and have not expired, of one document or (None) of all."""

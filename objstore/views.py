@@ -90,6 +90,7 @@ class EditFilter:
     before: int = 0  # only edits with a lower number; 0: all
     newest_first: bool = False
     limit: int = 0  # 0: all
+    skip: int = 0  # of those that fit, how many come before the first
 
 
 @value

@@ -1,8 +1,9 @@
 """What a model can learn of its edits: status, diff, and the reviewer's reason."""
 
 from pathlib import Path
+from typing import Any
 
-from objstore import Action, CallInfo, Workspace
+from objstore import Action, CallInfo, EditFilter, Workspace
 from tests.mcp.agent import Agent, connected
 from tests.store.countdown import UnsyncedDisk
 
@@ -83,8 +84,31 @@ def test_a_history_of_several_pages_is_listed_whole_and_the_newest_first(tmp_pat
     pages, offset = 0, 0
     with connected(tmp_path) as agent:
         while pages == 0 or offset:
-            page = agent.done("list_edits", offset=offset).structured
+            answer = agent.done("list_edits", offset=offset)
+            page = answer.structured
             listed += [edit["edit"] for edit in page["edits"]]
             pages, offset = pages + 1, page["next_offset"]
+            # That there are more is known, and not how many.
+            goes_on = f"{listed and 431 - page['edits'][0]['edit']} to {offset}, and there are more."
+            assert answer.texts[1:] == ([f"These are edits {goes_on} Go on with offset={offset}."] if offset else [])
+        beyond = agent.done("list_edits", offset=430)
+        assert (beyond.structured["edits"], beyond.texts[1:]) == ([], ["There are only 430 edits."])
+        assert agent.done("list_edits", offset=430, status="rejected").texts[0] == "No edits are recorded that fit."
     assert listed == list(range(430, 0, -1))
     assert pages == 3
+
+
+def test_a_page_of_a_history_is_read_without_what_comes_before_it(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
+        for number in range(9):
+            with workspace.call(CallInfo(tool="test", conversation="odd" if number % 2 else "even")) as call:
+                call.write("f", b"%d\n" % number)
+                call.commit()
+
+        def seqs(**wanted: Any) -> list[int]:  # noqa: ANN401 -- whatever a filter takes
+            return [view.seq for view in workspace.edits(EditFilter(**wanted))]
+
+        assert seqs(skip=7) == [8, 9]
+        assert seqs(skip=2, limit=3, newest_first=True) == [7, 6, 5]
+        assert seqs(skip=1, conversation="odd", before=8) == [4, 6]
+        assert seqs(skip=9) == []

@@ -5,7 +5,17 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise, repeat
 from typing import Final
 
-__all__ = ["BETWEEN_FILES", "BEYOND", "HUNK_HEADER", "NO_MARK", "NO_NEWLINE", "InvalidPatch", "misread", "recounted"]
+__all__ = [
+    "BETWEEN_FILES",
+    "BEYOND",
+    "HUNK_HEADER",
+    "NO_MARK",
+    "NO_NEWLINE",
+    "InvalidPatch",
+    "misread",
+    "of_another_format",
+    "recounted",
+]
 
 HUNK_HEADER: Final = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@.*", re.DOTALL)
 NO_MARK: Final = "a line that is neither context, removed nor added"
@@ -15,6 +25,14 @@ NO_NEWLINE: Final = "\\ No newline at end of file"
 BETWEEN_FILES: Final = ("--- ", "diff ", "index ", "Index: ", "=====")
 """Beginnings of lines that may stand between the last hunk of one file and the first of the next."""
 
+_UNIFIED: Final = "Send a unified diff: --- FILE, +++ FILE, and above each hunk @@ -START,COUNT +START,COUNT @@."
+_OTHERS: Final = (
+    ("*** Begin Patch", "it is in the format of *** Begin Patch", _UNIFIED),
+    ("<<<<<<< SEARCH", "it is in the format of <<<<<<< SEARCH", _UNIFIED),
+    ("```", "it stands between fences", "Send the diff alone, without the lines of ```."),
+)
+"""How what models write for other programs begins, what to say of it, and what to send instead."""
+
 
 class InvalidPatch(Exception):
     """The text is not a unified diff that can be read in only one way."""
@@ -23,6 +41,14 @@ class InvalidPatch(Exception):
         self.line = line  # of the patch, from 1; 0: the patch as a whole
         self.hint = hint  # a sentence that helps to mend it; "": the reason says it all
         super().__init__(f"Invalid patch format: {reason}" + (f" at line {line}" if line else ""))
+
+
+def of_another_format(patch: str) -> InvalidPatch | None:
+    """Return the refusal of a text that is a patch for other programs; None where it is none that is known."""
+    text = patch.lstrip()
+    line = patch.count("\n", 0, len(patch) - len(text)) + 1
+    found = (InvalidPatch(reason, line, hint=hint) for begins, reason, hint in _OTHERS if text.startswith(begins))
+    return next(found, None)
 
 
 def misread(reason: str, patch: str) -> InvalidPatch:

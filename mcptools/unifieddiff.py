@@ -29,6 +29,7 @@ from mcptools.patchfaults import (
     NO_NEWLINE,
     InvalidPatch,
     misread,
+    of_another_format,
     recounted,
 )
 
@@ -188,18 +189,12 @@ def parse_patches(patch: str) -> tuple[FilePatch, ...]:
             raise InvalidPatch("a character that UTF-8 can't encode") from error
     if not patch.strip():
         return ()
-    if not patch.endswith("\n"):
-        patch += "\n"
-    _check_only_lines_change(patch)
     try:
-        # Only the headers that every unified diff has say which file is meant; git's own line would overrule them.
-        files = PatchSet(_GIT_HEADER.sub("diff ", patch))
-    except UnidiffParseError as error:
-        raise misread(str(error), patch) from error
-    _check_all_was_read(files, patch)
-    if not files:
-        raise InvalidPatch("missing --- header", 1)
-    return tuple(_file_patch(file) for file in files)
+        return _parsed(patch if patch.endswith("\n") else f"{patch}\n")
+    except InvalidPatch:
+        if (other := of_another_format(patch)) is not None:
+            raise other from None
+        raise
 
 
 def apply_patch(content: bytes, patch: FilePatch) -> DiffOutcome:
@@ -223,6 +218,19 @@ def apply_patch(content: bytes, patch: FilePatch) -> DiffOutcome:
 
 
 # ---- reading
+
+
+def _parsed(patch: str) -> tuple[FilePatch, ...]:
+    _check_only_lines_change(patch)
+    try:
+        # Only the headers that every unified diff has say which file is meant; git's own line would overrule them.
+        files = PatchSet(_GIT_HEADER.sub("diff ", patch))
+    except UnidiffParseError as error:
+        raise misread(str(error), patch) from error
+    _check_all_was_read(files, patch)
+    if not files:
+        raise InvalidPatch("missing --- header", 1)
+    return tuple(_file_patch(file) for file in files)
 
 
 def _file_patch(file: PatchedFile) -> FilePatch:

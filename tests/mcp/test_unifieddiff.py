@@ -563,3 +563,25 @@ def test_hunks_that_are_out_of_order_are_named() -> None:
     with pytest.raises(InvalidPatch, match="hunk 3 begins before hunk 2 ends"):
         parse_patches(HEAD + "".join(hunks))
     assert len(parse_patches(HEAD + "".join(hunks).replace("-6,1", "-7,1"))[0].hunks) == 3
+
+
+@pytest.mark.parametrize(
+    ("patch", "said", "hint"),
+    [
+        ("*** Begin Patch\n*** Update File: a\n@@\n-1\n+2\n*** End Patch\n", "*** Begin Patch", "--- FILE, +++ FILE"),
+        ("\n*** Begin Patch\n*** Add File: a\n+2\n*** End Patch", "*** Begin Patch at line 2", "--- FILE, +++ FILE"),
+        ("<<<<<<< SEARCH\n1\n=======\n2\n>>>>>>> REPLACE\n", "<<<<<<< SEARCH", "--- FILE, +++ FILE"),
+        ("```diff\n--- a\n+++ a\n@@ -1 +1 @@\n-1\n+2\n```\n", "between fences at line 1", "without the lines of ```"),
+    ],
+)
+def test_a_patch_for_another_program_is_answered_with_what_is_wanted_here(patch: str, said: str, hint: str) -> None:
+    for parse in (parse_patch, parse_patches):
+        with pytest.raises(InvalidPatch) as refusal:
+            parse(patch)
+        assert said in str(refusal.value)
+        assert hint in refusal.value.hint
+
+
+def test_what_stands_above_a_good_patch_does_not_matter() -> None:
+    for above in ("*** Begin Patch\n", "```diff\n", "<<<<<<< SEARCH\n"):
+        assert parse_patch(f"{above}--- a\n+++ a\n@@ -1 +1 @@\n-1\n+2\n").names == ("a", "a")

@@ -90,20 +90,32 @@ class Progress:
 
 @contextmanager
 def followed(workspace: "Workspace", words: Mapping[str, str]) -> Iterator[None]:
-    """Show how far the workspace is with what it is asked to do meanwhile. `words` as for Progress."""
+    """Show how far the workspace is with what it is asked to do meanwhile. `words` as for Progress.
+
+    A look begins with what it shares with a child, and no process with threads has one: so of a look, silence is told
+    only from the first word on.
+    """
     with Progress(words) as progress:
         if not progress.is_watched:
             yield
             return
         over = threading.Event()
         teller = threading.Thread(target=progress.tell_of_silence, args=(over,), daemon=True)
-        teller.start()
+
+        def tell(what: str, done: int, total: int) -> None:
+            if teller.ident is None:
+                teller.start()
+            progress.tell(what, done, total)
+
+        if words is not LOOKING:
+            teller.start()
         try:
-            with workspace.telling(progress.tell):
+            with workspace.telling(tell):
                 yield
         finally:
             over.set()
-            teller.join()
+            if teller.ident is not None:
+                teller.join()
 
 
 def progress_line(words: str, what: str, done: int, total: int, seconds: float) -> str:

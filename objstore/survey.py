@@ -151,6 +151,7 @@ class Survey:
             todo.add(scope)
         self._above_scope = above
         if self._progress is not silent:
+            self._progress("files", 0, 0)  # it begins; how many there are takes a while to tell
             self._seen, self._due = 0, self._tally(todo)
         queue = sorted(todo)
         while queue and self.is_whole:

@@ -2,13 +2,17 @@
 
 import json
 import os
+import pty
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
+from cli.progress import DECIDING, LOOKING, followed
+from objstore import CallInfo
 from tests.cli.desk import PATIENCE, Desk, as_anybody, cas, environment, with_progress
 
 
@@ -46,6 +50,24 @@ def test_what_tells_nothing_for_a_while_says_for_how_long(full: Desk) -> None:
     _, shown = with_progress("record", folder=full.folder, patience=0)
     assert re.search(rb" \d+ s so far", shown)
     assert shown.endswith(b"\r\x1b[K")
+
+
+def test_a_look_has_no_other_thread_before_it_has_a_word_to_say(full: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process with threads can't share its look with a child."""
+    master, terminal = pty.openpty()
+    with os.fdopen(master, "rb"), os.fdopen(terminal, "w") as stderr, full.workspace() as workspace:
+        monkeypatch.setattr(sys, "stderr", stderr)
+        info = CallInfo(tool="record")
+        with followed(workspace, LOOKING):
+            assert threading.active_count() == 1
+            workspace.record_changes(info)
+            assert threading.active_count() == 2
+        with followed(workspace, LOOKING):
+            workspace.record_changes(info)  # nothing has changed: there is nothing to say
+            assert threading.active_count() == 1
+        with followed(workspace, DECIDING):
+            assert threading.active_count() == 2
+        assert threading.active_count() == 1
 
 
 def test_a_restored_snapshot_tells_how_far_it_is(full: Desk) -> None:

@@ -54,31 +54,35 @@ KINDS: Final = {
 }
 """What the words mean that stand for arguments in the help."""
 
-BREAKS: Final = ":="
-"""Characters at which bash begins a new word."""
+BREAKS: Final = " \t\n\"'@><=;|&(:"
+"""Characters at which bash begins a new word, unless they are quoted, where it does not say others."""
+
+PREFIXES: Final = "$@"
+"""Those of them with which the new word begins."""
 
 
 def complete(arguments: list[str]) -> int:
     """Print what may stand at the end of a command line, and return 0; 1 where it can't be told."""
-    if len(arguments) != 2:  # noqa: PLR2004 -- shell and line
+    if len(arguments) not in {2, 3}:  # shell, line, and of bash its breaks
         return 1
-    shell, line = arguments
+    shell, line, breaks = (*arguments, BREAKS)[:3]
     try:
         words, word = _split(line)
-        _print(_candidates(words, word), shell, word)
+        _print(_candidates(words, word), _cut(line, breaks) if shell == "bash" else None)
     except Exception:  # noqa: BLE001 -- a shell at a key press has no place for an error; status 1 tells that there was one
         return 1
     return 0
 
 
-def _print(found: Iterable[tuple[str, str]], shell: str, word: str) -> None:
-    # bash replaces only what stands behind the last break.
-    cut = max(word.rfind(mark) for mark in BREAKS) + 1 if shell == "bash" else 0
+def _print(found: Iterable[tuple[str, str | None]], cut: int | None) -> None:
+    """Print the candidates. `cut`: how many characters of each bash leaves as they are; None: it is another shell."""
     lines = []
     for name, about in found:
         # A name that holds a line feed or an escape code can't be typed so anyway.
         if name.isprintable():
-            lines.append(f"{name[cut:]}\t{about}" if about and about.isprintable() else name[cut:])
+            told = about if about and about.isprintable() else ""
+            is_parted = bool(told) or (cut is not None and about is not None)
+            lines.append(f"{name[cut:]}\t{told}" if is_parted else name[cut:])
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()
 
@@ -107,7 +111,34 @@ def _split(line: str) -> tuple[list[str], str]:
     return words[1:], word
 
 
-def _candidates(words: list[str], word: str) -> Iterator[tuple[str, str]]:
+def _cut(line: str, breaks: str) -> int:
+    """Return how many characters of the last word, unquoted, bash leaves as they are: it replaces what is behind them.
+
+    That is what stands behind the last break that is not quoted, or behind the quote that is open.
+    """
+    behind, kept, quote, is_escaped = 0, 0, "", False
+    for mark in line:
+        if is_escaped or (quote and mark != quote and (mark != "\\" or quote == "'")):
+            behind, is_escaped = behind + 1, False
+        elif mark == "\\":
+            is_escaped = True
+        elif mark == quote:
+            quote = ""
+        elif mark in "'\"":
+            quote = mark
+            kept, behind = kept + behind, 0
+        elif mark.isspace():
+            kept = behind = 0
+        elif mark in breaks:
+            belongs = mark in PREFIXES
+            kept, behind = kept + behind + (not belongs), int(belongs)
+        else:
+            behind += 1
+    return kept
+
+
+def _candidates(words: list[str], word: str) -> Iterator[tuple[str, str | None]]:
+    """Yield what may stand there, and what it is, which of a file is None."""
     words = _placed(words)
     option, is_joined, value = word.partition("=")
     if is_joined and option in OPTIONS:
@@ -132,7 +163,7 @@ def _placed(words: list[str]) -> list[str]:
     return rest
 
 
-def _names(kinds: Iterable[str], word: str) -> Iterator[tuple[str, str]]:
+def _names(kinds: Iterable[str], word: str) -> Iterator[tuple[str, str | None]]:
     with objstore.Workspace.find(os.environ.get("CAS_WORKSPACE") or os.curdir) as workspace:
         for kind in kinds:
             if kind == "path":
@@ -142,7 +173,7 @@ def _names(kinds: Iterable[str], word: str) -> Iterator[tuple[str, str]]:
                 yield from workspace.names_like(objstore.NameKind(kind), word, LIMIT)
 
 
-def _paths(root: str, word: str, below: "Callable[[str], list[NameFound]]") -> Iterator[tuple[str, str]]:
+def _paths(root: str, word: str, below: "Callable[[str], list[NameFound]]") -> Iterator[tuple[str, None]]:
     """Yield recorded files as they are spelt from the current folder, up to the next folder below what is typed."""
     here = os.path.relpath(os.path.realpath(os.curdir), root)
     if here.startswith(os.pardir):
@@ -153,15 +184,15 @@ def _paths(root: str, word: str, below: "Callable[[str], list[NameFound]]") -> I
         return
     last = word.rpartition("/")[2]
     prefix = ("" if folder == os.curdir else f"{folder}/") + last
-    seen: dict[str, str] = {}
+    seen: dict[str, None] = {}
     for path, _ in below(prefix):
         rest = path[len(prefix) - len(last) :]
         name, is_folder, _ = rest.partition("/")
-        seen.setdefault((f"{typed}/" if typed and typed != "/" else typed) + name + is_folder, "")
+        seen.setdefault((f"{typed}/" if typed and typed != "/" else typed) + name + is_folder, None)
     yield from seen.items()
 
 
-def _of_commands(words: list[str], word: str) -> Iterator[tuple[str, str]]:
+def _of_commands(words: list[str], word: str) -> Iterator[tuple[str, str | None]]:
     """Yield what the commands themselves know: their names, their options, the choices of these."""
     import click
 
@@ -179,11 +210,13 @@ def _of_commands(words: list[str], word: str) -> Iterator[tuple[str, str]]:
         command = inner
         context = click.Context(inner, info_name=name, parent=context)
     options = [parameter for parameter in command.get_params(context) if isinstance(parameter, click.Option)]
-    last = rest[-1] if rest else ""
+    joined, mark, value = word.partition("=")
+    last, value = (joined, value) if mark else (rest[-1] if rest else "", word)
     asked = next((option for option in options if last in option.opts and not option.is_flag), None)
     if asked is not None:
         choices = asked.type.choices if isinstance(asked.type, click.Choice) else ()
-        yield from ((str(choice), "") for choice in choices if str(choice).startswith(word))
+        start = f"{joined}=" if mark else ""
+        yield from ((f"{start}{choice}", "") for choice in choices if str(choice).startswith(value))
     elif word.startswith("-"):
         for option in options:
             about = (option.help or "").partition(". ")[0].rstrip(".")

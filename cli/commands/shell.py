@@ -11,16 +11,16 @@ __all__ = ["SCRIPTS", "completion"]
 
 BASH: Final = r"""# Completion of cas for bash: source <(cas completion bash)
 _cas_complete() {
-    local IFS=$'\n' found
-    found=$(cas --complete bash "${COMP_LINE:0:COMP_POINT}" 2>/dev/null) || return 1
+    local found line
+    found=$(cas --complete bash "${COMP_LINE:0:COMP_POINT}" "$COMP_WORDBREAKS" 2>/dev/null) || return 1
     COMPREPLY=()
-    local line
-    for line in $found; do
-        line=${line%%$'\t'*}
-        COMPREPLY+=("$(printf '%q' "$line")")
-    done
-    # A folder goes on.
-    [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == */ ]] && compopt -o nospace
+    while IFS= read -r line; do
+        [[ -n $line ]] || continue
+        # Files have nothing said of them. bash quotes their names as it does others; one that is too old is helped.
+        [[ $line == *$'\t'* ]] || compopt -o filenames 2>/dev/null || printf -v line '%q' "$line"
+        [[ $line == */ ]] && compopt -o nospace 2>/dev/null
+        COMPREPLY+=("${line%%$'\t'*}")
+    done <<< "$found"
     return 0
 }
 complete -o default -F _cas_complete cas

@@ -1,8 +1,15 @@
 """Completion in the shells that this machine has, and the table behind it."""
 
+import os
+import pty
+import re
+import select
 import shlex
 import shutil
 import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -11,7 +18,7 @@ import pytest
 from cli.commands.shell import SCRIPTS
 from cli.completion import ARGUMENTS, OPTIONS, kinds_of
 from cli.main import COMMANDS, cas as group
-from tests.cli.desk import PATIENCE, PROGRAM, Desk, cas, environment
+from tests.cli.desk import LOGIN, PATIENCE, PROGRAM, Desk, cas, environment
 
 SHELLS = [shell for shell in SCRIPTS if shutil.which(shell)]
 
@@ -90,6 +97,70 @@ def test_a_shell_completes_edits_conversations_files_commands_and_options(
     assert "--reverse" in completed(shell, "cas log --rev", history, program)
 
 
+TYPED = {
+    "cas statu": ["status"],
+    "cas cat m": ["cat", "my file.txt"],
+    "cas cat my\\ f": ["cat", "my file.txt"],
+    'cas cat "my f': ["cat", "my file.txt"],
+    "cas cat 'my f": ["cat", "my file.txt"],
+    "cas blame it": ["blame", "it's.txt"],
+    "cas cat do": ["cat", "do$llar.txt"],
+    "cas log st": ["log", "star*.txt"],
+    "cas cat src/at@s": ["cat", "src/at@sign.txt"],
+    'cas cat "src/at@s': ["cat", "src/at@sign.txt"],
+    'cas cat src/"at': ["cat", "src/at@sign.txt"],
+    "cas cat src/c:o": ["cat", "src/c:o=lon.txt"],
+    "cas log --file=src/c:o=": ["log", "--file=src/c:o=lon.txt"],
+    "cas log --conversation conv_h": ["log", "--conversation", "conv_hello"],
+    "cas accept --on-external=k": ["accept", "--on-external=keep"],
+    "cas reject 1:": ["reject", "1:0"],
+}
+"""What is typed before the tab key is pressed, and the arguments of the command that stands there then."""
+
+
+def test_at_a_terminal_bash_completes_what_is_quoted_or_broken_as_what_is_not(
+    desk: Desk, program: dict[str, str]
+) -> None:
+    names = ("my file.txt", "it's.txt", "do$llar.txt", "star*.txt", "src/at@sign.txt", "src/c:o=lon.txt")
+    for name in names:
+        desk.write(name, b"1\n", conversation="conv_hello")
+    with at_bash(desk.folder, program) as become:
+        for line, arguments in TYPED.items():
+            assert become(line) == ["cas", *arguments], line
+
+
+@contextmanager
+def at_bash(folder: Path, settings: dict[str, str]) -> Iterator[Callable[[str], list[str]]]:
+    """Start an interactive bash; return what types a line, presses the tab key and tells which words are there then."""
+    master, terminal = pty.openpty()
+    words = [sys.executable, "-P", "-c", LOGIN, shutil.which("bash") or "", "--norc", "--noprofile", "-i"]
+    shell = subprocess.Popen(
+        words, cwd=folder, env=settings, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True
+    )
+    os.close(terminal)
+
+    def run(line: str, end: str) -> str:
+        os.write(master, f"{line}\n".encode())
+        shown = b""
+        while f"{end}\r\n".encode() not in shown:
+            assert select.select([master], [], [], PATIENCE)[0], shown
+            shown += os.read(master, 65536)
+        return shown.decode()
+
+    def become(line: str) -> list[str]:
+        # Both ends of the line are gone to, so what is typed is put between what prints it.
+        shown = run(f"{line}\t\x01printf '<%s>' \x05; echo e\"n\"d", "end")
+        return re.findall("<([^<>]*)>", shown.splitlines()[-1])
+
+    try:
+        run("bind 'set enable-bracketed-paste off'; PS1=; source <(cas completion bash); echo set\"tled\"", "settled")
+        yield become
+    finally:
+        shell.kill()
+        shell.wait(timeout=PATIENCE)
+        os.close(master)
+
+
 def candidates(desk: Desk, line: str, shell: str = "fish", folder: Path | None = None) -> list[str]:
     ran = cas("--complete", shell, line, folder=folder or desk.folder)
     assert ran.said == ""
@@ -102,6 +173,7 @@ def test_what_may_stand_there(history: Desk) -> None:
     assert candidates(history, "cas reject 1:", "bash") == ["0"]
     assert candidates(history, "cas log --conversation=conv_h") == ["--conversation=conv_hello"]
     assert candidates(history, "cas log --conversation=conv_h", "bash") == ["conv_hello"]
+    assert candidates(history, "cas log --status=a") == ["--status=accepted"]
     assert candidates(history, "cas log --status ") == ["pending", "accepted", "rejected"]
     assert candidates(history, "cas cat ") == ["second.py", "src/"]
     assert candidates(history, "cas cat src/") == ["src/first.py"]

@@ -1,6 +1,8 @@
 """Rows: edits as lines of a list, which at a terminal are no longer than it is wide."""
 
+import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from cli.rendering import STATUS_COLOR, moment, shown_move, status_word
@@ -10,13 +12,19 @@ from objstore import AmbiguousName, Origin
 if TYPE_CHECKING:
     from objstore import EditView, Workspace
 
-__all__ = ["Rows"]
+__all__ = ["Rows", "short_moment"]
 
 SHORTEST_CONVERSATION: Final = 8
 """Characters that stay of a conversation's name, even where fewer would name it."""
 
 SHORTEST_NAME: Final = 8
 """Columns below which a file's name is not cut."""
+
+NARROW: Final = 100
+"""Columns below which a terminal has no room for times to the second."""
+
+RECENT: Final = 250 * 86_400
+"""Seconds for which the year of a time goes without saying, as in listings of files."""
 
 
 class Rows:
@@ -26,6 +34,7 @@ class Rows:
         self._workspace = workspace
         self._screen = screen
         self._width = width_of_terminal()
+        self._is_narrow = 0 < self._width < NARROW
         self._short: dict[str, str] = {}  # what names each conversation here
 
     def of(self, view: "EditView") -> Iterator[bytes]:
@@ -33,7 +42,7 @@ class Rows:
         edit = view.edit
         counts = f"+{edit.added} -{edit.removed}"
         name, conversation, origin = shown_move(edit.source, edit.path), edit.conversation, _origin(view)
-        ahead = f"{edit.seq:5}  {moment(edit.time)}  "
+        ahead = f"{edit.seq:5}  {short_moment(edit.time) if self._is_narrow else moment(edit.time)}  "
         behind = f"  {edit.operation.value:7}  {counts:>9}  "
         if self._width:
             room = self._width - len(ahead) - 9 - len(behind) - len("  ") - len(origin)
@@ -62,6 +71,13 @@ class Rows:
         except AmbiguousName:
             return False
         return True
+
+
+def short_moment(microseconds: int) -> str:
+    """Return a time in eleven columns: of what is long ago, or still to come, the date."""
+    when = datetime.fromtimestamp(microseconds / 1e6, UTC).astimezone()
+    is_recent = 0 <= time.time() - microseconds / 1e6 < RECENT
+    return when.strftime("%m-%d %H:%M" if is_recent else "%Y-%m-%d ")
 
 
 def _origin(view: "EditView") -> str:

@@ -125,7 +125,7 @@ def on_terminal(
     with subprocess.Popen(
         login,
         cwd=folder,
-        env=environment({"PAGER": "cat"} | (settings or {})),
+        env=environment({"PAGER": "cat", "COLUMNS": "120"} | (settings or {})),
         stdin=terminal,
         stdout=terminal,
         stderr=terminal,

@@ -3,10 +3,13 @@
 import os
 import re
 import subprocess
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from cli.rows import short_moment
 from cli.terminal import shown_name, shown_width
 from tests.cli.desk import PATIENCE, PROGRAM, Desk, environment
 
@@ -106,10 +109,10 @@ def test_a_row_of_the_log_is_no_longer_than_the_terminal_is_wide(desk: Desk) -> 
     desk.write("b", b"x\n", conversation="conv_one")
     rows = rows_of_log(desk, 80)
     assert all(shown_width(row) <= 80 for row in rows), rows
-    assert [row[59:] for row in rows] == [
+    assert [row[51:] for row in rows] == [
         "b  conv_one",
-        "...\u77ed\u77ed.txt  b70c5f52",
-        "...le.py  3f2b8c1e-97",
+        "kurz-\u77ed\u77ed\u77ed.txt  b70c5f52",
+        ".../to/a/file.py  3f2b8c1e-97",
         "a.py  3f2b8c1e-9d",
     ]
     for row in rows:
@@ -123,7 +126,17 @@ def test_where_there_is_room_and_for_programs_names_are_whole(desk: Desk) -> Non
     assert rows_of_log(desk, len(whole[0])) == whole
     assert rows_of_log(desk, len(whole[0]) - 1) == [whole[0].replace(UUIDS[0], UUIDS[0][:8])]
     # Too narrow for any of it: a name that is a few dots would help nobody.
-    assert rows_of_log(desk, 40) == [whole[0].replace(UUIDS[0], UUIDS[0][:8])]
+    year, second = whole[0][7:12], whole[0][23:26]
+    narrow = whole[0].replace(UUIDS[0], UUIDS[0][:8]).replace(year, "", 1).replace(second, "", 1)
+    assert re.fullmatch(r" +1  \d\d-\d\d \d\d:\d\d  pending .*", narrow)
+    assert rows_of_log(desk, 40) == [narrow]
+
+
+def test_a_narrow_row_has_the_date_of_what_is_long_ago() -> None:
+    now = time.time()
+    for ago, told in ((60, "%m-%d %H:%M"), (300 * 86_400, "%Y-%m-%d "), (-86_400, "%Y-%m-%d ")):
+        when = datetime.fromtimestamp(now - ago, UTC)
+        assert short_moment(int(when.timestamp() * 1e6)) == when.astimezone().strftime(told)
 
 
 # ---- full disk, closed pipe

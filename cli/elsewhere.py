@@ -70,6 +70,8 @@ def option_meant(error: "click.NoSuchOption") -> str:
     named = error.option_name
     if named in NEEDLESS.get(error.ctx.command.name or "", ()):
         return f"`{error.ctx.command_path}` does that without."
+    if named in {"-m", "--message", "--reason"} and error.ctx.command.name in {"accept", "reset", "undo", "redo"}:
+        return "A reason is given where something is rejected: cas reject --reason TEXT."
     if named == "--no-pager":
         return "Set CAS_PAGER=cat."
     has = {spelt.lstrip("-"): spelt for param in error.ctx.command.get_params(error.ctx) for spelt in param.opts}

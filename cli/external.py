@@ -64,7 +64,11 @@ def _asked(number: int) -> OnExternal:
     click.echo(f"{changes} made outside and never recorded.", err=True)
     while True:
         click.echo("Keep (record and carry through), discard (go back), or abort? [K/d/a] ", err=True, nl=False)
-        await_typing(sys.stdin.fileno())
+        try:
+            await_typing(sys.stdin.fileno())
+        except KeyboardInterrupt:
+            click.echo(err=True)  # so that the shell goes on in a line of its own
+            raise
         answer = sys.stdin.readline()
         if not answer:
             raise click.Abort

@@ -69,6 +69,10 @@ class Invocation:
 
         return Workspace.find(self.start())
 
+    def is_told_by_variable(self) -> bool:
+        """Return whether a variable of the environment says where the workspace is."""
+        return not self.placed and bool(os.environ.get("CAS_WORKSPACE"))
+
     def start(self) -> str:
         """Return the folder at or above which the workspace is meant. Raises ClickException where it is gone."""
         start = os.curdir if self.placed else os.environ.get("CAS_WORKSPACE") or os.curdir
@@ -131,13 +135,14 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Take what is given, but for an empty name, such as that of a shell's variable that nobody has set.
 
-        It would count as not given, and the command would be about more than was meant.
+        It would count as not given, or as the folder where one is, and the command would be about more than was meant.
         """
         rest = super().parse_args(ctx, args)
         for param in self.params:
+            given = ctx.params.get(param.name or "")
             if (
-                ctx.params.get(param.name or "") == ""
-                and param.metavar in NARROWING
+                (given == "" or (isinstance(given, tuple) and "" in given))
+                and (isinstance(param, click.Argument) or param.metavar in NARROWING)
                 and ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
             ):
                 raise click.BadParameter("it is empty.", ctx, param)

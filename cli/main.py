@@ -264,13 +264,16 @@ def _sentences(error: Exception) -> list[str]:
 
             return [f"cas: {_one_line(f'{error.message} {option_meant(error)}'.rstrip())}", *_hint(error)]
         case click.UsageError():
-            # click lists choices on lines of their own.
+            # click lists choices on lines of their own, and those of an argument also in place of its name.
             said = error.format_message().replace("\n\t", " ")
+            if isinstance(error, click.MissingParameter):
+                said = re.sub(r" '\{[^}]*\}'", "", said)
             return [f"cas: {_one_line(said)}", *_hint(error)]
         case click.ClickException():
             return [f"cas: {visible(error.format_message(), keep=LINE_FEED)}"]
         case OutputFailed(errno=errno.EPIPE) | OSError(errno=errno.EPIPE) | click.Abort():
-            return []
+            # Who leaves a question finds the shell in a line of its own.
+            return [""] if isinstance(error, click.Abort) else []
         case CasError() | OutputFailed():
             return [f"cas: {_one_line(str(error))}"]
         case OSError():
@@ -282,8 +285,10 @@ def _sentences(error: Exception) -> list[str]:
 
 def _suggestion(error: Exception, asked: Invocation | None) -> list[str]:
     """Return what a mistyped name may have been meant for, or where damage is looked into, as a line."""
-    from objstore import BlobDamaged, FileMissing, HistoryBroken, NoSuchName, StoreDamaged
+    from objstore import BlobDamaged, FileMissing, HistoryBroken, NoSuchName, NotAWorkspace, StoreDamaged
 
+    if isinstance(error, NotAWorkspace) and asked is not None and asked.is_told_by_variable():
+        return ["CAS_WORKSPACE says to look there."]
     if isinstance(error, StoreDamaged | BlobDamaged | HistoryBroken):
         return ["`cas fsck` tells what is damaged, and what that means for which files."]
     if asked is None or not isinstance(error, NoSuchName | FileMissing):

@@ -11,9 +11,12 @@ from cli.terminal import visible
 if TYPE_CHECKING:
     from objstore import FileMissing, NoSuchName, Workspace
 
-__all__ = ["meant", "other_form"]
+__all__ = ["last_held", "meant", "other_form"]
 
 MOST: Final = 2
+
+LOOKED_AT: Final = 20
+"""Newest edits of a file among which one left it with bytes, or none is told."""
 
 NEWEST: Final = frozenset({"head", "last", "latest", "newest", "tip"})
 """What other tools call the newest of all."""
@@ -36,7 +39,8 @@ def meant(error: "NoSuchName", start: str) -> str:
             if isinstance(error, NotInSnapshot):
                 return _either([_from_here(workspace, path) for path in error.near], error.spelling)
             return (
-                _of_another_kind(workspace, error)
+                _of_gone(workspace, error)
+                or _of_another_kind(workspace, error)
                 or _of_edit(workspace, error)
                 or _near(workspace, error)
                 or _newest(workspace, error)
@@ -46,6 +50,19 @@ def meant(error: "NoSuchName", start: str) -> str:
         return other_form(missing)
     except CasError:
         return ""  # what is wrong was said already; this would only have helped
+
+
+def last_held(workspace: "Workspace", path: str) -> str:
+    """Return how the newest state with bytes of what stood at `path` has to be typed; "" where there is none."""
+    from objstore import EditFilter
+
+    for view in workspace.edits(EditFilter(path=path, newest_first=True, limit=LOOKED_AT)):
+        edit, there = view.edit, _from_here(workspace, path)
+        if view.expired is None and edit.after is not None and os.fsdecode(edit.path) == path:
+            return _typed(f"{there}@{view.seq}")
+        if view.expired is None and edit.before is not None and os.fsdecode(edit.source or edit.path) == path:
+            return _typed(f"{there}@{view.seq}^")
+    return ""
 
 
 def other_form(error: "FileMissing") -> str:
@@ -90,6 +107,21 @@ def _of_another_kind(workspace: "Workspace", error: "NoSuchName") -> str:
             view, _ = workspace.find_units(name)
             path = _typed(_from_here(workspace, os.fsdecode(view.edit.path)))
             return f"It is an edit: `cas show {view.seq}` shows what it changed, and {path}@{view.seq} is its result."
+    return ""
+
+
+def _of_gone(workspace: "Workspace", error: "NoSuchName") -> str:
+    """Return what is to be said of a path where a file stood once, or where a folder is."""
+    from objstore import NameKind
+
+    name, kind = error.spelling, error.kind
+    if kind not in {"recorded file", "state"} or state_parts(name) is not None:
+        return ""
+    path = path_named(workspace, name)
+    if held := last_held(workspace, path):
+        return f"It is there no more: `cas cat {held}` prints what it held."
+    if kind == "state" and workspace.names_like(NameKind.PATH, f"{path}/", 1):
+        return f"It is a folder: `cas ls {_typed(name)}` lists the files in it."
     return ""
 
 
@@ -159,6 +191,8 @@ def _newest(workspace: "Workspace", error: "NoSuchName") -> str:
     """Return how far the numbers go, of a name that has one."""
     from objstore import NameKind
 
+    if error.kind == "conversation":
+        return ""
     newest = workspace.names_like(NameKind.EDIT, "", 1)
     spelt = error.spelling
     if newest and (spelt.partition(":")[0].isdigit() or "@" in spelt or spelt.lower() in NEWEST):

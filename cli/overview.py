@@ -18,6 +18,7 @@ PENDING_LINES: Final = 10
 SECTION_LINES: Final = 4
 PLACES: Final = 6
 NUMBERS: Final = 12
+COUNTS: Final = 9
 
 
 def status_text(report: "StatusReport", screen: Screen) -> Iterator[bytes]:
@@ -28,7 +29,7 @@ def status_text(report: "StatusReport", screen: Screen) -> Iterator[bytes]:
         f"{report.pending} pending, {report.accepted} accepted, {report.rejected} rejected"
     )
     if not report.edits:
-        yield screen.line("Nothing is recorded yet: `cas setup` tells an agent of the recorder, `cas mcp` serves one.")
+        yield screen.line("Nothing is recorded yet. `cas setup CLIENT` sees to it, and `cas doctor` checks that.")
     yield from _pending_text(report.groups, screen)
     yield from _section("changed outside (see `cas diff`):", len(report.external), _external(report, screen), screen)
     title = "conflict markers (resolve them in the file, or decide anew):"
@@ -111,6 +112,7 @@ def _pending_text(groups: Sequence["PendingGroup"], screen: Screen) -> Iterator[
     first = {group.conversation: at for at, group in reversed(list(enumerate(groups)))}
     groups = sorted(groups, key=lambda group: first[group.conversation])
     width = min(40, max(shown_width(shown_name(group.path)) for group in groups[:PENDING_LINES]))
+    digits = max(COUNTS, *(len(_counts(group)) for group in groups[:PENDING_LINES]))
     conversation, left = None, PENDING_LINES
     for at, group in enumerate(groups):
         left -= 1 if group.conversation == conversation else 2
@@ -120,8 +122,13 @@ def _pending_text(groups: Sequence["PendingGroup"], screen: Screen) -> Iterator[
         if group.conversation != conversation:
             conversation = group.conversation
             yield screen.line("  " + screen.paint(shown_name(conversation), bold=True))
-        counts = f"+{group.added} -{group.removed}"
-        yield screen.line(f"    {padded(shown_name(group.path), width)}  {counts:>9}  {shown_edits(group.seqs)}")
+        yield screen.line(
+            f"    {padded(shown_name(group.path), width)}  {_counts(group):>{digits}}  {shown_edits(group.seqs)}"
+        )
+
+
+def _counts(group: "PendingGroup") -> str:
+    return f"+{group.added} -{group.removed}"
 
 
 def shown_edits(seqs: Sequence[int]) -> str:

@@ -74,7 +74,11 @@ def cat(*, name: str) -> None:
     with Invocation.current().workspace() as workspace:
         state = state_named(workspace, name)
         if state.blob is None:
-            raise click.ClickException(f"There is no file {shown_name(state.path)} in this state.")
+            from cli.mistyped import last_held
+
+            held = last_held(workspace, state.path) if state_parts(name) is None else ""
+            instead = f" `cas cat {held}` prints what it held." if held else ""
+            raise click.ClickException(f"There is no file {shown_name(state.path)} in this state.{instead}")
         write(guarded(workspace.pieces(state.blob)))
 
 

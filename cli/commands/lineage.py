@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.invocation import Invocation, command, json_option
+from cli.mistyped import last_held
 from cli.naming import path_named, state_named
 from cli.terminal import Screen, padded, shown_name, shown_width, write
 from objstore import NoSuchName
@@ -56,6 +57,7 @@ def restore(*, name: str, as_json: bool) -> None:
         if not state.path:
             raise click.UsageError("A hash tells no path: name the state as PATH@EDIT.")
         outcome = workspace.restore(state)
+        held = last_held(workspace, state.path) if state.blob is None and not outcome.edits else ""
         if as_json:
             from cli.jsonshapes import edit_shape
             from cli.storeshapes import json_line
@@ -75,6 +77,8 @@ def restore(*, name: str, as_json: bool) -> None:
         lines.append(screen.line(f"{done} {shown_name(state.path)} as edit {seq}; `cas reject {seq}` takes it back."))
     else:
         lines.append(screen.line("No file changed: it is as in this state."))
+        if held:
+            lines.append(screen.line(f"No file stands there in it. `cas restore {held}` brings back what did."))
     write(lines)
 
 

@@ -16,11 +16,13 @@ __all__ = ["demo", "init", "mcp"]
 @click.argument("directory", metavar="[DIR]", required=False, type=click.Path(exists=True, file_okay=False))
 def init(directory: str | None) -> None:
     """Make DIR (or the current folder) a workspace: a folder whose edits are recorded, in its .cas/."""
-    from objstore import Workspace
+    from objstore import EditFilter, Workspace
 
     screen = Invocation.current().screen()
     with Workspace.init(directory or os.curdir) as workspace:
-        write([screen.line(f"Edits in {shown_name(workspace.root)} are recorded.")])
+        write([screen.line(f"{shown_name(workspace.root)} is a workspace: what is done there can be recorded.")])
+        if not workspace.edits(EditFilter(limit=1)):
+            write([screen.line("`cas setup CLIENT` has an agent's edits recorded, `cas watch` or `cas record` yours.")])
         outer = _around(workspace.root)
         if outer is not None:
             write([screen.line(f"It lies in {shown_name(outer)}, a workspace too: here, `cas` means this one.")])

@@ -14,7 +14,7 @@ from objstore import EditFilter, NoSuchName
 
 if TYPE_CHECKING:
     from cli.jsonshapes import Json
-    from objstore import Workspace
+    from objstore import Seq, Workspace
 
 __all__ = ["export", "import_"]
 
@@ -140,17 +140,27 @@ def _taken(path: str, directory: str, *, store_only: bool) -> str:
     return f"{shown_name(directory)} is not empty ({shown_name(path)}). Import into a new folder, or say --store-only."
 
 
-def _write_patches(
-    workspace: "Workspace", names: tuple[str, ...], output: str | None, *, conversation: str, file: str, as_json: bool
-) -> None:
-    from cli.patches import patches
-
-    seqs = [view.seq for name in names for view, _ in edits_named(workspace, name)]
+def _chosen(workspace: "Workspace", names: tuple[str, ...], *, conversation: str, file: str) -> "list[Seq]":
+    """Return the edits that patches are wanted of. Raises NoSuchName, AmbiguousName, PathError."""
+    named = [edit for name in names for edit in edits_named(workspace, name)]
+    for view, units in named:
+        if len(units) < len(view.units):
+            raise click.UsageError(f"A patch is of an edit, not of a hunk of it: say {view.seq}.")
+    seqs = [view.seq for view, _ in named]
     if not names or conversation or file:
         wanted = edit_filter(workspace, conversation=conversation, file=file, status=None)
         if file and not workspace.edits(EditFilter(path=wanted.path, limit=1)):
             raise NoSuchName(file, "recorded file")  # it would only seem to have no live edits
         seqs += [view.seq for view in workspace.edits(wanted) if view.expired is None]
+    return seqs
+
+
+def _write_patches(
+    workspace: "Workspace", names: tuple[str, ...], output: str | None, *, conversation: str, file: str, as_json: bool
+) -> None:
+    from cli.patches import patches
+
+    seqs = _chosen(workspace, names, conversation=conversation, file=file)
     with followed(workspace, {"edits": "working out"}):
         found = list(patches(workspace.series(seqs)))
     written: list[Path] = []

@@ -180,15 +180,25 @@ def test_the_workspace_can_be_named(desk: Desk, tmp_path: Path) -> None:
     assert cas("cat", "sub/a", folder=tmp_path, settings={"CAS_WORKSPACE": named}).out == b"x\n"
     elsewhere = {"CAS_WORKSPACE": str(tmp_path / "nowhere")}
     assert cas("-C", named, "status", folder=tmp_path, settings=elsewhere).text == here
+    lost = cas("log", folder=tmp_path, settings=elsewhere)
+    assert (lost.status, lost.said.splitlines()[1]) == (10, "CAS_WORKSPACE says to look there.")
+    assert "CAS_WORKSPACE" not in cas("-C", str(tmp_path), "log", folder=tmp_path, settings=elsewhere).said
+
+
+HOW = "`cas setup CLIENT` has an agent's edits recorded, `cas watch` or `cas record` yours.\n"
 
 
 def test_init_makes_a_workspace_once(tmp_path: Path) -> None:
     folder = tmp_path / "new"
     folder.mkdir()
-    done = Ran(status=0, out=f"Edits in {folder} are recorded.\n".encode(), err=b"")
+    said = f"{folder} is a workspace: what is done there can be recorded.\n"
+    done = Ran(status=0, out=f"{said}{HOW}".encode(), err=b"")
     assert cas("init", folder=folder) == done
     assert cas("init", str(folder), folder=tmp_path) == done
     assert cas("-C", str(folder), "init", folder=tmp_path) == done
+    Desk(folder).write("a", b"x\n")
+    assert cas("init", folder=folder).text == said
+    (folder / "a").unlink()
     assert [path.name for path in folder.iterdir()] == [".cas"]
     assert cas("init", "missing", folder=tmp_path).status == 2
 
@@ -196,9 +206,10 @@ def test_init_makes_a_workspace_once(tmp_path: Path) -> None:
 def test_a_workspace_within_another_is_made_and_told_of(tmp_path: Path) -> None:
     inner = tmp_path / "inner" / "most"
     inner.mkdir(parents=True)
-    assert cas("init", folder=tmp_path).text == f"Edits in {tmp_path} are recorded.\n"
+    assert cas("init", folder=tmp_path).status == 0
     assert cas("init", folder=inner).text == (
-        f"Edits in {inner} are recorded.\nIt lies in {tmp_path}, a workspace too: here, `cas` means this one.\n"
+        f"{inner} is a workspace: what is done there can be recorded.\n{HOW}"
+        f"It lies in {tmp_path}, a workspace too: here, `cas` means this one.\n"
     )
 
 

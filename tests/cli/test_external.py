@@ -110,6 +110,7 @@ def test_leaving_the_question_changes_nothing(desk: Desk, key: str) -> None:
     status, shown = desk.typed_at("[K/d/a] ", lambda: key, "reject", "2")
     assert status == 130
     assert "Traceback" not in shown
+    assert shown.endswith("\n")  # the shell goes on in a line of its own
     assert looks(desk.folder) == before
 
 

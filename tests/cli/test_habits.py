@@ -228,6 +228,8 @@ def test_a_name_in_an_answer_is_spelt_as_a_shell_takes_it(desk: Desk) -> None:
         ("config user.name", "`cas config` has no command 'user.name', but list, get, set, unset."),
         ("log --follow", "--follow follows one file: name one PATH."),
         ("log --follow a.txt src", "--follow follows one file: name one PATH."),
+        ("completion", "Missing argument. Choose from: bash, zsh, fish"),
+        ("export --patch 3:1", "A patch is of an edit, not of a hunk of it: say 3."),
     ],
 )  # fmt: skip
 def test_a_command_of_another_tool_is_answered_with_ours(used: Desk, words: str, said: str) -> None:
@@ -255,6 +257,12 @@ def test_an_option_of_another_tool_is_answered_with_ours(used: Desk, words: str,
     ran = used.cas(*words.split())
     assert (ran.status, ran.said.splitlines()[0]) == (2, f"cas: {said}")
     assert ran.said.splitlines()[1].startswith("Try `cas ")
+
+
+@pytest.mark.parametrize("words", ["accept 1 --reason x", "undo -m x", "reset 1 -m x"])
+def test_a_reason_belongs_to_a_rejection(used: Desk, words: str) -> None:
+    told = "A reason is given where something is rejected: cas reject --reason TEXT."
+    assert told in used.cas(*words.split()).said.splitlines()[0]
 
 
 def test_help_on_help_is_help(desk: Desk) -> None:
@@ -286,6 +294,46 @@ def test_an_empty_name_is_refused_and_does_not_count_as_not_given(used: Desk, wo
     option = next(word for word in words if word.startswith("--") and word != "--patch").removesuffix("=")
     assert (ran.status, ran.said.splitlines()[0]) == (2, f"cas: Invalid value for '{option}': it is empty.")
     assert used.statuses() == before
+
+
+@pytest.mark.parametrize("words", ["log", "record", "blame", "reject", "snapshot restore 1", "snapshot create"])
+def test_an_empty_word_is_refused_and_stands_for_no_folder(used: Desk, words: str) -> None:
+    used.done("snapshot")
+    (used.folder / "a.txt").write_text("mine\n")
+    ran = used.cas(*words.split(), "")
+    assert (ran.status, ran.out) == (2, b"")
+    assert ran.said.splitlines()[0].endswith(": it is empty.")
+    assert used.bytes("a.txt") == b"mine\n"
+
+
+def test_a_file_that_is_gone_is_told_of_with_what_it_held(desk: Desk) -> None:
+    for name in ("my notes", "moved", "rejected"):
+        desk.write(name, b"1\n")
+    desk.delete("my notes")
+    desk.move("moved", "elsewhere")
+    desk.done("reject", "3")
+    for name, held in (("my notes", "'my notes@4^'"), ("moved", "'moved@5^'"), ("rejected", "rejected@3")):
+        prints = f"`cas cat {held}` prints what it held.\n"
+        ran = desk.cas("blame", name)
+        assert (ran.status, ran.said.splitlines(keepends=True)[1]) == (1, f"It is there no more: {prints}")
+        assert desk.cas("cat", name).said.endswith(prints)
+        assert desk.done("cat", *shlex.split(held)).out == b"1\n"
+        brings = f"No file stands there in it. `cas restore {held}` brings back what did.\n"
+        ran = desk.cas("restore", name)
+        assert (ran.text, ran.said) in {
+            (f"No file changed: it is as in this state.\n{brings}", ""),
+            ("", f"cas: No state is named '{name}' here.\nIt is there no more: {prints}"),
+        }
+    assert "prints" not in desk.cas("cat", "my notes@4").said
+
+
+def test_a_folder_is_answered_with_what_lists_it(used: Desk) -> None:
+    assert used.cas("cat", "src").said.endswith("\nIt is a folder: `cas ls src` lists the files in it.\n")
+    assert "cas ls" not in used.cas("cat", "sr").said
+
+
+def test_what_is_no_edit_is_not_answered_with_how_far_edits_go(used: Desk) -> None:
+    assert used.cas("log", "--conversation", "9").said == "cas: No conversation is named '9' here.\n"
 
 
 def test_a_range_and_a_conversation_can_be_exported(used: Desk) -> None:

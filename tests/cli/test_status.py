@@ -158,3 +158,11 @@ def test_a_file_that_cannot_be_looked_at_is_told_in_text_that_every_reader_of_js
     (sentence,) = desk.done("status", "--json").json()["unreadable"]
     assert sentence.startswith("bad\ufffd: ")
     assert "\ncan't be looked at:\n  \"bad\\xff: " in desk.done("status").text
+
+
+def test_counts_stand_below_each_other_however_long_they_are(desk: Desk) -> None:
+    desk.write("a", b"x\n" * 30_000)
+    desk.write("a", b"y\n" * 20_000)
+    desk.write("b", b"x\n")
+    rows = [line for line in desk.done("status").text.splitlines() if line.startswith("    ")]
+    assert rows == ["    a  +50000 -30000  1 2", "    b          +1 -0  3"]

@@ -222,8 +222,10 @@ class Review:
         views = {seq: self._workspace.edit(seq) for seq in {unit.seq for unit in decided}}
         return sum(views[unit.seq].units[unit.hunk] is status for unit in decided if unit.hunk or views[unit.seq].whole)
 
-    def _reason(self, unit: Unit) -> str:
-        """Return why the hunk was decided here as it was; that of its edit may be another hunk's."""
+    def _reason(self, view: "EditView", unit: Unit) -> str:
+        """Return why the hunk was decided as it was: what is kept for its edit may be another hunk's, if it has one."""
+        if len(view.units) <= len(("whole", "hunk")):
+            return view.reason
         steps = (step for step in reversed(self._steps) if any(changed == unit for changed, _ in step.verdicts))
         return next((step.reason for step in steps), "")
 
@@ -444,7 +446,7 @@ class Review:
         self._say()
         self._say(screen.paint(title, bold=True) + place)
         self._say("  ".join(facts))
-        if reason := self._reason(unit):
+        if reason := self._reason(view, unit):
             self._say(f"reason: {shown_name(reason)}")
         lines = iter(edit_diff(view, self._workspace.text, screen, [unit]))
         room = max(LEAST_LINES, shutil.get_terminal_size().lines - AROUND)

@@ -29,15 +29,16 @@ class Bookmark:
         """Return whether the hunk was put off."""
         return hunk in self._skipped.get(edit.hex(), ())
 
-    def skip(self, edit: bytes, hunk: int) -> None:
-        """Put a hunk off. Raises OSError where that can't be kept."""
-        self._skipped.setdefault(edit.hex(), set()).add(hunk)
+    def skip(self, edit: bytes, hunks: set[int]) -> None:
+        """Put hunks off. Raises OSError where that can't be kept."""
+        self._skipped.setdefault(edit.hex(), set()).update(hunks)
         self._keep()
 
-    def decided(self, edit: bytes, hunk: int) -> None:
-        """Forget a hunk. Raises OSError as `skip` does."""
-        if self.is_skipped(edit, hunk):
-            self._skipped[edit.hex()].discard(hunk)
+    def decided(self, edit: bytes, hunks: set[int]) -> None:
+        """Forget hunks. Raises OSError as `skip` does."""
+        kept = self._skipped.get(edit.hex(), set())
+        if not kept.isdisjoint(hunks):
+            kept -= hunks
             self._keep()
 
     # ---- inside

@@ -5,7 +5,7 @@ next one goes on where it ended.
 """
 
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -213,8 +213,7 @@ class Review:
         self._write(decided_text(outcome, self._screen, dry_run=False))
         self._agenda.leave(unit)
         self._steps.append(_Step(unit, verdicts=outcome.verdicts, reason=reason))
-        for changed, _ in outcome.verdicts:
-            self._remember(self._bookmark.decided, changed)
+        self._remember(self._bookmark.decided, [changed for changed, _ in outcome.verdicts])
 
     def _standing(self, status: Status) -> int:
         """Return how many hunks that were decided here have the status now: each counts once, however often."""
@@ -249,25 +248,29 @@ class Review:
             case "r":
                 return self._decided(Action.REJECT, units)
             case "s":
-                for skipped in units:
-                    self._put_off(skipped)
+                self._put_off(units)
                 return None
             case _:
                 return _Same.STAY
 
     def _skipped(self, unit: Unit) -> Where:
-        self._put_off(unit)
+        self._put_off([unit])
         self._agenda.leave(unit)
         return None
 
-    def _put_off(self, unit: Unit) -> None:
-        self._agenda.put_off(unit)
-        self._remember(self._bookmark.skip, unit)
+    def _put_off(self, units: Sequence[Unit]) -> None:
+        for unit in units:
+            self._agenda.put_off(unit)
+        self._remember(self._bookmark.skip, units)
 
-    def _remember(self, note: Callable[[bytes, int], None], unit: Unit) -> None:
-        """Note something about a hunk for the next review; this one goes on also where that can't be kept."""
+    def _remember(self, note: Callable[[bytes, set[int]], None], units: Sequence[Unit]) -> None:
+        """Note something about hunks for the next review; this one goes on also where that can't be kept."""
+        by_edit: dict[int, set[int]] = {}
+        for unit in units:
+            by_edit.setdefault(unit.seq, set()).add(unit.hunk)
         try:
-            note(self._workspace.edit(unit.seq).id, unit.hunk)
+            for seq, hunks in by_edit.items():
+                note(self._workspace.edit(seq).id, hunks)
         except OSError as error:
             if not self._is_forgetful:
                 self._say(f"cas: The next review will not know what was put off: {visible(str(error))}")

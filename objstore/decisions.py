@@ -143,11 +143,14 @@ def _session(journal: Journal, *, dry_run: bool) -> Iterator[Batch]:
 
 def _changes_anything(journal: Journal, request: Request) -> bool:
     found = False
+    # Each edit once: it is read with all of its units, of which thousands may be decided.
+    rows = {seq: journal.store.index.edit(seq) for seq in {unit.seq for unit in request.verdicts}}
     for unit, wanted in request.verdicts.items():
-        row = journal.store.index.edit(unit.seq)
+        row = rows[unit.seq]
         if row is None or not 0 <= unit.hunk < len(row.units):
             raise NoSuchName(str(unit), "hunk")
-        refuse_expired(journal, row)
         found = found or row.units[unit.hunk] is not wanted
+    for row in filter(None, rows.values()):
+        refuse_expired(journal, row)
     # What was set aside is rejected for the time being only.
     return found or (not request.takes_back and not set_aside(journal).isdisjoint(request.verdicts))

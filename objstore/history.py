@@ -68,7 +68,8 @@ def statuses_before(journal: Journal, number: int) -> dict[Unit, Status]:
     views = decisions(journal)
     for view in views:
         if view.decision.number == number:
-            before = {unit: edit(journal, unit.seq).edit.status for unit, _ in view.decision.verdicts}
+            recorded = {seq: edit(journal, seq).edit.status for seq in {unit.seq for unit, _ in view.decision.verdicts}}
+            before = {unit: recorded[unit.seq] for unit, _ in view.decision.verdicts}
     for view in views:
         if view.decision.number == number:
             break

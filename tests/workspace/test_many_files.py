@@ -1,4 +1,4 @@
-"""Decisions on many files: a shell that went through a whole tree is one conversation with thousands of them."""
+"""Decisions on many files or hunks: one edit or one shell that went through everything has thousands of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
-from objstore import Action, CallInfo, Decided, Unit, Workspace
+from objstore import Action, CallInfo, Decided, Operation, Unit, Workspace
 from tests.store.countdown import UnsyncedDisk
 
 if TYPE_CHECKING:
@@ -53,6 +53,32 @@ def works(root: Path, files: int) -> dict[str, int]:
 def test_what_is_done_to_twice_as_many_files_takes_twice_the_work(tmp_path: Path) -> None:
     few, many = (works(tmp_path / str(files), files) for files in (150, 300))
     assert {act for act, work in many.items() if work > 2.3 * few[act]} == set()
+
+
+def works_on_hunks(root: Path, hunks: int) -> dict[str, int]:
+    """Return what each way to deal with an edit costs that has so many hunks."""
+    root.mkdir()
+    with Workspace.init(root, UnsyncedDisk()) as workspace:
+        for ending in (b"", b"!"):
+            with workspace.call(CallInfo(tool="sed")) as call:
+                content = b"".join(b"line\n%d%s\n" % (number, ending) for number in range(hunks))
+                call.write("file", content, operation=Operation.EDIT)
+                call.commit()
+        _, view = workspace.edits()
+        assert len(view.units) == hunks + 1
+        units = [Unit(view.seq, hunk) for hunk in range(len(view.units))]
+        return {
+            "nothing": operations(partial(workspace.decide, Action.RESET, units)),
+            "accept": operations(partial(workspace.decide, Action.ACCEPT, units)),
+            "reject": operations(partial(workspace.decide, Action.REJECT, units)),
+            "undo": operations(workspace.undo),
+            "redo": operations(workspace.redo),
+        }
+
+
+def test_what_is_done_to_twice_as_many_hunks_takes_twice_the_work(tmp_path: Path) -> None:
+    few, many = (works_on_hunks(tmp_path / str(hunks), hunks) for hunks in (150, 300))
+    assert {act: work / few[act] for act, work in many.items() if work > 2.3 * few[act]} == {}
 
 
 def test_a_series_of_twice_as_many_edits_of_one_file_loads_it_once(tmp_path: Path) -> None:

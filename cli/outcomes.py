@@ -23,6 +23,8 @@ __all__ = [
 
 LINES_SHOWN: Final = 8
 NOTICES_SHOWN: Final = 5
+CONFLICTS_SHOWN: Final = 50
+MOST_HUNKS: Final = 12
 DONE: Final = {
     Action.ACCEPT: "Accepted",
     Action.REJECT: "Rejected",
@@ -120,8 +122,15 @@ def shown_units(units: Sequence[Unit]) -> str:
     if whole:
         said.append(f"edit{'s' if len(whole) > 1 else ''} {shown_edits(whole)}")
     if parts:
-        said.append(f"hunk{'s' if len(parts) > 1 else ''} {' '.join(parts)}")
+        said.append(f"hunk{'s' if len(parts) > 1 else ''} {_shown_hunks(parts)}")
     return " and ".join(said) or "nothing"
+
+
+def _shown_hunks(names: Sequence[str]) -> str:
+    """Return the names of some hunks, cut short where there are many, as numbers of edits are."""
+    if len(names) <= MOST_HUNKS:
+        return " ".join(names)
+    return f"{' '.join(names[: MOST_HUNKS - 2])} ... {names[-1]} ({len(names)} hunks)"
 
 
 def _effect_line(effect: "FileEffect", *, dry_run: bool) -> str:
@@ -149,10 +158,12 @@ def conflict_text(outcome: "Conflicted", advice: Sequence[str], screen: Screen) 
     """Yield which edit needs which, on which lines, what the lines are, and what can be done."""
     number = len(outcome.conflicts)
     yield screen.line(f"cas: refused, nothing was changed: {number} conflict{'' if number == 1 else 's'}.")
-    for conflict in outcome.conflicts:
+    for conflict in outcome.conflicts[:CONFLICTS_SHOWN]:
         yield screen.line(f"  {visible(str(conflict))}")
         yield from _quoted(b"-", conflict.removed, screen)
         yield from _quoted(b"+", conflict.inserted, screen)
+    if number > CONFLICTS_SHOWN:
+        yield screen.line(f"  and {number - CONFLICTS_SHOWN} more, all of which --json has")
     for line in advice:
         yield screen.line(line)
 

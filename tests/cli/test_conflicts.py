@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from objstore import Status
+from objstore import Call, Operation, Status
 from tests.cli.desk import Desk
 from tests.cli.test_review import looks
 
@@ -278,3 +278,28 @@ def test_long_lines_of_a_conflict_are_cut_short_and_harmless(desk: Desk) -> None
     said = desk.cas("reject", "2").said
     assert "    - \\x1b[31mline 7\n      and 12 more lines\n    + all new\n" in said
     assert "\x1b" not in said
+
+
+def test_of_thousands_of_conflicts_or_hunks_the_first_are_told_and_how_many_there_are(desk: Desk) -> None:
+    lines = [b"line %d\n" % number for number in range(120)]
+    desk.write("a", b"".join(lines))
+
+    def every_second(call: Call) -> None:
+        content = b"".join(b"2" + line if number % 2 else line for number, line in enumerate(lines))
+        call.write("a", content, operation=Operation.EDIT)
+
+    desk.call(every_second)
+    refused = desk.cas("reject", "1")
+    told = refused.said.splitlines()
+    assert told[0] == "cas: refused, nothing was changed: 60 conflicts."
+    assert sum(line.startswith("  edit 2 hunk ") for line in told) == 50
+    assert told[-3:] == [
+        "  and 10 more, all of which --json has",
+        "To reject what depends on it too:  cas reject --cascade 1",
+        "Or name them together:  cas reject 1 2",
+    ]
+    assert len(desk.cas("reject", "1", "--json").json()["conflicts"]) == 60
+    hunks = [f"2:{number}" for number in range(1, 61)]
+    first, last = " ".join(hunks[:12]), f"{' '.join(hunks[:10])} ... 2:60 (60 hunks)"
+    assert desk.done("reject", *hunks[:12]).text.splitlines()[0] == f"Rejected hunks {first}."
+    assert desk.done("accept", *hunks).text.splitlines()[0] == f"Accepted hunks {last}."

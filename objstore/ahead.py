@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Ahead"]
 
-_MOST_GROUPS: Final = 64
+_ENOUGH_GROUPS: Final = 64
+_MOST_GROUPS: Final = 1_024
 
 
 class Ahead:
@@ -48,7 +49,12 @@ class Ahead:
     @property
     def is_full(self) -> bool:
         """Return whether the index should take the groups in now."""
-        return not self.is_plain or len(self.groups) >= _MOST_GROUPS
+        return not self.is_plain or len(self.groups) >= _ENOUGH_GROUPS
+
+    @property
+    def may_wait(self) -> bool:
+        """Return whether a later write may have the index take them in, if somebody else is changing it now."""
+        return self.is_plain and len(self.groups) < _MOST_GROUPS
 
     def note(self, group: Group, blobs: Sequence["BlobHeader"], records: Sequence[Chained]) -> None:
         """Add a group that was just appended, with its blobs and its records, in order."""

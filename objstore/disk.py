@@ -25,7 +25,7 @@ _NO_PERMISSION: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS})
 _NO_FLUSH: Final = frozenset({errno.ENOTSUP, errno.EINVAL, errno.ENOTTY})
 _CHUNK: Final = 1 << 20
-_SYNCED_AT_ONCE: Final = 4 << 20
+_SYNCED_AT_ONCE: Final = 1 << 20
 """Bytes of a long file of the store's own that are synced together: who syncs a few beside it waits for all of them."""
 
 _TEMPORARY_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW

@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from itertools import chain, takewhile
 from typing import Final
 
+from objstore.checkpoints import CHECKPOINT_PAGES, Checkpoints
 from objstore.errors import StoreDamaged
 from objstore.frames import FrameKind
 from objstore.generations import Place
 from objstore.ids import BlobId, RecordId, record_id
 from objstore.indexfile import (
-    CHECKPOINT_PAGES,
     COMPARED,
     SCHEMA,
     SCHEMA_VERSION,
@@ -56,13 +56,19 @@ class Index(Lookups):
         self.last_record: RecordId | None = None
         self._last_place = Place(0, 0)
         self._told = log.generations()
+        self._checkpoints = Checkpoints(path)
         with index_errors(path):
             self._db = self._opened()
         self._inode = self._inode_now()
 
     def close(self) -> None:
         """Close the database."""
+        self.finish_checkpoints()
         self._db.close()
+
+    def finish_checkpoints(self) -> None:
+        """Wait until what was changed is in its place, as far as somebody is at it."""
+        self._checkpoints.finish()
 
     # ---- following the log
 
@@ -204,9 +210,12 @@ class Index(Lookups):
             yield self._db
         self._load_position()
 
-    def take(self, groups: Iterable[tuple[Group, Iterable[Chained]]]) -> None:
-        """Add groups that this process has appended, at the end of what is known, with their records."""
-        with self._transaction():
+    def take(self, groups: Iterable[tuple[Group, Iterable[Chained]]], *, within: float | None = None) -> None:
+        """Add groups that this process has appended, at the end of what is known, with their records.
+
+        `within`: how many seconds to wait where somebody else is changing the index (None: as long as is usual).
+        """
+        with self._transaction(within):
             # In the log they were there for all to see, so another process may have put some here already.
             self._load_position()
             self._take(groups)
@@ -236,7 +245,7 @@ class Index(Lookups):
             if not is_broken(error):
                 raise
             # Other processes see that theirs is no longer the file of its name, and open the new one.
-            self._db.close()
+            self.close()
             remove_index(self._path)
             self._db = self._opened()
             self._inode = self._inode_now()
@@ -343,8 +352,8 @@ class Index(Lookups):
         self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        begin_writing(self._db)
+    def _transaction(self, within: float | None = None) -> Iterator[None]:
+        begin_writing(self._db, within)
         known = self.end, self.last_record, self._last_place
         try:
             yield
@@ -354,6 +363,7 @@ class Index(Lookups):
             self.end, self.last_record, self._last_place = known
             raise
         self._db.execute("COMMIT")
+        self._checkpoints.after_change()
 
     def _load_position(self) -> None:
         row = self._db.execute(

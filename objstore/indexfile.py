@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from typing import Final
 
+from objstore.checkpoints import CHECKPOINT_PAGES
 from objstore.errors import DiskFailed, DiskFull, StoreLocked
 from objstore.standins import MAX_BLOB
 
 __all__ = [
-    "CHECKPOINT_PAGES",
     "COMPARED",
     "SCHEMA",
     "SCHEMA_VERSION",
@@ -30,9 +30,6 @@ __all__ = [
 ]
 
 SCHEMA_VERSION: Final = 12
-CHECKPOINT_PAGES: Final = 1000
-"""Changed pages after which SQLite by itself brings them to their place in the file: its own default."""
-
 _BUSY_SECONDS: Final = 10
 _POLL_SECONDS: Final = 0.0005
 _PRIMARY: Final = 0xFF
@@ -150,12 +147,18 @@ def prepare(db: sqlite3.Connection) -> None:
     db.execute("PRAGMA synchronous = NORMAL")
     # Nor where fsync(2) alone doesn't reach the drive (macOS); elsewhere this has no meaning.
     db.execute("PRAGMA checkpoint_fullfsync = ON")
+    # Its log is cut off when it is begun anew, so that its size says how much has not come to its place yet.
+    db.execute("PRAGMA journal_size_limit = 0")
+    db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
 
 
-def begin_writing(db: sqlite3.Connection) -> None:
-    """Begin a transaction that writes, as soon as nobody else's is open."""
+def begin_writing(db: sqlite3.Connection, within: float | None = None) -> None:
+    """Begin a transaction that writes, as soon as nobody else's is open.
+
+    `within`: how many seconds to wait for that (None: 10). Raises what SQLite says of an index that is busy.
+    """
     # SQLite itself looks again after 1, 2, 5, 10, 15, 20, 25 ms and more: too seldom where each holds it for a few.
-    until = time.monotonic() + _BUSY_SECONDS
+    until = time.monotonic() + (_BUSY_SECONDS if within is None else within)
     db.execute("PRAGMA busy_timeout = 0")
     try:
         while True:

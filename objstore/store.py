@@ -144,16 +144,19 @@ class Store:
             return self.log.bytes_behind(self.end) > _FEW_BYTES or self.log.exists(self.end.segment + 1)
         return True  # it is of a generation that has gone
 
-    def flush(self) -> None:
-        """Put into the index what this process has appended since it last did."""
+    def flush(self, within: float | None = None) -> None:
+        """Put into the index what this process has appended since it last did.
+
+        `within`: how many seconds to wait where somebody else is changing it (None: as long as is usual).
+        """
         if self._ahead.groups:
-            self._index.take(self._ahead.groups)
+            self._index.take(self._ahead.groups, within=within)
             self._ahead = Ahead()
 
-    def _flush_if_possible(self) -> None:
+    def _flush_if_possible(self, within: float | None = None) -> None:
         # What is durable in the log is done, whatever becomes of the index: who next needs that, reads the log on.
         with suppress(DatabaseError):
-            self.flush()
+            self.flush(within)
 
     # ---- what a write asks for; none of it needs the index to be up to date
 
@@ -276,7 +279,7 @@ class Store:
         self._appended = group.end
         self._ahead.note(group, blobs, records)
         if self._ahead.is_full:
-            self._flush_if_possible()
+            self._flush_if_possible(0.0 if self._ahead.may_wait else None)
         return group
 
     def seal(self) -> Place:

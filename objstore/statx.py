@@ -41,6 +41,7 @@ class Statx:
         for kind, offset in zip(COLUMNS, _OFFSETS, strict=True):
             column = memoryview(table).cast(cast("Any", kind))  # a literal, to the type checker
             self._columns.append((column, offset // column.itemsize, _ROW // column.itemsize))
+        self._parts: Final[dict[int, list[tuple[Any, slice]]]] = {}  # of the columns, by the number of files
 
     def facts(self, folder: int, names: Sequence[bytes]) -> bytes:
         """Return the facts about the files of that name in an open folder, as `pack_facts` packs them.
@@ -56,7 +57,11 @@ class Statx:
         if any(map(self._call, repeat(folder), names, repeat(_FLAGS), repeat(_WANTED), self._rows)):
             raise OSError("a file can't be asked for")
         count = len(names)
-        return [column[first : first + step * count : step].tobytes() for column, first, step in self._columns]
+        parts = self._parts.get(count)
+        if parts is None:
+            parts = [(column, slice(first, first + step * count, step)) for column, first, step in self._columns]
+            self._parts[count] = parts
+        return [column[part].tobytes() for column, part in parts]
 
 
 def statx_from(folder: int) -> Statx | None:

@@ -5,7 +5,7 @@ As git does it with threads; Python's own part of each question would make threa
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final, TypeVar
 
@@ -15,6 +15,8 @@ Item = TypeVar("Item")
 
 _ROOT: Final = b"/"
 _PIPE_PIECE: Final = 1 << 16
+_PIECES: Final = 32
+"""Into which a list is cut: the last one of them is all that one may have to wait for the other."""
 
 
 def may_fork() -> bool:
@@ -23,26 +25,21 @@ def may_fork() -> bool:
     if threading.active_count() > 1 or not hasattr(os, "fork"):
         return False
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    # On a busy machine the two only take turns, and the second one's memory is copied for nothing.
-    return processors > 1 and _running() < processors
-
-
-def _running() -> float:
-    """Return how many processes run or could run at this moment, this one among them; or did on average lately."""
-    try:
-        with open("/proc/loadavg", "rb") as file:
-            return int(file.read().split()[3].split(b"/")[0])
-    except (OSError, ValueError, IndexError):
-        # No Linux. The average tells of the last minute, so it is late to fall.
-        return os.getloadavg()[0]
+    return processors > 1
 
 
 def paths_by_two(find: Callable[[Sequence[Item]], list[bytes]], items: Sequence[Item]) -> list[bytes]:
-    """Return the paths that `find` finds in `items`, half of them found by a child. This process has no other thread.
+    """Return the paths that `find` finds in `items`, in any order, some of them found by a child.
 
-    `find` asks the system, and changes nothing.
+    This process has no other thread. Whoever has done a piece takes the next one, so a processor that is slow, or has
+    others to serve, is given fewer. `find` asks the system, and changes nothing.
     """
-    half = len(items) // 2
+    size = -(-len(items) // _PIECES) or 1
+    pieces = [items[at : at + size] for at in range(0, len(items), size)]
+    # A pipe gives each of its bytes to one of those who read it.
+    numbers, giving = os.pipe()
+    os.write(giving, bytes(range(len(pieces))))
+    os.close(giving)
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -50,20 +47,30 @@ def paths_by_two(find: Callable[[Sequence[Item]], list[bytes]], items: Sequence[
         with suppress(BaseException):
             os.close(reading)
             with os.fdopen(writing, "wb") as pipe:
+                found = [path for piece in _taken(numbers, pieces) for path in find(piece)]
                 # No path holds a NUL; an empty one, the root, is spelt in a way that none is. The last NUL says: all.
-                pipe.write(b"".join([(path or _ROOT) + b"\0" for path in find(items[half:])]) + b"\0")
+                pipe.write(b"".join([(path or _ROOT) + b"\0" for path in found]) + b"\0")
         os._exit(0)
     os.close(writing)
     try:
-        found = find(items[:half])
+        own = [(piece, find(piece)) for piece in _taken(numbers, pieces)]
         told = _read_to_end(reading)
     finally:
         os.close(reading)
+        os.close(numbers)
         os.waitpid(child, 0)
+    found = [path for _, paths in own for path in paths]
     # A child that was killed has told nothing, or not all.
     if not told.endswith(b"\0") or (len(told) > 1 and not told.endswith(b"\0\0")):
-        return found + find(items[half:])
+        done = {id(piece) for piece, _ in own}
+        return found + [path for piece in pieces if id(piece) not in done for path in find(piece)]
     return found + [b"" if path == _ROOT else path for path in told[:-1].split(b"\0")[:-1]]
+
+
+def _taken(numbers: int, pieces: Sequence[Sequence[Item]]) -> Iterator[Sequence[Item]]:
+    """Yield one piece after the other that nobody else has taken; `numbers`: a pipe with the number of each."""
+    while number := os.read(numbers, 1):
+        yield pieces[number[0]]
 
 
 def _read_to_end(fd: int) -> bytes:

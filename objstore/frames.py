@@ -227,6 +227,7 @@ def raw_frames(read: Callable[[int, int], bytes], key: FrameKey, start: int, end
     base = start  # where `piece` begins
     at = 0  # in `piece`
     is_inside = False
+    made = tuple.__new__  # that of a named tuple itself takes its arguments apart first
     while base + at < end:
         payload = at + FRAME_HEADER_SIZE
         is_read = payload <= len(piece)
@@ -247,11 +248,13 @@ def raw_frames(read: Callable[[int, int], bytes], key: FrameKey, start: int, end
             yield Gap(offset=base + at, end=base + at + 1, reason="a frame's checksum does not match")
             return
         begins, commits = flags & _BEGINS, flags & _COMMITS
-        if marker != MARKER or _is_damaged(kind, flags, reserved, length) or bool(begins) is is_inside:
+        # As `_is_damaged` has it: to call that would take as long as all of this.
+        is_header = marker == MARKER and kind in _KINDS and flags <= _FLAGS and not reserved and length <= MAX_PAYLOAD
+        if not is_header or bool(begins) is is_inside:
             yield Gap(offset=base + at, end=base + behind, reason="the frame is not what belongs here")
             return
         is_inside = not commits
-        yield RawFrame(base + at, kind, begins, commits, piece[at:behind])
+        yield made(RawFrame, (base + at, kind, begins, commits, piece[at:behind]))
         at = behind
     if is_inside:
         yield Gap(offset=base + at, end=end, reason="a group without its last frame")

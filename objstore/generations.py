@@ -202,15 +202,19 @@ class Generations:
         for segment in segments:
             moves = self.moves(segment)
             if moves is not None:
-                found[segment] = self._generations[segment] * GENERATION, moves.get
+                start = self._generations[segment] * GENERATION
+                found[segment] = start - GENERATION, start, moves.get
+        of_segment = found.get
 
+        # Asked for each row of the index: what it says is said in as few steps as there are.
         def offset_now(segment: int, offset: int) -> int | None:
-            if segment not in found:
+            known = of_segment(segment)
+            if known is None:
                 return offset
-            start, moved = found[segment]
-            if not start - GENERATION <= offset < start:
+            before, start, moved = known
+            if not before <= offset < start:
                 return offset
-            position = moved(offset % GENERATION)
+            position = moved(offset - before)
             return None if position is None else start + position
 
         return offset_now

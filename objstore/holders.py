@@ -13,7 +13,7 @@ from objstore.readahead import ReadAhead
 from objstore.recordcodec import written_by
 from objstore.records import Pin, Snapshot
 from objstore.refcounts import written_blobs
-from objstore.trees import decode_tree, named_blobs
+from objstore.trees import names_of
 
 if TYPE_CHECKING:
     from objstore.store import Store
@@ -51,7 +51,7 @@ def _below(store: "Store", root: BlobId, seen: set[BlobId]) -> Iterator[BlobId]:
         if tree in seen:
             continue
         seen.add(tree)
-        for blob, is_tree in named_blobs(decode_tree(store.blob(tree))):
+        for blob, is_tree in names_of(store.blob(tree)):
             yield blob
             if is_tree:
                 waiting.append(blob)

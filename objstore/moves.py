@@ -55,7 +55,10 @@ class Moves:
     def get(self, old: int) -> int | None:
         """Return where the frame that was at `old` lies now (None: it is gone, or there was none)."""
         at = bisect_left(self._old, old)
-        return self._new[at] if at < len(self._old) and self._old[at] == old else None
+        try:
+            return self._new[at] if self._old[at] == old else None
+        except IndexError:
+            return None  # behind the last one
 
     def at_or_behind(self, old: int) -> int | None:
         """Return where the first frame lies now that was at `old` or behind it (None: none of them stayed)."""

@@ -98,6 +98,7 @@ class Rewriting:
         """Return what stays of a group as it is to be, and note where it goes."""
         last = len(group) - 1
         spelt = []
+        moved = self.moves.add
         for at, (position, kind, begins, commits, whole) in enumerate(group):
             content = whole
             is_respelt = kind == _BLOB and whole[_ENCODING] in _DELTAS and whole[_BASE] in self._dropped
@@ -108,7 +109,7 @@ class Rewriting:
                     payload = self._respelt(parse_blob_header(payload))
                 key = self._store.log.key
                 content = encode_frame(key, FrameKind(kind), payload, begins=at == 0, commits=at == last)
-            self.moves.add(position, self._position)
+            moved(position, self._position)
             self._position += len(content)
             spelt.append(content)
         return spelt

@@ -167,7 +167,8 @@ class _OursOpen:
 class _Git:
     def __init__(self, *, loose: bool) -> None:
         self.name: Final = "git, loose objects" if loose else "git, packs"
-        self.most: Final = 10_000 if loose else 10_000_000
+        # What a shadow repository has that is committed to with every edit, until somebody packs it.
+        self.most: Final = 100_000 if loose else 10_000_000
         self._is_loose: Final = loose
 
     opening = """

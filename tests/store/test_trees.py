@@ -17,6 +17,7 @@ from objstore.trees import (
     decode_tree,
     encode_tree,
     named_blobs,
+    names_of,
     tree_changes,
     tree_files,
 )
@@ -35,6 +36,20 @@ Nested = dict[bytes, "bytes | Nested"]
 @given(FOLDERS)
 def test_decoding_what_was_encoded_gives_it_back_in_order(entries: list[TreeEntry | LeftOut]) -> None:
     assert decode_tree(encode_tree(entries)) == tuple(sorted(entries, key=lambda entry: entry.name))
+
+
+@given(FOLDERS)
+def test_who_asks_only_what_is_named_is_told_the_same(entries: list[TreeEntry | LeftOut]) -> None:
+    encoded = encode_tree(entries)
+    assert names_of(encoded) == list(named_blobs(decode_tree(encoded)))
+
+
+@pytest.mark.parametrize(
+    "damaged", [b"", b"\x80", encode_tree(())[:-1], msgpack.packb({"entries": [1], "kind": "tree"})]
+)
+def test_who_asks_only_what_is_named_is_told_that_it_is_no_tree(damaged: bytes) -> None:
+    with pytest.raises(TreeInvalid):
+        names_of(damaged)
 
 
 @given(FOLDERS)

@@ -144,9 +144,12 @@ def rebuild(salvage: Salvage, remains: Remains, directory: str, disk: Disk) -> N
         path = os.path.join(recovered, file.name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         disk.create(path, remains.pieces(file.state.blob), file.state.mode | 0o400)
+    for folder, _, _ in os.walk(recovered):
+        disk.sync_directory(folder)  # `create` has synced the file's own, but not the names of those above
     disk.move_store_folder(os.path.join(making, STORE_NAME), final)
     disk.remove_store_folder(making)
     disk.sync_directory(directory)
+    disk.sync_directory(os.path.dirname(os.path.realpath(directory)))  # it may have been made here
 
 
 # ---- planning

@@ -1,7 +1,7 @@
 """Transfer: a store with its whole history, taken to another folder or machine in one file.
 
 What arrives is checked as any store is, from its frames to the replay of every document, in a folder of its own. Only
-when nothing is wrong with it does it become the store of its new place, and only then are its files written.
+when nothing is wrong with it are its files written there, and all of it moved to its new place, the store last.
 docs/decisions/0010-import.md says why a store is never imported into another.
 """
 
@@ -53,14 +53,16 @@ def export_bundle(journal: Journal, path: str, progress: Progress | None = None)
     return os.stat(path).st_size
 
 
-def import_bundle(path: str, directory: str, *, files: bool = True, progress: Progress | None = None) -> Imported:
+def import_bundle(
+    path: str, directory: str, *, files: bool = True, progress: Progress | None = None, disk: Disk | None = None
+) -> Imported:
     """Make the store in the bundle at `path` the store of `directory`, and write its files there.
 
     The directory may be missing; else it must be empty. `files` False: only the store comes, the directory may hold
     files, and those that differ show as changes from outside; it must hold no store.
     Raises FileExists, BundleRefused with nothing changed, and what the disk raises.
     """
-    disk = Disk()
+    disk = disk or Disk()
     os.makedirs(directory, exist_ok=True)
     root = os.path.realpath(directory)
     for name in sorted(os.listdir(root)):
@@ -73,16 +75,52 @@ def import_bundle(path: str, directory: str, *, files: bool = True, progress: Pr
     disk.make_store_folder(making)
     try:
         records, blobs, steps = _checked(path, making, disk, files=files, progress=progress)
-        disk.move_store_folder(os.path.join(making, STORE_NAME), os.path.join(root, STORE_NAME))
+        with closing(Journal(making, disk)) as journal, journal.writing():
+            journal.carry_out(steps)
+        _move_in(making, root, disk)
     finally:
         discard_making(making, disk)
     disk.sync_directory(root)
-    with closing(Journal(root, disk)) as journal, journal.writing():
-        journal.carry_out(steps)
     return Imported(root=root, records=records, blobs=blobs, files=len(steps))
 
 
 # ---- inside
+
+
+def _move_in(making: str, root: str, disk: Disk) -> None:
+    """Move what was made in a folder of `root` into that itself: all of it, or nothing.
+
+    The store comes last: if the process dies before, there is no history by which the other files would be deleted.
+    """
+    names = sorted(name for name in os.listdir(making) if name != STORE_NAME)
+    moved: list[str] = []
+    try:
+        for name in names:
+            _move(making, root, name, disk)
+            moved.append(name)
+        disk.sync_directory(root)
+        _move(making, root, STORE_NAME, disk)
+    except BaseException:
+        for name in reversed(moved):
+            _move(root, making, name, disk)
+        raise
+
+
+def _move(source: str, target: str, name: str, disk: Disk) -> None:
+    """Move a file or a folder from one folder to another. FileExists where that has something of the name."""
+    path = os.path.join(source, name)
+    try:
+        if os.path.isdir(path):
+            disk.move_store_folder(path, os.path.join(target, name))
+            return
+        folders = [os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) for folder in (source, target)]
+        try:
+            disk.rename_new(folders[0], name, folders[1], name)
+        finally:
+            for folder in folders:
+                os.close(folder)
+    except FileExistsError as error:
+        raise FileExists(os.path.join(target, name)) from error
 
 
 def _checked(

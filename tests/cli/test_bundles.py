@@ -12,13 +12,15 @@ from blake3 import blake3
 from objstore.batch import Batch
 from objstore.bundle import Bundle
 from objstore.disk import Disk
+from objstore.errors import CasError
 from objstore.ids import BlobId
 from objstore.journal import Journal
 from objstore.recordcodec import decode_record, encode_record
 from objstore.records import Edit
 from objstore.terms import DocumentId, FileState, Operation, Seq
-from objstore.transfer import export_bundle
+from objstore.transfer import export_bundle, import_bundle
 from tests.cli.desk import Desk, cas
+from tests.store.countdown import CountdownDisk, PowerCut, broken_disk
 
 
 @pytest.fixture
@@ -244,3 +246,35 @@ def test_what_a_killed_import_leaves_is_cleared_away(bundle: Path, tmp_path: Pat
     (there / ".cas.0123456789abcdef/.cas/segments/00000001.seg").write_bytes(b"half")
     assert cas("import", str(bundle), str(there), folder=tmp_path).status == 0
     assert sorted(path.name for path in there.iterdir()) == [".cas", "b", "sub"]
+
+
+def test_wherever_an_import_dies_there_is_no_history_without_its_files(
+    desk: Desk, bundle: Path, tmp_path: Path
+) -> None:
+    whole = CountdownDisk(None)
+    import_bundle(str(bundle), str(tmp_path / "whole"), disk=whole)
+    assert tree(tmp_path / "whole") == tree(desk.folder)
+    stores = 0
+    for step in range(whole.done.index("stage"), len(whole.done)):
+        there = tmp_path / f"cut{step}"
+        with pytest.raises(PowerCut):
+            import_bundle(str(bundle), str(there), disk=CountdownDisk(step))
+        if (there / ".cas").exists():
+            stores += 1
+            assert tree(there) == tree(desk.folder)
+    assert stores > 0
+
+
+def test_where_an_import_fails_nothing_of_it_is_left(bundle: Path, tmp_path: Path) -> None:
+    whole = CountdownDisk(None)
+    import_bundle(str(bundle), str(tmp_path / "whole"), disk=whole)
+    first, last = (len(whole.done) - 1 - whole.done[::-1].index(one) for one in ("stage", "move_store_folder"))
+    for step in range(first, last + 1):
+        there = tmp_path / f"failed{step}"
+        disk = CountdownDisk(step, broken_disk, lasting=False)
+        try:
+            import_bundle(str(bundle), str(there), disk=disk)
+        except CasError:
+            assert not [path for path in there.iterdir() if path.name[:5] != ".cas."]
+        else:
+            assert tree(there) == tree(tmp_path / "whole")

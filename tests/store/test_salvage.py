@@ -24,9 +24,11 @@ from objstore import (
     salvage_store,
 )
 from objstore.codec import parse_blob_header
+from objstore.disk import Disk
 from objstore.frames import SEGMENT_HEADER_SIZE, Frame, FrameKind, SegmentHeader, frame_key, scan
 from objstore.ids import record_id
-from objstore.salvage import Salvage
+from objstore.remains import Remains
+from objstore.salvage import Salvage, plan_salvage, rebuild
 from tests.store.scenes import TEXT, change, files, history, rejected, write
 
 SAMPLES: Final = 160
@@ -319,3 +321,26 @@ def test_recovered_files_are_never_mixed(victim: Path, tmp_path: Path) -> None:
 def test_a_folder_without_segments_is_no_store(tmp_path: Path) -> None:
     with pytest.raises(FileMissing):
         salvage_store(str(tmp_path), None)
+
+
+class NamesDisk(Disk):
+    """Notes which folders' names are durable."""
+
+    def __init__(self) -> None:
+        self.synced: set[str] = set()
+
+    def sync_directory(self, path: str) -> None:
+        super().sync_directory(path)
+        self.synced.add(os.path.realpath(path))
+
+
+def test_the_names_of_all_that_is_recovered_are_durable(victim: Path, tmp_path: Path) -> None:
+    place = broken(victim, tmp_path / "broken")
+    next(iter(sorted(place.glob("*.seg")))).unlink()
+    disk = NamesDisk()
+    with Remains(str(place), None) as remains:
+        salvage = plan_salvage(remains, None)
+        rebuild(salvage, remains, str(tmp_path / "new"), disk)
+    folders = {os.path.realpath(folder) for folder, _, _ in os.walk(tmp_path / "new" / "recovered")}
+    assert folders
+    assert folders | {os.path.realpath(tmp_path / "new"), os.path.realpath(tmp_path)} <= disk.synced

@@ -131,6 +131,7 @@ def client_of(name: str) -> Client:
 def handle(client: Client, event: Event, say: Callable[[Payload | None], object], *, is_last: bool = False) -> None:
     """Record what the event tells of, and give `say` what to print (None: nothing), once and before anything is closed.
 
+    After a tool that is said before the look that finds what the tool did, if nobody can come in between from then on.
     A place without a workspace is none of our business. `is_last`: the process ends next, so nothing is closed: the
     index need not be tidied up by each of them. Raises what the store raises.
     """
@@ -146,13 +147,22 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
         return
     try:
         calls = workspace.agent_calls()
-        _record(calls, event)
-        # A subagent keeps to itself what it hears: the session that sent it is told, when it is back at the latest.
-        hears = not event.is_subagent and client.reply(event, "") is not None
-        told = calls.rejected(event.conversation) if hears else []
-        say(client.reply(event, _rejections(told)) if told else None)
-        if told:
-            calls.told(event.conversation, told)
+        has_said = False
+
+        def tell() -> None:
+            nonlocal has_said
+            # A subagent keeps to itself what it hears: the session that sent it is told, when it is back at the latest.
+            hears = not event.is_subagent and client.reply(event, "") is not None
+            told = calls.rejected(event.conversation) if hears else []
+            has_said = True
+            say(client.reply(event, _rejections(told)) if told else None)
+            if told:
+                calls.told(event.conversation, told)
+
+        # Where the process ends next, the agent waits for that anyway.
+        _record(calls, event, None if is_last else tell)
+        if not has_said:
+            tell()
     finally:
         if not is_last:
             workspace.close()
@@ -168,7 +178,8 @@ def _start(event: Event) -> str:
     return event.place
 
 
-def _record(calls: "AgentCalls", event: Event) -> None:
+def _record(calls: "AgentCalls", event: Event, go_on: Callable[[], None] | None) -> None:
+    """Record what the event tells of; call `go_on`, perhaps, when the agent need not wait any longer."""
     match event.moment:
         case Moment.PROMPT:
             calls.pause(event.conversation)
@@ -178,7 +189,7 @@ def _record(calls: "AgentCalls", event: Event) -> None:
         case Moment.BEFORE:
             calls.begin(_call(calls, event))
         case Moment.AFTER:
-            calls.end(_call(calls, event))
+            calls.end(_call(calls, event), go_on)
         case Moment.DENIED:
             calls.withdraw(_call(calls, event))
         case Moment.OTHER:

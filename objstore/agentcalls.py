@@ -11,7 +11,7 @@ conversation are open that may touch any file; in all other cases they count as 
 import json
 import os
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
@@ -39,6 +39,9 @@ _FORGOTTEN_AFTER: Final = 24 * 3600 * 1_000_000
 """Microseconds after which a call that nobody ended is taken for one whose program died."""
 
 _SESSION_KEPT: Final = 30 * _FORGOTTEN_AFTER
+_SOON_LOOKED_AT: Final = 8 << 20
+"""Bytes of the last look up to which the next one is a matter of a tenth of a second or two: some 100,000 files."""
+
 _LONGEST_FILE: Final = 1 << 20
 _LONGEST_NAME: Final = 200
 """Characters of a conversation's name that are used."""
@@ -56,6 +59,7 @@ class AgentCall:
     paths: tuple[str, ...] | None  # files that it may change, absolute or relative to the workspace; None: any
     notes: Mapping[str, str] = field(default_factory=dict)
     began: int = 0  # microseconds since 1970-01-01 UTC
+    is_over: bool = False  # whether it was said to be over, though what it changed is not recorded yet
 
     @property
     def info(self) -> CallInfo:
@@ -84,16 +88,19 @@ class AgentCalls:
             return []
         with self._alone():
             standing = self._open()
-            if self._name_of(call) in standing:
+            begun = standing.get(self._name_of(call))
+            if begun is not None and not begun.is_over:
                 return []
             found = self._settle(known.paths, standing)
             self._write(self._name_of(call), _told_of(known))
             return found
 
-    def end(self, call: AgentCall) -> list[EditView]:
+    def end(self, call: AgentCall, go_on: Callable[[], object] | None = None) -> list[EditView]:
         """Note that a call is over; return what it and others were found to have changed. Raises as `begin`.
 
-        Where nobody said that it began, what it named is still its own; what it didn't name is external.
+        Where nobody said that it began, what it named is still its own; what it didn't name is external. `go_on` is
+        called at most once, as soon as the agent need not wait: whatever comes next waits itself until what is found is
+        recorded. What it raises is raised after that.
         """
         known = self._known(call)
         if known.paths == ():
@@ -103,9 +110,9 @@ class AgentCalls:
             standing = self._open()
             if known.paths is not None:
                 standing.setdefault(name, known)
-            found = self._settle(known.paths, standing)
-            self._remove(name)
-            return found
+            if go_on is None or not self._is_soon_looked_at():
+                return self._settle_end(name, known.paths, standing)
+            return self._settle_behind(go_on, name, known.paths, standing)
 
     def withdraw(self, call: AgentCall) -> list[EditView]:
         """Note that a call was not let run after all; return what was found, none of it its own. Raises as `begin`."""
@@ -197,6 +204,9 @@ class AgentCalls:
         self, paths: Sequence[str] | None, standing: Mapping[str, AgentCall], otherwise: CallInfo = _NOBODY
     ) -> list[EditView]:
         """Record what changed (`paths`: only there), each change as whose it is; `otherwise`: while no call is open."""
+        over = [name for name, call in standing.items() if call.is_over]
+        if over:
+            paths = None  # what those changed is still to be found
         found: list[EditView] = []
         named: dict[str, list[AgentCall]] = {}
         for call in standing.values():
@@ -210,7 +220,40 @@ class AgentCalls:
         if rest is None or rest:
             # What a named file becomes from here on is told by the call that named it, which is still open.
             found += self._record(_only(anywhere) if anywhere else otherwise, rest, besides=named)
+        for name in over:
+            self._remove(name)
         return found
+
+    def _settle_end(self, name: str, paths: Sequence[str] | None, standing: Mapping[str, AgentCall]) -> list[EditView]:
+        found = self._settle(paths, standing)
+        self._remove(name)
+        return found
+
+    def _settle_behind(
+        self, go_on: Callable[[], object], name: str, paths: Sequence[str] | None, standing: Mapping[str, AgentCall]
+    ) -> list[EditView]:
+        """End a call, and before that, call `go_on`, if nobody can come in between then.
+
+        Who begins, ends or looks, waits for the lock that is held; who writes, and would find that a file is not as
+        recorded, for the writer lock.
+        """
+        with self._journal.keeping_out() as is_kept:
+            try:
+                if is_kept:
+                    if name in standing:
+                        # If this process is killed from here on, the next event finds what the call changed.
+                        self._write(name, _told_of(replace(standing[name], is_over=True)))
+                    go_on()
+            finally:
+                found = self._settle_end(name, paths, standing)
+        return found
+
+    def _is_soon_looked_at(self) -> bool:
+        """Return whether a look takes no longer than a writer may be kept waiting."""
+        try:
+            return os.stat(os.path.join(self._store, "cache", "looks")).st_size <= _SOON_LOOKED_AT
+        except OSError:
+            return False  # it is the first
 
     def _record(
         self, info: CallInfo, paths: Sequence[str] | None, *, besides: Collection[str] = ()
@@ -323,6 +366,7 @@ def _told_of(call: AgentCall) -> dict[str, Any]:
         "paths": call.paths,
         "notes": dict(call.notes),
         "began": call.began,
+        "over": call.is_over,
     }
 
 
@@ -345,6 +389,7 @@ def _call_of(held: Mapping[str, Any]) -> AgentCall | None:
                 paths=None if paths is None else tuple(paths),
                 notes=said,
                 began=began,
+                is_over=held.get("over") is True,
             )
     return None
 

@@ -59,6 +59,9 @@ _MARK: Final = Struct("<QQ16s")
 _AT_ONCE: Final = 0.2
 """Seconds that a reader waits for a writer who may be finishing what another one left."""
 
+_LOOK_SECONDS: Final = 1.0
+"""How long who found a change waits for a look that may be under way, and tells whose it is."""
+
 _CATCH_UPS: Final = 3
 """Times that a writer gives the lock back to read what others appended while it waited."""
 
@@ -139,6 +142,7 @@ class Journal:
         self._knows_boot = self._boot != UNKNOWN_BOOT
         self._settled = False  # whether this process has looked once for what others left unfinished
         self._is_behind = False  # whether files could not follow the log yet, because the disk is full
+        self._keeps_out = False  # whether the writer lock is held for more than one write
 
     def close(self) -> None:
         """Close everything."""
@@ -272,6 +276,33 @@ class Journal:
             self._write_mark(place)
 
     @contextmanager
+    def keeping_out(self) -> Iterator[bool]:
+        """Keep other writers out until the end, or `let_in`, unless one is at it now; give whether that is so.
+
+        Write inside as ever. Nobody may wait for this long: it is for a look that somebody relies on already. Raises
+        PermissionRefused, DiskFailed.
+        """
+        with self.mutex:
+            self._keeps_out = self._lock.acquire_now()
+            try:
+                yield self._keeps_out
+            finally:
+                self.let_in()
+
+    def let_in(self) -> None:
+        """Let other writers in again after all: what comes next takes long."""
+        if self._keeps_out:
+            self._keeps_out = False
+            self._lock.release()
+
+    def await_writer(self) -> None:
+        """Wait for who is writing at this moment, if anybody is, but not for long."""
+        # Who may not even open the lock's file can't wait for it.
+        with self.mutex, suppress(PermissionRefused, DiskFailed):
+            if self._lock.acquire_soon(_LOOK_SECONDS):
+                self._lock.release()
+
+    @contextmanager
     def sweeping(self) -> Iterator[None]:
         """Be the only one that sweeps. Raises StoreLocked at once if another one is at it."""
         lock = WriterLock(os.path.join(self._folder, "sweep.lock"))
@@ -326,6 +357,9 @@ class Journal:
 
         It gives whether the store is as this process left it.
         """
+        if self._keeps_out:
+            yield self.store.is_as_left
+            return
         for _ in range(_CATCH_UPS):
             with self._lock.held(within):
                 is_as_left = self.store.is_as_left

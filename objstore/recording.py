@@ -63,7 +63,10 @@ def record_changes(
     with journal.reading() as store:
         is_first = store.index.baseline() is None
         strange = [path for path in files if is_first or not _is_as_recorded(journal, path)]
-    taken = _first_look(journal, limits) if is_first else None
+    taken = None
+    if is_first:
+        journal.let_in()  # all files are read
+        taken = _first_look(journal, limits)
     conversation = ""
     edits: list[EditView] = []
     passed: list[Passed] = []
@@ -88,6 +91,7 @@ def record_changes(
             break
         from objstore.beforehand import foresee
 
+        journal.let_in()  # a large file may take longer than anybody waits
         foresee(journal, found.paths)
         look, suspects = _glance(journal, scopes, limits)
     seen = 0 if look is None else sum(look.looks.files(scope) for scope in scopes)

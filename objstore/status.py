@@ -95,11 +95,14 @@ def _looked(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple[str, ..
 
     Only files whose times changed are read. No lock is taken, so a writer may be between the log and its files, and
     those would look as if a stranger had changed them. What is found counts if the files had followed the log before
-    the look, and the log was the same after it; otherwise the look is taken again, for as long as writers may need.
+    the look, and the log was the same after it, with nobody writing; otherwise the look is taken again, for as long as
+    writers may need.
     """
     for _ in range(_LOOKS):
         had_followed, end = not journal.unfinished(), journal.store.end
         found = _look(journal)
+        if found[0]:
+            journal.await_writer()  # a look may be under way that tells whose it is
         journal.store.catch_up()
         if not found[0] or (had_followed and journal.store.end == end):
             return found

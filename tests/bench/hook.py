@@ -1,4 +1,4 @@
-"""What a hook costs the agent that waits for it, a whole process an event."""
+"""What a hook costs the agent that waits for it: a whole process an event; and what the looks alone take."""
 
 import json
 import os
@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+from objstore import AgentCall, Workspace
 from tests.bench.measure import Report, percentile, timed_in_turn
 
 __all__ = ["bench_hook"]
@@ -21,6 +22,8 @@ ROUNDS: Final = 25
 PER_FOLDER: Final = 50
 PROGRAM: Final = (sys.executable, "-P", "-m", "cli")
 HELPER: Final = ", helper"
+ALONE: Final = ", the look alone"
+AT_ONCE: Final = f"an event right after that{HELPER}"
 EVENTS: Final = ("before a shell", "after a shell", "before a write", "after a write")
 
 
@@ -31,6 +34,11 @@ def tree(root: Path, files: int) -> None:
         if number % PER_FOLDER == 0:
             folder.mkdir()
         (folder / f"f{number % PER_FOLDER}.txt").write_text(f"file {number}\n" * 10)
+
+
+def shell_call(number: int) -> AgentCall:
+    """Return a shell command of an agent, which may change any file."""
+    return AgentCall(conversation="bench", id=f"alone-{number}", tool="Bash", paths=None)
 
 
 def git_status(root: Path) -> Callable[[int], object]:
@@ -63,6 +71,10 @@ def _tell(report: Report, size: int, times: Mapping[str, Sequence[float]]) -> No
     for name, taken in times.items():
         report.times(f"{size} files: {name}", taken)
         report.figures[f"{size} files: {name} p95 ms"] = round(percentile(taken, 0.95), 3)
+    if size != SIZES[0]:
+        pairs = zip(times[f"before a shell{ALONE}"], times[f"after a shell{ALONE}"], strict=True)
+        looks = report.times(f"{size} files: both looks of a shell, the looks alone", [sum(pair) for pair in pairs])
+        report.ratio(f"{size} files: both looks alone, to git status", looks / median(times["git status"]), "<= 1.5")
     for by, without in (("", "python"), (HELPER, "python alone")):
         if size == SIZES[0]:
             slowest = max(median(times[f"{name}{by}"]) for name in EVENTS)
@@ -72,10 +84,15 @@ def _tell(report: Report, size: int, times: Mapping[str, Sequence[float]]) -> No
         looks = report.times(f"{size} files: both looks of a shell{by}", [sum(pair) for pair in pairs])
         rest = (looks - 2 * median(times[without])) / median(times["git status"])
         report.ratio(f"{size} files: both looks{by}, without Python's start, to git status", rest, "<= 1.5")
+    if size != SIZES[0]:
+        # The helper answers before it looks at what a tool has done; who comes at once waits for that.
+        waited = looks + median(times[AT_ONCE]) - 3 * median(times["python alone"])
+        name = f"{size} files: the same, and an event right after"
+        report.ratio(name, waited / median(times["git status"]), "none")
 
 
 def bench_hook(report: Report) -> None:
-    """Tell of a shell command and of a file tool, before and after, with and without a helper; beside git status."""
+    """Tell of a shell command and of a file tool, before and after, with and without a helper, and in this process; beside git status."""
     unheard = ("CAS_", "PYTHONDONTWRITEBYTECODE")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(unheard)}
     environment["PYTHONPATH"] = str(Path(__file__).parents[2])
@@ -107,12 +124,26 @@ def bench_hook(report: Report) -> None:
             (root / "d2" / "f2.txt").write_text(f"changed {call}{by}\n")
             tell("PostToolUse", "Write", {"file_path": str(root / "d2" / "f2.txt")}, f"{call}{by}", by)
 
+        def at_once(call: int) -> None:
+            tell("Notification", "", {}, f"{call}{by}", by)
+
         return {
             f"before a shell{by}": shell_before,
             f"after a shell{by}": shell_after,
+            **({AT_ONCE: at_once} if by else {}),
             f"before a write{by}": file_before,
             f"after a write{by}": file_after,
         }
+
+    def look_before(number: int) -> None:
+        with Workspace.find(root) as workspace:
+            workspace.agent_calls().begin(shell_call(number))
+
+    def look_after(number: int) -> None:
+        (root / "d1" / "f1.txt").write_text(f"changed {number}{ALONE}\n")
+        with Workspace.find(root) as workspace:
+            (found,) = workspace.agent_calls().end(shell_call(number))
+            assert found.edit.path == b"d1/f1.txt", found
 
     def started(imports: str) -> Callable[[int], object]:
         command = [sys.executable, "-P", "-c", f"import {imports}"]
@@ -124,7 +155,9 @@ def bench_hook(report: Report) -> None:
             tree(root, size)
             cas("init")
             cas("record")
-            acts = acts_of("") | acts_of(HELPER) | {"git status": git_status(root)}
+            acts = acts_of("") | acts_of(HELPER)
+            acts |= {f"before a shell{ALONE}": look_before, f"after a shell{ALONE}": look_after}
+            acts |= {"git status": git_status(root)}
             acts |= {"python": started("json, sqlite3"), "python alone": started("sys"), "click": started("click")}
             with staying(root, environment):
                 times = timed_in_turn(acts, ROUNDS)

@@ -109,6 +109,7 @@ def test_two_hooks_at_once_are_both_answered(folder: Path) -> None:
             process.stdin.close()
             running.append(process)
         assert [process.wait(PATIENCE) for process in running] == [0] * len(sessions)
+        assert asked("claude-code", NOTHING) == b""  # it is answered when all that came before is recorded
     assert sorted(conversations(folder)) == [session.name for session in sessions]
 
 

@@ -1,14 +1,18 @@
 """The workspace at a glance, as text for a person: lines, as bytes to write."""
 
+from __future__ import annotations
+
 import os
-from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Final
 
 from cli.terminal import Screen, padded, shown_name, shown_width
 
 # Nothing of the store is imported here: the start of `cas status` is measured.
+TYPE_CHECKING = False  # as in `errand`
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Final
+
     from objstore import ExternalChange, PendingGroup, StandingMarkers, StatusReport
 
 __all__ = ["counted", "shown_edits", "shown_external", "shown_markers", "size_text", "status_text"]
@@ -21,7 +25,7 @@ NUMBERS: Final = 12
 COUNTS: Final = 9
 
 
-def status_text(report: "StatusReport", screen: Screen) -> Iterator[bytes]:
+def status_text(report: StatusReport, screen: Screen) -> Iterator[bytes]:
     """Yield the workspace on one screen."""
     yield screen.line(
         f"{shown_name(report.root)}: {counted(report.edits, 'edit')} in "
@@ -54,13 +58,13 @@ def _section(title: str, count: int, rows: Iterable[str], screen: Screen) -> Ite
         yield screen.line(f"  and {count - SECTION_LINES} more")
 
 
-def _external(report: "StatusReport", screen: Screen) -> Iterator[str]:
+def _external(report: StatusReport, screen: Screen) -> Iterator[str]:
     for change in report.external:
         kind = screen.paint(f"{shown_external(change):12}", "red")
         yield f"{kind}  {shown_name(change.path)}"
 
 
-def _standing(markers: "StandingMarkers") -> str:
+def _standing(markers: StandingMarkers) -> str:
     places = ", ".join(map(str, markers.lines[:PLACES])) + (" ..." if len(markers.lines) > PLACES else "")
     return f"{shown_name(markers.path)}:{places}  {shown_markers(markers)}"
 
@@ -77,7 +81,7 @@ def _faults(root: str) -> Iterator[str]:
         yield f"hooks: {counted(len(lines), 'fault')}, the last: {last} (see `cas doctor`)"
 
 
-def _reclaimable(report: "StatusReport") -> str:
+def _reclaimable(report: StatusReport) -> str:
     """Return what `cas gc` would do about the size of the store."""
     found = report.reclaimable
     if found.unreadable:
@@ -89,7 +93,7 @@ def _reclaimable(report: "StatusReport") -> str:
     return f"; `cas gc` {', '.join(said)}" if said else ""
 
 
-def shown_external(change: "ExternalChange") -> str:
+def shown_external(change: ExternalChange) -> str:
     """Return in a word how a file differs from its last recorded state."""
     if change.found is None:
         return "deleted"
@@ -98,13 +102,13 @@ def shown_external(change: "ExternalChange") -> str:
     return "modified" if change.found != change.recorded else "mode changed"
 
 
-def shown_markers(markers: "StandingMarkers") -> str:
+def shown_markers(markers: StandingMarkers) -> str:
     """Return whose conflict stands between the markers."""
     decided, aside = ({unit.seq: None for unit in units} for units in (markers.decided, markers.aside))
     return f"edit {markers.edit}: {shown_edits(list(decided))} against {shown_edits(list(aside))}"
 
 
-def _pending_text(groups: Sequence["PendingGroup"], screen: Screen) -> Iterator[bytes]:
+def _pending_text(groups: Sequence[PendingGroup], screen: Screen) -> Iterator[bytes]:
     if not groups:
         return
     yield screen.line()

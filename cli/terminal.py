@@ -1,11 +1,16 @@
 """The way out: colour, the pager, and text that can't pass for something else."""
 
+from __future__ import annotations
+
 import os
 import sys
-from collections.abc import Iterable, Iterator
-from typing import IO, BinaryIO, Final
 
 from objstore import value
+
+TYPE_CHECKING = False  # as in `errand`
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import IO, BinaryIO, Final
 
 __all__ = [
     "EXACT",

@@ -5,7 +5,8 @@ of a command that shows a status counts, and most of what is here it never needs
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+
+from objstore.annotations import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from objstore.agentcalls import AgentCall as AgentCall, AgentCalls as AgentCalls

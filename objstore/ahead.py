@@ -6,8 +6,8 @@ derived, so a process that dies before that costs the next one a moment of readi
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
 
+from objstore.annotations import TYPE_CHECKING, Final
 from objstore.frames import FrameKind
 from objstore.generations import Place
 from objstore.ids import BlobId, RecordId

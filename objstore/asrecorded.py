@@ -9,8 +9,8 @@ import stat
 import time
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Final
 
+from objstore.annotations import Final
 from objstore.errors import CasError
 from objstore.facts import FACTS, Facts, Glimpse, pack_facts
 from objstore.glance import changed_folders

@@ -4,17 +4,21 @@ While a sweep goes on, a place may still be of a segment's generation before; so
 where it is now.
 """
 
-import sqlite3
-from array import array
-from collections.abc import Iterator, Sequence, Set as AbstractSet
-from typing import Final
+from __future__ import annotations
 
+from objstore.annotations import TYPE_CHECKING, Final
 from objstore.frames import FRAME_HEADER_SIZE
 from objstore.generations import Place
 from objstore.ids import BlobId
 from objstore.indexrows import BlobPlace, StateTold
-from objstore.segments import Log
 from objstore.standins import MAX_BLOB
+
+if TYPE_CHECKING:
+    import sqlite3
+    from array import array
+    from collections.abc import Iterator, Sequence, Set as AbstractSet
+
+    from objstore.segments import Log
 
 __all__ = ["BlobLookups"]
 
@@ -60,11 +64,13 @@ class BlobLookups:
                     found[BlobId(row[0])] = BlobPlace(place, row[3], row[4])
         return found
 
-    def offsets(self, segments: Sequence[int], without: AbstractSet[BlobId]) -> "dict[int, array[int]]":
+    def offsets(self, segments: Sequence[int], without: AbstractSet[BlobId]) -> dict[int, array[int]]:
         """Return the offsets of the blobs in each of the segments, whose places must be up to date.
 
         `without`: blobs that don't count.
         """
+        from array import array
+
         found = {segment: array("Q") for segment in segments}
         which = ",".join(map(str, segments))
         rows = self._db.execute(f"SELECT id, segment, offset FROM blobs WHERE segment IN ({which})")  # noqa: S608 - nothing but numbers is put in

@@ -4,7 +4,8 @@ Linux has it in a file, macOS behind sysctlbyname(3); both spell a UUID that is 
 """
 
 from contextlib import suppress
-from typing import Final
+
+from objstore.annotations import Final
 
 __all__ = ["BOOT_ID_SIZE", "UNKNOWN_BOOT", "boot_id", "parse_boot_id"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING, Final
+from objstore.annotations import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from threading import Thread

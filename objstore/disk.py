@@ -10,8 +10,8 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
-from typing import Final, TypeAlias
 
+from objstore.annotations import Final, TypeAlias
 from objstore.bootid import boot_id
 from objstore.errors import DiskFailed, DiskFull, PermissionRefused
 

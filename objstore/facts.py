@@ -8,8 +8,8 @@ import struct
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from operator import attrgetter
-from typing import Final
 
+from objstore.annotations import Final
 from objstore.values import NamedTuple
 
 __all__ = ["COLUMNS", "FACTS", "FACTS_SIZE", "Facts", "FolderKey", "Glimpse", "pack_facts", "unpack_facts"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING, Final, Self
 
+from objstore.annotations import TYPE_CHECKING, Final, Self
 from objstore.disk import Disk
 from objstore.errors import FileMissing
 from objstore.ids import blob_id

@@ -5,25 +5,32 @@ offsets of their own, beyond those of the generation before, so that a place say
 """
 
 import os
-import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain, pairwise
-from threading import Thread
-from typing import Final, NamedTuple
 
+from objstore.annotations import TYPE_CHECKING, Final
 from objstore.disk import Disk
 from objstore.errors import CasError, NotAWorkspace, StoreDamaged
 from objstore.frames import SEGMENT_HEADER_SIZE, FrameKey, SegmentHeader, StoreId, frame_key
-from objstore.moves import Moves
+from objstore.values import NamedTuple
+
+if TYPE_CHECKING:
+    from objstore.moves import Moves
 
 __all__ = ["GENERATION", "Generations", "Place", "newest_files", "segment_name"]
 
 GENERATION: Final = 1 << 40
 """How far apart the offsets of a segment's generations begin. A file of a terabyte would not be made."""
 
-_NAME: Final = re.compile(r"([0-9]{8,})(?:\.([1-9][0-9]{0,5}))?\.seg")
+_SUFFIX: Final = ".seg"
+_NUMBER_DIGITS: Final = 8
+"""Digits of a segment's number in its file's name, at least."""
+
+_GENERATION_DIGITS: Final = 6
+"""Digits of a generation in such a name, at most."""
+
 _HELD_SECONDS: Final = 60.0
 """How long an older generation is held open at most, once it was seen that there is a newer one: as long, its room on
 the disk is not free, though its name has gone."""
@@ -139,6 +146,8 @@ class Generations:
         """
         closing = self._outdated()
         if closing:
+            from threading import Thread
+
             Thread(target=_close, args=(closing,), name="closing").start()
 
     def give_back(self) -> None:
@@ -157,11 +166,10 @@ class Generations:
         """
         found = []
         for name in os.listdir(self._folder):
-            matched = _NAME.match(name)
-            if matched is not None:
-                is_whole = matched.end() == len(name)
-                if not is_whole or int(matched[2] or 0) < self._generations.get(int(matched[1]), 0):
-                    found.append(os.path.join(self._folder, name))
+            whole, suffix, rest = name.partition(_SUFFIX)
+            named = _named(whole + suffix)
+            if named is not None and (rest or named[1] < self._generations.get(named[0], 0)):
+                found.append(os.path.join(self._folder, name))
         return found
 
     def newest(self, place: Place) -> Place | None:
@@ -219,22 +227,25 @@ class Generations:
 
         return offset_now
 
-    def moves(self, segment: int) -> Moves | None:
+    def moves(self, segment: int) -> "Moves | None":
         """Return where frames went when the segment was last written anew (None: that is not kept, or damaged)."""
         generation = self._generations.get(segment, 0)
         kept = self._moves.get(segment)
         if kept is None or kept[0] != generation:
             try:
                 with open(self._moves_path(segment, generation), "rb") as file:
-                    moves = Moves.decode(file.read())
+                    read = file.read()
             except FileNotFoundError:
                 return None
+            from objstore.moves import Moves
+
+            moves = Moves.decode(read)
             if moves is None:
                 return None
             kept = self._moves[segment] = generation, moves
         return kept[1]
 
-    def keep_moves(self, segment: int, moves: Moves) -> None:
+    def keep_moves(self, segment: int, moves: "Moves") -> None:
         """Keep, durably, where frames go when the prepared file of the segment takes its name."""
         self._disk.create(self._moves_path(segment, self._generations[segment] + 1), moves.encode())
 
@@ -278,8 +289,7 @@ class Generations:
             except FileNotFoundError:
                 return self._generations
             found: dict[int, int] = {}
-            for matched in filter(None, map(_NAME.fullmatch, names)):
-                segment, generation = int(matched[1]), int(matched[2] or 0)
+            for segment, generation in filter(None, map(_named, names)):
                 found[segment] = max(generation, found.get(segment, 0))
             # Held open, what places name can be read, even if the file is superseded and removed.
             if not hasattr(self, "store") or all(map(self._is_open, found.items())):
@@ -370,12 +380,26 @@ def segment_name(segment: int, generation: int) -> str:
     return f"{segment:08d}.{generation}.seg" if generation else f"{segment:08d}.seg"
 
 
+def _named(name: str) -> tuple[int, int] | None:
+    """Return the segment and the generation that a file's name says (None: it is no segment's)."""
+    number, dot, generation = name.removesuffix(_SUFFIX).partition(".")
+    if not name.endswith(_SUFFIX) or not _is_number(number) or len(number) < _NUMBER_DIGITS:
+        return None
+    if not dot:
+        return int(number), 0
+    if not _is_number(generation) or generation[0] == "0" or len(generation) > _GENERATION_DIGITS:
+        return None
+    return int(number), int(generation)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
 def newest_files(names: Collection[str]) -> list[str]:
     """Return those names of segment files that no newer generation supersedes, and what is named in no such way."""
     newest: dict[int, int] = {}
-    numbered = {name: matched for name in names if (matched := _NAME.fullmatch(name)) is not None}
-    for matched in numbered.values():
-        newest[int(matched[1])] = max(int(matched[2] or 0), newest.get(int(matched[1]), 0))
-    return [
-        name for name in names if name not in numbered or newest[int(numbered[name][1])] == int(numbered[name][2] or 0)
-    ]
+    numbered = {name: named for name in names if (named := _named(name)) is not None}
+    for segment, generation in numbered.values():
+        newest[segment] = max(generation, newest.get(segment, 0))
+    return [name for name in names if name not in numbered or newest[numbered[name][0]] == numbered[name][1]]

@@ -7,8 +7,8 @@ part of that runs on two processors where there are two, as git's does.
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
 
+from objstore.annotations import Final
 from objstore.facts import FACTS, FolderKey, Glimpse, pack_facts
 from objstore.twofold import may_fork, paths_by_two
 

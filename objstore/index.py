@@ -4,14 +4,14 @@ It remembers how far it has read and the record it read last. When it is opened 
 it remembers is not what the log holds, it starts anew. Nothing here is ever the only copy of anything.
 """
 
+import _sqlite3 as sqlite3  # `sqlite3` adds what turns dates into text, and `datetime` for that
 import os
-import sqlite3
 import time
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain, takewhile
-from typing import Final
 
+from objstore.annotations import Final
 from objstore.checkpoints import CHECKPOINT_PAGES, Checkpoints
 from objstore.errors import StoreDamaged
 from objstore.frames import FrameKind

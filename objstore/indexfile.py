@@ -3,13 +3,13 @@
 Apart from the index itself, which asks and follows the log.
 """
 
+import _sqlite3 as sqlite3  # `sqlite3` adds what turns dates into text, and `datetime` for that
 import os
-import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from typing import Final
 
+from objstore.annotations import Final
 from objstore.checkpoints import CHECKPOINT_PAGES
 from objstore.errors import DiskFailed, DiskFull, StoreLocked
 from objstore.standins import MAX_BLOB

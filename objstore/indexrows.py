@@ -1,7 +1,6 @@
 """Rows: what the index knows of things, as plain values."""
 
-from typing import TYPE_CHECKING, Final, TypeAlias
-
+from objstore.annotations import TYPE_CHECKING, Final, TypeAlias
 from objstore.generations import Place
 from objstore.ids import BlobId, RecordId
 from objstore.terms import DocumentId, FileState, Seq, Status

@@ -8,12 +8,11 @@ a power cut it may be old, and then the newest groups are looked at again, which
 from __future__ import annotations
 
 import os
-import re
-import threading
+from _thread import RLock  # `threading` would bring nothing else that is needed
 from contextlib import contextmanager, suppress
 from struct import Struct
-from typing import TYPE_CHECKING, Final
 
+from objstore.annotations import TYPE_CHECKING, Final
 from objstore.bootid import UNKNOWN_BOOT
 from objstore.errors import (
     CallAborted,
@@ -65,8 +64,11 @@ _LOOK_SECONDS: Final = 1.0
 _CATCH_UPS: Final = 3
 """Times that a writer gives the lock back to read what others appended while it waited."""
 
-_MAKING: Final = re.compile(re.escape(STORE_NAME) + r"\.[0-9a-f]{16}")
-"""Name of a folder in which a store is being made."""
+_MAKING: Final = f"{STORE_NAME}."
+"""How the name of a folder begins in which a store is being made; random digits follow."""
+
+_MAKING_DIGITS: Final = 16
+_HEX: Final = "0123456789abcdef"
 
 
 def create_workspace(root: str, disk: Disk) -> None:
@@ -93,12 +95,13 @@ def create_workspace(root: str, disk: Disk) -> None:
 
 def making_name() -> str:
     """Return a new name for a folder in which a store is made; what is left of one is cleared away by and by."""
-    return f"{STORE_NAME}.{os.urandom(8).hex()}"
+    return _MAKING + os.urandom(_MAKING_DIGITS // 2).hex()
 
 
 def is_making(name: str) -> bool:
     """Return whether a folder of this name is one in which a store is, or was, made."""
-    return _MAKING.fullmatch(name) is not None
+    digits = name.removeprefix(_MAKING)
+    return name.startswith(_MAKING) and len(digits) == _MAKING_DIGITS and not set(digits) - set(_HEX)
 
 
 def discard_making(path: str, disk: Disk) -> None:
@@ -132,7 +135,7 @@ class Journal:
         except BaseException:
             self.tree.close()
             raise
-        self.mutex: Final = threading.RLock()
+        self.mutex: Final = RLock()
         self.progress: Progress = silent  # is told how far long work is, whatever asked for it
         self._lock: Final = WriterLock(os.path.join(self._folder, "lock"))
         self._scratch: int | None = None

@@ -4,9 +4,10 @@ Apart from the settings themselves, because a status needs the limits, and where
 """
 
 import os
-from typing import Final, NamedTuple
 
+from objstore.annotations import Final
 from objstore.paths import STORE_NAME
+from objstore.values import NamedTuple
 
 __all__ = ["RetentionLimits", "is_anything_set", "settings_files"]
 

@@ -5,8 +5,8 @@ order of places matters, it is asked where they are now.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
 
+from objstore.annotations import Final
 from objstore.bloblookups import BlobLookups
 from objstore.errors import DiskFailed
 from objstore.generations import GENERATION, Place

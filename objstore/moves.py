@@ -9,9 +9,10 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable
 from struct import Struct
-from typing import Final, Self
 
 from blake3 import blake3
+
+from objstore.annotations import Final, Self
 
 __all__ = ["Moves"]
 

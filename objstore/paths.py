@@ -12,8 +12,8 @@ import unicodedata
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Final
 
+from objstore.annotations import TYPE_CHECKING, Final
 from objstore.disk import is_same_file, read_all
 from objstore.errors import (
     DiskFailed,

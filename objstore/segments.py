@@ -8,8 +8,8 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Final, NamedTuple
 
+from objstore.annotations import Final
 from objstore.disk import Disk
 from objstore.errors import DiskFailed, StoreDamaged, StoreRefuses, Unacknowledged
 from objstore.frames import (
@@ -28,6 +28,7 @@ from objstore.frames import (
     scan_windows,
 )
 from objstore.generations import GENERATION, Generations, Place, segment_name
+from objstore.values import NamedTuple
 
 __all__ = ["Group", "Log", "create_log"]
 

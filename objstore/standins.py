@@ -7,8 +7,7 @@ therefore a text that begins with it is always a stand-in, whatever a file holds
 whoever shows texts takes it for binary.
 """
 
-from typing import Final
-
+from objstore.annotations import Final
 from objstore.ids import HASH_SIZE, BlobId, blob_id
 
 __all__ = [

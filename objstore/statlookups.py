@@ -5,12 +5,16 @@ with recorded files, how they all looked when every one was found to be as recor
 nothing was recorded of them since, none of them needs a question of its own.
 """
 
-import sqlite3
-from collections.abc import Iterator
-from typing import Final
+from __future__ import annotations
 
-from objstore.indexrows import Look
+from objstore.annotations import TYPE_CHECKING, Final
 from objstore.values import NamedTuple
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterator
+
+    from objstore.indexrows import Look
 
 __all__ = ["Moment", "StatLookups", "Stood", "folder_of"]
 

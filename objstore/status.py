@@ -2,8 +2,8 @@
 
 import os
 import time
-from typing import Final
 
+from objstore.annotations import Final
 from objstore.asrecorded import changed_tips
 from objstore.errors import CasError, PathError
 from objstore.external import found_changes

@@ -7,10 +7,12 @@ statx(2) is the same on every processor; where it can't be called in this way, `
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import repeat
-from typing import Any, Final, cast
 
+from objstore.annotations import Any, Final, cast
 from objstore.facts import COLUMNS
+from objstore.twofold import is_single
 
 __all__ = ["Statx", "statx_from"]
 
@@ -69,17 +71,34 @@ def statx_from(folder: int) -> Statx | None:
     if sys.platform != "linux" or sys.byteorder != "little":
         return None
     try:
-        import ctypes
-
-        call = ctypes.CDLL(None).statx
+        call, table_kind, address_in = _native(keeps_lock=is_single())
     except (ImportError, OSError, AttributeError):
         return None  # a Python without ctypes, a C library without the function
     table = bytearray(_ROW * _ROWS)
-    array = (ctypes.c_char * len(table)).from_buffer(table)
+    array = table_kind.from_buffer(table)
     # No types are declared: what is given is of the right ones, and seeing to that would take as long as the call.
-    statx = Statx(call, table, [ctypes.byref(array, _ROW * row) for row in range(_ROWS)])
+    statx = Statx(call, table, [address_in(array, _ROW * row) for row in range(_ROWS)])
     try:
         statx.facts(folder, [b"."])
     except OSError:
         return None
     return statx
+
+
+@cache
+def _native(*, keeps_lock: bool) -> tuple[Callable[..., int], Any, Callable[..., object]]:
+    """Return the system's function, the type of the table, and what gives an address in one.
+
+    `keeps_lock`: whether no other thread may run meanwhile; to let one is a twentieth of it all. Raises ImportError,
+    OSError, AttributeError.
+    """
+    # `ctypes` itself takes 3 ms to import, for types that are not needed here.
+    import _ctypes
+
+    native: Any = _ctypes
+    simple = native._SimpleCData  # noqa: SLF001 - in public it has only the names that `ctypes` gives its kinds
+    number, letter = (type(kind, (simple,), {"_type_": kind}) for kind in ("i", "c"))
+    flags = native.FUNCFLAG_CDECL | (native.FUNCFLAG_PYTHONAPI if keeps_lock else 0)
+    function: Any = type("Function", (native.CFuncPtr,), {"_flags_": flags, "_restype_": number})
+    table = type("Table", (native.Array,), {"_type_": letter, "_length_": _ROW * _ROWS})
+    return function(native.dlsym(native.dlopen(None, 0), "statx")), table, native.byref

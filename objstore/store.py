@@ -6,12 +6,12 @@ What decodes blobs and records is imported where they are read: a status reads n
 from __future__ import annotations
 
 import os
+from _sqlite3 import DatabaseError  # as in `indexfile`
 from collections import OrderedDict
 from contextlib import suppress
-from sqlite3 import DatabaseError
-from typing import TYPE_CHECKING, Final
 
 from objstore.ahead import Ahead
+from objstore.annotations import TYPE_CHECKING, Final
 from objstore.errors import BlobDamaged, BlobMissing, BlobTooLarge, NotAWorkspace, RecordInvalid, StoreDamaged
 from objstore.ids import BlobHasher, BlobId, RecordId, record_id
 from objstore.index import Index

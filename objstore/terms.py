@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import NamedTuple, NewType, TypeAlias
 
+from objstore.annotations import NewType, TypeAlias
 from objstore.ids import BlobId
-from objstore.values import value
+from objstore.values import NamedTuple, value
 
 __all__ = [
     "Action",

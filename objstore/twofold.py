@@ -4,12 +4,13 @@ As git does it with threads; Python's own part of each question would make threa
 """
 
 import os
-import threading
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Final, TypeVar
 
-__all__ = ["may_fork", "paths_by_two"]
+from objstore.annotations import Final, TypeVar
+
+__all__ = ["is_single", "may_fork", "paths_by_two"]
 
 Item = TypeVar("Item")
 
@@ -22,10 +23,16 @@ _PIECES: Final = 32
 def may_fork() -> bool:
     """Return whether a second process may be made, and would help."""
     # A child of a process with threads may find a lock taken by one that it does not have.
-    if threading.active_count() > 1 or not hasattr(os, "fork"):
+    if not is_single() or not hasattr(os, "fork"):
         return False
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return processors > 1
+
+
+def is_single() -> bool:
+    """Return whether this process has no thread but this one."""
+    threading = sys.modules.get("threading")  # who has not imported it has started none
+    return threading is None or threading.active_count() == 1
 
 
 def paths_by_two(find: Callable[[Sequence[Item]], list[bytes]], items: Sequence[Item]) -> list[bytes]:

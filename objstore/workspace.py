@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, Self
 
+from objstore.annotations import TYPE_CHECKING, Final, Self
 from objstore.disk import Disk, new_file_mode
 from objstore.errors import ConversationReserved
 from objstore.external import EXTERNAL_CONVERSATION

@@ -9,8 +9,8 @@ import errno
 import fcntl
 import os
 import time
-from typing import TYPE_CHECKING, Final, Self
 
+from objstore.annotations import TYPE_CHECKING, Final, Self
 from objstore.errors import DiskFailed, PermissionRefused, StoreLocked
 
 if TYPE_CHECKING:

@@ -14,13 +14,14 @@ from typing import Any, Final
 
 from objstore import AgentCall, Workspace
 from tests.bench.measure import Report, percentile, timed_in_turn
+from tests.bench.status import ENTRY
 
 __all__ = ["bench_hook"]
 
 SIZES: Final = (1_000, 20_000)
 ROUNDS: Final = 25
 PER_FOLDER: Final = 50
-PROGRAM: Final = (sys.executable, "-P", "-m", "cli")
+PROGRAM: Final = (sys.executable, "-P", "-c", ENTRY)
 HELPER: Final = ", helper"
 ALONE: Final = ", the look alone"
 AT_ONCE: Final = f"an event right after that{HELPER}"
@@ -50,6 +51,22 @@ def git_status(root: Path) -> Callable[[int], object]:
     return lambda _: subprocess.run([*git, "status"], check=True, capture_output=True)
 
 
+def looks_alone(root: Path) -> dict[str, Callable[[int], object]]:
+    """Return both looks of a shell as this process takes them, which has started already."""
+
+    def before(number: int) -> None:
+        with Workspace.find(root) as workspace:
+            workspace.agent_calls().begin(shell_call(number))
+
+    def after(number: int) -> None:
+        (root / "d1" / "f1.txt").write_text(f"changed {number}{ALONE}\n")
+        with Workspace.find(root) as workspace:
+            (found,) = workspace.agent_calls().end(shell_call(number))
+            assert found.edit.path == b"d1/f1.txt", found
+
+    return {f"before a shell{ALONE}": before, f"after a shell{ALONE}": after}
+
+
 @contextmanager
 def staying(root: Path, environment: Mapping[str, str]) -> Iterator[None]:
     """Have a helper stay in the workspace."""
@@ -71,28 +88,28 @@ def _tell(report: Report, size: int, times: Mapping[str, Sequence[float]]) -> No
     for name, taken in times.items():
         report.times(f"{size} files: {name}", taken)
         report.figures[f"{size} files: {name} p95 ms"] = round(percentile(taken, 0.95), 3)
-    if size != SIZES[0]:
-        pairs = zip(times[f"before a shell{ALONE}"], times[f"after a shell{ALONE}"], strict=True)
-        looks = report.times(f"{size} files: both looks of a shell, the looks alone", [sum(pair) for pair in pairs])
-        report.ratio(f"{size} files: both looks alone, to git status", looks / median(times["git status"]), "<= 1.5")
-    for by, without in (("", "python"), (HELPER, "python alone")):
-        if size == SIZES[0]:
+    if size == SIZES[0]:
+        for by in ("", HELPER):
             slowest = max(median(times[f"{name}{by}"]) for name in EVENTS)
             report.ratio(f"{size} files: slowest event{by}, to bare click", slowest / median(times["click"]), "<= 1.3")
-            continue
+        return
+    git = median(times["git status"])
+    for by, without in (("", "python"), (HELPER, "python alone"), (ALONE, None)):
         pairs = zip(times[f"before a shell{by}"], times[f"after a shell{by}"], strict=True)
         looks = report.times(f"{size} files: both looks of a shell{by}", [sum(pair) for pair in pairs])
-        rest = (looks - 2 * median(times[without])) / median(times["git status"])
-        report.ratio(f"{size} files: both looks{by}, without Python's start, to git status", rest, "<= 1.5")
-    if size != SIZES[0]:
-        # The helper answers before it looks at what a tool has done; who comes at once waits for that.
-        waited = looks + median(times[AT_ONCE]) - 3 * median(times["python alone"])
-        name = f"{size} files: the same, and an event right after"
-        report.ratio(name, waited / median(times["git status"]), "none")
+        if without is None:
+            report.ratio(f"{size} files: both looks{by}, to git status", looks / git, "<= 1.5")
+            continue
+        rest = looks - 2 * median(times[without])
+        report.ratio(f"{size} files: both looks{by}, without Python's start, to git status", rest / git, "<= 1.5")
+        if by == HELPER:
+            # It answers before it looks at what a tool has done; who comes at once waits for that.
+            rest += median(times[AT_ONCE]) - median(times[without])
+            report.ratio(f"{size} files: the same, and an event right after", rest / git, "none")
 
 
 def bench_hook(report: Report) -> None:
-    """Tell of a shell command and of a file tool, before and after, with and without a helper, and in this process; beside git status."""
+    """Tell of a shell command and of a file tool, before and after: by hooks, a helper, this process; git status."""
     unheard = ("CAS_", "PYTHONDONTWRITEBYTECODE")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(unheard)}
     environment["PYTHONPATH"] = str(Path(__file__).parents[2])
@@ -135,16 +152,6 @@ def bench_hook(report: Report) -> None:
             f"after a write{by}": file_after,
         }
 
-    def look_before(number: int) -> None:
-        with Workspace.find(root) as workspace:
-            workspace.agent_calls().begin(shell_call(number))
-
-    def look_after(number: int) -> None:
-        (root / "d1" / "f1.txt").write_text(f"changed {number}{ALONE}\n")
-        with Workspace.find(root) as workspace:
-            (found,) = workspace.agent_calls().end(shell_call(number))
-            assert found.edit.path == b"d1/f1.txt", found
-
     def started(imports: str) -> Callable[[int], object]:
         command = [sys.executable, "-P", "-c", f"import {imports}"]
         return lambda _: subprocess.run(command, env=environment, check=True)
@@ -156,8 +163,7 @@ def bench_hook(report: Report) -> None:
             cas("init")
             cas("record")
             acts = acts_of("") | acts_of(HELPER)
-            acts |= {f"before a shell{ALONE}": look_before, f"after a shell{ALONE}": look_after}
-            acts |= {"git status": git_status(root)}
+            acts |= looks_alone(root) | {"git status": git_status(root)}
             acts |= {"python": started("json, sqlite3"), "python alone": started("sys"), "click": started("click")}
             with staying(root, environment):
                 times = timed_in_turn(acts, ROUNDS)

@@ -4,6 +4,7 @@ It does for each event what a hook would do by itself, in the same way and with 
 event to the next but the program. One runs for a workspace, as long as events come; it can be killed at any moment.
 """
 
+import gc
 import os
 import socket
 import stat
@@ -117,6 +118,7 @@ def _is_there(store: int, mark: int) -> bool:
 
 def _serve(root: str, store: int, door: socket.socket, mark: int, idle: float) -> None:
     own, began = identity(), time.time_ns()
+    gc.freeze()  # the program itself need never be looked through
     until = time.monotonic() + idle
     while (left := until - time.monotonic()) > 0 and _is_there(store, mark) and _is_store_of(root, store):
         door.settimeout(min(left, _TICK))
@@ -128,6 +130,8 @@ def _serve(root: str, store: int, door: socket.socket, mark: int, idle: float) -
         with line, suppress(OSError):
             if _is_outdated(began) or not _attend(root, line, own):
                 return
+        # As many objects as a command may make before it is cleared up would be 20 MB here, event after event.
+        gc.collect()
         until = time.monotonic() + idle
 
 

@@ -38,10 +38,21 @@ class Intake:
         last_place: Place,
     ) -> None:
         """Go on behind `last_record` (None: at the beginning), which lies at `last_place`."""
+
+        def place_of(name: BlobId) -> Place | None:
+            found = blob_place(name)
+            return None if found is None else found.place
+
+        def read(name: BlobId) -> bytes:
+            return read_chain(name, log, place_of)
+
+        def chunks(name: BlobId) -> tuple[Chunk, ...]:
+            return read_chunks(name, log, place_of)
+
         self._db: Final = db
         self._log: Final = log
-        self._blob_place: Final = blob_place
-        self._counts: Final = RefCounts(db, self._place_of, self._blob, self._chunks)
+        # Methods of its own would make a ring of it, which holds the index until the collector comes.
+        self._counts: Final = RefCounts(db, place_of, read, chunks)
         self.last_record = last_record
         self.last_place = last_place
 
@@ -238,16 +249,6 @@ class Intake:
             f"UPDATE {table} SET expired = ? WHERE number BETWEEN ? AND ? AND NOT expired",  # noqa: S608 - as above
             (number, first, last),
         )
-
-    def _blob(self, name: BlobId) -> bytes:
-        return read_chain(name, self._log, self._place_of)
-
-    def _chunks(self, name: BlobId) -> tuple[Chunk, ...]:
-        return read_chunks(name, self._log, self._place_of)
-
-    def _place_of(self, name: BlobId) -> Place | None:
-        found = self._blob_place(name)
-        return None if found is None else found.place
 
 
 def decoded(group: Group) -> Iterator[Chained]:

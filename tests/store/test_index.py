@@ -1,5 +1,6 @@
 """The index: always what a new one made from the log would be, whatever happens to it or to the log."""
 
+import gc
 import itertools
 import random
 import shutil
@@ -27,10 +28,11 @@ from objstore.errors import StoreDamaged
 from objstore.frames import FrameKind
 from objstore.ids import RecordId, record_id
 from objstore.index import Index
+from objstore.intake import Intake
 from objstore.journal import Journal
 from objstore.recordcodec import encode_record
 from objstore.records import Edit, Void
-from objstore.refcounts import recount
+from objstore.refcounts import RefCounts, recount
 from objstore.segments import Group, Log
 from objstore.terms import DocumentId, FileState, Operation, Seq
 from tests.store.countdown import CountdownDisk, broken_disk
@@ -131,6 +133,18 @@ def test_after_any_history_the_index_is_what_a_new_one_would_be(tmp_path: Path, 
         played(root, seed=seed * 10 + part, length=12)
         # A call that could not be taken back is in the log, and its process has not looked again.
         assert opened(root) == rebuilt_tables(root / ".cas", tmp_path)
+
+
+def test_an_index_goes_with_its_store_and_does_not_wait_for_the_collector(root: Path) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        with Workspace.open(root) as workspace:
+            write(workspace, "a.txt", b"anew\n")
+        del workspace
+        assert not [held for held in gc.get_objects() if isinstance(held, (Index, Intake, RefCounts))]
+    finally:
+        gc.enable()
 
 
 def test_the_history_played_here_holds_every_kind_of_record(played_root: Path) -> None:

@@ -48,7 +48,7 @@ class Looking:
         )
 
     def follow(self) -> None:
-        """Have those folders compared again of whose files something was recorded since they were settled.
+        """Have those files compared again of which something was recorded since their folders were settled.
 
         A tool may have written a file, and somebody put back what stood there before: to a look nothing changed.
         """
@@ -58,8 +58,8 @@ class Looking:
         if now.taken_back != until.taken_back or index.recorded_at(until) != self.looks.newest:
             self.looks.settle(is_settled=False)
         elif now != until:
-            for folder in index.folders_told_of_since(until):
-                self.looks.unsettle(folder)
+            for path in index.paths_told_of_since(until):
+                self.looks.unsettle(path)
         self._mark(now)
 
     def mark(self) -> None:

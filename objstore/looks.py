@@ -23,9 +23,9 @@ UNKNOWN: Final = BlobId(bytes(HASH_SIZE))
 
 
 class Touched(NamedTuple):
-    """What became otherwise in a folder that was settled."""
+    """What became otherwise in a folder that was settled, or may be otherwise than recorded."""
 
-    names: frozenset[bytes]  # that came, went or changed
+    names: frozenset[bytes]  # that came, went or changed, or of whose files something was recorded
     gone: frozenset[bytes]  # those of them that were no files that were looked at: what was below them may be gone
 
 
@@ -191,8 +191,20 @@ class Looks:
             look.is_settled, look.touched = is_settled, None
 
     def unsettle(self, path: bytes) -> None:
-        """Have a folder not settled; if nothing is known of it, the innermost above it of which something is."""
-        for folder in (path, *folders_above(path)):
+        """Have a file's folder not settled, because of that file alone.
+
+        If nothing is known of the folder, it is the innermost above it of which something is, and because of all in it.
+        """
+        above = folders_above(path)
+        look = self.get(next(above))
+        if look is not None:
+            if look.is_settled:
+                look.is_settled, look.touched = False, Touched(frozenset(), frozenset())
+            if look.touched is not None:
+                name = path.rpartition(b"/")[2]
+                look.touched = look.touched._replace(names=look.touched.names | {name})
+            return
+        for folder in above:
             look = self.get(folder)
             if look is not None:
                 look.is_settled, look.touched = False, None

@@ -100,8 +100,8 @@ class StatLookups:
         ).fetchone()
         return row
 
-    def folders_told_of_since(self, moment: Moment) -> set[bytes]:
-        """Return every folder in which a document stands, or ever stood, of which something was recorded after that."""
+    def paths_told_of_since(self, moment: Moment) -> set[bytes]:
+        """Return every path where a document stands, or ever stood, of which something was recorded after that."""
         now = self.moment()
         documents: set[int] = set()
         if now.edit > moment.edit:
@@ -112,7 +112,7 @@ class StatLookups:
         if not documents:
             return set()
         paths = self._db.execute("SELECT path, document FROM paths")
-        return {folder_of(path) for path, document in paths if document in documents}
+        return {path for path, document in paths if document in documents}
 
 
 def folder_of(path: bytes) -> bytes:

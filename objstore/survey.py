@@ -453,12 +453,13 @@ def _touched(
     found: Iterable[tuple[bytes, Facts, BlobId]],
 ) -> Touched | None:
     """Return what became otherwise in a folder; None: it was not settled, so all in it may be otherwise."""
-    if old is None or not old.is_settled or old.is_cut:
+    if old is None or old.is_cut or (not old.is_settled and old.touched is None):
         return None
+    already = old.touched or Touched(frozenset(), frozenset())
     before = {(name, was.mode, blob) for name, (was, blob) in known.items()}
     others = {*old.folders, *old.left_out} ^ {*names.folders, *names.left_out}
     files = {name for name, _, _ in before ^ {(name, now.mode, blob) for name, now, blob in found}}
-    return Touched(frozenset(files | others), frozenset(others))
+    return Touched(already.names | files | others, already.gone | others)
 
 
 def _kind(entry: "os.DirEntry[str]") -> str:

@@ -241,6 +241,28 @@ def test_what_a_tool_did_and_somebody_took_back_between_two_looks_is_told(
     assert known.external() == {}
 
 
+@pytest.mark.parametrize("forget", [False, True], ids=["with the last look", "without"])
+def test_in_a_folder_where_a_tool_wrote_all_else_that_changed_is_told_too(known: Scene, *, forget: bool) -> None:
+    """With the last look only what the tool wrote, and what looks otherwise, is compared with the journal."""
+    for name in ("put back", "gone", "as it was"):
+        put(known, f"src/{name}", name.encode())
+    known.workspace.record_changes(PERSON)
+    known.write("src/put back", b"by a tool\n")
+    known.write("src/kept", b"by a tool\n")
+    put(known, "src/put back", b"put back")
+    put(known, "src/new", b"new\n")
+    put(known, "src/b.py", TEN + b"more\n")
+    (known.root / "src/gone").unlink()
+    (known.root / "src/deep/c.py").unlink()
+    (known.root / "src/deep").rmdir()
+    if forget:
+        (known.root / ".cas/cache/looks").unlink()
+    known.reopen()
+    wanted = ["create src/new", "delete src/deep/c.py", "delete src/gone", "edit src/b.py", "edit src/put back"]
+    assert told(known.workspace.record_changes(NOBODY)) == wanted
+    assert known.workspace.record_changes(NOBODY).edits == ()
+
+
 def test_an_edit_whose_number_was_given_before_is_not_taken_for_the_other(known: Scene) -> None:
     """A group that could not be synced was cut off, after a look had read it."""
     known.write("edited", b"first\n")

@@ -9,6 +9,7 @@ number of candidate pairs are both limited.
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import count
 from typing import Final, NamedTuple
 
 from objstore.hunks import Hunk, Span, hunks_fit, hunks_from_spans
@@ -79,14 +80,14 @@ class _Block(NamedTuple):
 
 def _matches(old_lines: Sequence[bytes], new_lines: Sequence[bytes]) -> list[_Block]:
     """Return the blocks of lines that stay, ascending."""
-    count = len(old_lines)
-    if count == len(new_lines) > 0 and old_lines[1:-1] == new_lines[1:-1]:
+    length = len(old_lines)
+    if length == len(new_lines) > 0 and old_lines[1:-1] == new_lines[1:-1]:
         # The commonest of all: one line was changed, or two. What is nowhere in the other text can't be matched better.
         first, last = old_lines[0], old_lines[-1]
         if first not in new_lines and last not in new_lines:
-            return [_Block(1, 1, count - 2)] if count > len((first, last)) else []
-    numbers: defaultdict[bytes, int] = defaultdict()
-    numbers.default_factory = numbers.__len__
+            return [_Block(1, 1, length - 2)] if length > len((first, last)) else []
+    # Not by its own length: it would name itself, and hold the lines of both texts until the collector comes.
+    numbers: defaultdict[bytes, int] = defaultdict(count().__next__)
     old = [numbers[line] for line in old_lines]
     new = [numbers[line] for line in new_lines]
     budget = _PAIRS + 10 * (len(old) + len(new))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 
 import pytest
@@ -100,6 +101,16 @@ def test_a_final_newline_is_not_a_difference_of_lines() -> None:
 )
 def test_a_diff_reads_as_a_person_would_cut_it(before: str, after: str, expected: str) -> None:
     assert picture(before, after) == expected
+
+
+def test_what_a_diff_has_read_goes_with_it_and_does_not_wait_for_the_collector() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        assert len(diff_lines(text("a b c d e f"), text("a x c d y f z"))) == 3
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 def test_an_inserted_block_keeps_its_own_opener() -> None:

@@ -145,7 +145,7 @@ class Journal:
         self._knows_boot = self._boot != UNKNOWN_BOOT
         self._settled = False  # whether this process has looked once for what others left unfinished
         self._is_behind = False  # whether files could not follow the log yet, because the disk is full
-        self._keeps_out = False  # whether the writer lock is held for more than one write
+        self.keeps_out = False  # whether the writer lock is held for more than one write
 
     def close(self) -> None:
         """Close everything."""
@@ -286,16 +286,16 @@ class Journal:
         PermissionRefused, DiskFailed.
         """
         with self.mutex:
-            self._keeps_out = self._lock.acquire_now()
+            self.keeps_out = self._lock.acquire_now()
             try:
-                yield self._keeps_out
+                yield self.keeps_out
             finally:
                 self.let_in()
 
     def let_in(self) -> None:
         """Let other writers in again after all: what comes next takes long."""
-        if self._keeps_out:
-            self._keeps_out = False
+        if self.keeps_out:
+            self.keeps_out = False
             self._lock.release()
 
     def await_writer(self) -> None:
@@ -360,7 +360,7 @@ class Journal:
 
         It gives whether the store is as this process left it.
         """
-        if self._keeps_out:
+        if self.keeps_out:
             yield self.store.is_as_left
             return
         for _ in range(_CATCH_UPS):

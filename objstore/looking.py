@@ -45,6 +45,7 @@ class Looking:
             progress=self._journal.progress,
             gitignored=gitignored is not False,
             limits=limits,
+            is_alone=self._journal.keeps_out,
         )
 
     def follow(self) -> None:

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from objstore.errors import CasError, FileMissing
 from objstore.facts import FACTS, Facts, pack_facts
-from objstore.glance import changed_folders, key_of
+from objstore.glance import changed_by_one, changed_folders, key_of
 from objstore.ids import BlobId, blob_id
 from objstore.ignores import GIT_IGNORE_FILE, IGNORE_FILE, TAGS, Rules
 from objstore.looks import UNKNOWN, FolderLook, Looks, Touched
@@ -89,11 +89,13 @@ class Survey:
         gitignored: bool = True,
         limits: Limits | None = None,
         progress: Progress = silent,
+        is_alone: bool = False,
     ) -> None:
         """Take what is known from the last look, to be brought up to date, and the file system's time now.
 
         `keep` is given every file that is read. `gitignored`: whether what `.gitignore` files name is covered too.
         `progress` is told of the files in folders that have to be looked into, as far as is known how many there are.
+        `is_alone`: whether one process is to do it, because nobody waits, and others have something else to do.
         """
         self._tree: Final = tree
         self._clock: Final = clock
@@ -101,6 +103,7 @@ class Survey:
         self._rule_files: Final = (IGNORE_FILE,) if gitignored else (GIT_IGNORE_FILE, IGNORE_FILE)
         self._limits: Final = limits or Limits()
         self._progress: Final = progress
+        self._changed: Final = changed_by_one if is_alone else changed_folders
         self._seen = 0  # files that `progress` was told of
         self._due = 0  # how many there are, as far as that is known
         self._device: Final = os.fstat(tree.fd).st_dev
@@ -128,7 +131,7 @@ class Survey:
     def glance(self, scope: bytes = b"") -> list[bytes]:
         """Return the known folders at and below `scope` that have to be looked into; the others are as they were."""
         sure, unsure = self.looks.glimpses(scope)
-        return unsure + changed_folders(self._tree.fd, sure)
+        return unsure + self._changed(self._tree.fd, sure)
 
     def is_as_known(self, scope: bytes, suspects: Iterable[bytes]) -> bool:
         """Return whether nothing is left to look into or to tell in a folder of which a glance has found `suspects`."""

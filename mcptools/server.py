@@ -2,8 +2,8 @@
 
 It translates and nothing more: signatures into flat input schemas, answers into structured content and text,
 failures into results that a model can see, the client's roots into directories, and changes into notifications. With
-`web` it is the only module that knows the protocol's SDK. The tools themselves are imported when the first is called:
-a client waits for the start.
+`web` and `stdio` it is the only module that knows the protocol's SDK. The tools themselves are imported when the first
+is called: a client waits for the start.
 """
 
 import functools
@@ -54,6 +54,7 @@ from mcptools.limits import Limits
 from mcptools.news import News
 from mcptools.omissions import without_nulls
 from mcptools.roots import root_paths
+from mcptools.stdio import are_waitable, messages
 from mcptools.told import Told, told
 from mcptools.version import version
 from mcptools.watching import Cancelled, Watch
@@ -192,6 +193,15 @@ class EditServer(MCPServer):
         """Refuse: there are no prompts."""
         del arguments, context
         raise MCPError(INVALID_PARAMS, f"Unknown prompt: {name}")
+
+    async def run_stdio_async(self) -> None:
+        """Serve one client on standard input and output until its input ends."""
+        if not are_waitable():
+            await super().run_stdio_async()
+            return
+        async with messages() as (incoming, outgoing):
+            server = self._lowlevel_server
+            await server.run(incoming, outgoing, server.create_initialization_options())
 
     # ---- clients
 

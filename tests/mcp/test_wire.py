@@ -1,0 +1,237 @@
+"""The wire between the server and its client, spoken byte by byte to a real process."""
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from io import FileIO
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import pytest
+
+from tests.mcp.agent import REPOSITORY, SECONDS_TO_ANSWER
+from tests.warm import warm
+
+MORE_THAN_A_PIPE_HOLDS: Final = 1 << 20
+INITIALIZE: Final = {
+    "jsonrpc": "2.0",
+    "id": "begin",
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "0"}},
+}
+INITIALIZED: Final = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+
+HEEDING: Final = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from mcptools.command import main
+main()
+"""
+"""A shell that starts tests in the background has them ignore Ctrl-C, and what they start as well."""
+
+COLD: Final = (sys.executable, "-P", "-c", HEEDING)
+
+Message: TypeAlias = dict[str, Any]
+
+
+class Raw:
+    """A server process, and this side of its standard streams."""
+
+    def __init__(self, process: subprocess.Popen[bytes], root: Path, writing: FileIO, reading: FileIO) -> None:
+        self.process = process
+        self.root = root
+        self.writing = writing
+        self.reading = reading
+        self._come = b""
+
+    def write(self, sent: bytes) -> None:
+        """Send bytes as they are."""
+        while sent:
+            sent = sent[self.writing.write(sent) or 0 :]
+
+    def send(self, *messages: Message) -> None:
+        """Send messages, all of them at once."""
+        self.write(b"".join(json.dumps(message).encode() + b"\n" for message in messages))
+
+    def line(self) -> bytes:
+        """Return the next line; b"": there are no more. Each has to come soon, and whole."""
+        while b"\n" not in self._come:
+            ready, _, _ = select.select([self.reading], [], [], SECONDS_TO_ANSWER)
+            assert ready, f"nothing came behind {self._come[-100:]!r}"
+            piece = self.reading.read(1 << 16)
+            if not piece:
+                assert not self._come, "the last line is cut off"
+                return b""
+            self._come += piece
+        line, _, self._come = self._come.partition(b"\n")
+        return line
+
+    def answer(self, number: object) -> Message:
+        """Return the answer to a request; what comes before it is passed over."""
+        while (message := self.next_answer())["id"] != number:
+            pass
+        return message
+
+    def next_answer(self) -> Message:
+        """Return the next answer to a request; what the server says unasked is passed over."""
+        while "id" not in (message := json.loads(self.line())):
+            pass
+        return dict(message)
+
+    def ended(self) -> tuple[int, bytes]:
+        """Return the status that it ends with, by itself, and what it wrote where errors go."""
+        _, errors = self.process.communicate(timeout=SECONDS_TO_ANSWER)
+        return self.process.returncode, errors
+
+
+def called(number: int, tool: str, **arguments: object) -> Message:
+    params = {"name": tool, "arguments": arguments}
+    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+
+
+def ping(number: int) -> Message:
+    return {"jsonrpc": "2.0", "id": number, "method": "ping"}
+
+
+@contextmanager
+def started(root: Path, *, command: Sequence[str] = (), sockets: bool = False) -> Iterator[Raw]:
+    """Start a server between two pipes, or on one socket as Node gives its children, and greet it."""
+    with ExitStack() as opened:
+        if sockets:
+            ours, theirs = socket.socketpair()
+            fds = [theirs.detach(), ours.detach()]
+            fds = [fds[0], os.dup(fds[1]), fds[1], os.dup(fds[0])]
+        else:
+            fds = [*os.pipe(), *os.pipe()]
+        stdin, writing, reading, stdout = (
+            opened.enter_context(FileIO(fd, mode)) for fd, mode in zip(fds, ("r", "w", "r", "w"), strict=True)
+        )
+        process = subprocess.Popen(
+            [*(command or warm("mcptools").command), str(root)],
+            stdin=stdin,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        )
+        opened.callback(process.communicate)
+        opened.callback(process.kill)
+        raw = Raw(process, root, writing, reading)
+        raw.send(INITIALIZE, INITIALIZED)
+        assert raw.answer("begin")["result"]["serverInfo"]["name"] == "editledger"
+        # What is open belongs to whoever shares it: a shell, or the client itself.
+        assert os.get_blocking(stdin.fileno())
+        assert os.get_blocking(stdout.fileno())
+        stdin.close()
+        stdout.close()
+        yield raw
+
+
+@pytest.fixture(scope="module")
+def raw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Raw]:
+    with started(tmp_path_factory.mktemp("wire").resolve(), command=COLD) as raw:
+        yield raw
+        raw.writing.close()
+        assert raw.line() == b""
+        assert raw.ended() == (0, b"")
+
+
+def test_many_lines_at_once_are_all_answered(raw: Raw) -> None:
+    raw.send(*map(ping, range(1000, 1300)))
+    assert {json.loads(raw.line())["id"] for _ in range(300)} == set(range(1000, 1300))
+
+
+def test_a_line_may_come_byte_by_byte(raw: Raw) -> None:
+    for byte in json.dumps(ping(1)).encode() + b"\n":
+        raw.write(bytes([byte]))
+    assert raw.answer(1)["result"] == {}
+
+
+def test_cr_before_the_newline_is_white_space_and_what_is_no_message_is_passed_over(raw: Raw) -> None:
+    raw.write(b"\r\n\n{}\nno JSON\n" + json.dumps(ping(2)).encode() + b"\r\n")
+    assert raw.answer(2)["result"] == {}
+
+
+def test_a_lone_cr_ends_no_line(raw: Raw) -> None:
+    raw.write(json.dumps(ping(3)).encode().replace(b" ", b"\r") + b"\n")
+    assert raw.answer(3)["result"] == {}
+
+
+def test_bytes_that_are_no_utf8_are_replaced_as_ever(raw: Raw) -> None:
+    raw.write(json.dumps(called(4, "read_file", path=str(raw.root / "?"))).encode().replace(b"?", b"\xff") + b"\n")
+    assert raw.answer(4)["result"]["structuredContent"]["error"]["message"].endswith("\ufffd")
+
+
+def test_a_line_may_be_longer_than_a_pipe_holds_both_ways(raw: Raw) -> None:
+    content = "x" * MORE_THAN_A_PIPE_HOLDS
+    raw.send(called(5, "write_file", path=str(raw.root / "long"), content=content))
+    assert not raw.answer(5)["result"].get("isError")
+    raw.send(ping(6) | {"id": content})
+    assert raw.answer(content)["result"] == {}
+
+
+def test_who_does_not_read_holds_up_no_call_and_every_line_is_whole_in_the_end(raw: Raw) -> None:
+    names = ["x" * MORE_THAN_A_PIPE_HOLDS + str(number) for number in range(3)]
+    raw.send(*(ping(0) | {"id": name} for name in names))
+    raw.send(called(7, "write_file", path=str(raw.root / "made"), content="meanwhile"))
+    raw.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": names[1]}})
+    while not (raw.root / "made").exists():
+        assert raw.process.poll() is None
+        select.select([], [], [], 0.01)
+    assert {raw.next_answer()["id"] for _ in range(4)} == {7, *names}
+
+
+def test_what_runs_in_the_server_can_not_reach_the_wire(raw: Raw) -> None:
+    files = Path(f"/proc/{raw.process.pid}/fd")
+    assert (files / "0").readlink() == Path(os.devnull)
+    assert (files / "1").readlink() == (files / "2").readlink()
+
+
+def test_the_last_line_needs_no_newline_and_the_end_of_the_input_is_the_end(tmp_path: Path) -> None:
+    with started(tmp_path) as raw:
+        raw.write(json.dumps(ping(1)).encode())
+        raw.writing.close()
+        assert raw.answer(1)["result"] == {}
+        assert raw.line() == b""
+        assert raw.ended() == (0, b"")
+
+
+def test_it_serves_on_a_socket_too(tmp_path: Path) -> None:
+    with started(tmp_path, sockets=True) as raw:
+        name = "x" * MORE_THAN_A_PIPE_HOLDS
+        raw.send(ping(0) | {"id": name})
+        assert raw.answer(name)["result"] == {}
+        with socket.socket(fileno=os.dup(raw.writing.fileno())) as ours:
+            ours.shutdown(socket.SHUT_WR)
+        assert raw.line() == b""
+        assert raw.ended() == (0, b"")
+
+
+def test_it_ends_quietly_when_nobody_reads_its_answers(tmp_path: Path) -> None:
+    with started(tmp_path) as raw:
+        raw.reading.close()
+        raw.send(ping(1))
+        assert raw.ended() == (0, b"")
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
+def test_a_signal_ends_it_at_once(tmp_path: Path, number: signal.Signals, status: int) -> None:
+    with started(tmp_path, command=COLD) as raw:
+        raw.send(ping(1))
+        assert raw.answer(1)["result"] == {}  # no message is on its way
+        raw.process.send_signal(number)
+        assert raw.ended() == (status, b"")
+
+
+def test_files_can_be_its_input_and_output(tmp_path: Path) -> None:
+    (tmp_path / "asked").write_text(json.dumps(INITIALIZE))
+    with (tmp_path / "asked").open("rb") as stdin, (tmp_path / "said").open("wb") as stdout:
+        command = [*warm("mcptools").command, str(tmp_path)]
+        done = subprocess.run(command, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads((tmp_path / "said").read_text())["id"] == "begin"

@@ -12,10 +12,9 @@ import logging
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import anyio
-import anyio.from_thread
 import anyio.to_thread
 from mcp.server import MCPServer
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -44,6 +43,7 @@ from mcp.types import (
 )
 from pydantic import BaseModel, Field, ValidationError
 
+from mcptools.carrying import Tell, carried_out
 from mcptools.catalogue import TOOLS, Traits
 from mcptools.clients import Client, Clients
 from mcptools.directories import Directories
@@ -57,7 +57,6 @@ from mcptools.roots import root_paths
 from mcptools.stdio import are_waitable, messages
 from mcptools.told import Told, told
 from mcptools.version import version
-from mcptools.watching import Cancelled, Watch
 
 __all__ = ["EditServer"]
 
@@ -83,8 +82,6 @@ _log: Final = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from mcptools.answers import Answer
-
-ResultT = TypeVar("ResultT")
 
 
 class Approval(BaseModel):
@@ -277,7 +274,7 @@ class EditServer(MCPServer):
             client.session.client = _named(context)
             tools = Tools(self._within(roots), client.session, self._limits)
             try:
-                answer = await _watched(functools.partial(method, tools, **arguments), context)
+                answer = await carried_out(functools.partial(method, tools, **arguments), _tell_of_progress(context))
             except Failure as failure:
                 return _refused(failure, traits)
             await self._tell(client, context)
@@ -459,29 +456,10 @@ _MAX_NAME: Final = 200
 # ---- calls
 
 
-async def _watched(work: Callable[[], ResultT], context: Context[Any, Any]) -> ResultT:
-    """Do the work on a thread. If the call is cancelled, wait until the work has ended, which is told to."""
+def _tell_of_progress(context: Context[Any, Any]) -> Tell | None:
+    """Return what tells the client how far its call has come; None: it does not want to know."""
     meta = context.request_context.meta
-    watch = Watch(_report(context) if meta and "progress_token" in meta else None)
-    try:
-        return await anyio.to_thread.run_sync(functools.partial(watch.run, work), abandon_on_cancel=True)
-    except anyio.get_cancelled_exc_class():
-        watch.cancel()
-        with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(watch.ended.wait)
-        raise
-
-
-def _report(context: Context[Any, Any]) -> Callable[[float, float | None, str], None]:
-    """Return what tells the client of progress, from a call's thread."""
-
-    def report(done: float, total: float | None, words: str) -> None:
-        try:
-            anyio.from_thread.run(context.report_progress, done, total, words)
-        except anyio.get_cancelled_exc_class():
-            raise Cancelled from None
-
-    return report
+    return context.report_progress if meta and "progress_token" in meta else None
 
 
 def _give_signature(

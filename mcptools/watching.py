@@ -8,7 +8,6 @@ out whole. The call of a thread is found through a context variable, so that too
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
-from threading import Event
 from typing import Final, TypeAlias, TypeVar
 
 __all__ = ["Cancelled", "Report", "Watch", "checkpoint", "progress"]
@@ -31,14 +30,13 @@ class Watch:
 
     def __init__(self, report: Report | None = None) -> None:
         """Watch a call. `report` is called on its thread; None: nobody wants to know."""
-        self.ended: Final = Event()
-        self._cancelled = Event()
+        self._is_cancelled = False
         self._report = report
         self._next = 0.0
 
     def cancel(self) -> None:
         """Let the call end where it next asks."""
-        self._cancelled.set()
+        self._is_cancelled = True
 
     def run(self, work: Callable[[], ResultT]) -> ResultT:
         """Do the work, on this thread. Raises Cancelled, and what the work raises."""
@@ -47,11 +45,10 @@ class Watch:
             return work()
         finally:
             _current.reset(token)
-            self.ended.set()
 
     def check(self) -> None:
         """Raise Cancelled if the call was cancelled."""
-        if self._cancelled.is_set():
+        if self._is_cancelled:
             raise Cancelled
 
     def tell(self, done: float, total: float | None, words: str) -> None:

@@ -11,7 +11,6 @@ import inspect
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import anyio
@@ -475,10 +474,12 @@ def _give_signature(
 
 
 def _answered(answer: "Answer[Any]") -> CallToolResult:
+    from mcptools.answers import structured
+
     content = [TextContent(type="text", text=answer.text)]
     if answer.notes:
         content.append(TextContent(type="text", text="\n".join(answer.notes)))
-    return CallToolResult(content=list(content), structured_content=asdict(answer.content))
+    return CallToolResult(content=list(content), structured_content=structured(answer.content))
 
 
 def _refused(failure: Failure, traits: Traits) -> CallToolResult:

@@ -65,7 +65,7 @@ from mcptools.unifieddiff import (
     apply_patch,
     parse_patch,
 )
-from objstore import CallOutcome, blob_id, split_lines, unified_diff
+from objstore import CallOutcome, split_lines, unified_diff
 
 __all__ = ["AnchorOp", "EditOp", "Limits", "Tools"]
 
@@ -130,11 +130,11 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
             if before is not None:
                 self._refuse_if_stale(workspace, before, path)
             call.write(path, after)
-            name = call.read(path).path
+            written = call.read(path)
             outcome = self._commit(workspace, call)
-            self._session.saw((workspace.root, name), blob_id(after))
+            self._session.saw((workspace.root, written.path), written.blob)
         operation = outcome.edits[0].edit.operation.value if outcome.edits else "none"
-        place = absolute(workspace, name)
+        place = absolute(workspace, written.path)
         added, removed = _line_counts(outcome)
         verb = {"create": "Created", "none": "Nothing to change in"}.get(operation, "Replaced")
         return Answer(

@@ -34,7 +34,6 @@ from objstore import (
     Operation,
     Rebased,
     Workspace,
-    blob_id,
     hunks_from_spans,
     is_binary,
 )
@@ -173,11 +172,11 @@ class Toolset:
             if not dry_run:
                 call.write(path, content, hunks=hunks, operation=Operation.EDIT)
                 outcome = self._commit(workspace, call)
-                after = blob_id(content)
-                if not changed:
-                    self._session.saw(key, after)
-                if outcome.edits:
-                    self._session.made(key, before.blob, after)
+                written = call.state(path)
+                if written is not None and not changed:
+                    self._session.saw(key, written.blob)
+                if written is not None and outcome.edits:
+                    self._session.made(key, before.blob, written.blob)
         return EditedFile(
             place=absolute(workspace, before.path),
             before=before,

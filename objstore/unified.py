@@ -83,7 +83,7 @@ def unified_diff(
         b"/dev/null" if before is None else quoted_name(path_before),
         b"/dev/null" if after is None else quoted_name(path_after),
     )
-    if is_binary(old) or is_binary(new):
+    if is_either_binary(old, new):
         return b"Binary files %b and %b differ\n" % names
     if hunks is None:
         from objstore.diff import diff_lines

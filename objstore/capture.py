@@ -213,7 +213,7 @@ class Call:
         self._committed = True
         given = self._info.conversation
         conversation = given or new_conversation()
-        call = self._journal.store.next_call(conversation)
+        call = self._journal.store.next_call(given) if given else 0
         recorder = Recorder(self._journal, self._batch)
         external = recorder.external(self._external)
         edits: list[EditView] = []

@@ -131,7 +131,7 @@ def _pending_text(groups: Sequence[PendingGroup], screen: Screen) -> Iterator[by
         )
 
 
-def _counts(group: "PendingGroup") -> str:
+def _counts(group: PendingGroup) -> str:
     return f"+{group.added} -{group.removed}"
 
 

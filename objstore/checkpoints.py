@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import closing, suppress
+
 from objstore.annotations import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -297,32 +297,37 @@ def test_two_orders_of_the_same_decisions_give_identical_files(
     tmp_path_factory: pytest.TempPathFactory, edits: list[tuple[int, int, list[bytes], str]], data: st.DataObject
 ) -> None:
     folder = tmp_path_factory.mktemp("orders")
-    scenes = [Scene(folder / "one"), Scene(folder / "two")]
-    for scene in scenes:
-        record(scene, edits)
-    units = scenes[0].units(*(view.seq for view in scenes[0].workspace.edits()))
-    # Both take detours on their way, each where no conflict is in it.
-    final = {unit: data.draw(st.sampled_from((Action.ACCEPT, Action.REJECT)), label=str(unit)) for unit in units}
-    actions = st.sampled_from((Action.ACCEPT, Action.REJECT))
-    detours = st.lists(st.tuples(st.sampled_from(units), actions), max_size=8) if units else st.just([])
-    for scene in scenes:
-        for unit, action in data.draw(detours, label="detours"):
-            scene.workspace.decide(action, [unit])
-        left = data.draw(st.permutations(units), label="order")
-        while left:
-            stuck = [u for u in left if isinstance(scene.workspace.decide(final[u], [u]), Conflicted)]
-            if len(stuck) == len(left):
-                break
-            left = stuck
-    dead = [
-        {Unit(v.seq, h) for v in s.workspace.edits() for h, status in enumerate(v.units) if status is Status.REJECTED}
-        for s in scenes
-    ]
-    if dead[0] == dead[1]:
-        found = [{p: (look.mode, look.content) for p, look in scene.files().items()} for scene in scenes]
-        assert found[0] == found[1]
-    for scene in scenes:
-        scene.close()
+    with ExitStack() as stack:
+        scenes = [Scene(folder / "one"), Scene(folder / "two")]
+        for scene in scenes:
+            stack.callback(scene.close)  # also where the history that is drawn turns out to be too long
+            record(scene, edits)
+        units = scenes[0].units(*(view.seq for view in scenes[0].workspace.edits()))
+        # Both take detours on their way, each where no conflict is in it.
+        final = {unit: data.draw(st.sampled_from((Action.ACCEPT, Action.REJECT)), label=str(unit)) for unit in units}
+        actions = st.sampled_from((Action.ACCEPT, Action.REJECT))
+        detours = st.lists(st.tuples(st.sampled_from(units), actions), max_size=8) if units else st.just([])
+        for scene in scenes:
+            for unit, action in data.draw(detours, label="detours"):
+                scene.workspace.decide(action, [unit])
+            left = data.draw(st.permutations(units), label="order")
+            while left:
+                stuck = [u for u in left if isinstance(scene.workspace.decide(final[u], [u]), Conflicted)]
+                if len(stuck) == len(left):
+                    break
+                left = stuck
+        dead = [
+            {
+                Unit(v.seq, h)
+                for v in s.workspace.edits()
+                for h, status in enumerate(v.units)
+                if status is Status.REJECTED
+            }
+            for s in scenes
+        ]
+        if dead[0] == dead[1]:
+            found = [{p: (look.mode, look.content) for p, look in scene.files().items()} for scene in scenes]
+            assert found[0] == found[1]
     shutil.rmtree(folder)
 
 

@@ -16,7 +16,7 @@ from objstore.annotations import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from threading import Thread
 
-__all__ = ["CHECKPOINT_PAGES", "Checkpoints"]
+__all__ = ["CHECKPOINT_PAGES", "Checkpoints", "checkpoint"]
 
 CHECKPOINT_PAGES: Final = 16_000
 """Pages in SQLite's log from which on it brings them to their place inside a commit after all."""
@@ -50,7 +50,7 @@ class Checkpoints:
             from threading import Thread  # a status changes little and starts none
 
             self._begun_at = size
-            self._thread = Thread(target=_checkpoint, args=(self._path,), name="checkpoint")
+            self._thread = Thread(target=checkpoint, args=(self._path,), name="checkpoint")
             self._thread.start()
 
     def finish(self) -> None:
@@ -60,7 +60,8 @@ class Checkpoints:
             self._thread = None
 
 
-def _checkpoint(path: str) -> None:
+def checkpoint(path: str) -> None:
+    """Bring the changes of the index at `path` to their place, as far as can be, and have SQLite's log begun anew."""
     from urllib.parse import quote
 
     # Nothing is lost where it can't be done: the changes stay in SQLite's log, and the next one who looks does it.

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from itertools import chain, takewhile
 
 from objstore.annotations import Final
-from objstore.checkpoints import CHECKPOINT_PAGES, Checkpoints
+from objstore.checkpoints import CHECKPOINT_PAGES, Checkpoints, checkpoint
 from objstore.errors import StoreDamaged
 from objstore.frames import FrameKind
 from objstore.generations import Place
@@ -194,7 +194,7 @@ class Index(Lookups):
 
     def put_by(self) -> None:
         """Bring what was changed to its place in the database's file. Nobody waits for that."""
-        self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        checkpoint(self._path)
 
     def begin_segment(self, start: Place) -> None:
         """Note that the log goes on at `start`, with nothing there yet."""

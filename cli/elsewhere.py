@@ -72,6 +72,8 @@ def option_meant(error: "click.NoSuchOption") -> str:
         return f"`{error.ctx.command_path}` does that without."
     if named in {"-m", "--message", "--reason"} and error.ctx.command.name in {"accept", "reset", "undo", "redo"}:
         return "A reason is given where something is rejected: cas reject --reason TEXT."
+    if error.ctx.command.name == "mcp":
+        return f"The server's own options follow two dashes: cas mcp -- {named}."
     if named == "--no-pager":
         return "Set CAS_PAGER=cat."
     has = {spelt.lstrip("-"): spelt for param in error.ctx.command.get_params(error.ctx) for spelt in param.opts}

@@ -39,7 +39,8 @@ def meant(error: "NoSuchName", start: str) -> str:
             if isinstance(error, NotInSnapshot):
                 return _either([_from_here(workspace, path) for path in error.near], error.spelling)
             return (
-                _of_gone(workspace, error)
+                _of_several(error)
+                or _of_gone(workspace, error)
                 or _of_another_kind(workspace, error)
                 or _of_edit(workspace, error)
                 or _near(workspace, error)
@@ -74,17 +75,26 @@ def _same(name: str) -> str:
     return f"The same name in another Unicode form is there: in a shell, {_spelt_out(name)} is it."
 
 
+def _of_several(error: "NoSuchName") -> str:
+    """Return what is to be said of a name that looks like those of several edits."""
+    name = error.spelling
+    bounds = re.fullmatch(r"([0-9]{1,18})\.\.([0-9]{1,18})", name)
+    if bounds is not None and int(bounds[1]) > int(bounds[2]):
+        return f"A range begins with its lower number: {bounds[2]}..{bounds[1]}."
+    if bounds is not None and error.kind == "recorded file":
+        return f"`cas show {name}` shows these edits."
+    if "edit" in error.kind and re.fullmatch(r"[0-9]+(-[0-9]+|(,[0-9]+)+)", name):
+        said = name.replace("-", "..") if "-" in name else name.replace(",", " ")
+        return f"Several edits are named one by one, or as a range: {said}."
+    return ""
+
+
 def _of_another_kind(workspace: "Workspace", error: "NoSuchName") -> str:
     """Return what is to be said of a name that is right for something else."""
     from objstore import AmbiguousName, NoSuchName
 
     name, kind = error.spelling, error.kind
     takes_edits = "edit" in kind
-    if kind == "recorded file" and re.fullmatch(r"[0-9]+\.\.[0-9]+", name):
-        return f"`cas show {name}` shows these edits."
-    if takes_edits and re.fullmatch(r"[0-9]+(-[0-9]+|(,[0-9]+)+)", name):
-        said = name.replace("-", "..") if "-" in name else name.replace(",", " ")
-        return f"Several edits are named one by one, or as a range: {said}."
     spelt = state_parts(name)
     if spelt is not None and (takes_edits or kind == "recorded file"):
         try:

@@ -251,6 +251,7 @@ def test_a_command_of_another_tool_is_answered_with_ours(used: Desk, words: str,
         ("status --short", "No such option '--short'. `cas status` does that without."),
         ("gc --prune", "No such option '--prune'."),
         ("snapshot list --jsn", "No such option '--jsn'. Did you mean --json?"),
+        ("mcp --tools", "No such option '--tools'. The server's own options follow two dashes: cas mcp -- --tools."),
     ],
 )
 def test_an_option_of_another_tool_is_answered_with_ours(used: Desk, words: str, said: str) -> None:
@@ -325,6 +326,11 @@ def test_a_file_that_is_gone_is_told_of_with_what_it_held(desk: Desk) -> None:
             ("", f"cas: No state is named '{name}' here.\nIt is there no more: {prints}"),
         }
     assert "prints" not in desk.cas("cat", "my notes@4").said
+
+
+@pytest.mark.parametrize("words", ["log", "show", "accept"])
+def test_a_range_the_wrong_way_round_is_turned(used: Desk, words: str) -> None:
+    assert used.cas(words, "4..1").said.splitlines()[1:] == ["A range begins with its lower number: 1..4."]
 
 
 def test_a_folder_is_answered_with_what_lists_it(used: Desk) -> None:

@@ -119,7 +119,7 @@ class Wire:
             piece = os.read(self._reading, _PIECE)
         except BlockingIOError:  # somebody else has set it so, and was faster
             return
-        except ConnectionError:  # who wrote has gone, and what it had not sent is lost
+        except OSError:  # who wrote has gone, and what it had not sent is lost
             piece = b""
         if piece:
             self._cut(piece)
@@ -185,7 +185,7 @@ class Wire:
                     self._unsent.popleft()
         except BlockingIOError:  # somebody else has set it so, and was faster
             pass
-        except ConnectionError:
+        except OSError:  # who read has gone
             self._break()
         if not self._unsent and self._sent is not None:
             self._loop.remove_writer(self._writing)

@@ -63,8 +63,8 @@ def _asked(number: int) -> OnExternal:
     changes = "This change was" if number == 1 else f"These {number} changes were"
     click.echo(f"{changes} made outside and never recorded.", err=True)
     while True:
-        click.echo("Keep (record and carry through), discard (go back), or abort? [K/d/a] ", err=True, nl=False)
         try:
+            click.echo("Keep (record and carry through), discard (go back), or abort? [K/d/a] ", err=True, nl=False)
             await_typing(sys.stdin.fileno())
         except KeyboardInterrupt:
             click.echo(err=True)  # so that the shell goes on in a line of its own

@@ -7,8 +7,8 @@ writes segments anew. That may be an edit. So a thread does both here, and SQLit
 
 from __future__ import annotations
 
+import _sqlite3 as sqlite3  # `sqlite3` adds what turns dates into text, and `datetime` for that
 import os
-import sqlite3
 from contextlib import closing, suppress
 
 from objstore.annotations import TYPE_CHECKING, Final

@@ -46,7 +46,7 @@ def test_a_first_look_counts_what_it_covers(full: Desk) -> None:
 
 
 def test_what_tells_nothing_for_a_while_says_for_how_long(full: Desk) -> None:
-    put(full, "large", bytes(60 << 20))
+    put(full, "large", os.urandom(60 << 20))  # no processor is so quick that nobody would wait
     _, shown = with_progress("record", folder=full.folder, patience=0)
     assert re.search(rb" \d+ s so far", shown)
     assert shown.endswith(b"\r\x1b[K")

@@ -48,6 +48,9 @@ def git_status(root: Path) -> Callable[[int], object]:
     subprocess.run([*git, "init", "-q"], check=True)
     (root / ".gitignore").write_text(".cas\n")
     subprocess.run([*git, "add", "-A"], check=True)
+    # Without a commit it would list every file as new, which takes longer than the look.
+    author = ["-c", "user.name=b", "-c", "user.email=b@localhost"]
+    subprocess.run([*git, *author, "commit", "-q", "-m", "base"], check=True)
     return lambda _: subprocess.run([*git, "status"], check=True, capture_output=True)
 
 

@@ -15,7 +15,7 @@ from objstore import Call, CallInfo, CallOutcome, EditFilter, Operation, Status,
 from tests.store.countdown import UnsyncedDisk
 from tests.warm import warm
 
-__all__ = ["Answer", "Desk", "Ran", "as_anybody", "cas", "cold_cas", "on_terminal", "with_progress"]
+__all__ = ["Answer", "Desk", "Ran", "as_anybody", "cas", "cold_cas", "on_terminal", "with_progress", "without_room"]
 
 SOURCE: Final = str(Path(__file__).parents[2])
 PROGRAM: Final = (sys.executable, "-P", "-m", "cli")
@@ -94,10 +94,27 @@ os.execv(sys.executable, [sys.executable, "-P", "-m", "cli", *sys.argv[1:]])
 """
 
 
+LIMITED: Final = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
+os.execv(sys.executable, [sys.executable, "-P", "-m", "cli", *sys.argv[2:]])
+"""
+
+
 def as_anybody(*words: str, folder: Path) -> Ran:
     """Run `cas` with no more rights to the files than their modes give."""
+    return _started_by(ANYBODY, *words, folder=folder)
+
+
+def without_room(*words: str, folder: Path, room: int = 0) -> Ran:
+    """Run `cas` where no file may grow beyond `room` bytes: every write to one fails, as on a full disk."""
+    return _started_by(LIMITED, str(room), *words, folder=folder)
+
+
+def _started_by(program: str, *words: str, folder: Path) -> Ran:
+    """Run a program that takes something from the process and then becomes `cas`."""
     ran = subprocess.run(
-        [sys.executable, "-c", ANYBODY, *words],
+        [sys.executable, "-c", program, *words],
         cwd=folder,
         env=environment({}),
         capture_output=True,

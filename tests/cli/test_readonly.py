@@ -3,15 +3,13 @@
 import os
 import resource
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.cli.desk import PATIENCE, Desk, Ran, as_anybody, environment
+from tests.cli.desk import Desk, as_anybody, without_room
 
 READING: Final = (
     ("status", "--json"),
@@ -48,26 +46,6 @@ def written(desk: Desk) -> Desk:
     desk.done("reject", "3")
     desk.done("accept", "1")
     return desk
-
-
-LIMITED: Final = """
-import os, resource, sys
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
-os.execv(sys.executable, [sys.executable, "-P", "-m", "cli", *sys.argv[2:]])
-"""
-
-
-def without_room(*words: str, folder: Path, room: int = 0) -> Ran:
-    """Run `cas` where no file may grow beyond `room` bytes: every write to one fails, as on a full disk."""
-    ran = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(room), *words],
-        cwd=folder,
-        env=environment({}),
-        capture_output=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    return Ran(status=ran.returncode, out=ran.stdout, err=ran.stderr)
 
 
 def bytes_of(folder: Path) -> dict[str, bytes]:

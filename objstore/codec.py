@@ -133,9 +133,9 @@ def encode_blob(
     if base is not None and base.depth < MAX_DEPTH:
         prefix, suffix = common_affixes(base.content, content) if affixes is None else affixes
         middle = content[prefix : len(content) - suffix]
-        dictionary = b"" if len(middle) < worth else _dictionary(base.content, prefix, suffix)
+        dictionary = _dictionary(base.content, prefix, suffix)
         if len(dictionary) <= _MAX_DICTIONARY:
-            data = middle if len(middle) < worth else _compressed(middle, dictionary, level)
+            data = _compressed(middle, dictionary, level, worth)
             encoding = Encoding.DELTA_ZSTD if len(data) < len(middle) else Encoding.DELTA_RAW
             data = data if encoding is Encoding.DELTA_ZSTD else middle
             # A middle that is most of the file may compress better on its own; then the chain is cut too.
@@ -318,8 +318,8 @@ def _parameters(level: int, size_bits: int, dictionary_bits: int) -> zstandard.Z
     )
 
 
-def _compressed(content: bytes, dictionary: bytes, level: int) -> bytes:
-    if len(content) < _WORTH_COMPRESSING:
+def _compressed(content: bytes, dictionary: bytes, level: int, worth: int = _WORTH_COMPRESSING) -> bytes:
+    if len(content) < worth:
         return content
     parameters = _parameters(level, len(content).bit_length(), len(dictionary).bit_length())
     if not dictionary:

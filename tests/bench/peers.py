@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -14,7 +15,8 @@ from typing import Any, Final, Protocol
 from objstore import BlobId, blob_id
 from objstore.batch import now
 from objstore.disk import Disk
-from objstore.journal import Journal, create_workspace
+from objstore.founding import create_workspace
+from objstore.journal import Journal
 from objstore.records import Snapshot
 from objstore.snapshots import delete
 from objstore.trees import FOLDER, TreeEntry, encode_tree
@@ -168,7 +170,7 @@ class _Git:
     def __init__(self, *, loose: bool) -> None:
         self.name: Final = "git, loose objects" if loose else "git, packs"
         # What a shadow repository has that is committed to with every edit, until somebody packs it.
-        self.most: Final = 100_000 if loose else 10_000_000
+        self.most: Final = 1_000_000 if loose else 10_000_000
         self._is_loose: Final = loose
 
     opening = """
@@ -179,6 +181,9 @@ found = subprocess.run(["git", "-C", ROOT, "cat-file", "blob", KEY], check=True,
 
     def fill(self, root: Path, count: int) -> None:
         subprocess.run(["git", "init", "-q", "--bare", str(root)], check=True)
+        if self._is_loose:
+            self._fill_loose(root, count)
+            return
         git = ["git", "-C", str(root)]
         with subprocess.Popen([*git, "fast-import", "--quiet"], stdin=subprocess.PIPE) as process:
             assert process.stdin is not None
@@ -192,16 +197,25 @@ found = subprocess.run(["git", "-C", ROOT, "cat-file", "blob", KEY], check=True,
                     process.stdin.write(b"M 100644 :%d %s\n" % (number + 1, where))
         if process.returncode:
             raise RuntimeError("git fast-import failed")
-        if self._is_loose:
-            packs = root / "objects" / "pack"
-            aside = root / "aside"
-            packs.rename(aside)
-            packs.mkdir()
-            for pack in aside.glob("*.pack"):
-                with pack.open("rb") as file:
-                    subprocess.run([*git, "unpack-objects", "-q"], check=True, stdin=file)
-            shutil.rmtree(aside)
         subprocess.run([*git, "update-ref", "-d", "refs/heads/b1"], check=True)
+
+    def _fill_loose(self, root: Path, count: int) -> None:
+        """Write each object as git would, one file each: git itself takes five times as long to unpack them."""
+        for which in range(256):
+            (root / "objects" / f"{which:02x}").mkdir()
+        folders: tuple[list[bytes], list[bytes]] = ([], [])
+        for start in range(0, count, AT_ONCE):
+            entries: tuple[list[bytes], list[bytes]] = ([], [])
+            for number in range(start, min(count, start + AT_ONCE)):
+                entries[number % 2].append(b"100644 %07d\0" % number + _loose(root, "blob", content(number)))
+            for mine, above in zip(entries, folders, strict=True):
+                above.append(b"40000 %07d\0" % (start // AT_ONCE) + _loose(root, "tree", b"".join(mine)))
+        for which, mine in enumerate(folders):
+            tree = _loose(root, "tree", b"".join(mine)).hex().encode()
+            who = b"b <b@localhost> 1 +0000"
+            commit = _loose(root, "commit", b"tree %s\nauthor %s\ncommitter %s\n\n" % (tree, who, who))
+            if which == 0:
+                (root / "refs" / "heads" / "b0").write_text(commit.hex() + "\n")
 
     def key(self, data: bytes) -> str:
         return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
@@ -211,6 +225,15 @@ found = subprocess.run(["git", "-C", ROOT, "cat-file", "blob", KEY], check=True,
 
     def collect(self, root: Path) -> list[str]:
         return ["git", "-C", str(root), "gc", "--prune=now", "--quiet"]
+
+
+def _loose(root: Path, kind: str, data: bytes) -> bytes:
+    """Write a loose object; return its name (20 bytes)."""
+    whole = b"%s %d\0" % (kind.encode(), len(data)) + data
+    name = hashlib.sha1(whole, usedforsecurity=False)
+    digits = name.hexdigest()
+    (root / "objects" / digits[:2] / digits[2:]).write_bytes(zlib.compress(whole, zlib.Z_BEST_SPEED))
+    return name.digest()
 
 
 def _piped(command: list[str]) -> "subprocess.Popen[bytes]":

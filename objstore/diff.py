@@ -41,15 +41,17 @@ def diff_lines(before: bytes, after: bytes, affixes: Affixes | None = None) -> t
     if affixes is None or old is not before or new is not after:
         affixes = common_affixes(old, new)
     head, tail = shared_ends(old, new, affixes)
-    replaced, replacing = (text[head : len(text) - tail].split(b"\n")[:-1] for text in (old, new))
+    replaced = old[head : len(old) - tail].split(b"\n")[:-1]
+    replacing = new[head : len(new) - tail].split(b"\n")[:-1]
     line = old.count(b"\n", 0, head)
-    hunks = _between(_matches(replaced, replacing), replaced, replacing)
+    hunks = _between(_matches(replaced, replacing), len(replaced), len(replacing), line)
     if any(not hunk.old_count or not hunk.new_count for hunk in hunks):
         room = old[_back(old, head, _SLIDE) : head].split(b"\n")[:-1]
-        line -= len(room)
-        moved = (Hunk(h.old_start + len(room), h.old_count, h.new_start + len(room), h.new_count) for h in hunks)
-        hunks = _slid(room + replaced, room + replacing, moved)
-    return tuple(Hunk(h.old_start + line, h.old_count, h.new_start + line, h.new_count) for h in hunks)
+        above = line - len(room)
+        moved = (Hunk(h.old_start - above, h.old_count, h.new_start - above, h.new_count) for h in hunks)
+        slid = _slid(room + replaced, room + replacing, moved)
+        hunks = [Hunk(h.old_start + above, h.old_count, h.new_start + above, h.new_count) for h in slid]
+    return tuple(hunks)
 
 
 def _back(text: bytes, offset: int, lines: int) -> int:
@@ -190,14 +192,14 @@ class _Link(NamedTuple):
     before: "_Link | None"
 
 
-def _between(blocks: Iterable[_Block], old: Sequence[bytes], new: Sequence[bytes]) -> list[Hunk]:
-    """Return the hunks that `blocks` leave between them."""
+def _between(blocks: Iterable[_Block], old_count: int, new_count: int, line: int) -> list[Hunk]:
+    """Return the hunks that `blocks` leave between them, where both texts have `line` more lines above."""
     hunks: list[Hunk] = []
     a = c = 0
-    for block in (*blocks, _Block(len(old), len(new), 0)):
-        if block.a > a or block.c > c:
-            hunks.append(Hunk(a, block.a - a, c, block.c - c))
-        a, c = block.a + block.size, block.c + block.size
+    for old_at, new_at, size in (*blocks, (old_count, new_count, 0)):
+        if old_at > a or new_at > c:
+            hunks.append(Hunk(a + line, old_at - a, c + line, new_at - c))
+        a, c = old_at + size, new_at + size
     return hunks
 
 

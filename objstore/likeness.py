@@ -14,9 +14,12 @@ from zlib import crc32
 
 from objstore.ids import BlobId
 
-__all__ = ["Likeness"]
+__all__ = ["PAIR", "Likeness"]
 
-_PAIR: Final = re.compile(rb"\w{5,}\W+\w{3,}")
+PAIR: Final = re.compile(rb"\b\w{5,}+\W++\w{3,}+")
+"""A word of five letters or more, and the next one. Without the boundary it would find the same, after trying each word
+that begins no pair from each of its letters on."""
+
 _READ: Final = 256 << 10
 """Bytes at the beginning of a file that are looked at."""
 
@@ -24,7 +27,7 @@ _SKETCH: Final = 64
 _AT_A_PAIR: Final = 24
 """Files that are remembered for one hash, the newest: a licence's words are in every file."""
 
-_NEAREST: Final = 4
+_NEAREST: Final = 3
 _LARGEST: Final = 64 << 10
 """Bytes of the largest file that may stand for its folder, as a dictionary of what is written there."""
 
@@ -50,8 +53,8 @@ class Likeness:
         self._old = _Half()
 
     def meet(self, name: BlobId, path: bytes, content: bytes) -> list[BlobId]:
-        """Return up to seven files that this one may resemble, and remember it. `path`: empty where it is not known."""
-        sketch = sorted(map(crc32, set(_PAIR.findall(content[:_READ]))))[:_SKETCH]
+        """Return up to six files that this one may resemble, and remember it. `path`: empty where it is not known."""
+        sketch = sorted(map(crc32, set(PAIR.findall(content[:_READ]))))[:_SKETCH]
         found = [*self._of_the_name(path), *self._of_the_words(sketch), *self._of_the_folders(path)]
         self._remember(name, path, len(content), sketch)
         return [other for other in dict.fromkeys(found) if other != name]

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from objstore.codec import BlobHeader, Encoding, parse_blob_header, parse_chunks
 from objstore.errors import IndexDamaged, StoreDamaged
-from objstore.frames import SEGMENT_HEADER_SIZE, Frame, FrameKind, encode_frame
+from objstore.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, FrameKind, RawFrame, encode_frame
 from objstore.generations import GENERATION, Place
 from objstore.journal import Journal
 from objstore.moves import Moves
-from objstore.respelling import Respelling, Spelt
+from objstore.respelling import Respelling
 from objstore.sweep import adopt, clear_away, discard, room_for
 from objstore.values import value
 
@@ -34,8 +34,9 @@ __all__ = ["RepackPlan", "Repacked", "plan_repack", "repack"]
 WORTHWHILE: Final = 0.01
 """Share of a segment's bytes that must be saved for the new one to count."""
 
-_GROUPS: Final = 8
-"""Groups that wait for their blobs to be spelt."""
+_GROUPS: Final = 128
+_WAITING: Final = 4 << 20
+"""Groups, and bytes of them, that wait for their blobs to be spelt: a long one is not to hold up those behind it."""
 
 _PIECE: Final = 1 << 18
 """Bytes that are written at once."""
@@ -43,16 +44,18 @@ _PIECE: Final = 1 << 18
 _ASKED_AT_ONCE: Final = 64
 """Groups whose blobs are looked up together."""
 
+_BLOB: Final = int(FrameKind.BLOB)
+
 Progress = Callable[[str, int, int], None]
 """Is told what is done, how many of it are, and how many there are."""
 
-_Named: TypeAlias = tuple[Frame, BlobHeader | None]
+_Named: TypeAlias = "tuple[RawFrame, BlobHeader | None]"
 """A frame, and the header of the blob in it (None: it holds a record)."""
 
-_Payload: TypeAlias = "bytes | Future[Spelt] | None"
-"""What is to stand in a frame (None: nothing, another frame of the blob counts)."""
+_Payload: TypeAlias = "bytes | Future[bytes] | bool"
+"""What is to stand in a frame (True: what does; False: nothing, another frame of the blob counts)."""
 
-_Due: TypeAlias = "tuple[Frame, _Payload]"
+_Due: TypeAlias = "tuple[RawFrame, _Payload]"
 
 
 @value
@@ -140,6 +143,7 @@ class _Respelt:
         self._segment: Final = segment
         self._respelling: Final = respelling
         self._count: Final = count
+        self._base: Final = store.log.generations().get(segment, 0) * GENERATION
         self._position = SEGMENT_HEADER_SIZE
         self.moves: Final = Moves()
 
@@ -159,81 +163,101 @@ class _Respelt:
         Raises BlobDamaged, BlobMissing, StoreDamaged, and IndexDamaged where a blob's frame would go by the index, and
         there is no other.
         """
-        waiting: deque[list[_Due]] = deque()
-        piece = bytearray()
+        waiting: deque[tuple[int, list[_Due]]] = deque()
+        piece: list[bytes] = []
+        begun = self._position
+        size = 0
         for groups in self._groups():
-            places = self._store.index.blob_places([told.id for frames in groups for _, told in frames if told])
-            for frames in groups:
-                waiting.append([(frame, self._payload(frame, told, places)) for frame, told in frames])
-                if len(waiting) > _GROUPS:
-                    piece += self._spelt(waiting.popleft())
-            if len(piece) >= _PIECE:
-                yield bytes(piece)
-                piece.clear()
-        for due in waiting:
+            places = self._store.index.blob_places([told.id for group in groups for _, told in group if told])
+            for group in groups:
+                own = sum(len(frame.whole) for frame, _ in group)
+                waiting.append((own, [(frame, self._payload(frame, told, places)) for frame, told in group]))
+                size += own
+                while len(waiting) > _GROUPS or size > _WAITING:
+                    own, due = waiting.popleft()
+                    size -= own
+                    piece += self._spelt(due)
+            if self._position - begun >= _PIECE:
+                yield b"".join(piece)
+                piece, begun = [], self._position
+        for _, due in waiting:
             piece += self._spelt(due)
-        yield bytes(piece)
+        yield b"".join(piece)
 
     def _groups(self) -> Iterator[list[list[_Named]]]:
         """Yield the segment's groups, some at a time: each frame with its blob's header."""
-        start = self._store.log.generations().get(self._segment, 0) * GENERATION + SEGMENT_HEADER_SIZE
+        log, end = self._store.log, self._store.end
+        start = Place(self._segment, self._base)
         found: list[list[_Named]] = []
+        group: list[_Named] = []
         size = 0
-        for group in self._store.log.groups(Place(self._segment, start)):
-            if group.segment != self._segment or group.end > self._store.end:
-                break  # others write behind that
-            found.append([(frame, _header_of(frame)) for frame in group.frames])
-            size += sum(len(frame.payload) for frame in group.frames)
-            if len(found) == _ASKED_AT_ONCE or size > _PIECE:
-                yield found
-                found, size = [], 0
+        # Others write behind the end.
+        for frame in log.raw_frames(start, end.position if end.segment == self._segment else None):
+            # Nothing is copied yet: the payload of one frame may be 64 MiB.
+            payload = memoryview(frame.whole)[FRAME_HEADER_SIZE:]
+            group.append((frame, parse_blob_header(payload) if frame.kind == _BLOB else None))
+            size += len(payload)
+            if frame.commits:
+                found.append(group)
+                group = []
+                if len(found) == _ASKED_AT_ONCE or size > _PIECE:
+                    yield found
+                    found, size = [], 0
         yield found
 
-    def _spelt(self, frames: list[_Due]) -> bytes:
-        staying = [
-            (frame, payload if isinstance(payload, bytes) else payload.result()[1])
-            for frame, payload in frames
-            if payload is not None
-        ]
+    def _spelt(self, due: list[_Due]) -> list[bytes]:
+        staying = [(frame, payload) for frame, payload in due if payload is not False]
+        last = len(staying) - 1
         spelt = []
-        for at, (frame, payload) in enumerate(staying):
-            begins, commits = at == 0, at == len(staying) - 1
-            self.moves.add(frame.offset % GENERATION, self._position)
-            if payload != frame.payload:
+        for at, (frame, found) in enumerate(staying):
+            self.moves.add(frame.position, self._position)
+            content = frame.whole
+            anew = _anew(found, content)
+            if anew is not None:
                 self.moves.respell(self._position)
-            spelt.append(encode_frame(self._store.log.key, frame.kind, payload, begins=begins, commits=commits))
-            self._position += len(spelt[-1])
-        return b"".join(spelt)
+            if anew is not None or bool(frame.begins) is not (at == 0) or bool(frame.commits) is not (at == last):
+                payload = content[FRAME_HEADER_SIZE:] if anew is None else anew
+                key = self._store.log.key
+                content = encode_frame(key, FrameKind(frame.kind), payload, begins=at == 0, commits=at == last)
+            self._position += len(content)
+            spelt.append(content)
+        return spelt
 
-    def _payload(self, frame: Frame, header: BlobHeader | None, places: "dict[BlobId, BlobPlace]") -> _Payload:
+    def _payload(self, frame: RawFrame, header: BlobHeader | None, places: "dict[BlobId, BlobPlace]") -> _Payload:
         """Return what is to stand in the frame of a blob with that header (None: the frame holds a record)."""
-        payload = bytes(frame.payload)
         if header is None:
-            return payload
+            return True
         found = places.get(header.id)
         if found is None:
             raise IndexDamaged(f"blob {header.id.hex()} is in the log and not in it")
-        if found.place != Place(self._segment, frame.offset):
+        if found.place != (self._segment, self._base + frame.position):
             self._check_other(header.id, found.place)
-            return None
+            return False
         self._count.add()
+        payload = frame.whole[FRAME_HEADER_SIZE:]
         if header.encoding is Encoding.CHUNKED:
             parse_chunks(header, payload)
-            return payload
-        return self._respelling.spell(header, payload)
+            return True
+        spelt = self._respelling.spell(header, payload)
+        return True if spelt is payload else spelt
 
     def _check_other(self, name: "BlobId", place: Place) -> None:
         """See that the frame that counts of a blob is where the index says, before another one goes."""
         header = None
         with suppress(StoreDamaged):
-            header = _header_of(self._store.log.read(place))
+            frame = self._store.log.read(place)
+            header = parse_blob_header(frame.payload) if frame.kind is FrameKind.BLOB else None
         if header is None or header.id != name:
             raise IndexDamaged(f"blob {name.hex()} is not where it says")
 
 
-def _header_of(frame: Frame) -> BlobHeader | None:
-    """Return the header of the blob in a frame (None: it holds a record). Raises BlobDamaged."""
-    return parse_blob_header(frame.payload) if frame.kind is FrameKind.BLOB else None
+def _anew(found: "bytes | Future[bytes] | bool", whole: bytes) -> bytes | None:
+    """Return the payload that takes the place of the one in a whole frame (None: that stays)."""
+    if isinstance(found, bool):
+        return None
+    payload = found if isinstance(found, bytes) else found.result()
+    is_same = len(payload) + FRAME_HEADER_SIZE == len(whole) and whole.endswith(payload)
+    return None if is_same else payload
 
 
 class _Repacking:

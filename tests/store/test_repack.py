@@ -1,6 +1,7 @@
 """Repack: fewer bytes, and otherwise nothing is different; whoever writes or reads meanwhile goes on."""
 
 import random
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from hypothesis import given, strategies as st
 
 from objstore import (
     Action,
@@ -28,14 +30,16 @@ from objstore import (
     check_store,
     salvage_store,
 )
-from objstore.codec import MAX_DEPTH, Encoding, encode_blob, parse_blob_header
+from objstore.codec import MAX_DEPTH, Base, Encoding, encode_blob, parse_blob_header
 from objstore.disk import Disk, Pieces
 from objstore.frames import FrameKind
 from objstore.journal import Journal
+from objstore.likeness import PAIR
 from objstore.limits import RetentionLimits
 from objstore.refcounts import recount
-from objstore.repack import plan_repack, repack
+from objstore.repack import RepackPlan, plan_repack, repack
 from objstore.sweep import plan_sweep, sweep
+from objstore.trials import Trials
 from tests.store.countdown import CountdownDisk
 from tests.store.scenes import write
 from tests.store.tables import rebuilt_tables, records_of, tables
@@ -160,6 +164,17 @@ def test_a_dry_run_tells_what_a_repack_then_does_and_changes_nothing(root: Path)
     assert plan.bytes_after == pytest.approx(done.bytes_after, rel=0.05)
 
 
+def test_a_dry_run_reads_as_far_as_the_last_whole_group(root: Path) -> None:
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        plan = plan_repack(journal)
+    last = max((root / ".cas" / "segments").glob("*.seg"))
+    with last.open("ab") as segment:
+        segment.write(last.read_bytes()[64:300])  # what a writer leaves that dies in the middle of a group
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        again = plan_repack(journal)
+    assert again == RepackPlan(blobs=plan.blobs, bytes_before=plan.bytes_before + 236, bytes_after=plan.bytes_after)
+
+
 def test_a_new_file_is_told_against_one_that_it_resembles(root: Path) -> None:
     assert depths(root)[blob_id(module(5))] == (0, 0)
     repacked(root)
@@ -237,6 +252,33 @@ def test_edits_go_on_on_what_was_repacked_and_no_chain_becomes_too_long(root: Pa
             for version in range(20):
                 write(workspace, "src/4.py", module(4, 20 * turn + version + 1))
     assert_sound(root, tmp_path)
+
+
+# ---- which base
+
+
+@given(st.text(alphabet="abz_19 .\n(\u00e9", max_size=60))
+def test_pairs_are_found_where_the_plain_pattern_finds_them(text: str) -> None:
+    content = text.encode("latin-1")
+    assert PAIR.findall(content) == re.findall(rb"\w{5,}\W+\w{3,}", content)
+
+
+def test_a_trial_prefers_what_a_blob_was_made_from_however_far_back_it_stands() -> None:
+    texts = [b"".join(b"%d %d\n" % (n, n * seed % 9973) for n in range(30_000)) for seed in (7919, 7907, 7901)]
+    bases = [Base(id=blob_id(text), content=text, depth=0) for text in texts]
+    made = texts[1][:60_000] + b"and more\n"
+    trials = Trials()
+    sizes = [trials.against(made, base) for base in bases]
+    assert 10 * sizes[1] < min(sizes[0], sizes[2], trials.alone(made))
+
+
+def test_a_trial_says_the_same_whatever_was_tried_before() -> None:
+    bases = [Base(id=blob_id(module(n) * n), content=module(n) * n, depth=0) for n in range(1, 60)]
+    trials = Trials()
+    chance = random.Random(3)
+    for base in chance.choices(bases, k=300):
+        content = module(chance.randrange(60), 3)
+        assert trials.against(content, base) == Trials().against(content, base)
 
 
 # ---- while others are at it

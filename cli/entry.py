@@ -40,9 +40,9 @@ def _run() -> int:
         # As little as can be, for as often as a prompt asks.
         import gc
 
+        gc.disable()  # as for a hook
         from cli.plainstatus import plain_status
 
-        gc.disable()  # as for a hook
         ended = plain_status(sys.argv[1:])
         if ended is not None:
             return _ended(ended)
@@ -91,9 +91,9 @@ def _hook(arguments: list[str]) -> NoReturn:
     if answer is None:
         import gc
 
+        gc.disable()  # a short life leaves little to collect, and looking for it takes a tenth of the time
         from cli.hooking import main as handle
 
-        gc.disable()  # a short life leaves little to collect, and looking for it takes a tenth of the time
         handle(arguments, given)
     else:
         with suppress(AttributeError, OSError):  # nobody reads it, and the agent goes on

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache
 
 from objstore import value
 
@@ -48,12 +49,17 @@ TURNING: Final = (0x2028, 0x2029, 0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F)
 CONTROL: Final = (*range(0x20), *range(0x7F, 0xA0))
 UNDECODED: Final = range(0xDC80, 0xDD00)  # how Python holds a byte that is not UTF-8
 SHORT: Final = {0x07: r"\a", 0x08: r"\b", 0x09: r"\t", 0x0A: r"\n", 0x0B: r"\v", 0x0C: r"\f", 0x0D: r"\r"}
-VISIBLE: Final = (
-    {code: f"\\x{code:02x}" for code in CONTROL}
-    | {code: f"\\u{code:04x}" for code in TURNING}
-    | {code: f"\\x{code - 0xDC00:02x}" for code in UNDECODED}
-    | SHORT
-)
+
+
+@cache
+def _spelt_out() -> dict[int, str]:
+    """Return how each character is shown that can't be sent to a terminal."""
+    return (
+        {code: f"\\x{code:02x}" for code in CONTROL}
+        | {code: f"\\u{code:04x}" for code in TURNING}
+        | {code: f"\\x{code - 0xDC00:02x}" for code in UNDECODED}
+        | SHORT
+    )
 
 
 def visible(text: str, *, keep: str = "") -> str:
@@ -63,7 +69,7 @@ def visible(text: str, *, keep: str = "") -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return text.translate({code: shown for code, shown in VISIBLE.items() if chr(code) not in keep})
+    return text.translate({code: shown for code, shown in _spelt_out().items() if chr(code) not in keep})
 
 
 def shown_name(path: str) -> str:

@@ -1,18 +1,19 @@
 """As recorded: which files are, or may be, other than the journal says, with as few questions as can be.
 
-Folders whose recorded files all look as they did when they were as recorded are passed by with one question to the
-system for each file, and none to the index; only the others are taken apart.
+Folders whose recorded files look as they did when they were as recorded are passed by with one question to the system
+for each file, and none to the index. So are those in which a few files were not: those few are asked for one by one.
+Only the other folders are taken apart.
 """
 
 import os
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain
 
 from objstore.annotations import Final
 from objstore.errors import CasError
-from objstore.facts import FACTS, Facts, Glimpse, pack_facts
+from objstore.facts import FACTS, FACTS_SIZE, Facts, Glimpse, pack_facts
 from objstore.glance import changed_folders
 from objstore.ids import BlobId
 from objstore.indexrows import Look, Tip
@@ -28,18 +29,18 @@ _GRACE_NS: Final = 2_000_000_000
 """A file touched so lately may change again without its times showing it, on file systems with coarse clocks."""
 
 _FEW: Final = 4
-"""If one folder in so many has to be taken apart, all are: in one question to the index."""
+"""If one folder in so many has to be taken apart, all are, in one question to the index. So with a folder's files."""
 
 
 class _Seen(NamedTuple):
     """A file that is as the journal says, and will show it when it is not."""
 
-    path: bytes
+    name: bytes
     facts: Facts
 
 
-def changed_tips(journal: Journal) -> Iterator[Tip]:
-    """Yield the tips whose files are, or may be, other than recorded."""
+def changed_tips(journal: Journal) -> list[Tip]:
+    """Return the tips whose files are, or may be, other than recorded, by path."""
     index = journal.store.index
     now = index.moment()
     until, kept = index.stood()
@@ -49,20 +50,19 @@ def changed_tips(journal: Journal) -> Iterator[Tip]:
         stood = {}
     elif until != now:
         recorded = index.folders_recorded_since(until)
-    sure = [each for each in stood.values() if each.facts and each.folder not in recorded]
     ways = _Ways(journal.tree.fd)
-    sure = [each for each in sure if ways.is_straight(folder_of(each.folder))]  # a glance looks whether this one is
-    otherwise = changed_folders(journal.tree.fd, list(map(_glimpse, sure)))
-    suspects = recorded.union(stood.keys() - {each.folder for each in sure}, otherwise)
+    passed, tips = _passed_by(journal, ways, [each for each in stood.values() if each.folder not in recorded])
+    suspects = recorded | (stood.keys() - passed)
     is_all = not stood or len(suspects) * _FEW > len(stood)
     looks = index.looks() if is_all else chain.from_iterable(map(index.looks, sorted(suspects)))
     inspection = _Inspection(journal, ways)
-    yield from inspection.changed(list(looks))
+    changed = inspection.changed(list(looks))
     found = inspection.stood()
     news = [each for each in found if stood.get(each.folder) != each]
     gone = (stood.keys() if is_all else suspects & stood.keys()) - {each.folder for each in found}
     if news or gone or recorded or until is None:
         index.remember_stood(now, news, gone)
+    return sorted(changed if is_all else tips + changed, key=lambda tip: (tip.path, tip.document))
 
 
 class _Ways:
@@ -96,24 +96,25 @@ class _Inspection:
     def __init__(self, journal: Journal, ways: _Ways) -> None:
         self._journal: Final = journal
         self._ways: Final = ways
-        self._folders: dict[bytes, list[_Seen] | None] = {}  # None: something in it is not as recorded, or may not be
+        self._folders: dict[bytes, tuple[list[_Seen], list[bytes]]] = {}  # files as recorded; names of all others
 
-    def changed(self, looks: Sequence[Look]) -> Iterator[Tip]:
-        """Yield the tips whose files are, or may be, other than recorded."""
+    def changed(self, looks: Sequence[Look]) -> list[Tip]:
+        """Return the tips whose files are, or may be, other than recorded."""
+        changed: list[Tip] = []
         learnt: list[tuple[bytes, int, int, int, int, BlobId]] = []
         young = time.time_ns() - _GRACE_NS
         root, look_at = self._journal.tree.fd, os.lstat
         for document, path, blob, mode, inode, size, mtime, ctime, read in looks:
             folder = folder_of(path)
-            beside = self._folders.setdefault(folder, [])
-            self._folders[folder] = None
+            as_recorded, others = self._folders.setdefault(folder, ([], []))
+            others.append(path.rpartition(b"/")[2])
             tip = Tip(DocumentId(document), path, FileState(blob=BlobId(blob), mode=mode))
             try:
                 facts = Facts._make(FACTS(look_at(path, dir_fd=root))) if self._ways.is_straight(folder) else None
             except OSError:
                 facts = None
             if facts is None:
-                yield tip
+                changed.append(tip)
                 continue
             is_young = False
             if facts[:4] == (ctime, mtime, size, inode):
@@ -124,16 +125,24 @@ class _Inspection:
                 if stands is not None and not is_young:
                     learnt.append((path, facts[3], facts[2], facts[1], facts[0], BlobId(stands)))
             if stands != blob or facts[4] & 0o7777 != mode:
-                yield tip
-            elif beside is not None and not is_young:
-                beside.append(_Seen(path, facts))
-                self._folders[folder] = beside
+                changed.append(tip)
+            elif not is_young:
+                as_recorded.append(_Seen(others.pop(), facts))
         if learnt:
             self._journal.store.index.remember_seen(learnt)
+        return changed
 
     def stood(self) -> list[Stood]:
         """Return the folders that were looked at, as they are kept."""
-        return [_stood(folder, seen) for folder, seen in self._folders.items()]
+        return [
+            Stood(
+                folder,
+                b"\0".join([name for name, _ in as_recorded]),
+                pack_facts([facts for _, facts in as_recorded]),
+                b"\0".join(others),
+            )
+            for folder, (as_recorded, others) in self._folders.items()
+        ]
 
     def _read_now(self, path: bytes) -> bytes | None:
         """Return the blob of what stands at a path (None: nothing that can be read)."""
@@ -144,10 +153,34 @@ class _Inspection:
         return None if found is None else found[0].blob
 
 
-def _stood(folder: bytes, seen: list[_Seen] | None) -> Stood:
-    names = b"\0".join([path.rpartition(b"/")[2] for path, _ in seen or ()])
-    return Stood(folder, names, pack_facts([facts for _, facts in seen or ()]))
+def _passed_by(journal: Journal, ways: _Ways, stood: Sequence[Stood]) -> tuple[set[bytes], list[Tip]]:
+    """Return the folders that need not be taken apart, and the tips in them whose files are other than recorded."""
+    root = journal.tree.fd
+    # A glance looks itself whether the folder is one.
+    sure = [each for each in stood if _are_few(each) and ways.is_straight(folder_of(each.folder))]
+    otherwise = set(changed_folders(root, [Glimpse(each.folder, None, each.names, each.facts) for each in sure]))
+    passed: set[bytes] = set()
+    tips: list[Tip] = []
+    for each in sure:
+        if each.folder in otherwise:
+            continue
+        changed: list[Tip] = []
+        if each.others:
+            looks = [look for path in _others(each) for look in journal.store.index.looks_at(path)]
+            changed = _Inspection(journal, ways).changed(looks)
+            if len(changed) < len(looks):
+                continue  # one of them is as recorded again
+        passed.add(each.folder)
+        tips += changed
+    return passed, tips
 
 
-def _glimpse(stood: Stood) -> Glimpse:
-    return Glimpse(stood.folder, None, stood.names.split(b"\0"), stood.facts)
+def _are_few(stood: Stood) -> bool:
+    """Return whether most files in a folder were as recorded."""
+    return not stood.others or (stood.others.count(b"\0") + 1) * _FEW <= len(stood.facts) // FACTS_SIZE
+
+
+def _others(stood: Stood) -> list[bytes]:
+    """Return the paths of the files in a folder that were not as recorded, or could have changed unseen."""
+    above = stood.folder + b"/" if stood.folder else b""
+    return [above + name for name in stood.others.split(b"\0")]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from objstore.annotations import Final
-from objstore.facts import FACTS, FolderKey, Glimpse, pack_facts
+from objstore.facts import FACTS, FACTS_SIZE, FolderKey, Glimpse, pack_facts
 from objstore.twofold import may_fork, paths_by_two
 
 __all__ = ["changed_by_one", "changed_by_two", "changed_folders", "key_of"]
@@ -30,7 +30,7 @@ def changed_folders(root: int, known: Sequence[Glimpse]) -> list[bytes]:
 
     In any order.
     """
-    if _files(known) >= _WORTH_TWO and may_fork():
+    if _count(known) >= _WORTH_TWO and may_fork():
         return changed_by_two(root, known)
     return changed_by_one(root, known)
 
@@ -57,7 +57,9 @@ def _is_as_known(seen: os.stat_result, key: FolderKey) -> bool:
 
 def _changed(root: int, ask: Ask, known: Sequence[Glimpse]) -> list[bytes]:
     found = []
-    for path, key, names, facts in known:
+    for path, key, joined, facts in known:
+        # Not before: what was just made is in the processor's caches, and of tens of thousands not all would be.
+        names = joined.split(b"\0") if joined else []
         try:
             fd = os.open(path or b".", _FOLDER, dir_fd=root)
         except OSError:
@@ -74,12 +76,13 @@ def _changed(root: int, ask: Ask, known: Sequence[Glimpse]) -> list[bytes]:
     return found
 
 
-def _files(known: Sequence[Glimpse]) -> int:
-    return sum(len(glimpse.names) for glimpse in known)
+def _count(known: Sequence[Glimpse]) -> int:
+    """Return how many files there are."""
+    return sum([len(facts) for *_, facts in known]) // FACTS_SIZE
 
 
 def _asking(root: int, known: Sequence[Glimpse]) -> Ask:
-    if _files(known) >= _WORTH_STATX:
+    if _count(known) >= _WORTH_STATX:
         from objstore.statx import statx_from
 
         statx = statx_from(root)

@@ -10,7 +10,7 @@ from objstore.errors import CasError, DiskFailed, PermissionRefused
 from objstore.ids import BlobId
 from objstore.journal import Journal
 from objstore.looks import UNKNOWN, Looks, folders_above
-from objstore.paths import STORE_NAME
+from objstore.names import STORE_NAME
 from objstore.statlookups import Moment
 from objstore.survey import Keep, Limits, ReadFile, Survey
 

@@ -146,8 +146,7 @@ class Looks:
             if row[_UNSURE]:
                 unsure.append(path)
             else:
-                names = row[_NAMES]
-                sure.append(Glimpse(path, row[_KEY], names.split(b"\0") if names else [], row[_FACTS]))
+                sure.append(Glimpse(path, row[_KEY], row[_NAMES], row[_FACTS]))
         return sure, unsure + [path for path in self._open if path not in self._rows and _is_in(path, scope)]
 
     def unsettled(self, scope: bytes) -> list[FolderLook]:

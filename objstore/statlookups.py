@@ -1,8 +1,8 @@
 """Stat lookups: what is asked of the index about files on disk, so that a status reads only what changed since.
 
 Two things are kept, both derived. Of each file that was read, how it looked then and which bytes it had. Of each folder
-with recorded files, how they all looked when every one was found to be as recorded; as long as they still look so, and
-nothing was recorded of them since, none of them needs a question of its own.
+with recorded files, how those looked that were found to be as recorded; as long as they still look so, and nothing was
+recorded in the folder since, none of them needs a question of its own.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ class Moment(NamedTuple):
 
 
 class Stood(NamedTuple):
-    """A folder with recorded files, and how these looked when they were as recorded."""
+    """A folder with recorded files, and how those looked that were as recorded."""
 
     folder: bytes
-    names: bytes  # of the files, with a NUL between two
-    facts: bytes  # of all of them, in this order; b"": something in it was not as recorded, or may change unseen
+    names: bytes  # of those, with a NUL between two
+    facts: bytes  # of all of those, in this order
+    others: bytes  # names of the others, in the same way: they were not as recorded, or could have changed unseen
 
 
 class StatLookups:
@@ -47,16 +48,23 @@ class StatLookups:
 
         `folder`: only those that stand directly in it; None: all.
         """
-        # As it comes out of the database: of tens of thousands of files, an object each would take most of the time.
         inside, values = "", tuple[bytes | int, ...]()
         if folder == b"":
             inside = "AND NOT instr(path, x'2f')"
         elif folder is not None:
             inside = "AND path > ? AND path < ? AND NOT instr(substr(path, ?), x'2f')"
             values = folder + b"/", folder + bytes([_FOLDER_END]), len(folder) + 2
+        return self._looks(inside, values)
+
+    def looks_at(self, path: bytes) -> Iterator[Look]:
+        """Yield the file that exists at a path, as `looks` does."""
+        return self._looks("AND path = ?", (path,))
+
+    def _looks(self, which: str, values: tuple[bytes | int, ...]) -> Iterator[Look]:
+        # As it comes out of the database: of tens of thousands of files, an object each would take most of the time.
         yield from self._db.execute(
             "SELECT id, path, documents.blob, mode, inode, size, mtime, ctime, seen.blob "  # noqa: S608 - text of our own
-            f"FROM documents LEFT JOIN seen USING (path) WHERE documents.blob IS NOT NULL {inside} ORDER BY path, id",
+            f"FROM documents LEFT JOIN seen USING (path) WHERE documents.blob IS NOT NULL {which} ORDER BY path, id",
             values,
         )
 
@@ -77,7 +85,7 @@ class StatLookups:
         row = self._db.execute("SELECT edit, decision, taken_back FROM stood_until").fetchone()
         if row is None:
             return None, []
-        return Moment(*row), [Stood(*row) for row in self._db.execute("SELECT folder, names, facts FROM stood")]
+        return Moment(*row), [Stood(*row) for row in self._db.execute("SELECT folder, names, facts, others FROM stood")]
 
     def folders_recorded_since(self, moment: Moment) -> set[bytes]:
         """Return the folders in which files stand of which something was recorded after that moment."""

@@ -111,7 +111,7 @@ def _looked(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple[str, ..
 
 
 def _look(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
-    suspects = list(changed_tips(journal))
+    suspects = changed_tips(journal)
     # What was deleted matters only where nothing else has the path since, and something stands there again.
     suspects += [tip for tip in journal.store.index.gone() if _stands(journal, tip.path)]
     found: list[ExternalChange] = []

@@ -125,6 +125,6 @@ def glimpse_of(folder: Path) -> Glimpse:
     try:
         names = names_in(folder)
         key: FolderKey = key_of(os.fstat(fd))
-        return Glimpse(os.fsencode(folder.name), key, names, one_by_one(fd, names))
+        return Glimpse(os.fsencode(folder.name), key, b"\0".join(names), one_by_one(fd, names))
     finally:
         os.close(fd)

@@ -69,7 +69,7 @@ def folders_asked_about(scene: Scene) -> int:
     with journal.reading() as store:
         store.index._db.set_trace_callback(asked.append)  # noqa: SLF001 - as above
         try:
-            list(changed_tips(journal))
+            changed_tips(journal)
         finally:
             store.index._db.set_trace_callback(None)  # noqa: SLF001 - as above
     return sum("JOIN seen" in question for question in asked)
@@ -162,6 +162,47 @@ def test_a_folder_above_that_a_link_took_the_place_of_is_noticed(settled: Scene)
         above.unlink()
         moved.rename(above)
     assert found(settled) == []
+
+
+def test_of_a_large_folder_only_the_few_files_that_are_not_as_recorded_are_asked_for(tmp_path: Path) -> None:
+    """However they come to be so, and cease to be."""
+    scene = Scene(tmp_path / "ws")
+    path = [scene.root / f"file{number:02}" for number in range(16)]
+    for each in path:
+        scene.write(each.name, b"as recorded\n")
+
+    def grow_old() -> None:
+        time.sleep(GRACE_SECONDS)
+
+    def is_another() -> None:
+        path[7].write_bytes(b"as recorded\n")
+        path[3].write_bytes(b"otherwise\n")
+
+    def becomes_a_folder() -> None:
+        path[3].unlink()
+        path[3].mkdir()
+
+    acts: list[tuple[Callable[[], object], list[int]]] = [
+        (lambda: path[7].write_bytes(b"otherwise\n"), [7]),
+        (lambda: path[2].chmod(0o600), [2, 7]),
+        (grow_old, [2, 7]),
+        (lambda: path[2].chmod(0o644), [7]),
+        (is_another, [3]),
+        (path[9].unlink, [3, 9]),
+        (becomes_a_folder, [3, 9]),
+        (grow_old, [3, 9]),
+        (lambda: path[9].write_bytes(b"as recorded\n"), [3]),
+        (lambda: scene.write("file09", b"recorded anew\n"), [3]),
+        (grow_old, [3]),
+        (lambda: [each.write_bytes(b"otherwise\n") for each in path[4:16]], [3, *range(4, 16)]),
+    ]
+    for act, expected in acts:
+        act()
+        names = [path[number].name for number in expected]
+        assert found(scene) == found_without_memory(scene) == found(scene) == names
+        if act is grow_old:
+            assert folders_asked_about(scene) == len(expected)
+    scene.close()
 
 
 def test_what_is_recorded_after_a_status_is_known_to_the_next(settled: Scene) -> None:

@@ -101,7 +101,8 @@ def apply_edits(content: bytes, edits: Sequence[Replacement]) -> ExactOutcome:
         prior = staged.torn_by(start, end)
         if prior is not None:
             return EditsOverlap(index=index, prior=prior)
-        ranges.append(LineRange(start=_line(staged.text, start), end=_line(staged.text, end - 1)))
+        first = _line(staged.text, start)
+        ranges.append(LineRange(start=first, end=first + staged.text.count(b"\n", start, end - 1)))
         staged.replace(start, end, edit.new, index)
     return Edited(content=staged.text, line_ranges=tuple(ranges), spans=tuple(staged.spans))
 

@@ -4,8 +4,6 @@ Surfaces use the names listed here and nothing else. Each is imported when it is
 of a command that shows a status counts, and most of what is here it never needs.
 """
 
-from importlib import import_module
-
 from objstore.annotations import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -89,7 +87,6 @@ if TYPE_CHECKING:
         SegmentView as SegmentView,
         StoreStats as StoreStats,
     )
-    from objstore.journal import find_root as find_root
     from objstore.limits import RetentionLimits as RetentionLimits
     from objstore.lines import (
         is_closed as is_closed,
@@ -109,7 +106,7 @@ if TYPE_CHECKING:
         NothingToDo as NothingToDo,
         Notice as Notice,
     )
-    from objstore.paths import real_path as real_path
+    from objstore.paths import find_root as find_root, real_path as real_path
     from objstore.pins import PinView as PinView
     from objstore.purge import PurgePlan as PurgePlan
     from objstore.rebase import Clash as Clash, Rebased as Rebased
@@ -248,14 +245,13 @@ _HOMES: Final = {
         "blob_id",
     ),
     "inspection": ("Activity", "BlamedLines", "RecordView", "SegmentView", "StoreStats"),
-    "journal": ("find_root",),
     "limits": ("RetentionLimits",),
     "lines": (
         "is_closed",
         "split_lines",
     ),
     "rebase": ("Clash", "Rebased"),
-    "paths": ("real_path",),
+    "paths": ("find_root", "real_path"),
     "pins": ("PinView",),
     "purge": ("PurgePlan",),
     "records": (
@@ -340,7 +336,7 @@ def __getattr__(name: str) -> object:
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{home}"), name)
+    value = getattr(__import__(f"{__name__}.{home}", fromlist=(name,)), name)  # `importlib` would bring `warnings`
     globals()[name] = value
     return value
 

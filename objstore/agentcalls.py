@@ -19,8 +19,8 @@ from objstore.errors import CasError, PathError
 from objstore.external import EXTERNAL_CONVERSATION
 from objstore.ids import blob_id
 from objstore.journal import Journal
+from objstore.names import STORE_NAME
 from objstore.outcomes import CallInfo
-from objstore.paths import STORE_NAME
 from objstore.terms import Origin, Status
 from objstore.values import field, replace, value
 from objstore.views import EditFilter, EditView

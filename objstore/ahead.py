@@ -6,22 +6,32 @@ derived, so a process that dies before that costs the next one a moment of readi
 """
 
 from collections.abc import Sequence
+from functools import cache
 
 from objstore.annotations import TYPE_CHECKING, Final
 from objstore.frames import FrameKind
 from objstore.generations import Place
-from objstore.ids import BlobId, RecordId
 from objstore.indexrows import BlobPlace, Chained, Tip
 from objstore.segments import Group
 from objstore.terms import Operation, Seq
 
 if TYPE_CHECKING:
     from objstore.codec import BlobHeader
+    from objstore.ids import BlobId, RecordId
+    from objstore.records import Edit
 
 __all__ = ["Ahead"]
 
 _ENOUGH_GROUPS: Final = 64
 _MOST_GROUPS: Final = 1_024
+
+
+@cache
+def _edit_type() -> "type[Edit]":
+    """Return `Edit`, imported once, where something is written: a status needs no records."""
+    from objstore.records import Edit
+
+    return Edit
 
 
 class Ahead:
@@ -30,21 +40,13 @@ class Ahead:
     def __init__(self) -> None:
         """Begin with none."""
         self.groups: list[tuple[Group, Sequence[Chained]]] = []
+        self.end: Place | None = None  # of the newest group; None: there is none
+        self.last_record: RecordId | None = None  # the newest; None: there is none
         self.blobs: dict[BlobId, BlobPlace] = {}
         self.tips: dict[bytes, Tip] = {}
         self.calls: dict[str, int] = {}  # the next call of each conversation
         self.seq: Seq | None = None  # the next edit; None: ask the index
         self.is_plain = True  # whether the groups hold nothing but edits that leave their file where it stands
-
-    @property
-    def end(self) -> Place | None:
-        """Return the end of the newest group (None: there is none)."""
-        return self.groups[-1][0].end if self.groups else None
-
-    @property
-    def last_record(self) -> RecordId | None:
-        """Return the newest record (None: there is none)."""
-        return next((records[-1].id for _, records in reversed(self.groups) if records), None)
 
     @property
     def is_full(self) -> bool:
@@ -58,16 +60,17 @@ class Ahead:
 
     def note(self, group: Group, blobs: Sequence["BlobHeader"], records: Sequence[Chained]) -> None:
         """Add a group that was just appended, with its blobs and its records, in order."""
-        from objstore.records import Edit
-
         self.groups.append((group, records))
+        self.end = group.end
+        if records:
+            self.last_record = records[-1].id
         frames = [frame for frame in group.frames if frame.kind is FrameKind.BLOB]
         for header, frame in zip(blobs, frames, strict=True):
             place = BlobPlace(Place(group.segment, frame.offset), header.size, header.depth)
             self.blobs.setdefault(header.id, place)
         for chained in records:
             edit = chained.record
-            if not isinstance(edit, Edit) or edit.operation is Operation.MOVE:
+            if not isinstance(edit, _edit_type()) or edit.operation is Operation.MOVE:
                 self.is_plain = False
                 continue
             self.tips[edit.path] = Tip(edit.document, edit.path, edit.after)

@@ -11,7 +11,7 @@ import msgpack
 
 from objstore.errors import RecordInvalid
 
-__all__ = ["Value", "decode", "encode", "unpack"]
+__all__ = ["Value", "decode", "encode", "ordered", "spell", "unpack"]
 
 _PLAIN: Final = frozenset({bool, int, str, bytes})
 _STRINGS: Final = frozenset({str})
@@ -24,8 +24,20 @@ def encode(value: dict[str, Value]) -> bytes:
 
     Raises TypeError or OverflowError for values that the format does not have; those are mistakes of the caller.
     """
-    packed: bytes = msgpack.packb(_ordered(value), use_bin_type=True, strict_types=True)
+    return spell(ordered(value))
+
+
+def spell(value: dict[str, Value]) -> bytes:
+    """Return the spelling of a map that is surely as `ordered` returns it. Raises as `encode`."""
+    packed: bytes = msgpack.packb(value, use_bin_type=True, strict_types=True)
     return packed
+
+
+def ordered(value: dict[str, Value]) -> dict[str, Value]:
+    """Return the map with its keys, and those of the maps in it, in ascending order. Raises TypeError as `encode`."""
+    if not _STRINGS.issuperset(map(type, value)):
+        raise TypeError("a map key must be a string")
+    return {key: item if type(item := value[key]) in _PLAIN else _ordered(item) for key in sorted(value)}
 
 
 def decode(encoded: bytes) -> dict[str, Value]:
@@ -65,7 +77,5 @@ def _ordered(value: Value) -> Value:
         # Most lists are of numbers, and need no look at each.
         return value if _PLAIN.issuperset(map(type, value)) else [_ordered(item) for item in value]
     if isinstance(value, dict):
-        if not _STRINGS.issuperset(map(type, value)):
-            raise TypeError("a map key must be a string")
-        return {key: item if type(item := value[key]) in _PLAIN else _ordered(item) for key in sorted(value)}
+        return ordered(value)
     raise TypeError(f"a record can't hold {type(value).__name__}")

@@ -11,7 +11,6 @@ from typing import Final
 from objstore.batch import Batch
 from objstore.changes import Change, Recorder, Version, external_change, new_conversation, version_of
 from objstore.descent import passages_since
-from objstore.disk import new_file_mode
 from objstore.errors import FileExists, FileMissing, FileTooLarge, PathIsDirectory
 from objstore.hunks import Hunk, hunks_fit
 from objstore.ids import blob_id
@@ -108,7 +107,7 @@ class Call:
         spot, file = self._file(path)
         before = file.now
         if mode is None:
-            mode = new_file_mode() if before is None else before.state.mode
+            mode = self._journal.new_file_mode() if before is None else before.state.mode
         blob = blob_id(content)
         state = FileState(blob=blob, mode=mode)
         if before is not None and before.state == state:
@@ -116,10 +115,11 @@ class Call:
         after = Version(content=content, state=state)
         if len(content) > MAX_BLOB or is_stand_in(content):
             after = Version(content=stand_in(blob), state=state, source=MemorySource(spot, content))
-        if before is not None and (is_stand_in(before.content) or is_stand_in(after.content)):
-            hunks = None  # a large state is replaced as a whole
-        if hunks is not None and before is not None and not hunks_fit(before.content, content, hunks):
-            raise ValueError(f"the hunks do not lead from what {path!r} holds to what it shall hold")
+        if hunks is not None and before is not None:
+            if is_stand_in(before.content) or is_stand_in(after.content):
+                hunks = None  # a large state is replaced as a whole
+            elif not hunks_fit(before.content, content, hunks):
+                raise ValueError(f"the hunks do not lead from what {path!r} holds to what it shall hold")
         self._write(spot, file, after, hunks, operation)
 
     def restore(self, path: str, state: FileState) -> None:

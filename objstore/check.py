@@ -29,8 +29,9 @@ from objstore.generations import Place
 from objstore.ids import BlobId
 from objstore.index import Index
 from objstore.indexfile import COMPARED
-from objstore.journal import Journal, acknowledged, find_root
-from objstore.paths import STORE_NAME
+from objstore.journal import Journal, acknowledged
+from objstore.names import STORE_NAME
+from objstore.paths import find_root
 from objstore.records import Decision, Edit
 from objstore.refcounts import held_blobs, recount
 from objstore.remains import FoundRecord, Remains, Spot

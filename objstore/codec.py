@@ -161,12 +161,16 @@ def encode_blob(
     return header, fields + (data if encoding is Encoding.ZSTD else content)
 
 
-def at_depth(header: BlobHeader, payload: bytes, depth: int) -> tuple[BlobHeader, bytes]:
-    """Return a delta as it is, but for the depth that it tells. Raises ValueError for none that a delta can have."""
+def at_depth(header: BlobHeader, payload: bytes, depth: int) -> bytes:
+    """Return a delta's payload as it is, but for the depth that it tells.
+
+    Raises ValueError for none that a delta can have.
+    """
     if header.base is None or not 1 <= depth <= MAX_DEPTH:
         raise ValueError(f"a depth of {depth} does not fit")
-    fields = _HEADER.pack(header.id, header.size, header.encoding, depth)
-    return header._replace(depth=depth), fields + payload[_HEADER.size :]
+    if depth == header.depth:
+        return payload
+    return _HEADER.pack(header.id, header.size, header.encoding, depth) + payload[_HEADER.size :]
 
 
 def parse_blob_header(payload: Buffer) -> BlobHeader:

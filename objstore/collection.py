@@ -10,6 +10,7 @@ from objstore.journal import Journal
 from objstore.limits import RetentionLimits
 from objstore.mending import with_sound_index
 from objstore.retention import ExpiryPlan, expire, plan_expiry
+from objstore.room import keep_room, with_room
 from objstore.sweep import SweepOutcome, plan_sweep, sweep
 from objstore.terms import Progress
 from objstore.values import value
@@ -67,31 +68,43 @@ def collect(
 ) -> Collected:
     """Let go what the limits let go, and sweep out what nothing holds.
 
-    `thorough`: all of it; else a segment is written anew only when enough of it is of no use. Raises StoreLocked, also
-    where another collection is going on, StoreDamaged, BlobDamaged, DiskFull, PermissionRefused.
+    `thorough`: all of it; else a segment is written anew only when enough of it is of no use. On a full disk the store
+    gives back first what it can do without. Raises StoreLocked, also where another collection is going on,
+    StoreDamaged, BlobDamaged, RoomNeeded, DiskFailed, PermissionRefused.
     """
+    before = journal.store.log.total_bytes()
+    edits = missing = 0
+    is_done, damage = False, ""
+
+    def let_go() -> tuple[int, ExpiryPlan]:
+        begun = edits
+
+        def noted(what: str, gone: int, total: int) -> None:
+            nonlocal edits
+            edits = begun + gone
+            if progress is not None:
+                progress(what, gone, total)
+
+        with journal.reading():
+            plan = plan_expiry(journal, limits)
+        return expire(journal, plan, who=who, progress=noted), plan
 
     def swept() -> SweepOutcome:
         # Over the size limit, every byte counts, but a last segment of some is left until there are more.
         is_over = limits.max_size is not None and journal.store.log.total_bytes() > limits.max_size
         return sweep(journal, plan_sweep(journal, all_segments=thorough or is_over, is_sparing=not thorough), progress)
 
-    before = journal.store.log.total_bytes()
-    edits = missing = 0
-    is_done, damage = False, ""
     for _ in range(_TRIES):
-        with journal.reading():
-            plan = plan_expiry(journal, limits)
-        gone = expire(journal, plan, who=who, progress=progress)
-        edits += gone
+        gone, plan = with_room(journal, let_go)
         is_done, missing = gone == plan.edit_count, plan.missing
         if is_done:
             break
     for _ in range(_TRIES):
-        outcome, found = with_sound_index(journal, swept)
+        outcome, found = with_room(journal, lambda: with_sound_index(journal, swept))
         damage = damage or found
         if outcome.is_done:
             break
+    keep_room(journal.tree.root, journal.disk)
     return Collected(
         edits=edits,
         bytes_before=before,

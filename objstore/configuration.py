@@ -46,7 +46,7 @@ class Configuration:
     @classmethod
     def find(cls, start: str) -> Self:
         """Return those of the nearest workspace at or above `start`; its store is not opened. Raises NotAWorkspace."""
-        from objstore.journal import find_root
+        from objstore.paths import find_root
 
         return cls(find_root(start))
 

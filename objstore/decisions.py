@@ -14,7 +14,7 @@ from objstore.outcomes import Conflicted, Decided, DecisionOutcome, ExternalChan
 from objstore.records import Decision
 from objstore.reports import ExternalChange
 from objstore.review import Planner
-from objstore.terms import Action, OnExternal, Status, Unit
+from objstore.terms import Action, OnExternal, Origin, Status, Unit
 from objstore.values import field, replace, value
 
 __all__ = ["Request", "decide"]
@@ -66,8 +66,20 @@ def _redo(journal: Journal, request: Request) -> Request:
     if not undone:
         return request
     decision, undo = undone[-1]
-    verdicts = statuses_before(journal, undo.number)
+    decided = {unit for unit, _ in decision.verdicts}
+    # What the undo took along, as amendments, comes back; what was changed outside, and discarded with it, does not.
+    verdicts = {
+        unit: status
+        for unit, status in statuses_before(journal, undo.number).items()
+        if unit in decided or not _is_from_outside(journal, unit)
+    }
     return replace(request, verdicts=verdicts, reason=decision.reason, takes_back=undo.number)
+
+
+def _is_from_outside(journal: Journal, unit: Unit) -> bool:
+    """Return whether a unit is of a change that was found on disk, and that is part of no other edit."""
+    record = edit(journal, unit.seq).edit
+    return record.origin is Origin.EXTERNAL and record.amends is None
 
 
 def _stacks(journal: Journal) -> tuple[list[Decision], list[tuple[Decision, Decision]]]:

@@ -56,7 +56,7 @@ class Glimpse(NamedTuple):
 
     path: bytes  # relative to the workspace
     key: FolderKey | None  # what is asked of the folder itself; None: nothing, its known files alone count
-    names: list[bytes]  # of its files and links
+    names: bytes  # of its files and links, with a NUL between two
     facts: bytes  # of each of them, packed
 
 

@@ -29,6 +29,7 @@ Choice = TypeVar("Choice", bound=StrEnum)
 MAX_INT: Final = 2**63 - 1
 MAX_MODE: Final = 0o7777
 MAX_TEXT: Final = 65536
+_NO_NAMES: Final = frozenset({b"", b".", b".."})
 
 
 def state_value(state: FileState) -> Value:
@@ -46,7 +47,7 @@ def checked_path(value: object) -> bytes:
     """Return a path that stays in its workspace. Raises RecordInvalid for any other value."""
     if not isinstance(value, bytes) or not value or len(value) > MAX_TEXT:
         raise RecordInvalid("a path is not a byte string of a sane length")
-    if b"\0" in value or any(part in (b"", b".", b"..") for part in value.split(b"/")):
+    if b"\0" in value or not _NO_NAMES.isdisjoint(value.split(b"/")):
         raise RecordInvalid(f"a path leaves its workspace: {value!r}")
     return value
 

@@ -99,10 +99,9 @@ class Files:
             # What is open may be no more than a name for the folder, which some systems tell nothing of.
             fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=spot.folder)
             try:
-                found = os.fstatvfs(fd)
+                return self._disk.free_bytes(fd, spot.path)
             finally:
                 os.close(fd)
-            return found.f_bavail * found.f_frsize
 
     def set_times(self, path: str, *, accessed: int, modified: int) -> None:
         """Give a file its times, in nanoseconds since the epoch; never through a link. Raises what paths raise."""

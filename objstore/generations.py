@@ -321,7 +321,7 @@ class Generations:
         return Place(segment, self._generations.get(segment, 0) * GENERATION + SEGMENT_HEADER_SIZE)
 
     def _path(self, segment: int, generation: int) -> str:
-        return os.path.join(self._folder, segment_name(segment, generation))
+        return f"{self._folder}/{segment_name(segment, generation)}"
 
     def _moves_path(self, segment: int, generation: int) -> str:
         return self._path(segment, generation) + _MOVES

@@ -138,16 +138,16 @@ def hunks_from_spans(before: bytes, after: bytes, spans: Iterable[tuple[int, int
     _check(before, after, named)
     old, new = closed(before), closed(after)
     hunks: list[Hunk] = []
-    old_at = new_at = old_line = new_line = 0
+    old_at = old_line = new_line = 0
     for span in _joined(_trimmed(old, new, _widened(old, new, named))):
         if old[span.old_start : span.old_end] == new[span.new_start : span.new_end]:
             continue  # two spans that together put back what was there
-        old_line += old.count(b"\n", old_at, span.old_start)
-        new_line += new.count(b"\n", new_at, span.new_start)
-        old_at, new_at = span.old_start, span.new_start
-        old_count = old.count(b"\n", old_at, span.old_end)
-        new_count = new.count(b"\n", new_at, span.new_end)
-        hunks.append(Hunk(old_line, old_count, new_line, new_count))
+        kept = old.count(b"\n", old_at, span.old_start)
+        old_count = old.count(b"\n", span.old_start, span.old_end)
+        new_count = new.count(b"\n", span.new_start, span.new_end)
+        hunk = Hunk(old_line + kept, old_count, new_line + kept, new_count)
+        hunks.append(hunk)
+        old_at, old_line, new_line = span.old_end, hunk.old_end, hunk.new_end
     return tuple(hunks)
 
 

@@ -8,7 +8,7 @@ import _sqlite3 as sqlite3  # `sqlite3` adds what turns dates into text, and `da
 import os
 import time
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain, takewhile
 
 from objstore.annotations import Final
@@ -22,10 +22,10 @@ from objstore.indexfile import (
     SCHEMA,
     SCHEMA_VERSION,
     TRIGGERS,
+    IndexErrors,
     begin_writing,
     connect,
     copy_in_memory,
-    index_errors,
     is_broken,
     is_unwritable,
     prepare,
@@ -36,7 +36,10 @@ from objstore.lookups import Lookups
 from objstore.segments import Group, Log
 from objstore.statlookups import Moment, Stood
 
-__all__ = ["Index"]
+__all__ = ["NAMELESS", "Index"]
+
+NAMELESS: Final = ""
+"""Path of an index in a file without a name, which goes when it is closed: that is how SQLite is asked for one."""
 
 _MOMENT_SECONDS: Final = 0.01
 """How long others may have to wait while the index reads on: who records edits has to put them in."""
@@ -57,7 +60,7 @@ class Index(Lookups):
         self._last_place = Place(0, 0)
         self._told = log.generations()
         self._checkpoints = Checkpoints(path)
-        with index_errors(path):
+        with IndexErrors(path):
             self._db = self._opened()
         self._inode = self._inode_now()
 
@@ -237,10 +240,19 @@ class Index(Lookups):
             self._save_position()
         self._told = self._log.generations()
 
-    def make_anew(self) -> None:
-        """Do as `rebuild`; in a new file, where SQLite can't even empty what this one holds. Raises StoreDamaged."""
+    def make_anew(self, beside: "Index | None" = None) -> None:
+        """Do as `rebuild`; in a new file, where SQLite can't even empty what this one holds. Raises StoreDamaged.
+
+        `beside`: another index of the log, which was read while nobody had to wait for it (None: there is none). What
+        it holds is taken over where that can be.
+        """
         try:
-            self.rebuild()
+            if beside is not None and beside.copy_to(self._db):
+                self._log.refresh(anew=True)
+                self._load_position()
+                self._told = self._log.generations()
+            else:
+                self.rebuild()
         except sqlite3.DatabaseError as error:
             if not is_broken(error):
                 raise
@@ -249,6 +261,21 @@ class Index(Lookups):
             remove_index(self._path)
             self._db = self._opened()
             self._inode = self._inode_now()
+
+    def copy_to(self, db: sqlite3.Connection) -> bool:
+        """Put what this index holds, and what was appended since it was read, in the place of all that is in `db`.
+
+        Other processes see the one or the other. Call it while nobody else appends. Return whether that was done: not
+        where a segment was written anew since, or where somebody is still asking `db`. Raises StoreDamaged.
+        """
+        self._log.refresh(anew=True)
+        if not self._has_generations():
+            return False
+        self.catch_up()
+        with suppress(sqlite3.OperationalError):
+            self._db.backup(db)
+            return True
+        return False
 
     def rows(self, table: str) -> Generator[Row, None, None]:
         """Yield what a table of COMPARED holds, in order, to be compared with another index of the same log.
@@ -285,7 +312,7 @@ class Index(Lookups):
         Of the other folders that are kept, nothing was recorded between when they were kept and `until`.
         """
         with self._transaction():
-            self._db.executemany("INSERT OR REPLACE INTO stood VALUES (?, ?, ?)", found)
+            self._db.executemany("INSERT OR REPLACE INTO stood VALUES (?, ?, ?, ?)", found)
             self._db.executemany("DELETE FROM stood WHERE folder = ?", [(folder,) for folder in gone])
             self._db.execute("DELETE FROM stood_until")
             self._db.execute("INSERT INTO stood_until VALUES (?, ?, ?)", until)
@@ -293,6 +320,8 @@ class Index(Lookups):
     # ---- inside: the database
 
     def _opened(self) -> sqlite3.Connection:
+        if self._path == NAMELESS:
+            return self._connect_and_follow()
         try:
             return self._connect_and_follow()
         except sqlite3.DatabaseError as error:
@@ -388,6 +417,7 @@ class Index(Lookups):
             if self.end < group.end:
                 intake.take(group, decoded(group) if records is None else records)
                 self.end = group.end
+        intake.settle()
         self.last_record, self._last_place = intake.last_record, intake.last_place
         self._save_position()
 

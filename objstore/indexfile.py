@@ -6,8 +6,7 @@ Apart from the index itself, which asks and follows the log.
 import _sqlite3 as sqlite3  # `sqlite3` adds what turns dates into text, and `datetime` for that
 import os
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 
 from objstore.annotations import Final
 from objstore.checkpoints import CHECKPOINT_PAGES
@@ -19,17 +18,17 @@ __all__ = [
     "SCHEMA",
     "SCHEMA_VERSION",
     "TRIGGERS",
+    "IndexErrors",
     "begin_writing",
     "connect",
     "copy_in_memory",
-    "index_errors",
     "is_broken",
     "is_unwritable",
     "prepare",
     "remove_index",
 ]
 
-SCHEMA_VERSION: Final = 12
+SCHEMA_VERSION: Final = 13
 _BUSY_SECONDS: Final = 10
 _POLL_SECONDS: Final = 0.0005
 _PRIMARY: Final = 0xFF
@@ -94,7 +93,7 @@ CREATE TABLE totals (blobs INTEGER);
 CREATE TABLE seen (
     path BLOB PRIMARY KEY, inode INTEGER, size INTEGER, mtime INTEGER, ctime INTEGER, blob BLOB
 ) WITHOUT ROWID;
-CREATE TABLE stood (folder BLOB PRIMARY KEY, names BLOB, facts BLOB) WITHOUT ROWID;
+CREATE TABLE stood (folder BLOB PRIMARY KEY, names BLOB, facts BLOB, others BLOB) WITHOUT ROWID;
 CREATE TABLE stood_until (edit INTEGER, decision INTEGER, taken_back INTEGER)
 """
 
@@ -211,16 +210,26 @@ def _code(error: sqlite3.DatabaseError) -> int:
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & _PRIMARY
 
 
-@contextmanager
-def index_errors(path: str) -> Iterator[None]:
-    """Turn what SQLite raises into StoreLocked, DiskFull or DiskFailed."""
-    try:
-        yield
-    except sqlite3.DatabaseError as error:
+class IndexErrors:
+    """Turns what SQLite raises into StoreLocked, DiskFull or DiskFailed; a class for the reason that `disk` has."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        """Name the index, or its folder."""
+        self._path = path
+
+    def __enter__(self) -> None:
+        """Do nothing: what is asked inside may raise."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        """Turn the error, if it is one of SQLite's."""
+        if not isinstance(error, sqlite3.DatabaseError):
+            return
         match _code(error):
             case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-                raise StoreLocked(path, _BUSY_SECONDS) from error
+                raise StoreLocked(self._path, _BUSY_SECONDS) from error
             case sqlite3.SQLITE_FULL:
-                raise DiskFull(path) from error
+                raise DiskFull(self._path) from error
             case _:
-                raise DiskFailed(path, f"The index can't be used ({error}); it may be deleted") from error
+                raise DiskFailed(self._path, f"The index can't be used ({error}); it may be deleted") from error

@@ -53,11 +53,13 @@ class Intake:
         self._log: Final = log
         # Methods of its own would make a ring of it, which holds the index until the collector comes.
         self._counts: Final = RefCounts(db, place_of, read, chunks)
+        self._tips: dict[DocumentId, tuple[bytes | None, FileState | None]] = {}  # path and state: not yet put in
+        self._paths: set[tuple[bytes | None, DocumentId]] = set()  # the same
         self.last_record = last_record
         self.last_place = last_place
 
     def take(self, group: Group, records: Iterable[Chained]) -> None:
-        """Take in a group, whose records are decoded already. Raises StoreDamaged."""
+        """Take in a group, whose records are decoded already; `settle` after the last. Raises StoreDamaged."""
         decoded = iter(records)
         for frame in group.frames:
             place = Place(group.segment, frame.offset)
@@ -68,6 +70,12 @@ class Intake:
                     self._take_record(next(decoded), place)
                 except sqlite3.IntegrityError as error:
                     raise StoreDamaged(*place, "the record has a number that another one has") from error
+        if self._counts.are_many:
+            self.settle()
+
+    def settle(self) -> None:
+        """Put in what the groups did to tips and counts: the next edit takes most of that back."""
+        self._put_in_tips()
         self._counts.settle()
 
     def _take_record(self, chained: Chained, place: Place) -> None:
@@ -171,6 +179,7 @@ class Intake:
             assert isinstance(edit, Edit)  # noqa: S101 - the row came from this very record
             self._db.execute("UPDATE edits SET void = 1 WHERE seq = ?", (seq,))
             if int(edit.document) == int(edit.seq) and edit.before is None:
+                self._put_in_tips()
                 self._let_go_of_tip(edit.document)
                 self._db.execute("DELETE FROM documents WHERE id = ?", (edit.document,))
             else:
@@ -192,12 +201,19 @@ class Intake:
             self._set_tip(written.document, path, written.before)
 
     def _set_tip(self, document: DocumentId, path: bytes | None, state: FileState | None) -> None:
-        self._let_go_of_tip(document)
-        blob, mode = (None, 0) if state is None else (state.blob, state.mode)
-        self._db.execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?)", (document, path, blob, mode))
-        self._db.execute("INSERT OR IGNORE INTO paths VALUES (?, ?)", (path, document))
-        if blob is not None:
-            self._counts.hold([blob])
+        self._tips[document] = path, state
+        self._paths.add((path, document))
+
+    def _put_in_tips(self) -> None:
+        for document, (path, state) in self._tips.items():
+            self._let_go_of_tip(document)
+            blob, mode = (None, 0) if state is None else (state.blob, state.mode)
+            self._db.execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?)", (document, path, blob, mode))
+            if blob is not None:
+                self._counts.hold([blob])
+        self._db.executemany("INSERT OR IGNORE INTO paths VALUES (?, ?)", self._paths)
+        self._tips.clear()
+        self._paths.clear()
 
     def _let_go_of_tip(self, document: DocumentId) -> None:
         row = self._db.execute("SELECT blob FROM documents WHERE id = ?", (document,)).fetchone()

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 from _thread import RLock  # `threading` would bring nothing else that is needed
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
+from functools import cache
 from struct import Struct
 
 from objstore.annotations import TYPE_CHECKING, Final
@@ -27,9 +28,9 @@ from objstore.errors import (
 )
 from objstore.files import Files
 from objstore.generations import Place
-from objstore.indexfile import index_errors
-from objstore.paths import STORE_NAME, Tree, is_store
-from objstore.store import Store, create_store
+from objstore.indexfile import IndexErrors
+from objstore.names import STORE_NAME
+from objstore.store import Store
 from objstore.terms import Progress, silent
 from objstore.writerlock import WriterLock
 
@@ -40,19 +41,11 @@ if TYPE_CHECKING:
 
     from objstore.batch import Batch
     from objstore.disk import Disk
+    from objstore.paths import Tree
     from objstore.segments import Group
     from objstore.transition import Blobs, Step, Transition
 
-__all__ = [
-    "Journal",
-    "acknowledged",
-    "create_workspace",
-    "discard_making",
-    "find_root",
-    "forget_followed",
-    "is_making",
-    "making_name",
-]
+__all__ = ["Journal", "acknowledged", "forget_followed"]
 
 _MARK: Final = Struct("<QQ16s")
 _AT_ONCE: Final = 0.2
@@ -64,55 +57,22 @@ _LOOK_SECONDS: Final = 1.0
 _CATCH_UPS: Final = 3
 """Times that a writer gives the lock back to read what others appended while it waited."""
 
-_MAKING: Final = f"{STORE_NAME}."
-"""How the name of a folder begins in which a store is being made; random digits follow."""
 
-_MAKING_DIGITS: Final = 16
-_HEX: Final = "0123456789abcdef"
+# An import that was done already takes 2.5 µs, a two-hundredth of a write, so it is done once.
 
 
-def create_workspace(root: str, disk: Disk) -> None:
-    """Make the store's folder in `root`, whole or not at all. Does nothing where there is one."""
-    final = os.path.join(root, STORE_NAME)
-    if os.path.isdir(final):
-        return
-    making = os.path.join(root, making_name())
-    try:
-        disk.make_store_folder(making)
-        disk.make_store_folder(os.path.join(making, "tmp"))
-        disk.create(os.path.join(making, ".gitignore"), b"*\n")
-        disk.create(os.path.join(making, "lock"), b"")
-        create_store(making, disk)
-        disk.move_store_folder(making, final)
-    except (FileExistsError, FileNotFoundError):
-        if not os.path.isdir(final):
-            raise
-        # Another process was faster, and has cleared this one's away; its store is as good.
-    for name in filter(is_making, os.listdir(root)):
-        discard_making(os.path.join(root, name), disk)
-    disk.sync_directory(root)
+@cache
+def _batch_type() -> type[Batch]:
+    from objstore.batch import Batch
+
+    return Batch
 
 
-def making_name() -> str:
-    """Return a new name for a folder in which a store is made; what is left of one is cleared away by and by."""
-    return _MAKING + os.urandom(_MAKING_DIGITS // 2).hex()
+@cache
+def _transition_type() -> type[Transition]:
+    from objstore.transition import Transition
 
-
-def is_making(name: str) -> bool:
-    """Return whether a folder of this name is one in which a store is, or was, made."""
-    digits = name.removeprefix(_MAKING)
-    return name.startswith(_MAKING) and len(digits) == _MAKING_DIGITS and not set(digits) - set(_HEX)
-
-
-def discard_making(path: str, disk: Disk) -> None:
-    """Remove a folder in which a store was made, with what is in it."""
-    for folder, _, names in os.walk(path, topdown=False):
-        for name in names:
-            with suppress(FileNotFoundError):
-                disk.remove_store_file(os.path.join(folder, name))
-        # Who is still at it puts something in again, and clears it away when it comes too late.
-        with suppress(FileNotFoundError, FileExistsError):
-            disk.remove_store_folder(folder)
+    return Transition
 
 
 class Journal:
@@ -139,6 +99,7 @@ class Journal:
         self.progress: Progress = silent  # is told how far long work is, whatever asked for it
         self._lock: Final = WriterLock(os.path.join(self._folder, "lock"))
         self._scratch: int | None = None
+        self._new_file_mode: int | None = None
         self._mark: int | None = None
         self._boot: Final = disk.boot_id()
         # Where the system doesn't tell, no mark is known to be of this start of the machine until files were looked at.
@@ -162,13 +123,13 @@ class Journal:
     @contextmanager
     def reading(self) -> Iterator[Store]:
         """Hold the store still for this thread, up to date with the log."""
-        with self.mutex, index_errors(self._folder):
+        with self.mutex, IndexErrors(self._folder):
             self.store.catch_up()
             yield self.store
 
     def asking(self) -> AbstractContextManager[None]:
         """Return what says it as an error of ours where the index can't be asked, as `reading` and `writing` do."""
-        return index_errors(self._folder)
+        return IndexErrors(self._folder)
 
     def unfinished(self) -> bool:
         """Return whether files may not have followed the log, as far as the mark tells."""
@@ -207,9 +168,7 @@ class Journal:
         what a crashed writer left may then wait until there is room for it. Raises StoreLocked, StoreRefuses,
         StoreDamaged, and DiskFull where that is not to be finished for want of room.
         """
-        from objstore.batch import Batch
-
-        with self.mutex, index_errors(self._folder), self._locked(within) as is_as_left:
+        with self.mutex, IndexErrors(self._folder), self._locked(within) as is_as_left:
             is_whole = is_as_left or self.store.catch_up(to_write=True)
             marked, boot = self._read_mark()
             if marked is not None and self.store.end < marked:
@@ -220,7 +179,7 @@ class Journal:
             if not is_whole:
                 self.store.log.repair_tail(self.store.end)
             self._settle(marked, boot, may_wait=makes_room)
-            yield Batch(self.store)
+            yield _batch_type()(self.store)
 
     def commit(
         self,
@@ -318,6 +277,12 @@ class Journal:
             lock.release()
             lock.close()
 
+    def new_file_mode(self) -> int:
+        """Return the permission bits that a new file has here. Raises DiskFull, DiskFailed, PermissionRefused."""
+        if self._new_file_mode is None:
+            self._new_file_mode = self.disk.new_file_mode(self._scratch_fd(), "tmp")
+        return self._new_file_mode
+
     def remove_superseded(self, path: str) -> None:
         """Remove an older generation of a segment, and give its room back. Call it while nobody waits for the lock."""
         self.disk.remove_store_file(path)
@@ -331,7 +296,7 @@ class Journal:
         if segments:
             from objstore.relocation import relocate
 
-            with self.mutex, index_errors(self._folder):
+            with self.mutex, IndexErrors(self._folder):
                 relocate(index, log)
             for segment in segments:
                 log.forget_moves(segment)
@@ -339,13 +304,15 @@ class Journal:
     def make_anew(self, *, index: bool, mark: bool) -> None:
         """Make anew what is derived: the index from the log; the mark, as if files had followed the log to its end.
 
-        What writes that were cut off left in `.cas/tmp` goes in any case.
+        What writes that were cut off left in `.cas/tmp` goes in any case. The log is read before the lock is taken, and
+        under it what was appended meanwhile.
 
         Raises StoreLocked, StoreDamaged.
         """
-        with self.mutex, self._lock, index_errors(self._folder):
+        reading = self.store.index_beside() if index else nullcontext()
+        with reading as beside, self.mutex, self._lock, IndexErrors(self._folder):
             if index:
-                self.store.index.make_anew()
+                self.store.index.make_anew(beside)
             self.store.catch_up()
             self._clear_scratch()
             if mark:
@@ -380,25 +347,26 @@ class Journal:
         looked: Mapping[bytes, os.stat_result] | None = None,
         left: Iterable[bytes] | None = None,
     ) -> Transition:
-        from objstore.transition import Transition
+        return _transition_type()(
+            self.tree,
+            self.disk,
+            steps,
+            blobs,
+            scratch=self._scratch_fd(),
+            looked=looked,
+            is_made=self._is_made,
+            left=left,
+            progress=self.progress,
+        )
 
+    def _scratch_fd(self) -> int:
         if self._scratch is None:
             path = os.path.join(self._folder, "tmp")
             if not os.path.isdir(path):
                 with suppress(FileExistsError):
                     self.disk.make_store_folder(path)
             self._scratch = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        return Transition(
-            self.tree,
-            self.disk,
-            steps,
-            blobs,
-            scratch=self._scratch,
-            looked=looked,
-            is_made=self._is_made,
-            left=left,
-            progress=self.progress,
-        )
+        return self._scratch
 
     def _is_made(self, folder: bytes) -> bool:
         """Return whether a recorded edit made the folder; only whoever asks has the index brought up to date."""
@@ -406,10 +374,9 @@ class Journal:
 
     def _void(self, group: Group, reason: str) -> None:
         """Record that the group was taken back."""
-        from objstore.batch import Batch
         from objstore.recovery import void_of
 
-        batch = Batch(self.store)
+        batch = _batch_type()(self.store)
         batch.record(void_of(group, reason))
         batch.commit()
         self._note_followed()
@@ -519,21 +486,3 @@ def forget_followed(folder: str, end: Place, disk: Disk) -> None:
     with suppress(FileNotFoundError):
         disk.remove_store_file(path)
     disk.create(path, _MARK.pack(end.segment, end.offset, disk.boot_id()))
-
-
-def find_root(start: str) -> str:
-    """Return the nearest folder at or above `start` that holds a store.
-
-    Raises NotAWorkspace, and PermissionRefused for a store that may not be looked into.
-    """
-    folder = os.path.realpath(start)
-    while True:
-        store = os.path.join(folder, STORE_NAME)
-        if os.path.isdir(os.path.join(store, "segments")):
-            return folder
-        if os.path.isdir(store) and not os.access(store, os.X_OK):
-            raise PermissionRefused(store)
-        parent = os.path.dirname(folder)
-        if parent == folder or is_store(os.path.basename(folder)):
-            raise NotAWorkspace(start)
-        folder = parent

@@ -6,7 +6,7 @@ Apart from the settings themselves, because a status needs the limits, and where
 import os
 
 from objstore.annotations import Final
-from objstore.paths import STORE_NAME
+from objstore.names import STORE_NAME
 from objstore.values import NamedTuple
 
 __all__ = ["RetentionLimits", "is_anything_set", "settings_files"]

@@ -27,10 +27,7 @@ _STRIDE: Final = 1 << 16
 _PIECE: Final = 1 << 13
 """Bytes of two texts that are compared in one step while no difference has shown."""
 
-_NARROWER: Final = 4
-"""How many steps a stretch that holds the first difference is cut into, until it is as short as a number may be."""
-
-_NUMBER: Final = 1 << 10
+_NUMBER: Final = 1 << 6
 """Bytes in which the first difference is found at once, as numbers: making long ones costs more than comparing."""
 
 _LINE: Final = 32
@@ -62,11 +59,12 @@ def lines_end(text: bytes, start: int, count: int) -> int:
 
     Raises ValueError when there are fewer.
     """
-    stride = min(_STRIDE, count * _LINE)
+    length = _LINE
     while count > _FEW:
+        stride = min(_STRIDE, count * length)
         found = text.count(b"\n", start, start + stride)
         if found > count:
-            stride //= 2
+            length //= 2
         elif found:
             start = text.rfind(b"\n", start, start + stride) + 1
             count -= found
@@ -124,33 +122,43 @@ def starts_line(text: bytes, offset: int) -> bool:
 
 def shared_head(old: bytes, new: bytes) -> int:
     """Return how many bytes two texts share at the start."""
-    shared, limit, stride = 0, min(len(old), len(new)), _PIECE
-    while shared < limit:
-        piece = new[shared : min(shared + stride, limit)]
-        if old.startswith(piece, shared):
-            shared += len(piece)
-        elif len(piece) > _NUMBER:
-            stride = len(piece) // _NARROWER
+    shared, limit = 0, min(len(old), len(new))
+    while old.startswith(new[shared : shared + _PIECE], shared):
+        shared += _PIECE
+        if shared >= limit:
+            return limit
+    size = min(_PIECE, limit - shared)
+    while size > _NUMBER:
+        half = size // 2
+        if old.startswith(new[shared : shared + half], shared):
+            shared += half
+            size -= half
         else:
-            # The highest bit in which two equally long numbers differ lies in the first byte that differs.
-            old_piece = old[shared : shared + len(piece)]
-            differing = int.from_bytes(old_piece, "big") ^ int.from_bytes(piece, "big")
-            return shared + len(piece) - (differing.bit_length() + 7) // 8
-    return shared
+            size = half
+    end = shared + size
+    # The highest bit in which two equally long numbers differ lies in the first byte that differs.
+    differing = int.from_bytes(old[shared:end], "big") ^ int.from_bytes(new[shared:end], "big")
+    return end - (differing.bit_length() + 7) // 8
 
 
 def shared_tail(old: bytes, new: bytes, limit: int) -> int:
     """Return how many bytes, `limit` at most, two texts share at the end."""
-    shared, stride = 0, _PIECE
-    while shared < limit:
-        size = min(stride, limit - shared)
-        piece = new[len(new) - shared - size : len(new) - shared]
-        if old.endswith(piece, 0, len(old) - shared):
-            shared += size
-        elif size > _NUMBER:
-            stride = size // _NARROWER
+    old_end, new_end = len(old), len(new)
+    stop = new_end - limit
+    while old.endswith(new[max(stop, new_end - _PIECE) : new_end], 0, old_end):
+        old_end -= _PIECE
+        new_end -= _PIECE
+        if new_end <= stop:
+            return limit
+    size = min(_PIECE, new_end - stop)
+    while size > _NUMBER:
+        half = size // 2
+        if old.endswith(new[new_end - half : new_end], 0, old_end):
+            old_end -= half
+            new_end -= half
+            size -= half
         else:
-            old_piece = old[len(old) - shared - size : len(old) - shared]
-            differing = int.from_bytes(old_piece, "big") ^ int.from_bytes(piece, "big")
-            return shared + ((differing & -differing).bit_length() - 1) // 8
-    return shared
+            size = half
+    old_piece, piece = old[old_end - size : old_end], new[new_end - size : new_end]
+    differing = int.from_bytes(old_piece, "big") ^ int.from_bytes(piece, "big")
+    return len(new) - new_end + ((differing & -differing).bit_length() - 1) // 8

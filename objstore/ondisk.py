@@ -30,7 +30,7 @@ def disk_state(tree: Tree, path: bytes) -> tuple[FileState, Found] | None:
     Raises PathIsSymlink, PathIsDirectory and what else Tree.read raises, except FileMissing.
     """
     try:
-        with tree.locate(os.fsdecode(path)) as spot:
+        with tree.locate(os.fsdecode(path), as_spelt=False) as spot:
             return state_at(spot)
     except FileMissing:
         return None

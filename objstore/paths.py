@@ -8,10 +8,7 @@ what is done next. Source: openat(2), and the RESOLVE_BENEATH rule of openat2(2)
 import errno
 import os
 import stat
-import unicodedata
-from collections import deque
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 
 from objstore.annotations import TYPE_CHECKING, Final
 from objstore.disk import is_same_file, read_all
@@ -21,6 +18,7 @@ from objstore.errors import (
     FileExists,
     FileMissing,
     FileTooLarge,
+    NotAWorkspace,
     PathInvalid,
     PathIsDirectory,
     PathIsSymlink,
@@ -29,6 +27,7 @@ from objstore.errors import (
     PathReserved,
     PermissionRefused,
 )
+from objstore.names import STORE_NAME, folds_names, is_store, is_version_control, other_form, spelling
 from objstore.values import value
 
 if TYPE_CHECKING:
@@ -38,12 +37,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAX_FILE",
-    "STORE_NAME",
     "Found",
     "Spot",
     "Tree",
-    "is_reserved",
-    "is_store",
+    "Walk",
+    "find_root",
     "look_at",
     "missing_at",
     "open_file",
@@ -52,7 +50,6 @@ __all__ = [
     "real_path",
 ]
 
-STORE_NAME: Final = ".cas"
 MAX_FILE: Final = 256 << 20
 """Largest file that is read whole, in bytes."""
 
@@ -62,7 +59,6 @@ _MAX_NAME: Final = 255
 _TRIES: Final = 5
 _FOLDER_FLAGS: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 _READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_VERSION_CONTROL: Final = frozenset({".git", ".hg", ".svn", ".jj"})
 
 
 @value
@@ -115,6 +111,7 @@ class Tree:
             raise FileMissing(self._given) from error
         except PermissionError as error:
             raise PermissionRefused(self._given) from error
+        self.folds_names: Final = folds_names(self.fd)
 
     def close(self) -> None:
         """Close the folder."""
@@ -164,17 +161,20 @@ class Tree:
         follow: bool = False,
         changing: bool = False,
         gone: bool = False,
+        as_spelt: bool = True,
         is_vacated: Callable[[bytes], bool] = lambda _: False,
-    ) -> AbstractContextManager[Spot]:
+    ) -> "Walk":
         """Find the folder and the last name that `path` leads to, and hold the folder open.
 
         Links in its folders are followed as long as they stay inside; the last name only with `follow`.
         With `changing`, missing folders are allowed, and places reserved for version control are not; with `gone`,
-        both are. `is_vacated`: whether the file at a path is going, so that it counts as missing where a folder is
-        to be.
+        both are. Where the file system takes other spellings of a name for it, the path has that of what stands there;
+        without `as_spelt`, for paths that are recorded, it has the one that was given. `is_vacated`: whether the file
+        at a path is going, so that it counts as missing where a folder is to be.
         Raises PathInvalid, PathOutside, PathReserved, FileMissing, FileChanged, PermissionRefused.
         """
-        return _Walk(self, path, follow=follow, changing=changing, gone=gone, is_vacated=is_vacated)
+        spells = as_spelt and self.folds_names
+        return Walk(self, path, follow=follow, changing=changing, gone=gone, spells=spells, is_vacated=is_vacated)
 
     def read(self, path: str, *, limit: int = MAX_FILE, follow: bool = True) -> tuple[str, Found]:
         """Return the canonical path of a regular file, and the file.
@@ -246,24 +246,7 @@ def open_file(spot: Spot) -> int:
 
 def missing_at(spot: Spot) -> FileMissing:
     """Return the error that nothing stands at `spot`: it tells of what stands there in another Unicode form."""
-    return FileMissing(spot.path, _other_form(spot.folder, spot.missing[0] if spot.missing else spot.name))
-
-
-def _other_form(folder: int, name: str) -> str:
-    """Return the name in an open folder that is `name` but for its Unicode form; "" where there is none."""
-    if name.isascii():
-        return ""
-    wanted = unicodedata.normalize("NFC", name)
-    try:
-        # What is open may be no more than a name for the folder.
-        fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
-    except OSError:
-        return ""
-    try:
-        names = [found for found in os.listdir(fd) if found != name and not found.isascii()]
-    finally:
-        os.close(fd)
-    return next((found for found in names if unicodedata.normalize("NFC", found) == wanted), "")
+    return FileMissing(spot.path, other_form(spot.folder, spot.missing[0] if spot.missing else spot.name))
 
 
 def open_folder(parent: int, name: str, path: str) -> int:
@@ -286,28 +269,27 @@ def look_at(spot: Spot) -> os.stat_result | None:
         return None
 
 
-def is_store(name: str) -> bool:
-    """Return whether a file system could take `name` for the store's folder."""
-    return _folded(name) == STORE_NAME
+def find_root(start: str) -> str:
+    """Return the nearest folder at or above `start` that holds a store.
 
-
-def is_reserved(name: str) -> bool:
-    """Return whether a file system could take `name` for the store's folder or for one of version control."""
-    folded = _folded(name)
-    return folded == STORE_NAME or folded in _VERSION_CONTROL
+    Raises NotAWorkspace, and PermissionRefused for a store that may not be looked into.
+    """
+    folder = os.path.realpath(start)
+    while True:
+        store = os.path.join(folder, STORE_NAME)
+        if os.path.isdir(os.path.join(store, "segments")):
+            return folder
+        if os.path.isdir(store) and not os.access(store, os.X_OK):
+            raise PermissionRefused(store)
+        parent = os.path.dirname(folder)
+        if parent == folder or is_store(os.path.basename(folder)):
+            raise NotAWorkspace(start)
+        folder = parent
 
 
 def _size(name: str) -> int:
     """Return how many bytes the name has on disk. Raises UnicodeEncodeError."""
     return len(name) if name.isascii() else len(os.fsencode(name))
-
-
-def _folded(name: str) -> str:
-    if name.isascii():
-        return name.lower()
-    # Some file systems fold case, compose letters, or pass over characters that show nothing.
-    shown = "".join(c for c in name if unicodedata.category(c) != "Cf")
-    return unicodedata.normalize("NFKC", shown).casefold()
 
 
 def _unreadable(spot: Spot, error: OSError) -> Exception:
@@ -340,8 +322,11 @@ def _entry(item: "os.DirEntry[str]") -> "DirectoryEntry":
     return DirectoryEntry(name=item.name, kind="other", size=0)
 
 
-class _Walk:
-    """One walk from the root to a last name. Holds every folder on the way open, so that `..` means what it says."""
+class Walk:
+    """One walk from the root to a last name. Holds every folder on the way open, so that `..` means what it says.
+
+    Use as a context manager, or close it.
+    """
 
     def __init__(
         self,
@@ -351,130 +336,146 @@ class _Walk:
         follow: bool,
         changing: bool,
         gone: bool,
+        spells: bool,
         is_vacated: Callable[[bytes], bool],
     ) -> None:
-        self.tree = tree
-        self.given = path
-        self.follows = follow
-        self.changing = changing
-        self.gone = gone
-        self.is_vacated = is_vacated
-        self.left = deque(part for part in tree.within(path).split("/") if part not in {"", "."})
-        self.folders: list[int] = []  # open folders below the root
-        self.names: list[str] = []  # their names
-        self.links = 0
+        self._tree = tree
+        self._given = path
+        self._follows = follow
+        self._changing = changing
+        self._gone = gone
+        self._spells = spells
+        self._is_vacated = is_vacated
+        self._left = _parts(tree.within(path))
+        self._folders: list[int] = []  # open folders below the root
+        self._names: list[str] = []  # their names
+        self._links = 0
 
     def __enter__(self) -> Spot:
+        """Go, and return where it leads, as `arrive`."""
+        return self.arrive()
+
+    def __exit__(self, *_: object) -> None:
+        """Close every folder on the way."""
+        self.close()
+
+    def arrive(self) -> Spot:
+        """Go, and return where it leads. Raises as `Tree.locate`, with every folder closed."""
         try:
-            return self.reached(self.run())
+            return self._reached(self._run())
         except BaseException:
             self.close()
             raise
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def close(self) -> None:
-        for fd in self.folders:
+        """Close every folder on the way."""
+        for fd in self._folders:
             os.close(fd)
-        self.folders.clear()
+        self._folders.clear()
 
     @property
-    def folder(self) -> int:
-        return self.folders[-1] if self.folders else self.tree.fd
+    def _folder(self) -> int:
+        return self._folders[-1] if self._folders else self._tree.fd
 
-    def run(self) -> Spot:
-        while self.left:
-            part = self.left.popleft()
+    def _run(self) -> Spot:
+        while self._left:
+            part = self._left.pop()
             if part == "..":
-                if not self.folders:
-                    raise PathOutside(self.given)
-                os.close(self.folders.pop())
-                self.names.pop()
+                if not self._folders:
+                    raise PathOutside(self._given)
+                os.close(self._folders.pop())
+                self._names.pop()
                 continue
-            self.check(part)
-            last = not self.left
-            if last and not (self.follows and self.is_link(part)):
-                return self.spot(part)
+            self._check(part)
+            if self._spells:
+                part = spelling(self._folder, part)
+                self._check(part)
+            last = not self._left
+            if last and not (self._follows and self._is_link(part)):
+                return self._spot(part)
             if last:
-                self.follow_link(part)
-            elif not self.enter(part):
-                if not self.changing and not self.gone:
-                    raise FileMissing(self.given, _other_form(self.folder, part))
-                return self.new_spot(part)
+                self._follow_link(part)
+            elif not self._enter(part):
+                if not self._changing and not self._gone:
+                    raise FileMissing(self._given, other_form(self._folder, part))
+                return self._new_spot(part)
         # The path ends in the root, or in a folder that ".." led back to.
-        if not self.folders:
-            return Spot(folder=self.tree.fd, name=".", path=".", missing=())
-        name = self.names.pop()
-        os.close(self.folders.pop())
-        return self.spot(name)
+        if not self._folders:
+            return Spot(folder=self._tree.fd, name=".", path=".", missing=())
+        name = self._names.pop()
+        os.close(self._folders.pop())
+        return self._spot(name)
 
-    def reached(self, spot: Spot) -> Spot:
-        if not self.tree.reaches(spot.path):
-            raise PathOutside(self.given)
+    def _reached(self, spot: Spot) -> Spot:
+        if not self._tree.reaches(spot.path):
+            raise PathOutside(self._given)
         return spot
 
-    def spot(self, name: str) -> Spot:
-        return Spot(folder=self.folder, name=name, path="/".join([*self.names, name]), missing=())
+    def _spot(self, name: str) -> Spot:
+        return Spot(folder=self._folder, name=name, path="/".join([*self._names, name]), missing=())
 
-    def new_spot(self, part: str) -> Spot:
+    def _new_spot(self, part: str) -> Spot:
         """Return the spot of a file whose folders, from `part` on, are still to be made."""
-        rest = list(self.left)
+        rest = self._left[::-1]
         if ".." in rest:
-            raise FileMissing(self.given)
+            raise FileMissing(self._given)
         for name in rest:
-            self.check(name)
+            self._check(name)
         missing = (part, *rest[:-1])
-        return Spot(folder=self.folder, name=rest[-1], path="/".join([*self.names, part, *rest]), missing=missing)
+        return Spot(folder=self._folder, name=rest[-1], path="/".join([*self._names, part, *rest]), missing=missing)
 
-    def check(self, part: str) -> None:
+    def _check(self, part: str) -> None:
         if _size(part) > _MAX_NAME:
-            raise PathInvalid(self.given, f"a name in it is longer than {_MAX_NAME} bytes")
-        folded = _folded(part)
-        if folded == STORE_NAME:
-            raise PathReserved(self.given, "the store")
-        if self.changing and folded in _VERSION_CONTROL:
-            raise PathReserved(self.given, "version control")
+            raise PathInvalid(self._given, f"a name in it is longer than {_MAX_NAME} bytes")
+        if is_store(part):
+            raise PathReserved(self._given, "the store")
+        if self._changing and is_version_control(part):
+            raise PathReserved(self._given, "version control")
 
-    def is_link(self, part: str) -> bool:
+    def _is_link(self, part: str) -> bool:
         try:
-            return stat.S_ISLNK(os.lstat(part, dir_fd=self.folder).st_mode)
+            return stat.S_ISLNK(os.lstat(part, dir_fd=self._folder).st_mode)
         except FileNotFoundError:
             return False
         except PermissionError as error:
-            raise PermissionRefused(self.given) from error
+            raise PermissionRefused(self._given) from error
 
-    def enter(self, part: str) -> bool:
+    def _enter(self, part: str) -> bool:
         """Go into the folder `part`, or follow the link that it is; return False where there is nothing."""
         try:
-            self.folders.append(os.open(part, _FOLDER_FLAGS, dir_fd=self.folder))
+            self._folders.append(os.open(part, _FOLDER_FLAGS, dir_fd=self._folder))
         except FileNotFoundError:
             return False
         except PermissionError as error:
-            raise PermissionRefused(self.given) from error
+            raise PermissionRefused(self._given) from error
         except OSError as error:
-            if self.is_link(part):
-                self.follow_link(part)
+            if self._is_link(part):
+                self._follow_link(part)
                 return True
-            if self.is_vacated(os.fsencode("/".join([*self.names, part]))):
+            if self._is_vacated(os.fsencode("/".join([*self._names, part]))):
                 return False
-            raise PathInvalid(self.given, f"{part!r} is not a directory") from error
-        self.names.append(part)
+            raise PathInvalid(self._given, f"{part!r} is not a directory") from error
+        self._names.append(part)
         return True
 
-    def follow_link(self, part: str) -> None:
-        self.links += 1
-        if self.links > _MAX_LINKS:
-            raise PathInvalid(self.given, "too many links")
+    def _follow_link(self, part: str) -> None:
+        self._links += 1
+        if self._links > _MAX_LINKS:
+            raise PathInvalid(self._given, "too many links")
         try:
-            target = os.readlink(part, dir_fd=self.folder)
+            target = os.readlink(part, dir_fd=self._folder)
         except OSError as error:
-            raise FileChanged(self.given) from error  # it was a link a moment ago
+            raise FileChanged(self._given) from error  # it was a link a moment ago
         if target.startswith("/"):
             try:
-                target = self.tree.within(target)
+                target = self._tree.within(target)
             except PathOutside:
-                raise PathOutside(self.given) from None
+                raise PathOutside(self._given) from None
             self.close()
-            self.names.clear()
-        self.left.extendleft(name for name in reversed(target.split("/")) if name not in {"", "."})
+            self._names.clear()
+        self._left += _parts(target)
+
+
+def _parts(path: str) -> list[str]:
+    """Return the names that a path goes through, the last one first."""
+    return [name for name in reversed(path.split("/")) if name not in {"", "."}]

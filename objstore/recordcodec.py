@@ -5,7 +5,7 @@ A record is spelt with the id of the record before it. FORMAT.md lists every fie
 
 from typing import Final, assert_never
 
-from objstore.canonical import Value, encode, unpack
+from objstore.canonical import Value, encode, ordered, spell, unpack
 from objstore.errors import RecordInvalid
 from objstore.fields import MAX_INT, MAX_MODE, MAX_TEXT, Fields, checked_path, is_number, state_value
 from objstore.hunks import Hunk
@@ -17,6 +17,8 @@ __all__ = ["decode_record", "encode_record", "known_record", "written_by"]
 
 _INT: Final = frozenset({int})
 _STR: Final = frozenset({str})
+_EXISTS: Final = {Operation.CREATE: (False, True), Operation.DELETE: (True, False)}
+"""Whether the file exists before and after an operation; with all others it does, both times."""
 
 
 def encode_record(record: Record, previous: RecordId | None) -> bytes:
@@ -26,11 +28,12 @@ def encode_record(record: Record, previous: RecordId | None) -> bytes:
     log, it would close the whole store.
     """
     fields = _spelt(record, previous)
+    is_plain = isinstance(record, Edit) and _is_plain(record)
     try:
-        encoded = encode(fields)
+        encoded = spell(fields) if is_plain else encode(fields)
     except (UnicodeEncodeError, OverflowError) as error:
         raise RecordInvalid(f"a value can't be spelt: {error}") from error
-    if not (isinstance(record, Edit) and _is_plain(record)):
+    if not is_plain:
         _read(Fields(fields))
     return encoded
 
@@ -39,7 +42,7 @@ def _spelt(record: Record, previous: RecordId | None) -> dict[str, Value]:
     fields: dict[str, Value]
     match record:
         case Edit():
-            fields = _edit_fields(record)
+            return _edit_fields(record, previous)
         case Decision():
             fields = _decision_fields(record)
         case Void():
@@ -125,54 +128,42 @@ def _read(fields: Fields) -> tuple[Record, RecordId | None]:
 # ---- fields of each kind
 
 
-def _edit_fields(edit: Edit) -> dict[str, Value]:
-    fields: dict[str, Value] = {
-        "kind": "edit",
-        "seq": edit.seq,
-        "document": edit.document,
-        "time": edit.time,
-        "conversation": edit.conversation,
+def _edit_fields(edit: Edit, previous: RecordId | None) -> dict[str, Value]:
+    """Return an edit's fields in ascending order, because there are more edits than anything else."""
+    fields: dict[str, Value | None] = {
+        "after": None if edit.after is None else state_value(edit.after),
+        "amends": edit.amends,
+        "before": None if edit.before is None else state_value(edit.before),
         "call": edit.call,
-        "ordinal": edit.ordinal,
+        "conversation": edit.conversation,
+        "document": edit.document,
+        "folders": edit.folders or None,
+        "hunks": [n for hunk in edit.hunks for n in hunk] or None,
+        "kind": "edit",
+        "lines": [edit.added, edit.removed] if edit.added or edit.removed else None,
+        "marks": None if edit.marks is None else _marks_value(edit.marks),
+        "newline": True if edit.newline else None,
+        "notes": ordered(dict(edit.notes)) if edit.notes else None,
         "operation": edit.operation.value,
+        "ordinal": edit.ordinal,
+        "origin": None if edit.origin is Origin.AGENT else edit.origin.value,
         "path": edit.path,
+        "previous": previous,
+        "seq": edit.seq,
+        "source": edit.source,
+        "status": None if edit.status is Status.PENDING else edit.status.value,
+        "time": edit.time,
         "tool": edit.tool,
     }
-    if edit.source is not None:
-        fields["source"] = edit.source
-    if edit.before is not None:
-        fields["before"] = state_value(edit.before)
-    if edit.after is not None:
-        fields["after"] = state_value(edit.after)
-    if edit.hunks:
-        fields["hunks"] = [n for hunk in edit.hunks for n in hunk]
-    if edit.folders:
-        fields["folders"] = edit.folders
-    if edit.newline:
-        fields["newline"] = True
-    if edit.added or edit.removed:
-        fields["lines"] = [edit.added, edit.removed]
-    return fields | _standing_fields(edit)
+    return {name: value for name, value in fields.items() if value is not None}
 
 
-def _standing_fields(edit: Edit) -> dict[str, Value]:
-    """Return who made the edit and what was said of it."""
-    fields: dict[str, Value] = {}
-    if edit.origin is not Origin.AGENT:
-        fields["origin"] = edit.origin.value
-    if edit.status is not Status.PENDING:
-        fields["status"] = edit.status.value
-    if edit.amends is not None:
-        fields["amends"] = edit.amends
-    if edit.marks is not None:
-        fields["marks"] = [
-            edit.marks.decision,
-            [[unit.seq, unit.hunk] for unit in edit.marks.against],
-            [[unit.seq, unit.hunk, status.value] for unit, status in edit.marks.aside],
-        ]
-    if edit.notes:
-        fields["notes"] = dict(edit.notes)
-    return fields
+def _marks_value(marks: Marks) -> Value:
+    return [
+        marks.decision,
+        [[unit.seq, unit.hunk] for unit in marks.against],
+        [[unit.seq, unit.hunk, status.value] for unit, status in marks.aside],
+    ]
 
 
 def _edit(fields: Fields) -> Edit:
@@ -259,8 +250,7 @@ def _verdict(value: Value) -> tuple[Unit, Status]:
 
 def _check_shape(edit: Edit) -> None:
     exists = (edit.before is not None, edit.after is not None)
-    wanted = {Operation.CREATE: (False, True), Operation.DELETE: (True, False)}.get(edit.operation, (True, True))
-    if exists != wanted:
+    if exists != _EXISTS.get(edit.operation, (True, True)):
         raise RecordInvalid(f"a {edit.operation.value} with the wrong states")
     if (edit.operation is Operation.MOVE) is (edit.source is None):
         raise RecordInvalid("a source path belongs to a move, and to nothing else")
@@ -275,10 +265,10 @@ def _check_shape(edit: Edit) -> None:
     if edit.marks is not None and (edit.origin is not Origin.PERSON or edit.operation is not Operation.EDIT):
         raise RecordInvalid("markers are an edit, on a person's word")
     end_old = end_new = 0
-    for hunk in edit.hunks:
-        if hunk.old_start < end_old or hunk.new_start < end_new or not (hunk.old_count or hunk.new_count):
+    for old_start, old_count, new_start, new_count in edit.hunks:
+        if old_start < end_old or new_start < end_new or not (old_count or new_count):
             raise RecordInvalid("hunks are empty, or not in ascending order")
-        end_old, end_new = hunk.old_start + hunk.old_count, hunk.new_start + hunk.new_count
+        end_old, end_new = old_start + old_count, new_start + new_count
 
 
 def _decision_fields(decision: Decision) -> dict[str, Value]:

@@ -1,4 +1,4 @@
-"""Reference counts: what holds each blob, kept in step with the journal group by group, and counted anew to compare.
+"""Reference counts: what holds each blob, kept in step with the journal, and counted anew to compare.
 
 A blob is held by each mention in a record that has not expired, by each document whose tip it is, and by each held
 tree that names it, once for each entry. A tree is held by snapshots and by other trees; however often, it holds what it
@@ -42,8 +42,12 @@ _ANY_LARGE: Final = f"SELECT 1 FROM blobs WHERE size > {MAX_BLOB} LIMIT 1"  # no
 _FORGOTTEN: Final = "DELETE FROM blobs WHERE id = ? AND refs = 0 AND segment IS NULL"
 
 
+_MANY: Final = 256
+"""Blobs from which on changes are put in: more need not be held in memory."""
+
+
 class RefCounts:
-    """Changes to the counts of one index, collected over a group and then put in.
+    """Changes to the counts of one index, collected over some groups and then put in.
 
     A blob may be counted that is not stored: its row has no place. So counts don't depend on which frames are still
     there, nor on the order in which they came.
@@ -85,6 +89,11 @@ class RefCounts:
             self._trees[record.root] += by
         else:
             self.hold(held_blobs(record), by)
+
+    @property
+    def are_many(self) -> bool:
+        """Return whether so much was collected that it should be put in."""
+        return len(self._stored) + len(self._changes) + len(self._trees) >= _MANY
 
     def settle(self) -> None:
         """Put the changes into the index. A held tree that can't be read stays unread: what it names is not counted."""

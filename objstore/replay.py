@@ -16,8 +16,8 @@ from objstore.document import Document, DocumentState, Standing, replayed
 from objstore.errors import CasError, HistoryBroken
 from objstore.ids import HASH_SIZE, RecordId, blob_id
 from objstore.journal import Journal
+from objstore.names import STORE_NAME
 from objstore.pastedits import PastDecision, PastEdit
-from objstore.paths import STORE_NAME
 from objstore.standins import blob_of_text
 from objstore.states import States, records_of
 from objstore.terms import DocumentId, FileState, Seq

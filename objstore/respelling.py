@@ -9,12 +9,13 @@ was there, and never told against a blob that lies behind it.
 import os
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from objstore.codec import MAX_DEPTH, Base, BlobHeader, Encoding, at_depth, decode_blob, encode_blob
 from objstore.errors import StoreDamaged
 from objstore.ids import BlobId
 from objstore.likeness import Likeness
+from objstore.trials import Trials
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from objstore.store import Store
     from objstore.terms import DocumentId
 
-__all__ = ["Respelling", "Spelt"]
+__all__ = ["Respelling"]
 
 _SHORT: Final = 10
 """zstd's level where little is left to tell: of a state that is told against the one before it, and of short files."""
@@ -40,11 +41,10 @@ _LITTLE: Final = 64
 _BULKY: Final = 512 << 10
 """Bytes from which a blob is told at the lower level, chunks of large ones with it: the higher takes a second a MiB."""
 
-_QUICK: Final = -1
-"""zstd's level for choosing among bases."""
-
-_DEEPER: Final = 0.03
-"""By what share a spelling has to be shorter for each step that it lies deeper: each has to be read."""
+_DEEPER: Final = 0.015
+_DEEPER_LONG: Final = 0.14
+"""By what share a spelling has to be shorter for each step that it lies deeper: each has to be read. More for a long
+file: its chain then comes to its end sooner, and to begin the next part costs some kB."""
 
 _THREADS: Final = 4
 """At most so many at once: each takes memory of its own."""
@@ -63,10 +63,6 @@ _RUN_DEPTH: Final = MAX_DEPTH // 2
 
 _DOCUMENTS: Final = 65_536
 """Documents of which the beginning of the chain is remembered."""
-
-
-Spelt: TypeAlias = tuple[BlobHeader, bytes]
-"""What a blob's frame is to hold: its payload, and the header of that."""
 
 
 class _Known(NamedTuple):
@@ -91,9 +87,10 @@ class Respelling:
         self._store: Final = store
         # zstd works without Python's lock, and takes most of the time.
         self._pool: Final = ThreadPoolExecutor(max_workers=min(os.cpu_count() or 1, _THREADS))
-        self._pending: Final[deque[tuple[Future[Spelt], int]]] = deque()  # each with the bytes that wait with it
+        self._pending: Final[deque[tuple[Future[bytes], int]]] = deque()  # each with the bytes that wait with it
         self._waiting = 0  # bytes of all of these
         self._likeness: Final = Likeness()
+        self._trials: Final = Trials()
         self._begun: Final[dict[DocumentId, BlobId]] = {}  # the blob with which the document's chain began, or went on
         self._segment = 0
         self._fixed: frozenset[BlobId] = frozenset()
@@ -119,8 +116,8 @@ class Respelling:
         self._known, self.raised = {}, {}
         self._told = self._store.index.states_told(segment)
 
-    def spell(self, header: BlobHeader, payload: bytes) -> Future[Spelt]:
-        """Return the shorter of a blob's spelling as it is and a new one, once the blob is what its name says.
+    def spell(self, header: BlobHeader, payload: bytes) -> bytes | Future[bytes]:
+        """Return the shorter payload of a blob, as it is or spelt anew, once the blob is what its name says.
 
         How deep it then lies at most is known at once, so the next one need not wait. Raises BlobDamaged, and what
         Store.blob raises of a base.
@@ -131,16 +128,14 @@ class Respelling:
         kept = self._kept(header, payload, limit)
         is_noise = header.encoding is Encoding.RAW and len(content) > _BULKY
         is_little = header.base is not None and len(payload) - header.data <= _LITTLE
-        found: Future[Spelt]
+        found: bytes | Future[bytes]
         if kept is not None and (is_little or is_noise or len(content) > _LARGE):
-            depth = kept[0].depth
-            found = Future()
-            found.set_result(kept)
+            depth, found = kept
         else:
             choice = self._chosen(header, content, limit)
             depth = 0 if choice.base is None else choice.base.depth + 1
-            depth = depth if kept is None else max(depth, kept[0].depth)
-            found = self._pool.submit(_shortest, header.id, content, choice, kept)
+            depth = depth if kept is None else max(depth, kept[0])
+            found = self._pool.submit(_shortest, header.id, content, choice, None if kept is None else kept[1])
             self._wait_for_room(found, len(content) + (0 if choice.base is None else len(choice.base.content)))
         self._known[header.id] = _Known(depth, header.size)
         if depth > header.depth:
@@ -149,7 +144,7 @@ class Respelling:
 
     # ---- inside
 
-    def _wait_for_room(self, found: Future[Spelt], size: int) -> None:
+    def _wait_for_room(self, found: Future[bytes], size: int) -> None:
         self._pending.append((found, size))
         self._waiting += size
         while self._pending and (self._waiting > _AHEAD_BYTES or self._pending[0][0].done()):
@@ -157,14 +152,15 @@ class Respelling:
             self._waiting -= size
             first.result()
 
-    def _kept(self, header: BlobHeader, payload: bytes, limit: int) -> Spelt | None:
-        """Return the spelling as it is (None: its base has come to lie too deep for it)."""
+    def _kept(self, header: BlobHeader, payload: bytes, limit: int) -> tuple[int, bytes] | None:
+        """Return the payload as it is, with its depth (None: its base has come to lie too deep for it)."""
         if header.base is None:
-            return header, payload
+            return 0, payload
         base = self._before(header.base)
         if base is None:
             raise StoreDamaged(self._segment, 0, f"the base of blob {header.id.hex()} lies behind it")
-        return at_depth(header, payload, base.depth + 1) if base.depth < limit else None
+        depth = base.depth + 1
+        return (depth, at_depth(header, payload, depth)) if depth <= limit else None
 
     def _chosen(self, header: BlobHeader, content: bytes, limit: int) -> _Choice:
         """Return what a blob is to be told against, and how hard it is to be compressed."""
@@ -185,7 +181,7 @@ class Respelling:
         is_long = not is_next and _LONG_FROM <= len(content) <= _BULKY
         level = _LONG if is_long else _SHORT
         if len(bases) > 1:
-            return _Choice(_best(header.id, content, bases), level, is_tried=True)
+            return _Choice(self._best(content, bases), level, is_tried=True)
         return _Choice(bases[0] if bases else None, level, is_tried=False)
 
     def _bases(self, names: "Iterable[BlobId | None]", limit: int) -> list[Base]:
@@ -197,6 +193,16 @@ class Respelling:
                 found.append(Base(id=name, content=self._store.blob(name), depth=known.depth))
         return found
 
+    def _best(self, content: bytes, bases: list[Base]) -> Base | None:
+        """Return the base against which the blob is likely to be the shortest (None: it is so alone)."""
+        best, least = None, float(self._trials.alone(content))
+        deeper = _DEEPER if len(content) < _LONG_FROM else _DEEPER_LONG
+        for base in bases:
+            size = self._trials.against(content, base) * (1 + base.depth * deeper)
+            if size < least:
+                best, least = base, size
+        return best
+
     def _before(self, name: BlobId) -> _Known | None:
         """Return what is known of a blob (None: it does not lie before the one that is spelt)."""
         known = self._known.get(name)
@@ -207,15 +213,6 @@ class Respelling:
         return known
 
 
-def _shortest(name: BlobId, content: bytes, choice: _Choice, kept: Spelt | None) -> Spelt:
-    anew = encode_blob(content, choice.base, name=name, level=choice.level, is_like=choice.is_tried)
-    return anew if kept is None or len(anew[1]) < len(kept[1]) else kept
-
-
-def _best(name: BlobId, content: bytes, bases: list[Base]) -> Base | None:
-    best, least = None, float(len(encode_blob(content, name=name, level=_QUICK)[1]))
-    for base in bases:
-        size = len(encode_blob(content, base, name=name, level=_QUICK)[1]) * (1 + base.depth * _DEEPER)
-        if size < least:
-            best, least = base, size
-    return best
+def _shortest(name: BlobId, content: bytes, choice: _Choice, kept: bytes | None) -> bytes:
+    _, anew = encode_blob(content, choice.base, name=name, level=choice.level, is_like=choice.is_tried)
+    return anew if kept is None or len(anew) < len(kept) else kept

@@ -13,11 +13,12 @@ from typing import Final, NamedTuple
 
 from objstore.disk import Disk
 from objstore.errors import BlobDamaged, FileExists
+from objstore.founding import create_workspace
 from objstore.frames import FrameKind, StoreId
 from objstore.generations import Place
 from objstore.ids import BlobId, RecordId
-from objstore.journal import acknowledged, create_workspace, forget_followed
-from objstore.paths import STORE_NAME
+from objstore.journal import acknowledged, forget_followed
+from objstore.names import STORE_NAME
 from objstore.records import Decision, Edit, Record, Void
 from objstore.refcounts import held_blobs, unexpired
 from objstore.remains import Damage, FoundRecord, Remains, segment_folder

@@ -7,7 +7,7 @@ before it does, it cuts off what a crashed writer left unfinished at the end.
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 from objstore.annotations import Final
 from objstore.disk import Disk
@@ -54,7 +54,7 @@ class Log(Generations):
         super().__init__(folder, disk)
         self._appending: tuple[int, int] | None = None  # segment and descriptor
         self._begun: int | None = None  # a segment without a group, which a writer left that died
-        self._broken: str | None = None  # why it takes no more writes
+        self._breaking: Final = _Breaking()
 
     def close(self) -> None:
         """Close every segment."""
@@ -122,10 +122,14 @@ class Log(Generations):
                     return
                 segment, offset = self._start(segment + 1)
 
-    def raw_frames(self, start: Place) -> Iterator[RawFrame]:
-        """Yield the frames of a full segment, of the generation that `start` names. Raises StoreDamaged."""
+    def raw_frames(self, start: Place, end: int | None = None) -> Iterator[RawFrame]:
+        """Yield the frames of a segment, of the generation that `start` names.
+
+        `end`: where its last whole group ends in the file (None: the segment is full, and ends there).
+        Raises StoreDamaged.
+        """
         with self._kept_open(start.segment, start.generation) as fd:
-            end = os.fstat(fd).st_size
+            end = os.fstat(fd).st_size if end is None else end
             for found in raw_frames(lambda at, size: _read(fd, size, at), self.key, SEGMENT_HEADER_SIZE, end):
                 if isinstance(found, Gap):
                     raise StoreDamaged(start.segment, found.offset, found.reason)
@@ -164,7 +168,7 @@ class Log(Generations):
     @property
     def refuses(self) -> bool:
         """Return whether it takes no more writes until it is opened again."""
-        return self._broken is not None
+        return self._breaking.reason is not None
 
     def secure(self, start: Place | None) -> None:
         """Make durable what a writer left that died, or whose sync failed and who could not even cut the group off.
@@ -178,7 +182,7 @@ class Log(Generations):
             group = None  # what was written anew was durable before it had its name
         segment = max(self._generations) if group is None else group.segment
         name = self._path(segment, 0)
-        with self._breaking():
+        with self._breaking:
             fd = os.open(name, os.O_WRONLY | os.O_CLOEXEC)
             try:
                 if group is not None:
@@ -210,7 +214,7 @@ class Log(Generations):
         encoded = self._encoded(payloads)
         fd = self._append_fd(end.segment)
         name = self._path(end.segment, 0)
-        with self._breaking():
+        with self._breaking:
             try:
                 self._disk.append(fd, b"".join(encoded), name)
             except DiskFailed as error:
@@ -270,7 +274,7 @@ class Log(Generations):
         # The last segment is never written anew: it is sealed before.
         unfinished = os.fstat(self._fd(end.segment, 0)).st_size - end.offset
         if unfinished > 0:
-            with self._breaking():
+            with self._breaking:
                 self._disk.truncate(self._append_fd(end.segment), end.offset, self._path(end.segment, 0))
         return max(0, unfinished)
 
@@ -303,8 +307,8 @@ class Log(Generations):
         return self._appending[1]
 
     def _writable(self) -> None:
-        if self._broken is not None:
-            raise StoreRefuses(self._broken)
+        if self._breaking.reason is not None:
+            raise StoreRefuses(self._breaking.reason)
 
     def _sync(self, fd: int, end: Place, name: str) -> None:
         """Make the group behind `end` durable, or take it back: in memory it is whole, for all processes to see."""
@@ -318,13 +322,21 @@ class Log(Generations):
                 raise Unacknowledged(str(error)) from failure
             raise
 
-    @contextmanager
-    def _breaking(self) -> Iterator[None]:
-        try:
-            yield
-        except BaseException as error:
-            self._broken = str(error) or type(error).__name__
-            raise
+
+class _Breaking:
+    """Around each write to a log: after one that failed, the log takes no more."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self) -> None:
+        self.reason: str | None = None  # why it takes no more; None: it does
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if error is not None:
+            self.reason = str(error) or type(error).__name__
 
 
 def _read(fd: int, size: int, offset: int) -> bytes:

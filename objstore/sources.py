@@ -78,7 +78,7 @@ class FileSource(NamedTuple):
 
     def pieces(self) -> Iterator[bytes]:
         """Yield its bytes. Raises FileChanged if it is not as it was then, and what Tree.locate raises."""
-        with self.tree.locate(self.name) as spot:
+        with self.tree.locate(self.name, as_spelt=False) as spot:
             fd = open_file(spot)
             try:
                 yield from _pieces(fd, spot.path, self.looked)

@@ -31,7 +31,8 @@ MAX_CHUNKED: Final = 1 << 38
 PREFIX: Final = b"\0\xf5\xca\x5e\xfa large blob "
 """Begins every stand-in, and no other text."""
 
-_SIZE: Final = len(PREFIX) + 2 * HASH_SIZE + 1
+_PREFIX_SIZE: Final = len(PREFIX)
+_SIZE: Final = _PREFIX_SIZE + 2 * HASH_SIZE + 1
 
 
 def stand_in(blob: BlobId) -> bytes:
@@ -41,7 +42,7 @@ def stand_in(blob: BlobId) -> bytes:
 
 def is_stand_in(text: bytes) -> bool:
     """Return whether `text` stands for a state whose bytes are elsewhere."""
-    return text.startswith(PREFIX)
+    return text[:_PREFIX_SIZE] == PREFIX
 
 
 def text_of_state(content: bytes, blob: BlobId) -> bytes:

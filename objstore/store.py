@@ -8,13 +8,21 @@ from __future__ import annotations
 import os
 from _sqlite3 import DatabaseError  # as in `indexfile`
 from collections import OrderedDict
-from contextlib import suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 
 from objstore.ahead import Ahead
 from objstore.annotations import TYPE_CHECKING, Final
-from objstore.errors import BlobDamaged, BlobMissing, BlobTooLarge, NotAWorkspace, RecordInvalid, StoreDamaged
+from objstore.errors import (
+    BlobDamaged,
+    BlobMissing,
+    BlobTooLarge,
+    CasError,
+    NotAWorkspace,
+    RecordInvalid,
+    StoreDamaged,
+)
 from objstore.ids import BlobHasher, BlobId, RecordId, record_id
-from objstore.index import Index
+from objstore.index import NAMELESS, Index
 from objstore.segments import Group, Log, create_log
 from objstore.standins import MAX_BLOB, stand_in, text_of_state
 
@@ -62,7 +70,9 @@ class Store:
         """Open the store in `folder`. Raises NotAWorkspace, StoreDamaged or FormatTooNew."""
         if not os.path.isdir(os.path.join(folder, _LOG)):
             raise NotAWorkspace(os.path.dirname(folder))
-        self.log: Final = Log(os.path.join(folder, _LOG), disk)
+        self._log_path: Final = os.path.join(folder, _LOG)
+        self._disk: Final = disk
+        self.log: Final = Log(self._log_path, disk)
         self._ahead = Ahead()
         try:
             self._index_path: Final = os.path.join(folder, _INDEX)
@@ -143,6 +153,20 @@ class Store:
         with suppress(StoreDamaged):
             return self.log.bytes_behind(self.end) > _FEW_BYTES or self.log.exists(self.end.segment + 1)
         return True  # it is of a generation that has gone
+
+    @contextmanager
+    def index_beside(self) -> Iterator[Index | None]:
+        """Give an index of its own of what the log says now, for `Index.make_anew` (None: it is not to be had).
+
+        No lock is needed, and other threads may use the store meanwhile.
+        """
+        with ExitStack() as opened:
+            beside = None
+            # Whatever is wrong shows again to who makes the index anew without this one.
+            with suppress(CasError):
+                log = opened.enter_context(closing(Log(self._log_path, self._disk)))
+                beside = opened.enter_context(closing(Index(NAMELESS, log)))
+            yield beside
 
     def flush(self, within: float | None = None) -> None:
         """Put into the index what this process has appended since it last did.

@@ -19,8 +19,9 @@ from objstore.glance import changed_by_one, changed_folders, key_of
 from objstore.ids import BlobId, blob_id
 from objstore.ignores import GIT_IGNORE_FILE, IGNORE_FILE, TAGS, Rules
 from objstore.looks import UNKNOWN, FolderLook, Looks, Touched
+from objstore.names import is_reserved
 from objstore.ondisk import state_at
-from objstore.paths import Spot, Tree, is_reserved, read_at
+from objstore.paths import Spot, Tree, read_at
 from objstore.sources import FileSource, Source
 from objstore.standins import is_stand_in
 from objstore.terms import Progress, silent

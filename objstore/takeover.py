@@ -14,7 +14,6 @@ from typing import Final, NamedTuple
 
 from objstore.batch import Batch, now
 from objstore.changes import Change, Recorder, Version, version_of
-from objstore.disk import new_file_mode
 from objstore.document import Document
 from objstore.errors import FileMissing, PathError, PathInvalid, PathReserved
 from objstore.external import EXTERNAL_CONVERSATION
@@ -22,8 +21,9 @@ from objstore.history import edits
 from objstore.ids import blob_id
 from objstore.journal import Journal
 from objstore.mcpdiff import BadLine, Entry, entries, outcomes_of
+from objstore.names import is_reserved
 from objstore.ondisk import file_at
-from objstore.paths import Tree, is_reserved
+from objstore.paths import Tree
 from objstore.records import Decision, Written
 from objstore.replay import load_document
 from objstore.standins import MAX_BLOB, is_stand_in
@@ -348,7 +348,7 @@ class _Taking:
 
     def _mode(self, path: bytes) -> int:
         found = file_at(self._journal.tree, path)
-        return new_file_mode() if found is None else found[0].mode
+        return self._journal.new_file_mode() if found is None else found[0].mode
 
     # ---- verdicts
 

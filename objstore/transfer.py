@@ -14,10 +14,11 @@ from objstore.bundle import bundle_pieces, unpack_bundle
 from objstore.check import check_store
 from objstore.disk import Disk
 from objstore.errors import BundleRefused, CasError, FileExists
+from objstore.founding import discard_making, is_making, making_name
 from objstore.generations import Place
 from objstore.indexrows import Tip
-from objstore.journal import Journal, discard_making, forget_followed, is_making, making_name
-from objstore.paths import STORE_NAME, is_reserved, is_store
+from objstore.journal import Journal, forget_followed
+from objstore.names import STORE_NAME, is_reserved, is_store
 from objstore.terms import Progress
 from objstore.transition import Step
 from objstore.values import value

@@ -33,7 +33,7 @@ from objstore.errors import (
 )
 from objstore.ids import BlobId
 from objstore.ondisk import disk_state, stands_below, state_at
-from objstore.paths import Spot, Tree, look_at, open_folder
+from objstore.paths import Spot, Tree, Walk, look_at, open_folder
 from objstore.terms import FileState, Progress, silent
 from objstore.values import replace, value
 
@@ -103,7 +103,7 @@ class Transition:
         self._steps = sorted(wanted, key=lambda step: (step.after is not None, step.path))
         self._moved: Final = {step.moved_from for step in self._steps}
         self._staged: dict[bytes, tuple[int, str]] = {}
-        self._open = ExitStack()
+        self._opened: list[int] = []  # folders that are staged in, apart from `scratch`
         self._vacated: Final = {step.path for step in self._steps if step.after is None}
         self._made: dict[bytes, os.stat_result | None] = {}  # folders that this transition has made, as they then were
         self._spots: Final = _Spots(tree, self._vacated)
@@ -122,7 +122,8 @@ class Transition:
                     self._disk.unlink(folder, name)
         finally:
             self._staged.clear()
-            self._open.close()
+            for folder in self._opened:
+                os.close(folder)
             self._spots.close()
 
     def __bool__(self) -> bool:
@@ -200,7 +201,7 @@ class Transition:
         folder = self._scratch
         if os.fstat(spot.folder).st_dev != self._scratch_device:
             folder = os.dup(spot.folder)
-            self._open.callback(os.close, folder)
+            self._opened.append(folder)
         like = self._looked.get(step.path)
         name = self._disk.stage(folder, self._blobs.pieces(after.blob), like, after.mode, spot.path)
         self._staged[step.path] = (folder, name)
@@ -245,7 +246,7 @@ class Transition:
 
     def _remove_folder(self, path: bytes, made: os.stat_result | None = None) -> bool:
         """Remove a folder if it is empty, and the one that was `made`, if that is known; return whether it is gone."""
-        with self._tree.locate(os.fsdecode(path), changing=True) as spot:
+        with self._tree.locate(os.fsdecode(path), changing=True, as_spelt=False) as spot:
             found = None if made is None else look_at(spot)
             if found is not None and made is not None and not os.path.samestat(found, made):
                 return False  # somebody has put another in its place
@@ -312,9 +313,24 @@ class Transition:
                 raise
             if stands is None and step.after is not None:
                 raise FileMissing(spot.path)
-            if stands is not None and stands[0] != step.after:
+            if stands is not None and stands[0] != step.after and not self._is_without_mode(step, spot, stands[0]):
                 raise FileChanged(spot.path)
             self._tell()
+
+    def _is_without_mode(self, step: Step, spot: Spot, stands: FileState) -> bool:
+        """Return whether a new file is as it shall be, but for a mode of which its file system keeps nothing.
+
+        Raises PermissionRefused where the file is not new, so that its mode is what should have changed.
+        """
+        if step.after is None or stands.blob != step.after.blob:
+            return False
+        with suppress(PermissionRefused):
+            self._disk.chmod(spot.folder, spot.name, step.after.mode)
+        if self._mode_at(spot) == step.after.mode:
+            return False  # it does; somebody has just changed it
+        if step.before is not None:
+            raise PermissionRefused(spot.path)
+        return True
 
     def _tell(self) -> None:
         """Tell that a path was prepared, changed or read back."""
@@ -379,7 +395,7 @@ class _Spots:
         """Begin with none. `vacated`: paths of files that go, so that folders may take their names."""
         self._tree: Final = tree
         self._vacated: Final = vacated
-        self._held: OrderedDict[bytes, tuple[Spot, ExitStack]] = OrderedDict()
+        self._held: OrderedDict[bytes, tuple[Spot, Walk]] = OrderedDict()
 
     def at(self, path: bytes) -> Spot:
         """Return the spot of a recorded path. Raises FileChanged if a folder on the way has become a link."""
@@ -387,12 +403,13 @@ class _Spots:
         if held is not None:
             self._held.move_to_end(path)
             return held[0]
-        with ExitStack() as stack:
-            located = self._tree.locate(os.fsdecode(path), changing=True, is_vacated=self._vacated.__contains__)
-            spot = stack.enter_context(located)
-            if spot.path != os.fsdecode(path):
-                raise FileChanged(spot.path)
-            self._held[path] = spot, stack.pop_all()
+        name = os.fsdecode(path)
+        walk = self._tree.locate(name, changing=True, as_spelt=False, is_vacated=self._vacated.__contains__)
+        spot = walk.arrive()
+        self._held[path] = spot, walk
+        if spot.path != name:
+            self.forget(path)
+            raise FileChanged(spot.path)
         if len(self._held) > _MOST_HELD:
             self.forget(next(iter(self._held)))
         return spot

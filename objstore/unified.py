@@ -3,6 +3,7 @@ r"""Unified diffs for people and for patch tools: text made from two states and 
 Source: POSIX diff -u, with GNU's `\ No newline at end of file` and git's quoting of unusual names.
 """
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -15,6 +16,9 @@ _CHECKED: Final = 8192
 _TEXT: Final = bytes(range(0x20, 0x7F)) + b"\n\r\t\b\f"
 _HIGH: Final = bytes(range(0x80, 0x100))
 _NOT_TEXT_SHARE: Final = 0.3
+_known: Final = deque[tuple[bytes, float]](maxlen=8)
+"""Beginnings that are text whatever follows, and by which share: most are asked of as the new text, then as the old."""
+
 _NO_NEWLINE: Final = b"\n\\ No newline at end of file\n"
 _SPARSE: Final = 4096
 """Bytes of text for each hunk, above which it is quicker to cut the lines near the hunks than all of them."""
@@ -33,9 +37,8 @@ _ESCAPES: Final = {
 
 
 def is_either_binary(old: bytes, new: bytes) -> bool:
-    """Return whether one of two texts, which may begin with the same bytes, is no text."""
-    is_alike = old[:_CHECKED] == new[:_CHECKED] and (len(old) > _CHECKED) is (len(new) > _CHECKED)
-    return is_binary(new) or (not is_alike and is_binary(old))
+    """Return whether one of two texts is no text."""
+    return is_binary(old) or is_binary(new)
 
 
 def is_binary(content: bytes, *, checked: int = _CHECKED, share: float = _NOT_TEXT_SHARE) -> bool:
@@ -44,13 +47,16 @@ def is_binary(content: bytes, *, checked: int = _CHECKED, share: float = _NOT_TE
     `checked`: how many bytes are looked at; `share`: the part of them above which it is too many.
     """
     head = content[:checked]
+    if (head, share) in _known:
+        return False
     if b"\0" in head:
         return True
     unprintable = head.translate(None, _TEXT)
     most = len(head) * share
-    if len(unprintable) > most and _is_utf8(head, cut=len(content) > checked):
-        unprintable = unprintable.translate(None, _HIGH)
-    return len(unprintable) > most
+    if len(unprintable) <= most:
+        _known.append((head, share))
+        return False
+    return not _is_utf8(head, cut=len(content) > checked) or len(unprintable.translate(None, _HIGH)) > most
 
 
 def _is_utf8(head: bytes, *, cut: bool) -> bool:

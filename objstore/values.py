@@ -178,21 +178,22 @@ def _nothing(_: object) -> tuple[()]:
 
 
 def _first_init(self: Any, *given: Any, **named: Any) -> None:  # noqa: ANN401 -- of any of these classes
-    """Set the fields, if all are given, as they should be; or else, or when that was done often, as `_own_init`."""
+    """Set the fields, if it is given what it should be; or else, or when that was done often, as `_own_init`."""
     cls = type(self)
     left = _SLOW.get(cls, _SLOW_TIMES)
-    if left and not given and named.keys() == set(cls.__slots__):
+    defaults = getattr(cls, _INIT)
+    if left and not given and named.keys() | defaults.keys() == set(cls.__slots__):
         _SLOW[cls] = left - 1
-        for name, content in named.items():
-            object.__setattr__(self, name, content)
+        for name, content in (defaults | named).items():
+            object.__setattr__(self, name, content.make() if isinstance(content, _Fresh) else content)
     else:
         _own_init(cls)(self, *given, **named)
 
 
 def _own_init(cls: Any) -> Callable[..., None]:  # noqa: ANN401 -- any of these classes
     """Compile the class's own `__init__`, which it has from then on, and return it."""
-    names: dict[str, Any] = {"_set": object.__setattr__}
-    lines = list(_init_lines(cls.__slots__, getattr(cls, _INIT), names))
+    names: dict[str, Any] = {}
+    lines = list(_init_lines(cls, getattr(cls, _INIT), names))
     listed = f", *, {', '.join(line for line, _ in lines)}" if lines else ""
     source = f"def __init__(self{listed}):\n" + ("\n".join(body for _, body in lines) or " pass")
     exec(source, names)  # noqa: S102 -- as dataclasses does it: nothing is in the source but names of fields
@@ -203,9 +204,10 @@ def _own_init(cls: Any) -> Callable[..., None]:  # noqa: ANN401 -- any of these 
     return init
 
 
-def _init_lines(fields: tuple[str, ...], defaults: dict[str, Any], names: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _init_lines(cls: Any, defaults: dict[str, Any], names: dict[str, Any]) -> Iterator[tuple[str, str]]:  # noqa: ANN401 -- as above
     """Yield each field's parameter and the line that sets it; what they need is put into `names`."""
-    for name in fields:
+    is_frozen = cls.__setattr__ is not object.__setattr__
+    for name in cls.__slots__:
         parameter, given = name, name
         if name in defaults:
             default = defaults[name]
@@ -213,7 +215,10 @@ def _init_lines(fields: tuple[str, ...], defaults: dict[str, Any], names: dict[s
             parameter = f"{name}=_d_{name}"
             if isinstance(default, _Fresh):
                 given = f"_d_{name}.make() if {name} is _d_{name} else {name}"
-        yield parameter, f" _set(self, {name!r}, {given})"
+        if is_frozen:
+            # The slot's own setter, which needs not look for the slot first.
+            names[f"_set_{name}"] = getattr(cls, name).__set__
+        yield parameter, f" _set_{name}(self, {given})" if is_frozen else f" self.{name} = {given}"
 
 
 @recursive_repr()

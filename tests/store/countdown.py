@@ -130,6 +130,10 @@ class CountdownDisk(Disk):
         self._nameless.setdefault(folder, set()).add(path)
         self.sync_directory(folder)
 
+    def reserve(self, path: str, size: int) -> None:
+        self._step("reserve", path)
+        super().reserve(path, size)
+
     def make_store_folder(self, path: str) -> None:
         self._step("make_store_folder", path)
         super().make_store_folder(path)

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from objstore.paths import STORE_NAME, Tree
+from objstore.names import STORE_NAME
+from objstore.paths import Tree
 
 __all__ = ["SECRET", "Ground", "nobody"]
 

@@ -129,6 +129,14 @@ def test_affixes_of_related_contents_are_shared(pair: tuple[bytes, bytes]) -> No
     assert prefix + suffix <= min(len(a), len(b))
 
 
+@pytest.mark.parametrize("size", [64, 65, 8191, 8192, 8193, 20_000])
+def test_one_byte_that_differs_is_found_wherever_it_is(size: int) -> None:
+    before = noise(size)
+    for at in {*range(0, size, 61), *range(min(size, 66)), *range(max(0, size - 66), size)}:
+        after = before[:at] + bytes([before[at] ^ 1]) + before[at + 1 :]
+        assert common_affixes(before, after) == (at, size - at - 1)
+
+
 def test_a_blob_over_the_limit_is_a_mistake_of_the_caller() -> None:
     class Huge(bytes):
         def __len__(self) -> int:

@@ -5,6 +5,9 @@ import itertools
 import random
 import shutil
 import sqlite3
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -30,11 +33,13 @@ from objstore.ids import RecordId, record_id
 from objstore.index import Index
 from objstore.intake import Intake
 from objstore.journal import Journal
+from objstore.limits import RetentionLimits
 from objstore.recordcodec import encode_record
 from objstore.records import Edit, Void
 from objstore.refcounts import RefCounts, recount
 from objstore.segments import Group, Log
 from objstore.terms import DocumentId, FileState, Operation, Seq
+from objstore.values import replace
 from tests.store.countdown import CountdownDisk, broken_disk
 from tests.store.scenes import rejected, write
 from tests.store.tables import Tables, counted_refs, rebuilt_tables, records_of, tables
@@ -253,13 +258,93 @@ def test_wherever_making_it_anew_is_cut_off_the_next_process_has_it(root: Path, 
         with journal.store.index.changing() as db:
             db.set_trace_callback(cut)
         db.execute("PRAGMA cache_size = 5")  # so that much of it is written before it is done
-        journal.make_anew(index=True, mark=False)
+        journal.store.index.make_anew()
         db.set_trace_callback(None)
     wanted = rebuilt_tables(root / ".cas", tmp_path)
     assert len(cuts) > 5
     assert len({(made / "index.sqlite-wal").read_bytes() for made in cuts}) > 5
     for made in cuts:
         assert opened(made.parent) == wanted
+
+
+MAKER: Final = """
+import sys
+from objstore.disk import Disk
+from objstore.journal import Journal
+journal = Journal(sys.argv[1], Disk())
+print("begun", flush=True)
+while True:
+    journal.make_anew(index=True, mark=False)
+"""
+
+
+def test_whenever_who_makes_it_anew_is_killed_the_next_process_has_it(root: Path, tmp_path: Path) -> None:
+    wanted = rebuilt_tables(root / ".cas", tmp_path)
+    chance = random.Random(11)
+    for _ in range(6):
+        words = [sys.executable, "-c", MAKER, str(root)]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]) as maker:
+            assert maker.stdout is not None
+            assert maker.stdout.readline() == b"begun\n"
+            time.sleep(chance.uniform(0, 0.1))
+            maker.kill()
+        assert opened(root) == wanted
+        assert not [path.name for path in (root / ".cas").iterdir() if path.name.startswith("index.sqlite.")]
+
+
+def test_it_is_read_anew_while_others_write(root: Path, tmp_path: Path) -> None:
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        with (
+            closing(Journal(str(root), CountdownDisk(None))) as other,
+            other.writing(),  # reading does not ask for the lock
+            journal.store.index_beside() as beside,
+        ):
+            assert beside is not None
+            assert beside.end == journal.store.end
+        with journal.store.index_beside() as beside:
+            played(root, seed=9, length=6)
+            with Workspace.open(root, CountdownDisk(None)) as reader, journal.writing():
+                asked, end = reader.edits(), journal.store.end
+                assert beside is not None
+                assert beside.end < end
+                journal.store.index.make_anew(beside)
+                assert journal.store.end == end  # nobody sees it behind what it knew
+                assert reader.edits() == asked
+        assert tables(index_path(root)) == rebuilt_tables(root / ".cas", tmp_path)
+        write_more(journal, root)
+    assert opened(root) == rebuilt_tables(root / ".cas", tmp_path)
+
+
+def write_more(journal: Journal, root: Path) -> None:
+    """Write by another process's eyes, and see that this one's index follows."""
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        write(workspace, "more.txt", b"more\n")
+        seq = workspace.edits()[-1].seq
+    with journal.reading() as store:
+        assert store.index.next_seq() == seq + 1
+
+
+def test_what_was_written_anew_since_it_was_read_is_read_again(root: Path, tmp_path: Path) -> None:
+    with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.store.index_beside() as beside:
+        with Workspace.open(root, CountdownDisk(None)) as workspace:
+            units = [Unit(view.seq, n) for view in workspace.edits() for n in range(len(view.units))]
+            workspace.decide(Action.ACCEPT, units)
+            workspace.collect(RetentionLimits(older_than=0, max_size=None), thorough=True)
+        assert (root / ".cas" / "segments" / "00000001.1.seg").exists()
+        assert beside is not None
+        with journal.writing():
+            journal.store.index.make_anew(beside)
+        assert tables(index_path(root)) == rebuilt_tables(root / ".cas", tmp_path)
+
+
+def test_a_question_under_way_does_not_keep_it_from_being_made_anew(root: Path, tmp_path: Path) -> None:
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        with closing(Journal(str(root), CountdownDisk(None))) as other:
+            asking = other.store.index.rows("blobs")
+            first = next(asking)
+            journal.make_anew(index=True, mark=False)
+            assert first not in list(asking)
+        assert tables(index_path(root)) == rebuilt_tables(root / ".cas", tmp_path)
 
 
 def test_an_index_that_was_left_with_its_write_ahead_log_is_not_mixed_with_it(root: Path, tmp_path: Path) -> None:
@@ -395,6 +480,18 @@ def test_a_void_of_what_there_is_not_is_damage(forger: Forger, tmp_path: Path, v
     forger.append(encode_record(void, None))
     with pytest.raises(StoreDamaged):
         forger.index(tmp_path)
+
+
+def test_a_void_of_a_file_that_came_and_moved_leaves_nothing_of_it(forger: Forger, tmp_path: Path) -> None:
+    came = create(1)
+    moved = replace(came, seq=Seq(2), operation=Operation.MOVE, source=came.path, path=b"b.txt", before=came.after)
+    first = encode_record(came, None)
+    forger.append(first, encode_record(moved, record_id(first)))
+    forger.append(encode_record(Void(time=1, edits=(Seq(1), Seq(2)), decision=0, reason=""), forger.last))
+    forger.index(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "index")) as db:
+        assert db.execute("SELECT * FROM documents").fetchall() == []
+        assert dict(db.execute("SELECT id, refs FROM blobs")) == counted_refs([came, moved])
 
 
 def test_bytes_that_are_no_record_are_damage(forger: Forger, tmp_path: Path) -> None:

@@ -24,7 +24,8 @@ from objstore.errors import (
     PathReserved,
     PermissionRefused,
 )
-from objstore.paths import STORE_NAME, Tree, is_store, look_at
+from objstore.names import STORE_NAME, is_store
+from objstore.paths import Tree, look_at
 from objstore.views import DirectoryEntry
 from tests.store.ground import SECRET, Ground, nobody
 

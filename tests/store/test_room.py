@@ -10,6 +10,7 @@ import pytest
 
 from objstore import Action, CallInfo, DiskFull, RoomNeeded, Unit, Workspace, blob_id, check_store
 from objstore.limits import RetentionLimits
+from objstore.room import KEPT_BYTES, ROOM
 from tests.store.countdown import CountdownDisk, PowerCut, TooFullDisk, broken_disk, full_disk, power_cut
 from tests.store.scenes import write
 
@@ -147,6 +148,73 @@ def test_a_file_that_can_not_be_finished_for_another_reason_is_left_and_keeps_no
     assert (root / "b.txt").read_bytes() == b"second\n"
     assert (root / "c.txt").read_bytes() == b"and on\n"
     assert check_store(str(root)).faults == ()
+
+
+class FullBeside(CountdownDisk):
+    """A full disk, but for the room that the store itself keeps."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(None)
+        self._kept: Final = root / ".cas" / ROOM
+
+    def _step(self, operation: str, name: str, tear: Callable[[float], None] | None = None) -> None:
+        if operation in {"append", "create"} and self._kept.exists():
+            raise DiskFull(name)
+        super()._step(operation, name, tear)
+
+
+class Full(PartlyFailing):
+    """A disk on which nothing can grow, whatever is removed."""
+
+    def __init__(self) -> None:
+        super().__init__(full_disk, "append", "create", "reserve")
+
+    def free_bytes(self, _folder: str | int, _name: str) -> int:
+        return 0
+
+
+def test_a_collection_on_a_full_disk_takes_the_room_that_the_store_keeps(root: Path) -> None:
+    assert (root / ".cas" / ROOM).stat().st_blocks * 512 >= KEPT_BYTES
+    collect(root, FullBeside(root))
+    assert (root / ".cas" / ROOM).stat().st_size == KEPT_BYTES  # there is plenty again
+    assert check_store(str(root)).faults == ()
+
+
+def test_a_collection_on_a_full_disk_gives_back_what_is_derived(root: Path) -> None:
+    weave = root / ".cas" / "cache" / "weave-1"
+    weave.parent.mkdir(exist_ok=True)
+    weave.write_bytes(b"derived")
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        workspace.collect(RetentionLimits(older_than=None, max_size=None))
+    assert weave.exists()
+    collect(root, FullBeside(root))
+    assert not weave.exists()
+    assert check_store(str(root)).faults == ()
+
+
+def test_where_nothing_helps_the_collection_says_what_to_do_and_nothing_is_lost(root: Path) -> None:
+    segments = {path.name: path.read_bytes() for path in (root / ".cas" / "segments").iterdir()}
+    with (
+        Workspace.open(root, Full()) as workspace,
+        pytest.raises(RoomNeeded, match=r"free about 0\.1 MB.* run it again"),
+    ):
+        workspace.collect(EVERYTHING, thorough=True)
+    assert not (root / ".cas" / ROOM).exists()
+    assert {path.name: path.read_bytes() for path in (root / ".cas" / "segments").iterdir()} == segments
+    collect(root, CountdownDisk(None))
+    assert (root / ".cas" / ROOM).exists()
+    assert check_store(str(root)).faults == ()
+
+
+def test_no_room_is_kept_where_there_is_little(tmp_path: Path) -> None:
+    class Nearly(CountdownDisk):
+        def free_bytes(self, _folder: str | int, _name: str) -> int:
+            return 10 << 20
+
+    with Workspace.init(tmp_path, Nearly(None)) as workspace:
+        write(workspace, "a.txt", b"a\n")
+        workspace.collect(EVERYTHING)
+    assert not (tmp_path / ".cas" / ROOM).exists()
 
 
 class MarklessDisk(CountdownDisk):

@@ -27,6 +27,7 @@ from objstore import (
     Unit,
     Workspace,
 )
+from objstore.disk import Disk
 from tests.store.countdown import UnsyncedDisk
 
 __all__ = ["TEN", "Look", "Scene", "deletes", "lines", "look_around", "moves", "words", "writes"]
@@ -100,10 +101,11 @@ def moves(source: str, destination: str) -> Callable[[Call], None]:
 class Scene:
     """A workspace, and short words for what is done in it."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, disk: type[Disk] = UnsyncedDisk) -> None:
         self.root = root
+        self.disk = disk
         root.mkdir(exist_ok=True)
-        self.workspace = Workspace.init(root, UnsyncedDisk())
+        self.workspace = Workspace.init(root, disk())
 
     def close(self) -> None:
         self.workspace.close()
@@ -221,7 +223,7 @@ class Scene:
 
     def reopen(self) -> None:
         self.workspace.close()
-        self.workspace = Workspace.open(self.root, UnsyncedDisk())
+        self.workspace = Workspace.open(self.root, self.disk())
 
     def forget_index(self) -> None:
         """Delete everything that can be derived, and open again."""
@@ -229,7 +231,7 @@ class Scene:
         for found in (self.root / ".cas").glob("index.sqlite*"):
             found.unlink()
         (self.root / ".cas" / "applied").unlink(missing_ok=True)
-        self.workspace = Workspace.open(self.root, UnsyncedDisk())
+        self.workspace = Workspace.open(self.root, self.disk())
 
     def copy_to(self, root: Path) -> "Scene":
         """Return a scene in a copy of the folder, taken while nobody writes."""

@@ -71,6 +71,28 @@ def test_undo_meets_changes_from_outside_as_any_decision_does(scene: Scene) -> N
     assert scene.text("f") == TEN.replace(b"2\n", b"two\n").replace(b"9\n", b"nine\n")
 
 
+def test_a_redo_does_not_bring_back_what_was_discarded_with_the_undo(scene: Scene) -> None:
+    """Neither a deletion by hand nor a line that somebody typed: neither was part of the decision."""
+    for number, by_hand in enumerate((None, TEN.replace(b"9\n", b"nine\n"))):
+        name = f"f{number}"
+        scene.write(name, TEN)
+        edit = scene.edit(name, b"2\n", b"two\n")
+        scene.accept(edit)
+        if by_hand is None:
+            (scene.root / name).unlink()
+        else:
+            (scene.root / name).write_bytes(by_hand)
+        undone = scene.workspace.undo(on_external=OnExternal.DISCARD)
+        assert isinstance(undone, Decided)
+        (external,) = undone.external
+        redone = scene.workspace.redo()
+        assert isinstance(redone, Decided)
+        assert redone.verdicts == ((Unit(edit, 0), Status.ACCEPTED), (Unit(edit, 1), Status.ACCEPTED))
+        assert redone.files == ()
+        assert scene.statuses()[external.seq] is Status.REJECTED
+        assert scene.text(name) == TEN.replace(b"2\n", b"two\n")
+
+
 def test_undo_survives_the_loss_of_the_index(scene: Scene) -> None:
     scene.write("f", TEN)
     scene.reject(scene.edit("f", b"2\n", b"two\n"))

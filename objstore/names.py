@@ -1,0 +1,92 @@
+"""Names: which of them are not the user's to use, and which are one to a file system that goes by more than bytes.
+
+Some file systems fold case, compose letters, or pass over characters that show nothing (macOS, FAT, folders made so).
+"""
+
+import os
+
+from objstore.annotations import Final
+
+__all__ = ["STORE_NAME", "folds_names", "is_reserved", "is_store", "is_version_control", "other_form", "spelling"]
+
+STORE_NAME: Final = ".cas"
+_VERSION_CONTROL: Final = frozenset({".git", ".hg", ".svn", ".jj"})
+
+
+def is_store(name: str) -> bool:
+    """Return whether a file system could take `name` for the store's folder."""
+    return _folded(name) == STORE_NAME
+
+
+def is_version_control(name: str) -> bool:
+    """Return whether a file system could take `name` for a folder of version control."""
+    return _folded(name) in _VERSION_CONTROL
+
+
+def is_reserved(name: str) -> bool:
+    """Return whether a file system could take `name` for the store's folder or for one of version control."""
+    return is_store(name) or is_version_control(name)
+
+
+def folds_names(root: int) -> bool:
+    """Return whether the store in an open folder is found by another spelling of its name (False: there is none)."""
+    other = STORE_NAME.upper()
+    return _is_found(root, other) and other not in _names_in(root)
+
+
+def spelling(folder: int, name: str) -> str:
+    """Return how the name is spelt of what an open folder has for `name`; `name` where it has nothing."""
+    names = _names_in(folder)
+    if name in names or not _is_found(folder, name):
+        return name
+    from unicodedata import normalize
+
+    def folded(name: str) -> str:
+        return normalize("NFC", name).casefold()
+
+    # It is one of these. Each file system has rules of its own; where ours are not enough to tell, none is chosen.
+    wanted = folded(name)
+    alike = [found for found in names if folded(found) == wanted]
+    return alike[0] if len(alike) == 1 else name
+
+
+def other_form(folder: int, name: str) -> str:
+    """Return the name in an open folder that is `name` but for its Unicode form; "" where there is none."""
+    if name.isascii():
+        return ""
+    from unicodedata import normalize
+
+    wanted = normalize("NFC", name)
+    names = [found for found in _names_in(folder) if found != name and not found.isascii()]
+    return next((found for found in names if normalize("NFC", found) == wanted), "")
+
+
+def _names_in(folder: int) -> list[str]:
+    """Return the names in an open folder; none where it can't be read."""
+    try:
+        # What is open may be no more than a name for the folder.
+        fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    except OSError:
+        return []
+    try:
+        return os.listdir(fd)
+    finally:
+        os.close(fd)
+
+
+def _is_found(folder: int, name: str) -> bool:
+    """Return whether there is anything in an open folder for a name."""
+    try:
+        os.lstat(name, dir_fd=folder)
+    except OSError:
+        return False
+    return True
+
+
+def _folded(name: str) -> str:
+    if name.isascii():
+        return name.lower()
+    from unicodedata import category, normalize
+
+    shown = "".join(c for c in name if category(c) != "Cf")
+    return normalize("NFKC", shown).casefold()

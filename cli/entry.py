@@ -1,10 +1,13 @@
-"""The first thing that `cas` runs: what is waited for at every key press, prompt or tool call, else the command."""
+"""The first thing that `cas` runs: what is waited for at every key press, prompt or tool call, else the command.
+
+Nothing is imported here that Python has not imported by itself: `contextlib` alone would be a fifth of what an agent
+waits for where a helper answers its hook.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
 
 TYPE_CHECKING = False  # as in `errand`
 if TYPE_CHECKING:
@@ -67,9 +70,10 @@ def _ended(status: int) -> int:
     threading = sys.modules.get("threading")
     if threading is None or threading.active_count() == 1:
         for stream in filter(None, (sys.stdout, sys.stderr)):
-            # What could not be written was told, or there is nobody to tell.
-            with suppress(OSError, ValueError):
+            try:
                 stream.flush()
+            except (OSError, ValueError):
+                pass  # what could not be written was told, or there is nobody to tell
         # Taking the interpreter apart takes a tenth of a short command's time, and nothing of it would be missed.
         os._exit(status)
     return status
@@ -84,9 +88,10 @@ def _hook(arguments: list[str]) -> NoReturn:
     except OSError:
         # A tool may have removed the folder that the agent was in; the event says itself where that was.
         os.chdir("/")
-    given = b""
-    with suppress(AttributeError, OSError):  # nothing to read is an event that makes no sense, and is told as one
+    try:
         given = sys.stdin.buffer.read(LONGEST_EVENT)
+    except (AttributeError, OSError):
+        given = b""  # an event that makes no sense, and is told as one
     answer = asked(arguments[0], given) if len(arguments) == 1 else None
     if answer is None:
         import gc
@@ -96,8 +101,10 @@ def _hook(arguments: list[str]) -> NoReturn:
 
         handle(arguments, given)
     else:
-        with suppress(AttributeError, OSError):  # nobody reads it, and the agent goes on
+        try:
             sys.stdout.buffer.write(answer)
             sys.stdout.buffer.flush()
+        except (AttributeError, OSError):
+            pass  # nobody reads it, and the agent goes on
     # As in `_ended`: nothing of the interpreter would be missed.
     os._exit(0)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import _sqlite3 as sqlite3  # `sqlite3` adds what turns dates into text, and `datetime` for that
 import os
-from contextlib import closing, suppress
 
 from objstore.annotations import TYPE_CHECKING, Final
+from objstore.standard import closing, suppress
 
 if TYPE_CHECKING:
     from threading import Thread

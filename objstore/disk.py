@@ -8,13 +8,13 @@ import fcntl
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
 from functools import cache
 from operator import attrgetter
 
 from objstore.annotations import Final, TypeAlias
 from objstore.bootid import boot_id
 from objstore.errors import DiskFailed, DiskFull, PermissionRefused
+from objstore.standard import contextmanager, suppress
 
 __all__ = ["Disk", "Pieces", "is_same_file", "new_file_mode", "read_all", "syncing"]
 

@@ -7,13 +7,13 @@ offsets of their own, beyond those of the generation before, so that a place say
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
 from itertools import chain, pairwise
 
 from objstore.annotations import TYPE_CHECKING, Final
 from objstore.disk import Disk
 from objstore.errors import CasError, NotAWorkspace, StoreDamaged
 from objstore.frames import SEGMENT_HEADER_SIZE, FrameKey, SegmentHeader, StoreId, frame_key
+from objstore.standard import contextmanager, suppress
 from objstore.values import NamedTuple
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ import _sqlite3 as sqlite3  # `sqlite3` adds what turns dates into text, and `da
 import os
 import time
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager, suppress
 from itertools import chain, takewhile
 
 from objstore.annotations import Final
@@ -34,6 +33,7 @@ from objstore.indexfile import (
 from objstore.indexrows import Chained, Row
 from objstore.lookups import Lookups
 from objstore.segments import Group, Log
+from objstore.standard import contextmanager, suppress
 from objstore.statlookups import Moment, Stood
 
 __all__ = ["NAMELESS", "Index"]

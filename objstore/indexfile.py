@@ -6,11 +6,11 @@ Apart from the index itself, which asks and follows the log.
 import _sqlite3 as sqlite3  # `sqlite3` adds what turns dates into text, and `datetime` for that
 import os
 import time
-from contextlib import closing, suppress
 
 from objstore.annotations import Final
 from objstore.checkpoints import CHECKPOINT_PAGES
 from objstore.errors import DiskFailed, DiskFull, StoreLocked
+from objstore.standard import closing, suppress
 from objstore.standins import MAX_BLOB
 
 __all__ = [

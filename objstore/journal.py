@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from _thread import RLock  # `threading` would bring nothing else that is needed
-from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from struct import Struct
 
@@ -30,6 +29,7 @@ from objstore.files import Files
 from objstore.generations import Place
 from objstore.indexfile import IndexErrors
 from objstore.names import STORE_NAME
+from objstore.standard import contextmanager, nullcontext, suppress
 from objstore.store import Store
 from objstore.terms import Progress, silent
 from objstore.writerlock import WriterLock

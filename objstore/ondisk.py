@@ -3,7 +3,6 @@
 import os
 import stat
 from collections.abc import Iterable
-from contextlib import suppress
 
 from objstore.errors import (
     CasError,
@@ -17,6 +16,7 @@ from objstore.errors import (
 )
 from objstore.ids import BlobId, blob_id
 from objstore.paths import Found, Spot, Tree, look_at, read_at
+from objstore.standard import suppress
 from objstore.standins import MAX_BLOB, MAX_CHUNKED, is_stand_in, stand_in, text_of_state
 from objstore.terms import FileState
 from objstore.values import replace

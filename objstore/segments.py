@@ -7,7 +7,6 @@ before it does, it cuts off what a crashed writer left unfinished at the end.
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 
 from objstore.annotations import Final
 from objstore.disk import Disk
@@ -28,6 +27,7 @@ from objstore.frames import (
     scan_windows,
 )
 from objstore.generations import GENERATION, Generations, Place, segment_name
+from objstore.standard import suppress
 from objstore.values import NamedTuple
 
 __all__ = ["Group", "Log", "create_log"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from _sqlite3 import DatabaseError  # as in `indexfile`
 from collections import OrderedDict
-from contextlib import ExitStack, closing, contextmanager, suppress
 
 from objstore.ahead import Ahead
 from objstore.annotations import TYPE_CHECKING, Final
@@ -24,6 +23,7 @@ from objstore.errors import (
 from objstore.ids import BlobHasher, BlobId, RecordId, record_id
 from objstore.index import NAMELESS, Index
 from objstore.segments import Group, Log, create_log
+from objstore.standard import closing, contextmanager, suppress
 from objstore.standins import MAX_BLOB, stand_in, text_of_state
 
 if TYPE_CHECKING:
@@ -160,6 +160,8 @@ class Store:
 
         No lock is needed, and other threads may use the store meanwhile.
         """
+        from contextlib import ExitStack
+
         with ExitStack() as opened:
             beside = None
             # Whatever is wrong shows again to who makes the index anew without this one.

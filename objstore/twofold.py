@@ -6,9 +6,9 @@ As git does it with threads; Python's own part of each question would make threa
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 
 from objstore.annotations import Final, TypeVar
+from objstore.standard import suppress
 
 __all__ = ["is_single", "may_fork", "paths_by_two"]
 

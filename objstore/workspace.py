@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
 from functools import cache
 
 from objstore.annotations import TYPE_CHECKING, Final, Self
@@ -13,6 +12,7 @@ from objstore.external import EXTERNAL_CONVERSATION
 from objstore.ids import HASH_SIZE
 from objstore.journal import Journal
 from objstore.paths import MAX_FILE, Tree, find_root
+from objstore.standard import contextmanager
 from objstore.standins import MAX_BLOB
 from objstore.terms import Action, FileState, OnExternal, Origin, Status, silent
 from objstore.values import replace

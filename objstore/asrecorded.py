@@ -13,9 +13,9 @@ from itertools import chain
 
 from objstore.annotations import Final
 from objstore.errors import CasError
-from objstore.facts import FACTS, FACTS_SIZE, Facts, Glimpse, pack_facts
+from objstore.facts import FACTS, Facts, Glimpse, pack_facts
 from objstore.glance import changed_folders
-from objstore.ids import BlobId
+from objstore.ids import BlobId, blob_id
 from objstore.indexrows import Look, Tip
 from objstore.journal import Journal
 from objstore.ondisk import disk_state
@@ -138,7 +138,7 @@ class _Inspection:
             Stood(
                 folder,
                 b"\0".join([name for name, _ in as_recorded]),
-                pack_facts([facts for _, facts in as_recorded]),
+                _digest(pack_facts([facts for _, facts in as_recorded])),
                 b"\0".join(others),
             )
             for folder, (as_recorded, others) in self._folders.items()
@@ -158,7 +158,8 @@ def _passed_by(journal: Journal, ways: _Ways, stood: Sequence[Stood]) -> tuple[s
     root = journal.tree.fd
     # A glance looks itself whether the folder is one.
     sure = [each for each in stood if _are_few(each) and ways.is_straight(folder_of(each.folder))]
-    otherwise = set(changed_folders(root, [Glimpse(each.folder, None, each.names, each.facts) for each in sure]))
+    known = [Glimpse(each.folder, None, each.names, each.digest) for each in sure]
+    otherwise = set(changed_folders(root, known, _digest))
     passed: set[bytes] = set()
     tips: list[Tip] = []
     for each in sure:
@@ -175,9 +176,14 @@ def _passed_by(journal: Journal, ways: _Ways, stood: Sequence[Stood]) -> tuple[s
     return passed, tips
 
 
+def _digest(facts: bytes) -> bytes:
+    """Return what stands for packed facts: a status only compares them, and a megabyte takes 2 ms out of the index."""
+    return blob_id(facts)
+
+
 def _are_few(stood: Stood) -> bool:
     """Return whether most files in a folder were as recorded."""
-    return not stood.others or (stood.others.count(b"\0") + 1) * _FEW <= len(stood.facts) // FACTS_SIZE
+    return not stood.others or (stood.others.count(b"\0") + 1) * _FEW <= stood.names.count(b"\0") + 1
 
 
 def _others(stood: Stood) -> list[bytes]:

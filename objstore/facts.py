@@ -6,21 +6,17 @@ Packed by columns, not file by file, because so they come out of the system's ow
 import stat
 import struct
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from operator import attrgetter
 
 from objstore.annotations import Final
 from objstore.values import NamedTuple
 
-__all__ = ["COLUMNS", "FACTS", "FACTS_SIZE", "Facts", "FolderKey", "Glimpse", "pack_facts", "unpack_facts"]
+__all__ = ["FACTS", "FACTS_SIZE", "Facts", "FolderKey", "Glimpse", "pack_facts", "unpack_facts"]
 
 FACTS: Final = attrgetter("st_ctime_ns", "st_mtime_ns", "st_size", "st_ino", "st_mode")
 """Takes the values of `Facts`, in their order, from what the system says of a file."""
 
-COLUMNS: Final = "qIqIQQH"
-"""Seconds and nanoseconds of both times, size, inode, mode: as struct spells them."""
-
-FACTS_SIZE: Final = struct.calcsize("<" + COLUMNS)
+FACTS_SIZE: Final = 52
 """Bytes that are kept for each file."""
 
 _SECOND: Final = 1_000_000_000
@@ -57,30 +53,25 @@ class Glimpse(NamedTuple):
     path: bytes  # relative to the workspace
     key: FolderKey | None  # what is asked of the folder itself; None: nothing, its known files alone count
     names: bytes  # of its files and links, with a NUL between two
-    facts: bytes  # of each of them, packed
+    facts: bytes  # of each of them, packed; or what stands for that
 
 
 def pack_facts(facts: Sequence[tuple[int, ...]]) -> bytes:
     """Return facts about several files as bytes that are equal if and only if the facts are."""
-    if not facts:
-        return b""
-    ctimes, mtimes, *others = zip(*facts, strict=True)
-    times = [part for column in (ctimes, mtimes) for part in zip(*map(_parts, column), strict=True)]
-    return struct.pack(_form(len(facts)), *chain.from_iterable([*times, *others]))
+    times = [part for ctime, mtime, *_ in facts for time in (mtime, ctime) for part in divmod(time, _SECOND)]
+    return struct.pack(_form(len(facts)), *times, *[fact[at] for at in (2, 3, 4) for fact in facts])
 
 
 def unpack_facts(packed: bytes) -> Iterator[Facts]:
     """Yield the facts that `pack_facts` packed."""
     count = len(packed) // FACTS_SIZE
     numbers = struct.unpack(_form(count), packed)
-    columns = [numbers[at : at + count] for at in range(0, len(numbers), count)] if count else []
-    for ctime, ctime_ns, mtime, mtime_ns, size, inode, mode in zip(*columns, strict=True):
+    times = [numbers[at : 4 * count : 4] for at in range(4)]
+    others = [numbers[at * count : (at + 1) * count] for at in (4, 5, 6)]
+    for mtime, mtime_ns, ctime, ctime_ns, size, inode, mode in zip(*times, *others, strict=True):
         yield Facts(ctime * _SECOND + ctime_ns, mtime * _SECOND + mtime_ns, size, inode, mode)
 
 
-def _parts(time: int) -> tuple[int, int]:
-    return divmod(time, _SECOND)
-
-
 def _form(count: int) -> str:
-    return "<" + "".join(f"{count}{column}" for column in COLUMNS)
+    """Return how facts about so many files are packed: their times, then all sizes, all inodes, all modes."""
+    return f"<{4 * count}q{count}Q{count}Q{count}I"

@@ -5,11 +5,12 @@ part of that runs on two processors where there are two, as git's does.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from objstore.annotations import Final
-from objstore.facts import FACTS, FACTS_SIZE, FolderKey, Glimpse, pack_facts
+from objstore.facts import FACTS, FolderKey, Glimpse, pack_facts
+from objstore.standard import contextmanager
 from objstore.twofold import may_fork, paths_by_two
 
 __all__ = ["changed_by_one", "changed_by_two", "changed_folders", "key_of"]
@@ -17,32 +18,37 @@ __all__ = ["changed_by_one", "changed_by_two", "changed_folders", "key_of"]
 Ask = Callable[[int, Sequence[bytes]], bytes]
 """Asks for the files of some names in an open folder; returns their facts, packed. Raises OSError."""
 
+StandFor = Callable[[bytes], bytes]
+"""Makes what stands for packed facts: what is shorter is read sooner."""
+
 _FOLDER: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 _WORTH_TWO: Final = 4_000
 """Files: for fewer, a second process costs more than it saves."""
 
-_WORTH_STATX: Final = 3_000
+_WORTH_TABLE: Final = 3_000
 """Files: for fewer, loading what calls it takes longer than it saves."""
 
 
-def changed_folders(root: int, known: Sequence[Glimpse]) -> list[bytes]:
+def changed_folders(root: int, known: Sequence[Glimpse], stand_for: StandFor = bytes) -> list[bytes]:
     """Return those of the folders, below the open folder `root`, whose names or files are not as they were known.
 
-    In any order.
+    In any order. `stand_for`: of what is packed, what each glimpse has.
     """
     if _count(known) >= _WORTH_TWO and may_fork():
-        return changed_by_two(root, known)
-    return changed_by_one(root, known)
+        return changed_by_two(root, known, stand_for)
+    return changed_by_one(root, known, stand_for)
 
 
-def changed_by_one(root: int, known: Sequence[Glimpse]) -> list[bytes]:
+def changed_by_one(root: int, known: Sequence[Glimpse], stand_for: StandFor = bytes) -> list[bytes]:
     """Return what `changed_folders` returns, found by this process."""
-    return _changed(root, _asking(root, known), known)
+    with _asking(root, known) as ask:
+        return _changed(root, ask, known, stand_for)
 
 
-def changed_by_two(root: int, known: Sequence[Glimpse]) -> list[bytes]:
+def changed_by_two(root: int, known: Sequence[Glimpse], stand_for: StandFor = bytes) -> list[bytes]:
     """Return what `changed_folders` returns, some of it found by a child. This process must have no other thread."""
-    return paths_by_two(partial(_changed, root, _asking(root, known)), known)
+    with _asking(root, known) as ask:
+        return paths_by_two(lambda some: _changed(root, ask, some, stand_for), known)
 
 
 def key_of(seen: os.stat_result) -> FolderKey:
@@ -55,7 +61,7 @@ def _is_as_known(seen: os.stat_result, key: FolderKey) -> bool:
     return [seen.st_ino, seen.st_mtime_ns, seen.st_ctime_ns, seen.st_dev] == [key[1], key[2], key[3], key[0]]
 
 
-def _changed(root: int, ask: Ask, known: Sequence[Glimpse]) -> list[bytes]:
+def _changed(root: int, ask: Ask, known: Sequence[Glimpse], stand_for: StandFor) -> list[bytes]:
     found = []
     for path, key, joined, facts in known:
         # Not before: what was just made is in the processor's caches, and of tens of thousands not all would be.
@@ -67,7 +73,7 @@ def _changed(root: int, ask: Ask, known: Sequence[Glimpse]) -> list[bytes]:
             continue
         try:
             # A folder whose own times are the same holds the same names.
-            if (key is not None and not _is_as_known(os.fstat(fd), key)) or ask(fd, names) != facts:
+            if (key is not None and not _is_as_known(os.fstat(fd), key)) or stand_for(ask(fd, names)) != facts:
                 found.append(path)
         except OSError:
             found.append(path)
@@ -78,17 +84,20 @@ def _changed(root: int, ask: Ask, known: Sequence[Glimpse]) -> list[bytes]:
 
 def _count(known: Sequence[Glimpse]) -> int:
     """Return how many files there are."""
-    return sum([len(facts) for *_, facts in known]) // FACTS_SIZE
+    return sum([names.count(b"\0") + 1 for _, _, names, _ in known if names])
 
 
-def _asking(root: int, known: Sequence[Glimpse]) -> Ask:
-    if _count(known) >= _WORTH_STATX:
-        from objstore.statx import statx_from
+@contextmanager
+def _asking(root: int, known: Sequence[Glimpse]) -> Iterator[Ask]:
+    if _count(known) >= _WORTH_TABLE:
+        from objstore.lstats import lstats_from
 
-        statx = statx_from(root)
-        if statx is not None:
-            return statx.facts
-    return _one_by_one
+        lstats = lstats_from(root)
+        if lstats is not None:
+            with lstats.inside():
+                yield lstats.facts
+            return
+    yield _one_by_one
 
 
 def _one_by_one(folder: int, names: Sequence[bytes]) -> bytes:

@@ -28,7 +28,7 @@ __all__ = [
     "remove_index",
 ]
 
-SCHEMA_VERSION: Final = 13
+SCHEMA_VERSION: Final = 14
 _BUSY_SECONDS: Final = 10
 _POLL_SECONDS: Final = 0.0005
 _PRIMARY: Final = 0xFF
@@ -93,7 +93,7 @@ CREATE TABLE totals (blobs INTEGER);
 CREATE TABLE seen (
     path BLOB PRIMARY KEY, inode INTEGER, size INTEGER, mtime INTEGER, ctime INTEGER, blob BLOB
 ) WITHOUT ROWID;
-CREATE TABLE stood (folder BLOB PRIMARY KEY, names BLOB, facts BLOB, others BLOB) WITHOUT ROWID;
+CREATE TABLE stood (folder BLOB PRIMARY KEY, names BLOB, digest BLOB, others BLOB) WITHOUT ROWID;
 CREATE TABLE stood_until (edit INTEGER, decision INTEGER, taken_back INTEGER)
 """
 

@@ -16,7 +16,7 @@ from objstore.values import NamedTuple, variable
 
 __all__ = ["UNKNOWN", "FolderLook", "Looks", "Touched", "folders_above"]
 
-_MAGIC: Final = b"caslook2"
+_MAGIC: Final = b"caslook3"
 
 UNKNOWN: Final = BlobId(bytes(HASH_SIZE))
 """In the place of a blob: the file could not be read, or was not."""

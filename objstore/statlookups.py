@@ -34,7 +34,7 @@ class Stood(NamedTuple):
 
     folder: bytes
     names: bytes  # of those, with a NUL between two
-    facts: bytes  # of all of those, in this order
+    digest: bytes  # of what is to be seen of all of those, in this order
     others: bytes  # names of the others, in the same way: they were not as recorded, or could have changed unseen
 
 
@@ -85,7 +85,8 @@ class StatLookups:
         row = self._db.execute("SELECT edit, decision, taken_back FROM stood_until").fetchone()
         if row is None:
             return None, []
-        return Moment(*row), [Stood(*row) for row in self._db.execute("SELECT folder, names, facts, others FROM stood")]
+        rows = self._db.execute("SELECT folder, names, digest, others FROM stood")
+        return Moment(*row), [Stood(*row) for row in rows]
 
     def folders_recorded_since(self, moment: Moment) -> set[bytes]:
         """Return the folders in which files stand of which something was recorded after that moment."""

@@ -67,18 +67,18 @@ marks: Final = st.builds(
     Marks,
     decision=seqs.map(int),
     against=st.lists(units, max_size=3).map(tuple),
-    aside=st.lists(st.tuples(units, st.sampled_from(Status)), max_size=3).map(tuple),
+    aside=st.lists(st.tuples(units, st.sampled_from(list(Status))), max_size=3).map(tuple),
 )
 
 
 @st.composite
 def edits(draw: st.DrawFn) -> Edit:
     """Draw an edit of any operation, with any of its optional fields."""
-    operation = draw(st.sampled_from(Operation))
+    operation = draw(st.sampled_from(list(Operation)))
     before = None if operation is Operation.CREATE else draw(states)
     after = None if operation is Operation.DELETE else draw(states)
     seq, path = draw(seqs), draw(paths)
-    origin = draw(st.sampled_from(Origin))
+    origin = draw(st.sampled_from(list(Origin)))
     return Edit(
         seq=seq,
         document=DocumentId(draw(st.integers(1, seq))),
@@ -97,7 +97,7 @@ def edits(draw: st.DrawFn) -> Edit:
         added=draw(numbers),
         removed=draw(numbers),
         origin=origin,
-        status=draw(st.sampled_from(Status)),
+        status=draw(st.sampled_from(list(Status))),
         amends=Seq(draw(st.integers(1, seq - 1))) if origin is not Origin.AGENT and seq > 1 else None,
         marks=draw(st.none() | marks) if origin is Origin.PERSON and operation is Operation.EDIT else None,
         tool=draw(texts),
@@ -122,8 +122,8 @@ decisions: Final = st.builds(
     Decision,
     number=seqs.map(int),
     time=numbers,
-    action=st.sampled_from(Action),
-    verdicts=st.lists(st.tuples(units, st.sampled_from(Status)), max_size=4).map(tuple),
+    action=st.sampled_from(list(Action)),
+    verdicts=st.lists(st.tuples(units, st.sampled_from(list(Status))), max_size=4).map(tuple),
     written=st.lists(writtens(), max_size=3).map(tuple),
     who=texts,
     reason=texts,
@@ -152,7 +152,7 @@ def related_contents(draw: st.DrawFn) -> tuple[bytes, bytes]:
 
 
 groups_of_payloads: Final = st.lists(
-    st.lists(st.tuples(st.sampled_from(FrameKind), st.binary(max_size=60)), min_size=1, max_size=4),
+    st.lists(st.tuples(st.sampled_from(list(FrameKind)), st.binary(max_size=60)), min_size=1, max_size=4),
     min_size=1,
     max_size=5,
 )

@@ -3,6 +3,7 @@
 import os
 import socket
 import sys
+import threading
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ from hypothesis import given, strategies as st
 
 from objstore.facts import FACTS, FACTS_SIZE, Facts, FolderKey, Glimpse, pack_facts, unpack_facts
 from objstore.glance import changed_folders, key_of
-from objstore.statx import statx_from
+from objstore.lstats import lstats_from
 
 TIMES = st.integers(-(1 << 63), (1 << 63) - 1)
 WORDS = st.integers(0, (1 << 64) - 1)
@@ -73,10 +74,16 @@ def test_the_systems_table_tells_what_lstat_tells(tmp_path: Path) -> None:
     names = odd_files(tmp_path)
     fd = os.open(tmp_path, os.O_RDONLY)
     try:
-        statx = statx_from(fd)
-        assert (statx is not None) == (sys.platform == "linux" and sys.byteorder == "little")
-        ask = one_by_one if statx is None else statx.facts
+        lstats = lstats_from(fd)
+        assert (lstats is not None) == (sys.platform == "linux" and os.uname().machine in {"x86_64", "aarch64"})
+        ask = one_by_one if lstats is None else lstats.facts
         assert ask(fd, names) == one_by_one(fd, names)
+        if lstats is not None:
+            here = Path.cwd()
+            with lstats.inside():
+                assert ask(fd, names) == one_by_one(fd, names)
+                assert Path.cwd() == tmp_path
+            assert Path.cwd() == here
         assert ask(fd, []) == b""
         for count in (255, 256, 257, 700):  # more than the table has rows
             many = (names * (count // len(names) + 1))[:count]
@@ -126,5 +133,40 @@ def glimpse_of(folder: Path) -> Glimpse:
         names = names_in(folder)
         key: FolderKey = key_of(os.fstat(fd))
         return Glimpse(os.fsencode(folder.name), key, b"\0".join(names), one_by_one(fd, names))
+    finally:
+        os.close(fd)
+
+
+def test_the_current_folder_stays_where_it_is_that_of_other_threads(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    fd = os.open(tmp_path, os.O_RDONLY)
+    done = threading.Event()
+    other = threading.Thread(target=done.wait)
+    other.start()
+    try:
+        lstats = lstats_from(fd)
+        if lstats is not None:
+            here = Path.cwd()
+            with lstats.inside():
+                assert lstats.facts(fd, [b"a"]) == one_by_one(fd, [b"a"])
+                assert Path.cwd() == here
+    finally:
+        done.set()
+        other.join()
+        os.close(fd)
+
+
+def test_a_current_folder_that_is_gone_is_no_hindrance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").touch()
+    (tmp_path / "gone").mkdir()
+    fd = os.open(tmp_path, os.O_RDONLY)
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    try:
+        lstats = lstats_from(fd)
+        if lstats is not None:
+            with lstats.inside():
+                assert lstats.facts(fd, [b"a"]) == one_by_one(fd, [b"a"])
+            assert os.stat(".").st_nlink == 0  # noqa: PTH116 - it has no name any more
     finally:
         os.close(fd)

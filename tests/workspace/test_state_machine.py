@@ -59,7 +59,7 @@ texts = st.builds(
 # One file more often than the others, so that edits meet.
 paths = st.sampled_from(("a", "a", "a", *PATHS))
 modes = st.sampled_from((None, None, None, *MODES))
-answers = st.sampled_from(OnExternal)
+answers = st.sampled_from(list(OnExternal))
 conversations = st.sampled_from(("conv_one", "conv_one", "conv_two"))
 
 

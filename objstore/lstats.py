@@ -1,0 +1,144 @@
+"""Lstats: the facts about many files out of the system's own table, without an object for each.
+
+`os.lstat` makes some twenty numbers of what the system says of one file, and takes longer for them than the system for
+its part. Here the system writes file after file into one table, and whole columns of that are taken. Where it can't be
+called in this way, `os.lstat` serves. docs/decisions/0023-lstats.md has the figures.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from itertools import repeat
+
+from objstore.annotations import Any, Final
+from objstore.facts import FACTS, pack_facts
+from objstore.standard import contextmanager, suppress
+from objstore.twofold import is_single
+
+__all__ = ["Lstats", "lstats_from"]
+
+_ROWS: Final = 256
+"""Files that are asked for before what was found is taken: the table stays in a processor's nearer caches."""
+
+_ROW: Final = 160
+_STRUCT: Final = 8
+"""Bytes of a row, and where in it the system's `struct stat` begins: so that both times are one item of 32 bytes."""
+
+_TIMES: Final = 88
+"""Where in a `struct stat` both times are, that of the content first: 8 bytes each for seconds and for nanoseconds."""
+
+_SIZE: Final = 48
+_INODE: Final = 8
+_MODE: Final = {"x86_64": 24, "aarch64": 16, "riscv64": 16}
+"""Where it has the mode, by machine; the rest these have in the same places."""
+
+_NO_FOLLOW: Final = 0x0100
+"""AT_SYMLINK_NOFOLLOW."""
+
+
+class Lstats:
+    """A table that the system fills. It serves one thread."""
+
+    def __init__(self, table: bytearray, rows: Sequence[object], mode: int) -> None:
+        """Take a table, the address of each row in it, and where a `struct stat` has the mode."""
+        self._rows: Final = rows
+        self._files, self._beside = _native(keeps_lock=is_single())[:2]
+        self._is_inside = False
+        flat = memoryview(table)
+        self._columns: Final[list[tuple[Any, int, int]]] = [
+            (flat.cast("B", shape=[_ROWS * _ROW // 32, 32]), (_STRUCT + _TIMES) // 32, _ROW // 32),
+            (flat.cast("Q"), (_STRUCT + _SIZE) // 8, _ROW // 8),
+            (flat.cast("Q"), (_STRUCT + _INODE) // 8, _ROW // 8),
+            (flat.cast("I"), (_STRUCT + mode) // 4, _ROW // 4),
+        ]
+        self._parts: Final[dict[int, list[tuple[Any, slice]]]] = {}  # of the columns, by the number of files
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """Ask from inside each folder in this block, if that disturbs nobody: to the system that is a shorter way."""
+        if not is_single():
+            yield  # the current folder is that of all threads
+            return
+        try:
+            here = os.open(os.curdir, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            yield
+            return
+        try:
+            with suppress(OSError):
+                os.fchdir(here)  # where there is no way back, nobody goes
+                self._is_inside = True
+            yield
+        finally:
+            if self._is_inside:
+                self._is_inside = False
+                os.fchdir(here)
+            os.close(here)
+
+    def facts(self, folder: int, names: Sequence[bytes]) -> bytes:
+        """Return the facts about the files of that name in an open folder, as `pack_facts` packs them.
+
+        Raises OSError where one of them can't be asked for.
+        """
+        if self._is_inside:
+            os.fchdir(folder)
+        if len(names) <= _ROWS:
+            return b"".join(self._taken(folder, names))
+        pieces = [self._taken(folder, names[at : at + _ROWS]) for at in range(0, len(names), _ROWS)]
+        return b"".join([piece for column in zip(*pieces, strict=True) for piece in column])
+
+    def _taken(self, folder: int, names: Sequence[bytes]) -> list[bytes]:
+        if self._is_inside:
+            asked = map(self._files, names, self._rows)
+        else:
+            asked = map(self._beside, repeat(folder), names, self._rows, repeat(_NO_FOLLOW))
+        if any(asked):
+            raise OSError("a file can't be asked for")
+        count = len(names)
+        parts = self._parts.get(count)
+        if parts is None:
+            parts = [(column, slice(first, first + step * count, step)) for column, first, step in self._columns]
+            self._parts[count] = parts
+        return [column[part].tobytes() for column, part in parts]
+
+
+def lstats_from(folder: int) -> Lstats | None:
+    """Return a table, if the system says in it of an open folder what `os.lstat` says; else None."""
+    mode = _MODE.get(os.uname().machine)
+    if sys.platform != "linux" or sys.byteorder != "little" or sys.maxsize < 1 << 32 or mode is None:
+        return None
+    try:
+        *_, table_kind, address_in = _native(keeps_lock=is_single())
+    except (ImportError, OSError, AttributeError):
+        return None  # a Python without ctypes, a C library without these functions
+    table = bytearray(_ROW * _ROWS)
+    array = table_kind.from_buffer(table)
+    # No types are declared: what is given is of the right ones, and seeing to that would take as long as the call.
+    lstats = Lstats(table, [address_in(array, _ROW * row + _STRUCT) for row in range(_ROWS)], mode)
+    try:
+        known = pack_facts([FACTS(os.lstat(b".", dir_fd=folder))])
+        return lstats if lstats.facts(folder, [b"."]) == known else None
+    except OSError:
+        return None
+
+
+@cache
+def _native(*, keeps_lock: bool) -> tuple[Callable[..., int], Callable[..., int], Any, Callable[..., object]]:
+    """Return the system's lstat and fstatat, the type of the table, and what gives an address in one.
+
+    `keeps_lock`: whether no other thread may run meanwhile; to let one is a twentieth of it all. Raises ImportError,
+    OSError, AttributeError.
+    """
+    # `ctypes` itself takes 3 ms to import, for types that are not needed here.
+    import _ctypes
+
+    native: Any = _ctypes
+    simple = native._SimpleCData  # noqa: SLF001 - in public it has only the names that `ctypes` gives its kinds
+    number, letter = (type(kind, (simple,), {"_type_": kind}) for kind in ("i", "c"))
+    flags = native.FUNCFLAG_CDECL | (native.FUNCFLAG_PYTHONAPI if keeps_lock else 0)
+    function: Any = type("Function", (native.CFuncPtr,), {"_flags_": flags, "_restype_": number})
+    table = type("Table", (native.Array,), {"_type_": letter, "_length_": _ROW * _ROWS})
+    library = native.dlopen(None, 0)
+    lstat, fstatat = (function(native.dlsym(library, name)) for name in ("lstat", "fstatat"))
+    return lstat, fstatat, table, native.byref

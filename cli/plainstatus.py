@@ -23,8 +23,8 @@ def plain_status(arguments: list[str]) -> int | None:
     try:
         from objstore import Workspace
 
-        # It is not closed: the process ends next, and the index need not be tidied up by each of them.
-        report = Workspace.find(os.path.abspath(start)).status()  # noqa: PTH100 -- as above
+        with Workspace.find(os.path.abspath(start)) as workspace:  # noqa: PTH100 -- as above
+            report = workspace.status()
         write(status_text(report, screen_for("auto")))
         flush()
     except Exception:  # noqa: BLE001 -- nothing was changed, and the whole command tells every error in its own way

@@ -65,6 +65,8 @@ def inserted_by(splice: Splice, hunks: Sequence[Hunk], text: Spliced) -> list[by
         new = new[: -len(behind)]
     else:
         new = b"".join((old[: start - low], middle, old[end - low :]))
+    if high < size and not is_closed(new):
+        raise ValueError("the last hunk ends inside a line")
     at, lines = first.old_start, first.new_count
     is_sound = first.new_start == at and bool(lines or first.old_count)
     if len(hunks) == 1 and is_sound and is_closed(new) and new.count(b"\n") == lines:

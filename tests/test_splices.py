@@ -45,6 +45,7 @@ def test_following_splices_is_recording_the_texts(history: list[bytes], less: in
 
 
 @example(b"a\nab\n", b"a\nb\nab\n", b"b\na\nab\n")  # a line goes in, and the hunk says another place
+@example(b"\n", b"a\n", b"a\n\n")  # a part of a line goes in, and the hunk says a line
 @given(texts, texts, texts)
 def test_hunks_that_say_something_else_are_refused_and_nothing_changes(
     before: bytes, after: bytes, other: bytes

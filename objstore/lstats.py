@@ -40,10 +40,18 @@ _NO_FOLLOW: Final = 0x0100
 class Lstats:
     """A table that the system fills. It serves one thread."""
 
-    def __init__(self, table: bytearray, rows: Sequence[object], mode: int) -> None:
-        """Take a table, the address of each row in it, and where a `struct stat` has the mode."""
+    def __init__(
+        self,
+        lstat: Callable[..., int],
+        fstatat: Callable[..., int],
+        table: bytearray,
+        rows: Sequence[object],
+        mode: int,
+    ) -> None:
+        """Take the system's functions, a table, where each `struct stat` in it is, and where that has the mode."""
+        self._lstat: Final = lstat
+        self._fstatat: Final = fstatat
         self._rows: Final = rows
-        self._files, self._beside = _native(keeps_lock=is_single())[:2]
         self._is_inside = False
         flat = memoryview(table)
         self._columns: Final[list[tuple[Any, int, int]]] = [
@@ -90,9 +98,9 @@ class Lstats:
 
     def _taken(self, folder: int, names: Sequence[bytes]) -> list[bytes]:
         if self._is_inside:
-            asked = map(self._files, names, self._rows)
+            asked = map(self._lstat, names, self._rows)
         else:
-            asked = map(self._beside, repeat(folder), names, self._rows, repeat(_NO_FOLLOW))
+            asked = map(self._fstatat, repeat(folder), names, self._rows, repeat(_NO_FOLLOW))
         if any(asked):
             raise OSError("a file can't be asked for")
         count = len(names)
@@ -109,13 +117,14 @@ def lstats_from(folder: int) -> Lstats | None:
     if sys.platform != "linux" or sys.byteorder != "little" or sys.maxsize < 1 << 32 or mode is None:
         return None
     try:
-        *_, table_kind, address_in = _native(keeps_lock=is_single())
+        lstat, fstatat, table_kind, address_in = _native(keeps_lock=is_single())
     except (ImportError, OSError, AttributeError):
         return None  # a Python without ctypes, a C library without these functions
     table = bytearray(_ROW * _ROWS)
     array = table_kind.from_buffer(table)
     # No types are declared: what is given is of the right ones, and seeing to that would take as long as the call.
-    lstats = Lstats(table, [address_in(array, _ROW * row + _STRUCT) for row in range(_ROWS)], mode)
+    rows = [address_in(array, _ROW * row + _STRUCT) for row in range(_ROWS)]
+    lstats = Lstats(lstat, fstatat, table, rows, mode)
     try:
         known = pack_facts([FACTS(os.lstat(b".", dir_fd=folder))])
         return lstats if lstats.facts(folder, [b"."]) == known else None

@@ -1,7 +1,7 @@
 """The first thing that `cas` runs: what is waited for at every key press, prompt or tool call, else the command.
 
-Nothing is imported here that Python has not imported by itself: `contextlib` alone would be a fifth of what an agent
-waits for where a helper answers its hook.
+Next to nothing is imported here that Python has not imported by itself: `contextlib` alone would be a fifth of what an
+agent waits for where a helper answers its hook.
 """
 
 from __future__ import annotations

@@ -16,11 +16,17 @@ __all__ = ["FACTS", "FACTS_SIZE", "Facts", "FolderKey", "Glimpse", "pack_facts",
 FACTS: Final = attrgetter("st_ctime_ns", "st_mtime_ns", "st_size", "st_ino", "st_mode")
 """Takes the values of `Facts`, in their order, from what the system says of a file."""
 
-FACTS_SIZE: Final = 52
-"""Bytes that are kept for each file."""
-
 _SECOND: Final = 1_000_000_000
 _LINK: Final = 0o120000
+
+
+def _form(count: int) -> str:
+    """Return how facts about so many files are packed: their times, then all sizes, all inodes, all modes."""
+    return f"<{4 * count}q{count}Q{count}Q{count}I"
+
+
+FACTS_SIZE: Final = struct.calcsize(_form(1))
+"""Bytes that are kept for each file."""
 
 
 class Facts(NamedTuple):
@@ -70,8 +76,3 @@ def unpack_facts(packed: bytes) -> Iterator[Facts]:
     others = [numbers[at * count : (at + 1) * count] for at in (4, 5, 6)]
     for mtime, mtime_ns, ctime, ctime_ns, size, inode, mode in zip(*times, *others, strict=True):
         yield Facts(ctime * _SECOND + ctime_ns, mtime * _SECOND + mtime_ns, size, inode, mode)
-
-
-def _form(count: int) -> str:
-    """Return how facts about so many files are packed: their times, then all sizes, all inodes, all modes."""
-    return f"<{4 * count}q{count}Q{count}Q{count}I"

@@ -41,13 +41,13 @@ def changed_folders(root: int, known: Sequence[Glimpse], stand_for: StandFor = b
 
 def changed_by_one(root: int, known: Sequence[Glimpse], stand_for: StandFor = bytes) -> list[bytes]:
     """Return what `changed_folders` returns, found by this process."""
-    with _asking(root, known) as ask:
+    with _asking(root, are_many=_count(known) >= _WORTH_TABLE) as ask:
         return _changed(root, ask, known, stand_for)
 
 
 def changed_by_two(root: int, known: Sequence[Glimpse], stand_for: StandFor = bytes) -> list[bytes]:
     """Return what `changed_folders` returns, some of it found by a child. This process must have no other thread."""
-    with _asking(root, known) as ask:
+    with _asking(root, are_many=True) as ask:
         return paths_by_two(lambda some: _changed(root, ask, some, stand_for), known)
 
 
@@ -88,8 +88,8 @@ def _count(known: Sequence[Glimpse]) -> int:
 
 
 @contextmanager
-def _asking(root: int, known: Sequence[Glimpse]) -> Iterator[Ask]:
-    if _count(known) >= _WORTH_TABLE:
+def _asking(root: int, *, are_many: bool) -> Iterator[Ask]:
+    if are_many:
         from objstore.lstats import lstats_from
 
         lstats = lstats_from(root)

@@ -2,9 +2,6 @@
 
 import os
 
-from cli.overview import status_text
-from cli.terminal import flush, screen_for, write
-
 __all__ = ["plain_status"]
 
 
@@ -21,10 +18,16 @@ def plain_status(arguments: list[str]) -> int | None:
         case _:
             return None
     try:
-        from objstore import Workspace
+        from objstore import HeadStart
 
-        with Workspace.find(os.path.abspath(start)) as workspace:  # noqa: PTH100 -- as above
-            report = workspace.status()
+        start = os.path.abspath(start)  # noqa: PTH100 -- as above
+        with HeadStart(start) as ahead:
+            from cli.overview import status_text
+            from cli.terminal import flush, screen_for, write
+            from objstore import Workspace
+
+            with Workspace.find(start) as workspace:
+                report = workspace.status(ahead)
         write(status_text(report, screen_for("auto")))
         flush()
     except Exception:  # noqa: BLE001 -- nothing was changed, and the whole command tells every error in its own way

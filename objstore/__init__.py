@@ -69,6 +69,7 @@ if TYPE_CHECKING:
         Unacknowledged as Unacknowledged,
     )
     from objstore.files import Files as Files
+    from objstore.headstart import HeadStart as HeadStart
     from objstore.hunks import (
         Hunk as Hunk,
         Span as Span,
@@ -233,6 +234,7 @@ _HOMES: Final = {
         "TreeInvalid",
     ),
     "files": ("Files",),
+    "headstart": ("HeadStart",),
     "hunks": (
         "Span",
         "Hunk",

@@ -5,23 +5,29 @@ for each file, and none to the index. So are those in which a few files were not
 Only the other folders are taken apart.
 """
 
+from __future__ import annotations
+
 import os
 import stat
 import time
-from collections.abc import Sequence
 from itertools import chain
 
-from objstore.annotations import Final
+from objstore.annotations import TYPE_CHECKING, Final
 from objstore.errors import CasError
-from objstore.facts import FACTS, Facts, Glimpse, pack_facts
+from objstore.facts import FACTS, Facts, pack_facts
 from objstore.glance import changed_folders
-from objstore.ids import BlobId, blob_id
+from objstore.ids import BlobId
 from objstore.indexrows import Look, Tip
-from objstore.journal import Journal
 from objstore.ondisk import disk_state
-from objstore.statlookups import Stood, folder_of
+from objstore.statlookups import AllStood, Stood, digest, folder_of, glimpse_of
 from objstore.terms import DocumentId, FileState
 from objstore.values import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence, Set as AbstractSet
+
+    from objstore.headstart import HeadStart
+    from objstore.journal import Journal
 
 __all__ = ["changed_tips"]
 
@@ -39,19 +45,24 @@ class _Seen(NamedTuple):
     facts: Facts
 
 
-def changed_tips(journal: Journal) -> list[Tip]:
-    """Return the tips whose files are, or may be, other than recorded, by path."""
+def changed_tips(journal: Journal, ahead: HeadStart | None = None) -> list[Tip]:
+    """Return the tips whose files are, or may be, other than recorded, by path.
+
+    `ahead`: a glance that may have been begun already.
+    """
     index = journal.store.index
     now = index.moment()
-    until, kept = index.stood()
-    stood = {each.folder: each for each in kept}
+    kept = index.stood()
     recorded: set[bytes] = set()
-    if until is None or until.taken_back != now.taken_back:
-        stood = {}
-    elif until != now:
-        recorded = index.folders_recorded_since(until)
+    stood: dict[bytes, Stood] = {}
+    passed: set[bytes] = set()
+    tips: list[Tip] = []
     ways = _Ways(journal.tree.fd)
-    passed, tips = _passed_by(journal, ways, [each for each in stood.values() if each.folder not in recorded])
+    if kept is not None and kept.until.taken_back == now.taken_back:
+        stood = {each.folder: each for each in kept.folders}
+        if kept.until != now:
+            recorded = index.folders_recorded_since(kept.until)
+        passed, tips = _passed_by(journal, ways, kept, recorded, ahead)
     suspects = recorded | (stood.keys() - passed)
     is_all = not stood or len(suspects) * _FEW > len(stood)
     looks = index.looks() if is_all else chain.from_iterable(map(index.looks, sorted(suspects)))
@@ -60,7 +71,7 @@ def changed_tips(journal: Journal) -> list[Tip]:
     found = inspection.stood()
     news = [each for each in found if stood.get(each.folder) != each]
     gone = (stood.keys() if is_all else suspects & stood.keys()) - {each.folder for each in found}
-    if news or gone or recorded or until is None:
+    if news or gone or recorded or kept is None:
         index.remember_stood(now, news, gone)
     return sorted(changed if is_all else tips + changed, key=lambda tip: (tip.path, tip.document))
 
@@ -138,7 +149,7 @@ class _Inspection:
             Stood(
                 folder,
                 b"\0".join([name for name, _ in as_recorded]),
-                _digest(pack_facts([facts for _, facts in as_recorded])),
+                digest(pack_facts([facts for _, facts in as_recorded])),
                 b"\0".join(others),
             )
             for folder, (as_recorded, others) in self._folders.items()
@@ -153,13 +164,19 @@ class _Inspection:
         return None if found is None else found[0].blob
 
 
-def _passed_by(journal: Journal, ways: _Ways, stood: Sequence[Stood]) -> tuple[set[bytes], list[Tip]]:
+def _passed_by(
+    journal: Journal, ways: _Ways, stood: AllStood, recorded: AbstractSet[bytes], ahead: HeadStart | None
+) -> tuple[set[bytes], list[Tip]]:
     """Return the folders that need not be taken apart, and the tips in them whose files are other than recorded."""
     root = journal.tree.fd
     # A glance looks itself whether the folder is one.
-    sure = [each for each in stood if _are_few(each) and ways.is_straight(folder_of(each.folder))]
-    known = [Glimpse(each.folder, None, each.names, each.digest) for each in sure]
-    otherwise = set(changed_folders(root, known, _digest))
+    sure = [
+        each
+        for each in stood.folders
+        if each.folder not in recorded and _are_few(each) and ways.is_straight(folder_of(each.folder))
+    ]
+    found = None if ahead is None else ahead.finish(root, stood)
+    otherwise = set(changed_folders(root, [glimpse_of(each) for each in sure], digest) if found is None else found)
     passed: set[bytes] = set()
     tips: list[Tip] = []
     for each in sure:
@@ -174,11 +191,6 @@ def _passed_by(journal: Journal, ways: _Ways, stood: Sequence[Stood]) -> tuple[s
         passed.add(each.folder)
         tips += changed
     return passed, tips
-
-
-def _digest(facts: bytes) -> bytes:
-    """Return what stands for packed facts: a status only compares them, and a megabyte takes 2 ms out of the index."""
-    return blob_id(facts)
 
 
 def _are_few(stood: Stood) -> bool:

@@ -4,16 +4,22 @@ Nothing is read, and no object is kept for a file: of tens of thousands, this is
 part of that runs on two processors where there are two, as git's does.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from objstore.annotations import Final
+from objstore.annotations import TYPE_CHECKING, Final, Self
 from objstore.facts import FACTS, FolderKey, Glimpse, pack_facts
 from objstore.standard import contextmanager
-from objstore.twofold import may_fork, paths_by_two
+from objstore.twofold import Search, Shared, may_fork, search_of
+from objstore.values import NamedTuple
 
-__all__ = ["changed_by_one", "changed_by_two", "changed_folders", "key_of"]
+if TYPE_CHECKING:
+    from objstore.lstats import Lstats
+
+__all__ = ["WORTH_TWO", "GlanceBegun", "Known", "changed_by_one", "changed_by_two", "changed_folders", "key_of"]
 
 Ask = Callable[[int, Sequence[bytes]], bytes]
 """Asks for the files of some names in an open folder; returns their facts, packed. Raises OSError."""
@@ -21,8 +27,10 @@ Ask = Callable[[int, Sequence[bytes]], bytes]
 StandFor = Callable[[bytes], bytes]
 """Makes what stands for packed facts: what is shorter is read sooner."""
 
+
 _FOLDER: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
-_WORTH_TWO: Final = 4_000
+
+WORTH_TWO: Final = 4_000
 """Files: for fewer, a second process costs more than it saves."""
 
 _WORTH_TABLE: Final = 3_000
@@ -34,21 +42,63 @@ def changed_folders(root: int, known: Sequence[Glimpse], stand_for: StandFor = b
 
     In any order. `stand_for`: of what is packed, what each glimpse has.
     """
-    if _count(known) >= _WORTH_TWO and may_fork():
+    if _count(known) >= WORTH_TWO and may_fork():
         return changed_by_two(root, known, stand_for)
     return changed_by_one(root, known, stand_for)
 
 
 def changed_by_one(root: int, known: Sequence[Glimpse], stand_for: StandFor = bytes) -> list[bytes]:
     """Return what `changed_folders` returns, found by this process."""
-    with _asking(root, are_many=_count(known) >= _WORTH_TABLE) as ask:
+    with _asking(_table(root) if _count(known) >= _WORTH_TABLE else None) as ask:
         return _changed(root, ask, known, stand_for)
 
 
 def changed_by_two(root: int, known: Sequence[Glimpse], stand_for: StandFor = bytes) -> list[bytes]:
     """Return what `changed_folders` returns, some of it found by a child. This process must have no other thread."""
-    with _asking(root, are_many=True) as ask:
-        return paths_by_two(lambda some: _changed(root, ask, some, stand_for), known)
+    all_known = Known(b"", known)
+    try:
+        begun = GlanceBegun(root, lambda: all_known, stand_for)
+    except OSError:
+        return changed_by_one(root, known, stand_for)  # no process can be made
+    with begun:
+        return begun.finish(root, all_known)
+
+
+class Known(NamedTuple):
+    """What two processes compare with what they see."""
+
+    mark: bytes  # two that know the same have the same
+    glimpses: Sequence[Glimpse]
+
+
+class GlanceBegun:
+    """A glance that a child has begun, and that this process takes part in when it comes to it."""
+
+    def __init__(self, root: int, known: Callable[[], Known], stand_for: StandFor = bytes) -> None:
+        """Have a child find out what is `known`, and begin with it. This process must have no other thread.
+
+        Raises OSError.
+        """
+        self._stand_for: Final = stand_for
+        self._table: Final = _table(root)  # once for both
+        self._shared: Final = Shared(lambda: self._search(root, known()))
+
+    def finish(self, root: int, known: Known) -> list[bytes]:
+        """Return what `changed_folders` returns; without the child if what it knew was marked otherwise."""
+        return self._shared.finish(lambda: self._search(root, known), known.mark)
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the child, whether or not what it does was needed."""
+        self._shared.__exit__()
+
+    @contextmanager
+    def _search(self, root: int, known: Known) -> Iterator[Search]:
+        with _asking(self._table) as ask:
+            yield search_of(known.mark, known.glimpses, partial(_changed, root, ask, stand_for=self._stand_for))
 
 
 def key_of(seen: os.stat_result) -> FolderKey:
@@ -87,17 +137,19 @@ def _count(known: Sequence[Glimpse]) -> int:
     return sum([names.count(b"\0") + 1 for _, _, names, _ in known if names])
 
 
-@contextmanager
-def _asking(root: int, *, are_many: bool) -> Iterator[Ask]:
-    if are_many:
-        from objstore.lstats import lstats_from
+def _table(root: int) -> Lstats | None:
+    from objstore.lstats import lstats_from
 
-        lstats = lstats_from(root)
-        if lstats is not None:
-            with lstats.inside():
-                yield lstats.facts
-            return
-    yield _one_by_one
+    return lstats_from(root)
+
+
+@contextmanager
+def _asking(table: Lstats | None) -> Iterator[Ask]:
+    if table is None:
+        yield _one_by_one
+    else:
+        with table.inside():
+            yield table.facts
 
 
 def _one_by_one(folder: int, names: Sequence[bytes]) -> bytes:

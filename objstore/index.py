@@ -315,7 +315,7 @@ class Index(Lookups):
             self._db.executemany("INSERT OR REPLACE INTO stood VALUES (?, ?, ?, ?)", found)
             self._db.executemany("DELETE FROM stood WHERE folder = ?", [(folder,) for folder in gone])
             self._db.execute("DELETE FROM stood_until")
-            self._db.execute("INSERT INTO stood_until VALUES (?, ?, ?)", until)
+            self._db.execute("INSERT INTO stood_until VALUES (?, ?, ?, randomblob(16))", until)
 
     # ---- inside: the database
 

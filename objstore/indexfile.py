@@ -28,7 +28,7 @@ __all__ = [
     "remove_index",
 ]
 
-SCHEMA_VERSION: Final = 14
+SCHEMA_VERSION: Final = 15
 _BUSY_SECONDS: Final = 10
 _POLL_SECONDS: Final = 0.0005
 _PRIMARY: Final = 0xFF
@@ -94,7 +94,7 @@ CREATE TABLE seen (
     path BLOB PRIMARY KEY, inode INTEGER, size INTEGER, mtime INTEGER, ctime INTEGER, blob BLOB
 ) WITHOUT ROWID;
 CREATE TABLE stood (folder BLOB PRIMARY KEY, names BLOB, digest BLOB, others BLOB) WITHOUT ROWID;
-CREATE TABLE stood_until (edit INTEGER, decision INTEGER, taken_back INTEGER)
+CREATE TABLE stood_until (edit INTEGER, decision INTEGER, taken_back INTEGER, mark BLOB)
 """
 
 TRIGGERS: Final = (

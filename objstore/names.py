@@ -7,15 +7,43 @@ import os
 
 from objstore.annotations import Final
 
-__all__ = ["STORE_NAME", "folds_names", "is_reserved", "is_store", "is_version_control", "other_form", "spelling"]
+__all__ = [
+    "INDEX_NAME",
+    "LOG_NAME",
+    "STORE_NAME",
+    "folds_names",
+    "is_reserved",
+    "is_store",
+    "is_version_control",
+    "nearest_store",
+    "other_form",
+    "spelling",
+]
 
 STORE_NAME: Final = ".cas"
+LOG_NAME: Final = "segments"
+INDEX_NAME: Final = "index.sqlite"
+"""Of a workspace's store, its log and its index."""
+
 _VERSION_CONTROL: Final = frozenset({".git", ".hg", ".svn", ".jj"})
 
 
 def is_store(name: str) -> bool:
     """Return whether a file system could take `name` for the store's folder."""
     return _folded(name) == STORE_NAME
+
+
+def nearest_store(start: str) -> str | None:
+    """Return the nearest folder at or above `start` that holds a store, or what may be one (None: there is none)."""
+    folder = os.path.realpath(start)
+    while True:
+        store = os.path.join(folder, STORE_NAME)
+        if os.path.isdir(os.path.join(store, LOG_NAME)) or (os.path.isdir(store) and not os.access(store, os.X_OK)):
+            return folder
+        parent = os.path.dirname(folder)
+        if parent == folder or is_store(os.path.basename(folder)):
+            return None
+        folder = parent
 
 
 def is_version_control(name: str) -> bool:

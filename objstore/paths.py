@@ -27,7 +27,16 @@ from objstore.errors import (
     PathReserved,
     PermissionRefused,
 )
-from objstore.names import STORE_NAME, folds_names, is_store, is_version_control, other_form, spelling
+from objstore.names import (
+    LOG_NAME,
+    STORE_NAME,
+    folds_names,
+    is_store,
+    is_version_control,
+    nearest_store,
+    other_form,
+    spelling,
+)
 from objstore.values import value
 
 if TYPE_CHECKING:
@@ -274,17 +283,13 @@ def find_root(start: str) -> str:
 
     Raises NotAWorkspace, and PermissionRefused for a store that may not be looked into.
     """
-    folder = os.path.realpath(start)
-    while True:
-        store = os.path.join(folder, STORE_NAME)
-        if os.path.isdir(os.path.join(store, "segments")):
-            return folder
-        if os.path.isdir(store) and not os.access(store, os.X_OK):
-            raise PermissionRefused(store)
-        parent = os.path.dirname(folder)
-        if parent == folder or is_store(os.path.basename(folder)):
-            raise NotAWorkspace(start)
-        folder = parent
+    root = nearest_store(start)
+    if root is None:
+        raise NotAWorkspace(start)
+    store = os.path.join(root, STORE_NAME)
+    if not os.path.isdir(os.path.join(store, LOG_NAME)):
+        raise PermissionRefused(store)
+    return root
 
 
 def _size(name: str) -> int:

@@ -8,6 +8,8 @@ recorded in the folder since, none of them needs a question of its own.
 from __future__ import annotations
 
 from objstore.annotations import TYPE_CHECKING, Final
+from objstore.facts import Glimpse
+from objstore.ids import blob_id
 from objstore.values import NamedTuple
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
     from objstore.indexrows import Look
 
-__all__ = ["Moment", "StatLookups", "Stood", "folder_of"]
+__all__ = ["AllStood", "Moment", "StatLookups", "Stood", "all_stood", "digest", "folder_of", "glimpse_of"]
 
 _FOLDER_END: Final = ord("/") + 1
 
@@ -36,6 +38,14 @@ class Stood(NamedTuple):
     names: bytes  # of those, with a NUL between two
     digest: bytes  # of what is to be seen of all of those, in this order
     others: bytes  # names of the others, in the same way: they were not as recorded, or could have changed unseen
+
+
+class AllStood(NamedTuple):
+    """Every folder with recorded files."""
+
+    until: Moment  # that is all that was recorded of them until then; of what came since, they may know as well
+    mark: bytes  # another one each time that anything of this is kept
+    folders: list[Stood]  # by path
 
 
 class StatLookups:
@@ -77,16 +87,9 @@ class StatLookups:
         ).fetchone()
         return Moment(*row)
 
-    def stood(self) -> tuple[Moment | None, list[Stood]]:
-        """Return every folder with recorded files, and until when that is all that was recorded of them.
-
-        Of what was recorded since, they may know as well. None: nothing was ever kept.
-        """
-        row = self._db.execute("SELECT edit, decision, taken_back FROM stood_until").fetchone()
-        if row is None:
-            return None, []
-        rows = self._db.execute("SELECT folder, names, digest, others FROM stood")
-        return Moment(*row), [Stood(*row) for row in rows]
+    def stood(self) -> AllStood | None:
+        """Return every folder with recorded files (None: nothing was ever kept)."""
+        return all_stood(self._db)
 
     def folders_recorded_since(self, moment: Moment) -> set[bytes]:
         """Return the folders in which files stand of which something was recorded after that moment."""
@@ -122,6 +125,29 @@ class StatLookups:
             return set()
         paths = self._db.execute("SELECT path, document FROM paths")
         return {path for path, document in paths if document in documents}
+
+
+def all_stood(db: sqlite3.Connection) -> AllStood | None:
+    """Return what an index has kept of every folder (None: nothing, ever). Raises what SQLite raises."""
+    # One question, for while it is answered nothing changes.
+    rows = db.execute(
+        "SELECT edit, decision, taken_back, mark, folder, names, digest, others "
+        "FROM stood_until LEFT JOIN stood ORDER BY folder"
+    ).fetchall()
+    if not rows:
+        return None
+    *until, mark = rows[0][:4]
+    return AllStood(Moment(*until), mark, [Stood(*row[4:]) for row in rows if row[4] is not None])
+
+
+def digest(facts: bytes) -> bytes:
+    """Return what stands for packed facts: a status only compares them, and a megabyte takes 2 ms out of the index."""
+    return blob_id(facts)
+
+
+def glimpse_of(stood: Stood) -> Glimpse:
+    """Return what is compared to see whether the files still look so."""
+    return Glimpse(stood.folder, None, stood.names, stood.digest)
 
 
 def folder_of(path: bytes) -> bytes:

@@ -1,16 +1,21 @@
 """Status: what is pending, and which files are not what the journal says, found with as few reads as can be."""
 
+from __future__ import annotations
+
 import os
 import time
 
-from objstore.annotations import Final
+from objstore.annotations import TYPE_CHECKING, Final
 from objstore.asrecorded import changed_tips
 from objstore.errors import CasError, PathError
 from objstore.external import found_changes
-from objstore.journal import Journal
 from objstore.limits import RetentionLimits, is_anything_set
 from objstore.reports import ExternalChange, PendingGroup, Reclaimable, StandingMarkers, StatusReport
 from objstore.terms import Status
+
+if TYPE_CHECKING:
+    from objstore.headstart import HeadStart
+    from objstore.journal import Journal
 
 __all__ = ["external_changes", "report", "standing_markers"]
 
@@ -18,9 +23,9 @@ _LOOKS: Final = 100
 _PAUSE_SECONDS: Final = 0.002
 
 
-def report(journal: Journal) -> StatusReport:
-    """Return the workspace at a glance."""
-    external, unreadable = _looked(journal)
+def report(journal: Journal, ahead: HeadStart | None = None) -> StatusReport:
+    """Return the workspace at a glance; `ahead`: one that may have been begun already."""
+    external, unreadable = _looked(journal, ahead)
     index = journal.store.index
     counts = index.counts()
     store_bytes, blobs = journal.store.log.total_bytes(), index.blob_count()
@@ -90,7 +95,7 @@ def external_changes(journal: Journal) -> tuple[ExternalChange, ...]:
     return _looked(journal)[0]
 
 
-def _looked(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
+def _looked(journal: Journal, ahead: HeadStart | None = None) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
     """Return the files that are not what the journal says, and those that can't be read.
 
     Only files whose times changed are read. No lock is taken, so a writer may be between the log and its files, and
@@ -100,7 +105,7 @@ def _looked(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple[str, ..
     """
     for _ in range(_LOOKS):
         had_followed, end = not journal.unfinished(), journal.store.end
-        found = _look(journal)
+        found = _look(journal, ahead)
         if found[0]:
             journal.await_writer()  # a look may be under way that tells whose it is
         journal.store.catch_up()
@@ -110,8 +115,8 @@ def _looked(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple[str, ..
     return _look(journal)
 
 
-def _look(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
-    suspects = changed_tips(journal)
+def _look(journal: Journal, ahead: HeadStart | None = None) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
+    suspects = changed_tips(journal, ahead)
     # What was deleted matters only where nothing else has the path since, and something stands there again.
     suspects += [tip for tip in journal.store.index.gone() if _stands(journal, tip.path)]
     found: list[ExternalChange] = []

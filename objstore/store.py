@@ -22,6 +22,7 @@ from objstore.errors import (
 )
 from objstore.ids import BlobHasher, BlobId, RecordId, record_id
 from objstore.index import NAMELESS, Index
+from objstore.names import INDEX_NAME, LOG_NAME
 from objstore.segments import Group, Log, create_log
 from objstore.standard import closing, contextmanager, suppress
 from objstore.standins import MAX_BLOB, stand_in, text_of_state
@@ -50,13 +51,10 @@ _LARGE_DECISION: Final = 64
 
 _DECISIONS_KEPT: Final = 8
 
-_LOG: Final = "segments"
-_INDEX: Final = "index.sqlite"
-
 
 def create_store(folder: str, disk: Disk) -> None:
     """Make an empty store in the existing, empty `folder`."""
-    segments = os.path.join(folder, _LOG)
+    segments = os.path.join(folder, LOG_NAME)
     with suppress(FileExistsError):
         disk.make_store_folder(segments)
     create_log(segments, disk)
@@ -68,14 +66,14 @@ class Store:
 
     def __init__(self, folder: str, disk: Disk) -> None:
         """Open the store in `folder`. Raises NotAWorkspace, StoreDamaged or FormatTooNew."""
-        if not os.path.isdir(os.path.join(folder, _LOG)):
+        if not os.path.isdir(os.path.join(folder, LOG_NAME)):
             raise NotAWorkspace(os.path.dirname(folder))
-        self._log_path: Final = os.path.join(folder, _LOG)
+        self._log_path: Final = os.path.join(folder, LOG_NAME)
         self._disk: Final = disk
         self.log: Final = Log(self._log_path, disk)
         self._ahead = Ahead()
         try:
-            self._index_path: Final = os.path.join(folder, _INDEX)
+            self._index_path: Final = os.path.join(folder, INDEX_NAME)
             self._index = Index(self._index_path, self.log)
         except BaseException:
             self.log.close()

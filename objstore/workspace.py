@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from objstore.collection import Collected, CollectionPlan
     from objstore.decisions import Request
     from objstore.files import Files
+    from objstore.headstart import HeadStart
     from objstore.ids import BlobId
     from objstore.inspection import BlamedLines, RecordView, SegmentView, StoreStats
     from objstore.limits import RetentionLimits
@@ -262,12 +263,12 @@ class Workspace:
         with self._journal.reading():
             return history.changed_since(self._journal, seen)
 
-    def status(self) -> StatusReport:
-        """Return the workspace at a glance."""
+    def status(self, ahead: HeadStart | None = None) -> StatusReport:
+        """Return the workspace at a glance; `ahead`: one that may have been begun already."""
         from objstore import status
 
         with self._journal.reading():
-            return status.report(self._journal)
+            return status.report(self._journal, ahead)
 
     def external_changes(self) -> tuple[ExternalChange, ...]:
         """Return every recorded file that is not what the journal says."""

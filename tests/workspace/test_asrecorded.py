@@ -1,9 +1,12 @@
 """What a status passes by: files that look as they did when they were as recorded, and nothing else, ever."""
 
+import errno
 import os
 import shutil
 import signal
 import sqlite3
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -13,7 +16,8 @@ import pytest
 
 from objstore import Action, Workspace
 from objstore.asrecorded import changed_tips
-from objstore.twofold import paths_by_two
+from objstore.standard import nullcontext
+from objstore.twofold import Shared, search_of
 from tests.workspace.scene import Scene
 
 FOLDERS: Final = ("", "a", "a/b", "a/bc", "d e", "deep/er/est", *(f"more{number}" for number in range(40)))
@@ -239,6 +243,13 @@ def test_a_file_that_is_new_in_a_known_folder_is_looked_at_too(settled: Scene) -
     settled.delete("more1/three")
 
 
+def paths_by_two(find: Callable[[Sequence[bytes]], list[bytes]], items: Sequence[bytes]) -> list[bytes]:
+    """Return what two processes find together."""
+    search = search_of(b"", items, find)
+    with Shared(lambda: nullcontext(search)) as shared:
+        return shared.finish(lambda: nullcontext(search), b"")
+
+
 def test_two_processes_find_what_one_finds() -> None:
     items = [b"", b"a", b"a/b", b"other", b"\n", b"-"]
     for wanted in (items, [], [b""], items[3:], [b"", b"a"]):
@@ -259,6 +270,32 @@ def test_what_a_child_that_died_has_not_told_is_found_here() -> None:
         return list(some)
 
     assert sorted(paths_by_two(found_here, [b"a", b"b", b"c"])) == [b"a", b"b", b"c"]
+
+
+def test_what_a_child_did_of_another_list_is_of_no_use() -> None:
+    theirs, ours = [b"a", b"b", b"c"] * 20, [b"b", b"d"] * 30
+    for mark, others in ((b"one", b"two"), (b"one", b"one and more"), (b"one and more", b"one")):
+        searches = search_of(others, theirs, list), search_of(mark, ours, list)
+        with Shared(lambda searches=searches: nullcontext(searches[0])) as shared:  # type: ignore[misc]
+            found = shared.finish(lambda searches=searches: nullcontext(searches[1]), mark)  # type: ignore[misc]
+        assert sorted(found) == sorted(ours)
+
+
+def test_where_no_process_can_be_made_nothing_is_left_open() -> None:
+    """Two pipes need four descriptors; with room for three, the second is refused."""
+    script = """
+import os, resource
+from objstore.twofold import Shared
+fds = os.listdir("/proc/self/fd")
+room = max(map(int, fds)) + 3
+resource.setrlimit(resource.RLIMIT_NOFILE, (room, room))
+try:
+    Shared(lambda: None)
+except OSError as error:
+    print(error.errno, os.listdir("/proc/self/fd") == fds)
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60, check=True)
+    assert ran.stdout == b"%d True\n" % errno.EMFILE
 
 
 def test_of_two_processes_the_slow_one_is_given_less() -> None:

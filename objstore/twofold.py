@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-from _signal import SIGKILL  # type: ignore[import-not-found]  # `signal` brings `enum`
 from itertools import chain
 
 from objstore.annotations import TYPE_CHECKING, Final, Self, TypeVar
@@ -27,6 +26,9 @@ Item = TypeVar("Item")
 _ROOT: Final = b"/"
 _PIPE_PIECE: Final = 1 << 16
 _LENGTH: Final = 8
+_SIGKILL: Final = 9
+"""As every POSIX system numbers it; `signal` would bring `enum`."""
+
 _PIECES: Final = 32
 """Into which a list is cut: the last one of them is all that one may have to wait for the other."""
 
@@ -111,7 +113,7 @@ class Shared:
         os.close(self._numbers)
         os.close(self._told)
         with suppress(ProcessLookupError):
-            os.kill(self._child, SIGKILL)
+            os.kill(self._child, _SIGKILL)
         os.waitpid(self._child, 0)
 
     @staticmethod

@@ -293,6 +293,11 @@ def test_links_between_documents_lead_somewhere() -> None:
     assert broken == []
 
 
+def test_the_map_shows_every_module_of_the_store() -> None:
+    named = set(re.findall(r"`([a-z0-9]+)`", (ROOT / "docs/map.md").read_text()))
+    assert {path.stem for path in (ROOT / "objstore").glob("[!_]*.py")} - named == set()
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_question_to_the_database_numbers_its_values(package: str) -> None:
     """To Python 3.14, `?1` is a name, and values in a sequence have none: the question is refused."""

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -16,8 +17,7 @@ import pytest
 
 from objstore import Action, Workspace
 from objstore.asrecorded import changed_tips
-from objstore.standard import nullcontext
-from objstore.twofold import Shared, search_of
+from objstore.twofold import Search, Shared, search_of
 from tests.workspace.scene import Scene
 
 FOLDERS: Final = ("", "a", "a/b", "a/bc", "d e", "deep/er/est", *(f"more{number}" for number in range(40)))
@@ -243,11 +243,16 @@ def test_a_file_that_is_new_in_a_known_folder_is_looked_at_too(settled: Scene) -
     settled.delete("more1/three")
 
 
+def making(search: Search) -> Callable[[], AbstractContextManager[Search]]:
+    """Return what gives a search that is there already."""
+    return lambda: nullcontext(search)
+
+
 def paths_by_two(find: Callable[[Sequence[bytes]], list[bytes]], items: Sequence[bytes]) -> list[bytes]:
     """Return what two processes find together."""
-    search = search_of(b"", items, find)
-    with Shared(lambda: nullcontext(search)) as shared:
-        return shared.finish(lambda: nullcontext(search), b"")
+    search = making(search_of(b"", items, find))
+    with Shared(search) as shared:
+        return shared.finish(search, b"")
 
 
 def test_two_processes_find_what_one_finds() -> None:
@@ -275,9 +280,8 @@ def test_what_a_child_that_died_has_not_told_is_found_here() -> None:
 def test_what_a_child_did_of_another_list_is_of_no_use() -> None:
     theirs, ours = [b"a", b"b", b"c"] * 20, [b"b", b"d"] * 30
     for mark, others in ((b"one", b"two"), (b"one", b"one and more"), (b"one and more", b"one")):
-        searches = search_of(others, theirs, list), search_of(mark, ours, list)
-        with Shared(lambda searches=searches: nullcontext(searches[0])) as shared:  # type: ignore[misc]
-            found = shared.finish(lambda searches=searches: nullcontext(searches[1]), mark)  # type: ignore[misc]
+        with Shared(making(search_of(others, theirs, list))) as shared:
+            found = shared.finish(making(search_of(mark, ours, list)), mark)
         assert sorted(found) == sorted(ours)
 
 

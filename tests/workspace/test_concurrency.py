@@ -52,7 +52,9 @@ print("ready", flush=True)
 sys.stdin.readline()
 with Workspace.open(root) as workspace:
     for number in range(count):
-        edits = workspace.edits(EditFilter(newest_first=True, limit=8))
+        edits = [view for view in workspace.edits(EditFilter(newest_first=True, limit=8)) if view.seq > 1]
+        if not edits:
+            continue  # without the first one there would be no file for the others to write in
         view = draw.choice(edits)
         action = draw.choice([Action.REJECT, Action.REJECT, Action.ACCEPT])
         units = [Unit(view.seq, hunk) for hunk in range(len(view.units))]

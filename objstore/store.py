@@ -182,7 +182,7 @@ class Store:
         with suppress(DatabaseError):
             self.flush(within)
 
-    # ---- what a write asks for; none of it needs the index to be up to date
+    # ---- what a write asks for; where all that is ahead is plain edits, the index need not be up to date
 
     def blob_place(self, name: BlobId) -> BlobPlace | None:
         """Return where the blob lies (None: not in this store)."""
@@ -190,16 +190,26 @@ class Store:
 
     def tip_at(self, path: bytes) -> Tip | None:
         """Return the document that stands at `path`, or else the one that was last deleted there (None: neither)."""
-        return self._ahead.tips.get(path) or self._index.tip_at(path)
+        return self._plainly_ahead.tips.get(path) or self._index.tip_at(path)
 
     def next_seq(self) -> Seq:
         """Return the number of the next edit."""
-        return self._ahead.seq or self._index.next_seq()
+        return self._plainly_ahead.seq or self._index.next_seq()
 
     def next_call(self, conversation: str) -> int:
         """Return the position that the conversation's next call has."""
-        known = self._ahead.calls.get(conversation)
+        known = self._plainly_ahead.calls.get(conversation)
         return self._index.next_call(conversation) if known is None else known
+
+    @property
+    def _plainly_ahead(self) -> Ahead:
+        """Return what is ahead of the index, if that can answer for it; else the index has to take it in.
+
+        That may have failed when it was appended. A number that is given twice would make the log unreadable.
+        """
+        if not self._ahead.is_plain:
+            self.flush()
+        return self._ahead
 
     # ---- reading
 

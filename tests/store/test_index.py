@@ -25,9 +25,10 @@ from objstore import (
     Unit,
     Workspace,
     blob_id,
+    check_store,
 )
 from objstore.disk import Disk
-from objstore.errors import StoreDamaged
+from objstore.errors import StoreDamaged, StoreLocked
 from objstore.frames import FrameKind
 from objstore.ids import RecordId, record_id
 from objstore.index import Index
@@ -498,3 +499,47 @@ def test_bytes_that_are_no_record_are_damage(forger: Forger, tmp_path: Path) -> 
     forger.append(b"\x80")
     with pytest.raises(StoreDamaged):
         forger.index(tmp_path)
+
+
+@pytest.mark.parametrize("change", ["move", "reject", "accept", "delete"])
+def test_while_it_can_not_be_changed_nothing_is_recorded_under_a_number_that_is_given(
+    tmp_path: Path, change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process keeps it for longer than anybody waits; a full disk does the same."""
+    monkeypatch.setattr("objstore.indexfile._BUSY_SECONDS", 0.1)
+    with Workspace.init(tmp_path) as workspace, closing(sqlite3.connect(index_path(tmp_path))) as other:
+        for name in ("a", "b", "c"):
+            write(workspace, name, b"one\n")
+        write(workspace, "b", b"two\n")
+        workspace.status()  # so that all of it is in
+        other.isolation_level = None
+        other.execute("BEGIN IMMEDIATE")
+        match change:
+            case "move":
+                with workspace.call(CallInfo(tool="test")) as call:
+                    call.move("a", "moved")
+                    call.commit()
+            case "delete":
+                with workspace.call(CallInfo(tool="test")) as call:
+                    call.delete("a")
+                    call.commit()
+            case _:
+                decide = Action.REJECT if change == "reject" else Action.ACCEPT
+                workspace.decide(decide, [Unit(Seq(4), 0)], who="test")
+        held = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+        for _ in range(2):
+            if change == "delete":
+                write(workspace, "new", b"one\n")  # plain edits need nothing of it
+                break
+            with pytest.raises(StoreLocked):
+                write(workspace, "b", b"three\n")
+            assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == held
+        other.execute("ROLLBACK")
+        write(workspace, "b", b"three\n")
+        write(workspace, "c", b"three\n")
+    with Workspace.open(tmp_path) as workspace:
+        views = workspace.edits()
+        assert [view.seq for view in views] == list(range(1, len(views) + 1))
+        assert [view.edit.path for view in views[-2:]] == [b"b", b"c"]
+        assert workspace.status().external == ()
+    assert check_store(str(tmp_path)).faults == ()

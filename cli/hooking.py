@@ -93,13 +93,8 @@ def _at_home(event: Event, project: str) -> Event:
 
 
 def is_about(event: Event, root: str) -> bool:
-    """Return whether the event concerns the workspace at `root`."""
-    from objstore import NotAWorkspace, find_root
-
-    try:
-        return find_root(_start(event)) == root
-    except NotAWorkspace:
-        return False
+    """Return whether the event concerns the workspace at `root`, and no other."""
+    return _roots(event) == [root]
 
 
 def _print(answer: bytes) -> None:
@@ -109,16 +104,13 @@ def _print(answer: bytes) -> None:
 
 def _start_helper(event: Event) -> None:
     """Start the helper that answers the next events, where that is wished for. Raises what settings raise, OSError."""
-    from objstore import Configuration, NotAWorkspace, find_root
+    from objstore import Configuration
 
-    try:
-        root = find_root(_start(event))
-    except NotAWorkspace:
-        return
-    if sys.platform == "linux" and Configuration(root).get("hook.resident").value is True:
-        from cli.resident import start
+    for root in _roots(event)[:1]:
+        if sys.platform == "linux" and Configuration(root).get("hook.resident").value is True:
+            from cli.resident import start
 
-        start(root)
+            start(root)
 
 
 def client_of(name: str) -> Client:
@@ -135,16 +127,17 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
     A place without a workspace is none of our business. `is_last`: the process ends next, so nothing is closed: the
     index need not be tidied up by each of them. Raises what the store raises.
     """
-    from objstore import NotAWorkspace, Workspace
+    from objstore import Workspace
 
-    if event.moment is Moment.OTHER or not event.conversation:
+    roots = [] if event.moment is Moment.OTHER or not event.conversation else _roots(event)
+    for other in roots[1:]:
+        # The agent hears of one: that of the first file that is in any.
+        with Workspace.open(other) as workspace:
+            _record(workspace.agent_calls(), event, None)
+    if not roots:
         say(None)
         return
-    try:
-        workspace = Workspace.find(_start(event))
-    except NotAWorkspace:
-        say(None)
-        return
+    workspace = Workspace.open(roots[0])
     try:
         calls = workspace.agent_calls()
         has_said = False
@@ -152,7 +145,7 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
         def tell() -> None:
             nonlocal has_said
             # A subagent keeps to itself what it hears: the session that sent it is told, when it is back at the latest.
-            hears = not event.is_subagent and client.reply(event, "") is not None
+            hears = not event.agent and client.reply(event, "") is not None
             told = calls.rejected(event.conversation) if hears else []
             has_said = True
             say(client.reply(event, _rejections(told)) if told else None)
@@ -168,14 +161,24 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
             workspace.close()
 
 
-def _start(event: Event) -> str:
-    """Return the folder from which to look for the workspace: where the first named file is, or else the agent."""
-    if event.touched:
-        folder = os.path.dirname(os.path.join(event.place, event.touched[0]))  # noqa: PTH118, PTH120 - as above
-        while not os.path.isdir(folder):  # noqa: PTH112 - as above
-            folder = os.path.dirname(folder)  # noqa: PTH120 - as above
-        return folder
-    return event.place
+def _roots(event: Event) -> list[str]:
+    """Return the workspaces that hold the named files, in their order, or else that of the agent, if there is one."""
+    from objstore import NotAWorkspace, find_root
+
+    roots: list[str] = []
+    for start in dict.fromkeys(_folder_of(event, path) for path in event.touched or ()) or [event.place]:
+        with suppress(NotAWorkspace):
+            root = find_root(start)
+            roots += [root] if root not in roots else []
+    return roots
+
+
+def _folder_of(event: Event, path: str) -> str:
+    """Return the innermost folder that there is on the way to a file."""
+    folder = os.path.dirname(os.path.join(event.place, path))  # noqa: PTH118, PTH120 - as above
+    while not os.path.isdir(folder):  # noqa: PTH112 - as above
+        folder = os.path.dirname(folder)  # noqa: PTH120 - as above
+    return folder
 
 
 def _record(calls: "AgentCalls", event: Event, go_on: Callable[[], None] | None) -> None:
@@ -186,8 +189,16 @@ def _record(calls: "AgentCalls", event: Event, go_on: Callable[[], None] | None)
             calls.heard(event.conversation, event.prompt)
         case Moment.PAUSE:
             calls.pause(event.conversation)
+        case Moment.OVER:
+            calls.over(event.conversation)
+        case Moment.SENT:
+            calls.sent(event.conversation, event.agent)
+        case Moment.BACK:
+            calls.pause(event.conversation, event.agent)
         case Moment.BEFORE:
-            calls.begin(_call(calls, event))
+            calls.begin(_call(calls, event), tells_of_agents=event.tells_of_agents)
+        case Moment.ASKED:
+            calls.asked(_call(calls, event))
         case Moment.AFTER:
             calls.end(_call(calls, event), go_on)
         case Moment.DENIED:
@@ -209,6 +220,8 @@ def _call(calls: "AgentCalls", event: Event) -> "AgentCall":
         id=event.call or "\0".join([event.tool, event.notes.get("command", ""), *(event.touched or ())]),
         tool=event.tool,
         paths=paths,
+        agent=event.agent,
+        is_named=bool(event.call),
         notes={**event.notes, **({"prompt": prompt} if prompt else {}), **({"call": event.call} if event.call else {})},
     )
 

@@ -7,7 +7,7 @@ of a command that shows a status counts, and most of what is here it never needs
 from objstore.annotations import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from objstore.agentcalls import AgentCall as AgentCall, AgentCalls as AgentCalls
+    from objstore.agentcalls import AgentCalls as AgentCalls
     from objstore.capture import Call as Call
     from objstore.check import (
         CheckReport as CheckReport,
@@ -94,6 +94,7 @@ if TYPE_CHECKING:
         split_lines as split_lines,
     )
     from objstore.moments import MOMENT as MOMENT
+    from objstore.opencalls import AgentCall as AgentCall
     from objstore.outcomes import (
         CallInfo as CallInfo,
         CallOutcome as CallOutcome,
@@ -180,7 +181,7 @@ if TYPE_CHECKING:
     )
 
 _HOMES: Final = {
-    "agentcalls": ("AgentCall", "AgentCalls"),
+    "agentcalls": ("AgentCalls",),
     "check": ("CheckReport", "Fault", "check_store", "repair_store"),
     "collection": ("Collected", "CollectionPlan"),
     "configuration": ("Configuration", "Given"),
@@ -292,6 +293,7 @@ _HOMES: Final = {
         "quoted_name",
         "unified_diff",
     ),
+    "opencalls": ("AgentCall",),
     "outcomes": (
         "CallInfo",
         "CallOutcome",

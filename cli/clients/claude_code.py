@@ -1,7 +1,8 @@
 """Claude Code: hooks in settings.json, events as JSON on standard input.
 
 Source: the client's hooks reference (events, fields, additionalContext). What is said before a tool runs is read beside
-its result, as what is said after it is, but not for every decision on the call: so it is said after it.
+its result, as what is said after it is, but not for every decision on the call: so it is said after it. A tool that a
+person does not let run has no end; that they were asked is all that is told.
 """
 
 from typing import Final
@@ -15,9 +16,9 @@ from cli.clients.event import (
     context_in_copilot,
     map_of,
     notes_of,
-    of_subagent,
     one_name,
     patched,
+    subagent,
     text,
     touched_by,
     within,
@@ -28,14 +29,18 @@ __all__ = ["read", "reply"]
 _MOMENTS: Final = {
     **COMMON,
     "PostToolUseFailure": Moment.AFTER,
+    "PermissionRequest": Moment.ASKED,
     "PermissionDenied": Moment.DENIED,
     "StopFailure": Moment.PAUSE,
-    "SessionEnd": Moment.PAUSE,
+    "SubagentStart": Moment.SENT,
+    "SubagentStop": Moment.BACK,
+    "SessionEnd": Moment.OVER,
 }
 _WRITES: Final = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
 _READS: Final = frozenset(
     {"Read", "Glob", "Grep", "LS", "NotebookRead", "WebFetch", "WebSearch", "TodoWrite", "TodoRead", "AskUserQuestion"}
     | {"Task", "Agent", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet", "Skill", "ToolSearch", "BashOutput"}
+    | {"TaskOutput", "TaskStop", "KillShell", "SendMessage", "LSP"}
     | {"EnterPlanMode", "ExitPlanMode", "ListMcpResourcesTool", "ReadMcpResourceTool"}
 )
 """Tools that change no file themselves: a subagent's tools have events of their own."""
@@ -51,8 +56,11 @@ def read(payload: Payload) -> Event:
     given = map_of(payload, "tool_input")
     path = text(given, "file_path", "notebook_path", "path")
     named = [path] if path else patched(text(payload, "tool_input"))
+    moment = _MOMENTS.get(name, Moment.OTHER)
+    if moment is Moment.OVER and text(payload, "source") == "compact":
+        moment = Moment.PAUSE  # the session goes on, and so do its subagents
     return Event(
-        moment=within(payload, _MOMENTS.get(name, Moment.OTHER)),
+        moment=within(payload, moment),
         # Cursor, VS Code and Copilot's own program run these hooks too, each with words of its own.
         conversation=text(payload, "session_id", "conversation_id", "sessionId"),
         place=text(payload, "cwd"),
@@ -67,7 +75,8 @@ def read(payload: Payload) -> Event:
             model=text(payload, "model"),
             command=text(given, "command"),
         ),
-        is_subagent=of_subagent(payload),
+        agent=subagent(payload),
+        tells_of_agents="timestamp" not in payload,
         of_copilot="timestamp" in payload,
     )
 

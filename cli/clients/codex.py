@@ -16,8 +16,8 @@ from cli.clients.event import (
     additional_context,
     map_of,
     notes_of,
-    of_subagent,
     patched,
+    subagent,
     text,
     touched_by,
     within,
@@ -27,7 +27,7 @@ __all__ = ["read", "reply"]
 
 _READS: Final = frozenset({"update_plan", "view_image", "web_search", "read_file", "list_dir", "grep_files"})
 _PATCH: Final = "apply_patch"
-_MOMENTS: Final = {**COMMON, "Interrupt": Moment.PAUSE, "SessionEnd": Moment.PAUSE}
+_MOMENTS: Final = {**COMMON, "Interrupt": Moment.PAUSE, "SessionEnd": Moment.OVER}
 _CAN_TELL: Final = frozenset({"UserPromptSubmit", "SessionStart", "PostToolUse"})
 
 
@@ -52,7 +52,7 @@ def read(payload: Payload) -> Event:
             turn=text(payload, "turn_id"),
             command="" if tool == _PATCH else " ".join(_words(given)),
         ),
-        is_subagent=of_subagent(payload),
+        agent=subagent(payload),
     )
 
 

@@ -18,8 +18,8 @@ _MOMENTS: Final = {
     "afterShellExecution": Moment.AFTER,
     "afterFileEdit": Moment.AFTER,
     "beforeSubmitPrompt": Moment.PROMPT,
-    "sessionStart": Moment.PAUSE,
-    "sessionEnd": Moment.PAUSE,
+    "sessionStart": Moment.OVER,
+    "sessionEnd": Moment.OVER,
     "stop": Moment.PAUSE,
 }
 _TOOLS: Final = {"beforeShellExecution": "Shell", "afterShellExecution": "Shell", "afterFileEdit": "Write"}

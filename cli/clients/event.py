@@ -19,9 +19,9 @@ __all__ = [
     "context_in_copilot",
     "map_of",
     "notes_of",
-    "of_subagent",
     "one_name",
     "patched",
+    "subagent",
     "text",
     "touched_by",
     "within",
@@ -68,7 +68,11 @@ class Moment(Enum):
     AFTER = "after a tool ran"
     DENIED = "a tool that was to run was not let"
     PROMPT = "a person said something"
-    PAUSE = "no tool of the conversation is running"
+    ASKED = "a person is asked whether a tool may run"
+    PAUSE = "no tool of the conversation's own is running"
+    OVER = "no tool of the conversation or of its subagents is running"
+    SENT = "a subagent begins"
+    BACK = "a subagent is done"
     OTHER = "nothing that matters here"
 
 
@@ -77,7 +81,7 @@ COMMON: Final[Mapping[str, Moment]] = MappingProxyType(
         "PreToolUse": Moment.BEFORE,
         "PostToolUse": Moment.AFTER,
         "UserPromptSubmit": Moment.PROMPT,
-        "SessionStart": Moment.PAUSE,
+        "SessionStart": Moment.OVER,
         "Stop": Moment.PAUSE,
     }
 )
@@ -96,7 +100,8 @@ class Event(NamedTuple):
     touched: Touched = NOWHERE
     prompt: str = ""
     notes: Mapping[str, str] = MappingProxyType({})
-    is_subagent: bool = False  # whether an agent that the session's own has sent out does this
+    agent: str = ""  # id of the subagent that does this, or begins, or is done; "": the session's own
+    tells_of_agents: bool = False  # whether the client tells when a subagent begins
     of_copilot: bool = False  # whether VS Code or another program of Copilot's tells it, whose hooks it may be
 
 
@@ -141,13 +146,13 @@ def text(payload: Payload, *names: str) -> str:
 
 def within(payload: Payload, moment: Moment) -> Moment:
     """Return the moment as the whole session sees it: no turn of a subagent is one of the session."""
-    is_turn = moment in {Moment.PROMPT, Moment.PAUSE}
-    return Moment.OTHER if is_turn and of_subagent(payload) else moment
+    is_turn = moment in {Moment.PROMPT, Moment.PAUSE, Moment.OVER}
+    return Moment.OTHER if is_turn and subagent(payload) else moment
 
 
-def of_subagent(payload: Payload) -> bool:
-    """Return whether an event of Claude Code's shape is a subagent's."""
-    return bool(text(payload, "agent_id"))
+def subagent(payload: Payload) -> str:
+    """Return the id of the subagent whose event of Claude Code's shape it is ("": the session's own)."""
+    return text(payload, "agent_id")
 
 
 def map_of(payload: Payload, name: str) -> Payload:

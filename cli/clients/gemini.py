@@ -23,14 +23,18 @@ _MOMENTS: Final = {
     "AfterTool": Moment.AFTER,
     "BeforeAgent": Moment.PROMPT,
     "AfterAgent": Moment.PAUSE,
-    "SessionStart": Moment.PAUSE,
-    "SessionEnd": Moment.PAUSE,
+    "SessionStart": Moment.OVER,
+    "SessionEnd": Moment.OVER,
 }
 _WRITES: Final = frozenset({"write_file", "replace"})
 _READS: Final = frozenset(
     {"read_file", "read_many_files", "list_directory", "glob", "search_file_content", "grep_search", "ask_user"}
     | {"google_web_search", "web_fetch", "save_memory", "write_todos", "activate_skill", "get_internal_docs"}
+    | {"invoke_agent", "enter_plan_mode", "exit_plan_mode", "update_topic", "complete_task"}
+    | {"read_mcp_resource", "list_mcp_resources"}
 )
+"""Tools that change no file themselves: what a subagent does it tells by itself."""
+
 _CAN_TELL: Final = frozenset({"BeforeAgent", "AfterTool", "SessionStart"})
 
 

@@ -15,7 +15,7 @@ _MOMENTS: Final = {
     "tool.execute.after": Moment.AFTER,
     "tool.execute.failed": Moment.AFTER,  # our name for an end that has no words to which ours could be added
     "chat.message": Moment.PROMPT,
-    "session.created": Moment.PAUSE,
+    "session.created": Moment.OVER,
     "session.idle": Moment.PAUSE,
 }
 _WRITES: Final = frozenset({"write", "edit", "multiedit"})

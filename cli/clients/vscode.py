@@ -27,7 +27,7 @@ from cli.clients.event import (
 
 __all__ = ["read", "reply"]
 
-_MOMENTS: Final = {**COMMON, "PostToolUseFailure": Moment.AFTER, "SessionEnd": Moment.PAUSE}
+_MOMENTS: Final = {**COMMON, "PostToolUseFailure": Moment.AFTER, "SessionEnd": Moment.OVER}
 _WRITES: Final = frozenset(
     {"create_file", "replace_string_in_file", "multi_replace_string_in_file", "insert_edit_into_file"}
     | {"edit_notebook_file", "createFile", "editFiles", "deleteFile", "Write", "Edit"}

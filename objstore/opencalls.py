@@ -1,0 +1,219 @@
+"""Open calls: what one hook of an agent's program leaves for the next one, in small files beside the store.
+
+Each hook is a process of its own, and the next comes from another. The files are no part of the history: if they are
+lost, changes are still found, and nobody is named for them.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from objstore.errors import CasError
+from objstore.external import EXTERNAL_CONVERSATION
+from objstore.ids import blob_id
+from objstore.journal import Journal
+from objstore.names import STORE_NAME
+from objstore.outcomes import CallInfo
+from objstore.values import field, value
+
+__all__ = ["AgentCall", "OpenCalls", "now", "recordable", "recordable_name"]
+
+_FOLDER: Final = "agents"
+_OPEN: Final = "open-"
+_SESSION: Final = "session-"
+_LOCK: Final = "lock"
+_FORGOTTEN_AFTER: Final = 24 * 3600 * 1_000_000
+"""Microseconds after which a call that nobody ended is taken for one whose program died."""
+
+_SESSION_KEPT: Final = 30 * _FORGOTTEN_AFTER
+_LONGEST_FILE: Final = 1 << 20
+_LONGEST_NOTE: Final = 2_000
+"""Characters of a note that are recorded. It is there to explain an edit, and must never keep one out of the record."""
+
+_LONGEST_NAME: Final = 200
+"""Characters of a conversation's name that are used."""
+
+
+@value
+class AgentCall:
+    """A tool call that an agent's own program carries out."""
+
+    conversation: str
+    id: str  # of the call in its conversation; the same when it begins and when it is over
+    tool: str
+    paths: tuple[str, ...] | None  # files that it may change, absolute or relative to the workspace; None: any
+    notes: Mapping[str, str] = field(default_factory=dict)
+    agent: str = ""  # id of the subagent that makes it; "": the conversation's own
+    is_named: bool = True  # whether the client gave the id; else it may be another one when the call is over
+    began: int = 0  # microseconds since 1970-01-01 UTC
+    is_asked: bool = False  # whether a person was asked if it may run
+    is_over: bool = False  # whether it was said to be over, though what it changed is not recorded yet
+
+    @property
+    def info(self) -> CallInfo:
+        """Return how its edits are recorded."""
+        notes = {name: recordable(note) for name, note in self.notes.items()}
+        return CallInfo(tool=recordable(self.tool), conversation=self.conversation, notes=notes)
+
+
+class OpenCalls:
+    """The files of one workspace; who changes what they say holds `lock`."""
+
+    def __init__(self, journal: Journal) -> None:
+        """Know where they are kept."""
+        self._disk: Final = journal.disk
+        self._store: Final = os.path.join(journal.tree.root, STORE_NAME)
+        self._folder: Final = os.path.join(self._store, _FOLDER)
+
+    @property
+    def lock(self) -> str:
+        """Return the path of the lock, in a folder that is there."""
+        with suppress(FileExistsError):
+            os.mkdir(self._folder, 0o700)
+        return os.path.join(self._folder, _LOCK)
+
+    def calls(self) -> dict[str, AgentCall]:
+        """Return the calls that are open, by the name of their file. Those of programs that died are forgotten."""
+        calls: dict[str, AgentCall] = {}
+        oldest = now() - _FORGOTTEN_AFTER
+        for name in self._names(_OPEN):
+            call = _call_of(self._read(name))
+            if call is None or call.began < oldest:
+                self.remove(name)
+            else:
+                calls[name] = call
+        return calls
+
+    @staticmethod
+    def name_of(call: AgentCall) -> str:
+        """Return the name of a call's file."""
+        return _OPEN + _key(recordable_name(call.conversation), call.id)
+
+    def put(self, name: str, call: AgentCall) -> None:
+        """Keep a call under the name of its file. Raises what the disk raises."""
+        self._write(name, _told_of(call))
+
+    def remove(self, name: str) -> None:
+        """Forget a call."""
+        with suppress(FileNotFoundError, CasError):
+            self._disk.remove_store_file(os.path.join(self._folder, name))
+
+    def session(self, conversation: str) -> dict[str, Any]:
+        """Return what is kept of a conversation."""
+        return self._read(_session_name(conversation))
+
+    def note(self, conversation: str, said: Mapping[str, Any]) -> None:
+        """Keep something of a conversation, if it is news. Raises what the disk raises."""
+        session = self.session(conversation)
+        if session != {**session, **said}:
+            self._write(_session_name(conversation), {**session, **said})
+
+    def forget_old_sessions(self) -> None:
+        """Forget conversations of which nothing was heard for a month."""
+        oldest = now() - _SESSION_KEPT
+        for name in self._names(_SESSION):
+            with suppress(FileNotFoundError):
+                if os.stat(os.path.join(self._folder, name)).st_mtime_ns // 1000 < oldest:
+                    self.remove(name)
+
+    # ---- inside
+
+    def _names(self, prefix: str) -> list[str]:
+        try:
+            return sorted(name for name in os.listdir(self._folder) if name.startswith(prefix))
+        except FileNotFoundError:
+            return []
+
+    def _read(self, name: str) -> dict[str, Any]:
+        """Return what a file holds; nothing where it is gone, or is not as we write it."""
+        try:
+            with open(os.path.join(self._folder, name), "rb") as file:
+                held = json.loads(file.read(_LONGEST_FILE))
+        except (OSError, ValueError, RecursionError):
+            return {}
+        return held if isinstance(held, dict) else {}
+
+    def _write(self, name: str, held: Mapping[str, Any]) -> None:
+        """Put a file in its place, whole; it need not outlive a power cut."""
+        with suppress(FileExistsError):
+            os.mkdir(self._folder, 0o700)
+        folders = [os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) for path in self._places()]
+        try:
+            staged = self._disk.stage(folders[0], json.dumps(held).encode(), None, 0o600, name)
+            self._disk.supplant(folders[0], staged, folders[1], name)
+        finally:
+            for fd in folders:
+                os.close(fd)
+
+    def _places(self) -> Iterator[str]:
+        yield os.path.join(self._store, "tmp")
+        yield self._folder
+
+
+def _told_of(call: AgentCall) -> dict[str, Any]:
+    return {
+        "conversation": call.conversation,
+        "id": call.id,
+        "tool": call.tool,
+        "paths": call.paths,
+        "notes": dict(call.notes),
+        "agent": call.agent,
+        "named": call.is_named,
+        "began": call.began,
+        "asked": call.is_asked,
+        "over": call.is_over,
+    }
+
+
+def _call_of(held: Mapping[str, Any]) -> AgentCall | None:
+    """Return the call that a file tells of, or None for anything but what we write."""
+    match held:
+        case {
+            "conversation": str(conversation),
+            "id": str(name),
+            "tool": str(tool),
+            "paths": None | list() as paths,
+            "notes": dict(notes),
+            "began": int(began),
+        } if all(isinstance(path, str) for path in paths or ()):
+            said = {key: value for key, value in notes.items() if isinstance(key, str) and isinstance(value, str)}
+            return AgentCall(
+                conversation=conversation,
+                id=name,
+                tool=tool,
+                paths=None if paths is None else tuple(paths),
+                notes=said,
+                agent=agent if isinstance(agent := held.get("agent"), str) else "",
+                is_named=held.get("named") is not False,
+                began=began,
+                is_asked=held.get("asked") is True,
+                is_over=held.get("over") is True,
+            )
+    return None
+
+
+def recordable_name(conversation: str) -> str:
+    """Return a conversation's name as it may be recorded: printable, not too long, and not the one of nobody."""
+    cleaned = "".join(char for char in conversation if char.isprintable())[:_LONGEST_NAME]
+    return f"{cleaned}-agent" if cleaned == EXTERNAL_CONVERSATION else cleaned
+
+
+def recordable(text: str) -> str:
+    """Return a text as a record can hold it: not too long, and without half characters, as JSON may have them."""
+    return text[:_LONGEST_NOTE].encode("utf-8", "replace").decode()
+
+
+def now() -> int:
+    """Return the microseconds since 1970-01-01 UTC."""
+    return time.time_ns() // 1000
+
+
+def _key(*parts: str) -> str:
+    return blob_id("\0".join(parts).encode("utf-8", "surrogatepass")).hex()[:32]
+
+
+def _session_name(conversation: str) -> str:
+    return _SESSION + _key(recordable_name(conversation))

@@ -1,0 +1,255 @@
+"""Calls without a plain begin and end: refused, made by subagents, changed on the way, with words nobody can spell."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from objstore import EditFilter, Workspace
+from tests.cli.agents import ClaudeCode, Codex, Gemini, Session, shell
+from tests.cli.desk import Desk, cas
+
+WORKER = {"agent_id": "agent-7", "agent_type": "worker"}
+FORKED = {"agent_id": "agent-8", "agent_type": ""}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a workspace with some files, of which a baseline has been taken."""
+    root = tmp_path / "ws"
+    (root / "src").mkdir(parents=True)
+    (root / "a.txt").write_text("one\ntwo\nthree\n")
+    (root / "src" / "b.py").write_text("x = 1\n")
+    Desk(root)
+    assert cas("record", folder=root).status == 0
+    return root
+
+
+def whose(folder: Path) -> list[tuple[str, str]]:
+    """Return path and conversation of each recorded edit."""
+    with Workspace.open(folder) as workspace:
+        views = workspace.edits(EditFilter())
+    return [(os.fsdecode(view.edit.path), view.edit.conversation) for view in views]
+
+
+def typed(folder: Path, path: str = "a.txt") -> None:
+    """Have the person add a line to a file."""
+    with (folder / path).open("a") as file:
+        file.write("mine\n")
+
+
+def asked(event: dict[str, Any]) -> dict[str, Any]:
+    """Return what tells that the person is asked about a tool: it comes without the call's id."""
+    told = {name: value for name, value in event.items() if name != "tool_use_id"}
+    return told | {"hook_event_name": "PermissionRequest", "permission_suggestions": []}
+
+
+# ---- what a person does not let run
+
+
+@pytest.mark.parametrize("by_shell", [True, False], ids=["shell", "write"])
+@pytest.mark.parametrize("is_stopped", [True, False], ids=["stop", "prompt"])
+def test_a_tool_that_a_person_was_asked_about_and_that_never_ended_changed_nothing(
+    folder: Path, *, by_shell: bool, is_stopped: bool
+) -> None:
+    session = ClaudeCode(folder)
+    session.ask("do it")
+    session.calls += 1
+    event = session.shell_event("make", before=True) if by_shell else session.write_event("a.txt", "x\n", before=True)
+    session.tell(event)
+    session.tell(asked(event))
+    typed(folder)  # after the person said no, of which nobody tells
+    if is_stopped:
+        session.stop()
+    else:
+        session.ask("never mind")
+    assert whose(folder) == [("a.txt", "external")]
+    session.run("echo more >> a.txt")
+    assert whose(folder)[1:] == [("a.txt", session.name)]
+
+
+def test_a_tool_that_a_person_was_asked_about_and_let_run_is_recorded(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    for by_shell in (True, False):
+        session.calls += 1
+        event = (
+            session.shell_event("x", before=True) if by_shell else session.write_event("src/b.py", "y\n", before=True)
+        )
+        session.tell(event)
+        session.tell(asked(event))
+        (folder / "src" / "b.py").write_text(f"by shell: {by_shell}\n")
+        session.tell(event | {"hook_event_name": "PostToolUse"})
+    session.stop()
+    assert whose(folder) == [("src/b.py", session.name)] * 2
+
+
+def test_of_two_calls_alike_the_one_is_refused_that_was_asked_about(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    events = []
+    for path in ("a.txt", "src/b.py"):
+        session.calls += 1
+        events.append(session.write_event(path, "x\n", before=True))
+        session.tell(events[-1])
+    session.tell(asked(events[0]))
+    for path in ("a.txt", "src/b.py"):
+        typed(folder, path)
+    session.stop()
+    assert sorted(whose(folder)) == [("a.txt", "external"), ("src/b.py", session.name)]
+
+
+# ---- subagents
+
+
+@pytest.mark.parametrize("is_stopped", [True, False], ids=["stop", "prompt"])
+def test_a_subagents_shell_goes_on_when_its_session_does(folder: Path, *, is_stopped: bool) -> None:
+    session = ClaudeCode(folder)
+    session.ask("have it done")
+    session.tell(session.base("SubagentStart") | WORKER)
+    if is_stopped:
+        session.stop()  # it works in the background
+    session.calls += 1
+    event = session.shell_event("make", before=True) | WORKER
+    session.tell(event)
+    session.ask("how is it going?")
+    shell("echo 1 >> a.txt", folder=folder)
+    session.tell(event | {"hook_event_name": "PostToolUse"})
+    assert whose(folder) == [("a.txt", session.name)]
+    session.tell(session.shell_event("make", before=True) | WORKER | {"tool_use_id": "lost"})
+    session.tell(session.base("SubagentStop") | WORKER)
+    typed(folder)
+    session.ask("and now?")
+    assert whose(folder)[1:] == [("a.txt", "external")]
+
+
+@pytest.mark.parametrize("end", ["SessionEnd", "SessionStart"])
+def test_a_session_that_is_over_leaves_no_subagent(folder: Path, end: str) -> None:
+    session = ClaudeCode(folder)
+    session.ask("have it done")
+    session.calls += 1
+    session.tell(session.shell_event("make", before=True) | WORKER)
+    session.tell(session.base(end) | {"source": "resume"})
+    typed(folder)
+    assert cas("record", folder=folder).status == 0
+    ((path, conversation),) = whose(folder)
+    assert (path, conversation != session.name) == ("a.txt", True)
+
+
+def test_a_session_that_is_made_shorter_keeps_its_subagents(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.ask("have it done")
+    session.calls += 1
+    event = session.shell_event("make", before=True) | WORKER
+    session.tell(event)
+    session.tell(session.base("SessionStart") | {"source": "compact"})
+    shell("echo 1 >> a.txt", folder=folder)
+    session.tell(event | {"hook_event_name": "PostToolUse"})
+    assert whose(folder) == [("a.txt", session.name)]
+
+
+def test_an_agent_that_nobody_told_of_does_nothing_while_its_session_waits(folder: Path) -> None:
+    """Claude Code has one guess what a person might say next, and lets it run no tool: its calls only begin."""
+    session = ClaudeCode(folder)
+    session.ask("do it")
+    session.run("echo 1 >> a.txt")
+    session.stop()
+    session.calls += 1
+    session.tell(session.shell_event("ls", before=True) | FORKED)
+    typed(folder)
+    session.ask("the next thing")
+    assert whose(folder) == [("a.txt", session.name), ("a.txt", "external")]
+
+
+# ---- calls without ids
+
+
+def test_a_call_is_known_again_though_its_input_was_changed_on_the_way(folder: Path) -> None:
+    """Gemini CLI tells the input before and after other people's hooks have had their say; it gives calls no ids."""
+    session = Gemini(folder)
+    session.ask("build it")
+    session.tell(session.shell_event("make", before=True))
+    shell("echo 1 >> a.txt", folder=folder)
+    session.tell(session.shell_event("wrapped make", before=False))
+    typed(folder, "src/b.py")
+    session.stop()
+    assert whose(folder) == [("a.txt", session.name), ("src/b.py", "external")]
+
+
+# ---- notes
+
+
+LONG = "word " * 40_000
+
+
+@pytest.mark.parametrize("said", [LONG, "half \ud83d a face", "\x1b[31m\n\0"], ids=["long", "half", "controls"])
+@pytest.mark.parametrize("agent", [ClaudeCode, Codex, Gemini], ids=lambda agent: agent.__name__)
+def test_no_word_of_an_agent_keeps_its_edits_from_being_recorded(
+    agent: type[ClaudeCode | Gemini], said: str, folder: Path
+) -> None:
+    session: Session = agent(folder)
+    session.ask(said)
+    session.tell(session.shell_event(said, before=True) | {"model": said})
+    shell("echo 1 >> a.txt", folder=folder)
+    session.tell(session.shell_event(said, before=False) | {"model": said})
+    odd = session.shell_event("x", before=True)
+    session.tell(odd | {"tool_name": said})
+    shell("echo 2 >> a.txt", folder=folder)
+    session.tell(odd | session.shell_event("x", before=False) | {"tool_name": said})
+    session.stop()
+    assert whose(folder) == [("a.txt", session.name)] * 2
+    assert not (folder / ".cas" / "hook.log").exists()
+    assert max(path.stat().st_size for path in (folder / ".cas" / "agents").iterdir()) < 20_000
+
+
+# ---- files by other names
+
+
+def test_a_file_that_is_named_by_a_link_is_its_tools(folder: Path, tmp_path: Path) -> None:
+    (folder / "src" / "link.txt").symlink_to("../a.txt")
+    (tmp_path / "in").symlink_to(folder)
+    assert cas("record", folder=folder).status == 0
+    session = ClaudeCode(folder)
+    done = len(whose(folder))
+    for number, path in enumerate((folder / "src" / "link.txt", tmp_path / "in" / "a.txt")):
+        session.calls += 1
+        event = session.write_event(str(path), f"{number}\n", before=True)
+        session.tell(event)
+        path.write_text(f"{number}\n")
+        session.tell(event | {"hook_event_name": "PostToolUse"})
+    typed(folder)
+    session.stop()
+    assert whose(folder)[done:] == [("a.txt", session.name), ("a.txt", session.name), ("a.txt", "external")]
+
+
+def test_a_patch_is_recorded_in_each_workspace_that_it_reaches_into(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "o.txt").write_text("o\n")
+    Desk(other)
+    assert cas("record", folder=other).status == 0
+    nowhere = tmp_path / "notes.md"
+    session = Codex(folder)
+    names = (nowhere, other / "o.txt", folder / "a.txt")
+    patch = "".join(f"*** Update File: {path}\n@@\n+new\n" for path in names)
+    event = session.tool_event("apply_patch", {"command": f"*** Begin Patch\n{patch}*** End Patch\n"}, before=True)
+    session.tell(event)
+    for path in names:
+        path.write_text("new\n")
+    session.tell(event | {"hook_event_name": "PostToolUse"})
+    assert whose(folder) == [("a.txt", session.name)]
+    assert whose(other) == [("o.txt", session.name)]
+
+
+def test_a_subagents_call_is_not_waited_for_for_ever(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.ask("have it done")
+    session.calls += 1
+    session.tell(session.shell_event("make", before=True) | WORKER)
+    (begun,) = (folder / ".cas" / "agents").glob("open-*")
+    began = int(time.time() - 16 * 60) * 1_000_000
+    begun.write_bytes(begun.read_bytes().replace(b'"began": ', b'"began": %d, "was": ' % began))
+    session.stop()
+    typed(folder)
+    session.ask("and now?")
+    assert whose(folder) == [("a.txt", "external")]

@@ -287,6 +287,9 @@ class Index(Lookups):
     @contextmanager
     def still(self) -> Iterator[None]:
         """Hold all that is asked to one moment, whatever other processes put in meanwhile. Nothing may be put in."""
+        if self._db.in_transaction:
+            yield  # it is held already
+            return
         self._db.execute("BEGIN")
         try:
             self._load_position()

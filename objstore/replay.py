@@ -62,7 +62,8 @@ def load_document(journal: Journal, document: DocumentId, *, anew: bool = False)
 
     `anew`: from its first edit on, whatever is kept.
     """
-    with _without_collecting():
+    # Of one moment: else what another process records meanwhile would be in the tip and not in the records.
+    with _without_collecting(), journal.store.index.still():
         return _loaded(journal, document, anew=anew)
 
 

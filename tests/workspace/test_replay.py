@@ -11,7 +11,20 @@ from typing import Final
 
 import pytest
 
-from objstore import Action, BlobDamaged, Decided, FileState, HistoryBroken, Operation, Origin, Seq, Status, blob_id
+from objstore import (
+    Action,
+    BlobDamaged,
+    CallInfo,
+    Decided,
+    FileState,
+    HistoryBroken,
+    Operation,
+    Origin,
+    Seq,
+    Status,
+    Workspace,
+    blob_id,
+)
 from objstore.changes import Change, Recorder, Version
 from objstore.codec import Base, encode_blob
 from objstore.disk import Disk
@@ -283,3 +296,31 @@ def test_a_process_that_goes_on_deciding_does_not_keep_what_it_has_replayed(scen
     ran = subprocess.run([sys.executable, "-c", DECIDING, scene.root], capture_output=True, check=True)
     objects = [int(line) for line in ran.stdout.split()]
     assert max(objects) < objects[0] + 2 * 50_000, objects
+
+
+def test_what_others_record_while_a_file_is_replayed_is_no_fault_of_its_history(scene: Scene) -> None:
+    scene.write("f", TEN)
+    for number in range(3):
+        scene.write("f", TEN + b"%d\n" % number)
+    journal = scene.workspace._journal  # noqa: SLF001 - to hear what is asked
+    with Workspace.open(scene.root) as other, journal.reading() as store:
+        asked: list[str] = []
+
+        def meanwhile(question: str) -> None:
+            asked.append(question)
+            with other.call(CallInfo(tool="test")) as call:
+                call.write("f", TEN + b"after question %d\n" % len(asked))
+                call.commit()
+            other.status()  # so that the index has it
+
+        db = store.index._db  # noqa: SLF001 - as above
+        db.set_trace_callback(meanwhile)
+        try:
+            found = load_document(journal, DocumentId(1))
+        finally:
+            db.set_trace_callback(None)
+    assert len(asked) > 3
+    assert found.last in range(4, 4 + len(asked))
+    assert scene.workspace.edits()[-1].seq == 4 + len(asked)
+    with journal.reading():
+        assert load_document(journal, DocumentId(1)).last == 4 + len(asked)

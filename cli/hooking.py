@@ -167,7 +167,7 @@ def _roots(event: Event) -> list[str]:
 
     roots: list[str] = []
     for start in dict.fromkeys(_folder_of(event, path) for path in event.touched or ()) or [event.place]:
-        with suppress(NotAWorkspace):
+        with suppress(NotAWorkspace, ValueError):  # no path holds a NUL, or half a character
             root = find_root(start)
             roots += [root] if root not in roots else []
     return roots

@@ -22,7 +22,7 @@ from objstore.values import replace
 from objstore.views import EditFilter, EditView
 from objstore.writerlock import WriterLock
 
-__all__ = ["AgentCall", "AgentCalls"]
+__all__ = ["AgentCalls"]
 
 _PATIENCE: Final = 10.0
 """Seconds that an agent waits while others begin, end or look: a first look at a large tree may take some."""
@@ -265,8 +265,7 @@ class AgentCalls:
             covered = []
             for path in call.paths:
                 # Of a link, either may change: some programs write through it, some put another file in its place.
-                real = os.path.realpath(os.path.join(self._journal.tree.root, path))
-                located = [spelt for each in (path, real) if (spelt := self._located(each))]
+                located = [spelt for real in (False, True) if (spelt := self._located(path, real=real))]
                 covered += [spelt for spelt in dict.fromkeys(located) if spelt not in covered]
         return replace(
             call,
@@ -275,10 +274,16 @@ class AgentCalls:
             began=call.began or now(),
         )
 
-    def _located(self, path: str) -> str:
-        """Return where a file stands in the workspace, or "" where it lies outside."""
-        with suppress(PathError, ValueError), self._journal.tree.locate(path, changing=True) as spot:
-            return spot.path
+    def _located(self, path: str, *, real: bool) -> str:
+        """Return where a file stands in the workspace, or "" where it lies outside, or nowhere: no path holds a NUL.
+
+        `real`: what is behind it, if it is a link.
+        """
+        with suppress(PathError, ValueError):
+            if real:
+                path = os.path.realpath(os.path.join(self._journal.tree.root, path))
+            with self._journal.tree.locate(path, changing=True) as spot:
+                return spot.path
         return ""
 
     def _told(self, conversation: str) -> set[int]:

@@ -222,6 +222,22 @@ def test_a_file_that_is_named_by_a_link_is_its_tools(folder: Path, tmp_path: Pat
     assert whose(folder)[done:] == [("a.txt", session.name), ("a.txt", session.name), ("a.txt", "external")]
 
 
+def test_a_name_that_no_file_can_have_is_nobodys_fault(folder: Path) -> None:
+    session = Codex(folder)
+    for odd in ("a\0b", "half \ud83d"):
+        for patch in ([odd, "a.txt"], ["a.txt", odd], [odd]):
+            lines = "".join(f"*** Update File: {path}\n@@\n+new\n" for path in patch)
+            session.calls += 1
+            event = session.tool_event(
+                "apply_patch", {"command": f"*** Begin Patch\n{lines}*** End Patch\n"}, before=True
+            )
+            session.tell(event)
+            typed(folder)
+            session.tell(event | {"hook_event_name": "PostToolUse"})
+    assert [conversation for _, conversation in whose(folder)].count(session.name) == 4
+    assert not (folder / ".cas" / "hook.log").exists()
+
+
 def test_a_patch_is_recorded_in_each_workspace_that_it_reaches_into(folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()

@@ -185,12 +185,14 @@ def _candidates(words: list[str], word: str) -> Iterator[tuple[str, str | None]]
 
 
 def _placed(words: list[str]) -> list[str]:
-    """Go where `-C DIR` says, and return the other words."""
+    """Go where `-C DIR` says, and return the other words, without the colour that may stand before a command, too."""
     rest = []
     given = iter(words)
     for word in given:
         if word == "-C":
             os.chdir(os.path.expanduser(next(given, os.curdir)))  # noqa: PTH111 -- pathlib costs 4 ms of start-up
+        elif word == "--color" and next(given, None) is not None:
+            continue
         else:
             rest.append(word)
     return rest

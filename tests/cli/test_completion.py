@@ -212,6 +212,10 @@ def test_what_may_stand_there(history: Desk) -> None:
     assert candidates(history, "cas cat ", folder=history.folder / "src") == ["first.py"]
     assert candidates(history, "cas cat ../s", folder=history.folder / "src") == ["../second.py", "../src/"]
     assert candidates(history, "cas -C src cat ") == ["first.py"]
+    assert candidates(history, "cas --color never --debug accept ") == ["2", "1"]
+    assert candidates(history, "cas --color=never -C src cat ") == ["first.py"]
+    assert candidates(history, "cas --color ne") == ["never"]
+    assert candidates(history, "cas --color never log --color ne") == ["never"]
     assert "pin" in candidates(history, "cas ")
     assert candidates(history, "cas pin a") == ["add"]
     assert candidates(history, "cas pin add ") == candidates(history, "cas show ") + candidates(history, "cas cat ")

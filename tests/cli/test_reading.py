@@ -141,6 +141,49 @@ def test_a_long_line_is_folded_and_nothing_of_it_is_lost(desk: Desk) -> None:
     assert all(shown_width(row) <= 60 for row in shown.splitlines() if row[29:30] in {">", "|"})
 
 
+def beside(left: str, mark: str = " ", right: str = "") -> str:
+    return f"{left:38} {mark} {right}".rstrip()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "row"),
+    [
+        (b"if x:\n\treturn\n", b"if x:\n        return\n", beside(r"    2 \treturn", "|", "    2         return")),
+        (b"a\n\xff\n", b"a\n\xfe\n", beside(r"    2 \xff", "|", r"    2 \xfe")),
+    ],
+)
+def test_lines_that_only_look_alike_are_told_apart(desk: Desk, before: bytes, after: bytes, row: str) -> None:
+    desk.write("f", before)
+    desk.write("f", after)
+    for words in (["show", "2"], ["diff", "f@1", "f@2"]):
+        assert row in desk.done(*words, "-y", COLUMNS="80").text.splitlines()
+
+
+LACKS = r"      \ No newline at end of file"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "rows"),
+    [
+        (b"1\n2", b"1\n2\n", [beside("    1 1", " ", "    1 1"), beside("    2 2", "|", "    2 2"), beside(LACKS)]),
+        (b"1\n2\n", b"1\n2", [beside("    2 2", "|", "    2 2"), beside("", " ", LACKS)]),
+        (b"1\n2", b"one\n2", [beside("    2 2", " ", "    2 2"), beside(LACKS, " ", LACKS)]),
+        (b"1", b"1\n2", [beside("    1 1", "|", "    1 1"), beside(LACKS), beside("", ">", "    2 2")]),
+        (b"1\n2\n", b"1", [beside("    1 1", "|", "    1 1"), beside("", " ", LACKS)]),
+        (b"1\n2\n", b"one\n2", [beside("    2 2", "|", "    2 2"), beside("", " ", LACKS)]),
+        (b"x\n" * 9 + b"2\n", b"y\n" + b"x\n" * 8 + b"2", [beside("   10 2", "|", "   10 2"), beside("", " ", LACKS)]),
+        (b"", b"1", [beside("", ">", "    1 1"), beside("", " ", LACKS)]),
+    ],
+)
+def test_a_final_newline_that_came_or_went_shows(desk: Desk, before: bytes, after: bytes, rows: list[str]) -> None:
+    desk.write("f", before)
+    desk.write("f", after)
+    for words in (["show", "2"], ["diff", "f@1", "f@2"]):
+        assert "\n".join(rows) in desk.done(*words, "-y", COLUMNS="80").text
+    (desk.folder / "f").write_bytes(before)
+    assert desk.done("diff", "-y").text.count("@@") >= 2
+
+
 def test_stat_sums_by_file(desk: Desk) -> None:
     desk.write("a", b"1\n2\n3\n")
     desk.edit("a", b"2", b"two")

@@ -351,3 +351,40 @@ def test_who_comes_back_to_a_suspended_review_is_asked_again(history: Desk, tmp_
         stage.type("\x03")
         stage.sees("\n")
         assert stage.ends() == 130
+
+
+@pytest.mark.usefixtures("history")
+def test_who_comes_back_to_a_line_is_asked_for_it_again(review: Review) -> None:
+    with review("3") as stage:
+        stage.sees(at("3:0"))
+        press(stage, "R", "Reason: ")
+        stage.signal(signal.SIGCONT)
+        stage.sees("Reason: ")
+        press(stage, "not asked for\n", "1 hunk rejected")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+@pytest.mark.parametrize("review", STAGES, indirect=True)
+def test_whatever_ends_a_review_it_gives_the_terminal_back(
+    history: Desk, review: Review, number: signal.Signals
+) -> None:
+    with review() as stage:
+        stage.sees(at("1:0"))
+        press(stage, "a", at("2:1"))
+        assert not stage.takes_lines()
+        stage.signal(number)
+        assert stage.ends() in {-number, 128 + number}
+        assert stage.takes_lines()
+    assert history.statuses()["1:0"] is ACCEPTED
+
+
+@pytest.mark.usefixtures("history")
+def test_a_review_goes_on_where_a_terminal_that_hangs_up_is_to_be_ignored(desk: Desk, tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with on_stage("plain", "review", folder=desk.folder, scratch=tmp_path / "stage") as stage:
+            stage.sees(at("1:0"))
+            stage.signal(signal.SIGHUP)
+            press(stage, "a", at("2:1"))
+    finally:
+        signal.signal(signal.SIGHUP, before)

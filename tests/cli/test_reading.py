@@ -1,6 +1,8 @@
 """Reading: the filters of `cas log`, words marked within lines, columns, tables of how much changed, and charts."""
 
 import re
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import click
@@ -83,6 +85,36 @@ def test_a_day_stands_for_its_first_moment_and_at_an_end_for_its_last() -> None:
 
 
 # ---- words
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have the clocks of Berlin."""
+    with monkeypatch.context() as changed:
+        changed.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("berlin")
+@pytest.mark.parametrize(
+    ("spelling", "first", "last"),
+    [
+        ("2026-11-22", "2026-11-22T00:00+01:00", "2026-11-22T23:59:59.999999+01:00"),
+        ("20261122", "2026-11-22T00:00+01:00", "2026-11-22T23:59:59.999999+01:00"),
+        ("2026-W47-7", "2026-11-22T00:00+01:00", "2026-11-22T23:59:59.999999+01:00"),
+        ("2026-W47", "2026-11-16T00:00+01:00", "2026-11-22T23:59:59.999999+01:00"),
+        ("2026W47", "2026-11-16T00:00+01:00", "2026-11-22T23:59:59.999999+01:00"),
+        ("2026-03-29", "2026-03-29T00:00+01:00", "2026-03-29T23:59:59.999999+02:00"),
+        ("2026-10-25", "2026-10-25T00:00+02:00", "2026-10-25T23:59:59.999999+01:00"),
+        ("20261122T14", "2026-11-22T14:00+01:00", "2026-11-22T14:00+01:00"),
+    ],
+)
+def test_a_day_or_a_week_is_whole_however_it_is_spelt_and_long(spelling: str, first: str, last: str) -> None:
+    for at, end in ((first, False), (last, True)):
+        named = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=moment_named(spelling, end=end))
+        assert named == datetime.fromisoformat(at), named
 
 
 def test_what_differs_within_a_line_is_marked() -> None:

@@ -115,7 +115,7 @@ def log(  # noqa: PLR0913 -- each is an option of the command
 
             pieces: Iterator[bytes] = (json_line(edit_shape(workspace, view)) for view in views)
         elif stat:
-            pieces = _stat_text(workspace, views, screen)
+            pieces = _stat_text(workspace, views, screen, newest_first=not reverse)
         else:
             pieces = _log_text(workspace, views, screen, patch=patch or columns)
         write(pieces if text is None else _searched(pieces, progress), paged=not as_json)
@@ -170,10 +170,12 @@ def _searched(pieces: Iterator[bytes], progress: "Progress") -> Iterator[bytes]:
     return chain(found, pieces)
 
 
-def _stat_text(workspace: "Workspace", views: Iterable["EditView"], screen: Screen) -> Iterator[bytes]:
+def _stat_text(
+    workspace: "Workspace", views: Iterable["EditView"], screen: Screen, *, newest_first: bool = False
+) -> Iterator[bytes]:
     from cli.diffstat import diffstat, edit_change
 
-    return diffstat((edit_change(view, workspace.text) for view in views), screen)
+    return diffstat((edit_change(view, workspace.text) for view in views), screen, newest_first=newest_first)
 
 
 def _log_text(workspace: "Workspace", views: Iterable["EditView"], screen: Screen, *, patch: bool) -> Iterator[bytes]:

@@ -230,6 +230,20 @@ def test_stat_sums_by_file(desk: Desk) -> None:
     assert desk.cas("show", "2", "--stat", "-y").status == 2
 
 
+def test_stat_says_the_same_of_what_is_no_text_wherever_it_is_asked(desk: Desk) -> None:
+    desk.write("bin", b"\0\1\n" * 10)
+    desk.write("bin", b"\0\2\n" * 10)
+    desk.write("bin", b"\0\3\n" * 20)
+    desk.write("text", b"1\n")
+    desk.write("text", b"2\n")
+    table = " bin | Bin 30 -> {} bytes\n 1 file changed, 0 insertions(+), 0 deletions(-)\n"
+    assert desk.done("diff", "bin@1", "bin@2", "--stat").text == table.format(30)
+    assert desk.done("show", "2", "--stat").text == table.format(30)
+    for words in (["log", "bin", "-n", "2"], ["log", "bin", "-n", "2", "--reverse"], ["show", "2..3"]):
+        assert desk.done(*words, "--stat").text == table.format(60)
+    assert desk.done("show", "5", "--stat").text == " text | 2 +-\n 1 file changed, 1 insertion(+), 1 deletion(-)\n"
+
+
 def test_a_table_stands_straight_and_fits_80_columns_whatever_the_names(desk: Desk) -> None:
     for name, lines in {"日本" * 30: 400, "plain": 1, "e\u0301te\u0301": 60, "d/" * 50 + "end": 3}.items():
         desk.write(name, b"x\n" * lines)

@@ -21,8 +21,8 @@ LAST: Final = time.max.replace(fold=1)
 def moment_named(spelling: str, *, end: bool = False) -> int:
     """Return the time that `2h`, `3 days ago`, `yesterday`, `2026-11-20` or `2026-11-20 14:30` names.
 
-    In microseconds since the epoch. A date and a time are in the person's time zone, unless they name another. A day, or
-    a week (2026-W47), stands for its first moment; with `end`, for its last. Raises click.BadParameter.
+    In microseconds since the epoch. A date and a time are in the person's time zone, unless they name another. A day,
+    or a week (2026-W47), stands for its first moment; with `end`, for its last. Raises click.BadParameter.
     """
     spelt = spelling.strip().lower()
     now = datetime.now(UTC).astimezone()

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "STATUS_COLOR",
+    "Blobs",
     "concerns",
     "diff_text",
     "edit_diff",

@@ -81,7 +81,7 @@ def import_bundle(
 
 
 def _make_folders(directory: str, made: list[str]) -> None:
-    """Make a folder where there is none, and those above it; note in `made` which did not exist, the outermost first."""
+    """Make a folder where there is none, and those above it; note in `made` which did not exist, outermost first."""
     above = os.path.dirname(directory.rstrip("/"))
     if above and not os.path.isdir(above):
         _make_folders(above, made)

@@ -18,6 +18,7 @@ __all__ = [
     "Command",
     "CommandGroup",
     "Invocation",
+    "absolute",
     "command",
     "command_group",
     "global_options",
@@ -77,12 +78,16 @@ class Invocation:
 
     def start(self) -> str:
         """Return the folder at or above which the workspace is meant. Raises ClickException where it is gone."""
-        start = os.curdir if self.placed else os.environ.get("CAS_WORKSPACE") or os.curdir
-        try:
-            # Absolute, so that the sentence about a missing workspace says where it looked.
-            return os.path.abspath(start)  # noqa: PTH100 -- pathlib costs 4 ms of start-up
-        except FileNotFoundError:
-            raise click.ClickException("The current folder is gone. Change to another one, or say -C DIR.") from None
+        # Absolute, so that the sentence about a missing workspace says where it looked.
+        return absolute(os.curdir if self.placed else os.environ.get("CAS_WORKSPACE") or os.curdir)
+
+
+def absolute(path: str) -> str:
+    """Return the absolute path of what is named from the current folder. Raises ClickException where that is gone."""
+    try:
+        return os.path.abspath(path)  # noqa: PTH100 -- pathlib costs 4 ms of start-up
+    except FileNotFoundError:
+        raise click.ClickException("The current folder is gone. Change to another one, or say -C DIR.") from None
 
 
 def global_options() -> list[click.Parameter]:

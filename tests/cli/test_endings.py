@@ -435,7 +435,7 @@ def in_a_folder_that_is_gone(desk: Desk, *words: str, stdin: bytes = b"") -> tup
     return ran.returncode, ran.stdout, ran.stderr
 
 
-@pytest.mark.parametrize("words", ["status", "log", "doctor", "record"])
+@pytest.mark.parametrize("words", ["status", "log", "doctor", "record", "init"])
 def test_a_folder_that_is_gone_is_said_to_be(desk: Desk, words: str) -> None:
     said = b"cas: The current folder is gone. Change to another one, or say -C DIR.\n"
     assert in_a_folder_that_is_gone(desk, *words.split()) == (1, b"", said)

@@ -23,7 +23,7 @@ AROUND: Final = 6
 
 
 def close_up(view: "EditView", unit: Unit, place: str, reason: str, blobs: Blobs, screen: Screen) -> Iterator[bytes]:
-    """Yield one hunk of an edit, as far as it fits. `place`: where in the review that is. `reason`: "", or a person's."""
+    """Yield one hunk of an edit, as far as it fits. `place`: where in the review. `reason`: "": none was given."""
     edit = view.edit
     title = f"edit {view.seq}  {edit.operation.value}  {shown_move(edit.source, edit.path)}"
     head = [

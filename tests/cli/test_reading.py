@@ -29,7 +29,6 @@ def test_log_by_tool_and_time(desk: Desk) -> None:
     desk.write("a", b"1\n")
     desk.edit("a", b"1", b"2")
     assert numbers(desk, "--tool", "edit_file_diff") == [2]
-    assert numbers(desk, "--tool", "nobody") == []
     assert numbers(desk, "--since", "1h") == [2, 1]
     assert numbers(desk, "--since", "2999-01-01") == []
     assert numbers(desk, "--until", "yesterday") == []

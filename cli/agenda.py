@@ -93,10 +93,10 @@ class Agenda:
         seqs = [seq for group in groups for seq in group.seqs if self._wanted(group, seq)]
         return [unit for seq in seqs for unit in self._pending(self._workspace.edit(seq))]
 
-    def count(self) -> int:
-        """Return how many edits are pending, in whole or in part."""
-        groups = self._workspace.status().groups
-        return sum(self._wanted(group, seq) for group in groups for seq in group.seqs)
+    def counts(self) -> tuple[int, int]:
+        """Return how many edits are pending, in whole or in part: of those that are wanted, and of the others."""
+        wanted = [self._wanted(group, seq) for group in self._workspace.status().groups for seq in group.seqs]
+        return sum(wanted), len(wanted) - sum(wanted)
 
     # ---- inside
 

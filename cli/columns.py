@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Final, NamedTuple
 
-from cli.terminal import Screen, shown_width
+from cli.terminal import Screen, shown_width, visible
 from cli.words import Span, emphasis, paired_lines
 from objstore import Hunk
 
@@ -18,12 +18,15 @@ LEAST: Final = 10
 
 TAB: Final = 8
 
+NO_NEWLINE: Final = r"\ No newline at end of file"
+
 
 class Cell(NamedTuple):
     """One line on one side."""
 
-    number: int  # from 1
-    text: str
+    number: str  # from 1; "": it is a remark on the line above
+    line: bytes  # as the file has it
+    text: str  # as it is shown
     spans: tuple[Span, ...]  # what differs from the line on the other side
 
 
@@ -60,7 +63,16 @@ def hunk_rows(
 
 def _cell(lines: Sequence[bytes], at: int, screen: Screen) -> Cell:
     text = screen.content(lines[at].removesuffix(b"\n")).decode("utf-8", "replace").expandtabs(TAB)
-    return Cell(at + 1, text, ())
+    return Cell(str(at + 1), lines[at], text, ())
+
+
+def _remark(cell: Cell | None) -> Cell | None:
+    is_needed = cell is not None and not cell.line.endswith(b"\n")
+    return Cell("", b"", NO_NEWLINE, ()) if is_needed else None
+
+
+def _spelt_out(cell: Cell) -> Cell:
+    return cell._replace(text=visible(cell.line.removesuffix(b"\n").decode("utf-8", "surrogateescape")))
 
 
 def _same(old: Sequence[bytes], new: Sequence[bytes], i: int, j: int, screen: Screen) -> tuple[Cell, Cell]:
@@ -75,20 +87,24 @@ def _differing(left: Cell, right: Cell) -> tuple[Cell, Cell]:
 def _row(left: Cell | None, right: Cell | None, width: int, screen: Screen) -> Iterator[bytes]:
     """Yield one line of each side, either of which may be missing, folded where it is too long."""
     if left is not None and right is not None:
-        mark = " " if left.text == right.text else "|"
+        mark = " " if left.line == right.line else "|"
+        if left.text == right.text and left.line.removesuffix(b"\n") != right.line.removesuffix(b"\n"):
+            # A tab can look like spaces, and one byte that is no text like another.
+            left, right = _spelt_out(left), _spelt_out(right)
     else:
         mark = "<" if right is None else ">"
     colors = {" ": ("", ""), "|": ("red", "green"), "<": ("red", ""), ">": ("", "green")}[mark]
-    folded = zip_longest(_folded(left, width, colors[0], screen), _folded(right, width, colors[1], screen))
     blank = " " * (NUMBER + 1 + width)
-    for one, other in folded:
-        yield screen.line(f"{one or blank} {mark} {other or ''}".rstrip())
+    for one, other, sign in ((left, right, mark), (_remark(left), _remark(right), " ")):
+        folded = zip_longest(_folded(one, width, colors[0], screen), _folded(other, width, colors[1], screen))
+        for old, new in folded:
+            yield screen.line(f"{old or blank} {sign} {new or ''}".rstrip())
 
 
 def _folded(cell: Cell | None, width: int, color: str, screen: Screen) -> Iterator[str]:
     if cell is None:
         return
-    at, number = 0, str(cell.number)
+    at, number = 0, cell.number
     while True:
         end, used = at, 0
         while end < len(cell.text) and used + shown_width(cell.text[end]) <= width:

@@ -3,6 +3,9 @@
 What a shell runs is `cas --complete SHELL LINE`, with the command line up to the cursor, and reads a candidate a line:
 the word, and behind a tab what it is. Names of edits, conversations and files come from the store without click being
 loaded; names of commands and options come from the commands themselves.
+
+A name may be one that an agent or a bundle gave, and hold what a shell would run: none may come to stand on a command
+line but quoted. zsh and fish quote what they insert, bash only the names of files, so for bash the others come quoted.
 """
 
 import os
@@ -60,6 +63,9 @@ BREAKS: Final = " \t\n\"'@><=;|&(:"
 PREFIXES: Final = "$@"
 """Those of them with which the new word begins."""
 
+PLAIN: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@%+=:,./-")
+"""Characters of ASCII that mean nothing to bash."""
+
 
 def complete(arguments: list[str]) -> int:
     """Print what may stand at the end of a command line, and return 0; 1 where it can't be told."""
@@ -68,23 +74,47 @@ def complete(arguments: list[str]) -> int:
     shell, line, breaks = (*arguments, BREAKS)[:3]
     try:
         words, word = _split(line)
-        _print(_candidates(words, word), _cut(line, breaks) if shell == "bash" else None)
+        candidates = _candidates(words, word)
+        _print(_for_bash(candidates, *_cut(line, breaks)) if shell == "bash" else candidates)
     except Exception:  # noqa: BLE001 -- a shell at a key press has no place for an error; status 1 tells that there was one
         return 1
     return 0
 
 
-def _print(found: Iterable[tuple[str, str | None]], cut: int | None) -> None:
-    """Print the candidates. `cut`: how many characters of each bash leaves as they are; None: it is another shell."""
+def _print(found: Iterable[tuple[str, str | None]]) -> None:
+    """Print the candidates."""
     lines = []
     for name, about in found:
         # A name that holds a line feed or an escape code can't be typed so anyway.
         if name.isprintable():
             told = about if about and about.isprintable() else ""
-            is_parted = bool(told) or (cut is not None and about is not None)
-            lines.append(f"{name[cut:]}\t{told}" if is_parted else name[cut:])
+            lines.append(f"{name}\t{told}" if told else name)
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()
+
+
+def _for_bash(found: Iterable[tuple[str, str | None]], cut: int, quote: str) -> Iterator[tuple[str, str | None]]:
+    """Yield what bash puts behind the `cut` characters that it leaves as they are, in the quote that is open.
+
+    What has something said of it, if only "-", is quoted here. With a file among them, bash quotes all of them.
+    """
+    candidates = list(found)
+    has_files = any(about is None for _, about in candidates)
+    for name, about in candidates:
+        if has_files:
+            yield name[cut:], None
+        else:
+            yield _quoted(name[cut:], quote), about if about and about.isprintable() else "-"
+
+
+def _quoted(name: str, quote: str) -> str:
+    """Return a name as it is typed in bash behind the quote that is open ("": none is)."""
+    if quote == "'":
+        return name.replace("'", "'\\''")
+    if quote:
+        # An exclamation mark calls up a line typed before, and a backslash before it would stay.
+        return "".join("\"'!'\"" if c == "!" else f"\\{c}" if c in '$`"\\' else c for c in name)
+    return "".join(c if c in PLAIN or not c.isascii() else f"\\{c}" for c in name)
 
 
 def kinds_of(metavar: str) -> tuple[str, ...]:
@@ -98,6 +128,9 @@ def kinds_of(metavar: str) -> tuple[str, ...]:
 
 def _split(line: str) -> tuple[list[str], str]:
     """Return the words before the one at the cursor, without the program's name, and that one."""
+    if (len(line) - len(line.rstrip("\\"))) % 2:
+        # What several names have in common can end before the character that a backslash quotes in each.
+        line = line[:-1]
     for closing in ("", "'", '"'):
         try:
             words = shlex.split(line + closing)
@@ -111,10 +144,10 @@ def _split(line: str) -> tuple[list[str], str]:
     return words[1:], word
 
 
-def _cut(line: str, breaks: str) -> int:
+def _cut(line: str, breaks: str) -> tuple[int, str]:
     """Return how many characters of the last word, unquoted, bash leaves as they are: it replaces what is behind them.
 
-    That is what stands behind the last break that is not quoted, or behind the quote that is open.
+    That is what stands behind the last break that is not quoted, or behind the quote that is open. And which that is.
     """
     behind, kept, quote, is_escaped = 0, 0, "", False
     for mark in line:
@@ -134,7 +167,7 @@ def _cut(line: str, breaks: str) -> int:
             kept, behind = kept + behind + (not belongs), int(belongs)
         else:
             behind += 1
-    return kept
+    return kept, quote
 
 
 def _candidates(words: list[str], word: str) -> Iterator[tuple[str, str | None]]:
@@ -152,12 +185,14 @@ def _candidates(words: list[str], word: str) -> Iterator[tuple[str, str | None]]
 
 
 def _placed(words: list[str]) -> list[str]:
-    """Go where `-C DIR` says, and return the other words."""
+    """Go where `-C DIR` says, and return the other words, without the colour that may stand before a command, too."""
     rest = []
     given = iter(words)
     for word in given:
         if word == "-C":
             os.chdir(os.path.expanduser(next(given, os.curdir)))  # noqa: PTH111 -- pathlib costs 4 ms of start-up
+        elif word == "--color" and next(given, None) is not None:
+            continue
         else:
             rest.append(word)
     return rest

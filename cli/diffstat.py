@@ -38,16 +38,22 @@ def file_change(name: str, before: bytes | None, after: bytes | None) -> FileCha
 
 
 def edit_change(view: "EditView", blobs: "Callable[[BlobId], bytes]") -> FileChange:
-    """Return how much an edit changed, as its record says; where it names no hunks, the bytes are looked at."""
+    """Return how much an edit changed, as its record says.
+
+    Where it names no hunks, or one that is the whole file, as of what is no text, the bytes are looked at.
+    """
     edit = view.edit
     name = os.fsdecode(edit.path)
-    if edit.hunks or view.expired is not None:
+    is_whole = len(edit.hunks) == 1 and edit.hunks[0].old_start == edit.hunks[0].new_start == 0
+    if (edit.hunks and not is_whole) or view.expired is not None:
         return FileChange(name=name, added=edit.added, removed=edit.removed)
     before, after = (None if state is None else blobs(state.blob) for state in (edit.before, edit.after))
-    return FileChange(name=name, added=0, removed=0) if before == after else file_change(name, before, after)
+    if before != after and (is_binary(before or b"") or is_binary(after or b"")):
+        return file_change(name, before, after)
+    return FileChange(name=name, added=edit.added, removed=edit.removed)
 
 
-def summed(changes: Iterable[FileChange]) -> list[FileChange]:
+def summed(changes: Iterable[FileChange], *, newest_first: bool = False) -> list[FileChange]:
     """Return the changes with those of one file added up, in order of the first of each."""
     found: dict[str, FileChange] = {}
     for change in changes:
@@ -55,7 +61,8 @@ def summed(changes: Iterable[FileChange]) -> list[FileChange]:
         if known is None:
             found[change.name] = change
         else:
-            binary = (known.binary[0], change.binary[1]) if known.binary and change.binary else None
+            older, newer = (change, known) if newest_first else (known, change)
+            binary = (older.binary[0], newer.binary[1]) if older.binary and newer.binary else None
             found[change.name] = FileChange(
                 name=change.name,
                 added=known.added + change.added,
@@ -65,9 +72,9 @@ def summed(changes: Iterable[FileChange]) -> list[FileChange]:
     return list(found.values())
 
 
-def diffstat(changes: Iterable[FileChange], screen: Screen) -> Iterator[bytes]:
-    """Yield the table, and below it the sum."""
-    changes = summed(changes)
+def diffstat(changes: Iterable[FileChange], screen: Screen, *, newest_first: bool = False) -> Iterator[bytes]:
+    """Yield the table, and below it the sum. `newest_first`: the changes of each file are in that order."""
+    changes = summed(changes, newest_first=newest_first)
     names = [end_of(shown_name(change.name), LONGEST_NAME) for change in changes]
     width = max(map(shown_width, names), default=0)
     most = max((change.added + change.removed for change in changes), default=0)

@@ -4,22 +4,22 @@ Each decision is recorded before the next hunk is shown, so whatever ends the re
 next one goes on where it ended.
 """
 
-import shutil
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from click import ClickException
 
 from cli.agenda import Agenda, real_units
 from cli.bookmark import Bookmark
+from cli.closeup import close_up
 from cli.editor import edited
 from cli.invocation import reviewer
 from cli.keyboard import END, ENTER, Keyboard
-from cli.outcomes import conflict_text, decided_text, shown_units
+from cli.outcomes import conflict_text, decided_text
 from cli.progress import DECIDING, followed
-from cli.rendering import edit_diff, edit_header, moment, shown_move
+from cli.rendering import edit_diff, edit_header, shown_move
 from cli.splitting import Part, Split, located, parts
 from cli.terminal import EXACT, Screen, flush, shown_name, visible, write
 from objstore import (
@@ -70,12 +70,6 @@ class _Same(Enum):
 Where: TypeAlias = "Unit | _Same | None"
 """Where a review goes: to a hunk, nowhere, or on to the next one."""
 
-LEAST_LINES: Final = 8
-"""Of a hunk, however small the terminal is."""
-
-AROUND: Final = 6
-"""Lines of a screen that a hunk must leave free."""
-
 
 class Review:
     """One pass over what is pending."""
@@ -97,7 +91,8 @@ class Review:
         """Show hunk after hunk until none is left, or the person quits."""
         unit = self._agenda.next()
         if unit is None:
-            self._say("Nothing is pending.")
+            _, others = self._agenda.counts()
+            self._say(f"Nothing of these is pending, {_others(others)}." if others else "Nothing is pending.")
             return
         is_shown = False
         while unit is not None:
@@ -115,9 +110,11 @@ class Review:
         self._close()
 
     def _close(self) -> None:
-        left = self._agenda.count()
+        left, others = self._agenda.counts()
         accepted, rejected = self._standing(Status.ACCEPTED), self._standing(Status.REJECTED)
-        rest = "nothing is left pending" if not left else f"{left} edit{'s' * (left > 1)} left pending"
+        these = " of these" if others else ""
+        rest = f"{left} edit{'s' * (left > 1)}{these} left pending" if left else f"nothing{these} is left pending"
+        rest += f", {_others(others)}" if others else ""
         self._say(f"{_hunks(accepted)} accepted, {_hunks(rejected)} rejected, {rest}.")
 
     def _acted(self, key: str, unit: Unit) -> Where:
@@ -441,29 +438,9 @@ class Review:
 
     def _show(self, unit: Unit) -> None:
         view = self._workspace.edit(unit.seq)
-        edit, screen = view.edit, self._screen
         count = len(self._agenda)
-        title = f"edit {view.seq}  {edit.operation.value}  {shown_move(edit.source, edit.path)}"
-        place = f"  ({self._agenda.position(unit)} of {count} edit{'s' * (count > 1)})"
-        facts = [moment(edit.time), shown_name(edit.conversation), shown_name(edit.tool)]
-        self._say()
-        self._say(screen.paint(title, bold=True) + place)
-        self._say("  ".join(facts))
-        if reason := self._reason(view, unit):
-            self._say(f"reason: {shown_name(reason)}")
-        lines = iter(edit_diff(view, self._workspace.text, screen, [unit]))
-        room = max(LEAST_LINES, shutil.get_terminal_size().lines - AROUND)
-        try:
-            self._write(islice(lines, room))
-            more = sum(1 for _ in lines)
-        except CasError as error:
-            # Damage to one edit must not keep the others from being reviewed.
-            self._say(f"cas: {visible(str(error))}")
-            more = 0
-        if more:
-            self._say(f"... and {more} more line{'s' * (more > 1)}: v shows all.")
-        if view.units[unit.hunk] is not Status.PENDING:
-            self._say(f"{shown_units([unit]).capitalize()} is {view.units[unit.hunk].value} already.")
+        place = f"({self._agenda.position(unit)} of {count} edit{'s' * (count > 1)})"
+        self._write(close_up(view, unit, place, self._reason(view, unit), self._workspace.text, self._screen))
 
     def _say(self, sentence: str = "") -> None:
         self._write([self._screen.line(sentence)])
@@ -507,6 +484,10 @@ class _Step:
         self.verdicts: Final = verdicts  # of the decision; (): it was an amendment
         self.reason: Final = reason  # of the decision; "": none was given
         self.amendment: Final = amendment  # its number; None: it was a decision
+
+
+def _others(number: int) -> str:
+    return f"{number} other edit{'s are' if number > 1 else ' is'}"
 
 
 def _hunks(number: int) -> str:

@@ -1,6 +1,7 @@
 """What a person asks of every command alike: where, in which colours, in which shape."""
 
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -17,10 +18,12 @@ __all__ = [
     "Command",
     "CommandGroup",
     "Invocation",
+    "absolute",
     "command",
     "command_group",
     "global_options",
     "json_option",
+    "recorded_text",
     "reviewer",
 ]
 
@@ -75,12 +78,16 @@ class Invocation:
 
     def start(self) -> str:
         """Return the folder at or above which the workspace is meant. Raises ClickException where it is gone."""
-        start = os.curdir if self.placed else os.environ.get("CAS_WORKSPACE") or os.curdir
-        try:
-            # Absolute, so that the sentence about a missing workspace says where it looked.
-            return os.path.abspath(start)  # noqa: PTH100 -- pathlib costs 4 ms of start-up
-        except FileNotFoundError:
-            raise click.ClickException("The current folder is gone. Change to another one, or say -C DIR.") from None
+        # Absolute, so that the sentence about a missing workspace says where it looked.
+        return absolute(os.curdir if self.placed else os.environ.get("CAS_WORKSPACE") or os.curdir)
+
+
+def absolute(path: str) -> str:
+    """Return the absolute path of what is named from the current folder. Raises ClickException where that is gone."""
+    try:
+        return os.path.abspath(path)  # noqa: PTH100 -- pathlib costs 4 ms of start-up
+    except FileNotFoundError:
+        raise click.ClickException("The current folder is gone. Change to another one, or say -C DIR.") from None
 
 
 def global_options() -> list[click.Parameter]:
@@ -125,6 +132,15 @@ def _remember(context: click.Context, option: click.Parameter, value: object) ->
         context.meta.setdefault(META, {})[option.name] = value
 
 
+def recorded_text(context: click.Context, option: click.Parameter, said: str) -> str:
+    """Return what a person says that becomes part of a record. Raises click.BadParameter where it is no UTF-8."""
+    try:
+        said.encode()
+    except UnicodeEncodeError:
+        raise click.BadParameter(f"{said!r} is not UTF-8.", context, option) from None
+    return said
+
+
 class Command(click.Command):
     """A command of `cas`: takes the options that every command takes."""
 
@@ -133,11 +149,17 @@ class Command(click.Command):
         self.params.extend(global_options())
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take what is given, but for an empty name, such as that of a shell's variable that nobody has set.
+        """Take what is given, but for an option's second value, which would count alone, and for an empty name.
 
-        It would count as not given, or as the folder where one is, and the command would be about more than was meant.
+        Such is that of a shell's variable that nobody has set. It would count as not given, or as the folder where one
+        is. The command would be about less than was meant, or about more.
         """
+        typed = list(args)
         rest = super().parse_args(ctx, args)
+        for param, times in Counter(self.make_parser(ctx).parse_args(typed)[2]).items():
+            is_single = isinstance(param, click.Option) and not param.is_flag and not param.multiple
+            if is_single and param.expose_value and times > 1:
+                raise click.UsageError(f"{param.get_error_hint(ctx)} takes one value, and is given {times}.", ctx)
         for param in self.params:
             given = ctx.params.get(param.name or "")
             if (

@@ -25,6 +25,9 @@ _CONTROL: Final = 6
 _SEQUENCE_SECONDS: Final = 0.05
 """How long a terminal may take from the first byte of a key to its others."""
 
+_ENDING: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+"""Signals that would end the process and leave the terminal as it is."""
+
 
 class Keyboard:
     """A terminal that gives each key as it is pressed, without showing it. Ctrl-C and Ctrl-Z work as ever."""
@@ -34,18 +37,24 @@ class Keyboard:
         self._fd: Final = sys.stdin.fileno()
         self._found: Final[list[Any]] = termios.tcgetattr(self._fd)
         self._held = False
-        self.question = b""  # what the next key answers; shown again to a person who comes back to it
+        self._is_line_typed = False
+        self.question = b""  # what the next key or line answers; shown again to a person who comes back to it
 
     def __enter__(self) -> Self:
         """Ask for single keys."""
-        self._continued: Any = signal.signal(signal.SIGCONT, self._on_continue)
+        self._handlers: dict[signal.Signals, Any] = {signal.SIGCONT: signal.signal(signal.SIGCONT, self._on_continue)}
+        for number in _ENDING:
+            # What is ignored, as under nohup, stays so.
+            if signal.getsignal(number) is signal.SIG_DFL:
+                self._handlers[number] = signal.signal(number, self._on_ending)
         self._hold()
         return self
 
     def __exit__(self, *_: object) -> None:
         """Give the terminal back."""
         self._release()
-        signal.signal(signal.SIGCONT, self._continued)
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
 
     def key(self) -> str:
         """Return the next key: a character; ESCAPE for that key and "" for one that sends more, such as an arrow.
@@ -66,12 +75,16 @@ class Keyboard:
         """Return a line as the person has typed and corrected it (None: ended with Ctrl-D instead)."""
         typed = b""
         with self.released():
-            while not typed.endswith(b"\n"):
-                await_typing(self._fd)
-                piece = os.read(self._fd, 1)
-                if not piece:
-                    return None
-                typed += piece
+            self._is_line_typed = True
+            try:
+                while not typed.endswith(b"\n"):
+                    await_typing(self._fd)
+                    piece = os.read(self._fd, 1)
+                    if not piece:
+                        return None
+                    typed += piece
+            finally:
+                self._is_line_typed = False
         return typed.decode(errors="replace").strip()
 
     @contextmanager
@@ -110,5 +123,16 @@ class Keyboard:
         # The shell that had the terminal in between has set it as it likes it.
         if self._held:
             self._hold()
+        if self._held or self._is_line_typed:
+            # What was typed of a line is gone: the terminal drops it when it stops who reads it.
             with suppress(OSError):  # nobody sees it, then
                 os.write(sys.stdout.fileno(), self.question)
+
+    def _on_ending(self, number: int, _frame: FrameType | None) -> None:
+        if self._held:
+            # Nothing is waited for: the terminal may be gone, or have been told to stop its output.
+            with suppress(termios.error):
+                termios.tcsetattr(self._fd, termios.TCSANOW, self._found)
+        # What was decided is recorded, so no more has to be done than to end as anything else does.
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)

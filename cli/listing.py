@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cli.pickaxe import Pickaxe
     from objstore import Edit, EditView, Workspace
 
-__all__ = ["Places", "Terms", "followed", "matching", "places_named"]
+__all__ = ["Places", "Terms", "followed", "matching", "places_named", "tool_named"]
 
 FIRST_READ: Final = 64
 MOST_READ: Final = 4_096
@@ -134,6 +134,13 @@ def followed(workspace: "Workspace", path: str) -> int:
         if view.edit.path == os.fsencode(path):
             return view.edit.document
     raise NoSuchName(path, "recorded file")
+
+
+def tool_named(workspace: "Workspace", spelling: str) -> str:
+    """Return the name of a tool that has made an edit. Raises NoSuchName."""
+    if all(view.edit.tool != spelling for view in _newest_first(workspace, EditFilter(), None)):
+        raise NoSuchName(spelling, "tool")
+    return spelling
 
 
 def _newest_first(workspace: "Workspace", wanted: EditFilter, number: int | None) -> Iterator["EditView"]:

@@ -45,6 +45,9 @@ EXIT_BROKEN_PIPE: Final = 141
 
 LINE_FEED: Final = "\n"
 
+UNDECODED: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\udc([89a-f][0-9a-f])")
+"""How Python quotes a byte that is not UTF-8: as half of a character that nobody has typed."""
+
 COMMANDS: Final = {
     "init": "cli.commands.setup:init",
     "status": "cli.commands.status:status",
@@ -270,7 +273,7 @@ def _sentences(error: Exception) -> list[str]:
                 said = re.sub(r" '\{[^}]*\}'", "", said)
             return [f"cas: {_one_line(said)}", *_hint(error)]
         case click.ClickException():
-            return [f"cas: {visible(error.format_message(), keep=LINE_FEED)}"]
+            return [f"cas: {_shown(error.format_message(), keep=LINE_FEED)}"]
         case OutputFailed(errno=errno.EPIPE) | OSError(errno=errno.EPIPE) | click.Abort():
             # Who leaves a question finds the shell in a line of its own.
             return [""] if isinstance(error, click.Abort) else []
@@ -293,9 +296,12 @@ def _suggestion(error: Exception, asked: Invocation | None) -> list[str]:
         return ["`cas fsck` tells what is damaged, and what that means for which files."]
     if asked is None or not isinstance(error, NoSuchName | FileMissing):
         return []
-    from cli.mistyped import meant, other_form
+    try:
+        from cli.mistyped import meant, other_form
 
-    sentence = other_form(error) if isinstance(error, FileMissing) else meant(error, asked.start())
+        sentence = other_form(error) if isinstance(error, FileMissing) else meant(error, asked.start())
+    except Exception:  # noqa: BLE001 -- it would only have helped, and must not stand in place of what is wrong
+        return []
     return [visible(sentence)] if sentence else []
 
 
@@ -304,8 +310,12 @@ def _hint(error: click.UsageError) -> list[str]:
 
 
 def _one_line(sentence: str) -> str:
+    return _shown(sentence)
+
+
+def _shown(sentence: str, *, keep: str = "") -> str:
     # A sentence may quote a file's name, and a name may hold anything.
-    return visible(sentence)
+    return UNDECODED.sub(r"\1\\x\2", visible(sentence, keep=keep))
 
 
 def _let_go_of_stdout() -> None:

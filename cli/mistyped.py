@@ -39,7 +39,8 @@ def meant(error: "NoSuchName", start: str) -> str:
             if isinstance(error, NotInSnapshot):
                 return _either([_from_here(workspace, path) for path in error.near], error.spelling)
             return (
-                _of_several(error)
+                _of_tools(workspace, error)
+                or _of_several(error)
                 or _of_gone(workspace, error)
                 or _of_another_kind(workspace, error)
                 or _of_edit(workspace, error)
@@ -73,6 +74,15 @@ def other_form(error: "FileMissing") -> str:
 
 def _same(name: str) -> str:
     return f"The same name in another Unicode form is there: in a shell, {_spelt_out(name)} is it."
+
+
+def _of_tools(workspace: "Workspace", error: "NoSuchName") -> str:
+    """Return which tools there are with a name that is near to one that is none."""
+    if error.kind != "tool":
+        return ""
+    from difflib import get_close_matches
+
+    return _either(get_close_matches(error.spelling, filter(None, workspace.stats().tools), MOST), error.spelling)
 
 
 def _of_several(error: "NoSuchName") -> str:
@@ -130,7 +140,7 @@ def _of_gone(workspace: "Workspace", error: "NoSuchName") -> str:
     path = path_named(workspace, name)
     if held := last_held(workspace, path):
         return f"It is there no more: `cas cat {held}` prints what it held."
-    if kind == "state" and workspace.names_like(NameKind.PATH, f"{path}/", 1):
+    if workspace.names_like(NameKind.PATH, "" if path == "." else f"{path}/", 1):
         return f"It is a folder: `cas ls {_typed(name)}` lists the files in it."
     return ""
 
@@ -201,7 +211,7 @@ def _newest(workspace: "Workspace", error: "NoSuchName") -> str:
     """Return how far the numbers go, of a name that has one."""
     from objstore import NameKind
 
-    if error.kind == "conversation":
+    if error.kind in {"conversation", "tool"}:
         return ""
     newest = workspace.names_like(NameKind.EDIT, "", 1)
     spelt = error.spelling

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from cli.terminal import shown_name, visible
 from objstore import Action, EditFilter, NoSuchName, Origin, Status, Unit, value
 
 if TYPE_CHECKING:
@@ -102,10 +103,22 @@ def units_named(workspace: "Workspace", action: Action, selection: Selection) ->
         if not views and selection.conversation:
             # A conversation of a person's alone, such as a restored snapshot, is named by its name.
             views = [view for view in found if view.edit.origin is Origin.PERSON]
+        if not views and selection.conversation and selection.file:
+            _refuse_strangers(workspace, wanted, selection)
         if views or not selection.everything:
             what = "file that an agent edited" if selection.file else "conversation of an agent"
             named += _group(_kept(views, selection.file or selection.conversation, what), action)
     return tuple(dict.fromkeys(named))
+
+
+def _refuse_strangers(workspace: "Workspace", wanted: EditFilter, selection: Selection) -> None:
+    """Raise click.ClickException where an agent edited the file, but in no call of the conversation."""
+    if _by_agents(workspace.edits(EditFilter(path=wanted.path))):
+        from shlex import quote
+
+        file, conversation = shown_name(selection.file), shown_name(wanted.conversation)
+        lists = f"`cas log --file {visible(quote(selection.file))}` lists who did."
+        raise click.ClickException(f"No agent edited {file} in {conversation}. {lists}")
 
 
 def _by_agents(views: list["EditView"]) -> list["EditView"]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "STATUS_COLOR",
+    "Blobs",
     "concerns",
     "diff_text",
     "edit_diff",
@@ -181,15 +182,20 @@ def _whole_changes(edit: "Edit") -> Iterator[str]:
 
 def _numbered_hunks(edit: "Edit", old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, Hunk]]:
     """Return the hunks to show, with their numbers: with the last line where only its newline came or went."""
-    hunks = list(enumerate(edit.hunks, 1))
     if edit.newline:
-        return [*hunks, (0, Hunk(len(old) - 1, 1, len(new) - 1, 1))]
-    if hunks:
-        number, last = hunks[-1]
-        if last.old_start and last.new_start and old[last.old_start - 1] != new[last.new_start - 1]:
-            wider = Hunk(last.old_start - 1, last.old_count + 1, last.new_start - 1, last.new_count + 1)
-            hunks[-1] = number, wider
-    return hunks
+        return [*enumerate(edit.hunks, 1), (0, Hunk(len(old) - 1, 1, len(new) - 1, 1))]
+    return list(enumerate(_with_last_lines(old, new, edit.hunks), 1))
+
+
+def _with_last_lines(old: Sequence[bytes], new: Sequence[bytes], hunks: Sequence[Hunk]) -> list[Hunk]:
+    """Return the hunks, with the last line of a text in one where only its newline differs."""
+    found = list(hunks)
+    last = found[-1] if found else Hunk(0, 0, 0, 0)
+    if last.old_end < len(old):
+        return found if old[-1] == new[-1] else [*found, Hunk(len(old) - 1, 1, len(new) - 1, 1)]
+    if last.old_start and last.new_start and old[last.old_start - 1] != new[last.new_start - 1]:
+        found[-1] = Hunk(last.old_start - 1, last.old_count + 1, last.new_start - 1, last.new_count + 1)
+    return found
 
 
 def _hunk_head(hunk: Hunk, lead: int, trail: int, label: str, screen: Screen) -> bytes:
@@ -290,7 +296,7 @@ def _diff_columns(before: bytes, after: bytes, screen: Screen) -> Iterator[bytes
     from objstore import diff_lines
 
     old, new = split_lines(before), split_lines(after)
-    hunks = diff_lines(before, after)
+    hunks = _with_last_lines(old, new, diff_lines(before, after))
     shown = 0
     for hunk, following in zip(hunks, [*(later.old_start for later in hunks[1:]), len(old)], strict=True):
         lead, trail = min(CONTEXT, hunk.old_start - shown), min(CONTEXT, following - hunk.old_end)

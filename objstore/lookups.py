@@ -177,6 +177,8 @@ class Lookups(BlobLookups, StatLookups):
 
         `path`: of a file whose lineage ever stood there.
         """
+        if not _can_be_asked(conversation):
+            return []
         conditions, values = ["NOT void"], list[int | str | bytes]()
         if conversation:
             conditions.append("conversation = ?")
@@ -209,6 +211,8 @@ class Lookups(BlobLookups, StatLookups):
 
     def conversations(self, prefix: str, limit: int) -> list[str]:
         """Return up to `limit` conversations whose names begin with `prefix`."""
+        if not _can_be_asked(prefix):
+            return []
         rows = self._db.execute(
             "SELECT DISTINCT conversation FROM edits WHERE conversation >= ? AND substr(conversation, 1, ?) = ? "
             "AND NOT void ORDER BY conversation LIMIT ?",
@@ -221,6 +225,8 @@ class Lookups(BlobLookups, StatLookups):
 
         The newest come first.
         """
+        if not _can_be_asked(digits):
+            return []
         rows = self._db.execute(
             "SELECT seq, path, status FROM edits JOIN documents ON documents.id = document "
             "WHERE substr(seq, 1, ?) = ? AND NOT void ORDER BY seq DESC LIMIT ?",
@@ -233,6 +239,8 @@ class Lookups(BlobLookups, StatLookups):
 
         The one with the newest edit comes first.
         """
+        if not _can_be_asked(prefix):
+            return []
         rows = self._db.execute(
             "SELECT conversation, count(*) FROM edits WHERE conversation >= ? AND substr(conversation, 1, ?) = ? "
             "AND NOT void GROUP BY conversation ORDER BY max(seq) DESC LIMIT ?",
@@ -452,6 +460,15 @@ class Lookups(BlobLookups, StatLookups):
             )
             for row in rows
         ]
+
+
+def _can_be_asked(text: str) -> bool:
+    """Return whether SQLite takes a text: none with bytes that are not UTF-8, and nothing recorded has such."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _status(letter: str) -> Status:

@@ -7,7 +7,7 @@ docs/decisions/0010-import.md says why a store is never imported into another.
 
 import os
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Final
 
 from objstore.bundle import bundle_pieces, unpack_bundle
@@ -51,6 +51,9 @@ def export_bundle(journal: Journal, path: str, progress: Progress | None = None)
             journal.disk.create(path, bundle_pieces(store.log, store.end, progress))
         except FileExistsError as error:
             raise FileExists(path) from error
+        except FileNotFoundError as error:
+            # The name that was given, not the one that the file has until it is whole.
+            raise FileNotFoundError(error.errno, error.strerror, path) from error
     return os.stat(path).st_size
 
 
@@ -63,8 +66,35 @@ def import_bundle(
     files, and those that differ show as changes from outside; it must hold no store.
     Raises FileExists, BundleRefused with nothing changed, and what the disk raises.
     """
-    disk = disk or Disk()
-    os.makedirs(directory, exist_ok=True)
+    made: list[str] = []
+    try:
+        _make_folders(directory, made)
+        return _imported(path, directory, disk or Disk(), files=files, progress=progress)
+    except BaseException:
+        with suppress(OSError):  # somebody has put something there
+            for folder in reversed(made):
+                os.rmdir(folder)
+        raise
+
+
+# ---- inside
+
+
+def _make_folders(directory: str, made: list[str]) -> None:
+    """Make a folder where there is none, and those above it; note in `made` which did not exist, outermost first."""
+    above = os.path.dirname(directory.rstrip("/"))
+    if above and not os.path.isdir(above):
+        _make_folders(above, made)
+    try:
+        os.mkdir(directory)
+    except FileExistsError:
+        if not os.path.isdir(directory):
+            raise
+    else:
+        made.append(directory)
+
+
+def _imported(path: str, directory: str, disk: Disk, *, files: bool, progress: Progress | None) -> Imported:
     root = os.path.realpath(directory)
     for name in sorted(os.listdir(root)):
         if is_making(name):
@@ -83,9 +113,6 @@ def import_bundle(
         discard_making(making, disk)
     disk.sync_directory(root)
     return Imported(root=root, records=records, blobs=blobs, files=len(steps))
-
-
-# ---- inside
 
 
 def _move_in(making: str, root: str, disk: Disk) -> None:

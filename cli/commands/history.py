@@ -12,14 +12,14 @@ import click
 
 from cli.invocation import Command, Invocation, command, json_option
 from cli.layout import in_columns, takes_layout
-from cli.listing import Terms, followed, matching, places_named
+from cli.listing import Terms, followed, matching, places_named, tool_named
 from cli.moments import moment_named
 from cli.naming import edit_filter, edits_named
 from cli.pickaxe import Pickaxe
 from cli.rendering import edit_diff, edit_header
 from cli.rows import Rows
 from cli.terminal import Screen, write
-from objstore import EditFilter, Status
+from objstore import EditFilter, NoSuchName, Status
 
 if TYPE_CHECKING:
     from cli.progress import Progress
@@ -94,12 +94,14 @@ def log(  # noqa: PLR0913 -- each is an option of the command
 
     with invocation.workspace() as workspace, Progress({"edits": "searching"}) as progress:
         found = places_named(workspace, places)
+        if follow and not found.file:
+            raise NoSuchName(places[0], "recorded file")  # it is a folder, or a pattern
         named = edit_filter(
             workspace, conversation=conversation, file="", status=None if status is None else Status(status)
         )
         wanted = replace(named, path=found.file)
         terms = Terms(
-            tool=tool,
+            tool=tool_named(workspace, tool) if tool else "",
             since=moment_named(since) if since else None,
             until=moment_named(until, end=True) if until else None,
             document=followed(workspace, wanted.path) if follow else None,
@@ -115,7 +117,7 @@ def log(  # noqa: PLR0913 -- each is an option of the command
 
             pieces: Iterator[bytes] = (json_line(edit_shape(workspace, view)) for view in views)
         elif stat:
-            pieces = _stat_text(workspace, views, screen)
+            pieces = _stat_text(workspace, views, screen, newest_first=not reverse)
         else:
             pieces = _log_text(workspace, views, screen, patch=patch or columns)
         write(pieces if text is None else _searched(pieces, progress), paged=not as_json)
@@ -170,10 +172,12 @@ def _searched(pieces: Iterator[bytes], progress: "Progress") -> Iterator[bytes]:
     return chain(found, pieces)
 
 
-def _stat_text(workspace: "Workspace", views: Iterable["EditView"], screen: Screen) -> Iterator[bytes]:
+def _stat_text(
+    workspace: "Workspace", views: Iterable["EditView"], screen: Screen, *, newest_first: bool = False
+) -> Iterator[bytes]:
     from cli.diffstat import diffstat, edit_change
 
-    return diffstat((edit_change(view, workspace.text) for view in views), screen)
+    return diffstat((edit_change(view, workspace.text) for view in views), screen, newest_first=newest_first)
 
 
 def _log_text(workspace: "Workspace", views: Iterable["EditView"], screen: Screen, *, patch: bool) -> Iterator[bytes]:

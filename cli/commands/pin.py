@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.invocation import Invocation, command_group, json_option, reviewer
+from cli.invocation import Invocation, command_group, json_option, recorded_text, reviewer
 from cli.terminal import Screen, shown_name, write
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def listing(*, as_json: bool) -> None:
 
 @pin.command("add")
 @click.argument("names", metavar="EDIT|CONVERSATION|STATE...", nargs=-1, required=True)
-@click.option("--title", metavar="TEXT", default="", help="What for.")
+@click.option("--title", callback=recorded_text, metavar="TEXT", default="", help="What for.")
 @json_option
 def add(*, names: tuple[str, ...], title: str, as_json: bool) -> None:
     """Pin edits (12), conversations, or states (PATH@12, a hash).

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 import click
 
 from cli.invocation import Invocation, command, json_option
-from cli.naming import path_named
+from cli.naming import path_named, state_parts
 from cli.progress import Progress
 from cli.terminal import Screen, shown_name, write
 
@@ -115,6 +115,10 @@ def listing(*, name: str, as_json: bool) -> None:
     with invocation.workspace() as workspace:
         files = _files(workspace, name)
         if name and not files:
+            if state_parts(name if name[0] != "@" else f".{name}") is not None and MOMENT.fullmatch(name) is None:
+                raise click.UsageError(
+                    "`cas ls` goes back to an edit, as in PATH@12 or @12. `cas cat` takes a time, too."
+                )
             raise click.ClickException(f"No recorded file is at or below {shown_name(name)}.")
     if as_json:
         write(

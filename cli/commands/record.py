@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.invocation import Invocation, command, json_option, reviewer
+from cli.invocation import Invocation, command, json_option, recorded_text, reviewer
 from cli.progress import LOOKING, followed
 from cli.terminal import Screen, shown_name, write
 
@@ -18,9 +18,17 @@ __all__ = ["record"]
 
 @command("record")
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
-@click.option("--conversation", default="", metavar="ID", help="Which conversation the edits belong to.")
-@click.option("--note", default="", metavar="TEXT", help="What they are about.")
-@click.option("--agent", default="", metavar="NAME", help="An agent made them, so they are to be reviewed.")
+@click.option(
+    "--conversation", callback=recorded_text, default="", metavar="ID", help="Which conversation the edits belong to."
+)
+@click.option("--note", callback=recorded_text, default="", metavar="TEXT", help="What they are about.")
+@click.option(
+    "--agent",
+    callback=recorded_text,
+    default="",
+    metavar="NAME",
+    help="An agent made them, so they are to be reviewed.",
+)
 @json_option
 def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, as_json: bool) -> None:
     """Look at the files once, now, and record each that changed since the last look as an edit of yours.

@@ -62,8 +62,10 @@ def salvage(*, store: str, directory: str | None, store_id: str, dry_run: bool, 
     """
     from objstore import FileExists, FileMissing, salvage_store
 
-    if (directory is None) is not dry_run:
+    if directory is None and not dry_run:
         raise click.UsageError("Say where to with --to DIR, or --dry-run.")
+    if dry_run:
+        directory = None
     screen = Invocation.current().screen()
     try:
         with Progress({"blobs": "checking"}) as progress:

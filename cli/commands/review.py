@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, assert_never, cast
 import click
 
 from cli.external import settled
-from cli.invocation import Command, Invocation, command, json_option, reviewer
+from cli.invocation import Command, Invocation, command, json_option, recorded_text, reviewer
 from cli.naming import Selection, units_named
 from cli.outcomes import conflict_text, decided_text, effect_text, external_refusal, ways_out
 from cli.progress import DECIDING, followed
@@ -95,7 +95,9 @@ def accept(*, desk: "Desk", selection: Selection, markers: bool) -> None:
 
 @command("reject")
 @_takes_selection
-@click.option("-m", "--reason", metavar="TEXT", default="", help="Why, for the record and for the agent.")
+@click.option(
+    "-m", "--reason", callback=recorded_text, metavar="TEXT", default="", help="Why, for the record and for the agent."
+)
 @click.option("--cascade", is_flag=True, help="Reject what can't stand without them, too.")
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
 @_takes_desk

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import click
 
-from cli.invocation import Invocation, command
+from cli.invocation import Invocation, absolute, command
 from cli.terminal import shown_name, write
 
 __all__ = ["demo", "init", "mcp"]
@@ -19,7 +19,7 @@ def init(directory: str | None) -> None:
     from objstore import EditFilter, Workspace
 
     screen = Invocation.current().screen()
-    with Workspace.init(directory or os.curdir) as workspace:
+    with Workspace.init(absolute(directory or os.curdir)) as workspace:
         write([screen.line(f"{shown_name(workspace.root)} is a workspace: what is done there can be recorded.")])
         if not workspace.edits(EditFilter(limit=1)):
             write([screen.line("`cas setup CLIENT` has an agent's edits recorded, `cas watch` or `cas record` yours.")])

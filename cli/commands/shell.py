@@ -17,6 +17,7 @@ _cas_complete() {
     while IFS= read -r line; do
         [[ -n $line ]] || continue
         # Files have nothing said of them. bash quotes their names as it does others; one that is too old is helped.
+        # What has something said of it is quoted already: it may hold what would be run.
         [[ $line == *$'\t'* ]] || compopt -o filenames 2>/dev/null || printf -v line '%q' "$line"
         [[ $line == */ ]] && compopt -o nospace 2>/dev/null
         COMPREPLY+=("${line%%$'\t'*}")
@@ -36,6 +37,7 @@ _cas() {
         [[ -n $line ]] || continue
         name=${line%%$'\t'*}
         about=${line#*$'\t'}
+        # Nothing may be added with -Q, for names may hold what would be run: without, zsh quotes what it inserts.
         if [[ $name == */ ]]; then
             folders+=("$name")
         elif [[ $about == $line ]]; then

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.invocation import Invocation, command_group, json_option, reviewer
+from cli.invocation import Invocation, command_group, json_option, recorded_text, reviewer
 from cli.progress import LOOKING, followed
 from cli.terminal import Screen, shown_name, write
 
@@ -26,7 +26,7 @@ def snapshot() -> None:
 
 @snapshot.command("create")
 @click.argument("folder", metavar="[FOLDER]", default="")
-@click.option("-m", "--message", "title", default="", metavar="TEXT", help="What it is for.")
+@click.option("-m", "--message", "title", callback=recorded_text, default="", metavar="TEXT", help="What it is for.")
 @json_option
 def create(*, folder: str, title: str, as_json: bool) -> None:
     """Keep what stands in FOLDER, or in the whole workspace."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from cli.invocation import Invocation, command, reviewer
+from cli.invocation import Invocation, command, recorded_text, reviewer
 from cli.terminal import Screen, flush, shown_name, write
 
 if TYPE_CHECKING:
@@ -21,8 +21,16 @@ _STORE: Final = os.sep + ".cas"
 
 
 @command("watch")
-@click.option("--agent", default="", metavar="NAME", help="An agent makes the edits, so they are to be reviewed.")
-@click.option("--conversation", default="", metavar="ID", help="Which conversation they belong to.")
+@click.option(
+    "--agent",
+    callback=recorded_text,
+    default="",
+    metavar="NAME",
+    help="An agent makes the edits, so they are to be reviewed.",
+)
+@click.option(
+    "--conversation", callback=recorded_text, default="", metavar="ID", help="Which conversation they belong to."
+)
 @click.option(
     "--quiet-for",
     type=click.IntRange(50, 60_000),

@@ -44,6 +44,9 @@ class Stage(Protocol):
     def ends(self) -> int:
         """Wait for the process to end, and return its status."""
 
+    def takes_lines(self) -> bool:
+        """Return whether the terminal shows what is typed and hands it on line by line, as a shell leaves it."""
+
 
 class _Waiting:
     """What both kinds of terminal share: looking at what is new."""
@@ -116,6 +119,9 @@ class PlainTerminal(_Waiting):
             time.sleep(0.01)
         return self._process.returncode
 
+    def takes_lines(self) -> bool:
+        return _takes_lines(self._master)
+
     def close(self) -> None:
         if self._process.poll() is None:
             self.kill()
@@ -169,8 +175,20 @@ class TmuxTerminal(_Waiting):
             time.sleep(0.01)
         return int(self._status.read_text())
 
+    def takes_lines(self) -> bool:
+        terminal = os.open(self._run("display-message", "-p", "#{pane_tty}").strip(), os.O_RDONLY | os.O_NOCTTY)
+        try:
+            return _takes_lines(terminal)
+        finally:
+            os.close(terminal)
+
     def close(self) -> None:
         self._run("kill-server")
+
+
+def _takes_lines(terminal: int) -> bool:
+    local = termios.tcgetattr(terminal)[3]
+    return bool(local & termios.ECHO and local & termios.ICANON)
 
 
 def _quoted(word: str) -> str:

@@ -77,6 +77,11 @@ def test_an_export_leaves_the_store_and_an_older_bundle_alone(desk: Desk, bundle
     assert desk.done("fsck").status == 0
 
 
+def test_an_export_that_can_go_nowhere_names_where_that_is(desk: Desk) -> None:
+    said = "cas: No such file or directory: nowhere/bundle\n"
+    assert desk.cas("export", "--bundle", "nowhere/bundle").said == said
+
+
 def test_json_tells_what_was_done(desk: Desk, tmp_path: Path) -> None:
     desk.write("a", b"1\n")
     found = desk.done("export", "--bundle", str(tmp_path / "b"), "--json").json()
@@ -129,7 +134,7 @@ def refused(path: Path, tmp_path: Path) -> str:
     assert ran.out == b""
     assert ran.said.count("\n") == 1
     assert "internal error" not in ran.said
-    assert list(there.iterdir()) == []
+    assert not there.exists()
     return ran.said
 
 
@@ -160,6 +165,21 @@ def test_a_damaged_bundle_is_refused_and_nothing_is_left(bundle: Path, tmp_path:
         path = tmp_path / "damaged"
         path.write_bytes(content)
         assert "bundle is refused" in refused(path, tmp_path) or name == "newer"
+
+
+def test_a_refused_import_leaves_no_folder_that_it_made_and_takes_none_that_was_there(
+    bundle: Path, tmp_path: Path
+) -> None:
+    cut = tmp_path / "cut"
+    cut.write_bytes(bundle.read_bytes()[:900])
+    (tmp_path / "there/empty").mkdir(parents=True)
+    for name in ("x", "x/y/z", "./x/y/../z/", "there/x/y", "there/empty"):
+        assert cas("import", str(cut), name, folder=tmp_path).status == 1
+        found = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("there*/**"))
+        assert found == ["there", "there/empty"]
+        assert not (tmp_path / "x").exists()
+    assert cas("import", str(bundle), "x/y/../z", folder=tmp_path).status == 0
+    assert (tmp_path / "x/z/.cas").is_dir()
 
 
 def test_a_flipped_bit_is_found_even_under_a_fresh_seal(bundle: Path, tmp_path: Path) -> None:
@@ -275,6 +295,6 @@ def test_where_an_import_fails_nothing_of_it_is_left(bundle: Path, tmp_path: Pat
         try:
             import_bundle(str(bundle), str(there), disk=disk)
         except CasError:
-            assert not [path for path in there.iterdir() if path.name[:5] != ".cas."]
+            assert not there.exists() or {path.name[:5] for path in there.iterdir()} == {".cas."}
         else:
             assert tree(there) == tree(tmp_path / "whole")

@@ -129,6 +129,38 @@ def test_at_a_terminal_bash_completes_what_is_quoted_or_broken_as_what_is_not(
             assert become(line) == ["cas", *arguments], line
 
 
+EVIL = 'evil$(touch${IFS}pwned)`touch pwned`;touch pwned|it\'s "a" !! $HOME\\'
+NAMES = ("two words here", "two$words", "*", "~root", "{a,b}", "#no", "a'b", 'c"d', "e!f", "été (1)")
+
+
+def test_at_a_terminal_no_name_of_a_conversation_is_more_to_bash_than_one_word(
+    desk: Desk, program: dict[str, str]
+) -> None:
+    for number, name in enumerate((EVIL, *NAMES)):
+        desk.write(f"f{number}", b"1\n", conversation=name)
+    with at_bash(desk.folder, program) as become:
+        for start in ("", "'", '"'):
+            assert become(f"cas log --conversation {start}evil") == ["cas", "log", "--conversation", EVIL]
+            assert become(f"cas log --conversation={start}evil") == ["cas", "log", f"--conversation={EVIL}"]
+            assert become(f"cas show {start}evil") == ["cas", "show", EVIL]
+        for name in NAMES:
+            typed = "".join(f"\\{c}" if c in "*~{#'\"!$ " else c for c in name[:4])
+            assert become(f"cas log --conversation {typed}") == ["cas", "log", "--conversation", name]
+    assert not (desk.folder / "pwned").exists()
+
+
+def test_at_a_terminal_what_bash_finds_in_common_is_quoted_and_goes_on(desk: Desk, program: dict[str, str]) -> None:
+    for number, name in enumerate(("p$(touch pwned)1", "p$(touch pwned)2", "q r", "q$r", "$(touch pwned)f")):
+        desk.write(f"f{number}" if number < 4 else name, b"1\n", conversation=name if number < 4 else "q$r")
+    with at_bash(desk.folder, program) as become:
+        assert become("cas log --conversation p") == ["cas", "log", "--conversation", "p$(touch pwned)"]
+        # A file among them has bash quote all of them, once.
+        assert become("cas pin add p") == ["cas", "pin", "add", "p$(touch pwned)"]
+        assert become("cas cat \\$\\(") == ["cas", "cat", "$(touch pwned)f"]
+    assert candidates(desk, "cas log --conversation q\\", "bash") == ["q\\$r", "q\\ r"]
+    assert not (desk.folder / "pwned").exists()
+
+
 @contextmanager
 def at_bash(folder: Path, settings: dict[str, str]) -> Iterator[Callable[[str], list[str]]]:
     """Start an interactive bash; return what types a line, presses the tab key and tells which words are there then."""
@@ -180,6 +212,10 @@ def test_what_may_stand_there(history: Desk) -> None:
     assert candidates(history, "cas cat ", folder=history.folder / "src") == ["first.py"]
     assert candidates(history, "cas cat ../s", folder=history.folder / "src") == ["../second.py", "../src/"]
     assert candidates(history, "cas -C src cat ") == ["first.py"]
+    assert candidates(history, "cas --color never --debug accept ") == ["2", "1"]
+    assert candidates(history, "cas --color=never -C src cat ") == ["first.py"]
+    assert candidates(history, "cas --color ne") == ["never"]
+    assert candidates(history, "cas --color never log --color ne") == ["never"]
     assert "pin" in candidates(history, "cas ")
     assert candidates(history, "cas pin a") == ["add"]
     assert candidates(history, "cas pin add ") == candidates(history, "cas show ") + candidates(history, "cas cat ")

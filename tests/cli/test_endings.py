@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from cli.main import COMMANDS, main
-from objstore import CallInfo
+from objstore import CallInfo, Status
 from tests.cli.desk import PATIENCE, PROGRAM, Desk, Ran, cas, environment
 
 # ---- 2: usage
@@ -36,6 +36,14 @@ from tests.cli.desk import PATIENCE, PROGRAM, Desk, Ran, cas, environment
         ["log", "-n", "0"],
         ["log", "--status", "unheard"],
         ["cat"],
+        ["accept", "--file", "a", "--file", "b"],
+        ["reject", "--file=a", "--conversation", "c", "--file", "a"],
+        ["reset", "--conversation", "a", "--conversation", "b"],
+        ["reject", "1", "-m", "first", "--reason", "second"],
+        ["log", "--status", "pending", "--status", "accepted"],
+        ["log", "-n", "1", "-3"],
+        ["review", "--file", "a", "--file", "b"],
+        ["export", "--patch", "--conversation", "a", "--conversation", "b"],
     ],
 )
 def test_a_senseless_command_line_is_status_2(desk: Desk, words: list[str]) -> None:
@@ -44,6 +52,19 @@ def test_a_senseless_command_line_is_status_2(desk: Desk, words: list[str]) -> N
     first, *rest = ran.said.splitlines()
     assert first.startswith("cas: ")
     assert len(rest) <= 1
+
+
+def test_a_second_value_of_an_option_is_refused_and_takes_the_place_of_none(desk: Desk) -> None:
+    desk.write("a", b"x\n", conversation="c1")
+    desk.write("b", b"x\n", conversation="c2")
+    said = "cas: '--file' takes one value, and is given 2.\nTry `cas reject --help`.\n"
+    assert desk.cas("reject", "--file", "a", "--file", "b").said == said
+    said = "cas: '-m' / '--reason' takes one value, and is given 3.\nTry `cas reject --help`.\n"
+    assert desk.cas("reject", "1", "-m", "x", "--reason=y", "-mz").said == said
+    assert set(desk.statuses().values()) == {Status.PENDING}
+    # How it is to be shown can be said again, as behind an alias.
+    assert desk.done("--color", "always", "log", "--color", "never", "--color", "never").text == desk.done("log").text
+    assert desk.cas("reject", "--file", "a", "--file", "b", "--help").status == 0
 
 
 def test_without_a_command_the_help_is_shown(desk: Desk) -> None:
@@ -142,6 +163,56 @@ def test_what_a_name_may_mean_is_spelt_as_it_is_to_be_typed_from_here(desk: Desk
     said = cas("cat", "greet.py@2", folder=below).said
     assert said.endswith("Edit 2 is of ../README: did you mean ../README@2?\n")
     assert cas("cat", "../README@2", folder=below).out == b"x\n"
+
+
+UNDECODED = "a\udcffb"
+"""What Python makes of an argument that is not UTF-8."""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("blame", "log", "log --follow", "log --file", "diff", "reject", "accept", "reset", "amend", "record", "show"),
+        *("pin add", "log --conversation", "accept --conversation", "reject --file", "export --patch"),
+        *("export --patch --file", "export --patch --conversation", "cat", "restore", "verify", "ls", "purge"),
+        *("snapshot create", "snapshot restore 1"),
+    ],
+)
+def test_a_name_that_is_not_utf_8_is_refused_as_others_are(desk: Desk, words: str) -> None:
+    desk.write("src/greet.py", b"x\n")
+    desk.done("snapshot")
+    ran = desk.cas(*words.split(), UNDECODED)
+    assert ran.status == 1
+    assert ran.said.startswith("cas: ")
+    assert r"a\xffb" in ran.said.splitlines()[0]
+    assert "internal error" not in ran.said
+    assert ran.said.count("\n") <= 2
+
+
+def test_what_a_person_says_for_the_record_has_to_be_utf_8(desk: Desk) -> None:
+    desk.write("a", b"x\n")
+    (desk.folder / "a").write_bytes(b"y\n")
+    for words in (
+        *(["record", "--agent"], ["record", "--note"], ["record", "--conversation"], ["watch", "--agent"]),
+        *(["snapshot", "-m"], ["pin", "add", "1", "--title"], ["reject", "1", "--reason"]),
+    ):
+        ran = desk.cas(*words, UNDECODED)
+        assert (ran.status, ran.out) == (2, b"")
+        assert words[-1] in ran.said
+        assert r"'a\xffb' is not UTF-8." in ran.said
+
+
+def test_a_suggestion_that_fails_hides_nothing(desk: Desk) -> None:
+    broken = "import sys, cli.mistyped as it; it.meant = None; from cli.main import main; sys.exit(main())"
+    ran = subprocess.run(
+        [sys.executable, "-P", "-c", broken, "show", "nothing"],
+        cwd=desk.folder,
+        env=environment({}),
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (1, b"cas: No edit, hunk or conversation is named 'nothing' here.\n")
 
 
 def test_an_ambiguous_name_is_status_1_and_lists_what_it_may_mean(desk: Desk) -> None:
@@ -364,7 +435,7 @@ def in_a_folder_that_is_gone(desk: Desk, *words: str, stdin: bytes = b"") -> tup
     return ran.returncode, ran.stdout, ran.stderr
 
 
-@pytest.mark.parametrize("words", ["status", "log", "doctor", "record"])
+@pytest.mark.parametrize("words", ["status", "log", "doctor", "record", "init"])
 def test_a_folder_that_is_gone_is_said_to_be(desk: Desk, words: str) -> None:
     said = b"cas: The current folder is gone. Change to another one, or say -C DIR.\n"
     assert in_a_folder_that_is_gone(desk, *words.split()) == (1, b"", said)

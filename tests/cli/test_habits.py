@@ -338,6 +338,41 @@ def test_a_folder_is_answered_with_what_lists_it(used: Desk) -> None:
     assert "cas ls" not in used.cas("cat", "sr").said
 
 
+@pytest.mark.parametrize("words", ["log --follow", "blame", "cat", "restore", "verify", "export --patch --file"])
+@pytest.mark.parametrize("folder", [".", "src"])
+def test_a_folder_where_a_file_is_meant_is_named_as_it_was(used: Desk, words: str, folder: str) -> None:
+    ran = used.cas(*words.split(), folder)
+    first, second = ran.said.splitlines()
+    assert ran.status == 1
+    assert first.endswith(f" is named '{folder}' here.")
+    assert second == f"It is a folder: `cas ls {folder}` lists the files in it."
+
+
+def test_a_tool_that_made_no_edit_is_answered_with_those_near_to_it(used: Desk) -> None:
+    ran = used.cas("log", "--tool", "write_fiel")
+    assert (ran.status, ran.out) == (1, b"")
+    assert ran.said == "cas: No tool is named 'write_fiel' here.\nDid you mean write_file?\n"
+    assert used.cas("log", "--tool", "12").said == "cas: No tool is named '12' here.\n"
+    # Where others leave nothing of what it did, the answer is an empty list.
+    assert used.done("log", "--tool", "write_file", "--status", "rejected").text == ""
+
+
+def test_a_file_of_another_conversation_is_not_said_to_be_nobodys(used: Desk) -> None:
+    used.write("other", b"1\n", conversation="conv_two")
+    said = "cas: No agent edited other in conv_one. `cas log --file other` lists who did.\n"
+    assert used.cas("accept", "--conversation", "conv_one", "--file", "other", "-n").said == said
+    assert "No file that an agent edited is named 'oter' here.\nDid you mean other?\n" in (
+        used.cas("accept", "--conversation", "conv_one", "--file", "oter").said
+    )
+
+
+def test_a_list_of_files_goes_back_to_edits_and_says_so(used: Desk) -> None:
+    for name in ("a.txt@2h", "@0s", "@2026-11-20"):
+        ran = used.cas("ls", name)
+        assert (ran.status, ran.out) == (2, b"")
+        assert "`cas ls` goes back to an edit" in ran.said
+
+
 def test_what_is_no_edit_is_not_answered_with_how_far_edits_go(used: Desk) -> None:
     assert used.cas("log", "--conversation", "9").said == "cas: No conversation is named '9' here.\n"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli.interactive import KEYS
+from cli.screenful import height, screenful
 from objstore import Call, Operation, Status
 from tests.cli.desk import Desk
 from tests.cli.stage import STAGES, Stage, on_stage
@@ -159,7 +160,9 @@ def test_a_hunk_counts_once_as_it_was_decided_last(review: Review) -> None:
         press(stage, "r", at("3:0"))
         press(stage, "u", at("2:2"))
         stage.type("q")
-        assert "1 hunk accepted, 0 hunks rejected, 2 edits left pending." in stage.sees(r"pending\.")
+        assert "1 hunk accepted, 0 hunks rejected, 2 edits of these left pending, 1 other edit is." in stage.sees(
+            r"is\."
+        )
 
 
 def test_undo_leaves_what_somebody_else_decided_since(history: Desk, review: Review) -> None:
@@ -285,6 +288,39 @@ def test_a_long_hunk_leaves_room_and_says_how_much_more_there_is(desk: Desk, rev
         assert "more lines: v shows all." in stage.sees(at("1:0"))
 
 
+def test_a_hunk_of_long_lines_leaves_room_for_what_it_is(desk: Desk, review: Review) -> None:
+    desk.write("a", b"x\n")
+    desk.write("a", b"y" * 5_000 + b"\n\tend\n")
+    desk.done("accept", "1")
+    with review() as stage:
+        shown = stage.sees(at("2:1"))
+        assert "... and the rest of this line, and 1 more line: v shows all." in shown
+        rows = sum(max(1, -(-len(line) // 100)) for line in shown.splitlines())
+        assert 30 < rows <= 40
+        assert "edit 2  replace  a" in shown
+
+
+def test_a_screenful_is_measured_in_rows_as_a_terminal_folds_lines() -> None:
+    assert screenful([b"12345\n", b"6\n", b"7\n"], 3, 4) == ([b"12345\n", b"6\n"], False, 1)
+    assert screenful([b"1\n", b"2345678901\n"], 3, 4) == ([b"1\n", b"23456789\n"], True, 0)
+    assert screenful(["日本語\n".encode()], 1, 5) == (["日本\n".encode()], True, 0)
+    assert screenful([b"\t\t12\n"], 1, 17) == ([b"\t\t1\n"], True, 0)
+    assert screenful([b"\x1b[32m+123\x1b[0m\n"], 1, 4) == ([b"\x1b[32m+123\x1b[0m\n"], False, 0)
+    assert screenful([b"\x1b[32m+1234\x1b[0m\n"], 1, 4) == ([b"\x1b[32m+123\x1b[0m\n"], True, 0)
+    assert [height("x" * length, 4) for length in (0, 4, 5, 8, 9)] == [1, 1, 2, 2, 3]
+
+
+def test_what_others_have_pending_is_told_of_at_the_end(history: Desk, review: Review) -> None:
+    with review("--file", "b") as stage:
+        stage.sees(at("3:0"))
+        press(stage, "a", "1 hunk accepted, 0 hunks rejected, nothing of these is left pending, 2 other edits are.")
+        assert stage.ends() == 0
+    with review("--file", "b") as stage:
+        stage.sees("Nothing of these is pending, 2 other edits are.")
+        assert stage.ends() == 0
+    assert history.statuses()["1:0"] is PENDING
+
+
 def test_what_agents_do_meanwhile_is_come_to_and_what_others_decide_is_passed_over(
     history: Desk, review: Review
 ) -> None:
@@ -351,3 +387,40 @@ def test_who_comes_back_to_a_suspended_review_is_asked_again(history: Desk, tmp_
         stage.type("\x03")
         stage.sees("\n")
         assert stage.ends() == 130
+
+
+@pytest.mark.usefixtures("history")
+def test_who_comes_back_to_a_line_is_asked_for_it_again(review: Review) -> None:
+    with review("3") as stage:
+        stage.sees(at("3:0"))
+        press(stage, "R", "Reason: ")
+        stage.signal(signal.SIGCONT)
+        stage.sees("Reason: ")
+        press(stage, "not asked for\n", "1 hunk rejected")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+@pytest.mark.parametrize("review", STAGES, indirect=True)
+def test_whatever_ends_a_review_it_gives_the_terminal_back(
+    history: Desk, review: Review, number: signal.Signals
+) -> None:
+    with review() as stage:
+        stage.sees(at("1:0"))
+        press(stage, "a", at("2:1"))
+        assert not stage.takes_lines()
+        stage.signal(number)
+        assert stage.ends() in {-number, 128 + number}
+        assert stage.takes_lines()
+    assert history.statuses()["1:0"] is ACCEPTED
+
+
+@pytest.mark.usefixtures("history")
+def test_a_review_goes_on_where_a_terminal_that_hangs_up_is_to_be_ignored(desk: Desk, tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with on_stage("plain", "review", folder=desk.folder, scratch=tmp_path / "stage") as stage:
+            stage.sees(at("1:0"))
+            stage.signal(signal.SIGHUP)
+            press(stage, "a", at("2:1"))
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -1,6 +1,8 @@
 """Reading: the filters of `cas log`, words marked within lines, columns, tables of how much changed, and charts."""
 
 import re
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import click
@@ -27,7 +29,6 @@ def test_log_by_tool_and_time(desk: Desk) -> None:
     desk.write("a", b"1\n")
     desk.edit("a", b"1", b"2")
     assert numbers(desk, "--tool", "edit_file_diff") == [2]
-    assert numbers(desk, "--tool", "nobody") == []
     assert numbers(desk, "--since", "1h") == [2, 1]
     assert numbers(desk, "--since", "2999-01-01") == []
     assert numbers(desk, "--until", "yesterday") == []
@@ -83,6 +84,36 @@ def test_a_day_stands_for_its_first_moment_and_at_an_end_for_its_last() -> None:
 
 
 # ---- words
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have the clocks of Berlin."""
+    with monkeypatch.context() as changed:
+        changed.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("berlin")
+@pytest.mark.parametrize(
+    ("spelling", "first", "last"),
+    [
+        ("2026-11-22", "2026-11-22T00:00+01:00", "2026-11-22T23:59:59.999999+01:00"),
+        ("20261122", "2026-11-22T00:00+01:00", "2026-11-22T23:59:59.999999+01:00"),
+        ("2026-W47-7", "2026-11-22T00:00+01:00", "2026-11-22T23:59:59.999999+01:00"),
+        ("2026-W47", "2026-11-16T00:00+01:00", "2026-11-22T23:59:59.999999+01:00"),
+        ("2026W47", "2026-11-16T00:00+01:00", "2026-11-22T23:59:59.999999+01:00"),
+        ("2026-03-29", "2026-03-29T00:00+01:00", "2026-03-29T23:59:59.999999+02:00"),
+        ("2026-10-25", "2026-10-25T00:00+02:00", "2026-10-25T23:59:59.999999+01:00"),
+        ("20261122T14", "2026-11-22T14:00+01:00", "2026-11-22T14:00+01:00"),
+    ],
+)
+def test_a_day_or_a_week_is_whole_however_it_is_spelt_and_long(spelling: str, first: str, last: str) -> None:
+    for at, end in ((first, False), (last, True)):
+        named = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=moment_named(spelling, end=end))
+        assert named == datetime.fromisoformat(at), named
 
 
 def test_what_differs_within_a_line_is_marked() -> None:
@@ -141,6 +172,49 @@ def test_a_long_line_is_folded_and_nothing_of_it_is_lost(desk: Desk) -> None:
     assert all(shown_width(row) <= 60 for row in shown.splitlines() if row[29:30] in {">", "|"})
 
 
+def beside(left: str, mark: str = " ", right: str = "") -> str:
+    return f"{left:38} {mark} {right}".rstrip()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "row"),
+    [
+        (b"if x:\n\treturn\n", b"if x:\n        return\n", beside(r"    2 \treturn", "|", "    2         return")),
+        (b"a\n\xff\n", b"a\n\xfe\n", beside(r"    2 \xff", "|", r"    2 \xfe")),
+    ],
+)
+def test_lines_that_only_look_alike_are_told_apart(desk: Desk, before: bytes, after: bytes, row: str) -> None:
+    desk.write("f", before)
+    desk.write("f", after)
+    for words in (["show", "2"], ["diff", "f@1", "f@2"]):
+        assert row in desk.done(*words, "-y", COLUMNS="80").text.splitlines()
+
+
+LACKS = r"      \ No newline at end of file"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "rows"),
+    [
+        (b"1\n2", b"1\n2\n", [beside("    1 1", " ", "    1 1"), beside("    2 2", "|", "    2 2"), beside(LACKS)]),
+        (b"1\n2\n", b"1\n2", [beside("    2 2", "|", "    2 2"), beside("", " ", LACKS)]),
+        (b"1\n2", b"one\n2", [beside("    2 2", " ", "    2 2"), beside(LACKS, " ", LACKS)]),
+        (b"1", b"1\n2", [beside("    1 1", "|", "    1 1"), beside(LACKS), beside("", ">", "    2 2")]),
+        (b"1\n2\n", b"1", [beside("    1 1", "|", "    1 1"), beside("", " ", LACKS)]),
+        (b"1\n2\n", b"one\n2", [beside("    2 2", "|", "    2 2"), beside("", " ", LACKS)]),
+        (b"x\n" * 9 + b"2\n", b"y\n" + b"x\n" * 8 + b"2", [beside("   10 2", "|", "   10 2"), beside("", " ", LACKS)]),
+        (b"", b"1", [beside("", ">", "    1 1"), beside("", " ", LACKS)]),
+    ],
+)
+def test_a_final_newline_that_came_or_went_shows(desk: Desk, before: bytes, after: bytes, rows: list[str]) -> None:
+    desk.write("f", before)
+    desk.write("f", after)
+    for words in (["show", "2"], ["diff", "f@1", "f@2"]):
+        assert "\n".join(rows) in desk.done(*words, "-y", COLUMNS="80").text
+    (desk.folder / "f").write_bytes(before)
+    assert desk.done("diff", "-y").text.count("@@") >= 2
+
+
 def test_stat_sums_by_file(desk: Desk) -> None:
     desk.write("a", b"1\n2\n3\n")
     desk.edit("a", b"2", b"two")
@@ -153,6 +227,20 @@ def test_stat_sums_by_file(desk: Desk) -> None:
     (desk.folder / "a").write_bytes(b"1\n")
     assert desk.done("diff", "--stat").text == " a | 2 --\n 1 file changed, 0 insertions(+), 2 deletions(-)\n"
     assert desk.cas("show", "2", "--stat", "-y").status == 2
+
+
+def test_stat_says_the_same_of_what_is_no_text_wherever_it_is_asked(desk: Desk) -> None:
+    desk.write("bin", b"\0\1\n" * 10)
+    desk.write("bin", b"\0\2\n" * 10)
+    desk.write("bin", b"\0\3\n" * 20)
+    desk.write("text", b"1\n")
+    desk.write("text", b"2\n")
+    table = " bin | Bin 30 -> {} bytes\n 1 file changed, 0 insertions(+), 0 deletions(-)\n"
+    assert desk.done("diff", "bin@1", "bin@2", "--stat").text == table.format(30)
+    assert desk.done("show", "2", "--stat").text == table.format(30)
+    for words in (["log", "bin", "-n", "2"], ["log", "bin", "-n", "2", "--reverse"], ["show", "2..3"]):
+        assert desk.done(*words, "--stat").text == table.format(60)
+    assert desk.done("show", "5", "--stat").text == " text | 2 +-\n 1 file changed, 1 insertion(+), 1 deletion(-)\n"
 
 
 def test_a_table_stands_straight_and_fits_80_columns_whatever_the_names(desk: Desk) -> None:

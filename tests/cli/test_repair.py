@@ -103,6 +103,7 @@ def test_a_dry_run_of_salvage_writes_nothing(desk: Desk) -> None:
     before = sorted(desk.folder.rglob("*"))
     assert desk.done("salvage", ".", "--dry-run").text.endswith("Nothing is lost.\n")
     assert desk.done("salvage", ".cas", "--dry-run", "--json").json()["whole"]
+    assert desk.done("salvage", ".", "--to", "new", "-n").text == desk.done("salvage", ".", "-n").text
     assert sorted(desk.folder.rglob("*")) == before
 
 

@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 
 from cli.wiring import doctor
 from cli.wiring.jsontext import JsonInvalid, appended, discarded, loaded, with_member, with_members, without_member
-from cli.wiring.plans import WIRED, Programs
+from cli.wiring.plans import WIRED, Programs, Scope, plan
 from tests.cli.clientfiles import files, run
 from tests.cli.desk import PATIENCE, PROGRAM, SOURCE, Desk, environment
 
@@ -287,6 +287,27 @@ def test_settings_kept_elsewhere_through_a_link_stay_there(project: Path, home: 
     assert run(project, home, "setup", "claude-code", "--user").status == 0
     assert (home / ".claude" / "settings.json").is_symlink()
     assert "hook claude-code" in kept.read_text()
+
+
+@pytest.mark.parametrize(
+    ("client", "platform", "place"),
+    [
+        ("vscode", "linux", "xdg/Code/User/mcp.json"),
+        ("vscode", "darwin", "home/Library/Application Support/Code/User/mcp.json"),
+        ("opencode", "linux", "xdg/opencode/opencode.json"),
+        ("opencode", "darwin", "xdg/opencode/opencode.json"),
+    ],
+)
+def test_a_users_settings_are_where_the_system_has_the_client_keep_them(
+    client: str, platform: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = Programs(cas="cas", server="editledger")
+    scope = Scope(project=None, home=tmp_path / "home", platform=platform)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
+    assert plan(client, scope, programs)[0].path == tmp_path / place
+    for without in ("", "relative"):
+        monkeypatch.setenv("XDG_CONFIG_HOME", without)
+        assert plan(client, scope, programs)[0].path == tmp_path / place.replace("xdg", "home/.config")
 
 
 def test_a_project_that_is_set_up_is_a_workspace_that_knows_what_stands_in_it(project: Path, home: Path) -> None:

@@ -36,8 +36,9 @@ CLIENTS: Final = ("claude-code", "codex", "gemini", "cursor", "vscode", "opencod
 def setup(*, client: str, scope: str, dry_run: bool, remove: bool, resident: bool) -> None:
     """Tell CLIENT of the recorder: it starts our server, and says before and after each of its own tools what it does.
 
-    Only what is ours is changed in its settings; a copy of each file as it was is kept beside it. For a project this
-    also makes the folder a workspace, and keeps what stands in it now, so that every later change can be told.
+    Only what is ours is changed in its settings; a copy of each file as it was before us is kept beside it. For a
+    project this also makes the folder a workspace, and keeps what stands in it now, so that every later change can be
+    told.
     """
     from cli.wiring.files import changes, write as write_file
     from cli.wiring.plans import plan
@@ -85,8 +86,8 @@ def _told(changes: "list[SettingsChange]", screen: Screen, *, dry_run: bool) -> 
         verb = "Would change" if dry_run else "Changed"
         yield screen.line(f"{verb} {shown_name(name)}:")
         yield unified_diff(
-            change.before.encode() if change.before else None,
-            change.after.encode() if change.after else None,
+            None if change.before is None else change.before.encode(),
+            None if change.after is None else change.after.encode(),
             path_before=name,
             path_after=name,
         )

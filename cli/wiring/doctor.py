@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 from cli.hooking import CLIENTS, HOOK_LOG
 from cli.wiring.files import changes
 from cli.wiring.plans import WIRED, Programs, Scope, plan
+from cli.wiring.switches import switched_off
 
 if TYPE_CHECKING:
     from cli.wiring.probe import Helper
@@ -61,6 +62,9 @@ def examine(root: Path, home: Path, programs: Programs, clients: Sequence[str] |
             yield Finding(check=f"{client} is set up", ok=False, said=f"`cas setup {client}` does it")
         if client in CLIENTS and (places or (clients is not None and client in clients)):
             yield _hook_answers(client, programs, root)
+            switch = switched_off(client, root, home)
+            if switch is not None:
+                yield Finding(check=f"{client} runs hooks", ok=False, said=str(switch))
     if not wired and clients is None:
         yield Finding(check="no client is set up", ok=True, said="`cas setup CLIENT` has an agent's own edits recorded")
     yield from of_helper(root)

@@ -11,56 +11,101 @@ from cli.wiring.plans import Step
 __all__ = ["BACKUP", "SettingsChange", "changes", "write"]
 
 BACKUP: Final = ".before-editledger"
-"""What the name of the copy ends in that holds a file as it was before the last change of ours."""
+"""What the name of the copy ends in that holds a file as it was before anything of ours came into it."""
 
 _LONGEST: Final = 16 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsChange:
-    """What becomes of one settings file."""
+    """What becomes of one settings file, and of the copy beside it."""
 
     path: Path  # through links: many keep their settings elsewhere
-    before: str  # "": there is no such file
-    after: str  # "": it goes
+    before: str | None  # None: there is no such file
+    after: str | None  # None: it goes
+    is_kept: bool = False  # as it was, in a copy
+    is_restored: bool = False  # it is as its copy has it, which goes
 
 
 def changes(steps: Iterable[Step], *, remove: bool) -> list[SettingsChange]:
     """Return what the steps change, or what taking them back changes; files that stay as they are are left out.
 
-    Raises OSError and UnicodeDecodeError for files that can't be read, ValueError for those that make no sense.
+    Raises OSError for files that can't be read, ValueError for those that make no sense, or are no text, or too long.
     """
     found: list[SettingsChange] = []
     for step in steps:
-        path = step.path.resolve()
-        before = _text(path)
+        path = Path(os.path.realpath(step.path))
+        before, copy = _text(path), _text(_copy_of(path))
         try:
-            after = (step.undo if remove else step.apply)(before)
+            change = (_taken_back if remove else _set_up)(step, path, before, copy)
         except ValueError as error:
-            raise ValueError(f"{path} is not as its program writes it, and stays as it is: {error}") from error
-        if remove and "".join(after.split()) in {"{}", ""}:
-            after = ""
-        if after != before:
-            found.append(SettingsChange(path=path, before=before, after=after))
+            raise ValueError(f"{path} can't be changed safely, and stays as it is: {error}") from error
+        if change.after != change.before:
+            found.append(change)
     return found
 
 
 def write(change: SettingsChange, below: Path) -> None:
-    """Give the file its new text in one step, its mode kept, and a copy of the old one beside it. Raises OSError.
+    """Give the file its new text in one step, its mode kept, and make the copy beside it, or let it go. Raises OSError.
 
-    A file that goes held nothing but ours: no copy is made of it, and the folders above it, as far as they are `below`
-    that one and left empty, go with it. FileExistsError where it is not as it was when the change was planned.
+    With a file that goes, the folders above it go, as far as they are `below` that one and left empty.
+    FileExistsError where it is not as it was when the change was planned.
     """
     if _text(change.path) != change.before:
         raise FileExistsError(f"{change.path} was changed meanwhile; nothing was written to it")
-    if not change.after:
+    if change.after is None:
         change.path.unlink()
         _without_empty(change.path.parent, below.resolve())
         return
-    if change.before:
-        _put(change.path.with_name(change.path.name + BACKUP), change.before, like=change.path)
+    if change.is_kept and change.before is not None:
+        _put(_copy_of(change.path), change.before, like=change.path)
     change.path.parent.mkdir(parents=True, exist_ok=True)
     _put(change.path, change.after, like=change.path)
+    if change.is_restored:
+        _copy_of(change.path).unlink()
+
+
+def _set_up(step: Step, path: Path, before: str | None, copy: str | None) -> SettingsChange:
+    """Return what becomes of a file that is to have ours. The first copy is the one that knows how it was before."""
+    is_kept = before is not None and copy is None and not _is_of_our_making(step, before)
+    return SettingsChange(path=path, before=before, after=step.apply(before or ""), is_kept=is_kept)
+
+
+def _taken_back(step: Step, path: Path, before: str | None, copy: str | None) -> SettingsChange:
+    """Return what becomes of a file that is to be without ours.
+
+    What is ours can be cut out of any text, but not always so that every space and comma is as it was. The copy knows
+    how it was: where ours, cut out, leaves the same text as it does of the copy that is set up anew, nobody has changed
+    anything else since, and the copy it is.
+    """
+    left = step.undo(before or "")
+    if before is None or left == before:
+        return SettingsChange(path=path, before=before, after=before)
+    try:
+        if copy is not None and step.undo(copy) == copy and step.undo(step.apply(copy)) == left:
+            return SettingsChange(path=path, before=before, after=copy, is_restored=True)
+        is_ours = copy is None or _is_ours_alone(step, copy)  # the file: nothing of anybody's was there before us
+    except ValueError:  # whatever has the copy's name
+        is_ours = False
+    return SettingsChange(path=path, before=before, after=None if is_ours and _is_empty(left) else left)
+
+
+def _is_of_our_making(step: Step, text: str) -> bool:
+    """Return whether the text needs no copy: it says nothing but what we wrote, in an earlier version maybe."""
+    return _is_ours_alone(step, text) and (step.is_certain or step.apply(text) == step.apply(""))
+
+
+def _is_ours_alone(step: Step, text: str) -> bool:
+    left = step.undo(text)
+    return left != text and _is_empty(left)
+
+
+def _is_empty(text: str) -> bool:
+    return "".join(text.split()) in {"{}", ""}
+
+
+def _copy_of(path: Path) -> Path:
+    return path.with_name(path.name + BACKUP)
 
 
 def _without_empty(folder: Path, below: Path) -> None:
@@ -73,12 +118,19 @@ def _without_empty(folder: Path, below: Path) -> None:
         folder = folder.parent
 
 
-def _text(path: Path) -> str:
+def _text(path: Path) -> str | None:
+    """Return what the file holds; None: there is none. Raises OSError, and ValueError that names it."""
     try:
         with path.open("rb") as file:
-            return file.read(_LONGEST).decode("utf-8")
+            content = file.read(_LONGEST + 1)
     except FileNotFoundError:
-        return ""
+        return None
+    if len(content) > _LONGEST:
+        raise ValueError(f"{path} is larger than {_LONGEST >> 20} MiB, the most that is read, and stays as it is")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not in UTF-8 (byte {error.start}), and stays as it is") from error
 
 
 def _put(path: Path, text: str, *, like: Path) -> None:

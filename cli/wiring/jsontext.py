@@ -5,15 +5,33 @@ Every function takes a text and returns one. What a function doesn't name keeps 
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-__all__ = ["JsonInvalid", "appended", "discarded", "loaded", "with_member", "without_member"]
+from cli.wiring.lines import line_end
+
+__all__ = [
+    "JsonInvalid",
+    "Key",
+    "appended",
+    "discarded",
+    "loaded",
+    "with_member",
+    "with_members",
+    "without_member",
+]
+
+Key: TypeAlias = str | int
+"""One step of a path: a member's name, or an item's place."""
 
 _SKIPPED: Final = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING: Final = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
 _SCALAR: Final = re.compile(r"-?[0-9][0-9eE+.\-]*|true|false|null")
+_BESIDE: Final = re.compile(r"(?:[ \t]*(?:/\*[^\n]*?\*/|//[^\r\n]*))*")
+"""Comments on the line on which something ends: they are about it."""
+
+_LINE_ENDS: Final = re.compile(r"\r?\n|\Z")
 _INDENT: Final = re.compile(r"\n([ \t]+)\S")
 _DEEPEST: Final = 200
 
@@ -39,20 +57,34 @@ def loaded(text: str) -> Any:  # noqa: ANN401 - whatever the document holds
     return _parsed(text).value if text.strip() else {}
 
 
-def with_member(text: str, path: Sequence[str], value: object) -> str:
+def with_member(text: str, path: Sequence[Key], value: object) -> str:
     """Return the text with the member at `path` set; objects on the way are made. Raises JsonInvalid."""
     text = text if text.strip() else "{}\n"
     node, depth = _deepest(_parsed(text), path)
     if depth == len(path):
         return text if node.value == value else text[: node.start] + _spelt(value, text, depth) + text[node.end :]
     if not isinstance(node.value, dict):
-        raise JsonInvalid(f"{'.'.join(path[:depth])} is no object")
+        raise JsonInvalid(f"{_named(path[:depth])} is no object")
     for key in reversed(path[depth + 1 :]):
         value = {key: value}
     return _inserted(text, node, f"{json.dumps(path[depth])}: {_spelt(value, text, depth + 1)}", depth)
 
 
-def appended(text: str, path: Sequence[str], value: object) -> str:
+def with_members(text: str, path: Sequence[Key], members: Mapping[str, object]) -> str:
+    """Return the text with these members in the object at `path`, and its others as they are; it is made if need be.
+
+    Raises JsonInvalid.
+    """
+    node, depth = _deepest(_parsed(text if text.strip() else "{}"), path)
+    if depth < len(path) or not isinstance(node.value, dict):
+        return with_member(text, path, members)
+    for key, value in members.items():
+        if key not in node.value or node.value[key] != value:
+            text = with_member(text, [*path, key], value)
+    return text
+
+
+def appended(text: str, path: Sequence[Key], value: object) -> str:
     """Return the text with `value` as the last item of the array at `path`, unless it is in there already.
 
     Raises JsonInvalid.
@@ -62,23 +94,24 @@ def appended(text: str, path: Sequence[str], value: object) -> str:
     if depth < len(path):
         return with_member(text, path, [value])
     if not isinstance(node.value, list):
-        raise JsonInvalid(f"{'.'.join(path)} is no array")
+        raise JsonInvalid(f"{_named(path)} is no array")
     return text if value in node.value else _inserted(text, node, _spelt(value, text, depth + 1), depth)
 
 
-def without_member(text: str, path: Sequence[str]) -> str:
+def without_member(text: str, path: Sequence[Key]) -> str:
     """Return the text without the member at `path`, and without objects that are empty then. Raises JsonInvalid."""
     if not text.strip():
         return text
     above, depth = _deepest(_parsed(text), path[:-1])
-    if depth < len(path) - 1 or path[-1] not in above.keys:
+    at = _place(above, path[-1]) if depth == len(path) - 1 else None
+    if at is None:
         return text
-    if len(above.keys) == 1 and len(path) > 1:
+    if len(above.nodes) == 1 and len(path) > 1:
         return without_member(text, path[:-1])
-    return _cut(text, above, above.keys.index(path[-1]))
+    return _cut(text, above, at)
 
 
-def discarded(text: str, path: Sequence[str], is_ours: Callable[[Any], bool]) -> str:
+def discarded(text: str, path: Sequence[Key], is_ours: Callable[[Any], bool]) -> str:
     """Return the text without the items of the array at `path` that are ours, and without what is empty then.
 
     Raises JsonInvalid.
@@ -154,13 +187,29 @@ def _container(text: str, at: int, depth: int) -> _Node:
     return node
 
 
-def _deepest(node: _Node, path: Sequence[str]) -> tuple[_Node, int]:
+def _deepest(node: _Node, path: Sequence[Key]) -> tuple[_Node, int]:
     """Return the last value on the path that there is, and how many of the path's keys lead to it."""
     for depth, key in enumerate(path):
-        if not isinstance(node.value, dict) or key not in node.keys:
+        at = _place(node, key)
+        if at is None:
             return node, depth
-        node = node.nodes[node.keys.index(key)]
+        node = node.nodes[at]
     return node, len(path)
+
+
+def _place(node: _Node, key: Key) -> int | None:
+    """Return which of what is in a container the key names; None: none, or it is no such container."""
+    if isinstance(key, int):
+        return key if isinstance(node.value, list) and key < len(node.nodes) else None
+    if key not in node.keys:
+        return None
+    if node.keys.count(key) > 1:
+        raise JsonInvalid(f"{json.dumps(key)} stands there more than once, and programs heed only one of them")
+    return node.keys.index(key)
+
+
+def _named(path: Sequence[Key]) -> str:
+    return ".".join(str(key) for key in path) or "the document"
 
 
 # ---- writing
@@ -174,25 +223,30 @@ def _indent(text: str) -> str:
 def _spelt(value: object, text: str, depth: int) -> str:
     """Return a value as it stands at some depth of the text, laid out as the text is."""
     step = _indent(text)
-    return json.dumps(value, indent=step, ensure_ascii=False).replace("\n", "\n" + step * depth)
+    return json.dumps(value, indent=step, ensure_ascii=False).replace("\n", line_end(text) + step * depth)
 
 
 def _inserted(text: str, node: _Node, spelt: str, depth: int) -> str:
     """Return the text with one more member or item at the end of a container."""
-    step = _indent(text)
-    line = "\n" + step * (depth + 1) + spelt
+    step, end = _indent(text), line_end(text)
+    line = end + step * (depth + 1) + spelt
     if not node.nodes:
         inside = text[node.start + 1 : node.end - 1]
         kept = inside.rstrip() if inside.strip() else ""
-        return text[: node.start + 1] + kept + line + "\n" + step * depth + text[node.end - 1 :]
+        return text[: node.start + 1] + kept + line + end + step * depth + text[node.end - 1 :]
     last = node.nodes[-1].end
-    rest = text[last : node.end - 1]
     comma = _skipped(text, last)
-    if text.startswith(",", comma):
-        return text[: comma + 1] + line + text[comma + 1 :]
-    if "\n" not in rest and "\n" not in text[node.start : last]:
+    is_trailing = text.startswith(",", comma)
+    if not is_trailing and "\n" not in text[node.start : node.end]:
         return text[:last] + ", " + spelt + text[last:]
-    return text[:last] + "," + line + rest + text[node.end - 1 :]
+    beside = _beside(text, comma + 1 if is_trailing else last)
+    before = text[:beside] if is_trailing else text[:last] + "," + text[last:beside]
+    return before + line + ("," if is_trailing else "") + text[beside:]
+
+
+def _beside(text: str, at: int) -> int:
+    found = _BESIDE.match(text, at)
+    return at if found is None else found.end()
 
 
 def _cut(text: str, node: _Node, at: int) -> str:
@@ -209,9 +263,9 @@ def _cut(text: str, node: _Node, at: int) -> str:
         start, end = start - 1, end - 1
         if not text[comma:start].strip(" "):
             start = comma
-    line = start - len(text[:start]) + len(text[:start].rstrip(" \t"))
-    if text[line - 1 : line] == "\n" and text[end : end + 1] in {"\n", ""}:
-        start = line - 1
+    line = len(text[:start].rstrip(" \t"))
+    if text[line - 1 : line] == "\n" and _LINE_ENDS.match(text, end):
+        start = line - (2 if text[line - 2 : line] == "\r\n" else 1)
     elif text[end : end + 1] == " ":
         end += 1
     return text[:start] + text[end:]

@@ -5,16 +5,18 @@ the user, both have the same shape.
 """
 
 import json
-import re
-import tomllib
+import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
-from typing import Any, Final
+from typing import Final
 
-from cli.wiring.jsontext import appended, discarded, loaded, with_member, without_member
-from cli.wiring.plugin import PLUGIN, PROGRAM
+from cli.wiring.hooklists import IN_ANY_CASE, is_ours, with_hook, without_hooks
+from cli.wiring.jsontext import Key, loaded, with_member, with_members, without_member
+from cli.wiring.plugin import FIRST_WORDS, PLUGIN, PROGRAM
+from cli.wiring.tomltext import with_table, without_table
 
 __all__ = ["WIRED", "Programs", "Scope", "Step", "plan"]
 
@@ -26,9 +28,6 @@ _SECONDS: Final = 30
 
 _SECONDS_AT_ITS_END: Final = 3
 """The most that Codex waits for where it ends or is interrupted; it warns at each start of hooks that want more."""
-
-_IN_ANY_CASE: Final = " || exit 0"
-"""Ends a command that Copilot's own program may run: it lets no tool run where the command fails or is missing."""
 
 Edit = Callable[[str], str]
 
@@ -47,6 +46,7 @@ class Scope:
 
     project: Path | None  # None: the user
     home: Path
+    platform: str = sys.platform
 
     @property
     def base(self) -> Path:
@@ -58,6 +58,13 @@ class Scope:
         """Return the arguments of the server: a project's own folder, or what the client says when it asks."""
         return [] if self.project is None else ["."]
 
+    @property
+    def configurations(self) -> Path:
+        """Return the folder of the user's settings by the XDG base directory specification."""
+        named = os.environ.get("XDG_CONFIG_HOME", "")
+        # What is not absolute does not count, as that has it.
+        return Path(named) if Path(named).is_absolute() else self.home / ".config"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
@@ -66,6 +73,7 @@ class Step:
     path: Path
     apply: Edit
     undo: Edit
+    is_certain: bool = False  # what `undo` takes out is of our making: a person's entry may have our name
 
 
 def plan(client: str, scope: Scope, programs: Programs) -> tuple[Step, ...]:
@@ -79,56 +87,51 @@ def plan(client: str, scope: Scope, programs: Programs) -> tuple[Step, ...]:
 def _claude_code(scope: Scope, programs: Programs) -> tuple[Step, ...]:
     servers = scope.home / ".claude.json" if scope.project is None else scope.project / ".mcp.json"
     entry = {"type": "stdio", "command": programs.server, "args": scope.served}
+    entries = _grouped(
+        tools=("PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest", "PermissionDenied"),
+        others=(
+            "UserPromptSubmit",
+            "SessionStart",
+            "SessionEnd",
+            "Stop",
+            "StopFailure",
+            "SubagentStart",
+            "SubagentStop",
+        ),
+        hook=_hook(f"{quote(programs.cas)} hook claude-code{IN_ANY_CASE}"),
+    )
     return (
         _member(servers, ["mcpServers", NAME], entry),
-        _hooks(
-            scope.base / ".claude" / "settings.json",
-            client="claude-code",
-            tools=("PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionDenied"),
-            others=("UserPromptSubmit", "SessionStart", "SessionEnd", "Stop", "StopFailure"),
-            hook=_hook(f"{quote(programs.cas)} hook claude-code{_IN_ANY_CASE}"),
-            matcher="*",
-        ),
+        _entries(scope.base / ".claude" / "settings.json", "claude-code", programs, entries),
     )
 
 
 def _codex(scope: Scope, programs: Programs) -> tuple[Step, ...]:
     folder = scope.base / ".codex"
     command = f"{quote(programs.cas)} hook codex"
-    table = f"[mcp_servers.{NAME}]"
-    lines = [table, f"command = {json.dumps(programs.server)}", f"args = {json.dumps(scope.served)}"]
+    table = ("mcp_servers", NAME)
+    members: dict[str, str | Sequence[str]] = {"command": programs.server, "args": scope.served}
+    during = _grouped(
+        tools=("PreToolUse", "PostToolUse"),
+        others=("UserPromptSubmit", "SessionStart", "Stop"),
+        hook=_hook(command),
+    )
+    at_its_end = _grouped(
+        tools=(), others=("SessionEnd", "Interrupt"), hook=_hook(command, seconds=_SECONDS_AT_ITS_END)
+    )
     return (
         Step(
             path=folder / "config.toml",
-            apply=lambda text: _with_table(text, table, "\n".join(lines) + "\n"),
-            undo=lambda text: _with_table(text, table, ""),
+            apply=lambda text: with_table(text, table, members),
+            undo=lambda text: without_table(text, table),
         ),
-        _both(
-            _hooks(
-                folder / "hooks.json",
-                client="codex",
-                tools=("PreToolUse", "PostToolUse"),
-                others=("UserPromptSubmit", "SessionStart", "Stop"),
-                hook=_hook(command),
-                matcher="*",
-            ),
-            _hooks(
-                folder / "hooks.json",
-                client="codex",
-                tools=(),
-                others=("SessionEnd", "Interrupt"),
-                hook=_hook(command, seconds=_SECONDS_AT_ITS_END),
-                matcher="",
-            ),
-        ),
+        _entries(folder / "hooks.json", "codex", programs, during | at_its_end),
     )
 
 
 def _gemini(scope: Scope, programs: Programs) -> tuple[Step, ...]:
     settings = scope.base / ".gemini" / "settings.json"
-    hooks = _hooks(
-        settings,
-        client="gemini",
+    entries = _grouped(
         tools=("BeforeTool", "AfterTool"),
         others=("BeforeAgent", "AfterAgent", "SessionStart", "SessionEnd"),
         # This client counts in milliseconds.
@@ -138,8 +141,8 @@ def _gemini(scope: Scope, programs: Programs) -> tuple[Step, ...]:
             "command": f"{quote(programs.cas)} hook gemini",
             "timeout": _SECONDS * 1000,
         },
-        matcher="*",
     )
+    hooks = _entries(settings, "gemini", programs, entries)
     server = _member(settings, ["mcpServers", NAME], {"command": programs.server, "args": scope.served})
     return (_both(server, hooks),)
 
@@ -151,27 +154,32 @@ def _cursor(scope: Scope, programs: Programs) -> tuple[Step, ...]:
     events = (*tools, "beforeSubmitPrompt", "sessionStart", "sessionEnd", "stop")
     return (
         _member(folder / "mcp.json", ["mcpServers", NAME], {"command": programs.server, "args": scope.served}),
-        _versioned(_entries(folder / "hooks.json", "cursor", dict.fromkeys(events, entry))),
+        _versioned(_entries(folder / "hooks.json", "cursor", programs, dict.fromkeys(events, entry))),
     )
 
 
 def _vscode(scope: Scope, programs: Programs) -> tuple[Step, ...]:
-    folder = scope.home / ".config" / "Code" / "User" if scope.project is None else scope.project / ".vscode"
+    if scope.project is not None:
+        folder = scope.project / ".vscode"
+    elif scope.platform == "darwin":
+        folder = scope.home / "Library" / "Application Support" / "Code" / "User"
+    else:
+        folder = scope.configurations / "Code" / "User"
     served = ["${workspaceFolder}"]
     entry = {"type": "stdio", "command": programs.server, "args": served}
     hooks = scope.home / ".copilot" / "hooks" if scope.project is None else scope.project / ".github" / "hooks"
-    hook = _hook(f"{quote(programs.cas)} hook vscode{_IN_ANY_CASE}")
+    hook = _hook(f"{quote(programs.cas)} hook vscode{IN_ANY_CASE}")
     tools = ("PreToolUse", "PostToolUse", "PostToolUseFailure")
     events = (*tools, "UserPromptSubmit", "SessionStart", "SessionEnd", "Stop")
     return (
         _member(folder / "mcp.json", ["servers", NAME], entry),
-        _versioned(_entries(hooks / f"{NAME}.json", "vscode", dict.fromkeys(events, hook))),
+        _versioned(_entries(hooks / f"{NAME}.json", "vscode", programs, dict.fromkeys(events, hook))),
     )
 
 
 def _opencode(scope: Scope, programs: Programs) -> tuple[Step, ...]:
     if scope.project is None:
-        folder = scope.home / ".config" / "opencode"
+        folder = scope.configurations / "opencode"
         settings, plugins = folder / "opencode.json", folder / "plugin"
     else:
         settings, plugins = scope.project / "opencode.json", scope.project / ".opencode" / "plugin"
@@ -179,7 +187,7 @@ def _opencode(scope: Scope, programs: Programs) -> tuple[Step, ...]:
     plugin = PLUGIN.replace(PROGRAM, json.dumps(programs.cas))
     return (
         _member(settings, ["mcp", NAME], entry),
-        Step(path=plugins / f"{NAME}.js", apply=lambda _: plugin, undo=lambda _: ""),
+        _whole(plugins / f"{NAME}.js", plugin, FIRST_WORDS),
     )
 
 
@@ -197,12 +205,24 @@ WIRED: Final[Mapping[str, Callable[[Scope, Programs], tuple[Step, ...]]]] = {
 # ---- kinds of steps
 
 
-def _member(path: Path, keys: Sequence[str], value: object) -> Step:
+def _member(path: Path, keys: Sequence[Key], members: Mapping[str, object]) -> Step:
+    """Return the step that puts an entry of ours into a file: what a person adds to the entry is theirs."""
     return Step(
         path=path,
-        apply=lambda text: with_member(text, keys, value),
+        apply=lambda text: with_members(text, keys, members),
         undo=lambda text: without_member(text, keys),
     )
+
+
+def _whole(path: Path, content: str, first_words: str) -> Step:
+    """Return the step for a file that is all ours, which its first words tell."""
+
+    def apply(text: str) -> str:
+        if text.strip() and not text.startswith(first_words):
+            raise ValueError(f"`cas setup` didn't write it, and needs its name: it would begin with {first_words!r}")
+        return content
+
+    return Step(path=path, apply=apply, undo=lambda text: "" if text.startswith(first_words) else text, is_certain=True)
 
 
 def _hook(command: str, *, seconds: int = _SECONDS) -> dict[str, object]:
@@ -216,36 +236,31 @@ def _versioned(hooks: Step) -> Step:
         return hooks.apply(text if "version" in loaded(text) else with_member(text, ["version"], 1))
 
     def undo(text: str) -> str:
-        text = hooks.undo(text)
+        left = hooks.undo(text)
         # A version alone is what is left of a file that was ours.
-        return without_member(text, ["version"]) if loaded(text) == {"version": 1} else text
+        return without_member(left, ["version"]) if left != text and loaded(left) == {"version": 1} else left
 
-    return Step(path=hooks.path, apply=apply, undo=undo)
-
-
-def _hooks(
-    path: Path, *, client: str, tools: Iterable[str], others: Iterable[str], hook: Mapping[str, object], matcher: str
-) -> Step:
-    """Return the step that puts a hook into the lists of many events: those of tools have a matcher."""
-    entries = {event: {"matcher": matcher, "hooks": [dict(hook)]} for event in tools}
-    return _entries(path, client, entries | {event: {"hooks": [dict(hook)]} for event in others})
+    return replace(hooks, apply=apply, undo=undo)
 
 
-def _entries(path: Path, client: str, entries: Mapping[str, object]) -> Step:
+def _grouped(
+    *, tools: Iterable[str], others: Iterable[str], hook: Mapping[str, object]
+) -> dict[str, Mapping[str, object]]:
+    """Return the entries of many events, each a group of one hook: those of tools have a matcher."""
+    entries: dict[str, Mapping[str, object]] = {event: {"matcher": "*", "hooks": [dict(hook)]} for event in tools}
+    return entries | {event: {"hooks": [dict(hook)]} for event in others}
+
+
+def _entries(path: Path, client: str, programs: Programs, entries: Mapping[str, Mapping[str, object]]) -> Step:
     """Return the step that puts an entry of ours into the lists of events."""
-    ours = _is_ours(client)
+    ours = is_ours(client, programs.cas)
 
     def apply(text: str) -> str:
         for event, entry in entries.items():
-            text = _with_entry(text, ["hooks", event], entry, ours)
+            text = with_hook(text, event, entry, ours)
         return text
 
-    def undo(text: str) -> str:
-        for event in entries:
-            text = discarded(text, ["hooks", event], ours)
-        return text
-
-    return Step(path=path, apply=apply, undo=undo)
+    return Step(path=path, apply=apply, undo=lambda text: without_hooks(text, ours), is_certain=True)
 
 
 def _both(first: Step, second: Step) -> Step:
@@ -254,44 +269,3 @@ def _both(first: Step, second: Step) -> Step:
         apply=lambda text: second.apply(first.apply(text)),
         undo=lambda text: first.undo(second.undo(text)),
     )
-
-
-def _with_entry(text: str, path: Sequence[str], entry: object, is_ours: Callable[[Any], bool]) -> str:
-    """Return the text with our entry in a list, in place of any that we put there before."""
-    held = loaded(text)
-    for key in path:
-        held = held.get(key) if isinstance(held, dict) else None
-    if isinstance(held, list) and [item for item in held if is_ours(item)] == [entry]:
-        return text
-    return appended(discarded(text, path, is_ours), path, entry)
-
-
-def _is_ours(client: str) -> Callable[[Any], bool]:
-    endings = (f" hook {client}", f" hook {client}{_IN_ANY_CASE}")
-
-    def check(item: Any) -> bool:  # noqa: ANN401 - whatever a settings file holds
-        if not isinstance(item, dict):
-            return False
-        inner = item.get("hooks")
-        if isinstance(inner, list):
-            return bool(inner) and all(check(hook) for hook in inner)
-        command = item.get("command")
-        return isinstance(command, str) and command.endswith(endings)
-
-    return check
-
-
-def _with_table(text: str, header: str, table: str) -> str:
-    """Return a TOML text with our table in place of the one that has its header. Raises tomllib.TOMLDecodeError."""
-    tomllib.loads(text)
-    standing = re.compile(rf"^{re.escape(header)}[ \t]*\n(?:(?!\[).*\n?)*", re.MULTILINE)
-    found = standing.search(text)
-    if found is not None:
-        kept = found.group()[len(found.group().rstrip()) :].removeprefix("\n")
-        after = text[: found.start()] + (table + kept if table else "") + text[found.end() :]
-    elif table:
-        after = text + ("" if not text or text.endswith("\n") else "\n") + ("\n" if text else "") + table
-    else:
-        after = text
-    tomllib.loads(after)
-    return after if after.strip() else ""

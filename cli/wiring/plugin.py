@@ -5,7 +5,10 @@ Source: the client's plugin pages. Version 2 calls `setup`; version 1, from 1.18
 
 from typing import Final
 
-__all__ = ["PLUGIN", "PROGRAM"]
+__all__ = ["FIRST_WORDS", "PLUGIN", "PROGRAM"]
+
+FIRST_WORDS: Final = "// Written by `cas setup opencode`"
+"""What the file of every version of ours begins with; one that begins otherwise is somebody else's."""
 
 PROGRAM: Final = "@CAS@"
 """Stands in PLUGIN for the command `cas`, as a string of JavaScript."""

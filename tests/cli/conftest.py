@@ -13,3 +13,20 @@ def desk(tmp_path: Path) -> Desk:
     folder = tmp_path / "ws"
     folder.mkdir()
     return Desk(folder)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Return a home of our own."""
+    home = tmp_path / "home"
+    home.mkdir()
+    return home
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Return a project that is no workspace yet."""
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "a.txt").write_text("one\n")
+    return project

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from cli.wiring import doctor
-from cli.wiring.jsontext import JsonInvalid, appended, discarded, loaded, with_member, without_member
-from cli.wiring.plans import WIRED, Programs
-from tests.cli.desk import PATIENCE, PROGRAM, SOURCE, Desk, Ran, cas, environment
+from cli.wiring.jsontext import JsonInvalid, appended, discarded, loaded, with_member, with_members, without_member
+from cli.wiring.plans import WIRED, Programs, Scope, plan
+from tests.cli.clientfiles import files, run
+from tests.cli.desk import PATIENCE, PROGRAM, SOURCE, Desk, environment
 
 EVERY_CLIENT = pytest.mark.parametrize("client", WIRED)
 
@@ -83,15 +85,49 @@ def test_items_that_are_ours_go_and_the_others_stay(items: list[int], ours: int)
     assert left == ({"a": kept, "b": 1} if kept or not items else {"b": 1})
 
 
-def test_comments_and_trailing_commas_outlive_a_change_and_its_removal() -> None:
-    changed = appended(COMMENTED, ["hooks", "PreToolUse"], {"ours": 1})
+BARE = COMMENTED.replace(",\n", "\n").replace(", //", " //").replace("// not light", ", // not light")
+"""The same without trailing commas."""
+
+
+@pytest.mark.parametrize("text", [COMMENTED, BARE, COMMENTED.replace("\n", "\r\n"), BARE.replace("\n", "\r\n")])
+def test_comments_commas_and_line_ends_outlive_a_change_and_its_removal(text: str) -> None:
+    changed = appended(text, ["hooks", "PreToolUse"], {"ours": 1})
     changed = with_member(changed, ["mcpServers", "us"], {"command": "x"})
+    for line in text.splitlines():
+        assert line.rstrip(",") in changed
+    assert ("\r\n" in changed) == ("\r\n" in text)
+    assert changed.count("\n") in {changed.count("\r\n"), changed.count("\n") - changed.count("\r\n")}
     taken_back = without_member(changed, ["mcpServers", "us"])
-    taken_back = discarded(taken_back, ["hooks", "PreToolUse"], lambda item: item == {"ours": 1})
-    for comment in ("// what I want", "// not light", "/* mine */", "// the end", '"my-check"'):
-        assert comment in changed
-        assert comment in taken_back
-    assert loaded(taken_back) == loaded(COMMENTED)
+    assert discarded(taken_back, ["hooks", "PreToolUse"], lambda item: item == {"ours": 1}) == text
+
+
+def test_what_is_about_a_line_stays_on_it_when_something_comes_after() -> None:
+    changed = with_member('{\n  "a": 1 // about a\n}\n', ["b"], 2)
+    assert changed == '{\n  "a": 1, // about a\n  "b": 2\n}\n'
+
+
+@given(DOCUMENTS, NAMES, st.dictionaries(NAMES, VALUES, max_size=3))
+def test_members_that_are_set_leave_the_others_of_their_object_alone(
+    document: dict[str, Any], name: str, members: dict[str, Any]
+) -> None:
+    changed = with_members(json.dumps(document), [name], members)
+    held = document.get(name)
+    assert json.loads(changed) == document | {name: held | members if isinstance(held, dict) else members}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: with_member(text, ["a", "b"], 1),
+        lambda text: without_member(text, ["a", "b"]),
+        lambda text: without_member(text, ["a"]),
+        lambda text: appended(text, ["a"], 1),
+        lambda text: discarded(text, ["a"], bool),
+    ],
+)
+def test_a_name_that_stands_there_twice_is_refused_and_named(change: Callable[[str], str]) -> None:
+    with pytest.raises(JsonInvalid, match=r'^"a" stands there more than once'):
+        change('{"a": {"c": 1}, "a": {"b": 1}}')
 
 
 @pytest.mark.parametrize(
@@ -103,33 +139,6 @@ def test_what_is_no_json_is_refused(text: str) -> None:
 
 
 # ---- the command
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """Return a home of our own."""
-    home = tmp_path / "home"
-    home.mkdir()
-    return home
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """Return a project that is no workspace yet."""
-    project = tmp_path / "project"
-    project.mkdir()
-    (project / "a.txt").write_text("one\n")
-    return project
-
-
-def run(project: Path, home: Path, *words: str) -> Ran:
-    return cas(*words, folder=project, settings={"HOME": str(home)})
-
-
-def files(*folders: Path) -> dict[Path, bytes]:
-    """Return every file below the folders but stores."""
-    found = [path for folder in folders for path in folder.rglob("*") if path.is_file() and ".cas" not in path.parts]
-    return {path: path.read_bytes() for path in found}
 
 
 @EVERY_CLIENT
@@ -278,6 +287,27 @@ def test_settings_kept_elsewhere_through_a_link_stay_there(project: Path, home: 
     assert run(project, home, "setup", "claude-code", "--user").status == 0
     assert (home / ".claude" / "settings.json").is_symlink()
     assert "hook claude-code" in kept.read_text()
+
+
+@pytest.mark.parametrize(
+    ("client", "platform", "place"),
+    [
+        ("vscode", "linux", "xdg/Code/User/mcp.json"),
+        ("vscode", "darwin", "home/Library/Application Support/Code/User/mcp.json"),
+        ("opencode", "linux", "xdg/opencode/opencode.json"),
+        ("opencode", "darwin", "xdg/opencode/opencode.json"),
+    ],
+)
+def test_a_users_settings_are_where_the_system_has_the_client_keep_them(
+    client: str, platform: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = Programs(cas="cas", server="editledger")
+    scope = Scope(project=None, home=tmp_path / "home", platform=platform)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
+    assert plan(client, scope, programs)[0].path == tmp_path / place
+    for without in ("", "relative"):
+        monkeypatch.setenv("XDG_CONFIG_HOME", without)
+        assert plan(client, scope, programs)[0].path == tmp_path / place.replace("xdg", "home/.config")
 
 
 def test_a_project_that_is_set_up_is_a_workspace_that_knows_what_stands_in_it(project: Path, home: Path) -> None:

@@ -1,0 +1,61 @@
+"""Hooks that a client doesn't run are a fault, however well they are set up."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cli.wiring.switches import switched_off
+from tests.cli.clientfiles import put, run
+from tests.cli.desk import Desk
+
+OFF = [
+    ("claude-code", ".claude/settings.json", '{"disableAllHooks": true}', "disableAllHooks = true"),
+    ("gemini", ".gemini/settings.json", '{"hooksConfig": {"enabled": false}}', "hooksConfig.enabled = false"),
+    ("codex", ".codex/config.toml", "[features]\nhooks = false\n", "features.hooks = false"),
+    ("codex", ".codex/config.toml", "features.codex_hooks = false\n", "features.codex_hooks = false"),
+]
+
+
+def opposite(content: str) -> str:
+    """Return settings with every switch the other way."""
+    return re.sub(r"true|false", lambda found: {"true": "false", "false": "true"}[found.group()], content)
+
+
+@pytest.mark.parametrize(("client", "name", "content", "setting"), OFF)
+def test_doctor_says_which_setting_of_whose_file_switches_hooks_off(
+    client: str, name: str, content: str, setting: str, project: Path, home: Path
+) -> None:
+    Desk(project)
+    check = f"{client} runs hooks"
+    settings = put(project / name, content)
+    assert run(project, home, "setup", client).status == 0
+    found = {one["check"]: one for one in run(project, home, "doctor", client, "--json").lines()}
+    assert found[f"{client} is set up"]["ok"]
+    assert not found[check]["ok"]
+    assert found[check]["said"].startswith(f"{settings} says {setting}, ")
+    settings.write_text(opposite(settings.read_text()))
+    found = {one["check"]: one for one in run(project, home, "doctor", client, "--json").lines()}
+    assert found[f"{client} is set up"]["ok"]
+    assert check not in found
+
+
+@pytest.mark.parametrize(("client", "name", "content", "setting"), OFF)
+def test_what_the_user_switched_off_is_off_until_the_project_says_otherwise(
+    client: str, name: str, content: str, setting: str, project: Path, home: Path
+) -> None:
+    del setting
+    assert switched_off(client, project, home) is None
+    put(home / name, content)
+    found = switched_off(client, project, home)
+    assert found is not None
+    assert found.path == home / name
+    put(project / name, opposite(content))
+    assert switched_off(client, project, home) is None
+
+
+@pytest.mark.parametrize("content", ["{ not this", "\x00", '{"disableAllHooks": "true"}', "[]"])
+def test_settings_that_say_nothing_of_hooks_switch_nothing_off(content: str, project: Path, home: Path) -> None:
+    put(project / ".claude" / "settings.local.json", content)
+    assert switched_off("claude-code", project, home) is None
+    assert switched_off("cursor", project, home) is None

@@ -15,12 +15,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from objstore.errors import CasError, PathError
+from objstore.errors import CasError, PathError, StoreLinked
 from objstore.external import EXTERNAL_CONVERSATION
 from objstore.ids import blob_id
 from objstore.journal import Journal
 from objstore.names import STORE_NAME
 from objstore.outcomes import CallInfo
+from objstore.premises import own_bytes, own_folder, refuse_link
 from objstore.terms import Origin, Status
 from objstore.values import field, replace, value
 from objstore.views import EditFilter, EditView
@@ -190,6 +191,7 @@ class AgentCalls:
         """
         with suppress(FileExistsError):
             os.mkdir(self._folder, 0o700)
+        refuse_link(self._folder)
         lock = WriterLock(os.path.join(self._folder, _LOCK))
         try:
             lock.acquire(patience)
@@ -323,9 +325,8 @@ class AgentCalls:
     def _read(self, name: str) -> dict[str, Any]:
         """Return what a file holds; nothing where it is gone, or is not as we write it."""
         try:
-            with open(os.path.join(self._folder, name), "rb") as file:
-                held = json.loads(file.read(_LONGEST_FILE))
-        except (OSError, ValueError, RecursionError):
+            held = json.loads(own_bytes(os.path.join(self._folder, name), _LONGEST_FILE))
+        except (OSError, StoreLinked, ValueError, RecursionError):
             return {}
         return held if isinstance(held, dict) else {}
 
@@ -334,17 +335,9 @@ class AgentCalls:
         with suppress(FileExistsError):
             os.mkdir(self._folder, 0o700)
         disk = self._journal.disk
-        folders = [os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) for path in self._places()]
-        try:
-            staged = disk.stage(folders[0], json.dumps(held).encode(), None, 0o600, name)
-            disk.supplant(folders[0], staged, folders[1], name)
-        finally:
-            for fd in folders:
-                os.close(fd)
-
-    def _places(self) -> Iterator[str]:
-        yield os.path.join(self._store, "tmp")
-        yield self._folder
+        with own_folder(os.path.join(self._store, "tmp")) as scratch, own_folder(self._folder) as shelf:
+            staged = disk.stage(scratch, json.dumps(held).encode(), None, 0o600, name)
+            disk.supplant(scratch, staged, shelf, name)
 
     def _remove(self, name: str) -> None:
         with suppress(FileNotFoundError, CasError):

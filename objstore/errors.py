@@ -44,6 +44,7 @@ __all__ = [
     "SnapshotIncomplete",
     "StoreDamaged",
     "StoreError",
+    "StoreLinked",
     "StoreLocked",
     "StoreRefuses",
     "StoreUnknown",
@@ -333,6 +334,17 @@ class StoreUnknown(StoreError):
         super().__init__(
             "No header of a segment can be read, so frames can't be checked. Give the store's id with --store-id "
             f"({len(self.segments)} files looked at)."
+        )
+
+
+class StoreLinked(StoreError):
+    """A symbolic link lies in the store; what it leads to may be anything."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(
+            f"The store is not used, because a symbolic link is in it: {path}. Remove the link, or put in its place "
+            "what belongs there; what it leads to was not touched."
         )
 
 

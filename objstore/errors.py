@@ -21,6 +21,7 @@ __all__ = [
     "FormatTooNew",
     "HistoryBroken",
     "IndexDamaged",
+    "NamesShared",
     "NoSuchName",
     "NoSuchSetting",
     "NotAWorkspace",
@@ -272,6 +273,18 @@ class FileChanged(PathError):
 
     def __init__(self, path: str) -> None:
         super().__init__(path, f"File changed on disk meanwhile; look at it again: {path}")
+
+
+class NamesShared(PathError):
+    """Two paths are names of one file, and would have to become different; nothing was changed."""
+
+    def __init__(self, path: str, other: str) -> None:
+        self.other = other
+        super().__init__(
+            path,
+            f"{path} and {other} are one file under two names (hard links) and can't become different; nothing was "
+            f"changed. Make {path} a file of its own first, with a copy that takes its place.",
+        )
 
 
 # ---- the store

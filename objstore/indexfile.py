@@ -29,7 +29,7 @@ __all__ = [
     "remove_index",
 ]
 
-SCHEMA_VERSION: Final = 15
+SCHEMA_VERSION: Final = 16
 _BUSY_SECONDS: Final = 10
 _POLL_SECONDS: Final = 0.0005
 _PRIMARY: Final = 0xFF

@@ -32,6 +32,7 @@ from objstore.indexfile import COMPARED
 from objstore.journal import Journal, acknowledged
 from objstore.names import STORE_NAME
 from objstore.paths import find_root
+from objstore.premises import refuse_links
 from objstore.records import Decision, Edit
 from objstore.refcounts import held_blobs, recount
 from objstore.remains import FoundRecord, Remains, Spot
@@ -92,7 +93,7 @@ def check_store(start: str, *, quick: bool = False, progress: Progress | None = 
     """Check the store of the workspace at or above `start`.
 
     `quick`: neither decode the blobs nor replay the documents; a frame's checksum vouches for its bytes all the same.
-    Raises NotAWorkspace and FormatTooNew.
+    Raises NotAWorkspace, StoreLinked and FormatTooNew.
     """
     checking = _Checking(find_root(start), quick=quick, progress=progress or silent)
     checking.run()
@@ -137,6 +138,7 @@ class _Checking:
         )
 
     def run(self) -> None:
+        refuse_links(self._folder)
         # Before the log: a writer moves the mark after it.
         marked = acknowledged(self._folder)
         try:

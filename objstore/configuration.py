@@ -153,7 +153,7 @@ class Configuration:
         try:
             if own:
                 os.makedirs(folder, 0o700, exist_ok=True)
-            fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | (0 if own else os.O_NOFOLLOW))
         except PermissionError as error:
             raise PermissionRefused(folder) from error
         except OSError as error:

@@ -21,6 +21,7 @@ __all__ = [
     "FormatTooNew",
     "HistoryBroken",
     "IndexDamaged",
+    "NamesShared",
     "NoSuchName",
     "NoSuchSetting",
     "NotAWorkspace",
@@ -44,6 +45,7 @@ __all__ = [
     "SnapshotIncomplete",
     "StoreDamaged",
     "StoreError",
+    "StoreLinked",
     "StoreLocked",
     "StoreRefuses",
     "StoreUnknown",
@@ -273,6 +275,18 @@ class FileChanged(PathError):
         super().__init__(path, f"File changed on disk meanwhile; look at it again: {path}")
 
 
+class NamesShared(PathError):
+    """Two paths are names of one file, and would have to become different; nothing was changed."""
+
+    def __init__(self, path: str, other: str) -> None:
+        self.other = other
+        super().__init__(
+            path,
+            f"{path} and {other} are one file under two names (hard links) and can't become different; nothing was "
+            f"changed. Make {path} a file of its own first, with a copy that takes its place.",
+        )
+
+
 # ---- the store
 
 
@@ -333,6 +347,17 @@ class StoreUnknown(StoreError):
         super().__init__(
             "No header of a segment can be read, so frames can't be checked. Give the store's id with --store-id "
             f"({len(self.segments)} files looked at)."
+        )
+
+
+class StoreLinked(StoreError):
+    """A symbolic link lies in the store; what it leads to may be anything."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(
+            f"The store is not used, because a symbolic link is in it: {path}. Remove the link, or put in its place "
+            "what belongs there; what it leads to was not touched."
         )
 
 

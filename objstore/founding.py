@@ -51,7 +51,11 @@ def is_making(name: str) -> bool:
 
 
 def discard_making(path: str, disk: Disk) -> None:
-    """Remove a folder in which a store was made, with what is in it."""
+    """Remove a folder in which a store was made, with what is in it; of a link of such a name, the link alone."""
+    if os.path.islink(path):
+        with suppress(FileNotFoundError):
+            disk.remove_store_file(path)
+        return
     for folder, _, names in os.walk(path, topdown=False):
         for name in names:
             with suppress(FileNotFoundError):

@@ -5,14 +5,16 @@ offsets of their own, beyond those of the generation before, so that a place say
 """
 
 import os
+import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain, pairwise
 
 from objstore.annotations import TYPE_CHECKING, Final
 from objstore.disk import Disk
-from objstore.errors import CasError, NotAWorkspace, StoreDamaged
+from objstore.errors import CasError, NotAWorkspace, StoreDamaged, StoreLinked
 from objstore.frames import SEGMENT_HEADER_SIZE, FrameKey, SegmentHeader, StoreId, frame_key
+from objstore.premises import own_bytes, own_file, own_folder
 from objstore.standard import contextmanager, suppress
 from objstore.values import NamedTuple
 
@@ -64,7 +66,7 @@ class Generations:
     """The files of one log's segments, open for reading. A process holds the newest generation of each open."""
 
     def __init__(self, folder: str, disk: Disk) -> None:
-        """Open those in `folder`. Raises NotAWorkspace, StoreDamaged or FormatTooNew."""
+        """Open those in `folder`. Raises NotAWorkspace, StoreLinked, StoreDamaged or FormatTooNew."""
         self._folder: Final = folder
         self._disk: Final = disk
         self._generations: dict[int, int] = {}  # the newest of each segment, by the last look at the folder
@@ -132,7 +134,7 @@ class Generations:
         What a caller has got places of stays readable until two more segments' changes were seen, or for a minute; a
         file that is being read from one end to the other, until its end.
         """
-        if not anew and os.stat(self._folder).st_mtime_ns == self._looked:
+        if not anew and os.lstat(self._folder).st_mtime_ns == self._looked:
             if self._superseded and time.monotonic() - self._superseded_at > _HELD_SECONDS:
                 self._close_superseded()
             return
@@ -233,8 +235,7 @@ class Generations:
         kept = self._moves.get(segment)
         if kept is None or kept[0] != generation:
             try:
-                with open(self._moves_path(segment, generation), "rb") as file:
-                    read = file.read()
+                read = own_bytes(self._moves_path(segment, generation))
             except FileNotFoundError:
                 return None
             from objstore.moves import Moves
@@ -269,11 +270,8 @@ class Generations:
         """Let a prepared file take its name; return the path of the generation that it supersedes."""
         old = self._path(segment, self._generations[segment])
         final = prepared.removesuffix(_PREPARED)
-        folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
+        with own_folder(self._folder) as folder:
             self._disk.replace(folder, os.path.basename(prepared), folder, os.path.basename(final))
-        finally:
-            os.close(folder)
         self._disk.sync_directory(self._folder)
         return old
 
@@ -284,8 +282,10 @@ class Generations:
         while True:
             # Before the names are read: what comes after is looked at the next time.
             try:
-                looked = os.stat(self._folder).st_mtime_ns
-                names = set(os.listdir(self._folder))
+                seen = os.lstat(self._folder)
+                if stat.S_ISLNK(seen.st_mode):
+                    raise StoreLinked(self._folder)
+                looked, names = seen.st_mtime_ns, set(os.listdir(self._folder))
             except FileNotFoundError:
                 return self._generations
             found: dict[int, int] = {}
@@ -344,7 +344,7 @@ class Generations:
 
     def _header(self, segment: int, generation: int) -> SegmentHeader:
         try:
-            fd = os.open(self._path(segment, generation), os.O_RDONLY | os.O_CLOEXEC)
+            fd = own_file(self._path(segment, generation), os.O_RDONLY)
         except FileNotFoundError as error:
             raise StoreDamaged(segment, 0, "the segment is missing") from error
         try:

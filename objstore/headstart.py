@@ -65,7 +65,8 @@ def _begun(start: str) -> GlanceBegun | None:
         return None
     index = os.path.join(root, STORE_NAME, INDEX_NAME)
     try:
-        if os.stat(index).st_size < WORTH_TWO * _ROW_BYTES:
+        # SQLite would follow a link, and so must nobody: who opens the store refuses it.
+        if os.lstat(index).st_size < WORTH_TWO * _ROW_BYTES or os.path.islink(os.path.dirname(index)):
             return None
         folder = os.open(root, _FOLDER)
     except OSError:

@@ -3,13 +3,14 @@
 Three layers, of which the last one that says something about a name counts: folders that are huge and rebuilt by a
 program, known by their names; `.gitignore` files, where they are heard; `.casignore` files. The files have the syntax
 of gitignore, and rules deeper in the tree count more. What lies in an ignored folder is never looked at, so nothing
-there can be taken in again, as in git.
+there can be taken in again, as in git. As to git, a name is a string of bytes: `?` is one of them.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from objstore.brackets import Brackets
 from objstore.ids import BlobId, blob_id
 
 __all__ = ["GIT_IGNORE_FILE", "IGNORE_FILE", "REBUILT_FOLDERS", "TAGS", "Rules"]
@@ -48,7 +49,10 @@ TAGS: Final = {
 
 Source: the Cache Directory Tagging Specification; PEP 405."""
 
-_BUILT_IN: Final = blob_id("\n".join(sorted(REBUILT_FOLDERS)).encode())
+_MEANING: Final = "2"
+"""Counts changes of what lines mean, after which every folder is looked at anew."""
+
+_BUILT_IN: Final = blob_id("\n".join([*sorted(REBUILT_FOLDERS), _MEANING]).encode())
 _MOST_TEXT: Final = 1 << 20
 _FOLDER: Final = "(?P<ps_d>/)"
 _FOLDER_OR_END: Final = f"(?:{_FOLDER}|$)"
@@ -78,6 +82,7 @@ class _Lines:
 
     def verdict(self, path: str, *, is_folder: bool) -> bool | None:
         """Return whether the path is ignored (None: no pattern says anything of it)."""
+        path = path if path.isascii() else _by_byte(path.encode("utf-8", "surrogateescape"))
         spelt = path + "/" if is_folder else path
         if self._any is None or self._any.search(spelt) is None:
             return None
@@ -88,29 +93,47 @@ class _Lines:
 
     def _compiled(self, text: bytes) -> Iterator[_Pattern]:
         # Here, because most folders have no ignore file, and a status needs none.
-        from pathspec.patterns.gitignore.base import GitIgnorePatternError
         from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
         if len(text) > _MOST_TEXT:
             self.refused.append(f"the file is longer than {_MOST_TEXT} bytes")
             return
-        for line in text.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape").split("\n"):
-            spelling = line.removesuffix("\r")
-            try:
-                pattern = GitIgnoreSpecPattern(spelling)
-            except GitIgnorePatternError:
-                self.refused.append(spelling)
+        for line in text.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
+            spelling = _by_byte(line.removesuffix(b"\r"))
+            if spelling.startswith("#"):
                 continue
-            if spelling.replace("**", "").count("*") > _MOST_STARS:
-                self.refused.append(spelling)
+            try:
+                brackets = Brackets(spelling)
+                rest = _anchored(brackets.rest) if brackets.has_slash else brackets.rest
+                pattern = GitIgnoreSpecPattern(rest)
+            except ValueError:  # an expression in brackets without an end, or what pathspec refuses
+                self._refuse(line)
+                continue
+            if rest.replace("**", "").count("*") > _MOST_STARS:
+                self._refuse(line)
             elif pattern.regex is not None and pattern.include is not None:
-                yield _Pattern(_of_itself(pattern.regex), bool(pattern.include), spelling.rstrip().endswith("/**"))
+                regex = re.compile(brackets.put_back(_of_itself(pattern.regex)), re.DOTALL)  # a name may hold a newline
+                yield _Pattern(regex, bool(pattern.include), rest.rstrip().endswith("/**"))
+
+    def _refuse(self, line: bytes) -> None:
+        self.refused.append(line.removesuffix(b"\r").decode("utf-8", "surrogateescape"))
 
 
-def _of_itself(regex: re.Pattern[str]) -> re.Pattern[str]:
+def _by_byte(spelling: bytes) -> str:
+    """Return a text with one letter for each byte."""
+    return spelling.decode("ascii", "surrogateescape")
+
+
+def _anchored(line: str) -> str:
+    """Return a line that has a slash somewhere, so that it is one of paths, with a slash where that shows."""
+    sign = "!" if line.startswith("!") else ""
+    pattern = line.removeprefix(sign)
+    return line if "/" in pattern.rstrip("/ ") else f"{sign}/{pattern}"
+
+
+def _of_itself(regex: re.Pattern[str]) -> str:
     """Return what fits a path only by what it is itself, and not by a folder that it lies in: folders come first."""
-    spelling = regex.pattern.replace(_FOLDER_OR_END, r"/?\Z").replace(_FOLDER, r"/\Z")
-    return re.compile(spelling, re.DOTALL)  # a name may hold a newline
+    return regex.pattern.replace(_FOLDER_OR_END, r"/?\Z").replace(_FOLDER, r"/\Z")
 
 
 class Rules:

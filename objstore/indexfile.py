@@ -10,6 +10,7 @@ import time
 from objstore.annotations import Final
 from objstore.checkpoints import CHECKPOINT_PAGES
 from objstore.errors import DiskFailed, DiskFull, StoreLocked
+from objstore.premises import refuse_link
 from objstore.standard import closing, suppress
 from objstore.standins import MAX_BLOB
 
@@ -28,7 +29,7 @@ __all__ = [
     "remove_index",
 ]
 
-SCHEMA_VERSION: Final = 15
+SCHEMA_VERSION: Final = 16
 _BUSY_SECONDS: Final = 10
 _POLL_SECONDS: Final = 0.0005
 _PRIMARY: Final = 0xFF
@@ -135,7 +136,9 @@ COMPARED: Final = {
 
 
 def connect(path: str) -> sqlite3.Connection:
-    """Return a connection to the database at `path`, which is made where there is none."""
+    """Return a connection to the database at `path`, which is made where there is none. Raises StoreLinked."""
+    # SQLite goes where a link leads, and would find there a database that is none of ours, and make it one.
+    refuse_link(path)
     return sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
 
 

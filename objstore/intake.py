@@ -171,29 +171,44 @@ class Intake:
         )
 
     def _take_void(self, void: Void) -> None:
+        paths: set[bytes] = set()
         for seq in sorted(void.edits, reverse=True):
-            row = self._db.execute("SELECT segment, offset FROM edits WHERE seq = ?", (seq,)).fetchone()
+            query = "SELECT segment, offset, void OR expired FROM edits WHERE seq = ?"
+            row = self._db.execute(query, (seq,)).fetchone()
             if row is None:
                 raise StoreDamaged(*self.last_place, f"a void names edit {seq}, which there is not")
-            edit, _ = decode_record(bytes(self._log.read(Place(*row)).payload))
+            edit, _ = decode_record(bytes(self._log.read(Place(row[0], row[1])).payload))
             assert isinstance(edit, Edit)  # noqa: S101 - the row came from this very record
             self._db.execute("UPDATE edits SET void = 1 WHERE seq = ?", (seq,))
-            if int(edit.document) == int(edit.seq) and edit.before is None:
-                self._put_in_tips()
-                self._let_go_of_tip(edit.document)
-                self._db.execute("DELETE FROM documents WHERE id = ?", (edit.document,))
+            if not row[2]:
+                self._counts.hold_record(edit, -1)
+            paths.update(path for path in (edit.path, edit.source) if path is not None)
+            if int(edit.document) == int(edit.seq):
+                self._forget_document(edit.document, paths)
             else:
                 self._set_tip(edit.document, edit.source or edit.path, edit.before)
         if void.decision:
             self._void_decision(void.decision)
 
+    def _forget_document(self, document: DocumentId, paths: Iterable[bytes]) -> None:
+        """Forget a document that was never made, at all paths where it would have stood."""
+        self._put_in_tips()
+        self._let_go_of_tip(document)
+        self._db.execute("DELETE FROM documents WHERE id = ?", (document,))
+        self._db.executemany(
+            "DELETE FROM paths WHERE path = ? AND document = ?", [(path, document) for path in sorted(paths)]
+        )
+
     def _void_decision(self, number: int) -> None:
-        row = self._db.execute("SELECT segment, offset, before FROM decisions WHERE number = ?", (number,)).fetchone()
+        query = "SELECT segment, offset, before, void OR expired FROM decisions WHERE number = ?"
+        row = self._db.execute(query, (number,)).fetchone()
         if row is None:
             raise StoreDamaged(*self.last_place, f"a void names decision {number}, which there is not")
         decision, _ = decode_record(bytes(self._log.read(Place(row[0], row[1])).payload))
         assert isinstance(decision, Decision)  # noqa: S101 - the row came from this very record
         self._db.execute("UPDATE decisions SET void = 1 WHERE number = ?", (number,))
+        if not row[3]:
+            self._counts.hold_record(decision, -1)
         for seq, units, whole, reason in unpackb(row[2]):
             self._set_units(seq, units, whole=bool(whole), reason=reason)
         for written in decision.written:
@@ -239,7 +254,7 @@ class Intake:
         # An edit's row holds all that it mentions; of the other kinds there are few, and their records are read.
         for first, last in expiry.edits:
             rows = self._db.execute(
-                "SELECT before, after FROM edits WHERE seq BETWEEN ? AND ? AND NOT expired", (first, last)
+                "SELECT before, after FROM edits WHERE seq BETWEEN ? AND ? AND NOT void AND NOT expired", (first, last)
             )
             self._counts.hold((BlobId(blob) for states in rows for blob in states if blob is not None), -1)
             self._db.execute(
@@ -255,6 +270,8 @@ class Intake:
     def _expire(self, table: str, first: int, last: int, number: int | None) -> None:
         # The table is one of this module's own names.
         which = f"FROM {table} WHERE number BETWEEN ? AND ? AND NOT expired"
+        if table == "decisions":
+            which += " AND NOT void"
         for place in self._db.execute(f"SELECT segment, offset {which}", (first, last)).fetchall():
             encoded = bytes(self._log.read(Place(*place)).payload)
             if table == "decisions":

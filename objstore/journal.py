@@ -22,6 +22,7 @@ from objstore.errors import (
     PathError,
     PermissionRefused,
     StoreDamaged,
+    StoreLinked,
     StoreLocked,
     Unacknowledged,
 )
@@ -29,6 +30,7 @@ from objstore.files import Files
 from objstore.generations import Place
 from objstore.indexfile import IndexErrors
 from objstore.names import STORE_NAME
+from objstore.premises import own_bytes, own_file, own_folder, refuse_links
 from objstore.standard import contextmanager, nullcontext, suppress
 from objstore.store import Store
 from objstore.terms import Progress, silent
@@ -79,7 +81,7 @@ class Journal:
     """One workspace's store and files, for one process."""
 
     def __init__(self, root: str, disk: Disk) -> None:
-        """Open it. Raises NotAWorkspace, PermissionRefused, StoreDamaged, FormatTooNew."""
+        """Open it. Raises NotAWorkspace, PermissionRefused, StoreLinked, StoreDamaged, FormatTooNew."""
         self.disk: Final = disk
         self.files: Final = Files(root, disk)
         self.tree: Final[Tree] = self.files.tree
@@ -91,6 +93,7 @@ class Journal:
             self.tree.close()
             raise PermissionRefused(self._folder)
         try:
+            refuse_links(self._folder)
             self.store = Store(self._folder, disk)
         except BaseException:
             self.tree.close()
@@ -365,7 +368,8 @@ class Journal:
             if not os.path.isdir(path):
                 with suppress(FileExistsError):
                     self.disk.make_store_folder(path)
-            self._scratch = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            with own_folder(path) as fd:
+                self._scratch = os.dup(fd)
         return self._scratch
 
     def _is_made(self, folder: bytes) -> bool:
@@ -432,10 +436,9 @@ class Journal:
                     raise
 
     def _clear_scratch(self) -> None:
-        folder = os.path.join(self._folder, "tmp")
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError), own_folder(os.path.join(self._folder, "tmp")) as folder:
             for name in os.listdir(folder):
-                self.disk.remove_store_file(os.path.join(folder, name))
+                self.disk.unlink(folder, name)
 
     # ---- the mark
 
@@ -445,8 +448,7 @@ class Journal:
 
     def _mark_fd(self) -> int:
         if self._mark is None:
-            path = os.path.join(self._folder, "applied")
-            self._mark = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            self._mark = own_file(os.path.join(self._folder, "applied"), os.O_RDWR | os.O_CREAT)
         return self._mark
 
     def _read_mark(self) -> tuple[Place | None, bytes]:
@@ -473,9 +475,8 @@ class Journal:
 def acknowledged(folder: str) -> Place | None:
     """Return how far files are known to have followed the log of the store in `folder` (None: nothing is known)."""
     try:
-        with open(os.path.join(folder, "applied"), "rb") as file:
-            stored = file.read(_MARK.size + 1)
-    except OSError:
+        stored = own_bytes(os.path.join(folder, "applied"), _MARK.size + 1)
+    except (OSError, StoreLinked):
         return None
     return Place(*_MARK.unpack(stored)[:2]) if len(stored) == _MARK.size else None
 

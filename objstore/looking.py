@@ -6,11 +6,12 @@ from contextlib import suppress
 from typing import Final
 
 from objstore.configuration import Configuration
-from objstore.errors import CasError, DiskFailed, PermissionRefused
+from objstore.errors import CasError, DiskFailed, PermissionRefused, StoreLinked
 from objstore.ids import BlobId
 from objstore.journal import Journal
 from objstore.looks import UNKNOWN, Looks, folders_above
 from objstore.names import STORE_NAME
+from objstore.premises import own_bytes, own_folder
 from objstore.statlookups import Moment
 from objstore.survey import Keep, Limits, ReadFile, Survey
 
@@ -87,13 +88,9 @@ class Looking:
             shelf = os.path.join(self._folder, "cache")
             with suppress(FileExistsError):
                 os.mkdir(shelf, 0o700)
-            folders = [os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) for path in (shelf, self._scratch)]
-            try:
-                name = self._journal.disk.stage(folders[1], encoded, None, 0o600, shelf)
-                self._journal.disk.supplant(folders[1], name, folders[0], _FILE)
-            finally:
-                for fd in folders:
-                    os.close(fd)
+            with own_folder(shelf) as kept, own_folder(self._scratch) as scratch:
+                name = self._journal.disk.stage(scratch, encoded, None, 0o600, shelf)
+                self._journal.disk.supplant(scratch, name, kept, _FILE)
 
     # ---- inside
 
@@ -110,19 +107,15 @@ class Looking:
 
     def _loaded(self) -> Looks:
         try:
-            with open(os.path.join(self._folder, "cache", _FILE), "rb") as file:
-                stored = file.read()
-        except OSError:
+            stored = own_bytes(os.path.join(self._folder, "cache", _FILE))
+        except (OSError, StoreLinked):
             return Looks()
         return Looks.decoded(stored, self._journal.store.log.store, self._number)
 
     def _clock(self) -> int:
         try:
-            fd = os.open(self._scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                return self._journal.disk.clock(fd, self._scratch)
-            finally:
-                os.close(fd)
+            with own_folder(self._scratch) as scratch:
+                return self._journal.disk.clock(scratch, self._scratch)
         except (OSError, PermissionRefused, DiskFailed):
             # The machine's own clock may be ahead of the file system's, and is finer.
             return time.time_ns() - 2_000_000_000

@@ -333,8 +333,10 @@ class Lookups(BlobLookups, StatLookups):
         )
 
     def mentioning_edits(self, blob: BlobId) -> list[Seq]:
-        """Return the edits that mention the blob and have not expired, those taken back included."""
-        rows = self._db.execute("SELECT seq FROM edits WHERE ? IN (before, after) AND NOT expired", (blob,))
+        """Return the edits that mention the blob, and were neither taken back nor have expired."""
+        rows = self._db.execute(
+            "SELECT seq FROM edits WHERE ? IN (before, after) AND NOT void AND NOT expired", (blob,)
+        )
         return [Seq(row[0]) for row in rows]
 
     def lineage(self, document: DocumentId) -> list[tuple[Seq, Place, Status]]:
@@ -357,8 +359,10 @@ class Lookups(BlobLookups, StatLookups):
         return [DocumentId(row[0]) for row in self._db.execute("SELECT document FROM paths WHERE path = ?", (path,))]
 
     def all_decision_places(self) -> list[tuple[int, Place]]:
-        """Return number and place of every decision that has not expired, those taken back included."""
-        rows = self._db.execute("SELECT number, segment, offset FROM decisions WHERE NOT expired ORDER BY number")
+        """Return number and place of every decision that was neither taken back nor has expired."""
+        rows = self._db.execute(
+            "SELECT number, segment, offset FROM decisions WHERE NOT void AND NOT expired ORDER BY number"
+        )
         return [(row[0], Place(row[1], row[2])) for row in rows]
 
     def aged_decisions(self) -> list[tuple[int, int, Place]]:
@@ -377,8 +381,8 @@ class Lookups(BlobLookups, StatLookups):
     def unheld_mention(self) -> BlobId | None:
         """Return a blob that is mentioned and yet does not count as held (None: there is none, as it should be)."""
         row = self._db.execute(
-            "SELECT mention FROM (SELECT before AS mention FROM edits WHERE NOT expired "
-            "UNION ALL SELECT after FROM edits WHERE NOT expired "
+            "SELECT mention FROM (SELECT before AS mention FROM edits WHERE NOT void AND NOT expired "
+            "UNION ALL SELECT after FROM edits WHERE NOT void AND NOT expired "
             "UNION ALL SELECT blob FROM documents "
             "UNION ALL SELECT root FROM snapshots WHERE NOT expired "
             "UNION ALL SELECT id FROM trees WHERE refs > 0) "

@@ -7,16 +7,17 @@ lost, changes are still found, and nobody is named for them.
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from objstore.errors import CasError
+from objstore.errors import CasError, StoreLinked
 from objstore.external import EXTERNAL_CONVERSATION
 from objstore.ids import blob_id
 from objstore.journal import Journal
 from objstore.names import STORE_NAME
 from objstore.outcomes import CallInfo
+from objstore.premises import own_bytes, own_folder, refuse_link
 from objstore.values import field, value
 
 __all__ = ["AgentCall", "OpenCalls", "now", "recordable", "recordable_name"]
@@ -70,9 +71,10 @@ class OpenCalls:
 
     @property
     def lock(self) -> str:
-        """Return the path of the lock, in a folder that is there."""
+        """Return the path of the lock, in a folder that is there. Raises StoreLinked."""
         with suppress(FileExistsError):
             os.mkdir(self._folder, 0o700)
+        refuse_link(self._folder)
         return os.path.join(self._folder, _LOCK)
 
     def calls(self) -> dict[str, AgentCall]:
@@ -130,9 +132,8 @@ class OpenCalls:
     def _read(self, name: str) -> dict[str, Any]:
         """Return what a file holds; nothing where it is gone, or is not as we write it."""
         try:
-            with open(os.path.join(self._folder, name), "rb") as file:
-                held = json.loads(file.read(_LONGEST_FILE))
-        except (OSError, ValueError, RecursionError):
+            held = json.loads(own_bytes(os.path.join(self._folder, name), _LONGEST_FILE))
+        except (OSError, StoreLinked, ValueError, RecursionError):
             return {}
         return held if isinstance(held, dict) else {}
 
@@ -140,17 +141,9 @@ class OpenCalls:
         """Put a file in its place, whole; it need not outlive a power cut."""
         with suppress(FileExistsError):
             os.mkdir(self._folder, 0o700)
-        folders = [os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) for path in self._places()]
-        try:
-            staged = self._disk.stage(folders[0], json.dumps(held).encode(), None, 0o600, name)
-            self._disk.supplant(folders[0], staged, folders[1], name)
-        finally:
-            for fd in folders:
-                os.close(fd)
-
-    def _places(self) -> Iterator[str]:
-        yield os.path.join(self._store, "tmp")
-        yield self._folder
+        with own_folder(os.path.join(self._store, "tmp")) as scratch, own_folder(self._folder) as shelf:
+            staged = self._disk.stage(scratch, json.dumps(held).encode(), None, 0o600, name)
+            self._disk.supplant(scratch, staged, shelf, name)
 
 
 def _told_of(call: AgentCall) -> dict[str, Any]:

@@ -287,6 +287,8 @@ def find_root(start: str) -> str:
     if root is None:
         raise NotAWorkspace(start)
     store = os.path.join(root, STORE_NAME)
+    if os.path.islink(store):
+        raise NotAWorkspace(root)  # it is somebody's elsewhere
     if not os.path.isdir(os.path.join(store, LOG_NAME)):
         raise PermissionRefused(store)
     return root

@@ -183,8 +183,7 @@ class _Closure:
             return
         document = self._index.document_of(seq)
         if document is None:
-            self._edits.add(seq)  # one that was taken back is in no file's history
-            return
+            return  # it was taken back, or has expired
         self._documents.add(document)
         touched = 0
         for own, place, status in self._index.lineage(document):

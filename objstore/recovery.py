@@ -21,10 +21,11 @@ from objstore.recordcodec import decode_record
 from objstore.records import Decision, Edit, Record, Void
 from objstore.segments import Group
 from objstore.sources import FileSource
+from objstore.spots import folders_of
 from objstore.standins import MAX_BLOB, is_stand_in
 from objstore.store import Store
 from objstore.terms import FileState, Origin
-from objstore.transition import Step, folders_of
+from objstore.transition import Step
 from objstore.values import replace, value
 
 __all__ = ["due_steps", "void_of"]

@@ -1,9 +1,9 @@
 """Reference counts: what holds each blob, kept in step with the journal, and counted anew to compare.
 
-A blob is held by each mention in a record that has not expired, by each document whose tip it is, and by each held
-tree that names it, once for each entry. A tree is held by snapshots and by other trees; however often, it holds what it
-names once. A held large blob holds each of its chunks, once however often it is held and it names them. That a blob is
-the base of a delta does not count: rewriting sees to that.
+A blob is held by each mention in a record that has not expired and that no void took back, by each document whose tip
+it is, and by each held tree that names it, once for each entry. A tree is held by snapshots and by other trees; however
+often, it holds what it names once. A held large blob holds each of its chunks, once however often it is held and it
+names them. That a blob is the base of a delta does not count: rewriting sees to that.
 """
 
 import sqlite3
@@ -235,11 +235,14 @@ def recount(
 
 
 def unexpired(journal: Iterable[Record]) -> list[Record]:
-    """Return the records that still hold what they mention, in their order."""
+    """Return the records that still hold what they mention, in their order: neither expired nor taken back."""
     journal = list(journal)
     expiries = [record for record in journal if isinstance(record, Expiry)]
     edits = {seq for expiry in expiries for first, last in expiry.edits for seq in range(first, last + 1)}
     decisions = {number for expiry in expiries for first, last in expiry.decisions for number in range(first, last + 1)}
+    voids = [record for record in journal if isinstance(record, Void)]
+    edits |= {int(seq) for void in voids for seq in void.edits}
+    decisions |= {void.decision for void in voids}
     snapshots = {number for expiry in expiries for number in expiry.snapshots}
     pins = {number for expiry in expiries for number in expiry.pins}
     held: list[Record] = []

@@ -13,11 +13,12 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from objstore.document import Document, DocumentState, Standing, replayed
-from objstore.errors import CasError, HistoryBroken
+from objstore.errors import CasError, HistoryBroken, StoreLinked
 from objstore.ids import HASH_SIZE, RecordId, blob_id
 from objstore.journal import Journal
 from objstore.names import STORE_NAME
 from objstore.pastedits import PastDecision, PastEdit
+from objstore.premises import own_bytes, own_folder
 from objstore.standins import blob_of_text
 from objstore.states import States, records_of
 from objstore.terms import DocumentId, FileState, Seq
@@ -161,9 +162,8 @@ def _check(journal: Journal, loaded: Document) -> None:
 def _taken_up(journal: Journal, document: DocumentId) -> tuple[Document, _Position] | None:
     """Return the document as it was last kept, and behind which records that was (None: nothing that fits is kept)."""
     try:
-        with open(os.path.join(_folder(journal), _name(document)), "rb") as file:
-            stored = file.read()
-    except OSError:
+        stored = own_bytes(os.path.join(_folder(journal), _name(document)))
+    except (OSError, StoreLinked):
         return None
     header, packed = stored[: len(_MAGIC) + HASH_SIZE], stored[len(_MAGIC) + HASH_SIZE :]
     if header != _MAGIC + blob_id(packed):
@@ -203,15 +203,15 @@ def _keep(journal: Journal, loaded: Document, position: _Position) -> None:
         folder = _folder(journal)
         with suppress(FileExistsError):
             os.mkdir(folder, 0o700)
-        with _opened(folder) as shelf, _opened(os.path.join(os.path.dirname(folder), "tmp")) as scratch:
+        with own_folder(folder) as shelf, own_folder(os.path.join(os.path.dirname(folder), "tmp")) as scratch:
             name = journal.disk.stage(scratch, _MAGIC + blob_id(packed) + packed, None, 0o600, folder)
             journal.disk.supplant(scratch, name, shelf, _name(loaded.id))
 
 
 def forget_kept(journal: Journal, document: DocumentId) -> None:
     """Remove what is kept of a document, with all the text that is in it, durably."""
-    with suppress(FileNotFoundError):
-        journal.disk.remove_store_file(os.path.join(_folder(journal), _name(document)))
+    with suppress(FileNotFoundError), own_folder(_folder(journal)) as shelf:
+        journal.disk.unlink(shelf, _name(document))
         journal.disk.sync_directory(_folder(journal))
 
 
@@ -221,15 +221,6 @@ def _folder(journal: Journal) -> str:
 
 def _name(document: DocumentId) -> str:
     return f"weave-{document}"
-
-
-@contextmanager
-def _opened(folder: str) -> Iterator[int]:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        yield fd
-    finally:
-        os.close(fd)
 
 
 @contextmanager

@@ -20,8 +20,9 @@ from objstore.outcomes import Conflict, Conflicted, FileEffect, MarkersWritten, 
 from objstore.records import Decision, Edit, Written
 from objstore.replay import load_document
 from objstore.reports import ExternalChange
+from objstore.spots import folders_of
 from objstore.terms import Action, DocumentId, FileState, OnExternal, Seq, Status, Unit
-from objstore.transition import Step, folders_of
+from objstore.transition import Step
 from objstore.values import field, replace, value, variable
 
 # What records edits is imported where a decision finds some on disk, or writes markers.

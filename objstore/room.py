@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from objstore.errors import DiskFailed, DiskFull, PermissionRefused, RoomNeeded, StoreLocked
 from objstore.names import STORE_NAME
+from objstore.premises import own_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,13 +44,12 @@ def keep_room(root: str, disk: "Disk") -> None:
 def give_back(journal: "Journal") -> None:
     """Remove what the store can do without: the room that it keeps, what is derived, and what a sweep left."""
     store = os.path.join(journal.tree.root, STORE_NAME)
-    cache = os.path.join(store, _CACHE)
-    kept = [os.path.join(store, ROOM)]
-    with suppress(FileNotFoundError):
-        kept += [os.path.join(cache, name) for name in os.listdir(cache)]
-    for path in kept:
-        with suppress(FileNotFoundError, PermissionRefused, DiskFailed):
-            journal.disk.remove_store_file(path)
+    with suppress(FileNotFoundError, PermissionRefused, DiskFailed):
+        journal.disk.remove_store_file(os.path.join(store, ROOM))
+    with suppress(FileNotFoundError), own_folder(os.path.join(store, _CACHE)) as cache:
+        for name in os.listdir(cache):
+            with suppress(FileNotFoundError, PermissionRefused, DiskFailed):
+                journal.disk.unlink(cache, name)
     from objstore.sweep import clear_away
 
     # Whoever is sweeping at this moment needs what there is.

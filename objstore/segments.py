@@ -27,6 +27,7 @@ from objstore.frames import (
     scan_windows,
 )
 from objstore.generations import GENERATION, Generations, Place, segment_name
+from objstore.premises import own_file
 from objstore.standard import suppress
 from objstore.values import NamedTuple
 
@@ -183,7 +184,7 @@ class Log(Generations):
         segment = max(self._generations) if group is None else group.segment
         name = self._path(segment, 0)
         with self._breaking:
-            fd = os.open(name, os.O_WRONLY | os.O_CLOEXEC)
+            fd = own_file(name, os.O_WRONLY)
             try:
                 if group is not None:
                     # Each writer makes sure of what was there, so only the last group can be in doubt. After a failed
@@ -302,7 +303,7 @@ class Log(Generations):
         if self._appending is None or self._appending[0] != segment:
             if self._appending is not None:
                 os.close(self._appending[1])
-            fd = os.open(self._path(segment, 0), os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            fd = own_file(self._path(segment, 0), os.O_WRONLY | os.O_APPEND)
             self._appending = (segment, fd)
         return self._appending[1]
 

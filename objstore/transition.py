@@ -10,9 +10,8 @@ record knows. The read-back comes last, and only then is success reported.
 
 import os
 import stat
-from collections import OrderedDict
-from collections.abc import Callable, Container, Iterable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Final, Protocol, Self
 
 from objstore.disk import Disk, Pieces, is_same_file
@@ -23,6 +22,7 @@ from objstore.errors import (
     FileChanged,
     FileExists,
     FileMissing,
+    NamesShared,
     PathError,
     PathInvalid,
     PathIsDirectory,
@@ -31,17 +31,16 @@ from objstore.errors import (
     PermissionRefused,
     Unacknowledged,
 )
+from objstore.hardlinks import FileId, HardLinks, file_id
 from objstore.ids import BlobId
 from objstore.ondisk import disk_state, stands_below, state_at
-from objstore.paths import Spot, Tree, Walk, look_at, open_folder
+from objstore.paths import Found, Spot, Tree, look_at, open_folder
+from objstore.spots import Spots, folders_of
 from objstore.terms import FileState, Progress, silent
 from objstore.values import replace, value
 
-__all__ = ["Blobs", "Step", "Transition", "folders_of"]
+__all__ = ["Blobs", "Step", "Transition"]
 
-
-_MOST_HELD: Final = 16
-"""Places that are held open at once, each with every folder on the way."""
 
 _PASSES: Final = 3
 """Times that each path is come to: prepared, changed, read back."""
@@ -106,9 +105,11 @@ class Transition:
         self._opened: list[int] = []  # folders that are staged in, apart from `scratch`
         self._vacated: Final = {step.path for step in self._steps if step.after is None}
         self._made: dict[bytes, os.stat_result | None] = {}  # folders that this transition has made, as they then were
-        self._spots: Final = _Spots(tree, self._vacated)
+        self._spots: Final = Spots(tree, self._vacated)
         self._progress: Final = progress
         self._passes = 0
+        self._links: Final = HardLinks()
+        self._aside: dict[bytes, tuple[int, str]] = {}  # files with several names: where they are, by their path
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -117,11 +118,12 @@ class Transition:
     def __exit__(self, *_: object) -> None:
         """Remove what is still staged, and close folders."""
         try:
-            for folder, name in self._staged.values():
+            for folder, name in (*self._staged.values(), *self._aside.values()):
                 with suppress(FileNotFoundError, CasError):
                     self._disk.unlink(folder, name)
         finally:
             self._staged.clear()
+            self._aside.clear()
             for folder in self._opened:
                 os.close(folder)
             self._spots.close()
@@ -133,7 +135,7 @@ class Transition:
     def prepare(self) -> None:
         """Check every path and stage every new content; the user's files stay as they are.
 
-        Raises PermissionRefused, FileExists, FileChanged, DiskFull and what Tree.locate raises.
+        Raises PermissionRefused, FileExists, FileChanged, NamesShared, DiskFull and what Tree.locate raises.
         """
         for step in self._steps:
             spot = self._spots.at(step.path)
@@ -141,6 +143,7 @@ class Transition:
             if step.after is not None and not self._keeps_bytes(step):
                 self._stage(step, step.after, spot)
             self._tell()
+        self._check_names()
 
     def run(self) -> None:
         """Change the files, read each back, and compare. On failure everything is as before, and CallAborted says why.
@@ -196,12 +199,28 @@ class Transition:
         elif not is_same_file(looked, found):
             raise FileChanged(spot.path)
 
+    def _check_names(self) -> None:
+        """See that names of one file are to stay one: its bytes are written in place, so all of them get the same."""
+        wanted: dict[FileId, Step] = {}
+        for step in self._steps:
+            looked = self._looked.get(step.moved_from or step.path)
+            if step.after is None or looked is None or looked.st_nlink == 1:
+                continue
+            other = wanted.setdefault(file_id(looked), step)
+            if other.after != step.after:
+                raise NamesShared(os.fsdecode(step.path), os.fsdecode(other.path))
+
+    def _beside(self, spot: Spot) -> int:
+        """Return an open folder for files of ours from which one can be renamed to `spot`."""
+        # A rename can't leave its file system, so they lie on the one where the file will be.
+        if os.fstat(spot.folder).st_dev == self._scratch_device:
+            return self._scratch
+        folder = os.dup(spot.folder)
+        self._opened.append(folder)
+        return folder
+
     def _stage(self, step: Step, after: FileState, spot: Spot) -> None:
-        # A rename can't leave its file system, so staging happens on the one where the file will be.
-        folder = self._scratch
-        if os.fstat(spot.folder).st_dev != self._scratch_device:
-            folder = os.dup(spot.folder)
-            self._opened.append(folder)
+        folder = self._beside(spot)
         like = self._looked.get(step.path)
         name = self._disk.stage(folder, self._blobs.pieces(after.blob), like, after.mode, spot.path)
         self._staged[step.path] = (folder, name)
@@ -212,8 +231,7 @@ class Transition:
         spot = self._spots.at(step.path)
         if step.after is None:
             if step.path not in self._moved:
-                self._still_as_seen(step, spot)
-                self._disk.unlink(spot.folder, spot.name)
+                self._remove(step, spot)
             return
         spot = self._with_folders(step, spot)
         if step.before is None:
@@ -221,16 +239,17 @@ class Transition:
         if step.moved_from is not None:
             source = self._spots.at(step.moved_from)
             self._disk.rename_new(source.folder, source.name, spot.folder, spot.name)
+            self._links.note(spot)
         elif step.before is None:
             folder, name = self._staged[step.path]
             self._disk.rename_new(folder, name, spot.folder, spot.name)
             del self._staged[step.path]
         elif step.before.blob != step.after.blob:
             self._replace(step, spot)
-        if step.before is not None and step.before.mode != step.after.mode:
+        mode = self._mode_at(spot) if step.before is None else step.before.mode
+        if mode != step.after.mode and (step.before is not None or step.moved_from is not None):
             self._disk.chmod(spot.folder, spot.name, step.after.mode)
-        if step.moved_from is not None and self._mode_at(spot) != step.after.mode:
-            self._disk.chmod(spot.folder, spot.name, step.after.mode)
+            self._links.note(spot)
 
     def _make_way(self, step: Step, spot: Spot) -> None:
         """Remove a folder that stands where a file comes, with the folders in it, if nothing else is."""
@@ -252,12 +271,32 @@ class Transition:
                 return False  # somebody has put another in its place
             return not spot.missing and self._disk.remove_directory(spot.folder, spot.name)
 
+    def _remove(self, step: Step, spot: Spot) -> None:
+        found = self._still_as_seen(step, spot)
+        if found.st_nlink == 1:
+            self._disk.unlink(spot.folder, spot.name)
+            return
+        # Made anew, it would be no name of that file any more: it is kept until nothing can be taken back.
+        folder, name = self._beside(spot), f".cas-{os.urandom(8).hex()}"
+        self._disk.replace(spot.folder, spot.name, folder, name)
+        self._put_aside(step, folder, name)
+
+    def _put_aside(self, step: Step, folder: int, name: str) -> None:
+        self._aside[step.path] = folder, name
+        self._links.note_aside(folder, name)
+
+    def _rewrite(self, spot: Spot, blob: BlobId) -> None:
+        try:
+            self._disk.rewrite(spot.folder, spot.name, self._blobs.pieces(blob))
+        finally:
+            self._links.note(spot)  # what was written of it before something failed is ours as well
+
     def _replace(self, step: Step, spot: Spot) -> None:
         found = self._still_as_seen(step, spot)
         folder, name = self._staged[step.path]
-        if found.st_nlink > 1 and step.after is not None:
+        if self._links.has_others(found) and step.after is not None:
             # A rename would part this name from the file's others.
-            self._disk.rewrite(spot.folder, spot.name, self._blobs.pieces(step.after.blob))
+            self._rewrite(spot, step.after.blob)
             return
         if self._disk.exchange(folder, name, spot.folder, spot.name):
             # What had the name is still there. If somebody wrote to it since we looked, it goes back.
@@ -269,7 +308,10 @@ class Transition:
             ):
                 self._disk.exchange(folder, name, spot.folder, spot.name)
                 raise FileChanged(spot.path)
-            self._disk.unlink(folder, name)
+            if displaced.st_nlink > 1:
+                self._put_aside(step, folder, name)
+            else:
+                self._disk.unlink(folder, name)
         else:
             self._disk.replace(folder, name, spot.folder, spot.name)
         del self._staged[step.path]
@@ -277,6 +319,8 @@ class Transition:
     def _still_as_seen(self, step: Step, spot: Spot) -> os.stat_result:
         found = look_at(spot)
         looked = self._looked.get(step.path)
+        if looked is not None:
+            looked = self._links.expected(looked)
         if found is None or (looked is not None and not is_same_file(looked, found)):
             raise FileChanged(spot.path)
         return found
@@ -353,31 +397,80 @@ class Transition:
 
     def _take_back(self, done: list[Step], cause: Exception) -> None:
         """Bring every path of `done` back to what it was, as far as it is now what we made of it."""
+        restored: list[Step] = []
         for step in reversed(done):
-            try:
-                try:
-                    found = disk_state(self._tree, step.path)
-                except (PathIsDirectory, PathIsSymlink, PathNotRegular):
-                    continue  # somebody else's: leave it; the next look reports it
-                now = None if found is None else found[0]
-                made = None if step.after is None else step.after.blob
-                if now is None and step.before is None:
-                    self._unmake(step.path)
-                if now == step.before or (None if now is None else now.blob) != made:
-                    continue  # as it was, or somebody else's bytes or deletion
-                spot = self._spots.at(step.path)
-                if step.before is None:
-                    self._disk.unlink(spot.folder, spot.name)
-                    self._unmake(step.path)
-                    continue
-                spot = self._with_folders(step, spot)
-                like = None if found is None else found[1].stat
-                pieces = self._blobs.pieces(step.before.blob)
-                name = self._disk.stage(spot.folder, pieces, like, step.before.mode, spot.path)
-                self._disk.replace(spot.folder, name, spot.folder, spot.name)
-            except (PathError, DiskFailed, FileNotFoundError) as error:
-                path = os.fsdecode(step.path)
-                raise Unacknowledged(f"{cause}; and {path} could not be taken back ({error})") from error
+            with self._taking_back(step, cause):
+                if self._is_restored(step):
+                    restored.append(step)
+        for step in restored:
+            with self._taking_back(step, cause):
+                found = disk_state(self._tree, step.path)
+                if found is None or step.before is None or found[0].blob != step.before.blob:
+                    raise FileChanged(os.fsdecode(step.path))
+
+    @contextmanager
+    def _taking_back(self, step: Step, cause: Exception) -> Iterator[None]:
+        try:
+            yield
+        except (PathError, DiskFailed, FileNotFoundError, FileExistsError) as error:
+            path = os.fsdecode(step.path)
+            raise Unacknowledged(f"{cause}; and {path} could not be taken back ({error})") from error
+
+    def _is_restored(self, step: Step) -> bool:
+        """Bring a file back if it was changed or removed by this transition; return whether it was."""
+        try:
+            found = disk_state(self._tree, step.path)
+        except (PathIsDirectory, PathIsSymlink, PathNotRegular):
+            return False  # somebody else's: leave it; the next look reports it
+        now = None if found is None else found[0]
+        if now is None and step.before is None:
+            self._unmake(step.path)
+        if now == step.before or not self._is_ours(step, found):
+            return False  # as it was, or somebody else's bytes or deletion
+        spot = self._spots.at(step.path)
+        if step.before is None:
+            self._uncreate(step, spot)
+            self._unmake(step.path)
+            return False
+        self._restore(step, step.before, found, self._with_folders(step, spot))
+        return True
+
+    def _is_ours(self, step: Step, found: tuple[FileState, Found] | None) -> bool:
+        """Return whether what stands at the step's path is what this transition has made of it."""
+        if found is None:
+            return step.after is None
+        blob = found[0].blob
+        is_moved_back = step.path in self._moved and step.before is not None and blob == step.before.blob
+        is_after = step.after is not None and blob == step.after.blob
+        return is_after or is_moved_back or self._links.is_ours(found[1].stat)
+
+    def _uncreate(self, step: Step, spot: Spot) -> None:
+        source = None if step.moved_from is None else self._spots.at(step.moved_from)
+        if source is not None and not source.missing and look_at(source) is None:
+            # The very file, or its other names would be those of another one.
+            self._disk.rename_new(spot.folder, spot.name, source.folder, source.name)
+            self._links.note(source)
+        else:
+            self._disk.unlink(spot.folder, spot.name)
+
+    def _restore(self, step: Step, before: FileState, found: tuple[FileState, Found] | None, spot: Spot) -> None:
+        if found is None or found[0].blob != before.blob:
+            self._restore_bytes(step, before, None if found is None else found[1].stat, spot)
+        if self._mode_at(spot) != before.mode:
+            with suppress(PermissionRefused):  # where the file system keeps none
+                self._disk.chmod(spot.folder, spot.name, before.mode)
+        self._links.note(spot)
+
+    def _restore_bytes(self, step: Step, before: FileState, found: os.stat_result | None, spot: Spot) -> None:
+        if step.path in self._aside:
+            folder, name = self._aside[step.path]
+            (self._disk.rename_new if found is None else self._disk.replace)(folder, name, spot.folder, spot.name)
+            del self._aside[step.path]
+        elif found is not None and self._links.has_others(found):
+            self._rewrite(spot, before.blob)
+        else:
+            name = self._disk.stage(spot.folder, self._blobs.pieces(before.blob), found, before.mode, spot.path)
+            self._disk.replace(spot.folder, name, spot.folder, spot.name)
 
     def _unmake(self, path: bytes) -> None:
         """Remove the folders of a path that this transition has made, as far as nothing else is in them."""
@@ -388,47 +481,6 @@ class Transition:
                     break
 
 
-class _Spots:
-    """Where paths lead. Only the last few are held open: a transition may have more files than a process may open."""
-
-    def __init__(self, tree: Tree, vacated: Container[bytes]) -> None:
-        """Begin with none. `vacated`: paths of files that go, so that folders may take their names."""
-        self._tree: Final = tree
-        self._vacated: Final = vacated
-        self._held: OrderedDict[bytes, tuple[Spot, Walk]] = OrderedDict()
-
-    def at(self, path: bytes) -> Spot:
-        """Return the spot of a recorded path. Raises FileChanged if a folder on the way has become a link."""
-        held = self._held.get(path)
-        if held is not None:
-            self._held.move_to_end(path)
-            return held[0]
-        name = os.fsdecode(path)
-        walk = self._tree.locate(name, changing=True, as_spelt=False, is_vacated=self._vacated.__contains__)
-        spot = walk.arrive()
-        self._held[path] = spot, walk
-        if spot.path != name:
-            self.forget(path)
-            raise FileChanged(spot.path)
-        if len(self._held) > _MOST_HELD:
-            self.forget(next(iter(self._held)))
-        return spot
-
-    def forget(self, path: bytes) -> None:
-        """Have a path found anew."""
-        self._held.pop(path)[1].close()
-
-    def forget_below(self, folder: bytes) -> None:
-        """Have every path below a folder found anew."""
-        for path in [path for path in self._held if path.startswith(folder + b"/")]:
-            self.forget(path)
-
-    def close(self) -> None:
-        """Close every folder."""
-        while self._held:
-            self._held.popitem()[1][1].close()
-
-
 def _movable(step: Step) -> Step:
     """Return the step; a file that moves to the name of its own folder, or into one of its own name, comes as new."""
     if step.moved_from is None:
@@ -436,12 +488,6 @@ def _movable(step: Step) -> Step:
     source = step.moved_from
     is_own = step.path in folders_of(source) or source in folders_of(step.path)
     return replace(step, moved_from=None) if is_own else step
-
-
-def folders_of(path: bytes) -> list[bytes]:
-    """Return the folders that a path lies in, the outermost first."""
-    parts = path.split(b"/")
-    return [b"/".join(parts[:depth]) for depth in range(1, len(parts))]
 
 
 def _check_kind(found: os.stat_result, path: str) -> None:

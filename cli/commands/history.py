@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, islice, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from objstore import EditView, Unit, Workspace
 
 __all__ = ["log", "show"]
+
+_MOST_EDITS: Final = sys.maxsize
+"""More than can be counted to is a slip, and is said to be one."""
 
 
 class _Log(Command):
@@ -57,7 +60,7 @@ class _Log(Command):
 @click.option("--since", metavar="TIME", default="", help="Only edits since TIME: 2h, yesterday, 2026-11-20 14:30.")
 @click.option("--until", metavar="TIME", default="", help="Only edits until TIME.")
 @click.option("-S", "text", metavar="TEXT", help="Only edits that added or removed TEXT; every state of them is read.")
-@click.option("-n", "--number", type=click.IntRange(min=1), help="Only the newest NUMBER edits; -3 is -n 3.")
+@click.option("-n", "--number", type=click.IntRange(1, _MOST_EDITS), help="Only the newest NUMBER edits; -3 is -n 3.")
 @click.option("-p", "--patch", is_flag=True, help="Show the diff of each edit.")
 @click.option("--reverse", is_flag=True, help="Oldest first.")
 @takes_layout

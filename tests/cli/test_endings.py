@@ -34,6 +34,8 @@ from tests.cli.desk import PATIENCE, PROGRAM, Desk, Ran, cas, environment
         ["accept", "1", "--cascade"],
         ["blame"],
         ["log", "-n", "0"],
+        ["log", "-n", "99999999999999999999"],
+        ["log", "-99999999999999999999"],
         ["log", "--status", "unheard"],
         ["cat"],
         ["accept", "--file", "a", "--file", "b"],

@@ -170,7 +170,7 @@ def test_what_was_neither_synced_nor_cut_off_is_written_again_before_a_file_chan
     disk = CountdownDisk(None)
     with Workspace.open(root, disk) as workspace:
         assert files(root)["a.txt"] == AFTER["a.txt"]
-        assert disk.done[:5] == ["remove_store_file", "overwrite", "sync", "stage", "exchange"]
+        assert disk.done[:5] == ["unlink", "overwrite", "sync", "stage", "exchange"]
         assert blobs(workspace)[-1] == b"two\n"
     assert (root / ".cas" / "segments" / "00000001.seg").read_bytes() == segment
     assert_sound(root, tmp_path)

@@ -1,10 +1,13 @@
 """Ignore rules, judged by git, whose syntax they have."""
 
+import os
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
 import pytest
+from hypothesis import given, strategies as st
 
 from objstore.ignores import Rules
 
@@ -103,6 +106,124 @@ def test_an_ignore_file_means_what_git_takes_it_for(tmp_path: Path, pattern: byt
     subprocess.run(["git", "init", "-q", str(tmp_path / "work")], check=True)
     (tmp_path / "work" / ".gitignore").write_bytes(pattern)
     assert taken(tmp_path, ".gitignore") == by_git(tmp_path)
+
+
+BRACKETS: Final = (
+    *(f"x[[:{name}:]]" for name in ("alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower")),
+    *(f"x[[:{name}:]]" for name in ("print", "punct", "space", "upper", "xdigit")),
+    "x[![:alpha:]]",
+    "x[^[:alpha:]q-z_]",
+    "x[[:digit:]-a]",
+    "x[a-[:digit:]]",
+    "x[[:none:]]",
+    "x[[:alpha:]",
+    "x[[:alpha]",
+    "x[[:]",
+    "x[[a]",
+    "x[[.a.]]",
+    "x[a-Z]",
+    "x[!a-Z]",
+    "x[z-ab]",
+    "x[\\]a]",
+    "x[\\]-a]",
+    "x[a-\\]]",
+    "x[]a]",
+    "x[!]a]",
+    "x[]-a]",
+    "x[a-]",
+    "x[-a]",
+    "x[a-c-e]",
+    "x[--0]",
+    "x[a",
+    "x[",
+    "x[]",
+    "x[!",
+    "x[a\\",
+    "\\x[ab]",
+    "x\\[ab]",
+    "x[/]",
+    "x[!/]",
+    "[x/]a",
+    "*[/a]",
+    "x[~~]",
+    "x[a&&b]",
+    "x[a||b]",
+    "x[*?]",
+    "x[ ]",
+    "x[a ",
+    "!x[a]",
+    "#x[a",
+    "x?",
+    "x[!a]",
+    "x[é]",
+    "x[!é]?",
+    "x[à-ü]?",
+    "xà",
+    "x*\xa0",
+)
+LETTERS: Final = tuple(f"x{chr(code)}" for code in range(1, 128) if chr(code) != "/")
+WORDS: Final = ("x", "xé", "xà", "xb\xa0", "xab", "x[ab]", "x]", "x[a", "xa]", "x[", "sub/xa", "sub/x/", "-xa")
+
+
+def by_check_ignore(root: Path, text: str, names: Iterable[str]) -> set[str]:
+    """Return those of the names that git ignores where an ignore file has this text."""
+    if not (root / ".git").exists():
+        subprocess.run(["git", "init", "-q", str(root)], check=True)
+    (root / ".git" / "info" / "exclude").write_bytes(os.fsencode(text) + b"\n")
+    asked = subprocess.run(
+        ["git", "-C", str(root), "check-ignore", "--no-index", "--stdin", "-z"],
+        check=False,  # it says that way that none is
+        input=os.fsencode("\0".join(names)),
+        stdout=subprocess.PIPE,
+        env={"HOME": str(root), "PATH": "/usr/bin:/bin"},
+    )
+    assert asked.returncode in {0, 1}
+    return {os.fsdecode(name) for name in asked.stdout.split(b"\0") if name}
+
+
+def by_us(text: str, names: Iterable[str]) -> set[str]:
+    rules = Rules(Rules(), "", [os.fsencode(text) + b"\n"])
+    below = Rules(rules, "sub", [])
+
+    def is_ignored(name: str) -> bool:
+        folder, _, last = name.rpartition("/")
+        return (below if folder else rules).ignores(last, is_folder=False)
+
+    return set(filter(is_ignored, names))
+
+
+@pytest.mark.parametrize("text", BRACKETS)
+def test_a_set_in_brackets_holds_what_git_puts_into_it(tmp_path: Path, text: str) -> None:
+    names = (*LETTERS, *(name for name in WORDS if not name.endswith("/")))
+    assert by_us(text, names) == by_check_ignore(tmp_path, text, names)
+
+
+@given(st.text("xab-[]!^\\:/é", min_size=1, max_size=8).map(lambda text: f"x[{text}"))
+def test_whatever_stands_in_brackets_is_read_as_git_reads_it(
+    tmp_path_factory: pytest.TempPathFactory, text: str
+) -> None:
+    names = [f"x{word}" for word in ("", *"ab-[]!^:x", "é", "ab", "a]", "b]", "[]", "é]", "-]", "aa")]
+    root = tmp_path_factory.getbasetemp() / "brackets"
+    root.mkdir(exist_ok=True)
+    assert by_us(text, names) == by_check_ignore(root, text, names)
+
+
+def test_a_name_that_is_no_text_is_bytes_to_a_line(tmp_path: Path) -> None:
+    names = [os.fsdecode(name) for name in (b"x\xe9", b"x\xc3\xa9", b"x\xff", b"x\x80")]
+    for text in ("x?", "x??", "x[!a]", "x[é]", os.fsdecode(b"x[\x80-\xe9]"), "xé"):
+        assert by_us(text, names) == by_check_ignore(tmp_path, text, names)
+
+
+def test_a_line_that_git_takes_and_that_fits_nothing_does_not_stop_the_walk() -> None:
+    rules = Rules(Rules(), "", [b"*.[a-Z]\n*.log\n"])
+    assert not rules.ignores("x.b", is_folder=False)
+    assert rules.ignores("x.log", is_folder=False)
+    assert rules.refused == []
+
+
+@pytest.mark.parametrize("line", ["caf\u00e9[a", "x[[:none:]]"])
+def test_a_line_whose_brackets_have_no_end_or_no_such_class_is_told(line: str) -> None:
+    assert Rules(Rules(), "", [f"*.log\n{line}\r\n".encode()]).refused == [line]
 
 
 def test_a_deeper_file_counts_more(tmp_path: Path) -> None:

@@ -35,8 +35,9 @@ from objstore.index import Index
 from objstore.intake import Intake
 from objstore.journal import Journal
 from objstore.limits import RetentionLimits
+from objstore.ranges import ranges_of
 from objstore.recordcodec import encode_record
-from objstore.records import Edit, Void
+from objstore.records import Edit, Expiry, Record, Void
 from objstore.refcounts import RefCounts, recount
 from objstore.segments import Group, Log
 from objstore.terms import DocumentId, FileState, Operation, Seq
@@ -492,7 +493,37 @@ def test_a_void_of_a_file_that_came_and_moved_leaves_nothing_of_it(forger: Forge
     forger.index(tmp_path)
     with closing(sqlite3.connect(tmp_path / "index")) as db:
         assert db.execute("SELECT * FROM documents").fetchall() == []
-        assert dict(db.execute("SELECT id, refs FROM blobs")) == counted_refs([came, moved])
+        assert db.execute("SELECT * FROM paths").fetchall() == []
+        assert dict(db.execute("SELECT id, refs FROM blobs")) == {}
+
+
+def test_a_void_of_the_first_edit_of_a_file_that_was_there_leaves_no_document(forger: Forger, tmp_path: Path) -> None:
+    stood = FileState(blob=blob_id(b"stood there"), mode=0o644)
+    forger.append(encode_record(replace(create(1), operation=Operation.REPLACE, before=stood), None))
+    forger.append(encode_record(Void(time=1, edits=(Seq(1),), decision=0, reason=""), forger.last))
+    forger.index(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "index")) as db:
+        assert db.execute("SELECT * FROM documents").fetchall() == []
+        assert db.execute("SELECT * FROM paths").fetchall() == []
+        assert dict(db.execute("SELECT id, refs FROM blobs")) == {}
+
+
+@pytest.mark.parametrize("comes", ["before", "after"])
+def test_what_was_taken_back_is_let_go_of_once(forger: Forger, tmp_path: Path, comes: str) -> None:
+    # An older version let what was taken back expire as well.
+    stays, other = create(1), create(2)
+    void = Void(time=1, edits=(Seq(2),), decision=0, reason="")
+    expiry = Expiry(time=1, edits=ranges_of([2]), reason="", who="")
+    records: list[Record] = [stays, other, *((expiry, void) if comes == "before" else (void, expiry))]
+    last = None
+    for record in records:
+        encoded = encode_record(record, last)
+        forger.append(encoded)
+        last = record_id(encoded)
+    forger.index(tmp_path)
+    counted = recount(records, lambda _: None, lambda _: ())
+    with closing(sqlite3.connect(tmp_path / "index")) as db:
+        assert dict(db.execute("SELECT id, refs FROM blobs")) == counted
 
 
 def test_bytes_that_are_no_record_are_damage(forger: Forger, tmp_path: Path) -> None:

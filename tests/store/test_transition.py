@@ -15,10 +15,12 @@ from objstore.errors import (
     DiskFailed,
     FileChanged,
     FileExists,
+    NamesShared,
     PathIsDirectory,
     PathIsSymlink,
     PathNotRegular,
     PermissionRefused,
+    Unacknowledged,
 )
 from objstore.facts import FACTS
 from objstore.ids import BlobId, blob_id
@@ -184,6 +186,72 @@ def test_the_other_names_of_a_file_keep_showing_its_bytes(desk: Desk) -> None:
         desk.run(desk.step("a", (before, 0o644), (content, 0o644)))
         assert desk.files == {"a": (content, 0o644), "same": (content, 0o644)}
         assert (desk.root / "same").samefile(path)
+
+
+def linked(desk: Desk, *names: str, state: tuple[bytes, int] = ONE) -> None:
+    first = desk.put(names[0], *state)
+    for name in names[1:]:
+        (desk.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (desk.root / name).hardlink_to(first)
+
+
+def inodes(desk: Desk) -> dict[str, int]:
+    return {name: (desk.root / name).lstat().st_ino for name in desk.files}
+
+
+def test_several_names_of_one_file_are_changed_together(desk: Desk) -> None:
+    linked(desk, "a", "folder/b", "c", "not named")
+    before = inodes(desk)
+    desk.run(*(desk.step(name, ONE, TOOL) for name in ("a", "folder/b", "c")))
+    assert desk.files == dict.fromkeys(["a", "folder/b", "c", "not named"], TOOL)
+    assert inodes(desk) == before
+
+
+def test_names_of_one_file_may_go_while_others_are_changed(desk: Desk) -> None:
+    linked(desk, "a", "b", "c", "d")
+    desk.run(desk.step("a", ONE, None), desk.step("b", ONE, TWO), desk.step("c", ONE, TWO), desk.step("d", ONE, None))
+    assert desk.files == {"b": TWO, "c": TWO}
+    assert (desk.root / "b").samefile(desk.root / "c")
+
+
+def test_all_names_of_a_file_may_go_at_once(desk: Desk) -> None:
+    linked(desk, "a", "b")
+    desk.run(desk.step("a", ONE, None), desk.step("b", ONE, None))
+    assert desk.files == {}
+
+
+def test_a_name_of_a_file_may_move_while_another_goes(desk: Desk) -> None:
+    linked(desk, "a", "b", "c")
+    desk.run(desk.step("a", ONE, None), desk.step("b", ONE, None), desk.step("new", None, ONE, moved_from="b"))
+    assert desk.files == {"c": ONE, "new": ONE}
+    assert (desk.root / "c").samefile(desk.root / "new")
+
+
+@pytest.mark.parametrize("other", [(b"three\n", 0o644), TOOL], ids=["bytes", "mode"])
+def test_names_of_one_file_that_would_become_different_are_refused(desk: Desk, other: tuple[bytes, int]) -> None:
+    linked(desk, "a", "b")
+    before = (desk.root / "a").stat()
+    with pytest.raises(NamesShared, match=r"b and a are one file under two names \(hard links\)"):
+        desk.run(desk.step("a", ONE, TWO), desk.step("b", ONE, other))
+    assert (desk.root / "a").stat() == before
+
+
+def test_a_name_that_only_moves_does_not_get_the_bytes_of_another(desk: Desk) -> None:
+    linked(desk, "a", "b")
+    with pytest.raises(NamesShared):
+        desk.run(desk.step("a", ONE, TWO), desk.step("b", ONE, None), desk.step("c", None, ONE, moved_from="b"))
+    assert desk.files == {"a": ONE, "b": ONE}
+
+
+def test_what_somebody_else_writes_under_another_name_is_kept(desk: Desk) -> None:
+    linked(desk, "a", "b")
+    with pytest.raises(CallAborted):
+        desk.run(
+            desk.step("a", ONE, TWO),
+            desk.step("b", ONE, TWO),
+            between=lambda: (desk.root / "b").write_bytes(b"mine\n"),
+        )
+    assert desk.files == dict.fromkeys("ab", (b"mine\n", 0o644))
 
 
 def test_only_the_files_that_are_named_are_touched(desk: Desk) -> None:
@@ -379,6 +447,81 @@ def test_whatever_fails_everything_is_as_before(tmp_path: Path) -> None:
             break
         step += 1
     assert step > len(steps)
+
+
+def several_names(desk: Desk) -> tuple[Step, ...]:
+    linked(desk, "a", "b")
+    linked(desk, "goes", "stays", "outside")
+    linked(desk, "last", "but one", state=TWO)
+    linked(desk, "moved", "beside")
+    linked(desk, "mode", "alike")
+    return (
+        desk.step("a", ONE, TOOL),
+        desk.step("b", ONE, TOOL),
+        desk.step("goes", ONE, None),
+        desk.step("stays", ONE, TOOL),
+        desk.step("last", TWO, None),
+        desk.step("but one", TWO, ONE),
+        desk.step("moved", ONE, None),
+        desk.step("new/place", None, ONE, moved_from="moved"),
+        desk.step("mode", ONE, (b"one\n", 0o600)),
+        desk.step("z", None, ONE),
+    )
+
+
+SEVERAL_DONE: Files = {
+    "a": TOOL,
+    "b": TOOL,
+    "stays": TOOL,
+    "outside": TOOL,
+    "but one": ONE,
+    "beside": ONE,
+    "new/place": ONE,
+    "mode": (b"one\n", 0o600),
+    "alike": (b"one\n", 0o600),
+    "z": ONE,
+}
+
+
+@pytest.mark.parametrize("torn", [None, 0.5], ids=["not begun", "half done"])
+def test_whatever_fails_names_of_one_file_stay_names_of_one_file(tmp_path: Path, torn: float | None) -> None:
+    step = 0
+    while True:
+        (tmp_path / str(step)).mkdir()
+        desk = Desk(tmp_path / str(step))
+        steps = several_names(desk)
+        before, files_before = inodes(desk), desk.files
+        disk = CountdownDisk(step, broken_disk, lasting=False, torn=torn)
+        try:
+            desk.run(*steps, disk=disk)
+        except (CallAborted, DiskFailed):
+            assert desk.files == files_before, disk.done
+            assert inodes(desk) == before, disk.done
+        else:
+            assert desk.files == SEVERAL_DONE
+        # A name aside that can't be removed is cleared away with the rest by the next writer.
+        assert desk.staged == [] or disk.failed == "unlink", disk.done
+        desk.close()
+        if disk.failed is None:
+            break
+        step += 1
+    assert step > len(steps)
+
+
+def test_what_was_not_taken_back_is_not_said_to_be(desk: Desk) -> None:
+    class Forgetful(Disk):
+        """A disk that says that it has written, and writes less each time."""
+
+        written = 0
+
+        def rewrite(self, directory: int, name: str, content: Pieces) -> None:
+            self.written += 1
+            assert isinstance(content, bytes)
+            super().rewrite(directory, name, content[: -self.written])
+
+    linked(desk, "a", "b")
+    with pytest.raises(Unacknowledged, match="a could not be taken back"):
+        desk.run(desk.step("a", ONE, TWO), disk=Forgetful())
 
 
 def test_a_file_that_is_not_what_was_written_is_no_success(desk: Desk) -> None:

@@ -1,0 +1,61 @@
+"""Spots: where the paths of one transition lead, each found once and held open while it is in use."""
+
+import os
+from collections import OrderedDict
+from collections.abc import Container
+from typing import Final
+
+from objstore.errors import FileChanged
+from objstore.paths import Spot, Tree, Walk
+
+__all__ = ["Spots", "folders_of"]
+
+_MOST_HELD: Final = 16
+"""Places that are held open at once, each with every folder on the way."""
+
+
+class Spots:
+    """Where paths lead. Only the last few are held open: a transition may have more files than a process may open."""
+
+    def __init__(self, tree: Tree, vacated: Container[bytes]) -> None:
+        """Begin with none. `vacated`: paths of files that go, so that folders may take their names."""
+        self._tree: Final = tree
+        self._vacated: Final = vacated
+        self._held: OrderedDict[bytes, tuple[Spot, Walk]] = OrderedDict()
+
+    def at(self, path: bytes) -> Spot:
+        """Return the spot of a recorded path. Raises FileChanged if a folder on the way has become a link."""
+        held = self._held.get(path)
+        if held is not None:
+            self._held.move_to_end(path)
+            return held[0]
+        name = os.fsdecode(path)
+        walk = self._tree.locate(name, changing=True, as_spelt=False, is_vacated=self._vacated.__contains__)
+        spot = walk.arrive()
+        self._held[path] = spot, walk
+        if spot.path != name:
+            self.forget(path)
+            raise FileChanged(spot.path)
+        if len(self._held) > _MOST_HELD:
+            self.forget(next(iter(self._held)))
+        return spot
+
+    def forget(self, path: bytes) -> None:
+        """Have a path found anew."""
+        self._held.pop(path)[1].close()
+
+    def forget_below(self, folder: bytes) -> None:
+        """Have every path below a folder found anew."""
+        for path in [path for path in self._held if path.startswith(folder + b"/")]:
+            self.forget(path)
+
+    def close(self) -> None:
+        """Close every folder."""
+        while self._held:
+            self._held.popitem()[1][1].close()
+
+
+def folders_of(path: bytes) -> list[bytes]:
+    """Return the folders that a path lies in, the outermost first."""
+    parts = path.split(b"/")
+    return [b"/".join(parts[:depth]) for depth in range(1, len(parts))]

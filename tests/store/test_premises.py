@@ -1,0 +1,200 @@
+"""Premises: a link in a store is refused, whatever it stands for, and what it leads to is not touched."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from objstore import (
+    AgentCall,
+    CallInfo,
+    CasError,
+    Configuration,
+    NotAWorkspace,
+    StoreLinked,
+    Workspace,
+    check_store,
+    repair_store,
+)
+from objstore.founding import making_name
+from objstore.journal import Journal
+from objstore.room import give_back
+from tests.store.countdown import UnsyncedDisk
+from tests.store.scenes import write
+
+FOLDERS: Final = ("segments", "tmp", "cache", "agents")
+FILES: Final = (
+    "index.sqlite",
+    "index.sqlite-wal",
+    "index.sqlite-shm",
+    "applied",
+    "lock",
+    "sweep.lock",
+    "room",
+    "config.toml",
+    "hook.log",
+)
+PRECIOUS: Final = b"precious\n"
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Path:
+    """Return a folder that is no part of the workspace, with a file, a database and a folder of files."""
+    found = tmp_path / "elsewhere"
+    (found / "documents").mkdir(parents=True)
+    for name in ("1.txt", "weave-1", "looks", "open-1"):
+        (found / "documents" / name).write_bytes(PRECIOUS)
+    (found / "plain").write_bytes(PRECIOUS)
+    with closing(sqlite3.connect(found / "database")) as database:
+        database.executescript("CREATE TABLE edits (x); CREATE TABLE users (x); INSERT INTO users VALUES ('precious')")
+    return found
+
+
+def held(folder: Path) -> dict[str, bytes]:
+    """Return what every file below a folder holds."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def put_link(store: Path, name: str, target: Path) -> None:
+    """Put a link where the store has something of its own, or would have."""
+    path = store / name
+    if path.exists():
+        path.rename(store.parent.parent / f"was-{path.name}")
+    path.symlink_to(target)
+
+
+def use(root: Path) -> None:
+    """Do in a workspace what looks into the store or changes it."""
+    with Workspace.open(root, UnsyncedDisk()) as workspace:
+        workspace.status()
+        write(workspace, "a.txt", b"two\n")
+        workspace.record_changes(CallInfo(tool="test"))
+        workspace.take_snapshot(who="person")
+        workspace.agent_calls().begin(AgentCall(conversation="c", id="1", tool="t", paths=None))
+        workspace.collect(workspace.retention_limits())
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_link_in_the_place_of_a_folder_is_refused(root: Path, elsewhere: Path, name: str) -> None:
+    before = held(elsewhere)
+    put_link(root / ".cas", name, elsewhere / "documents")
+    refused = pytest.raises((StoreLinked, NotAWorkspace))  # without segments behind the link there is no store at all
+    with refused:
+        use(root)
+    with refused:
+        check_store(str(root))
+    assert held(elsewhere) == before
+
+
+@pytest.mark.parametrize("target", ["plain", "database", "nothing"])
+@pytest.mark.parametrize("name", FILES)
+def test_a_link_in_the_place_of_a_file_is_refused(root: Path, elsewhere: Path, name: str, target: str) -> None:
+    before = held(elsewhere)
+    put_link(root / ".cas", name, elsewhere / target)
+    with pytest.raises(StoreLinked, match=name):
+        use(root)
+    with pytest.raises(StoreLinked, match=name):
+        check_store(str(root))
+    assert held(elsewhere) == before
+
+
+def test_a_log_behind_a_link_is_refused(root: Path, elsewhere: Path) -> None:
+    (root / ".cas" / "segments").rename(elsewhere / "segments")
+    (root / ".cas" / "segments").symlink_to(elsewhere / "segments")
+    before = held(elsewhere)
+    with pytest.raises(StoreLinked, match="segments"):
+        use(root)
+    assert held(elsewhere) == before
+
+
+def test_a_segment_behind_a_link_is_refused(root: Path, elsewhere: Path) -> None:
+    segment = root / ".cas" / "segments" / "00000001.seg"
+    segment.rename(elsewhere / "segment")
+    segment.symlink_to(elsewhere / "segment")
+    before = held(elsewhere)
+    with pytest.raises(StoreLinked, match=r"00000001\.seg"):
+        use(root)
+    assert held(elsewhere) == before
+
+
+def test_a_store_behind_a_link_is_no_store(root: Path, elsewhere: Path) -> None:
+    (root / ".cas").rename(elsewhere / "store")
+    (root / ".cas").symlink_to(elsewhere / "store")
+    before = held(elsewhere)
+    with pytest.raises(NotAWorkspace):
+        use(root)
+    with pytest.raises(NotAWorkspace):
+        Workspace.find(root)
+    with pytest.raises(CasError):
+        Configuration(str(root)).set("gc.every", "5min")
+    assert held(elsewhere) == before
+
+
+@pytest.mark.parametrize("name", ["looks", "weave-1"])
+def test_what_is_kept_is_replaced_where_a_link_has_its_name(root: Path, elsewhere: Path, name: str) -> None:
+    use(root)
+    (root / ".cas" / "cache").mkdir(exist_ok=True)
+    (root / ".cas" / "cache" / name).unlink(missing_ok=True)
+    (root / ".cas" / "cache" / name).symlink_to(elsewhere / "plain")
+    before = held(elsewhere)
+    (root / "a.txt").write_bytes(b"three\n")
+    use(root)
+    assert not repair_store(check_store(str(root))).faults
+    assert held(elsewhere) == before
+
+
+def empties_scratch(root: Path) -> None:
+    with closing(Journal(str(root), UnsyncedDisk())) as journal:
+        put_link(root / ".cas", "tmp", root.parent / "elsewhere" / "documents")
+        with journal.writing():
+            pass
+
+
+def gives_room_back(root: Path) -> None:
+    with closing(Journal(str(root), UnsyncedDisk())) as journal:
+        put_link(root / ".cas", "cache", root.parent / "elsewhere" / "documents")
+        give_back(journal)
+
+
+def notes_calls(root: Path) -> None:
+    with Workspace.open(root, UnsyncedDisk()) as workspace:
+        put_link(root / ".cas", "agents", root.parent / "elsewhere" / "documents")
+        workspace.agent_calls().begin(AgentCall(conversation="c", id="1", tool="t", paths=None))
+
+
+def opens_an_index(root: Path) -> None:
+    with closing(Journal(str(root), UnsyncedDisk())) as journal:
+        put_link(root / ".cas", "index.sqlite", root.parent / "elsewhere" / "database")
+        with journal.reading():
+            pass
+
+
+def looks_at_segments(root: Path) -> None:
+    with closing(Journal(str(root), UnsyncedDisk())) as journal:
+        put_link(root / ".cas", "segments", root.parent / "elsewhere" / "documents")
+        with journal.writing():
+            pass
+
+
+@pytest.mark.parametrize("act", [empties_scratch, gives_room_back, notes_calls, opens_an_index, looks_at_segments])
+def test_a_link_that_comes_into_an_open_store_is_refused_too(
+    root: Path, elsewhere: Path, act: Callable[[Path], None]
+) -> None:
+    use(root)
+    before = held(elsewhere)
+    with pytest.raises(StoreLinked):
+        act(root)
+    assert held(elsewhere) == before
+
+
+def test_what_a_broken_founding_left_is_not_cleared_away_behind_a_link(tmp_path: Path, elsewhere: Path) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    (root / making_name()).symlink_to(elsewhere / "documents")
+    before = held(elsewhere)
+    Workspace.init(root, UnsyncedDisk()).close()
+    assert held(elsewhere) == before
+    assert [path.name for path in root.iterdir()] == [".cas"]

@@ -1,0 +1,81 @@
+"""Hard links: two names of one file are recorded, decided and restored together, and stay one file."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from objstore import CallAborted, CallInfo, NamesShared
+from tests.store.countdown import UnsyncedDisk
+from tests.workspace.scene import Scene, deletes, writes
+
+
+@pytest.fixture
+def linked(scene: Scene) -> Scene:
+    """Return a scene with `f` and `g`, two names of one file, that were recorded as it stands."""
+    scene.write("f", b"old\n")
+    (scene.root / "g").hardlink_to(scene.root / "f")
+    scene.workspace.record_changes(CallInfo(tool="test"))
+    return scene
+
+
+def is_one_file(scene: Scene) -> bool:
+    return (scene.root / "f").samefile(scene.root / "g")
+
+
+def test_what_was_changed_under_two_names_is_rejected_and_taken_up_again(linked: Scene) -> None:
+    (linked.root / "f").write_bytes(b"new\n")
+    found = linked.workspace.record_changes(CallInfo(tool="test", conversation="agent")).edits
+    seqs = [view.seq for view in found]
+    assert [view.edit.path for view in found] == [b"f", b"g"]
+    linked.reject(*seqs)
+    assert (linked.text("f"), linked.text("g"), is_one_file(linked)) == (b"old\n", b"old\n", True)
+    linked.accept(*seqs)
+    assert (linked.text("f"), linked.text("g"), is_one_file(linked)) == (b"new\n", b"new\n", True)
+    assert not linked.external()
+
+
+def test_a_call_gives_two_names_the_same_bytes(linked: Scene) -> None:
+    linked.call(writes("f", b"new\n"), writes("g", b"new\n"))
+    assert (linked.text("f"), linked.text("g"), is_one_file(linked)) == (b"new\n", b"new\n", True)
+
+
+def test_a_call_that_would_make_two_names_different_is_refused(linked: Scene) -> None:
+    before = linked.everything()
+    with pytest.raises(NamesShared):
+        linked.call(writes("f", b"new\n"), writes("g", b"other\n"))
+    assert linked.everything() == before
+
+
+def test_a_call_removes_one_name_and_changes_the_other(linked: Scene) -> None:
+    linked.call(deletes("f"), writes("g", b"new\n"))
+    assert (linked.text("f"), linked.text("g")) == (None, b"new\n")
+
+
+def test_a_snapshot_of_two_names_is_restored(linked: Scene) -> None:
+    linked.workspace.take_snapshot(who="person")
+    number = max(view.number for view in linked.workspace.snapshots())
+    (linked.root / "f").write_bytes(b"new\n")
+    linked.workspace.restore_snapshot(number)
+    assert (linked.text("f"), linked.text("g"), is_one_file(linked)) == (b"old\n", b"old\n", True)
+
+
+def test_a_call_that_is_taken_back_leaves_nothing_under_a_name_outside(tmp_path: Path) -> None:
+    class Busy(UnsyncedDisk):
+        """Somebody writes to h in the moment before it is exchanged."""
+
+        def exchange(self, source_directory: int, source: str, directory: int, name: str) -> bool:
+            if name == "h":
+                with (tmp_path / "workspace" / "h").open("ab") as file:
+                    file.write(b"typed by a person\n")
+            return super().exchange(source_directory, source, directory, name)
+
+    scene = Scene(tmp_path / "workspace", Busy)
+    (tmp_path / "outside").write_bytes(b"old\n")
+    os.link(tmp_path / "outside", scene.root / "f")
+    scene.write("h", b"h\n")
+    with pytest.raises(CallAborted, match="every file of the call is as it was before"):
+        scene.call(writes("f", b"new\n"), writes("h", b"new\n"))
+    assert ((tmp_path / "outside").read_bytes(), scene.text("f")) == (b"old\n", b"old\n")
+    assert (tmp_path / "outside").samefile(scene.root / "f")
+    scene.close()

@@ -53,7 +53,7 @@ from mcptools.limits import Limits
 from mcptools.news import News
 from mcptools.omissions import without_nulls
 from mcptools.roots import root_paths
-from mcptools.stdio import are_waitable, messages
+from mcptools.stdio import HalfCharacter, are_waitable, messages
 from mcptools.told import Told, told
 from mcptools.version import version
 
@@ -135,6 +135,10 @@ class EditServer(MCPServer):
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool. What the SDK would tell in its own words, wrong arguments and crashes, is told as a failure."""
         traits = self._offered.get(name)
+        half = None if context is None else context.request_context.request
+        if traits is not None and isinstance(half, HalfCharacter):
+            message = f"{half.where} holds half a character, which UTF-8 can't encode"
+            return _refused(Failure(Kind.ENCODING, message, argument=half.where), traits)
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:

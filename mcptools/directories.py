@@ -11,7 +11,7 @@ from typing import Final
 from mcptools.display import shown
 from mcptools.failures import Failure, Kind, failure_of
 from mcptools.roots import intersected
-from objstore import FileChanged, Files, NotAWorkspace, Workspace, real_path
+from objstore import EditView, FileChanged, Files, NotAWorkspace, Workspace, real_path
 
 __all__ = ["Directories", "not_absolute", "of_directory"]
 
@@ -83,6 +83,11 @@ class Directories:
         """Return whether a canonical path of a workspace lies in an allowed directory."""
         place = PurePath(workspace.root, path)
         return any(home == workspace.root and place.is_relative_to(root) for root, home in self.homes.items())
+
+    def shows(self, workspace: Workspace, view: EditView) -> bool:
+        """Return whether an edit is of files in the allowed directories."""
+        places = (view.edit.path, view.edit.source or view.edit.path)
+        return all(self.allows(workspace, os.fsdecode(place)) for place in places)
 
     def covers(self, workspace: Workspace) -> bool:
         """Return whether all of a workspace is allowed."""

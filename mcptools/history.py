@@ -71,7 +71,7 @@ class History(Toolset):
                 view = workspace.edit(edit)
             except (NoSuchName, AmbiguousName):
                 raise missing from None
-            if not self._shows(workspace, view):
+            if not self._directories.shows(workspace, view):
                 raise missing
             lines = edit_diff(workspace, view).decode("utf-8", "backslashreplace").splitlines(keepends=True)
         page = page_of(lines, len, offset=offset, limit=0, budget=self._limits.max_answer)
@@ -99,7 +99,7 @@ class History(Toolset):
             if views or not offset:
                 return self._listing([edit_listed(workspace, view) for view in views], 0).of_many(offset)
         views = workspace.edits(replace(wanted, limit=_MAX_LISTED))
-        seen = [edit_listed(workspace, view) for view in views if self._shows(workspace, view)]
+        seen = [edit_listed(workspace, view) for view in views if self._directories.shows(workspace, view)]
         return self._listing(seen, offset)
 
     def _listing(self, edits: Sequence[EditListed], offset: int) -> Page[EditListed]:
@@ -115,11 +115,6 @@ class History(Toolset):
                 hint=", ".join(map(shown, self._directories.roots)),
             )
         return self._directories.recorded_of(path or next(iter(self._directories.roots), "."))
-
-    def _shows(self, workspace: Workspace, view: EditView) -> bool:
-        """Return whether an edit is of files in the allowed directories."""
-        places = (view.edit.path, view.edit.source or view.edit.path)
-        return all(self._directories.allows(workspace, os.fsdecode(place)) for place in places)
 
 
 def edit_diff(workspace: Workspace, view: EditView) -> bytes:

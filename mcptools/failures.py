@@ -123,8 +123,9 @@ def failure_of(error: CasError | OSError, *paths: str) -> Failure:
     """
     match error:
         case PathError():
-            path = next((path for path in paths if _is_about(error, path)), paths[0])
-            return _failure_of_path(error, path)
+            # `src/config.py` ends as `config.py` does, so that is the one with the least before it.
+            about = min((path for path in paths if _is_about(error, path)), key=len, default=paths[0])
+            return _failure_of_path(error, about)
         case CasError():
             return Failure(_KIND_OF.get(type(error), Kind.IO), shown(str(error)))
         case PermissionError():

@@ -149,10 +149,12 @@ class Recovery(Patching):
         try:
             with self._changing("apply_patches", first, conversation, *others) as (workspace, call):
                 staging = _Staging(workspace, call)
+                unread = self._unread(workspace, call, [op.file_path for op in patches])
                 for number, op in enumerate(patches, 1):
                     progress(len(patches) + number, 2 * len(patches), shown(op.file_path))
                     try:
-                        self._refuse_unread(workspace, call, op.file_path)
+                        if op.file_path in unread:
+                            raise unread[op.file_path]
                         self._stage(staging, op)
                     except Failure as failure:
                         failures.append((op.file_path, failure))
@@ -228,6 +230,16 @@ class Recovery(Patching):
         except Failure as told:
             return told
         return failure
+
+    def _unread(self, workspace: Workspace, call: Call, paths: Sequence[str]) -> dict[str, Failure]:
+        """Return the refusals of files that have to be read first, asked while the call has made nothing of any."""
+        unread: dict[str, Failure] = {}
+        for path in dict.fromkeys(paths):
+            try:
+                self._refuse_unread(workspace, call, path)
+            except Failure as failure:
+                unread[path] = failure
+        return unread
 
     def _stage(self, staging: "_Staging", op: PatchOp) -> tuple[FilePatch, Applied]:
         """Stage what a patch makes of a file as the call has made it so far. Raises Failure, and as Call.read."""

@@ -60,12 +60,15 @@ class Directories:
         files = self._opened.files(self.homes[root])
         return files.confined(parts) if (parts := self._parts(root)) else files
 
-    def changing(self, path: str) -> tuple[Workspace, tuple[str, ...]]:
+    def changing(self, path: str, foresee: Callable[[], object]) -> tuple[Workspace, tuple[str, ...]]:
         """Return what `workspace_of` returns, and below which canonical paths of it a call on `path` may reach.
 
-        (): everywhere in it. Raises as workspace_of.
+        (): everywhere in it. `foresee`: refuses what it can before a store is made, which a refusal is to leave unmade.
+        Raises as workspace_of.
         """
         root = self._root_of(path)
+        if self._opened.recorded(self.homes[root]) is None:
+            foresee()
         return self._opened.workspace(self.homes[root]), self._parts(root)
 
     def workspace_of(self, path: str) -> Workspace:

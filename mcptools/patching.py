@@ -70,31 +70,26 @@ class Patching(Safeguarded):
         """
         name = PurePath(file_path).name
         with refusing(file_path=shown(file_path), applied=False):
-            found = self._checked(file_path, write=not dry_run, space=not dry_run)
+            found = self._checked(file_path, write=True, space=True)
             part = self._part(patch, file_path, found)
-            if dry_run:
-                made = applied(found.bytes, part)
-                number, changed, notes = 0, False, tuple[str, ...]()
-                message = f"Patch can be applied to {shown(name)} (dry run)"
-            else:
-                edited = self._edited(
-                    "apply_patch", file_path, mcp_conversation_id, lambda before: applied(before, part)
-                )
-                made, number, changed, notes = edited.made, edited.number, edited.changed_since_read, edited.notes
-                mcp_conversation_id = edited.conversation
-                message = f"Successfully applied patch to {shown(name)}"
+            edited = self._edited(
+                "apply_patch", file_path, mcp_conversation_id, lambda before: applied(before, part), dry_run=dry_run
+            )
+            made = edited.made
+            said = f"Successfully applied patch to {shown(name)}"
+            message = f"Patch can be applied to {shown(name)} (dry run)" if dry_run else said
         return Answer(
             content=PatchApplied(
                 file_path=shown(file_path),
                 changes=PatchChanges(lines_added=part.added, lines_removed=part.removed, hunks_applied=len(part.hunks)),
                 message=message,
                 hunk_offsets=list(made.moved),
-                edit=number,
-                changed_since_read=changed,
-                mcp_conversation_id=mcp_conversation_id,
+                edit=edited.number,
+                changed_since_read=edited.changed_since_read,
+                mcp_conversation_id=edited.conversation or mcp_conversation_id,
             ),
             text=f"{message} (+{part.added} -{part.removed} lines)",
-            notes=(*_moves(made), *notes),
+            notes=(*_moves(made), *edited.notes),
         )
 
     def validate_patch(
@@ -118,6 +113,7 @@ class Patching(Safeguarded):
             if found is None:
                 raise unsafe or Failure(Kind.INTERNAL, "a file was neither found nor refused")
             made = applied(found.bytes, part)
+            self._changeable(file_path)
         except Failure as failure:
             raise failure.with_facts(
                 file_path=path,

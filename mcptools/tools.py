@@ -4,6 +4,8 @@ A method's signature is its tool's input, its docstring is what a model reads of
 structured content and the text of a success. Failures are raised. Nothing here knows the protocol.
 """
 
+import functools
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final, Literal, assert_never
 
@@ -65,7 +67,7 @@ from mcptools.unifieddiff import (
     apply_patch,
     parse_patch,
 )
-from objstore import CallOutcome, split_lines, unified_diff
+from objstore import CallOutcome, FileExists, FileMissing, split_lines, unified_diff
 
 __all__ = ["AnchorOp", "EditOp", "Limits", "Tools"]
 
@@ -125,7 +127,12 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
         except UnicodeEncodeError as error:
             message = f"Content holds half a character at position {error.start}, which UTF-8 can't encode"
             raise Failure(Kind.ENCODING, message, path=path, position=error.start) from error
-        with self._changing("write_file", path, mcp_conversation_id) as (workspace, call):
+
+        def foresee() -> None:
+            with suppress(FileMissing):
+                self._foresee(path)
+
+        with self._changing("write_file", path, mcp_conversation_id, foresee=foresee) as (workspace, call):
             before = call.read(path) if call.exists(path) else None
             if before is not None:
                 self._refuse_if_stale(workspace, before, path)
@@ -327,9 +334,19 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
     ) -> Answer[FileMoved]:
         """Move or rename a file within its allowed directory. Never overwrites."""
         with telling(destination):
-            target = self._directories.workspace_of(destination)
-        with self._changing("move_file", source, mcp_conversation_id, destination) as (workspace, call):
-            if target is not workspace:
+            target = self._directories.files_of(destination).root
+
+        def foresee() -> None:
+            self._foresee(source, stale=False)
+            with suppress(FileMissing):
+                self._directories.files_of(destination).facts(destination)
+                raise FileExists(destination)
+
+        with self._changing("move_file", source, mcp_conversation_id, destination, foresee=foresee) as (
+            workspace,
+            call,
+        ):
+            if target != workspace.root:
                 raise Failure(
                     Kind.INVALID_REQUEST,
                     f"Cannot move from one allowed directory to another: {shown(source)} to {shown(destination)}",
@@ -352,7 +369,8 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
 
     def delete_file(self, path: PathArgument, mcp_conversation_id: ConversationArgument = "") -> Answer[FileDeleted]:
         """Delete a file. Refused if it has changed since you last read or wrote it."""
-        with self._changing("delete_file", path, mcp_conversation_id) as (workspace, call):
+        foresee = functools.partial(self._foresee, path)
+        with self._changing("delete_file", path, mcp_conversation_id, foresee=foresee) as (workspace, call):
             before = call.read(path)
             self._refuse_if_stale(workspace, before, path)
             call.delete(path)

@@ -67,6 +67,7 @@ from mcptools.unifieddiff import (
     apply_patch,
     parse_patch,
 )
+from mcptools.watching import checkpoint
 from objstore import CallOutcome, FileExists, FileMissing, split_lines, unified_diff
 
 __all__ = ["AnchorOp", "EditOp", "Limits", "Tools"]
@@ -224,7 +225,7 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
         replacements = [_replacement(index, edit) for index, edit in enumerate(edits)]
 
         def change(before: bytes) -> Edited:
-            match apply_edits(before, replacements):
+            match apply_edits(before, replacements, between=checkpoint):
                 case Edited() as edited:
                     return edited
                 case MissingString() as refusal:

@@ -281,7 +281,9 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
         def change(before: bytes) -> Placed:
             lines = split_lines(before)
             if sha256(before) != file_hash.lower():
-                raise refusals.stale_anchors(path, sha256(before), hashlines_around(lines, anchors[:_MAX_SHOWN]))
+                fresh = hashlines_around(lines, anchors[:_MAX_SHOWN])
+                was_read = self._has_seen(path, file_hash)
+                raise refusals.stale_anchors(path, sha256(before), fresh, given=file_hash, was_read=was_read)
             match apply_operations(before, wanted):
                 case Placed() as placed:
                     return placed

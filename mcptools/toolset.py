@@ -264,11 +264,22 @@ class Toolset:
             return replace(now, bytes=found, blob=known)
         if sha256(now.bytes) == file_hash.lower():
             return now
+        seen = self._seen_version(workspace, key, file_hash)
+        return now if seen is None else replace(now, bytes=seen[1], blob=seen[0])
+
+    def _has_seen(self, path: str, file_hash: str) -> bool:
+        """Return whether the model is known to have seen a version of the file that has this hash."""
+        files = self._directories.files_of(path)
+        workspace = self._directories.recorded_of(path) or files
+        return self._seen_version(workspace, (files.root, files.relative(path)), file_hash) is not None
+
+    def _seen_version(self, workspace: Files | Workspace, key: FileKey, file_hash: str) -> tuple[BlobId, bytes] | None:
+        """Return the version with this hash among those that the model has seen, as far as their bytes are kept."""
         for version in self._session.versions(key):
             found = self._bytes_of(workspace, version)
             if found is not None and sha256(found) == file_hash.lower():
-                return replace(now, bytes=found, blob=version)
-        return now
+                return version, found
+        return None
 
     def _bytes_of(self, workspace: Files | Workspace, version: BlobId) -> bytes | None:
         kept = self._session.content(version)

@@ -1,8 +1,8 @@
-"""Replies: what a call came to, a success or a failure, as the protocol tells it to a client."""
+"""Replies: what a tool is, and what a call came to, a success or a failure, as the protocol tells it to a client."""
 
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp.types import CallToolResult, TextContent
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import ValidationError
 
 from mcptools.catalogue import Traits
@@ -12,10 +12,21 @@ from mcptools.failures import Failure, Kind
 if TYPE_CHECKING:
     from mcptools.answers import Answer
 
-__all__ = ["answered", "invalid_arguments", "refused"]
+__all__ = ["annotations", "answered", "invalid_arguments", "refused"]
 
 _LONGEST_WORDS: Final = 8000
 """Characters of each text in a refusal: some 2,500 tokens."""
+
+
+def annotations(traits: Traits) -> ToolAnnotations:
+    """Return what a client may know of a tool before it calls it."""
+    return ToolAnnotations(
+        title=traits.title,
+        read_only_hint=traits.read_only,
+        destructive_hint=traits.destructive,
+        idempotent_hint=traits.idempotent,
+        open_world_hint=False,
+    )
 
 
 def answered(answer: "Answer[Any]") -> CallToolResult:

@@ -20,7 +20,7 @@ from mcp.server import MCPServer
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.elicitation import AcceptedElicitation, ElicitationResult
 from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError, UnexpectedToolError
 from mcp.server.mcpserver.resolve import Elicit, ListRoots, Resolve
 from mcp.server.mcpserver.tools import Tool, ToolManager
 from mcp.server.session import ServerSession
@@ -37,7 +37,6 @@ from mcp.types import (
     Resource,
     SubscribeRequestParams,
     Tool as ListedTool,
-    ToolAnnotations,
     UnsubscribeRequestParams,
 )
 from pydantic import BaseModel, Field, ValidationError
@@ -51,7 +50,7 @@ from mcptools.following import Following
 from mcptools.limits import Limits
 from mcptools.news import News
 from mcptools.omissions import without_nulls
-from mcptools.replies import answered, invalid_arguments, refused
+from mcptools.replies import annotations, answered, invalid_arguments, refused
 from mcptools.roots import root_paths
 from mcptools.stdio import HalfCharacter, are_waitable, messages
 from mcptools.told import Told, told
@@ -64,6 +63,7 @@ _INSTRUCTIONS: Final = (
     "pass it with every further change of the same turn. A refused call has changed nothing; its hint says what to "
     "mend."
 )
+_NO_ANSWER: Final = "What the client sent for the person's answer is none, so this is not approved; nothing was changed"
 _APPROVAL: Final = "approval"
 _CONTEXT: Final = "context"
 _ROOTS: Final = "roots"
@@ -151,6 +151,9 @@ class EditServer(MCPServer):
                 if meant != arguments:
                     return await self.call_tool(name, meant, context)
                 return refused(invalid_arguments(name, error.__cause__), traits)
+            if isinstance(error.__cause__, ToolError) and not isinstance(error, UnexpectedToolError):
+                # So ends a call whose client was asked something: a tool itself tells its failures otherwise.
+                return refused(Failure(Kind.NOT_APPROVED, _NO_ANSWER), traits)
             _log.exception("Tool %r crashed", name)
             crash = Failure(Kind.INTERNAL, f"{name} failed for a reason that is a fault of the server; see its log")
             return refused(crash, traits)
@@ -165,7 +168,7 @@ class EditServer(MCPServer):
                 description=said[name].description,
                 input_schema=said[name].input_schema,
                 output_schema=said[name].output_schema,
-                annotations=_annotations(traits),
+                annotations=annotations(traits),
             )
             for name, traits in self._offered.items()
         ]
@@ -261,9 +264,15 @@ class EditServer(MCPServer):
             asks = capabilities.elicitation if capabilities is not None else None
             if asks is None or (asks.form is None and asks.url is not None):
                 return Approval()  # the client can't ask; its own approval of tools holds
-            if name == "Undo" and self._clients.current().session.last_change() is None:
-                return Approval()  # there is nothing that a person could decide
-            return Elicit(f"The agent wants to use {name}: {traits.title}. Shall it go ahead?", Approval)
+            wish = f"use {name}: {traits.title}"
+            if name == "Undo":
+                from mcptools.undoing import told_to_person
+
+                change = self._clients.current().session.last_change()
+                if change is None:
+                    return Approval()  # there is nothing that a person could decide
+                wish = told_to_person(change)
+            return Elicit(f"The agent wants to {wish}. Shall it go ahead?", Approval)
 
         return ask
 
@@ -305,7 +314,7 @@ class EditServer(MCPServer):
             run,
             title=traits.title,
             description=run.__doc__,
-            annotations=_annotations(traits),
+            annotations=annotations(traits),
             structured_output=False,
         )
         arguments = tool.fn_metadata.arg_model
@@ -423,16 +432,6 @@ class _ToolsOnDemand(ToolManager):
         if tool is None and name in self._making:
             tool = self._tools[name] = self._making[name]()
         return tool
-
-
-def _annotations(traits: Traits) -> ToolAnnotations:
-    return ToolAnnotations(
-        title=traits.title,
-        read_only_hint=traits.read_only,
-        destructive_hint=traits.destructive,
-        idempotent_hint=traits.idempotent,
-        open_world_hint=False,
-    )
 
 
 # ---- what a request tells of its client

@@ -22,6 +22,9 @@ DirectoryArgument: TypeAlias = Annotated[str, "Which allowed directory, if there
 _MAX_LISTED: Final = 5000
 """Edits that are looked through where only some of a workspace's may be seen."""
 
+_MOST: Final = (1 << 63) - 1
+"""As far as anybody counts edits."""
+
 _LISTED_SIZE: Final = 400
 """Characters of one in an answer, but for its path."""
 
@@ -38,8 +41,7 @@ class History(Toolset):
         offset: OffsetArgument = 0,
     ) -> Answer[EditsListed]:
         """List recorded edits, the newest first, with their status and the reviewer's reason."""
-        if offset < 0:
-            raise Failure(Kind.INVALID_REQUEST, "offset cannot be negative")
+        _check_offset(offset)
         wanted = EditFilter(
             path=path, conversation=conversation, status=Status(status) if status else None, newest_first=True
         )
@@ -60,15 +62,14 @@ class History(Toolset):
         offset: OffsetArgument = 0,
     ) -> Answer[EditShown]:
         """Show a recorded edit as a diff, with its status and the reviewer's reason."""
-        if offset < 0:
-            raise Failure(Kind.INVALID_REQUEST, "offset cannot be negative")
+        _check_offset(offset)
         missing = Failure(Kind.INVALID_REQUEST, f"No edit has the number {edit} here", edit=edit)
         with telling(directory):
             workspace = self._recorded(directory)
             if workspace is None:
                 raise missing
             try:
-                view = workspace.edit(edit)
+                view = workspace.edit(edit if 0 < edit <= _MOST else 0)
             except (NoSuchName, AmbiguousName):
                 raise missing from None
             if not self._directories.shows(workspace, view):
@@ -115,6 +116,11 @@ class History(Toolset):
                 hint=", ".join(map(shown, self._directories.roots)),
             )
         return self._directories.recorded_of(path or next(iter(self._directories.roots), "."))
+
+
+def _check_offset(offset: int) -> None:
+    if not 0 <= offset <= _MOST:
+        raise Failure(Kind.INVALID_REQUEST, f"offset cannot be {'negative' if offset < 0 else f'over {_MOST}'}")
 
 
 def edit_diff(workspace: Workspace, view: EditView) -> bytes:

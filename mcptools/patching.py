@@ -10,7 +10,7 @@ from typing import Annotated, Final, assert_never
 
 from mcptools import refusals
 from mcptools.answers import Answer
-from mcptools.display import shown
+from mcptools.display import cut, shown
 from mcptools.failures import Failure, Kind
 from mcptools.patchanswers import (
     AffectedLineRange,
@@ -40,6 +40,11 @@ from mcptools.unifieddiff import (
 from objstore import Content, is_binary, unified_diff
 
 __all__ = ["Patching", "applied", "changes_of", "part_for", "preview_of"]
+
+_UNPLACED: Final = (
+    "apply_patch will refuse this patch: without context nothing says where its new lines belong. Make it with "
+    "context_lines of 1 or more."
+)
 
 _NOTHING: Final = FilePatch(source="", target="", hunks=(), bridges=True)
 """The patch that says nothing."""
@@ -187,7 +192,9 @@ class Patching(Safeguarded):
             patch=patch,
             changes=GeneratedChanges(lines_added=part.added, lines_removed=part.removed, hunks=len(part.hunks)),
         )
-        return Answer(content=generated, text=patch or "The files are identical: the patch is empty.")
+        said = cut(patch, self._limits.max_answer) or "The files are identical: the patch is empty."
+        lost = not context_lines and bool(part.hunks) and not isinstance(apply_patch(before, part), Applied)
+        return Answer(content=generated, text=said, notes=(_UNPLACED,) if lost else ())
 
     def inspect_patch(self, patch: Annotated[str, "Unified diff patch content to analyze"]) -> Answer[PatchInspected]:
         """Analyze patch content (supports multi-file patches). No file is needed."""

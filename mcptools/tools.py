@@ -5,6 +5,7 @@ structured content and the text of a success. Failures are raised. Nothing here 
 """
 
 import functools
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final, Literal, assert_never
@@ -43,6 +44,7 @@ from mcptools.exact import AmbiguousString, Edited, EditsOverlap, MissingString,
 from mcptools.failures import Failure, Kind
 from mcptools.hashline import hashlines_around
 from mcptools.history import History
+from mcptools.paging import page_of
 from mcptools.reading import Reading
 from mcptools.recovery import Recovery
 from mcptools.searching import Searching
@@ -75,6 +77,11 @@ __all__ = ["AnchorOp", "EditOp", "Limits", "Tools"]
 
 _MAX_SHOWN: Final = 200
 """Lines around which a file is shown, of those that an edit named or changed."""
+
+_LONGEST_SHOWN: Final = 2000
+"""Characters of each of these: they are shown for their tags, and were read before or written just now."""
+
+_NOT_ALL_SHOWN: Final = "Not all lines around the changes fit in an answer; read the file for the others."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,16 +288,16 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
         def change(before: bytes) -> Placed:
             lines = split_lines(before)
             if sha256(before) != file_hash.lower():
-                fresh = hashlines_around(lines, anchors[:_MAX_SHOWN])
+                fresh = _around(lines, anchors[:_MAX_SHOWN])
                 was_read = self._has_seen(path, file_hash)
                 raise refusals.stale_anchors(path, sha256(before), fresh, given=file_hash, was_read=was_read)
             match apply_operations(before, wanted):
                 case Placed() as placed:
                     return placed
                 case AnchorMissing() as refusal:
-                    raise refusals.anchor_missing(refusal, hashlines_around(lines, [refusal.anchor.line]))
+                    raise refusals.anchor_missing(refusal, _around(lines, [refusal.anchor.line]))
                 case AnchorAmbiguous() as refusal:
-                    near = hashlines_around(lines, [refusal.anchor.line, *refusal.lines], before=1, after=1)
+                    near = _around(lines, [refusal.anchor.line, *refusal.lines], margin=1)
                     raise refusals.anchor_ambiguous(refusal, near)
                 case EndBeforeStart() as refusal:
                     raise refusals.end_before_start(refusal)
@@ -304,7 +311,9 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
         edited = self._edited("edit_text_file", path, mcp_conversation_id, change, file_hash=file_hash, rebase=rebase)
         now = edited.content
         changed = [line for hunk in edited.hunks for line in range(hunk.new_start, hunk.new_end + 2)]
-        fresh = hashlines_around(split_lines(now), changed[:_MAX_SHOWN], before=1, after=1)
+        around = _around(split_lines(now), changed[:_MAX_SHOWN], margin=1).split("\n")[:-1]
+        page = page_of(around, lambda line: len(line) + 1, offset=0, limit=0, budget=self._limits.max_answer)
+        fresh = "".join(f"{line}\n" for line in page.items)
         added = sum(hunk.new_count for hunk in edited.hunks)
         removed = sum(hunk.old_count for hunk in edited.hunks)
         moved = [MovedAnchor(operation_index=i, anchor=str(a), line=line) for i, a, line in edited.made.moved]
@@ -325,6 +334,7 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
             notes=(
                 f"file_hash: {sha256(now)}",
                 *(f"Anchor {anchor.anchor} was found on line {anchor.line}." for anchor in moved),
+                *((_NOT_ALL_SHOWN,) if page.next_offset else ()),
                 *edited.notes,
             ),
         )
@@ -395,6 +405,11 @@ def _patch(diff: str) -> FilePatch:
     if patch.target is None:
         raise refusals.invalid_patch(InvalidPatch("it deletes the file; use delete_file"))
     return patch
+
+
+def _around(lines: Sequence[bytes], wanted: Sequence[int], *, margin: int = 2) -> str:
+    """Return the lines of these numbers, and some above and below each, as hashlines, long ones cut."""
+    return hashlines_around(lines, wanted, before=margin, after=margin, longest=_LONGEST_SHOWN)
 
 
 def _anchored_edit(index: int, operation: AnchorOp) -> AnchoredEdit:

@@ -75,7 +75,7 @@ class Patching(Safeguarded):
         """
         name = PurePath(file_path).name
         with refusing(file_path=shown(file_path), applied=False):
-            found = self._checked(file_path, write=True, space=True)
+            found = self._checked(file_path, write=not dry_run, space=not dry_run)
             part = self._part(patch, file_path, found)
             edited = self._edited(
                 "apply_patch", file_path, mcp_conversation_id, lambda before: applied(before, part), dry_run=dry_run
@@ -94,8 +94,16 @@ class Patching(Safeguarded):
                 mcp_conversation_id=edited.conversation or mcp_conversation_id,
             ),
             text=f"{message} (+{part.added} -{part.removed} lines)",
-            notes=(*_moves(made), *edited.notes),
+            notes=(*_moves(made), *edited.notes, *(self._hindrances(file_path) if dry_run else ())),
         )
+
+    def _hindrances(self, path: str) -> tuple[str, ...]:
+        """Return what has to be said of a file that is not to be written yet, and could not be."""
+        try:
+            self._checked(path, write=True, space=True)
+        except Failure as failure:
+            return (f"As things stand the patch would not be applied all the same: {failure}",)
+        return ()
 
     def validate_patch(
         self,

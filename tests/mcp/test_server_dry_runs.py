@@ -71,12 +71,14 @@ def test_a_file_that_has_to_be_read_first_is_told_by_what_only_tries_too(root: P
         assert calls(agent, "f")[:2] == [(False, "")] * 2
 
 
-def test_where_nothing_may_be_changed_no_patch_is_said_to_apply(root: Path) -> None:
+def test_where_nothing_may_be_changed_it_is_not_said_that_a_patch_can_be(root: Path) -> None:
     with connected(root) as agent:
         validated = agent.call("validate_patch", file_path=".git/f", patch=PATCH)
         assert (validated.structured["can_apply"], validated.structured["error_type"]) == (False, "permission_denied")
-        tried, applied = calls(agent, "read only")[:2]
-        assert tried == applied == (True, "File is not writable: read only")
+        tried = agent.done("apply_patch", file_path="read only", patch=PATCH, dry_run=True)
+        refused = agent.call("apply_patch", file_path="read only", patch=PATCH)
+        assert refused.text == "File is not writable: read only"
+        assert tried.texts[1] == f"As things stand the patch would not be applied all the same: {refused.text}"
 
 
 @pytest.mark.parametrize(

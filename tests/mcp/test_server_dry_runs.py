@@ -98,6 +98,13 @@ def test_where_nothing_may_be_changed_it_is_not_said_that_a_patch_can_be(root: P
         ("move_file", {"source": "none", "destination": "new"}),
         ("move_file", {"source": "f", "destination": "read"}),
         ("Undo", {}),
+        *(
+            (
+                "apply_patches",
+                {"strategy": strategy, "patches": [{"file_path": "f", "patch": PATCH.replace("two", "2")}]},
+            )
+            for strategy in ("try_revert", "backup_restore", "atomic", "progressive")
+        ),
     ],
 )
 def test_what_is_tried_or_refused_makes_no_store(root: Path, tool: str, arguments: dict[str, Any]) -> None:
@@ -125,3 +132,26 @@ def test_a_dry_run_without_a_store_tells_what_the_call_does(root: Path) -> None:
         name: done[name] for name in done if name not in own
     }
     assert (root / "f").read_text() == "somebody's\nONE\ntwo\n"
+
+
+@pytest.mark.parametrize("strategy", ["try_revert", "atomic"])
+@pytest.mark.parametrize(
+    "second", ["+++ f\n@@ -1,2 +1,2 @@\n-ONE\n+1\n two\n", "+++ f\n@@ -1,2 +1,2 @@\n-one\n+1\n two\n"]
+)
+def test_patches_together_come_to_the_same_with_and_without_a_store(root: Path, strategy: str, second: str) -> None:
+    patches = [{"file_path": name, "patch": PATCH} for name in ("f", "g")] + [
+        {"file_path": "f", "patch": f"--- f\n{second}"}
+    ]
+    if strategy == "try_revert":
+        del patches[1]
+    said: list[object] = []
+    with connected(root) as agent:
+        for name in ("f", "g"):
+            (root / name).write_text(TEXT)
+        for _ in range(2):
+            result = agent.call("apply_patches", strategy=strategy, patches=patches)
+            said.append({name: value for name, value in result.structured.items() if name != "mcp_conversation_id"})
+            agent.done("write_file", path="other", content="makes a store")
+            if not result.refused:
+                return
+    assert said[0] == said[1]

@@ -20,6 +20,8 @@ class Client:
 
     session: Session
     roots: tuple[str, ...] | None = None  # addresses; None: to be asked for
+    scope: tuple[str, ...] | None = None
+    """The roots as last told, for what can't ask for them; (): it has none; None: not known: it is shown none."""
     subscribed: set[str] = field(default_factory=set)
     tell: Callable[[str | None], Awaitable[None]] | None = None
     """Tells it of what it has subscribed to (None: that there is something new); None: it never subscribed."""
@@ -30,15 +32,17 @@ class Client:
         """Note that the roots are being asked for."""
         self._asked_at = self._changes
 
-    def learn_roots(self, roots: tuple[str, ...]) -> None:
-        """Note the answer, which holds until the client says otherwise; unless it has done so meanwhile."""
+    def learn_roots(self, roots: tuple[str, ...], *, lasting: bool) -> None:
+        """Note the answer, unless the roots have changed meanwhile. `lasting`: the client says when they change."""
         if self._asked_at == self._changes:
-            self.roots = roots
+            self.scope = roots
+            if lasting:
+                self.roots = roots
 
     def forget_roots(self) -> None:
         """Note that the roots have changed."""
         self._changes += 1
-        self.roots = None
+        self.roots = self.scope = None
 
 
 class Clients:

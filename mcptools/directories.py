@@ -11,7 +11,7 @@ from typing import Final
 from mcptools.display import shown
 from mcptools.failures import Failure, Kind, failure_of
 from mcptools.roots import intersected
-from objstore import FileChanged, Files, NotAWorkspace, Workspace, real_path
+from objstore import EditView, FileChanged, Files, NotAWorkspace, Workspace, real_path
 
 __all__ = ["Directories", "not_absolute", "of_directory"]
 
@@ -60,12 +60,15 @@ class Directories:
         files = self._opened.files(self.homes[root])
         return files.confined(parts) if (parts := self._parts(root)) else files
 
-    def changing(self, path: str) -> tuple[Workspace, tuple[str, ...]]:
+    def changing(self, path: str, foresee: Callable[[], object]) -> tuple[Workspace, tuple[str, ...]]:
         """Return what `workspace_of` returns, and below which canonical paths of it a call on `path` may reach.
 
-        (): everywhere in it. Raises as workspace_of.
+        (): everywhere in it. `foresee`: refuses what it can before a store is made, which a refusal is to leave unmade.
+        Raises as workspace_of.
         """
         root = self._root_of(path)
+        if self._opened.recorded(self.homes[root]) is None:
+            foresee()
         return self._opened.workspace(self.homes[root]), self._parts(root)
 
     def workspace_of(self, path: str) -> Workspace:
@@ -83,6 +86,11 @@ class Directories:
         """Return whether a canonical path of a workspace lies in an allowed directory."""
         place = PurePath(workspace.root, path)
         return any(home == workspace.root and place.is_relative_to(root) for root, home in self.homes.items())
+
+    def shows(self, workspace: Workspace, view: EditView) -> bool:
+        """Return whether an edit is of files in the allowed directories."""
+        places = (view.edit.path, view.edit.source or view.edit.path)
+        return all(self.allows(workspace, os.fsdecode(place)) for place in places)
 
     def covers(self, workspace: Workspace) -> bool:
         """Return whether all of a workspace is allowed."""

@@ -5,7 +5,7 @@ its old string lies wholly inside that text: one that takes in part of it and pa
 would undo by halves what the earlier edit was for. Source: the contract of `multi_edit_text_file`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -84,14 +84,22 @@ class EditsOverlap:
 ExactOutcome: TypeAlias = Edited | MissingString | AmbiguousString | EditsOverlap
 
 
-def apply_edits(content: bytes, edits: Sequence[Replacement]) -> ExactOutcome:
-    """Return what `edits` make of `content`, or why the first that can't apply can't."""
+def apply_edits(
+    content: bytes, edits: Sequence[Replacement], *, between: Callable[[], object] = lambda: None
+) -> ExactOutcome:
+    """Return what `edits` make of `content`, or why the first that can't apply can't.
+
+    `between`: called before each edit, which goes through the whole text. Raises what it raises.
+    """
     staged = _Staged(content)
     ranges: list[LineRange] = []
     for index, edit in enumerate(edits):
+        between()
         places = _places(staged.text, edit.old)
         if not places:
-            return MissingString(index=index, nearest=nearest(staged.text, edit.old), was_there=edit.old in content)
+            return MissingString(
+                index=index, nearest=nearest(bytes(staged.text), edit.old), was_there=edit.old in content
+            )
         if len(places) > 1:
             # What is counted is what a person would: "aa" is once or twice in "aaa", never certain.
             count = max(staged.text.count(edit.old), 2)
@@ -104,7 +112,7 @@ def apply_edits(content: bytes, edits: Sequence[Replacement]) -> ExactOutcome:
         first = _line(staged.text, start)
         ranges.append(LineRange(start=first, end=first + staged.text.count(b"\n", start, end - 1)))
         staged.replace(start, end, edit.new, index)
-    return Edited(content=staged.text, line_ranges=tuple(ranges), spans=tuple(staged.spans))
+    return Edited(content=bytes(staged.text), line_ranges=tuple(ranges), spans=tuple(staged.spans))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +128,7 @@ class _Staged:
     """A copy of a file under edit: its text, which stretches which edits wrote, and what they replaced."""
 
     def __init__(self, content: bytes) -> None:
-        self.text = content
+        self.text = bytearray(content)  # what many edits change is not copied for each
         self.spans: list[Span] = []
         self._written: list[_Written] = []
 
@@ -147,7 +155,7 @@ class _Staged:
         kept.append(_Written(start, start + len(new), index))
         self._written = [written for written in kept if written.start < written.end]
         self._widen_spans(start, end, delta)
-        self.text = self.text[:start] + new + self.text[end:]
+        self.text[start:end] = new
 
     def _widen_spans(self, start: int, end: int, delta: int) -> None:
         """Note that a stretch grew by `delta` bytes; spans that meet it become one with it."""
@@ -162,7 +170,7 @@ class _Staged:
         self.spans = [*before, span, *((a, b, c + delta, d + delta) for a, b, c, d in after)]
 
 
-def _places(text: bytes, old: bytes) -> list[int]:
+def _places(text: bytearray, old: bytes) -> list[int]:
     """Return where `old` occurs, occurrences that overlap included, up to as many as are told."""
     places: list[int] = []
     at = text.find(old)
@@ -172,5 +180,5 @@ def _places(text: bytes, old: bytes) -> list[int]:
     return places
 
 
-def _line(text: bytes, at: int) -> int:
+def _line(text: bytearray, at: int) -> int:
     return text.count(b"\n", 0, at) + 1

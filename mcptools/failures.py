@@ -17,6 +17,7 @@ from objstore import (
     FileExists,
     FileMissing,
     FileTooLarge,
+    NamesShared,
     PathError,
     PathInvalid,
     PathIsSymlink,
@@ -104,6 +105,7 @@ _KIND_OF: Final[Mapping[type[CasError], Kind]] = {
     PathReserved: Kind.PERMISSION_DENIED,
     PermissionRefused: Kind.PERMISSION_DENIED,
     PathInvalid: Kind.INVALID_REQUEST,
+    NamesShared: Kind.INVALID_REQUEST,
     PathIsSymlink: Kind.SYMLINK,
     FileTooLarge: Kind.RESOURCE_LIMIT,
     BlobTooLarge: Kind.RESOURCE_LIMIT,
@@ -123,8 +125,9 @@ def failure_of(error: CasError | OSError, *paths: str) -> Failure:
     """
     match error:
         case PathError():
-            path = next((path for path in paths if _is_about(error, path)), paths[0])
-            return _failure_of_path(error, path)
+            # `src/config.py` ends as `config.py` does, so that is the one with the least before it.
+            about = min((path for path in paths if _is_about(error, path)), key=len, default=paths[0])
+            return _failure_of_path(error, about)
         case CasError():
             return Failure(_KIND_OF.get(type(error), Kind.IO), shown(str(error)))
         case PermissionError():

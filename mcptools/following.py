@@ -1,14 +1,15 @@
 """Following: while somebody listens, tells of what anybody records or decides, in this process or in another."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, TypeAlias
 
 import anyio
 import anyio.to_thread
 
-from mcptools.clients import Clients
-from mcptools.news import News
+from mcptools.clients import Client, Clients
+from mcptools.directories import Directories
+from mcptools.news import Changed, News, addresses
 
 __all__ = ["Following", "Telling"]
 
@@ -22,11 +23,13 @@ _ROUND: Final = 0.5
 class Following:
     """Who listens to one server: on streams, or by having subscribed to addresses on a connection of the older era."""
 
-    def __init__(self, news: News, clients: Clients, tell_streams: Telling) -> None:
+    def __init__(self, news: News, clients: Clients, within: Callable[[tuple[str, ...]], Directories]) -> None:
+        """`within`: narrows the directories to a client's roots."""
         self._news = news
         self._clients = clients
-        self._tell_streams = tell_streams
-        self._streams = 0
+        self._within = within
+        self._opening = 0  # streams that are there, or are about to be
+        self._streams: dict[object, tuple[Client, Telling]] = {}
         self._is_on = anyio.Event()  # set while somebody listens
         self._telling = anyio.Lock()
 
@@ -42,7 +45,7 @@ class Following:
 
     def is_heard(self) -> bool:
         """Return whether anybody listens."""
-        return self._streams > 0 or bool(self._clients.subscribers())
+        return self._opening > 0 or bool(self._clients.subscribers())
 
     async def begin(self) -> None:
         """Make whatever is recorded or decided from now on news."""
@@ -54,23 +57,40 @@ class Following:
     async def stream(self) -> AsyncIterator[None]:
         """Count a stream as listening while this is entered."""
         await self.begin()
-        self._streams += 1
+        self._opening += 1
         try:
             yield
         finally:
-            self._streams -= 1
+            self._opening -= 1
+
+    def hear(self, tell: Telling) -> Callable[[], None]:
+        """Have the news told on a stream of the client whose message is being answered. Return what ends that."""
+        stream = object()
+        self._streams[stream] = (self._clients.current(), tell)
+
+        def end() -> None:
+            self._streams.pop(stream, None)
+
+        return end
 
     async def tell(self) -> None:
         """Tell the news, if there are any, to streams and to each connection that has subscribed."""
         async with self._telling:
-            addresses = await anyio.to_thread.run_sync(self._news.since)
-            if not addresses:
+            changed = await anyio.to_thread.run_sync(self._news.since)
+            if not changed:
                 return
-            subscribers = [(client, client.tell) for client in self._clients.subscribers() if client.tell is not None]
-            for tell in (self._tell_streams, *(tell for _, tell in subscribers)):
-                await tell(None)
-            for address in addresses:
-                await self._tell_streams(address)
-                for client, tell in subscribers:
-                    if address in client.subscribed:
-                        await tell(address)
+            for client, tell in list(self._streams.values()):
+                for address in await self._heard_by(client, changed):
+                    await tell(address)
+            for client in self._clients.subscribers():
+                for address in await self._heard_by(client, changed):
+                    if client.tell is not None and (address is None or address in client.subscribed):
+                        await client.tell(address)
+
+    async def _heard_by(self, client: Client, changed: Sequence[Changed]) -> list[str | None]:
+        """Return what a client is told of changes: of none that lie outside its roots, or may do so."""
+        scope = client.scope
+        if scope is None:
+            return []
+        found = await anyio.to_thread.run_sync(lambda: addresses(changed, self._within(scope)))
+        return [None, *found] if found else []

@@ -6,8 +6,11 @@ without its line number. Source: the Hashfile design; Fowler, Noll and Vo's FNV-
 design are illustrations and not such hashes: its three lines have the tags f3, 18 and a8.
 """
 
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Final
+
+from mcptools.display import cut
 
 __all__ = ["hashline", "hashlines", "hashlines_around", "line_tag"]
 
@@ -32,18 +35,24 @@ def hashline(number: int, line: bytes, shown: str) -> str:
     return f"{number}:{line_tag(line)}|{shown}"
 
 
-def hashlines(lines: Iterable[bytes], first: int = 1) -> str:
-    r"""Return lines, numbered from `first`, as hashlines, each ended by LF; bytes that are not UTF-8 as \xNN."""
-    return "".join(
-        hashline(number, line, line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "backslashreplace")) + "\n"
-        for number, line in enumerate(lines, first)
-    )
+def hashlines(lines: Iterable[bytes], first: int = 1, *, longest: int = sys.maxsize) -> str:
+    r"""Return lines, numbered from `first`, as hashlines, each ended by LF; bytes that are not UTF-8 as \xNN.
+
+    Of a line of more than `longest` characters it is said how many there are.
+    """
+    return "".join(hashline(number, line, cut(_text(line), longest)) + "\n" for number, line in enumerate(lines, first))
 
 
-def hashlines_around(lines: Sequence[bytes], wanted: Iterable[int], *, before: int = 2, after: int = 2) -> str:
+def _text(line: bytes) -> str:
+    return line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "backslashreplace")
+
+
+def hashlines_around(
+    lines: Sequence[bytes], wanted: Iterable[int], *, before: int = 2, after: int = 2, longest: int = sys.maxsize
+) -> str:
     """Return the lines of these numbers, as far as they exist, and some `before` and `after` each, as hashlines.
 
-    Of a number beyond the end the last lines are given. "..." stands where lines were left out.
+    Of a number beyond the end the last lines are given. "..." stands where lines were left out. `longest`: as above.
     """
     near = set[int]()
     for number in wanted:
@@ -54,6 +63,6 @@ def hashlines_around(lines: Sequence[bytes], wanted: Iterable[int], *, before: i
     for number in sorted(near):
         if parts and number != last + 1:
             parts.append("...\n")
-        parts.append(hashlines([lines[number - 1]], number))
+        parts.append(hashlines([lines[number - 1]], number, longest=longest))
         last = number
     return "".join(parts)

@@ -22,6 +22,9 @@ DirectoryArgument: TypeAlias = Annotated[str, "Which allowed directory, if there
 _MAX_LISTED: Final = 5000
 """Edits that are looked through where only some of a workspace's may be seen."""
 
+_MOST: Final = (1 << 63) - 1
+"""As far as anybody counts edits."""
+
 _LISTED_SIZE: Final = 400
 """Characters of one in an answer, but for its path."""
 
@@ -38,8 +41,7 @@ class History(Toolset):
         offset: OffsetArgument = 0,
     ) -> Answer[EditsListed]:
         """List recorded edits, the newest first, with their status and the reviewer's reason."""
-        if offset < 0:
-            raise Failure(Kind.INVALID_REQUEST, "offset cannot be negative")
+        _check_offset(offset)
         wanted = EditFilter(
             path=path, conversation=conversation, status=Status(status) if status else None, newest_first=True
         )
@@ -60,18 +62,17 @@ class History(Toolset):
         offset: OffsetArgument = 0,
     ) -> Answer[EditShown]:
         """Show a recorded edit as a diff, with its status and the reviewer's reason."""
-        if offset < 0:
-            raise Failure(Kind.INVALID_REQUEST, "offset cannot be negative")
+        _check_offset(offset)
         missing = Failure(Kind.INVALID_REQUEST, f"No edit has the number {edit} here", edit=edit)
         with telling(directory):
             workspace = self._recorded(directory)
             if workspace is None:
                 raise missing
             try:
-                view = workspace.edit(edit)
+                view = workspace.edit(edit if 0 < edit <= _MOST else 0)
             except (NoSuchName, AmbiguousName):
                 raise missing from None
-            if not self._shows(workspace, view):
+            if not self._directories.shows(workspace, view):
                 raise missing
             lines = edit_diff(workspace, view).decode("utf-8", "backslashreplace").splitlines(keepends=True)
         page = page_of(lines, len, offset=offset, limit=0, budget=self._limits.max_answer)
@@ -99,7 +100,7 @@ class History(Toolset):
             if views or not offset:
                 return self._listing([edit_listed(workspace, view) for view in views], 0).of_many(offset)
         views = workspace.edits(replace(wanted, limit=_MAX_LISTED))
-        seen = [edit_listed(workspace, view) for view in views if self._shows(workspace, view)]
+        seen = [edit_listed(workspace, view) for view in views if self._directories.shows(workspace, view)]
         return self._listing(seen, offset)
 
     def _listing(self, edits: Sequence[EditListed], offset: int) -> Page[EditListed]:
@@ -116,10 +117,10 @@ class History(Toolset):
             )
         return self._directories.recorded_of(path or next(iter(self._directories.roots), "."))
 
-    def _shows(self, workspace: Workspace, view: EditView) -> bool:
-        """Return whether an edit is of files in the allowed directories."""
-        places = (view.edit.path, view.edit.source or view.edit.path)
-        return all(self._directories.allows(workspace, os.fsdecode(place)) for place in places)
+
+def _check_offset(offset: int) -> None:
+    if not 0 <= offset <= _MOST:
+        raise Failure(Kind.INVALID_REQUEST, f"offset cannot be {'negative' if offset < 0 else f'over {_MOST}'}")
 
 
 def edit_diff(workspace: Workspace, view: EditView) -> bytes:

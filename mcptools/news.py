@@ -1,14 +1,18 @@
-"""News: which addresses read otherwise since that was last asked, whoever has recorded or decided something."""
+"""News: which edits read otherwise since that was last asked, whoever has recorded or decided something."""
 
 import logging
+from collections.abc import Iterable
 from contextlib import suppress
 from threading import Lock
-from typing import Final
+from typing import Final, TypeAlias
 
 from mcptools.directories import Directories
 from objstore import CasError, EditView, Seen, Workspace
 
-__all__ = ["News"]
+__all__ = ["Changed", "News", "addresses"]
+
+Changed: TypeAlias = tuple[Workspace, EditView]
+"""An edit that reads otherwise, and where it is recorded."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -29,16 +33,14 @@ class News:
             for workspace in self._stores():
                 self._look(workspace)
 
-    def since(self) -> list[str]:
-        """Return the addresses of what reads otherwise since this was last asked, or since the beginning."""
-        addresses: dict[str, None] = {}
+    def since(self) -> list[Changed]:
+        """Return the edits that read otherwise since this was last asked, or since the beginning."""
+        changed: list[Changed] = []
         with self._lock:
             for workspace in self._stores():
                 before = self._seen.get(workspace.root, Seen())
-                for view in self._look(workspace, before):
-                    names = (f"edit/{view.seq}", f"edit/{view.id.hex()}", f"conversation/{view.edit.conversation}")
-                    addresses |= dict.fromkeys(f"cas://{name}" for name in names)
-        return list(addresses)
+                changed += [(workspace, view) for view in self._look(workspace, before)]
+        return changed
 
     def _look(self, workspace: Workspace, before: Seen | None = None) -> list[EditView]:
         """Note how far a history goes, and return what has changed in it since `before`; None: nobody asks."""
@@ -58,3 +60,13 @@ class News:
         with suppress(CasError, OSError):  # who needs a store that can't be opened is told by what needs it
             self._directories.recorded()
         return self._directories.opened()
+
+
+def addresses(changed: Iterable[Changed], allowed: Directories) -> list[str]:
+    """Return the addresses that read otherwise with these edits, of those that are of files in these directories."""
+    found: dict[str, None] = {}
+    for workspace, view in changed:
+        if allowed.shows(workspace, view):
+            names = (f"edit/{view.seq}", f"edit/{view.id.hex()}", f"conversation/{view.edit.conversation}")
+            found |= dict.fromkeys(f"cas://{name}" for name in names)
+    return list(found)

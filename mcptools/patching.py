@@ -10,7 +10,7 @@ from typing import Annotated, Final, assert_never
 
 from mcptools import refusals
 from mcptools.answers import Answer
-from mcptools.display import shown
+from mcptools.display import cut, shown
 from mcptools.failures import Failure, Kind
 from mcptools.patchanswers import (
     AffectedLineRange,
@@ -40,6 +40,11 @@ from mcptools.unifieddiff import (
 from objstore import Content, is_binary, unified_diff
 
 __all__ = ["Patching", "applied", "changes_of", "part_for", "preview_of"]
+
+_UNPLACED: Final = (
+    "apply_patch will refuse this patch: without context nothing says where its new lines belong. Make it with "
+    "context_lines of 1 or more."
+)
 
 _NOTHING: Final = FilePatch(source="", target="", hunks=(), bridges=True)
 """The patch that says nothing."""
@@ -72,30 +77,33 @@ class Patching(Safeguarded):
         with refusing(file_path=shown(file_path), applied=False):
             found = self._checked(file_path, write=not dry_run, space=not dry_run)
             part = self._part(patch, file_path, found)
-            if dry_run:
-                made = applied(found.bytes, part)
-                number, changed, notes = 0, False, tuple[str, ...]()
-                message = f"Patch can be applied to {shown(name)} (dry run)"
-            else:
-                edited = self._edited(
-                    "apply_patch", file_path, mcp_conversation_id, lambda before: applied(before, part)
-                )
-                made, number, changed, notes = edited.made, edited.number, edited.changed_since_read, edited.notes
-                mcp_conversation_id = edited.conversation
-                message = f"Successfully applied patch to {shown(name)}"
+            edited = self._edited(
+                "apply_patch", file_path, mcp_conversation_id, lambda before: applied(before, part), dry_run=dry_run
+            )
+            made = edited.made
+            said = f"Successfully applied patch to {shown(name)}"
+            message = f"Patch can be applied to {shown(name)} (dry run)" if dry_run else said
         return Answer(
             content=PatchApplied(
                 file_path=shown(file_path),
                 changes=PatchChanges(lines_added=part.added, lines_removed=part.removed, hunks_applied=len(part.hunks)),
                 message=message,
                 hunk_offsets=list(made.moved),
-                edit=number,
-                changed_since_read=changed,
-                mcp_conversation_id=mcp_conversation_id,
+                edit=edited.number,
+                changed_since_read=edited.changed_since_read,
+                mcp_conversation_id=edited.conversation or mcp_conversation_id,
             ),
             text=f"{message} (+{part.added} -{part.removed} lines)",
-            notes=(*_moves(made), *notes),
+            notes=(*_moves(made), *edited.notes, *(self._hindrances(file_path) if dry_run else ())),
         )
+
+    def _hindrances(self, path: str) -> tuple[str, ...]:
+        """Return what has to be said of a file that is not to be written yet, and could not be."""
+        try:
+            self._checked(path, write=True, space=True)
+        except Failure as failure:
+            return (f"As things stand the patch would not be applied all the same: {failure}",)
+        return ()
 
     def validate_patch(
         self,
@@ -118,6 +126,7 @@ class Patching(Safeguarded):
             if found is None:
                 raise unsafe or Failure(Kind.INTERNAL, "a file was neither found nor refused")
             made = applied(found.bytes, part)
+            self._changeable(file_path)
         except Failure as failure:
             raise failure.with_facts(
                 file_path=path,
@@ -191,7 +200,9 @@ class Patching(Safeguarded):
             patch=patch,
             changes=GeneratedChanges(lines_added=part.added, lines_removed=part.removed, hunks=len(part.hunks)),
         )
-        return Answer(content=generated, text=patch or "The files are identical: the patch is empty.")
+        said = cut(patch, self._limits.max_answer) or "The files are identical: the patch is empty."
+        lost = not context_lines and bool(part.hunks) and not isinstance(apply_patch(before, part), Applied)
+        return Answer(content=generated, text=said, notes=(_UNPLACED,) if lost else ())
 
     def inspect_patch(self, patch: Annotated[str, "Unified diff patch content to analyze"]) -> Answer[PatchInspected]:
         """Analyze patch content (supports multi-file patches). No file is needed."""

@@ -39,6 +39,12 @@ class Pins:
         if len(self._versions) > _MOST_FILES:
             self._versions.popitem(last=False)
 
+    def move(self, source: tuple[str, str], destination: tuple[str, str]) -> None:
+        """Remember of one file what was seen of another, which has become that file."""
+        seen = self._versions.pop(source, None)
+        if seen is not None:
+            self._versions[destination] = seen
+
     def versions(self, file: tuple[str, str]) -> Sequence[BlobId]:
         """Return the versions of the file that were seen, the latest first."""
         return self._versions.get(file, [])[::-1]

@@ -5,10 +5,11 @@ pattern stages its patches in one call and writes once, so that what it promises
 failure every file is as it was, and what the document calls reverted, restored or rolled back was never written.
 """
 
+import functools
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
-from typing import Annotated, ClassVar, TypedDict, assert_never
+from typing import Annotated, ClassVar, TypeAlias, TypedDict, assert_never
 
 from mcptools.answers import Answer
 from mcptools.backups import keep_times, stage_backup
@@ -30,7 +31,7 @@ from mcptools.session import FileKey, Knowledge
 from mcptools.toolset import ConversationArgument, conversation_notes
 from mcptools.unifieddiff import Applied, FilePatch
 from mcptools.watching import progress
-from objstore import BlobId, Call, CallOutcome, Operation, Workspace, blob_id, hunks_from_spans
+from objstore import BlobId, Call, CallOutcome, Content, Operation, Workspace, blob_id, hunks_from_spans
 
 __all__ = ["PatchOp", "Recovery", "Strategy"]
 
@@ -92,9 +93,18 @@ class Recovery(Patching):
             message = "try_revert takes patches of one file"
             raise Failure(Kind.INVALID_REQUEST, message, hint="For several files there is atomic.")
         done = 0
+
+        def foresee() -> None:
+            nonlocal done
+            trial: _Trial = {}
+            for op in patches:
+                self._try(trial, op)
+                done += 1
+            done = 0
+
         try:
             self._checked(path, write=True, space=True)
-            with self._changing("apply_patches", path, conversation) as (workspace, call):
+            with self._changing("apply_patches", path, conversation, foresee=foresee) as (workspace, call):
                 staging = _Staging(workspace, call)
                 for op in patches:
                     progress(done + 1, len(patches), shown(op.file_path))
@@ -117,7 +127,7 @@ class Recovery(Patching):
             raise Failure(failure.kind, message, hint=failure.hint, **failure.facts, phase="backup") from failure
         with (
             refusing(restored=True, phase="apply"),
-            self._changing("apply_patches", path, conversation) as (workspace, call),
+            self._changing("apply_patches", path, conversation, foresee=lambda: self._try({}, op)) as (workspace, call),
         ):
             staging = _Staging(workspace, call)
             # Without `keep` there is no need of a second copy on disk: the store holds what the file was.
@@ -146,13 +156,16 @@ class Recovery(Patching):
             message = "Files in several allowed directories can't be changed together"
             raise Failure(Kind.INVALID_REQUEST, message, hint="Make one call for each directory.")
         first, *others = (op.file_path for op in patches)
+        foresee = functools.partial(self._try_all, patches, failures)
         try:
-            with self._changing("apply_patches", first, conversation, *others) as (workspace, call):
+            with self._changing("apply_patches", first, conversation, *others, foresee=foresee) as (workspace, call):
                 staging = _Staging(workspace, call)
+                unread = self._unread(workspace, call, [op.file_path for op in patches])
                 for number, op in enumerate(patches, 1):
                     progress(len(patches) + number, 2 * len(patches), shown(op.file_path))
                     try:
-                        self._refuse_unread(workspace, call, op.file_path)
+                        if op.file_path in unread:
+                            raise unread[op.file_path]
                         self._stage(staging, op)
                     except Failure as failure:
                         failures.append((op.file_path, failure))
@@ -176,7 +189,8 @@ class Recovery(Patching):
             facts = self._checked_with_facts(path, write=True, space=True)[1]
             steps[step] = {"passed": True, "details": None}
             step = "validation"
-            with self._changing("apply_patches", path, conversation) as (workspace, call):
+            foresee = functools.partial(self._try, {}, op)
+            with self._changing("apply_patches", path, conversation, foresee=foresee) as (workspace, call):
                 staging = _Staging(workspace, call)
                 before = call.read(path)
                 part, made = self._stage(staging, op)
@@ -229,6 +243,34 @@ class Recovery(Patching):
             return told
         return failure
 
+    def _try(self, trial: "_Trial", op: PatchOp) -> None:
+        """Refuse a patch that does not fit what those before it make of its file. That makes no store."""
+        files, found = self._changeable(op.file_path)
+        key = (files.root, found.path)
+        before = trial.get(key, found)
+        trial[key] = replace(before, bytes=applied(before.bytes, self._part(op.patch, op.file_path, before)).content)
+
+    def _try_all(self, patches: Sequence[PatchOp], failures: list[tuple[str, Failure]]) -> None:
+        """Refuse patches of which some do not fit, and add these to `failures`. That makes no store."""
+        trial: _Trial = {}
+        for op in patches:
+            try:
+                self._try(trial, op)
+            except Failure as failure:
+                failures.append((op.file_path, failure))
+        if failures:
+            raise _not_all_fit(failures, len(patches))
+
+    def _unread(self, workspace: Workspace, call: Call, paths: Sequence[str]) -> dict[str, Failure]:
+        """Return the refusals of files that have to be read first, asked while the call has made nothing of any."""
+        unread: dict[str, Failure] = {}
+        for path in dict.fromkeys(paths):
+            try:
+                self._refuse_unread(workspace, call, path)
+            except Failure as failure:
+                unread[path] = failure
+        return unread
+
     def _stage(self, staging: "_Staging", op: PatchOp) -> tuple[FilePatch, Applied]:
         """Stage what a patch makes of a file as the call has made it so far. Raises Failure, and as Call.read."""
         before = staging.call.read(op.file_path)
@@ -249,6 +291,10 @@ class Recovery(Patching):
             if staging.known[key]:
                 self._session.saw(key, blob)
         return outcome
+
+
+_Trial: TypeAlias = dict[FileKey, Content]
+"""Files as patches would make them."""
 
 
 class _Staging:

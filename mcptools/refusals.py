@@ -1,5 +1,6 @@
 """Refusals: why an edit does not apply to a file, told so that a model can mend its call."""
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -31,6 +32,8 @@ __all__ = [
     "tagged_content",
     "unread",
 ]
+
+_HASH: Final = re.compile("[0-9a-fA-F]{64}")
 
 _MAX_SHOWN: Final = 50
 """Lines that are shown of those that a change conflicts with."""
@@ -178,13 +181,20 @@ def forgotten(path: str, file_hash: str) -> Failure:
     )
 
 
-def stale_anchors(path: str, file_hash: str, fresh: str) -> Failure:
-    """Return the failure of an edit by anchors in a file that is not the one they were read from."""
+def stale_anchors(path: str, file_hash: str, fresh: str, *, given: str, was_read: bool) -> Failure:
+    """Return the failure of an edit by anchors in a file that is not the one of the `given` hash.
+
+    `was_read`: whether a version with that hash was read; else nobody knows of one.
+    """
     reads = f"It reads, around your anchors:\n{fresh}" if fresh else "It is empty."
+    message, hint = f"File has changed since you read it: {shown(path)}", ""
+    if not was_read:
+        message = f"file_hash is not that of the file, nor of a version that you have read: {shown(path)}"
+        hint = "" if _HASH.fullmatch(given) else "A file_hash is 64 hex digits and nothing else. "
     return Failure(
         Kind.STALE_FILE,
-        f"File has changed since you read it: {shown(path)}",
-        hint=f"Its file_hash is now {file_hash}. {reads}",
+        message,
+        hint=f"{hint}Its file_hash is now {file_hash}. {reads}",
         path=path,
         file_hash=file_hash,
         content=fresh,

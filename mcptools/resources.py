@@ -1,7 +1,6 @@
 """Resources: what is recorded, by address, as plain functions: an edit, a conversation, the bytes of a blob."""
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Final, TypeVar
@@ -11,7 +10,7 @@ from mcptools.display import one_line, shown
 from mcptools.failures import Failure, Kind
 from mcptools.history import edit_diff, edit_listed
 from mcptools.toolset import telling
-from objstore import BlobId, BlobMissing, EditFilter, EditView, NoSuchName, Workspace
+from objstore import BlobId, BlobMissing, EditFilter, NoSuchName, Workspace
 
 __all__ = ["Entry", "Resources"]
 
@@ -42,7 +41,7 @@ class Resources:
 
         def find(workspace: Workspace) -> str:
             view, _ = workspace.find_units(id)
-            if not self._shows(workspace, view):
+            if not self._directories.shows(workspace, view):
                 raise NoSuchName(id, "edit")
             found = {
                 "id": view.id.hex(),
@@ -62,7 +61,9 @@ class Resources:
         with telling(f"conversation {id}"):
             for workspace in self._directories.recorded():
                 views = workspace.edits(EditFilter(conversation=id))
-                edits += [asdict(edit_listed(workspace, view)) for view in views if self._shows(workspace, view)]
+                edits += [
+                    asdict(edit_listed(workspace, view)) for view in views if self._directories.shows(workspace, view)
+                ]
         if not edits:
             raise _missing(f"conversation {id}")
         return _json({"mcp_conversation_id": id, "edits": edits})
@@ -84,7 +85,7 @@ class Resources:
         conversations: dict[str, None] = {}
         for workspace in self._directories.recorded():
             for view in workspace.edits(EditFilter(newest_first=True, limit=_MOST_LISTED)):
-                if self._shows(workspace, view):
+                if self._directories.shows(workspace, view):
                     listed = edit_listed(workspace, view)
                     name = f"edit {view.seq} of {one_line(listed.path)}"
                     words = f"{listed.status} {listed.operation}, +{listed.lines_added} -{listed.lines_removed} lines"
@@ -101,16 +102,11 @@ class Resources:
     def _blob(self, workspace: Workspace, name: BlobId) -> bytes:
         """Return a blob's bytes. Where only a part of the workspace is allowed: one of an edit that is shown."""
         if not self._directories.covers(workspace):
-            shown_edits = (view.edit for view in workspace.edits() if self._shows(workspace, view))
+            shown_edits = (view.edit for view in workspace.edits() if self._directories.shows(workspace, view))
             states = (state for edit in shown_edits for state in (edit.before, edit.after))
             if not any(state is not None and state.blob == name for state in states):
                 raise BlobMissing(name)
         return workspace.blob(name)
-
-    def _shows(self, workspace: Workspace, view: EditView) -> bool:
-        """Return whether an edit is of files in the allowed directories."""
-        places = (view.edit.path, view.edit.source or view.edit.path)
-        return all(self._directories.allows(workspace, os.fsdecode(place)) for place in places)
 
     def _only(self, find: Callable[[Workspace], FoundT], what: str) -> FoundT:
         found = list(self._found(find, what))

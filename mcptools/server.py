@@ -2,8 +2,8 @@
 
 It translates and nothing more: signatures into flat input schemas, answers into structured content and text,
 failures into results that a model can see, the client's roots into directories, and changes into notifications. With
-`web` and `stdio` it is the only module that knows the protocol's SDK. The tools themselves are imported when the first
-is called: a client waits for the start.
+`replies`, `web` and `stdio` it is the only module that knows the protocol's SDK. The tools themselves are imported when
+the first is called: a client waits for the start.
 """
 
 import functools
@@ -14,16 +14,17 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 from mcp.server import MCPServer
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.elicitation import AcceptedElicitation, ElicitationResult
 from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError, UnexpectedToolError
 from mcp.server.mcpserver.resolve import Elicit, ListRoots, Resolve
 from mcp.server.mcpserver.tools import Tool, ToolManager
 from mcp.server.session import ServerSession
-from mcp.server.subscriptions import InMemorySubscriptionBus, ResourcesListChanged, ResourceUpdated
+from mcp.server.subscriptions import InMemorySubscriptionBus, ResourcesListChanged, ResourceUpdated, ServerEvent
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
     INVALID_PARAMS,
@@ -35,9 +36,7 @@ from mcp.types import (
     ListRootsResult,
     Resource,
     SubscribeRequestParams,
-    TextContent,
     Tool as ListedTool,
-    ToolAnnotations,
     UnsubscribeRequestParams,
 )
 from pydantic import BaseModel, Field, ValidationError
@@ -46,14 +45,14 @@ from mcptools.carrying import Tell, carried_out
 from mcptools.catalogue import TOOLS, Traits
 from mcptools.clients import Client, Clients
 from mcptools.directories import Directories
-from mcptools.display import cut, cut_within
 from mcptools.failures import Failure, Kind
 from mcptools.following import Following
 from mcptools.limits import Limits
 from mcptools.news import News
 from mcptools.omissions import without_nulls
+from mcptools.replies import annotations, answered, invalid_arguments, refused
 from mcptools.roots import root_paths
-from mcptools.stdio import are_waitable, messages
+from mcptools.stdio import HalfCharacter, are_waitable, messages
 from mcptools.told import Told, told
 from mcptools.version import version
 
@@ -64,11 +63,15 @@ _INSTRUCTIONS: Final = (
     "pass it with every further change of the same turn. A refused call has changed nothing; its hint says what to "
     "mend."
 )
+_NO_ANSWER: Final = "What the client sent for the person's answer is none, so this is not approved; nothing was changed"
 _APPROVAL: Final = "approval"
 _CONTEXT: Final = "context"
 _ROOTS: Final = "roots"
 _STATELESS_SINCE: Final = "2026-07-28"
 """The first version of the protocol without sessions: what was asked of a client holds for one call only."""
+
+_NARROWED: Final = frozenset({"resources/list", "resources/subscribe", "subscriptions/listen"})
+"""Messages that are answered, then or later, with what a client's roots allow."""
 
 _ADDRESSES: Final = (
     ("edit", "id", "application/json", "An edit with its diff, by its number, or by its id or the beginning of that"),
@@ -106,8 +109,7 @@ class EditServer(MCPServer):
         self._limits = limits or Limits()
         self._clients = Clients(require_read=require_read)
         self._offered = offered
-        self._bus = InMemorySubscriptionBus()
-        self.following: Final = Following(News(directories), self._clients, self._tell_streams)
+        self.following: Final = Following(News(directories), self._clients, self._within)
         super().__init__(
             "editledger",
             title="editledger",
@@ -116,7 +118,7 @@ class EditServer(MCPServer):
             log_level="WARNING",
             middleware=[self._notice],
             lifespan=_following,
-            subscriptions=self._bus,
+            subscriptions=_Streams(self.following),
         )
         self._tool_manager = _ToolsOnDemand(
             {
@@ -135,6 +137,10 @@ class EditServer(MCPServer):
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool. What the SDK would tell in its own words, wrong arguments and crashes, is told as a failure."""
         traits = self._offered.get(name)
+        half = None if context is None else context.request_context.request
+        if traits is not None and isinstance(half, HalfCharacter):
+            message = f"{half.where} holds half a character, which UTF-8 can't encode"
+            return refused(Failure(Kind.ENCODING, message, argument=half.where), traits)
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
@@ -144,10 +150,13 @@ class EditServer(MCPServer):
                 meant: dict[str, Any] = without_nulls(arguments, told()[name].input_schema)
                 if meant != arguments:
                     return await self.call_tool(name, meant, context)
-                return _refused(_invalid_arguments(name, error.__cause__), traits)
+                return refused(invalid_arguments(name, error.__cause__), traits)
+            if isinstance(error.__cause__, ToolError) and not isinstance(error, UnexpectedToolError):
+                # So ends a call whose client was asked something: a tool itself tells its failures otherwise.
+                return refused(Failure(Kind.NOT_APPROVED, _NO_ANSWER), traits)
             _log.exception("Tool %r crashed", name)
             crash = Failure(Kind.INTERNAL, f"{name} failed for a reason that is a fault of the server; see its log")
-            return _refused(crash, traits)
+            return refused(crash, traits)
 
     async def list_tools(self) -> list[ListedTool]:
         """Return what clients are told of the tools on offer, from where it was written down beforehand."""
@@ -159,7 +168,7 @@ class EditServer(MCPServer):
                 description=said[name].description,
                 input_schema=said[name].input_schema,
                 output_schema=said[name].output_schema,
-                annotations=_annotations(traits),
+                annotations=annotations(traits),
             )
             for name, traits in self._offered.items()
         ]
@@ -173,11 +182,12 @@ class EditServer(MCPServer):
 
     async def list_resources(self) -> list[Resource]:
         """Return the newest edits and their conversations; older ones have addresses all the same."""
-        # Whose roots are not known may not be shown names that lie outside them.
         from mcptools.resources import Resources
 
-        roots = self._clients.current().roots
-        found = await anyio.to_thread.run_sync(Resources(self._within(roots or ())).newest)
+        scope = self._clients.current().scope
+        if scope is None:  # whose roots are not known may not be shown names that lie outside them
+            return []
+        found = await anyio.to_thread.run_sync(Resources(self._within(scope)).newest)
         return [
             Resource(uri=entry.address, name=entry.name, description=entry.words, mime_type="application/json")
             for entry in found
@@ -206,6 +216,8 @@ class EditServer(MCPServer):
         self._clients.heard(_key(ctx))
         if ctx.method == "notifications/roots/list_changed":
             self._clients.current().forget_roots()
+        if ctx.method in _NARROWED:
+            await self._ask_for_scope(Context(request_context=ctx, mcp_server=self))
         if ctx.method == "subscriptions/listen":
             async with self.following.stream():
                 return await call_next(ctx)
@@ -216,13 +228,21 @@ class EditServer(MCPServer):
 
     async def _roots(self, context: Context[Any, Any]) -> ListRoots | tuple[str, ...]:
         """Return the client's roots, or what asks for them; (): it has none to give."""
-        if not _has_roots(context):
-            return ()
         client = self._clients.current()
+        if not _has_roots(context):
+            client.scope = ()
+            return ()
         if client.roots is not None:
             return client.roots
         client.asking_for_roots()
         return ListRoots()
+
+    async def _ask_for_scope(self, context: Context[Any, Any]) -> None:
+        """Have it known what a client may be told of, as far as it can be asked now."""
+        if not _is_stateless(context):
+            await self._roots_now(context)
+        elif not _has_roots(context):
+            self._clients.current().scope = ()
 
     def _within(self, roots: tuple[str, ...]) -> Directories:
         """Return the directories as far as they lie within a client's roots, if it names some."""
@@ -233,8 +253,7 @@ class EditServer(MCPServer):
         if not isinstance(found, ListRootsResult):
             return found
         roots = tuple(str(root.uri) for root in found.roots)
-        if _tells_of_roots(context):
-            self._clients.current().learn_roots(roots)
+        self._clients.current().learn_roots(roots, lasting=_tells_of_roots(context))
         return roots
 
     def _approval(self, name: str, traits: Traits) -> Callable[..., Coroutine[Any, Any, Approval | Elicit[Approval]]]:
@@ -245,9 +264,15 @@ class EditServer(MCPServer):
             asks = capabilities.elicitation if capabilities is not None else None
             if asks is None or (asks.form is None and asks.url is not None):
                 return Approval()  # the client can't ask; its own approval of tools holds
-            if name == "Undo" and self._clients.current().session.last_change() is None:
-                return Approval()  # there is nothing that a person could decide
-            return Elicit(f"The agent wants to use {name}: {traits.title}. Shall it go ahead?", Approval)
+            wish = f"use {name}: {traits.title}"
+            if name == "Undo":
+                from mcptools.undoing import told_to_person
+
+                change = self._clients.current().session.last_change()
+                if change is None:
+                    return Approval()  # there is nothing that a person could decide
+                wish = told_to_person(change)
+            return Elicit(f"The agent wants to {wish}. Shall it go ahead?", Approval)
 
         return ask
 
@@ -268,16 +293,16 @@ class EditServer(MCPServer):
             approval = arguments.pop(_APPROVAL, None)
             if asks and not (isinstance(approval, AcceptedElicitation) and approval.data.approve):
                 failure = Failure(Kind.NOT_APPROVED, "The person did not approve this; nothing was changed")
-                return _refused(failure, traits)
+                return refused(failure, traits)
             client = self._clients.current()
             client.session.client = _named(context)
             tools = Tools(self._within(roots), client.session, self._limits)
             try:
                 answer = await carried_out(functools.partial(method, tools, **arguments), _tell_of_progress(context))
             except Failure as failure:
-                return _refused(failure, traits)
+                return refused(failure, traits)
             await self._tell(client, context)
-            return _answered(answer)
+            return answered(answer)
 
         run.__name__, run.__doc__ = name, inspect.getdoc(method)
         hidden: dict[str, object] = {_CONTEXT: Context[Any, Any]}
@@ -289,7 +314,7 @@ class EditServer(MCPServer):
             run,
             title=traits.title,
             description=run.__doc__,
-            annotations=_annotations(traits),
+            annotations=annotations(traits),
             structured_output=False,
         )
         arguments = tool.fn_metadata.arg_model
@@ -357,9 +382,6 @@ class EditServer(MCPServer):
         if not _is_stateless(context) and not client.subscribed:
             await _tell_session(context.session, None)
 
-    async def _tell_streams(self, address: str | None) -> None:
-        await self._bus.publish(ResourcesListChanged() if address is None else ResourceUpdated(uri=address))
-
 
 @asynccontextmanager
 async def _following(server: MCPServer[None]) -> AsyncIterator[None]:
@@ -370,6 +392,23 @@ async def _following(server: MCPServer[None]) -> AsyncIterator[None]:
         tasks.start_soon(server.following.run)
         yield
         tasks.cancel_scope.cancel()
+
+
+class _Streams(InMemorySubscriptionBus):
+    """The streams of the newer era, each of which hears what its client may."""
+
+    def __init__(self, following: Following) -> None:
+        super().__init__()
+        self._following = following
+
+    def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
+        """Have news told to a stream. Return what ends that."""
+
+        async def tell(address: str | None) -> None:
+            listener(ResourcesListChanged() if address is None else ResourceUpdated(uri=address))
+            await anyio.lowlevel.checkpoint()  # a stream that does not get to sending between many is ended
+
+        return self._following.hear(tell)
 
 
 async def _tell_session(session: ServerSession, address: str | None) -> None:
@@ -393,16 +432,6 @@ class _ToolsOnDemand(ToolManager):
         if tool is None and name in self._making:
             tool = self._tools[name] = self._making[name]()
         return tool
-
-
-def _annotations(traits: Traits) -> ToolAnnotations:
-    return ToolAnnotations(
-        title=traits.title,
-        read_only_hint=traits.read_only,
-        destructive_hint=traits.destructive,
-        idempotent_hint=traits.idempotent,
-        open_world_hint=False,
-    )
 
 
 # ---- what a request tells of its client
@@ -445,9 +474,6 @@ def _named(context: Context[Any, Any]) -> dict[str, str]:
     return {key: value[:_MAX_NAME] for key, value in named.items() if value}
 
 
-_LONGEST_WORDS: Final = 8000
-"""Characters of each text in a refusal: some 2,500 tokens."""
-
 _MAX_NAME: Final = 200
 """Characters of a client's name and version that are recorded."""
 
@@ -468,41 +494,3 @@ def _give_signature(
     added = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=hint) for name, hint in hidden.items()]
     vars(run)["__signature__"] = inspect.Signature([*shown, *added])
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*shown, *added]}
-
-
-# ---- results
-
-
-def _answered(answer: "Answer[Any]") -> CallToolResult:
-    from mcptools.answers import structured
-
-    content = [TextContent(type="text", text=answer.text)]
-    if answer.notes:
-        content.append(TextContent(type="text", text="\n".join(answer.notes)))
-    return CallToolResult(content=list(content), structured_content=structured(answer.content))
-
-
-def _refused(failure: Failure, traits: Traits) -> CallToolResult:
-    structured: dict[str, object] = {"error": failure.error()}
-    if traits.flat_errors:
-        structured = failure.flat()
-    elif not traits.bare_errors:
-        structured = {"success": False, **structured}
-    # A text that a model gave, or a line of a file, may be longer than any answer.
-    words = [cut(text, _LONGEST_WORDS) for text in (str(failure), failure.hint) if text]
-    told: dict[str, object] = cut_within(structured, _LONGEST_WORDS)
-    return CallToolResult(
-        content=[TextContent(type="text", text=text) for text in words], structured_content=told, is_error=True
-    )
-
-
-def _invalid_arguments(name: str, error: ValidationError) -> Failure:
-    wrong = []
-    for found in error.errors(include_input=False, include_url=False):
-        where = ".".join(str(part) for part in found["loc"])
-        what = (
-            "unknown argument" if found["type"] in {"extra_forbidden", "unexpected_keyword_argument"} else found["msg"]
-        )
-        wrong.append(f"{where}: {what}")
-    message = f"Invalid arguments for {name}: {'; '.join(wrong)}"
-    return Failure(Kind.INVALID_REQUEST, message, arguments=wrong)

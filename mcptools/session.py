@@ -102,6 +102,7 @@ class Session:
             if source in self._known:
                 self._known[destination] = self._known[source]
             self._known[source] = None
+            self._pins.move(source, destination)
 
     def changed(self, root: str, edits: tuple[EditView, ...]) -> None:
         """Note what a call changed in a workspace; it is what can be undone from now on, unless it is nothing."""

@@ -4,6 +4,9 @@ A method's signature is its tool's input, its docstring is what a model reads of
 structured content and the text of a success. Failures are raised. Nothing here knows the protocol.
 """
 
+import functools
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final, Literal, assert_never
 
@@ -41,6 +44,7 @@ from mcptools.exact import AmbiguousString, Edited, EditsOverlap, MissingString,
 from mcptools.failures import Failure, Kind
 from mcptools.hashline import hashlines_around
 from mcptools.history import History
+from mcptools.paging import page_of
 from mcptools.reading import Reading
 from mcptools.recovery import Recovery
 from mcptools.searching import Searching
@@ -65,13 +69,19 @@ from mcptools.unifieddiff import (
     apply_patch,
     parse_patch,
 )
-from objstore import CallOutcome, split_lines, unified_diff
+from mcptools.watching import checkpoint
+from objstore import CallOutcome, FileExists, FileMissing, split_lines, unified_diff
 
 __all__ = ["AnchorOp", "EditOp", "Limits", "Tools"]
 
 
 _MAX_SHOWN: Final = 200
 """Lines around which a file is shown, of those that an edit named or changed."""
+
+_LONGEST_SHOWN: Final = 2000
+"""Characters of each of these: they are shown for their tags, and were read before or written just now."""
+
+_NOT_ALL_SHOWN: Final = "Not all lines around the changes fit in an answer; read the file for the others."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +135,12 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
         except UnicodeEncodeError as error:
             message = f"Content holds half a character at position {error.start}, which UTF-8 can't encode"
             raise Failure(Kind.ENCODING, message, path=path, position=error.start) from error
-        with self._changing("write_file", path, mcp_conversation_id) as (workspace, call):
+
+        def foresee() -> None:
+            with suppress(FileMissing):
+                self._foresee(path)
+
+        with self._changing("write_file", path, mcp_conversation_id, foresee=foresee) as (workspace, call):
             before = call.read(path) if call.exists(path) else None
             if before is not None:
                 self._refuse_if_stale(workspace, before, path)
@@ -217,7 +232,7 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
         replacements = [_replacement(index, edit) for index, edit in enumerate(edits)]
 
         def change(before: bytes) -> Edited:
-            match apply_edits(before, replacements):
+            match apply_edits(before, replacements, between=checkpoint):
                 case Edited() as edited:
                     return edited
                 case MissingString() as refusal:
@@ -273,14 +288,16 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
         def change(before: bytes) -> Placed:
             lines = split_lines(before)
             if sha256(before) != file_hash.lower():
-                raise refusals.stale_anchors(path, sha256(before), hashlines_around(lines, anchors[:_MAX_SHOWN]))
+                fresh = _around(lines, anchors[:_MAX_SHOWN])
+                was_read = self._has_seen(path, file_hash)
+                raise refusals.stale_anchors(path, sha256(before), fresh, given=file_hash, was_read=was_read)
             match apply_operations(before, wanted):
                 case Placed() as placed:
                     return placed
                 case AnchorMissing() as refusal:
-                    raise refusals.anchor_missing(refusal, hashlines_around(lines, [refusal.anchor.line]))
+                    raise refusals.anchor_missing(refusal, _around(lines, [refusal.anchor.line]))
                 case AnchorAmbiguous() as refusal:
-                    near = hashlines_around(lines, [refusal.anchor.line, *refusal.lines], before=1, after=1)
+                    near = _around(lines, [refusal.anchor.line, *refusal.lines], margin=1)
                     raise refusals.anchor_ambiguous(refusal, near)
                 case EndBeforeStart() as refusal:
                     raise refusals.end_before_start(refusal)
@@ -294,7 +311,9 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
         edited = self._edited("edit_text_file", path, mcp_conversation_id, change, file_hash=file_hash, rebase=rebase)
         now = edited.content
         changed = [line for hunk in edited.hunks for line in range(hunk.new_start, hunk.new_end + 2)]
-        fresh = hashlines_around(split_lines(now), changed[:_MAX_SHOWN], before=1, after=1)
+        around = _around(split_lines(now), changed[:_MAX_SHOWN], margin=1).split("\n")[:-1]
+        page = page_of(around, lambda line: len(line) + 1, offset=0, limit=0, budget=self._limits.max_answer)
+        fresh = "".join(f"{line}\n" for line in page.items)
         added = sum(hunk.new_count for hunk in edited.hunks)
         removed = sum(hunk.old_count for hunk in edited.hunks)
         moved = [MovedAnchor(operation_index=i, anchor=str(a), line=line) for i, a, line in edited.made.moved]
@@ -315,6 +334,7 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
             notes=(
                 f"file_hash: {sha256(now)}",
                 *(f"Anchor {anchor.anchor} was found on line {anchor.line}." for anchor in moved),
+                *((_NOT_ALL_SHOWN,) if page.next_offset else ()),
                 *edited.notes,
             ),
         )
@@ -327,9 +347,19 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
     ) -> Answer[FileMoved]:
         """Move or rename a file within its allowed directory. Never overwrites."""
         with telling(destination):
-            target = self._directories.workspace_of(destination)
-        with self._changing("move_file", source, mcp_conversation_id, destination) as (workspace, call):
-            if target is not workspace:
+            target = self._directories.files_of(destination).root
+
+        def foresee() -> None:
+            self._foresee(source, stale=False)
+            with suppress(FileMissing):
+                self._directories.files_of(destination).facts(destination)
+                raise FileExists(destination)
+
+        with self._changing("move_file", source, mcp_conversation_id, destination, foresee=foresee) as (
+            workspace,
+            call,
+        ):
+            if target != workspace.root:
                 raise Failure(
                     Kind.INVALID_REQUEST,
                     f"Cannot move from one allowed directory to another: {shown(source)} to {shown(destination)}",
@@ -352,7 +382,8 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
 
     def delete_file(self, path: PathArgument, mcp_conversation_id: ConversationArgument = "") -> Answer[FileDeleted]:
         """Delete a file. Refused if it has changed since you last read or wrote it."""
-        with self._changing("delete_file", path, mcp_conversation_id) as (workspace, call):
+        foresee = functools.partial(self._foresee, path)
+        with self._changing("delete_file", path, mcp_conversation_id, foresee=foresee) as (workspace, call):
             before = call.read(path)
             self._refuse_if_stale(workspace, before, path)
             call.delete(path)
@@ -374,6 +405,11 @@ def _patch(diff: str) -> FilePatch:
     if patch.target is None:
         raise refusals.invalid_patch(InvalidPatch("it deletes the file; use delete_file"))
     return patch
+
+
+def _around(lines: Sequence[bytes], wanted: Sequence[int], *, margin: int = 2) -> str:
+    """Return the lines of these numbers, and some above and below each, as hashlines, long ones cut."""
+    return hashlines_around(lines, wanted, before=margin, after=margin, longest=_LONGEST_SHOWN)
 
 
 def _anchored_edit(index: int, operation: AnchorOp) -> AnchoredEdit:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from tempfile import TemporaryDirectory
 from typing import Annotated, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from mcptools import refusals
@@ -28,6 +29,7 @@ from objstore import (
     CasError,
     Clash,
     Content,
+    ConversationReserved,
     Files,
     FileTooLarge,
     Hunk,
@@ -54,6 +56,9 @@ __all__ = [
 ]
 
 _CONVERSATION: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
+_NOBODYS: Final = "external"
+"""The conversation of what nobody recorded, which the store lets nobody choose."""
+
 _CHANGED: Final = "The file had changed since you last read or wrote it; the change was made in its present version."
 _REBASED: Final = (
     "The file had changed since you read it; your change was carried over to its present version. Read it again to see "
@@ -101,19 +106,17 @@ class Toolset:
             return files, files.read(path, limit=self._limits.max_file_bytes)
 
     @contextmanager
-    def _changing(self, tool: str, path: str, conversation: str, *more_paths: str) -> Iterator[tuple[Workspace, Call]]:
+    def _changing(
+        self, tool: str, path: str, conversation: str, *more_paths: str, foresee: Callable[[], object] = lambda: None
+    ) -> Iterator[tuple[Workspace, Call]]:
         """Hold a tracked call on the workspace of `path`; what goes wrong in it is told as a failure.
 
         What the session saw of the call is noted while it is held, so that parallel calls note it in their order.
+        `foresee`: raises what the call is going to, called where there is no store: none is made for a refusal.
         """
-        if conversation and not _CONVERSATION.fullmatch(conversation):
-            raise Failure(
-                Kind.INVALID_REQUEST,
-                f"Not a conversation id: {shown(conversation)!r}",
-                hint="Leave it out to begin a conversation, then pass the id that is returned.",
-            )
+        _refuse_reserved(conversation)
         with telling(path, *more_paths):
-            workspace, within = self._directories.changing(path)
+            workspace, within = self._directories.changing(path, foresee)
             for named in (path, *more_paths):
                 if (refusal := of_directory(named)) is not None:
                     raise refusal
@@ -146,16 +149,23 @@ class Toolset:
 
         `file_hash`: names the version that the model has seen, and `change` itself refuses any other. `rebase`: where
         the file has changed since, `change` gets the version that the model has seen, and what it makes of it is
-        carried over to the file as it is.
+        carried over to the file as it is. `dry_run`: nothing is written, and refused is what would be otherwise.
         """
+
+        def tried() -> EditedFile[MadeT]:
+            return self._tried(path, change, file_hash=file_hash, rebase=rebase)
+
+        if dry_run:
+            _refuse_reserved(conversation)
+            with telling(path):
+                if self._directories.recorded_of(path) is None:
+                    return tried()
         outcome = None
-        with self._changing(tool, path, conversation) as (workspace, call):
+        with self._changing(tool, path, conversation, foresee=tried) as (workspace, call):
             before = call.read(path)
             if len(before.bytes) > self._limits.max_file_bytes:
                 raise FileTooLarge(path, len(before.bytes), self._limits.max_file_bytes)
-            limits = self._limits
-            if is_binary(before.bytes, checked=limits.binary_check_bytes, share=limits.non_text_threshold):
-                raise Failure(Kind.BINARY_FILE, f"Cannot edit binary file: {shown(path)}", path=path)
+            self._refuse_if_binary(before, path)
             key = (workspace.root, before.path)
             base = self._base(workspace, key, before, file_hash) if rebase else before
             made = change(base.bytes)
@@ -164,11 +174,7 @@ class Toolset:
             changed = base is not before or (changed and file_hash is None)
             content = made.content
             if base is not before:
-                match call.rebased(path, base.bytes, made.content, hunks):
-                    case Rebased() as carried:
-                        content, hunks = carried.content, carried.hunks
-                    case Clash() as clash:
-                        raise refusals.clash(clash, path, sha256(before.bytes), before.bytes)
+                content, hunks = _carried(call.rebased(path, base.bytes, made.content, hunks), path, before)
             if not dry_run:
                 call.write(path, content, hunks=hunks, operation=Operation.EDIT)
                 outcome = self._commit(workspace, call)
@@ -188,7 +194,62 @@ class Toolset:
             rebased=base is not before,
         )
 
-    def _base(self, workspace: Workspace, key: FileKey, now: Content, file_hash: str | None) -> Content:
+    def _tried(
+        self, path: str, change: Callable[[bytes], MadeT], *, file_hash: str | None, rebase: bool
+    ) -> "EditedFile[MadeT]":
+        """Return what `_edited` comes to, found without a store."""
+        files, before = self._changeable(path)
+        key = (files.root, before.path)
+        base = self._base(files, key, before, file_hash) if rebase else before
+        made = change(base.bytes)
+        hunks: Sequence[Hunk] = hunks_from_spans(base.bytes, made.content, made.spans)
+        content = made.content
+        if base is not before:
+            # Nothing is recorded, so the way from the one version to the other is found by comparison alone.
+            with TemporaryDirectory() as folder, Workspace.init(folder) as apart, apart.call(CallInfo(tool="")) as call:
+                call.write("file", before.bytes)
+                content, hunks = _carried(call.rebased("file", base.bytes, made.content, hunks), path, before)
+        stale = self._session.knows(key, before.blob) is Knowledge.STALE
+        return EditedFile(
+            place=absolute(files, before.path),
+            before=before,
+            made=made,
+            content=content,
+            hunks=hunks,
+            outcome=None,
+            changed_since_read=base is not before or (stale and file_hash is None),
+            rebased=base is not before,
+        )
+
+    def _changeable(self, path: str) -> tuple[Files, Content]:
+        """Return a text file as it stands, if anything may be changed in it; that makes no store. Raises Failure."""
+        with telling(path):
+            files = self._directories.files_of(path)
+            if (refusal := of_directory(path)) is not None:
+                raise refusal
+            files.free_space(path)  # of no place where nothing may be written
+            found = files.read(path, limit=self._limits.max_file_bytes, follow=False)
+            self._refuse_if_binary(found, path)
+            if self._session.must_read((files.root, found.path), found.blob):
+                raise refusals.unread(path, sha256(found.bytes))
+            return files, found
+
+    def _foresee(self, path: str, *, stale: bool = True) -> None:
+        """Refuse what a call that takes a whole file will; that makes no store. Raises Failure, and as Files.read."""
+        files = self._directories.files_of(path)
+        files.free_space(path)  # as above
+        found = files.read(path, follow=False)
+        if self._session.must_read((files.root, found.path), found.blob):
+            raise refusals.unread(path, sha256(found.bytes))
+        if stale:
+            self._refuse_if_stale(files, found, path)
+
+    def _refuse_if_binary(self, found: Content, path: str) -> None:
+        limits = self._limits
+        if is_binary(found.bytes, checked=limits.binary_check_bytes, share=limits.non_text_threshold):
+            raise Failure(Kind.BINARY_FILE, f"Cannot edit binary file: {shown(path)}", path=path)
+
+    def _base(self, workspace: Files | Workspace, key: FileKey, now: Content, file_hash: str | None) -> Content:
         """Return the version of a file that the model made its change to; `now` where it knows no other.
 
         Raises Failure where its bytes are nowhere any more.
@@ -203,15 +264,29 @@ class Toolset:
             return replace(now, bytes=found, blob=known)
         if sha256(now.bytes) == file_hash.lower():
             return now
+        seen = self._seen_version(workspace, key, file_hash)
+        return now if seen is None else replace(now, bytes=seen[1], blob=seen[0])
+
+    def _has_seen(self, path: str, file_hash: str) -> bool:
+        """Return whether the model is known to have seen a version of the file that has this hash."""
+        files = self._directories.files_of(path)
+        workspace = self._directories.recorded_of(path) or files
+        return self._seen_version(workspace, (files.root, files.relative(path)), file_hash) is not None
+
+    def _seen_version(self, workspace: Files | Workspace, key: FileKey, file_hash: str) -> tuple[BlobId, bytes] | None:
+        """Return the version with this hash among those that the model has seen, as far as their bytes are kept."""
         for version in self._session.versions(key):
             found = self._bytes_of(workspace, version)
             if found is not None and sha256(found) == file_hash.lower():
-                return replace(now, bytes=found, blob=version)
-        return now
+                return version, found
+        return None
 
-    def _bytes_of(self, workspace: Workspace, version: BlobId) -> bytes | None:
+    def _bytes_of(self, workspace: Files | Workspace, version: BlobId) -> bytes | None:
+        kept = self._session.content(version)
+        if kept is not None or isinstance(workspace, Files):
+            return kept
         try:
-            return self._session.content(version) or workspace.blob(version)
+            return workspace.blob(version)
         except BlobMissing:
             return None
 
@@ -222,7 +297,7 @@ class Toolset:
             if self._session.must_read((workspace.root, found.path), found.blob):
                 raise refusals.unread(path, sha256(found.bytes))
 
-    def _refuse_if_stale(self, workspace: Workspace, found: Content, path: str) -> None:
+    def _refuse_if_stale(self, workspace: Files | Workspace, found: Content, path: str) -> None:
         if self._session.knows((workspace.root, found.path), found.blob) is Knowledge.STALE:
             raise refusals.stale(path, sha256(found.bytes))
 
@@ -255,6 +330,25 @@ class EditedFile(Generic[MadeT]):
         """Return what has to be said besides."""
         changed = (_REBASED if self.rebased else _CHANGED,) if self.changed_since_read else ()
         return (*changed, *(() if self.outcome is None else conversation_notes(self.outcome)))
+
+
+def _refuse_reserved(conversation: str) -> None:
+    """Refuse what can't be the id of a conversation. Raises Failure."""
+    if conversation and not _CONVERSATION.fullmatch(conversation):
+        raise Failure(
+            Kind.INVALID_REQUEST,
+            f"Not a conversation id: {shown(conversation)!r}",
+            hint="Leave it out to begin a conversation, then pass the id that is returned.",
+        )
+    if conversation == _NOBODYS:
+        raise failure_of(ConversationReserved(conversation))
+
+
+def _carried(outcome: Rebased | Clash, path: str, now: Content) -> tuple[bytes, Sequence[Hunk]]:
+    """Return what a change that was carried over makes of a file as it is now. Raises Failure."""
+    if isinstance(outcome, Clash):
+        raise refusals.clash(outcome, path, sha256(now.bytes), now.bytes)
+    return outcome.content, outcome.hunks
 
 
 @contextmanager

@@ -31,9 +31,12 @@ from objstore import (
     Workspace,
 )
 
-__all__ = ["Undoing"]
+__all__ = ["Undoing", "told_to_person"]
 
 _NOTHING: Final = "No edits have been applied to any file with this session."
+_MOST_TOLD: Final = 10
+"""Files that a person is told of by name."""
+
 _NOTE: Final = "Taken back by the agent with Undo"
 _DECIDED: Final = "a reviewer has decided on earlier edits since"
 
@@ -103,6 +106,16 @@ class Undoing(Toolset):
         _decided(workspace.decide(Action.REJECT, units, who=who, reason=_NOTE))
 
 
+def told_to_person(change: LastChange) -> str:
+    """Return what undoing a change would do, in words for the person who is to decide on it."""
+    doings = [target.way_back for target in _targets(change).values() if not target.is_unchanged]
+    if len(doings) > _MOST_TOLD:
+        doings = [*doings[:_MOST_TOLD], f"and so with {len(doings) - _MOST_TOLD} more files"]
+    return (
+        f"undo its last change, by {change.edits[0].edit.tool} in {one_line(shown(change.root))}: {'; '.join(doings)}"
+    )
+
+
 @dataclass(slots=True)
 class _Target:
     """What a change did to one file: its first and its last edit there."""
@@ -119,6 +132,17 @@ class _Target:
     def path_after(self) -> str:
         """Return the path after the change; of a deleted file the one it had."""
         return os.fsdecode(self.last.path)
+
+    @property
+    def way_back(self) -> str:
+        """Return what undoing the change would do to the file."""
+        before, after = one_line(shown(self.path_before)), one_line(shown(self.path_after))
+        if self.first.before is None:
+            return f"delete {after}, which it created"
+        if self.last.after is None:
+            return f"bring back {before}, which it deleted"
+        moved = f", which it moved from {before}," if before != after else ""
+        return f"make {after}{moved} what it was before"
 
     @property
     def is_unchanged(self) -> bool:

@@ -92,6 +92,11 @@ def test_of_two_paths_the_one_is_named_that_the_error_is_about() -> None:
     assert str(failure) == "Already exists: /ws/c/d"
 
 
+@pytest.mark.parametrize("paths", [("src/f", "f"), ("f", "src/f"), ("/ws/src/f", "/ws/f"), ("/ws/f", "/ws/src/f")])
+def test_a_path_is_not_taken_for_one_that_ends_alike(paths: tuple[str, str]) -> None:
+    assert failure_of(objstore.FileExists("f"), *paths).facts["path"] == min(paths, key=len)
+
+
 def test_a_failure_tells_its_facts() -> None:
     failure = Failure(Kind.IO, "why", hint="what to do", line=7)
     assert failure.error() == {

@@ -11,6 +11,7 @@ import pytest
 
 import mcptools.undoing
 from mcptools.directories import Directories
+from mcptools.hashline import line_tag
 from mcptools.recovery import PatchOp, Strategy
 from mcptools.session import Session
 from mcptools.tools import Limits, Tools
@@ -132,3 +133,24 @@ def test_no_refusal_is_longer_than_a_model_can_read(tmp_path: Path) -> None:
         done = agent.done("multi_edit_text_file", path=str(file), edits=[{"old_string": "q\n", "new_string": "\n"}])
         assert len(done.text) < 80_100
         assert len(done.structured["diff"]) > 600_000  # whole, as its contract has it
+
+
+def test_what_is_shown_around_an_edit_and_a_generated_patch_fit_in_an_answer(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    (root / "long").write_text("x" * 300_000 + "\nshort\n")
+    (root / "many").write_text(("y" * 1000 + "\n") * 300)
+    (root / "empty").touch()
+    with connected(root) as agent:
+        for name, numbers in (("long", [1]), ("many", list(range(0, 300, 2)))):
+            file_hash = agent.done("read_text_file", path=name).structured["file_hash"]
+            tag = line_tag((root / name).read_bytes().splitlines()[numbers[0]])
+            wanted = [{"op": "replace", "anchor": f"{number + 1}:{tag}", "content": "z" * 500} for number in numbers]
+            result = agent.done("edit_text_file", path=name, file_hash=file_hash, operations=wanted)
+            assert max(map(len, result.texts)) < 80_200
+            assert len(result.structured["content"]) < 80_000
+            assert f"{numbers[0] + 1}:{line_tag(b'z' * 500)}|{'z' * 500}\n" in result.structured["content"]
+            assert ("Not all lines around the changes fit" in result.texts[1]) is (name == "many")
+        made = agent.done("generate_patch", original_file="empty", modified_file="long")
+    assert len(made.text) < 80_100
+    assert len(made.structured["patch"]) > 300_000

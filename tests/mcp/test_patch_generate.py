@@ -28,6 +28,19 @@ def test_the_example_of_the_document(agent: Agent, folder: Path) -> None:
     assert result.text == result.structured["patch"]
 
 
+def test_a_patch_that_could_not_be_applied_says_so(agent: Agent, folder: Path) -> None:
+    old, new = folder / "old.py", folder / "new.py"
+    old.write_text("1\n2\n")
+    for text, says_so in (("1\nNEW\n2\n", True), ("1\nTWO\n", False), ("1\n2\n", False)):
+        new.write_text(text)
+        made = agent.done("generate_patch", original_file=str(old), modified_file=str(new), context_lines=0)
+        patch = made.structured["patch"]
+        assert agent.call("apply_patch", file_path=str(old), patch=patch, dry_run=True).refused is says_so
+        assert [note.partition(":")[0] for note in made.texts[1:]] == (
+            ["apply_patch will refuse this patch"] if says_so else []
+        )
+
+
 def test_a_generated_patch_can_be_applied_and_taken_back(agent: Agent, folder: Path) -> None:
     old, new = folder / "old.py", folder / "new.py"
     old.write_text(OLD)

@@ -256,6 +256,20 @@ def test_a_file_may_be_patched_twice_in_a_batch(agent: Agent, file: Path) -> Non
     assert file.read_text().startswith("1\n1.5\ntwo\n")
 
 
+def test_what_a_batch_makes_of_a_file_need_not_be_read(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    file, other = root / "file", root / "other"
+    for each in (file, other):
+        each.write_text(TEXT)
+    with connected(root, options=["--require-read"]) as agent:
+        agent.done("read_file", path="file")
+        unread = agent.call("apply_patches", strategy="atomic", patches=ops(file, FIRST) + ops(other, FIRST, SECOND))
+        assert [failed["file"] for failed in unread.structured["failures"]] == [str(other)] * 2
+        agent.done("apply_patches", strategy="atomic", patches=ops(file, FIRST, SECOND))
+    assert file.read_text().startswith("1\n1.5\ntwo\n")
+
+
 def test_a_batch_over_several_directories_is_refused(tmp_path: Path) -> None:
     roots = [tmp_path / name for name in ("one", "two")]
     for root in roots:

@@ -1,6 +1,7 @@
 """Editing by line tags over the wire: what `read_text_file` shows is what `edit_text_file` takes."""
 
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,7 @@ def test_a_file_that_changed_since_it_was_read_is_refused_with_fresh_tags(agent:
     wanted = {"op": "replace", "anchor": anchors[9], "content": "ten"}
     error = edit(agent, file, file_hash, wanted).error
     assert (error["code"], error["type"]) == (-32020, "stale_file")
+    assert error["message"] == f"File has changed since you read it: {file}"
     fresh = read(agent, file)[0]
     assert [line.split("|")[0] for line in error["content"].splitlines()] == fresh[7:12]
     assert error["file_hash"] == hashlib.sha256(file.read_bytes()).hexdigest()
@@ -156,6 +158,29 @@ def test_a_file_that_changed_since_it_was_read_is_refused_with_fresh_tags(agent:
     again = edit(agent, file, error["file_hash"], {"op": "replace", "anchor": fresh[10], "content": "ten"})
     assert not again.refused
     assert file.read_text().splitlines()[10] == "ten"
+
+
+@pytest.mark.parametrize(
+    ("change", "hint"),
+    [
+        (
+            lambda file_hash: f"sha256:{file_hash}",
+            "A file_hash is 64 hex digits and nothing else. Its file_hash is now ",
+        ),
+        (lambda file_hash: file_hash[:8], "A file_hash is 64 hex digits and nothing else. Its file_hash is now "),
+        (lambda file_hash: file_hash[::-1], "Its file_hash is now "),
+    ],
+)
+def test_a_hash_that_no_version_had_does_not_say_that_the_file_has_changed(
+    agent: Agent, folder: Path, change: Callable[[str], str], hint: str
+) -> None:
+    file = folder / "file.txt"
+    file.write_text("a\n")
+    anchors, file_hash = read(agent, file)
+    error = edit(agent, file, change(file_hash), {"op": "delete", "anchor": anchors[0]}).error
+    assert (error["code"], error["file_hash"], error["content"]) == (-32020, file_hash, f"{anchors[0]}|a\n")
+    assert error["message"] == f"file_hash is not that of the file, nor of a version that you have read: {file}"
+    assert error["hint"].startswith(hint + file_hash)
 
 
 def test_an_anchor_with_the_wrong_number_is_the_only_line_with_its_tag_or_refused(agent: Agent, folder: Path) -> None:

@@ -107,6 +107,8 @@ class Person:
         (ElicitResult(action="accept", content={"approve": False}), False),
         (ElicitResult(action="decline"), False),
         (ElicitResult(action="cancel"), False),
+        (ElicitResult(action="accept", content={"approve": "maybe"}), False),
+        (ElicitResult(action="accept"), False),
     ],
 )
 def test_undo_asks_the_person_where_the_client_can_ask(
@@ -119,11 +121,33 @@ def test_undo_asks_the_person_where_the_client_can_ask(
         agent.done("write_file", path="file", content="text\n")
         assert person.asked == []
         result = agent.call("Undo")
-        assert person.asked == ["The agent wants to use Undo: Undo your last change. Shall it go ahead?"]
+        wish = f"undo its last change, by write_file in {root}: delete file, which it created"
+        assert person.asked == [f"The agent wants to {wish}. Shall it go ahead?"]
         if not approved:
             assert result.error["type"] == "not_approved"
     assert result.refused is not approved
     assert (root / "file").exists() is not approved
+
+
+def test_the_question_before_an_undo_names_the_tool_and_each_file(root: Path) -> None:
+    person = Person(ElicitResult(action="decline"))
+    patch = "--- a\n+++ a\n@@ -1 +1 @@\n-text\n+more\n"
+    for number in range(12):
+        (root / f"f{number}").write_text("text\n")
+    with connected(root, person=person) as agent:
+        patches = [{"file_path": f"f{number}", "patch": patch} for number in range(12)]
+        agent.done("apply_patches", strategy="atomic", patches=patches)
+        agent.call("Undo")
+        agent.done("move_file", source="f0", destination="moved\nto")
+        agent.call("Undo")
+        agent.done("delete_file", path="f1")
+        agent.call("Undo")
+    many, moved, deleted = (words.partition(f" in {root}: ") for words in person.asked)
+    assert many[0] == "The agent wants to undo its last change, by apply_patches"
+    assert many[2].startswith("make f0 what it was before; make f1 what it was before; ")
+    assert many[2].endswith("make f9 what it was before; and so with 2 more files. Shall it go ahead?")
+    assert moved[2] == "make 'moved\\nto', which it moved from f0, what it was before. Shall it go ahead?"
+    assert deleted[2] == "bring back f1, which it deleted. Shall it go ahead?"
 
 
 def test_which_tools_ask_is_chosen(root: Path) -> None:

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from objstore import Action, CallInfo, EditFilter, Workspace
 from tests.mcp.agent import Agent, connected
 from tests.store.countdown import UnsyncedDisk
@@ -40,6 +42,18 @@ def test_edits_are_listed_with_what_the_reviewer_said(agent: Agent, folder: Path
 def test_a_status_that_is_none_and_an_edit_that_is_none_are_refused(agent: Agent) -> None:
     assert agent.call("list_edits", status="liked").error["code"] == -32600
     assert agent.call("show_edit", edit=10**6).error["code"] == -32600
+
+
+@pytest.mark.parametrize("number", [2**63, 10**30, -1, -(10**30)])
+def test_a_number_that_no_store_counts_to_is_a_wrong_argument(agent: Agent, folder: Path, number: int) -> None:
+    edit = agent.done("write_file", path=str(folder / "file"), content="").structured["edit"]
+    for tool, arguments in (
+        ("list_edits", {"offset": number}),
+        ("show_edit", {"edit": number}),
+        ("show_edit", {"edit": edit, "offset": number}),
+    ):
+        assert agent.call(tool, **arguments).error["code"] == -32600
+    assert agent.done("list_edits", offset=2**63 - 1).structured["edits"] == []
 
 
 def test_a_long_history_and_a_long_diff_are_given_in_pages(agent: Agent, folder: Path) -> None:

@@ -125,6 +125,18 @@ def test_a_change_is_carried_over_a_reviewers_decision(agent: Agent, folder: Pat
     assert file.read_text() == READ.replace("four", "FOUR")
 
 
+@pytest.mark.parametrize("change", [by_strings, by_diff, by_tags])
+def test_a_change_is_carried_over_a_move(agent: Agent, folder: Path, change: Change) -> None:
+    file, moved = folder / "file.txt", folder / "moved.txt"
+    file.write_text(READ)
+    read = tags(agent, file)
+    agent.done("move_file", source=str(file), destination=str(moved))
+    moved.write_text(NOW)
+    result = change(agent, moved, read)
+    assert not result.refused, result.structured
+    assert moved.read_text() == CHANGED
+
+
 def test_a_dry_run_tells_whether_it_can_be_carried_over(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text(READ)

@@ -6,9 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
+import anyio
+import anyio.to_thread
 import pytest
 from mcp import Client, MCPError
+from mcp.client.subscriptions import ResourcesListChanged, ResourceUpdated
 from mcp.shared.exceptions import MCPDeprecationWarning
+from mcp.types import ResourceUpdatedNotification
 
 from mcptools.roots import intersected, root_paths
 from objstore import blob_id
@@ -138,6 +142,85 @@ def test_roots_that_change_are_heeded(root: Path, mode: str) -> None:
             agent.run(tell)
         agent.done("read_file", path=str(root / "two" / "file.txt"))
         assert agent.call("read_file", path=str(root / "one" / "file.txt")).error["code"] == -32002
+
+
+def listed(agent: Agent) -> list[str]:
+    """Return the names in the list of resources."""
+
+    async def names(client: Client) -> list[str]:
+        return [resource.name for resource in (await client.list_resources()).resources]
+
+    return agent.run(names)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_no_list_shows_names_outside_the_roots(root: Path, mode: str) -> None:
+    names = [(root / "one").as_uri()]
+    with connected(root) as other:
+        mine = other.done("write_file", path="one/new.txt", content="mine\n").structured
+        other.done("write_file", path="two/secret plan.txt", content="theirs\n")
+        assert len(listed(other)) == 4
+    shown = [f"edit {mine['edit']} of {root / 'one' / 'new.txt'}", f"conversation {mine['mcp_conversation_id']}"]
+    with connected(root, mode=mode, named=lambda: names) as agent:
+        before = listed(agent)
+        agent.done("list_allowed_directories")
+        assert set(before) <= set(listed(agent)) == {shown[0], mine["mcp_conversation_id"]}
+        # The older era lets the list itself ask; in the newer one the roots are not known yet.
+        assert len(before) == (2 if mode == "legacy" else 0)
+
+
+def test_on_a_connection_nobody_is_told_of_what_changes_outside_the_roots(root: Path) -> None:
+    heard: list[str] = []
+    mine = anyio.Event()
+
+    async def hear(message: object) -> None:
+        heard.append(type(message).__name__)
+        if isinstance(message, ResourceUpdatedNotification):
+            heard[-1] = str(message.params.uri)
+            if heard[-1] == "cas://conversation/mine":
+                mine.set()
+
+    named = [(root / "one").as_uri()]
+    with (
+        connected(root) as other,
+        connected(root, mode="legacy", named=lambda: named, heard=hear) as agent,
+    ):
+
+        async def work(client: Client) -> None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", MCPDeprecationWarning)
+                for address in ("cas://conversation/theirs", "cas://conversation/mine"):
+                    await client.subscribe_resource(address)
+            await anyio.to_thread.run_sync(lambda: _both(other))
+            await mine.wait()
+
+        agent.run(work)
+    assert heard == ["ResourceListChangedNotification", "cas://conversation/mine"]
+
+
+def test_on_a_stream_nobody_is_told_of_what_changes_outside_the_roots(root: Path) -> None:
+    named = [(root / "one").as_uri()]
+    addresses = ["cas://conversation/theirs", "cas://conversation/mine"]
+    with connected(root) as other, connected(root, named=lambda: named) as agent:
+        agent.done("list_allowed_directories")
+
+        async def work(client: Client) -> list[object]:
+            told: list[object] = []
+            async with client.listen(resources_list_changed=True, resource_subscriptions=addresses) as stream:
+                await anyio.to_thread.run_sync(lambda: _both(other))
+                async for event in stream:
+                    told.append(event)
+                    if event == ResourceUpdated("cas://conversation/mine"):
+                        break
+            return told
+
+        assert agent.run(work) == [ResourcesListChanged(), ResourceUpdated("cas://conversation/mine")]
+
+
+def _both(other: Agent) -> None:
+    """Change a file that lies outside the roots, and then one inside."""
+    other.done("write_file", path="two/new.txt", content="theirs\n", mcp_conversation_id="theirs")
+    other.done("write_file", path="one/new.txt", content="mine\n", mcp_conversation_id="mine")
 
 
 @pytest.mark.parametrize("mode", MODES)

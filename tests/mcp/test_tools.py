@@ -10,6 +10,7 @@ from mcptools.directories import Directories
 from mcptools.failures import Failure, Kind
 from mcptools.session import Session
 from mcptools.tools import EditOp, Limits, Tools
+from mcptools.watching import Cancelled, Watch
 
 
 @pytest.fixture
@@ -53,6 +54,14 @@ def test_half_a_character_is_refused_and_not_written(tools: Tools, tmp_path: Pat
         tools.read_file(str(tmp_path / "\ud800"))
     assert refusal.value.kind is Kind.INVALID_REQUEST
     assert file.read_text() == "text"
+
+
+def test_of_a_cancelled_call_no_further_edit_is_looked_for(tools: Tools, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    tools.write_file(str(file), "text")
+    watch = Watch(lambda *_: watch.cancel())  # while it waits for its turn to write
+    with pytest.raises(Cancelled):
+        watch.run(lambda: tools.multi_edit_text_file(str(file), [EditOp(old_string="not there", new_string="")]))
 
 
 def test_a_name_that_is_not_utf8_can_be_listed(tools: Tools, tmp_path: Path) -> None:

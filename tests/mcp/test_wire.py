@@ -20,7 +20,7 @@ from tests.mcp.agent import REPOSITORY, SECONDS_TO_ANSWER
 from tests.warm import warm
 
 MORE_THAN_A_PIPE_HOLDS: Final = 1 << 20
-INITIALIZE: Final = {
+INITIALIZE: Final[dict[str, Any]] = {
     "jsonrpc": "2.0",
     "id": "begin",
     "method": "initialize",
@@ -101,7 +101,9 @@ def ping(number: int) -> Message:
 
 
 @contextmanager
-def started(root: Path, *, command: Sequence[str] = (), sockets: bool = False) -> Iterator[Raw]:
+def started(
+    root: Path, *, command: Sequence[str] = (), sockets: bool = False, capabilities: Message | None = None
+) -> Iterator[Raw]:
     """Start a server between two pipes, or on one socket as Node gives its children, and greet it."""
     with ExitStack() as opened:
         if sockets:
@@ -123,7 +125,8 @@ def started(root: Path, *, command: Sequence[str] = (), sockets: bool = False) -
         opened.callback(process.communicate)
         opened.callback(process.kill)
         raw = Raw(process, root, writing, reading)
-        raw.send(INITIALIZE, INITIALIZED)
+        params = {**INITIALIZE["params"], "capabilities": capabilities or {}}
+        raw.send({**INITIALIZE, "params": params}, INITIALIZED)
         assert raw.answer("begin")["result"]["serverInfo"]["name"] == "editledger"
         # What is open belongs to whoever shares it: a shell, or the client itself.
         assert os.get_blocking(stdin.fileno())
@@ -153,9 +156,73 @@ def test_a_line_may_come_byte_by_byte(raw: Raw) -> None:
     assert raw.answer(1)["result"] == {}
 
 
-def test_cr_before_the_newline_is_white_space_and_what_is_no_message_is_passed_over(raw: Raw) -> None:
-    raw.write(b"\r\n\n{}\nno JSON\n" + json.dumps(ping(2)).encode() + b"\r\n")
+def test_cr_before_the_newline_is_white_space_and_a_blank_line_is_passed_over(raw: Raw) -> None:
+    raw.write(b"\r\n\n \n" + json.dumps(ping(2)).encode() + b"\r\n")
+    assert raw.next_answer() == {"jsonrpc": "2.0", "id": 2, "result": {}}
+
+
+@pytest.mark.parametrize(
+    ("line", "number", "code"),
+    [
+        pytest.param(b"no JSON", None, -32700, id="no JSON"),
+        pytest.param(b'{"jsonrpc":"2.0","id":70,', None, -32700, id="cut off where it may be an answer"),
+        pytest.param(b'{"jsonrpc":"2.0","id":70,"method":"ping","params":{"a', 70, -32700, id="cut off"),
+        pytest.param(b'{"id":"70", "method":"ping", "params":{"a":"\\ud83d"}}', "70", -32700, id="half a character"),
+        pytest.param(b'{"id":70,"method":"ping","params":{"a":"\xff"}}', 70, -32700, id="no UTF-8"),
+        pytest.param(b'{"method":"ping","params":%s,"id":70}' % (b"[" * 300 + b"]" * 300), 70, -32700, id="deep"),
+        pytest.param(b'{"id":70,"method":"ping","params":%s}' % (b"[" * 99_999), 70, -32700, id="bottomless"),
+        pytest.param(b'{"id":"\\ud83d","method":"ping","params":{}}', None, -32700, id="half a number"),
+        pytest.param(b'{"id":%s,"method":"ping","params":{}}' % (b"7" * 9999), None, -32700, id="a long number"),
+        pytest.param(b"{}", None, -32600, id="no members"),
+        pytest.param(b"[]", None, -32600, id="no batch"),
+        pytest.param(b'[{"jsonrpc":"2.0","id":70,"method":"ping"}]', 70, -32600, id="a batch"),
+        pytest.param(b'{"jsonrpc":"2.0","id":70,"method":"ping","params":[]}', 70, -32600, id="no parameters"),
+    ],
+)
+def test_a_line_that_is_no_message_is_answered(raw: Raw, line: bytes, number: object, code: int) -> None:
+    raw.write(line + b"\n")
+    answer = raw.next_answer()
+    assert (answer["id"], answer["error"]["code"]) == (number, code)
+    raw.send(ping(2))
     assert raw.answer(2)["result"] == {}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "where"),
+    [
+        ("write_file", {"path": "half", "content": "\ud83d"}, "content"),
+        (
+            "multi_edit_text_file",
+            {"path": "half", "edits": [{"old_string": "a", "new_string": "\ude00"}]},
+            "edits.0.new_string",
+        ),
+        ("apply_patch", {"file_path": "\ud83d", "patch": ""}, "file_path"),
+        ("read_file", {"path": "half", "\ud83d": 1}, "\\ud83d"),
+    ],
+)
+def test_half_a_character_in_a_call_is_refused_as_the_tool_refuses(
+    raw: Raw, tool: str, arguments: Message, where: str
+) -> None:
+    raw.send(called(8, tool, **arguments))
+    result = raw.answer(8)["result"]
+    assert result["isError"]
+    assert result["content"][0]["text"] == f"{where} holds half a character, which UTF-8 can't encode"
+    error = result["structuredContent"]
+    told = error["error_type"] if tool == "apply_patch" else error["error"]["code"]
+    assert told == ("encoding_error" if tool == "apply_patch" else -32027)
+    assert not (raw.root / "half").exists()
+
+
+def test_half_a_character_in_an_answer_ends_what_has_asked(tmp_path: Path) -> None:
+    with started(tmp_path, capabilities={"roots": {}}) as raw:
+        raw.send(called(2, "list_allowed_directories"))
+        asked = raw.next_answer()
+        assert asked["method"] == "roots/list"
+        raw.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": [{"uri": "file:///\ud83d"}]}})
+        answer = raw.next_answer()
+        raw.writing.close()
+        assert raw.ended() == (0, b"")
+    assert (answer["id"], answer["error"]["code"]) == (2, -32700)
 
 
 def test_a_lone_cr_ends_no_line(raw: Raw) -> None:
@@ -163,9 +230,11 @@ def test_a_lone_cr_ends_no_line(raw: Raw) -> None:
     assert raw.answer(3)["result"] == {}
 
 
-def test_bytes_that_are_no_utf8_are_replaced_as_ever(raw: Raw) -> None:
-    raw.write(json.dumps(called(4, "read_file", path=str(raw.root / "?"))).encode().replace(b"?", b"\xff") + b"\n")
-    assert raw.answer(4)["result"]["structuredContent"]["error"]["message"].endswith("\ufffd")
+def test_bytes_that_are_no_utf8_get_into_no_file(raw: Raw) -> None:
+    call = called(4, "write_file", path=str(raw.root / "no UTF-8"), content="caf?")
+    raw.write(json.dumps(call).encode().replace(b"?", b"\xe9") + b"\n")
+    assert raw.answer(4)["error"]["code"] == -32700
+    assert not (raw.root / "no UTF-8").exists()
 
 
 def test_a_line_may_be_longer_than_a_pipe_holds_both_ways(raw: Raw) -> None:

@@ -24,6 +24,7 @@ __all__ = [
     "TreeNames",
     "decode_tree",
     "encode_tree",
+    "entry_at",
     "named_blobs",
     "names_of",
     "tree_changes",
@@ -112,6 +113,22 @@ def names_of(encoded: bytes) -> list[tuple[BlobId, bool]]:
         return [(BlobId(entry[2]), entry[1] == FOLDER) for entry in entries if len(entry) > 1]
     except (RecordInvalid, KeyError, TypeError, IndexError):
         return list(named_blobs(decode_tree(encoded)))  # it says what is wrong
+
+
+def entry_at(root: BlobId | None, path: bytes, load: Load) -> TreeEntry | LeftOut | None:
+    """Return what a tree (None: no folder) has at `path`, or what it left out there or above it (None: nothing).
+
+    Raises TreeInvalid, and what `load` raises.
+    """
+    found: TreeEntry | LeftOut | None = None
+    for part in path.split(b"/"):
+        if root is None:
+            return None
+        found = next((entry for entry in decode_tree(load(root)) if entry.name == part), None)
+        if isinstance(found, LeftOut):
+            return found
+        root = _folder(found)
+    return found
 
 
 # ---- what two trees have in common, and what not

@@ -13,7 +13,6 @@ from itertools import zip_longest
 from typing import Final
 
 from objstore.chunking import Chunk
-from objstore.codec import parse_blob_header
 from objstore.disk import Disk
 from objstore.errors import (
     BlobDamaged,
@@ -230,10 +229,7 @@ class _Checking:
             self._progress("blobs", done, total)
             try:
                 if self._quick:
-                    part = "chunk" if name in remains.large else "base"
-                    lost = [needed for needed in _needed(remains, name) if needed not in remains.blobs]
-                    if lost:
-                        self._lost_blob(name, f"its {part} {lost[0].hex()} is lost")
+                    remains.verify_needs(name)
                 else:
                     remains.verify(name)
             except BlobDamaged as error:
@@ -386,14 +382,6 @@ def _chunks(store: Store, name: BlobId) -> tuple[Chunk, ...]:
         return store.chunks(name) if store.size(name) > MAX_BLOB else ()
     except (BlobMissing, BlobDamaged, StoreDamaged):
         return ()
-
-
-def _needed(remains: Remains, name: BlobId) -> list[BlobId]:
-    """Return the blobs that a blob is told by."""
-    if name in remains.large:
-        return [chunk.id for chunk in remains.chunks(name)]
-    bases = (parse_blob_header(remains.payload(spot)).base for spot in remains.blobs[name])
-    return [base for base in bases if base is not None]
 
 
 def _differing(kept: Index, fresh: Index) -> Iterator[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple, Self
 
 from objstore.chunking import Chunk
-from objstore.codec import MAX_DEPTH, Encoding, decode_blob, parse_blob_header, parse_chunks
+from objstore.codec import BlobHeader, Encoding, decode_blob, parse_blob_header, parse_chunks
 from objstore.errors import BlobDamaged, BlobMissing, FileMissing, RecordInvalid, StoreDamaged, StoreUnknown
 from objstore.frames import (
     FRAME_HEADER_SIZE,
@@ -97,11 +97,12 @@ class Remains:
         self._fds: list[int] = []
         self.damage: Final[list[Damage]] = []
         self.blobs: Final[dict[BlobId, list[Spot]]] = {}
-        self.large: Final[set[BlobId]] = set()  # those of them that consist of chunks
+        self.large: Final[set[BlobId]] = set()  # those of them that are read from chunks
         self.records: Final[list[FoundRecord]] = []
         self.ends: Final[list[SegmentEnd]] = []
-        self._good: dict[BlobId, Spot] = {}
-        self._cache: OrderedDict[BlobId, bytes] = OrderedDict()
+        self._chosen: dict[BlobId, Spot] = {}
+        self._failed: dict[BlobId, tuple[BlobId, str | None]] = {}  # what is damaged, and why (None: it is missing)
+        self._cache: OrderedDict[BlobId, tuple[BlobHeader, bytes]] = OrderedDict()
         self._cached = 0
         try:
             self.segments: Final = self._opened(folder, names)
@@ -141,46 +142,57 @@ class Remains:
         return bytes(found.payload)
 
     def spot(self, name: BlobId) -> Spot:
-        """Return where a blob lies that `blob` has read."""
-        return self._good[name]
+        """Return where the frame lies that a blob is read from: the first of it, or the one that was chosen."""
+        return self._chosen.get(name) or self.blobs[name][0]
 
-    def blob(self, name: BlobId, *, above: int = 0) -> bytes:
-        """Return a blob's bytes, verified, through its chain of bases. `above`: how many blobs stand on it.
+    def choose(self, name: BlobId, spot: Spot | None) -> None:
+        """Read a blob from another one of its frames, whatever depth that tells (None: from the first again)."""
+        self._failed.pop(name, None)
+        if spot is None:
+            del self._chosen[name]
+        else:
+            self._chosen[name] = spot
+        if self.header(name).encoding is Encoding.CHUNKED:
+            self.large.add(name)
+        else:
+            self.large.discard(name)
+
+    def header(self, name: BlobId) -> BlobHeader:
+        """Return what the frame says of itself that a blob is read from. Raises BlobMissing."""
+        if name not in self.blobs:
+            raise BlobMissing(name)
+        return parse_blob_header(self.payload(self.spot(name)))
+
+    def blob(self, name: BlobId) -> bytes:
+        """Return a blob's bytes, verified, through its chain of bases.
 
         Raises BlobMissing, with the blob or base that is not there, or BlobDamaged.
         """
-        cached = self._cache.get(name)
-        if cached is not None:
-            return cached
-        failure: BlobMissing | BlobDamaged = BlobMissing(name)
-        if above > MAX_DEPTH:
-            raise BlobDamaged(name, "its chain of bases is too long")
-        # There may be two spellings of one blob where a rewriting of segments was interrupted.
-        for spot in self.blobs.get(name, ()):
-            payload = self.payload(spot)
-            header = parse_blob_header(payload)
-            try:
-                base = None if header.base is None else self.blob(header.base, above=above + 1)
-                content = decode_blob(header, payload, base)
-            except (BlobMissing, BlobDamaged) as error:
-                failure = error
-                continue
-            self._good[name] = spot
-            self._remember(name, content)
-            return content
-        raise failure
+        chain: list[tuple[BlobHeader, bytes]] = []  # from the blob down, what is still to be put together
+        try:
+            content = self._walk_down(name, chain)
+            while chain:
+                header, payload = chain[-1]
+                content = decode_blob(header, payload, content)
+                self._remember(header, content)
+                chain.pop()
+        except (BlobMissing, BlobDamaged) as error:
+            # What stands on it can't be read either, and is not tried again for each blob that stands on that.
+            reason = error.reason if isinstance(error, BlobDamaged) else None
+            self._failed |= {header.id: (BlobId(error.blob), reason) for header, _ in chain}
+            raise
+        assert content is not None  # noqa: S101 - a chain ends with a keyframe, or with bytes at hand
+        return content
 
     def chunks(self, name: BlobId) -> tuple[Chunk, ...]:
         """Return the chunks of a large blob; none where it is not large, or its list can't be read."""
-        for spot in self.blobs[name] if name in self.large else ():
-            payload = self.payload(spot)
-            try:
-                found = parse_chunks(parse_blob_header(payload), payload)
-            except BlobDamaged:
-                continue
-            self._good[name] = spot
-            return found
-        return ()
+        if name not in self.large:
+            return ()
+        payload = self.payload(self.spot(name))
+        try:
+            return parse_chunks(parse_blob_header(payload), payload)
+        except BlobDamaged:
+            return ()
 
     def pieces(self, name: BlobId) -> Iterator[bytes]:
         """Yield a blob's bytes, whatever their number, each piece verified.
@@ -194,6 +206,8 @@ class Remains:
         hasher = BlobHasher()
         for chunk in self.chunks(name):
             content = self.blob(chunk.id)
+            if len(content) != chunk.size:
+                raise BlobDamaged(name, "a chunk has another size than it says")
             hasher.update(content)
             yield content
         if hasher.blob_id() != name:
@@ -205,10 +219,54 @@ class Remains:
             for _ in self.pieces(name):
                 pass
         except BlobMissing as error:
-            part = "chunk" if name in self.large else "base"
-            raise BlobDamaged(name, f"its {part} {error.blob.hex()} is lost") from error
+            raise self._without(name, error.blob) from error
+
+    def verify_needs(self, name: BlobId) -> None:
+        """Raise BlobDamaged where a base or a chunk of a blob is not there, or its base does not fit; don't read it."""
+        if name in self.large:
+            for chunk in self.chunks(name):
+                if chunk.id not in self.blobs:
+                    raise self._without(name, chunk.id)
+            return
+        header = self.header(name)
+        if header.base is not None:
+            if header.base not in self.blobs:
+                raise self._without(name, header.base)
+            self._refuse_misfit(header, self.header(header.base))
+
+    def _without(self, name: BlobId, part: bytes) -> BlobDamaged:
+        return BlobDamaged(name, f"its {'chunk' if name in self.large else 'base'} {part.hex()} is lost")
 
     # ---- inside
+
+    def _walk_down(self, name: BlobId, chain: list[tuple[BlobHeader, bytes]]) -> bytes | None:
+        """Add the blob and its bases to `chain`, down to the first one at hand; return its bytes (None: there is none).
+
+        Raises BlobMissing and BlobDamaged.
+        """
+        wanted: BlobId | None = name
+        while wanted is not None:
+            if wanted in self._failed:
+                blob, reason = self._failed[wanted]
+                raise BlobMissing(blob) if reason is None else BlobDamaged(blob, reason)
+            known = self._cache.get(wanted)
+            header = self.header(wanted) if known is None else known[0]
+            if chain:
+                self._refuse_misfit(chain[-1][0], header)
+            if known is not None:
+                return known[1]
+            chain.append((header, self.payload(self.spot(wanted))))
+            wanted = header.base
+        return None
+
+    def _refuse_misfit(self, header: BlobHeader, base: BlobHeader) -> None:
+        """Raise BlobDamaged where a frame tells of fewer deltas below it than there are.
+
+        So no chain is longer than the deepest depth, and none leads back to itself. Who chose another frame than the
+        first has seen to that.
+        """
+        if header.id not in self._chosen and header.depth <= base.depth:
+            raise BlobDamaged(header.id, f"its depth is {header.depth}, and that of its base {base.depth}")
 
     def _opened(self, folder: str, names: list[str]) -> list[Segment]:
         opened = []
@@ -271,9 +329,9 @@ class Remains:
             try:
                 if found.kind is FrameKind.BLOB:
                     header = parse_blob_header(found.payload)
-                    self.blobs.setdefault(header.id, []).append(spot)
-                    if header.encoding is Encoding.CHUNKED:
+                    if header.encoding is Encoding.CHUNKED and header.id not in self.blobs:
                         self.large.add(header.id)
+                    self.blobs.setdefault(header.id, []).append(spot)
                 else:
                     encoded = bytes(found.payload)
                     record, previous = decode_record(encoded)
@@ -306,13 +364,13 @@ class Remains:
         if fault:
             self.damage.append(Damage(name, 0, 0, fault))
 
-    def _remember(self, name: BlobId, content: bytes) -> None:
-        if name in self._cache or len(content) > _CACHE_BYTES // 4:
+    def _remember(self, header: BlobHeader, content: bytes) -> None:
+        if header.id in self._cache or len(content) > _CACHE_BYTES // 4:
             return
-        self._cache[name] = content
+        self._cache[header.id] = header, content
         self._cached += len(content)
         while self._cached > _CACHE_BYTES:
-            _, dropped = self._cache.popitem(last=False)
+            _, (_, dropped) = self._cache.popitem(last=False)
             self._cached -= len(dropped)
 
 

@@ -22,6 +22,7 @@ from objstore.names import STORE_NAME
 from objstore.records import Decision, Edit, Record, Void
 from objstore.refcounts import held_blobs, unexpired
 from objstore.remains import Damage, FoundRecord, Remains, segment_folder
+from objstore.rescue import Rescue
 from objstore.segments import Log
 from objstore.terms import DocumentId, FileState, Progress, Seq
 from objstore.values import value
@@ -68,7 +69,8 @@ class Salvage:
     missing_segments: tuple[int, ...]  # numbers
     is_cut_off: bool  # files had followed the log beyond where it ends now, as a mark beside it says
     damage: tuple[Damage, ...]
-    blobs: tuple[BlobId, ...]  # every one that verifies, in the order of the log
+    blobs: tuple[BlobId, ...]  # every one that can be read: as they lie in the log, then what had to be rescued
+    rescue: Rescue
     lost_blobs: tuple[LostBlob, ...]
     journal: tuple[FoundRecord, ...]  # the unbroken beginning, in order
     beyond: tuple[FoundRecord, ...]  # what decodes behind a lost record
@@ -105,6 +107,10 @@ def salvage_store(
 def plan_salvage(remains: Remains, marked: Place | None, progress: Progress | None = None) -> Salvage:
     """Return what can be saved. Changes nothing. `marked`: how far the log is known to have gone, if it is."""
     saved, lost = _verified(remains, progress)
+    rescue = Rescue(remains, lost)
+    for name in rescue.blobs:
+        saved[name] = None
+        del lost[name]
     journal, beyond = _chain(remains.records)
     known = [found.record for found in (*journal, *beyond)]
     edits = {record.seq for record in known if isinstance(record, Edit)}
@@ -116,6 +122,7 @@ def plan_salvage(remains: Remains, marked: Place | None, progress: Progress | No
         is_cut_off=marked is not None and Place(remains.segments[-1].number or 0, remains.ends[-1].whole) < marked,
         damage=tuple(remains.damage),
         blobs=tuple(saved),
+        rescue=rescue,
         lost_blobs=tuple(_lost_blobs(known, saved, lost)),
         journal=tuple(journal),
         beyond=tuple(beyond),
@@ -285,7 +292,7 @@ def _groups(salvage: Salvage, remains: Remains) -> Iterator[list[tuple[FrameKind
     blobs: list[tuple[FrameKind, bytes]] = []
     size = 0
     for name in salvage.blobs:
-        payload = remains.payload(remains.spot(name))
+        payload = salvage.rescue.payload(name)
         blobs.append((FrameKind.BLOB, payload))
         size += len(payload)
         if size >= _GROUP_BYTES:

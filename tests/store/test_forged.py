@@ -2,16 +2,27 @@
 
 from collections.abc import Callable
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 import pytest
 from blake3 import blake3
 
-from objstore import BlobDamaged, BlobMissing, StoreDamaged, Workspace, blob_id, check_store, salvage_store
+from objstore import (
+    BlobDamaged,
+    BlobMissing,
+    BundleRefused,
+    StoreDamaged,
+    Workspace,
+    blob_id,
+    check_store,
+    import_bundle,
+    salvage_store,
+)
 from objstore.check import Part
 from objstore.chunking import MAX_CHUNK, Chunk
-from objstore.codec import Base, encode_blob, encode_chunks
+from objstore.codec import MAX_DEPTH, Base, at_depth, encode_blob, encode_chunks
 from objstore.frames import SEGMENT_HEADER_SIZE, FrameKind
 from objstore.journal import Journal
 from objstore.standins import MAX_BLOB
@@ -78,6 +89,99 @@ def test_a_forged_blob_is_never_given_is_told_of_and_is_not_salvaged(
     assert CLAIMED in {lost.id for lost in salvage.lost_blobs}
     assert not {CLAIMED, OTHER} & set(salvage.blobs)
     assert check_store(str(tmp_path / "new")).faults == ()
+
+
+def forge(root: Path, *payloads: bytes) -> None:
+    with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
+        journal.store.log.append(journal.store.end, [(FrameKind.BLOB, payload) for payload in payloads])
+
+
+def blob_faults(root: Path, *, quick: bool = False) -> str:
+    """Return what fsck finds; that has to be in blobs alone."""
+    report = check_store(str(root), quick=quick)
+    assert {fault.part for fault in report.faults} <= {Part.BLOBS}
+    return "\n".join(fault.what for fault in report.faults)
+
+
+def assert_refused(root: Path, scratch: Path) -> None:
+    """See that a bundle of the store is not taken, and leaves nothing."""
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        workspace.export_bundle(str(scratch / "bundle"))
+    for files in (False, True):
+        with pytest.raises(BundleRefused):
+            import_bundle(str(scratch / "bundle"), str(scratch / "there"), files=files)
+    assert list((scratch / "there").iterdir()) == []
+
+
+def assert_saved(root: Path, scratch: Path, *contents: bytes) -> None:
+    """See that salvage has the blobs, in a store that is sound."""
+    salvage = salvage_store(str(root), str(scratch / "new"))
+    assert salvage.lost_blobs == ()
+    assert blob_faults(scratch / "new") == ""
+    with Workspace.open(scratch / "new", CountdownDisk(None)) as workspace:
+        for content in contents:
+            assert workspace.blob(blob_id(content)) == content
+
+
+@pytest.mark.parametrize("length", [MAX_DEPTH + 1, 2 * MAX_DEPTH + 2])
+def test_a_chain_that_is_longer_than_it_says_is_told_of_and_spelt_anew(root: Path, tmp_path: Path, length: int) -> None:
+    states = [b"".join(b"%d: line %d\n" % (line, line < number) for line in range(80)) for number in range(length)]
+    payloads = [encode_blob(states[0])[1]]
+    for before, state in pairwise(states):
+        header, payload = encode_blob(state, Base(id=blob_id(before), content=before, depth=0), is_like=True)
+        payloads.append(at_depth(header, payload, 1))
+    forge(root, *payloads)
+    for quick in (False, True):
+        found = blob_faults(root, quick=quick)
+        assert blob_id(states[1]).hex() not in found
+        assert f"blob {blob_id(states[2]).hex()}: its depth is 1, and that of its base 1" in found
+    assert_refused(root, tmp_path)
+    assert_saved(root, tmp_path, *states)
+
+
+def test_chunks_of_other_sizes_than_are_listed_are_told_of(root: Path, tmp_path: Path) -> None:
+    contents = [bytes(MAX_CHUNK), bytes(MAX_CHUNK - 1)] * (MAX_BLOB // MAX_CHUNK)
+    sizes = [len(content) for content in contents[::-1]]
+    name = blob_id(b"".join(contents))
+    chunks = [Chunk(blob_id(content), size) for content, size in zip(contents, sizes, strict=True)]
+    forge(root, encode_blob(contents[0])[1], encode_blob(contents[1])[1], encode_chunks(name, chunks)[1])
+    with Workspace.open(root, CountdownDisk(None)) as workspace, pytest.raises(BlobDamaged, match="another size"):
+        b"".join(workspace.pieces(name))
+    assert f"blob {name.hex()}: a chunk has another size than it says" in blob_faults(root)
+    assert_refused(root, tmp_path)
+    assert [lost.id for lost in salvage_store(str(root), None).lost_blobs] == [name]
+
+
+def test_of_a_blob_that_was_stored_twice_the_first_frame_counts_and_salvage_takes_any(
+    root: Path, tmp_path: Path
+) -> None:
+    base, content = b"the base of it\n" * 9, b"the base of it\n" * 9 + b"a state\n"
+    delta = encode_blob(content, Base(id=blob_id(base), content=base, depth=0), is_like=True)
+    assert delta[0].base
+    damaged = (encode_blob(b"other bytes\n", name=blob_id(each))[1] for each in (content, base))
+    forge(root, *damaged, delta[1], encode_blob(base)[1])
+    found = blob_faults(root)
+    assert blob_id(base).hex() in found
+    assert blob_id(content).hex() in found
+    assert_refused(root, tmp_path)
+    assert_saved(root, tmp_path, base, content)
+
+
+def test_frames_that_fork_at_each_base_are_tried_once_each(root: Path, tmp_path: Path) -> None:
+    """Two frames for each of 60 blobs are 2^60 ways down to the last one, which is not there."""
+    names = [blob_id(b"forged %d" % number) for number in range(61)]
+    for deepest in (1, MAX_DEPTH):
+        forge(
+            root,
+            *(
+                encode_blob(b"x" * size, Base(id=base, content=b"x" * 98, depth=max(0, deepest - at - 1)), name=name)[1]
+                for at, (name, base) in enumerate(pairwise(names))
+                for size in (99, 100)
+            ),
+        )
+    assert all(name.hex() in blob_faults(root) for name in names[:-1])
+    assert_refused(root, tmp_path)
+    assert {lost.id for lost in salvage_store(str(root), None).lost_blobs} == set(names[:-1])
 
 
 def test_a_file_that_is_no_segment_is_none_though_its_checksum_holds(root: Path) -> None:

@@ -7,6 +7,8 @@ every blob by its hash, and every record by its one spelling; so what is found i
 import os
 from collections import OrderedDict
 from collections.abc import Iterator
+from itertools import chain, islice, pairwise
+from operator import itemgetter
 from typing import Final, NamedTuple, Self
 
 from objstore.chunking import Chunk
@@ -25,7 +27,7 @@ from objstore.frames import (
     read_frame,
     scan_windows,
 )
-from objstore.generations import newest_files
+from objstore.generations import NO_FILE, is_segment, newest_files, open_segment
 from objstore.ids import BlobHasher, BlobId, RecordId, record_id
 from objstore.recordcodec import decode_record
 from objstore.records import Record
@@ -36,6 +38,9 @@ _SUFFIX: Final = ".seg"
 _CACHE_BYTES: Final = 32 << 20
 _STORE_ID: Final = slice(16, 32)
 """Where a segment's header holds the store's id."""
+
+_MOST_MISSING: Final = 1000
+"""Missing segments that are named: a forged number leaves more than memory holds."""
 
 _PROBES: Final = 4
 """How many frames are tried with an id that is only guessed."""
@@ -85,15 +90,12 @@ class SegmentEnd(NamedTuple):
 class Remains:
     """The readable frames of some segment files."""
 
-    def __init__(self, folder: str, store: StoreId | None = None) -> None:
+    def __init__(self, folder: str, store: StoreId | None = None, *, any_names: bool = False) -> None:
         """Read every segment in `folder`. `store`: the store's id, where no header tells it.
 
+        `any_names`: read every file that ends in `.seg`, also what a store ignores.
         Raises FileMissing where there are no segments, StoreUnknown where no frame can be told from chance.
         """
-        # Of a segment that was written anew the newest counts: it was whole before it took its name.
-        names = newest_files(sorted(name for name in os.listdir(folder) if name.endswith(_SUFFIX)))
-        if not names:
-            raise FileMissing(os.path.join(folder, f"*{_SUFFIX}"))
         self._fds: list[int] = []
         self.damage: Final[list[Damage]] = []
         self.blobs: Final[dict[BlobId, list[Spot]]] = {}
@@ -105,7 +107,7 @@ class Remains:
         self._cache: OrderedDict[BlobId, tuple[BlobHeader, bytes]] = OrderedDict()
         self._cached = 0
         try:
-            self.segments: Final = self._opened(folder, names)
+            self.segments: Final = self._opened(folder, any_names=any_names)
             self.store: Final = self._store() if store is None else store
             self.key: Final = frame_key(self.store)
             for file in range(len(self.segments)):
@@ -129,9 +131,10 @@ class Remains:
         self.close()
 
     def missing_segments(self) -> list[int]:
-        """Return the numbers between the first and the last segment that no file has, ascending."""
-        numbers = {segment.number for segment in self.segments if segment.number is not None}
-        return sorted(set(range(min(numbers), max(numbers) + 1)) - numbers) if numbers else []
+        """Return the numbers up to that of the last segment that no file has, ascending; of very many, the first."""
+        numbers = sorted({segment.number for segment in self.segments if segment.number is not None})
+        gaps = (range(before + 1, number) for before, number in pairwise([0, *numbers]))
+        return list(islice(chain.from_iterable(gaps), _MOST_MISSING))
 
     def payload(self, spot: Spot) -> bytes:
         """Return the payload of a frame that was found. Raises StoreDamaged if the file has changed since."""
@@ -268,28 +271,33 @@ class Remains:
         if header.id not in self._chosen and header.depth <= base.depth:
             raise BlobDamaged(header.id, f"its depth is {header.depth}, and that of its base {base.depth}")
 
-    def _opened(self, folder: str, names: list[str]) -> list[Segment]:
-        opened = []
-        for name in names:
-            path = os.path.join(folder, name)
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            stem = name.removesuffix(_SUFFIX).partition(".")[0]
-            number = int(stem) if stem.isascii() and stem.isdigit() else None
-            if number is None:
-                try:
-                    number = SegmentHeader.decode(os.pread(fd, SEGMENT_HEADER_SIZE, 0), segment=None).number
-                except StoreDamaged:
-                    number = None
-            opened.append((fd, Segment(path, number)))
+    def _opened(self, folder: str, *, any_names: bool) -> list[Segment]:
+        fds: dict[str, int] = {}
+        for name in sorted(os.listdir(folder)):
+            if is_segment(name) or (any_names and name.endswith(_SUFFIX)):
+                fd = open_segment(os.path.join(folder, name))
+                if fd is not None:
+                    fds[name] = fd
+                    self._fds.append(fd)
+                elif is_segment(name):
+                    self.damage.append(Damage(name, 0, 0, NO_FILE))
+        if not fds:
+            raise FileMissing(os.path.join(folder, f"*{_SUFFIX}"))
+        # Of a segment that was written anew the newest counts: it was whole before it took its name.
+        newest = newest_files(fds)
+        opened = [(fds[name], Segment(os.path.join(folder, name), _number(name, fds[name]))) for name in newest]
         # A file that nothing tells the place of comes last: the chain of records puts it right.
         opened.sort(key=lambda item: (item[1].number is None, item[1].number or 0, item[1].path))
-        self._fds += [fd for fd, _ in opened]
+        for fd in set(self._fds) - {fd for fd, _ in opened}:
+            os.close(fd)
+        self._fds = [fd for fd, _ in opened]
         return [segment for _, segment in opened]
 
     def _store(self) -> StoreId:
         """Return the id that a header tells, or one that a damaged header nearly tells and a frame proves."""
         heads = [os.pread(fd, SEGMENT_HEADER_SIZE, 0) for fd in self._fds]
-        for head in heads:
+        is_stray = [not is_segment(os.path.basename(segment.path)) for segment in self.segments]
+        for _, head in sorted(zip(is_stray, heads, strict=True), key=itemgetter(0)):
             try:
                 return SegmentHeader.decode(head, segment=None).store
             except StoreDamaged:
@@ -381,6 +389,17 @@ def segment_folder(place: str) -> str:
         if os.path.isdir(folder):
             return folder
     return place
+
+
+def _number(name: str, fd: int) -> int | None:
+    """Return the number of a segment: what its name tells or, where it is no segment's, its header (None: neither)."""
+    stem = name.removesuffix(_SUFFIX).partition(".")[0]
+    if not is_segment(name):
+        try:
+            return SegmentHeader.decode(os.pread(fd, SEGMENT_HEADER_SIZE, 0), segment=None).number
+        except StoreDamaged:
+            pass
+    return int(stem) if stem.isascii() and stem.isdigit() else None
 
 
 def _near(spelt: bytes) -> Iterator[StoreId]:

@@ -15,7 +15,7 @@ from objstore.disk import Disk
 from objstore.errors import BlobDamaged, FileExists
 from objstore.founding import create_workspace
 from objstore.frames import FrameKind, StoreId
-from objstore.generations import Place
+from objstore.generations import Place, is_segment
 from objstore.ids import BlobId, RecordId
 from objstore.journal import acknowledged, forget_followed
 from objstore.names import STORE_NAME
@@ -66,6 +66,7 @@ class Salvage:
 
     store: StoreId
     segments: tuple[str, ...]  # names of the files that were read
+    strays: tuple[str, ...]  # those of them that a store ignores, because no segment is named so
     missing_segments: tuple[int, ...]  # numbers
     is_cut_off: bool  # files had followed the log beyond where it ends now, as a mark beside it says
     damage: tuple[Damage, ...]
@@ -97,7 +98,7 @@ def salvage_store(
     """
     folder = segment_folder(place)
     marked = acknowledged(os.path.dirname(folder))
-    with Remains(folder, None if store is None else StoreId(store)) as remains:
+    with Remains(folder, None if store is None else StoreId(store), any_names=True) as remains:
         salvage = plan_salvage(remains, marked, progress)
         if directory is not None:
             rebuild(salvage, remains, directory, Disk())
@@ -115,11 +116,17 @@ def plan_salvage(remains: Remains, marked: Place | None, progress: Progress | No
     known = [found.record for found in (*journal, *beyond)]
     edits = {record.seq for record in known if isinstance(record, Edit)}
     decisions = {record.number for record in known if isinstance(record, Decision)}
+    names = tuple(os.path.basename(segment.path) for segment in remains.segments)
+    strays = tuple(name for name in names if not is_segment(name))
+    # A copy that lies beside its segment may be older, and says nothing of where the log ends.
+    named = [at for at, name in enumerate(names) if name not in strays] or range(len(names))
+    end = max(Place(remains.segments[at].number or 0, remains.ends[at].whole) for at in named)
     return Salvage(
         store=remains.store,
-        segments=tuple(os.path.basename(segment.path) for segment in remains.segments),
+        segments=names,
         missing_segments=tuple(remains.missing_segments()),
-        is_cut_off=marked is not None and Place(remains.segments[-1].number or 0, remains.ends[-1].whole) < marked,
+        strays=strays,
+        is_cut_off=marked is not None and end < marked,
         damage=tuple(remains.damage),
         blobs=tuple(saved),
         rescue=rescue,

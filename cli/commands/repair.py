@@ -116,6 +116,8 @@ def _check_text(report: "CheckReport", screen: Screen, *, repaired: bool) -> Ite
 
 
 def _salvage_text(found: "Salvage", directory: str | None, screen: Screen) -> Iterator[bytes]:
+    if found.strays:
+        yield screen.line(f"Read although no segment is named so: {', '.join(map(shown_name, found.strays))}.")
     for number in found.missing_segments:
         yield screen.line(f"Segment {number} is missing.")
     for damage in found.damage:

@@ -13,12 +13,14 @@ from objstore.batch import Batch
 from objstore.bundle import Bundle
 from objstore.disk import Disk
 from objstore.errors import CasError
+from objstore.frames import SegmentHeader
 from objstore.ids import BlobId
 from objstore.journal import Journal
 from objstore.recordcodec import decode_record, encode_record
 from objstore.records import Edit
 from objstore.terms import DocumentId, FileState, Operation, Seq
 from objstore.transfer import export_bundle, import_bundle
+from objstore.values import replace
 from tests.cli.desk import Desk, cas
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk
 
@@ -171,6 +173,16 @@ def test_a_flipped_bit_is_found_even_under_a_fresh_seal(bundle: Path, tmp_path: 
         path = tmp_path / "flipped"
         path.write_bytes(sealed(bytes(flipped)))
         refused(path, tmp_path)
+
+
+@pytest.mark.parametrize("number", [0, 2, 1 << 40, (1 << 63) - 1, 1 << 63, (1 << 64) - 1])
+def test_a_bundle_begins_with_the_first_segment(bundle: Path, tmp_path: Path, number: int) -> None:
+    body = bundle.read_bytes()[:-32]
+    begins = Bundle(sizes=(0,)).begins
+    header = replace(SegmentHeader.decode(body[begins:], segment=1), number=number).encode()
+    path = tmp_path / "forged"
+    path.write_bytes(sealed(body[:begins] + header + body[begins + len(header) :]))
+    assert f"segment {number} stands where segment 1 should" in refused(path, tmp_path)
 
 
 @pytest.mark.parametrize(

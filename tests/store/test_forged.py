@@ -1,7 +1,10 @@
 """Forged frames: a checksum that holds vouches for nothing, since whoever has a store's id can make one."""
 
+import os
+import shutil
+import socket
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import chdir, closing
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -23,10 +26,13 @@ from objstore import (
 from objstore.check import Part
 from objstore.chunking import MAX_CHUNK, Chunk
 from objstore.codec import MAX_DEPTH, Base, at_depth, encode_blob, encode_chunks
-from objstore.frames import SEGMENT_HEADER_SIZE, FrameKind
+from objstore.frames import SEGMENT_HEADER_SIZE, FrameKind, SegmentHeader
+from objstore.generations import segment_name
 from objstore.journal import Journal
 from objstore.standins import MAX_BLOB
+from objstore.values import replace
 from tests.store.countdown import CountdownDisk
+from tests.store.scenes import write
 
 CHUNK: Final = bytes(MAX_CHUNK)
 CLAIMED: Final = blob_id(b"what it claims to be\n")
@@ -191,3 +197,66 @@ def test_a_file_that_is_no_segment_is_none_though_its_checksum_holds(root: Path)
     path.write_bytes(fields + blake3(fields).digest(16) + content[SEGMENT_HEADER_SIZE:])
     with pytest.raises(StoreDamaged, match="this is no segment"):
         Workspace.open(root, CountdownDisk(None))
+
+
+def a_copy(path: Path) -> None:
+    shutil.copy(path.parent / "00000001.seg", path)
+
+
+def a_socket(path: Path) -> None:
+    made = path.parents[2] / "s"  # a socket's own path has to be short
+    with socket.socket(socket.AF_UNIX) as bound, chdir(made.parent):
+        bound.bind(made.name)
+    made.rename(path)
+
+
+STRANGE: Final = [Path.mkdir, os.mkfifo, a_socket]
+
+
+@pytest.mark.parametrize("make", [a_copy, *STRANGE])
+@pytest.mark.parametrize("name", ["notes.seg", "1.seg", "00000001.01.seg", "00000009.0.seg", "00000001.seg.bak"])
+def test_other_names_beside_the_segments_are_ignored(root: Path, name: str, make: Callable[[Path], None]) -> None:
+    path = root / ".cas" / "segments" / name
+    make(path)
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"two\n")
+        workspace.purge(workspace.plan_purge(path="a.txt").blobs, force=True)
+    assert path.exists()
+    assert check_store(str(root)).faults == ()
+    salvage = salvage_store(str(root), None)
+    assert salvage.strays == ((name,) if make is a_copy and name.endswith(".seg") else ())
+    assert salvage.is_whole
+
+
+@pytest.mark.parametrize("make", STRANGE)
+@pytest.mark.parametrize("name", ["00000002.seg", "00000001.7.seg"])
+def test_something_else_of_a_segments_name_is_damage(root: Path, name: str, make: Callable[[Path], None]) -> None:
+    make(root / ".cas" / "segments" / name)
+    with pytest.raises(StoreDamaged, match="it is no regular file"):
+        Workspace.open(root, CountdownDisk(None))
+    assert [fault.what for fault in check_store(str(root)).faults] == [f"{name}, bytes 0 to 0: it is no regular file"]
+    salvage = salvage_store(str(root), None)
+    assert [damage.segment for damage in salvage.damage] == [name]
+    assert (len(salvage.blobs), len(salvage.journal), salvage.lost_blobs) == (1, 1, ())
+
+
+def test_a_copy_of_an_older_state_beside_the_log_takes_nothing_from_a_salvage(root: Path) -> None:
+    a_copy(root / ".cas" / "segments" / "zz.seg")
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"two\n")
+    assert salvage_store(str(root), None).is_whole
+
+
+@pytest.mark.parametrize("number", [2, 5, 1 << 40, (1 << 63) - 1])
+def test_a_log_begins_with_its_first_segment(root: Path, number: int) -> None:
+    folder = root / ".cas" / "segments"
+    content = (folder / "00000001.seg").read_bytes()
+    (folder / "00000001.seg").unlink()
+    header = replace(SegmentHeader.decode(content, segment=1), number=number)
+    (folder / segment_name(number, 0)).write_bytes(header.encode() + content[SEGMENT_HEADER_SIZE:])
+    with pytest.raises(StoreDamaged, match="segment 1 at byte 0: the segment is missing"):
+        Workspace.open(root, CountdownDisk(None))
+    faults = check_store(str(root)).faults
+    assert faults[0].what == "segment 1 is missing"
+    assert len(faults) == min(number - 1, 1000)
+    assert salvage_store(str(root), None).missing_segments[0] == 1

@@ -23,7 +23,7 @@ from objstore.replay import forget_kept
 from objstore.retention import ordinal_of, touches
 from objstore.sweep import SweepOutcome, plan_sweep, sweep
 from objstore.terms import DocumentId, Progress, Seq, Status
-from objstore.trees import decode_tree, named_blobs
+from objstore.trees import named_blobs, trees_below
 from objstore.values import value
 
 __all__ = ["PurgePlan", "blobs_of_path", "plan_purge", "purge"]
@@ -192,17 +192,14 @@ class _Closure:
     def _snapshots(self) -> Iterator[int]:
         for row in self._index.snapshots():
             record, _ = self._store.record(row.place)
-            if not row.expired and isinstance(record, Snapshot) and self._holds(record.root, set()):
+            if not row.expired and isinstance(record, Snapshot) and self._holds(record.root):
                 yield row.number
 
-    def _holds(self, tree: BlobId, seen: set[BlobId]) -> bool:
-        if tree in self._blobs:
+    def _holds(self, root: BlobId) -> bool:
+        if root in self._blobs:
             return True
-        seen.add(tree)
-        for blob, is_tree in named_blobs(decode_tree(self._store.blob(tree))):
-            if blob in self._blobs or (is_tree and blob not in seen and self._holds(blob, seen)):
-                return True
-        return False
+        trees = trees_below(root, self._store.blob, set())
+        return any(blob in self._blobs for tree in trees for blob, _ in named_blobs(tree))
 
     def _pins(self) -> Iterator[int]:
         for row in self._index.pins():

@@ -23,6 +23,7 @@ from objstore.errors import (
     StoreDamaged,
     StoreError,
     StoreUnknown,
+    TreeInvalid,
 )
 from objstore.generations import Place
 from objstore.ids import BlobId
@@ -39,6 +40,7 @@ from objstore.standins import MAX_BLOB
 from objstore.status import external_changes
 from objstore.store import Store
 from objstore.terms import Progress, silent
+from objstore.trees import decode_tree
 from objstore.values import replace, value
 
 __all__ = ["CheckReport", "Fault", "Part", "check_store", "repair_store"]
@@ -235,9 +237,22 @@ class _Checking:
             except BlobDamaged as error:
                 self._lost_blob(name, error.reason)
         # What has expired holds nothing: that its blobs are gone is in order.
-        for name in recount((found.record for found in records), partial(_read_or_none, remains.blob), remains.chunks):
+        read = partial(self._tree_or_none, remains)
+        for name in recount((found.record for found in records), read, remains.chunks):
             if name not in remains.blobs:
                 self._lost_blob(name, "no frame of it can be read")
+
+    def _tree_or_none(self, remains: Remains, name: BlobId) -> bytes | None:
+        """Return the bytes of a tree that a snapshot holds (None: it is none, or it can't be read)."""
+        content = _read_or_none(remains.blob, name)
+        try:
+            if content is not None:
+                decode_tree(content)
+        except TreeInvalid as error:
+            meaning = "The snapshots that hold it can't be compared or brought back, and nothing is collected."
+            self._fault(Part.BLOBS, f"tree {name.hex()}: {error.reason}", meaning)
+            return None
+        return content
 
     def _lost_blob(self, name: BlobId, reason: str) -> None:
         edits = self._edits_of.get(name, [])

@@ -17,6 +17,7 @@ from objstore.indexrows import Baseline, HoldRow
 from objstore.journal import Journal
 from objstore.keeping import Pieces, Trees
 from objstore.looking import Looking, nothing_kept
+from objstore.names import is_reserved
 from objstore.outcomes import CallOutcome
 from objstore.records import Expiry, Snapshot
 from objstore.suggestions import paths_near
@@ -322,7 +323,9 @@ def _not_held(
 
 
 def _may_change(change: TreeChange) -> bool:
-    """Return whether a restore may carry the change out: both sides are regular files, or nothing."""
+    """Return whether a restore may carry the change out: both sides are regular files of the user's, or nothing."""
+    if any(map(is_reserved, os.fsdecode(change.path).split("/"))):
+        return False
     return all(side is None or (isinstance(side, TreeEntry) and side.is_file) for side in (change.before, change.after))
 
 

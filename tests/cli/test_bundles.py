@@ -2,8 +2,10 @@
 
 import hashlib
 import random
+import stat
 import struct
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,9 +19,10 @@ from objstore.frames import SegmentHeader
 from objstore.ids import BlobId
 from objstore.journal import Journal
 from objstore.recordcodec import decode_record, encode_record
-from objstore.records import Edit
+from objstore.records import Edit, Snapshot
 from objstore.terms import DocumentId, FileState, Operation, Seq
 from objstore.transfer import export_bundle, import_bundle
+from objstore.trees import FOLDER, TreeEntry, encode_tree
 from objstore.values import replace
 from tests.cli.desk import Desk, cas
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk
@@ -199,6 +202,45 @@ def test_a_well_formed_bundle_cannot_write_where_it_must_not(
 ) -> None:
     forged(desk, [(path, mode)], tmp_path / "forged")
     assert why in refused(tmp_path / "forged", tmp_path)
+
+
+@pytest.mark.parametrize("mode", [0o4755, 0o2755, 0o1777])
+@pytest.mark.parametrize("is_snapshot", [False, True])
+def test_no_mode_beyond_the_usual_bits_comes_in_by_way_of_history(
+    desk: Desk,
+    tmp_path: Path,
+    mode: int,
+    is_snapshot: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    with closing(Journal(str(desk.folder), Disk())) as journal:
+        with journal.writing() as batch:
+            named = batch.blob(b"#!/bin/sh\n", None)
+            if is_snapshot:
+                inner = batch.blob(encode_tree([TreeEntry(b"tool", stat.S_IFREG | mode, named)]))
+                root = batch.blob(encode_tree([TreeEntry(b"bin", FOLDER, inner)]))
+                batch.record(Snapshot(number=1, time=1, root=root, path=None, who="x", title=""))
+            else:
+                before, after = (FileState(blob=named, mode=bits) for bits in (mode, 0o755))
+                made = creation(1, b"tool", mode, named)
+                batch.record(made)
+                batch.record(replace(made, seq=Seq(2), operation=Operation.REPLACE, before=before, after=after, call=1))
+            batch.commit()
+        export_bundle(journal, str(tmp_path / "forged"))
+    assert f"tool' would get the mode {mode:04o}" in refused(tmp_path / "forged", tmp_path)
+    assert cas("import", "--store-only", str(tmp_path / "forged"), str(tmp_path / "there"), folder=tmp_path).status == 0
+
+
+@pytest.mark.parametrize("name", [b".git", b".CAS"])
+def test_a_tree_with_what_is_never_in_one_is_refused(desk: Desk, tmp_path: Path, name: bytes) -> None:
+    with closing(Journal(str(desk.folder), Disk())) as journal:
+        with journal.writing() as batch:
+            hook = TreeEntry(name, stat.S_IFREG | 0o644, batch.blob(b"#!/bin/sh\n", None))
+            root = batch.blob(encode_tree([hook]))
+            batch.record(Snapshot(number=1, time=1, root=root, path=None, who="x", title=""))
+            batch.commit()
+        export_bundle(journal, str(tmp_path / "forged"))
+    assert f"tree {root.hex()}: a name is a store's" in refused(tmp_path / "forged", tmp_path)
+    assert f"tree {root.hex()}: a name is a store's" in desk.cas("fsck").text
 
 
 def test_two_files_cannot_stand_at_one_place(desk: Desk, tmp_path: Path) -> None:

@@ -6,14 +6,15 @@ old id; every blob that verifies is in the new store; and of each record behind 
 are written out beside it. docs/decisions/0007-salvage.md says why it is not recorded anew. Plan first, then act.
 """
 
+import errno
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
 from objstore.disk import Disk
-from objstore.errors import BlobDamaged, FileExists
-from objstore.founding import create_workspace
+from objstore.errors import BlobDamaged, DiskFailed, FileExists
+from objstore.founding import create_workspace, discard_making, is_making, making_name
 from objstore.frames import FrameKind, StoreId
 from objstore.generations import Place, is_segment
 from objstore.ids import BlobId, RecordId
@@ -25,12 +26,17 @@ from objstore.remains import Damage, FoundRecord, Remains, segment_folder
 from objstore.rescue import Rescue
 from objstore.segments import Log
 from objstore.terms import DocumentId, FileState, Progress, Seq
-from objstore.values import value
+from objstore.values import replace, value
 
 __all__ = ["LostBlob", "PathBreak", "RecoveredFile", "Salvage", "plan_salvage", "rebuild", "salvage_store"]
 
 RECOVERED: Final = "recovered"
 """The folder beside the new store for the states of edits and decisions that are not in its journal."""
+
+_NO_PLACE: Final = frozenset(
+    {errno.ENAMETOOLONG, errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.EINVAL, errno.EILSEQ}
+)
+"""What the system says of a path at which no file can stand."""
 
 _GROUP_BYTES: Final = 8 << 20
 
@@ -79,6 +85,7 @@ class Salvage:
     lost_decisions: tuple[int, ...]
     breaks: tuple[PathBreak, ...]
     recovered: tuple[RecoveredFile, ...]
+    unwritten: tuple[RecoveredFile, ...] = ()  # those that could not be written: their paths are too long down there
 
     @property
     def is_whole(self) -> bool:
@@ -101,7 +108,9 @@ def salvage_store(
     with Remains(folder, None if store is None else StoreId(store), any_names=True) as remains:
         salvage = plan_salvage(remains, marked, progress)
         if directory is not None:
-            rebuild(salvage, remains, directory, Disk())
+            unwritten = rebuild(salvage, remains, directory, Disk())
+            written = tuple(file for file in salvage.recovered if file not in unwritten)
+            salvage = replace(salvage, recovered=written, unwritten=unwritten)
         return salvage
 
 
@@ -140,31 +149,31 @@ def plan_salvage(remains: Remains, marked: Place | None, progress: Progress | No
     )
 
 
-def rebuild(salvage: Salvage, remains: Remains, directory: str, disk: Disk) -> None:
-    """Make the new store in `directory`, and write the states behind the break beside it.
+def rebuild(salvage: Salvage, remains: Remains, directory: str, disk: Disk) -> tuple[RecoveredFile, ...]:
+    """Make the new store in `directory`, and write the states behind the break beside it; return those that can't be.
 
-    The store appears whole or not at all. Raises FileExists where there is a store, or a folder of recovered files,
-    already, and what the disk raises.
+    All of it appears, the store last, or nothing. Raises FileExists where there is a store, or a folder of recovered
+    files, already, and what the disk raises.
     """
     final, recovered = os.path.join(directory, STORE_NAME), os.path.join(directory, RECOVERED)
     for taken in (final, recovered):
         if os.path.lexists(taken):
             raise FileExists(taken)
     os.makedirs(directory, exist_ok=True)
-    making = os.path.join(directory, f"{STORE_NAME}.salvage")
+    for name in filter(is_making, os.listdir(directory)):
+        discard_making(os.path.join(directory, name), disk)  # of a salvage, or of an `init`, that was killed
+    making = os.path.join(directory, making_name())
     disk.make_store_folder(making)
-    create_workspace(making, disk)
-    _fill(salvage, remains, os.path.join(making, STORE_NAME), disk)
-    for file in salvage.recovered:
-        path = os.path.join(recovered, file.name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        disk.create(path, remains.pieces(file.state.blob), file.state.mode | 0o400)
-    for folder, _, _ in os.walk(recovered):
-        disk.sync_directory(folder)  # `create` has synced the file's own, but not the names of those above
-    disk.move_store_folder(os.path.join(making, STORE_NAME), final)
-    disk.remove_store_folder(making)
+    try:
+        create_workspace(making, disk)
+        _fill(salvage, remains, os.path.join(making, STORE_NAME), disk)
+        unwritten = _write_recovered(salvage, remains, os.path.join(making, RECOVERED), disk)
+        _move_in(making, directory, disk)
+    finally:
+        discard_making(making, disk)
     disk.sync_directory(directory)
     disk.sync_directory(os.path.dirname(os.path.realpath(directory)))  # it may have been made here
+    return unwritten
 
 
 # ---- planning
@@ -267,6 +276,38 @@ def _states(beyond: Iterable[FoundRecord]) -> Iterator[RecoveredFile]:
 
 
 # ---- acting
+
+
+def _write_recovered(salvage: Salvage, remains: Remains, folder: str, disk: Disk) -> tuple[RecoveredFile, ...]:
+    """Write the states behind the break, and return those whose place can't be made: it may be too long down there."""
+    unwritten = []
+    for file in salvage.recovered:
+        path = os.path.join(folder, file.name)
+        try:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            disk.create(path, remains.pieces(file.state.blob), file.state.mode | 0o400)
+        except (DiskFailed, OSError) as error:
+            said = error if isinstance(error, OSError) else error.__cause__
+            if not isinstance(said, OSError) or said.errno not in _NO_PLACE:
+                raise
+            unwritten.append(file)
+    return tuple(unwritten)
+
+
+def _move_in(making: str, directory: str, disk: Disk) -> None:
+    """Move what was made to its place: the store last, so that whoever finds it finds the rest."""
+    source, recovered = os.path.join(making, RECOVERED), os.path.join(directory, RECOVERED)
+    for folder, _, _ in os.walk(source):
+        disk.sync_directory(folder)  # `create` has synced the file's own, but not the names of those above
+    has_recovered = os.path.isdir(source)
+    if has_recovered:
+        disk.move_store_folder(source, recovered)
+    try:
+        disk.move_store_folder(os.path.join(making, STORE_NAME), os.path.join(directory, STORE_NAME))
+    except BaseException:
+        if has_recovered:
+            disk.move_store_folder(recovered, source)
+        raise
 
 
 class _LateDisk(Disk):

@@ -141,5 +141,8 @@ def _salvage_text(found: "Salvage", directory: str | None, screen: Screen) -> It
         states = "" if directory is None else f"; what they led to is in {shown_name(directory)}/recovered"
         number = len(found.beyond)
         yield screen.line(f"{counted(number, 'record')} {'lies' if number == 1 else 'lie'} behind a lost one{states}.")
+    for file in found.unwritten:
+        state = f"`cas cat {file.state.blob.hex()}` gives what it holds"
+        yield screen.line(f"recovered/{shown_name(file.name)} can't be written, its path is too long there; {state}.")
     if found.is_whole:
         yield screen.line("Nothing is lost.")

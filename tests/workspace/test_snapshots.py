@@ -3,6 +3,7 @@
 import os
 import resource
 import sqlite3
+import stat
 import subprocess
 import sys
 import time
@@ -28,7 +29,11 @@ from objstore import (
     Workspace,
     check_store,
 )
+from objstore.disk import Disk
+from objstore.journal import Journal
+from objstore.records import Snapshot
 from objstore.snapshots import carry_out
+from objstore.trees import TreeEntry, encode_tree
 from tests.workspace.scene import TEN, Scene
 
 
@@ -456,3 +461,16 @@ def test_however_deep_a_file_lies_it_is_kept_compared_recorded_restored_and_purg
     plan = scene.workspace.purge(scene.workspace.plan_purge(path=deep).blobs, force=True)
     assert plan.snapshots == (1, 2)
     assert check_store(str(scene.root)).faults == ()
+
+
+def test_what_is_not_the_users_is_left_alone_by_a_restore_and_keeps_nothing_else_from_it(scene: Scene) -> None:
+    name = ".g\u200cit"  # to a file system that passes over what shows nothing, version control's
+    with closing(Journal(str(scene.root), Disk())) as journal, journal.writing() as batch:
+        entry = TreeEntry(os.fsencode(name), stat.S_IFREG | 0o644, batch.blob(b"x\n", None))
+        root = batch.blob(encode_tree([entry, entry._replace(name=b"mine")]))
+        batch.record(Snapshot(number=1, time=1, root=root, path=None, who="x", title=""))
+        batch.commit()
+    restored = scene.workspace.restore_snapshot(1)
+    assert [change.path for change in restored.left] == [name]
+    assert (scene.root / "mine").read_bytes() == b"x\n"
+    assert not (scene.root / name).exists()

@@ -19,7 +19,7 @@ from objstore import Origin, is_binary, quoted_name, unified_diff, value
 if TYPE_CHECKING:
     from objstore import EditView, SeriesStep, StepState
 
-__all__ = ["Patch", "patches"]
+__all__ = ["Patch", "is_told", "patches"]
 
 ADDRESS: Final = "cas@localhost"
 NOBODY: Final = "0" * 40
@@ -38,8 +38,16 @@ class Patch:
     has_returns: bool  # whether a line ends in CR LF, which mail loses unless told otherwise
 
 
+def is_told(step: "SeriesStep") -> bool:
+    """Return whether a patch can tell of a step: git keeps of a mode only whether the file may be executed."""
+    before, after = step.before, step.after
+    if before is None or after is None:
+        return True
+    return (before.path, before.bytes, _mode(before)) != (after.path, after.bytes, _mode(after))
+
+
 def patches(steps: "list[SeriesStep]") -> Iterator[Patch]:
-    """Yield a patch for each step."""
+    """Yield a patch for each step, of which all can be told."""
     for number, step in enumerate(steps, 1):
         title = _title(step)
         slug = "".join(c if c.isascii() and c.isalnum() else "-" for c in title)
@@ -106,7 +114,7 @@ def _diff(before: "StepState | None", after: "StepState | None") -> Iterator[byt
     old_name, new_name = ((side or before or after or _nothing()).path for side in (before, after))
     old, new = (None if side is None else side.bytes for side in (before, after))
     old_mode, new_mode = _mode(before), _mode(after)
-    yield b"diff --git %b %b\n" % (quoted_name(f"a/{old_name}"), quoted_name(f"b/{new_name}"))
+    yield b"diff --git %b %b\n" % (_header_name(f"a/{old_name}"), _header_name(f"b/{new_name}"))
     if before is None:
         yield f"new file mode {new_mode}\n".encode()
     elif after is None:
@@ -114,7 +122,7 @@ def _diff(before: "StepState | None", after: "StepState | None") -> Iterator[byt
     elif old_mode != new_mode:
         yield f"old mode {old_mode}\nnew mode {new_mode}\n".encode()
     if old_name != new_name:
-        yield b"rename from %b\nrename to %b\n" % (quoted_name(old_name), quoted_name(new_name))
+        yield b"rename from %b\nrename to %b\n" % (_header_name(old_name), _header_name(new_name))
     if old == new:
         return
     mode = f" {old_mode}" if before is not None and after is not None and old_mode == new_mode else ""
@@ -131,6 +139,12 @@ def _diff(before: "StepState | None", after: "StepState | None") -> Iterator[byt
         spaced = b" " in line[4:] and line[4:5] != b'"' and line[4:] != b"/dev/null"
         lines[at] = line + b"\t" if spaced else line
     yield b"\n".join(lines)
+
+
+def _header_name(name: str) -> bytes:
+    """Return a name as it stands in a header line, where GNU patch takes a space for its end unless it is quoted."""
+    spelt = quoted_name(name)
+    return b'"%b"' % spelt if b" " in spelt and not spelt.startswith(b'"') else spelt
 
 
 def _mode(side: "StepState | None") -> str:

@@ -108,11 +108,13 @@ def salvage_shape(found: "Salvage") -> "dict[str, Json]":
             }
             for broken in found.breaks
         ],
-        "recovered": [
-            {"file": _text(file.name), "blob": file.state.blob.hex(), "mode": file.state.mode}
-            for file in found.recovered
-        ],
+        "recovered": [_recovered_shape(*file) for file in found.recovered],
+        "unwritten": [_recovered_shape(*file) for file in found.unwritten],
     }
+
+
+def _recovered_shape(name: str, state: "FileState") -> "dict[str, Json]":
+    return {"file": _text(name), "blob": state.blob.hex(), "mode": state.mode}
 
 
 def _found_shape(found: "FoundRecord") -> "dict[str, Json]":

@@ -16,7 +16,7 @@ from blake3 import blake3
 from objstore.disk import Disk
 from objstore.errors import BundleRefused, FormatTooNew, StoreDamaged
 from objstore.frames import SEGMENT_HEADER_SIZE, SegmentHeader
-from objstore.generations import Place
+from objstore.generations import Place, segment_name
 from objstore.ids import HASH_SIZE
 from objstore.segments import Log
 from objstore.terms import Progress
@@ -75,13 +75,11 @@ def unpack_bundle(path: str, folder: str, disk: Disk) -> None:
     try:
         bundle = _opened(fd)
         hasher = blake3(bundle.encode())
-        offset, last = bundle.begins, 0
-        for size in bundle.sizes:
-            number = _number(os.pread(fd, SEGMENT_HEADER_SIZE, offset))
-            if last and number != last + 1:
-                raise BundleRefused(f"segment {number} follows segment {last}")
-            disk.create(os.path.join(folder, f"{number:08d}.seg"), _hashed(fd, offset, size, hasher))
-            offset, last = offset + size, number
+        offset = bundle.begins
+        for number, size in enumerate(bundle.sizes, 1):
+            _see_number(os.pread(fd, SEGMENT_HEADER_SIZE, offset), number)
+            disk.create(os.path.join(folder, segment_name(number, 0)), _hashed(fd, offset, size, hasher))
+            offset += size
         if os.pread(fd, HASH_SIZE, offset) != hasher.digest(HASH_SIZE):
             raise BundleRefused("its bytes are not those that were written, as its hash says")
     finally:
@@ -117,11 +115,14 @@ def _opened(fd: int) -> Bundle:
     return bundle
 
 
-def _number(header: bytes) -> int:
+def _see_number(header: bytes, expected: int) -> None:
+    """Raise BundleRefused unless a segment begins with a header that tells this number."""
     try:
-        return SegmentHeader.decode(header, segment=None).number
+        number = SegmentHeader.decode(header, segment=None).number
     except StoreDamaged as error:
         raise BundleRefused(error.reason) from error
+    if number != expected:
+        raise BundleRefused(f"segment {number} stands where segment {expected} should")
 
 
 def _hashed(fd: int, offset: int, size: int, hasher: blake3) -> Iterator[bytes]:

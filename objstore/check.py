@@ -13,7 +13,6 @@ from itertools import zip_longest
 from typing import Final
 
 from objstore.chunking import Chunk
-from objstore.codec import parse_blob_header
 from objstore.disk import Disk
 from objstore.errors import (
     BlobDamaged,
@@ -24,6 +23,7 @@ from objstore.errors import (
     StoreDamaged,
     StoreError,
     StoreUnknown,
+    TreeInvalid,
 )
 from objstore.generations import Place
 from objstore.ids import BlobId
@@ -41,6 +41,7 @@ from objstore.standins import MAX_BLOB
 from objstore.status import external_changes
 from objstore.store import Store
 from objstore.terms import Progress, silent
+from objstore.trees import decode_tree
 from objstore.values import replace, value
 
 __all__ = ["CheckReport", "Fault", "Part", "check_store", "repair_store"]
@@ -232,18 +233,28 @@ class _Checking:
             self._progress("blobs", done, total)
             try:
                 if self._quick:
-                    part = "chunk" if name in remains.large else "base"
-                    lost = [needed for needed in _needed(remains, name) if needed not in remains.blobs]
-                    if lost:
-                        self._lost_blob(name, f"its {part} {lost[0].hex()} is lost")
+                    remains.verify_needs(name)
                 else:
                     remains.verify(name)
             except BlobDamaged as error:
                 self._lost_blob(name, error.reason)
         # What has expired holds nothing: that its blobs are gone is in order.
-        for name in recount((found.record for found in records), partial(_read_or_none, remains.blob), remains.chunks):
+        read = partial(self._tree_or_none, remains)
+        for name in recount((found.record for found in records), read, remains.chunks):
             if name not in remains.blobs:
                 self._lost_blob(name, "no frame of it can be read")
+
+    def _tree_or_none(self, remains: Remains, name: BlobId) -> bytes | None:
+        """Return the bytes of a tree that a snapshot holds (None: it is none, or it can't be read)."""
+        content = _read_or_none(remains.blob, name)
+        try:
+            if content is not None:
+                decode_tree(content)
+        except TreeInvalid as error:
+            meaning = "The snapshots that hold it can't be compared or brought back, and nothing is collected."
+            self._fault(Part.BLOBS, f"tree {name.hex()}: {error.reason}", meaning)
+            return None
+        return content
 
     def _lost_blob(self, name: BlobId, reason: str) -> None:
         edits = self._edits_of.get(name, [])
@@ -388,14 +399,6 @@ def _chunks(store: Store, name: BlobId) -> tuple[Chunk, ...]:
         return store.chunks(name) if store.size(name) > MAX_BLOB else ()
     except (BlobMissing, BlobDamaged, StoreDamaged):
         return ()
-
-
-def _needed(remains: Remains, name: BlobId) -> list[BlobId]:
-    """Return the blobs that a blob is told by."""
-    if name in remains.large:
-        return [chunk.id for chunk in remains.chunks(name)]
-    bases = (parse_blob_header(remains.payload(spot)).base for spot in remains.blobs[name])
-    return [base for base in bases if base is not None]
 
 
 def _differing(kept: Index, fresh: Index) -> Iterator[str]:

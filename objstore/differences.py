@@ -140,19 +140,30 @@ class Known:
 
     def entries(self, folder: bytes) -> dict[bytes, TreeEntry | LeftOut]:
         """Return what the baseline holds of a folder, by name."""
-        found = self._folders.get(folder)
-        if found is None:
-            found = {entry.name: entry for entry in self._read(folder)}
-            self._folders[folder] = found
-        return found
+        # From the folder up to the first that was read, then down again: by steps, however deep it lies.
+        unread = []
+        above = folder
+        while above not in self._folders:
+            unread.append(above)
+            above = above.rpartition(b"/")[0]
+            if not unread[-1]:
+                break
+        for path in reversed(unread):
+            self._folders[path] = {entry.name: entry for entry in self._read(path)}
+        return self._folders[folder]
 
     def below(self, folder: bytes) -> set[bytes]:
         """Return every path below a folder where a file is known, or was."""
-        prefix = folder + b"/" if folder else b""
         found = set(self._index.paths_below(folder))
-        for name, entry in self.entries(folder).items():
-            if isinstance(entry, TreeEntry):
-                found |= self.below(prefix + name) if entry.is_folder else {prefix + name}
+        waiting = [folder]
+        while waiting:
+            above = waiting.pop()
+            prefix = above + b"/" if above else b""
+            for name, entry in self.entries(above).items():
+                if isinstance(entry, TreeEntry) and entry.is_folder:
+                    waiting.append(prefix + name)
+                elif isinstance(entry, TreeEntry):
+                    found.add(prefix + name)
         return found
 
     def names(self, folder: bytes) -> tuple[set[bytes], set[bytes]]:
@@ -178,7 +189,7 @@ class Known:
         root = self._root
         if folder:
             above, _, name = folder.rpartition(b"/")
-            entry = self.entries(above).get(name)
+            entry = self._folders[above].get(name)
             root = entry.blob if isinstance(entry, TreeEntry) and entry.is_folder else None
         return () if root is None else decode_tree(self._blob(root))
 

@@ -4,6 +4,7 @@ A segment that is full may be written anew without what nothing holds: that is i
 offsets of their own, beyond those of the generation before, so that a place says which of the two files it is in.
 """
 
+import errno
 import os
 import stat
 import time
@@ -21,7 +22,16 @@ from objstore.values import NamedTuple
 if TYPE_CHECKING:
     from objstore.moves import Moves
 
-__all__ = ["GENERATION", "Generations", "Place", "newest_files", "segment_name"]
+__all__ = [
+    "GENERATION",
+    "NO_FILE",
+    "Generations",
+    "Place",
+    "is_segment",
+    "newest_files",
+    "open_segment",
+    "segment_name",
+]
 
 GENERATION: Final = 1 << 40
 """How far apart the offsets of a segment's generations begin. A file of a terabyte would not be made."""
@@ -43,6 +53,13 @@ if it asks."""
 
 _PREPARED: Final = ".new"
 _MOVES: Final = ".moves"
+_MAKING_DIGITS: Final = 16
+"""Digits behind the name of a file that is being made."""
+
+_HEXADECIMAL: Final = frozenset("0123456789abcdef")
+
+NO_FILE: Final = "it is no regular file"
+"""What is wrong with something else that has a segment's name."""
 
 
 class Place(NamedTuple):
@@ -79,7 +96,7 @@ class Generations:
         numbers = sorted(self._look())
         if not numbers:
             raise NotAWorkspace(os.path.dirname(folder))
-        for number, following in pairwise(numbers):
+        for number, following in pairwise([0, *numbers]):
             if following != number + 1:
                 raise StoreDamaged(number + 1, 0, "the segment is missing")
         self.store: Final[StoreId] = self._header(numbers[0], self._generations[numbers[0]]).store
@@ -170,7 +187,9 @@ class Generations:
         for name in os.listdir(self._folder):
             whole, suffix, rest = name.partition(_SUFFIX)
             named = _named(whole + suffix)
-            if named is not None and (rest or named[1] < self._generations.get(named[0], 0)):
+            if named is None:
+                continue
+            if _is_unfinished(rest) if rest else named[1] < self._generations.get(named[0], 0):
                 found.append(os.path.join(self._folder, name))
         return found
 
@@ -344,9 +363,11 @@ class Generations:
 
     def _header(self, segment: int, generation: int) -> SegmentHeader:
         try:
-            fd = own_file(self._path(segment, generation), os.O_RDONLY)
+            fd = open_segment(self._path(segment, generation))
         except FileNotFoundError as error:
             raise StoreDamaged(segment, 0, "the segment is missing") from error
+        if fd is None:
+            raise StoreDamaged(segment, 0, NO_FILE)
         try:
             header = SegmentHeader.decode(os.pread(fd, SEGMENT_HEADER_SIZE, 0), segment=segment)
             if hasattr(self, "store") and header.store != self.store:
@@ -375,6 +396,23 @@ def _close(descriptors: Iterable[int]) -> None:
         os.close(fd)
 
 
+def open_segment(path: str) -> int | None:
+    """Return a descriptor of a segment's file, to be read (None: what stands there is no regular file).
+
+    It never waits, as opening a pipe does. Raises StoreLinked, FileNotFoundError and what else the system says.
+    """
+    try:
+        fd = own_file(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # a socket
+            return None
+        raise
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return fd
+    os.close(fd)
+    return None
+
+
 def segment_name(segment: int, generation: int) -> str:
     """Return the name of a segment's file."""
     return f"{segment:08d}.{generation}.seg" if generation else f"{segment:08d}.seg"
@@ -390,6 +428,19 @@ def _named(name: str) -> tuple[int, int] | None:
     if not _is_number(generation) or generation[0] == "0" or len(generation) > _GENERATION_DIGITS:
         return None
     return int(number), int(generation)
+
+
+def is_segment(name: str) -> bool:
+    """Return whether a file's name is a segment's: others in the folder are ignored."""
+    return _named(name) is not None
+
+
+def _is_unfinished(rest: str) -> bool:
+    """Return whether what follows a segment's name is what making it, or writing it anew, puts there."""
+    made, _, digits = rest.rpartition(".")
+    if made in {"", _PREPARED, _MOVES} and len(digits) == _MAKING_DIGITS and set(digits) <= _HEXADECIMAL:
+        return True
+    return rest in {_PREPARED, _MOVES}
 
 
 def _is_number(text: str) -> bool:

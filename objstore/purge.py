@@ -15,14 +15,15 @@ from objstore.frames import FrameKind
 from objstore.ids import BlobId
 from objstore.journal import Journal
 from objstore.mending import with_sound_index
+from objstore.paststates import past_states
 from objstore.ranges import Range, ranges_of
-from objstore.records import Decision, Edit, Expiry, Pin, Snapshot
+from objstore.records import Expiry, Pin, Snapshot
 from objstore.refcounts import held_blobs
 from objstore.replay import forget_kept
 from objstore.retention import ordinal_of, touches
 from objstore.sweep import SweepOutcome, plan_sweep, sweep
 from objstore.terms import DocumentId, Progress, Seq, Status
-from objstore.trees import decode_tree, named_blobs
+from objstore.trees import named_blobs, trees_below
 from objstore.values import value
 
 __all__ = ["PurgePlan", "blobs_of_path", "plan_purge", "purge"]
@@ -50,19 +51,12 @@ class PurgePlan:
 
 
 def blobs_of_path(journal: Journal, path: bytes) -> list[BlobId]:
-    """Return every state that the files had which ever stood at the path, but for those that some file holds now."""
-    index = journal.store.index
-    found: dict[BlobId, None] = {}
-    for document in index.documents_of_path(path):
-        for place in index.history(document):
-            record, _ = journal.store.record(place)
-            if isinstance(record, Edit):
-                found |= dict.fromkeys(held_blobs(record))
-            elif isinstance(record, Decision):
-                states = (s for w in record.written if w.document == document for s in (w.before, w.after))
-                found |= dict.fromkeys(state.blob for state in states if state is not None)
-    held = {tip.state.blob for tip in index.tips() if tip.state is not None}
-    return [blob for blob in found if blob not in held]
+    """Return every state that the files had which ever stood at the path, but for those that some file holds now.
+
+    Raises what `past_states` raises.
+    """
+    held = {tip.state.blob for tip in journal.store.index.tips() if tip.state is not None}
+    return [blob for blob in past_states(journal, path) if blob not in held]
 
 
 def plan_purge(journal: Journal, blobs: Iterable[BlobId]) -> PurgePlan:
@@ -197,17 +191,14 @@ class _Closure:
     def _snapshots(self) -> Iterator[int]:
         for row in self._index.snapshots():
             record, _ = self._store.record(row.place)
-            if not row.expired and isinstance(record, Snapshot) and self._holds(record.root, set()):
+            if not row.expired and isinstance(record, Snapshot) and self._holds(record.root):
                 yield row.number
 
-    def _holds(self, tree: BlobId, seen: set[BlobId]) -> bool:
-        if tree in self._blobs:
+    def _holds(self, root: BlobId) -> bool:
+        if root in self._blobs:
             return True
-        seen.add(tree)
-        for blob, is_tree in named_blobs(decode_tree(self._store.blob(tree))):
-            if blob in self._blobs or (is_tree and blob not in seen and self._holds(blob, seen)):
-                return True
-        return False
+        trees = trees_below(root, self._store.blob, set())
+        return any(blob in self._blobs for tree in trees for blob, _ in named_blobs(tree))
 
     def _pins(self) -> Iterator[int]:
         for row in self._index.pins():

@@ -7,11 +7,22 @@ every blob by its hash, and every record by its one spelling; so what is found i
 import os
 from collections import OrderedDict
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import chain, islice, pairwise
+from operator import itemgetter
 from typing import Final, NamedTuple, Self
 
 from objstore.chunking import Chunk
-from objstore.codec import MAX_DEPTH, Encoding, decode_blob, parse_blob_header, parse_chunks
-from objstore.errors import BlobDamaged, BlobMissing, FileMissing, RecordInvalid, StoreDamaged, StoreUnknown
+from objstore.codec import BlobHeader, Encoding, decode_blob, parse_blob_header, parse_chunks
+from objstore.errors import (
+    BlobDamaged,
+    BlobMissing,
+    FileMissing,
+    RecordInvalid,
+    StoreDamaged,
+    StoreLinked,
+    StoreUnknown,
+)
 from objstore.frames import (
     FRAME_HEADER_SIZE,
     MARKER,
@@ -25,7 +36,7 @@ from objstore.frames import (
     read_frame,
     scan_windows,
 )
-from objstore.generations import newest_files
+from objstore.generations import NO_FILE, is_segment, newest_files, open_segment
 from objstore.ids import BlobHasher, BlobId, RecordId, record_id
 from objstore.recordcodec import decode_record
 from objstore.records import Record
@@ -36,6 +47,9 @@ _SUFFIX: Final = ".seg"
 _CACHE_BYTES: Final = 32 << 20
 _STORE_ID: Final = slice(16, 32)
 """Where a segment's header holds the store's id."""
+
+_MOST_MISSING: Final = 1000
+"""Missing segments that are named: a forged number leaves more than memory holds."""
 
 _PROBES: Final = 4
 """How many frames are tried with an id that is only guessed."""
@@ -85,26 +99,24 @@ class SegmentEnd(NamedTuple):
 class Remains:
     """The readable frames of some segment files."""
 
-    def __init__(self, folder: str, store: StoreId | None = None) -> None:
+    def __init__(self, folder: str, store: StoreId | None = None, *, any_names: bool = False) -> None:
         """Read every segment in `folder`. `store`: the store's id, where no header tells it.
 
+        `any_names`: read every file that ends in `.seg`, also what a store ignores.
         Raises FileMissing where there are no segments, StoreUnknown where no frame can be told from chance.
         """
-        # Of a segment that was written anew the newest counts: it was whole before it took its name.
-        names = newest_files(sorted(name for name in os.listdir(folder) if name.endswith(_SUFFIX)))
-        if not names:
-            raise FileMissing(os.path.join(folder, f"*{_SUFFIX}"))
         self._fds: list[int] = []
         self.damage: Final[list[Damage]] = []
         self.blobs: Final[dict[BlobId, list[Spot]]] = {}
-        self.large: Final[set[BlobId]] = set()  # those of them that consist of chunks
+        self.large: Final[set[BlobId]] = set()  # those of them that are read from chunks
         self.records: Final[list[FoundRecord]] = []
         self.ends: Final[list[SegmentEnd]] = []
-        self._good: dict[BlobId, Spot] = {}
-        self._cache: OrderedDict[BlobId, bytes] = OrderedDict()
+        self._chosen: dict[BlobId, Spot] = {}
+        self._failed: dict[BlobId, tuple[BlobId, str | None]] = {}  # what is damaged, and why (None: it is missing)
+        self._cache: OrderedDict[BlobId, tuple[BlobHeader, bytes]] = OrderedDict()
         self._cached = 0
         try:
-            self.segments: Final = self._opened(folder, names)
+            self.segments: Final = self._opened(folder, any_names=any_names)
             self.store: Final = self._store() if store is None else store
             self.key: Final = frame_key(self.store)
             for file in range(len(self.segments)):
@@ -128,9 +140,10 @@ class Remains:
         self.close()
 
     def missing_segments(self) -> list[int]:
-        """Return the numbers between the first and the last segment that no file has, ascending."""
-        numbers = {segment.number for segment in self.segments if segment.number is not None}
-        return sorted(set(range(min(numbers), max(numbers) + 1)) - numbers) if numbers else []
+        """Return the numbers up to that of the last segment that no file has, ascending; of very many, the first."""
+        numbers = sorted({segment.number for segment in self.segments if segment.number is not None})
+        gaps = (range(before + 1, number) for before, number in pairwise([0, *numbers]))
+        return list(islice(chain.from_iterable(gaps), _MOST_MISSING))
 
     def payload(self, spot: Spot) -> bytes:
         """Return the payload of a frame that was found. Raises StoreDamaged if the file has changed since."""
@@ -141,46 +154,57 @@ class Remains:
         return bytes(found.payload)
 
     def spot(self, name: BlobId) -> Spot:
-        """Return where a blob lies that `blob` has read."""
-        return self._good[name]
+        """Return where the frame lies that a blob is read from: the first of it, or the one that was chosen."""
+        return self._chosen.get(name) or self.blobs[name][0]
 
-    def blob(self, name: BlobId, *, above: int = 0) -> bytes:
-        """Return a blob's bytes, verified, through its chain of bases. `above`: how many blobs stand on it.
+    def choose(self, name: BlobId, spot: Spot | None) -> None:
+        """Read a blob from another one of its frames, whatever depth that tells (None: from the first again)."""
+        self._failed.pop(name, None)
+        if spot is None:
+            del self._chosen[name]
+        else:
+            self._chosen[name] = spot
+        if self.header(name).encoding is Encoding.CHUNKED:
+            self.large.add(name)
+        else:
+            self.large.discard(name)
+
+    def header(self, name: BlobId) -> BlobHeader:
+        """Return what the frame says of itself that a blob is read from. Raises BlobMissing."""
+        if name not in self.blobs:
+            raise BlobMissing(name)
+        return parse_blob_header(self.payload(self.spot(name)))
+
+    def blob(self, name: BlobId) -> bytes:
+        """Return a blob's bytes, verified, through its chain of bases.
 
         Raises BlobMissing, with the blob or base that is not there, or BlobDamaged.
         """
-        cached = self._cache.get(name)
-        if cached is not None:
-            return cached
-        failure: BlobMissing | BlobDamaged = BlobMissing(name)
-        if above > MAX_DEPTH:
-            raise BlobDamaged(name, "its chain of bases is too long")
-        # There may be two spellings of one blob where a rewriting of segments was interrupted.
-        for spot in self.blobs.get(name, ()):
-            payload = self.payload(spot)
-            header = parse_blob_header(payload)
-            try:
-                base = None if header.base is None else self.blob(header.base, above=above + 1)
-                content = decode_blob(header, payload, base)
-            except (BlobMissing, BlobDamaged) as error:
-                failure = error
-                continue
-            self._good[name] = spot
-            self._remember(name, content)
-            return content
-        raise failure
+        chain: list[tuple[BlobHeader, bytes]] = []  # from the blob down, what is still to be put together
+        try:
+            content = self._walk_down(name, chain)
+            while chain:
+                header, payload = chain[-1]
+                content = decode_blob(header, payload, content)
+                self._remember(header, content)
+                chain.pop()
+        except (BlobMissing, BlobDamaged) as error:
+            # What stands on it can't be read either, and is not tried again for each blob that stands on that.
+            reason = error.reason if isinstance(error, BlobDamaged) else None
+            self._failed |= {header.id: (BlobId(error.blob), reason) for header, _ in chain}
+            raise
+        assert content is not None  # noqa: S101 - a chain ends with a keyframe, or with bytes at hand
+        return content
 
     def chunks(self, name: BlobId) -> tuple[Chunk, ...]:
         """Return the chunks of a large blob; none where it is not large, or its list can't be read."""
-        for spot in self.blobs[name] if name in self.large else ():
-            payload = self.payload(spot)
-            try:
-                found = parse_chunks(parse_blob_header(payload), payload)
-            except BlobDamaged:
-                continue
-            self._good[name] = spot
-            return found
-        return ()
+        if name not in self.large:
+            return ()
+        payload = self.payload(self.spot(name))
+        try:
+            return parse_chunks(parse_blob_header(payload), payload)
+        except BlobDamaged:
+            return ()
 
     def pieces(self, name: BlobId) -> Iterator[bytes]:
         """Yield a blob's bytes, whatever their number, each piece verified.
@@ -194,6 +218,8 @@ class Remains:
         hasher = BlobHasher()
         for chunk in self.chunks(name):
             content = self.blob(chunk.id)
+            if len(content) != chunk.size:
+                raise BlobDamaged(name, "a chunk has another size than it says")
             hasher.update(content)
             yield content
         if hasher.blob_id() != name:
@@ -205,33 +231,84 @@ class Remains:
             for _ in self.pieces(name):
                 pass
         except BlobMissing as error:
-            part = "chunk" if name in self.large else "base"
-            raise BlobDamaged(name, f"its {part} {error.blob.hex()} is lost") from error
+            raise self._without(name, error.blob) from error
+
+    def verify_needs(self, name: BlobId) -> None:
+        """Raise BlobDamaged where a base or a chunk of a blob is not there, or its base does not fit; don't read it."""
+        if name in self.large:
+            for chunk in self.chunks(name):
+                if chunk.id not in self.blobs:
+                    raise self._without(name, chunk.id)
+            return
+        header = self.header(name)
+        if header.base is not None:
+            if header.base not in self.blobs:
+                raise self._without(name, header.base)
+            self._refuse_misfit(header, self.header(header.base))
+
+    def _without(self, name: BlobId, part: bytes) -> BlobDamaged:
+        return BlobDamaged(name, f"its {'chunk' if name in self.large else 'base'} {part.hex()} is lost")
 
     # ---- inside
 
-    def _opened(self, folder: str, names: list[str]) -> list[Segment]:
-        opened = []
-        for name in names:
-            path = os.path.join(folder, name)
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            stem = name.removesuffix(_SUFFIX).partition(".")[0]
-            number = int(stem) if stem.isascii() and stem.isdigit() else None
-            if number is None:
-                try:
-                    number = SegmentHeader.decode(os.pread(fd, SEGMENT_HEADER_SIZE, 0), segment=None).number
-                except StoreDamaged:
-                    number = None
-            opened.append((fd, Segment(path, number)))
+    def _walk_down(self, name: BlobId, chain: list[tuple[BlobHeader, bytes]]) -> bytes | None:
+        """Add the blob and its bases to `chain`, down to the first one at hand; return its bytes (None: there is none).
+
+        Raises BlobMissing and BlobDamaged.
+        """
+        wanted: BlobId | None = name
+        while wanted is not None:
+            if wanted in self._failed:
+                blob, reason = self._failed[wanted]
+                raise BlobMissing(blob) if reason is None else BlobDamaged(blob, reason)
+            known = self._cache.get(wanted)
+            header = self.header(wanted) if known is None else known[0]
+            if chain:
+                self._refuse_misfit(chain[-1][0], header)
+            if known is not None:
+                return known[1]
+            chain.append((header, self.payload(self.spot(wanted))))
+            wanted = header.base
+        return None
+
+    def _refuse_misfit(self, header: BlobHeader, base: BlobHeader) -> None:
+        """Raise BlobDamaged where a frame tells of fewer deltas below it than there are.
+
+        So no chain is longer than the deepest depth, and none leads back to itself. Who chose another frame than the
+        first has seen to that.
+        """
+        if header.id not in self._chosen and header.depth <= base.depth:
+            raise BlobDamaged(header.id, f"its depth is {header.depth}, and that of its base {base.depth}")
+
+    def _opened(self, folder: str, *, any_names: bool) -> list[Segment]:
+        fds: dict[str, int] = {}
+        for name in sorted(os.listdir(folder)):
+            if is_segment(name) or (any_names and name.endswith(_SUFFIX)):
+                fd: int | None = None
+                with suppress(StoreLinked):  # which may lead anywhere
+                    fd = open_segment(os.path.join(folder, name))
+                if fd is not None:
+                    fds[name] = fd
+                    self._fds.append(fd)
+                elif is_segment(name):
+                    self.damage.append(Damage(name, 0, 0, NO_FILE))
+        if not fds:
+            raise FileMissing(os.path.join(folder, f"*{_SUFFIX}"))
+        # Of a segment that was written anew the newest counts: it was whole before it took its name.
+        newest = newest_files(fds)
+        opened = [(fds[name], Segment(os.path.join(folder, name), _number(name, fds[name]))) for name in newest]
         # A file that nothing tells the place of comes last: the chain of records puts it right.
         opened.sort(key=lambda item: (item[1].number is None, item[1].number or 0, item[1].path))
-        self._fds += [fd for fd, _ in opened]
+        for fd in set(self._fds) - {fd for fd, _ in opened}:
+            os.close(fd)
+        self._fds = [fd for fd, _ in opened]
         return [segment for _, segment in opened]
 
     def _store(self) -> StoreId:
         """Return the id that a header tells, or one that a damaged header nearly tells and a frame proves."""
         heads = [os.pread(fd, SEGMENT_HEADER_SIZE, 0) for fd in self._fds]
-        for head in heads:
+        is_stray = [not is_segment(os.path.basename(segment.path)) for segment in self.segments]
+        for _, head in sorted(zip(is_stray, heads, strict=True), key=itemgetter(0)):
             try:
                 return SegmentHeader.decode(head, segment=None).store
             except StoreDamaged:
@@ -271,9 +348,9 @@ class Remains:
             try:
                 if found.kind is FrameKind.BLOB:
                     header = parse_blob_header(found.payload)
-                    self.blobs.setdefault(header.id, []).append(spot)
-                    if header.encoding is Encoding.CHUNKED:
+                    if header.encoding is Encoding.CHUNKED and header.id not in self.blobs:
                         self.large.add(header.id)
+                    self.blobs.setdefault(header.id, []).append(spot)
                 else:
                     encoded = bytes(found.payload)
                     record, previous = decode_record(encoded)
@@ -306,13 +383,13 @@ class Remains:
         if fault:
             self.damage.append(Damage(name, 0, 0, fault))
 
-    def _remember(self, name: BlobId, content: bytes) -> None:
-        if name in self._cache or len(content) > _CACHE_BYTES // 4:
+    def _remember(self, header: BlobHeader, content: bytes) -> None:
+        if header.id in self._cache or len(content) > _CACHE_BYTES // 4:
             return
-        self._cache[name] = content
+        self._cache[header.id] = header, content
         self._cached += len(content)
         while self._cached > _CACHE_BYTES:
-            _, dropped = self._cache.popitem(last=False)
+            _, (_, dropped) = self._cache.popitem(last=False)
             self._cached -= len(dropped)
 
 
@@ -323,6 +400,17 @@ def segment_folder(place: str) -> str:
         if os.path.isdir(folder):
             return folder
     return place
+
+
+def _number(name: str, fd: int) -> int | None:
+    """Return the number of a segment: what its name tells or, where it is no segment's, its header (None: neither)."""
+    stem = name.removesuffix(_SUFFIX).partition(".")[0]
+    if not is_segment(name):
+        try:
+            return SegmentHeader.decode(os.pread(fd, SEGMENT_HEADER_SIZE, 0), segment=None).number
+        except StoreDamaged:
+            pass
+    return int(stem) if stem.isascii() and stem.isdigit() else None
 
 
 def _near(spelt: bytes) -> Iterator[StoreId]:

@@ -6,30 +6,37 @@ old id; every blob that verifies is in the new store; and of each record behind 
 are written out beside it. docs/decisions/0007-salvage.md says why it is not recorded anew. Plan first, then act.
 """
 
+import errno
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
 from objstore.disk import Disk
-from objstore.errors import BlobDamaged, FileExists
-from objstore.founding import create_workspace
+from objstore.errors import BlobDamaged, DiskFailed, FileExists
+from objstore.founding import create_workspace, discard_making, is_making, making_name
 from objstore.frames import FrameKind, StoreId
-from objstore.generations import Place
+from objstore.generations import Place, is_segment
 from objstore.ids import BlobId, RecordId
 from objstore.journal import acknowledged, forget_followed
 from objstore.names import STORE_NAME
 from objstore.records import Decision, Edit, Record, Void
 from objstore.refcounts import held_blobs, unexpired
 from objstore.remains import Damage, FoundRecord, Remains, segment_folder
+from objstore.rescue import Rescue
 from objstore.segments import Log
 from objstore.terms import DocumentId, FileState, Progress, Seq
-from objstore.values import value
+from objstore.values import replace, value
 
 __all__ = ["LostBlob", "PathBreak", "RecoveredFile", "Salvage", "plan_salvage", "rebuild", "salvage_store"]
 
 RECOVERED: Final = "recovered"
 """The folder beside the new store for the states of edits and decisions that are not in its journal."""
+
+_NO_PLACE: Final = frozenset(
+    {errno.ENAMETOOLONG, errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.EINVAL, errno.EILSEQ}
+)
+"""What the system says of a path at which no file can stand."""
 
 _GROUP_BYTES: Final = 8 << 20
 
@@ -65,10 +72,12 @@ class Salvage:
 
     store: StoreId
     segments: tuple[str, ...]  # names of the files that were read
+    strays: tuple[str, ...]  # those of them that a store ignores, because no segment is named so
     missing_segments: tuple[int, ...]  # numbers
     is_cut_off: bool  # files had followed the log beyond where it ends now, as a mark beside it says
     damage: tuple[Damage, ...]
-    blobs: tuple[BlobId, ...]  # every one that verifies, in the order of the log
+    blobs: tuple[BlobId, ...]  # every one that can be read: as they lie in the log, then what had to be rescued
+    rescue: Rescue
     lost_blobs: tuple[LostBlob, ...]
     journal: tuple[FoundRecord, ...]  # the unbroken beginning, in order
     beyond: tuple[FoundRecord, ...]  # what decodes behind a lost record
@@ -76,6 +85,7 @@ class Salvage:
     lost_decisions: tuple[int, ...]
     breaks: tuple[PathBreak, ...]
     recovered: tuple[RecoveredFile, ...]
+    unwritten: tuple[RecoveredFile, ...] = ()  # those that could not be written: their paths are too long down there
 
     @property
     def is_whole(self) -> bool:
@@ -95,27 +105,40 @@ def salvage_store(
     """
     folder = segment_folder(place)
     marked = acknowledged(os.path.dirname(folder))
-    with Remains(folder, None if store is None else StoreId(store)) as remains:
+    with Remains(folder, None if store is None else StoreId(store), any_names=True) as remains:
         salvage = plan_salvage(remains, marked, progress)
         if directory is not None:
-            rebuild(salvage, remains, directory, Disk())
+            unwritten = rebuild(salvage, remains, directory, Disk())
+            written = tuple(file for file in salvage.recovered if file not in unwritten)
+            salvage = replace(salvage, recovered=written, unwritten=unwritten)
         return salvage
 
 
 def plan_salvage(remains: Remains, marked: Place | None, progress: Progress | None = None) -> Salvage:
     """Return what can be saved. Changes nothing. `marked`: how far the log is known to have gone, if it is."""
     saved, lost = _verified(remains, progress)
+    rescue = Rescue(remains, lost)
+    for name in rescue.blobs:
+        saved[name] = None
+        del lost[name]
     journal, beyond = _chain(remains.records)
     known = [found.record for found in (*journal, *beyond)]
     edits = {record.seq for record in known if isinstance(record, Edit)}
     decisions = {record.number for record in known if isinstance(record, Decision)}
+    names = tuple(os.path.basename(segment.path) for segment in remains.segments)
+    strays = tuple(name for name in names if not is_segment(name))
+    # A copy that lies beside its segment may be older, and says nothing of where the log ends.
+    named = [at for at, name in enumerate(names) if name not in strays] or range(len(names))
+    end = max(Place(remains.segments[at].number or 0, remains.ends[at].whole) for at in named)
     return Salvage(
         store=remains.store,
-        segments=tuple(os.path.basename(segment.path) for segment in remains.segments),
+        segments=names,
         missing_segments=tuple(remains.missing_segments()),
-        is_cut_off=marked is not None and Place(remains.segments[-1].number or 0, remains.ends[-1].whole) < marked,
+        strays=strays,
+        is_cut_off=marked is not None and end < marked,
         damage=tuple(remains.damage),
         blobs=tuple(saved),
+        rescue=rescue,
         lost_blobs=tuple(_lost_blobs(known, saved, lost)),
         journal=tuple(journal),
         beyond=tuple(beyond),
@@ -126,31 +149,31 @@ def plan_salvage(remains: Remains, marked: Place | None, progress: Progress | No
     )
 
 
-def rebuild(salvage: Salvage, remains: Remains, directory: str, disk: Disk) -> None:
-    """Make the new store in `directory`, and write the states behind the break beside it.
+def rebuild(salvage: Salvage, remains: Remains, directory: str, disk: Disk) -> tuple[RecoveredFile, ...]:
+    """Make the new store in `directory`, and write the states behind the break beside it; return those that can't be.
 
-    The store appears whole or not at all. Raises FileExists where there is a store, or a folder of recovered files,
-    already, and what the disk raises.
+    All of it appears, the store last, or nothing. Raises FileExists where there is a store, or a folder of recovered
+    files, already, and what the disk raises.
     """
     final, recovered = os.path.join(directory, STORE_NAME), os.path.join(directory, RECOVERED)
     for taken in (final, recovered):
         if os.path.lexists(taken):
             raise FileExists(taken)
     os.makedirs(directory, exist_ok=True)
-    making = os.path.join(directory, f"{STORE_NAME}.salvage")
+    for name in filter(is_making, os.listdir(directory)):
+        discard_making(os.path.join(directory, name), disk)  # of a salvage, or of an `init`, that was killed
+    making = os.path.join(directory, making_name())
     disk.make_store_folder(making)
-    create_workspace(making, disk)
-    _fill(salvage, remains, os.path.join(making, STORE_NAME), disk)
-    for file in salvage.recovered:
-        path = os.path.join(recovered, file.name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        disk.create(path, remains.pieces(file.state.blob), file.state.mode | 0o400)
-    for folder, _, _ in os.walk(recovered):
-        disk.sync_directory(folder)  # `create` has synced the file's own, but not the names of those above
-    disk.move_store_folder(os.path.join(making, STORE_NAME), final)
-    disk.remove_store_folder(making)
+    try:
+        create_workspace(making, disk)
+        _fill(salvage, remains, os.path.join(making, STORE_NAME), disk)
+        unwritten = _write_recovered(salvage, remains, os.path.join(making, RECOVERED), disk)
+        _move_in(making, directory, disk)
+    finally:
+        discard_making(making, disk)
     disk.sync_directory(directory)
     disk.sync_directory(os.path.dirname(os.path.realpath(directory)))  # it may have been made here
+    return unwritten
 
 
 # ---- planning
@@ -255,6 +278,38 @@ def _states(beyond: Iterable[FoundRecord]) -> Iterator[RecoveredFile]:
 # ---- acting
 
 
+def _write_recovered(salvage: Salvage, remains: Remains, folder: str, disk: Disk) -> tuple[RecoveredFile, ...]:
+    """Write the states behind the break, and return those whose place can't be made: it may be too long down there."""
+    unwritten = []
+    for file in salvage.recovered:
+        path = os.path.join(folder, file.name)
+        try:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            disk.create(path, remains.pieces(file.state.blob), file.state.mode | 0o400)
+        except (DiskFailed, OSError) as error:
+            said = error if isinstance(error, OSError) else error.__cause__
+            if not isinstance(said, OSError) or said.errno not in _NO_PLACE:
+                raise
+            unwritten.append(file)
+    return tuple(unwritten)
+
+
+def _move_in(making: str, directory: str, disk: Disk) -> None:
+    """Move what was made to its place: the store last, so that whoever finds it finds the rest."""
+    source, recovered = os.path.join(making, RECOVERED), os.path.join(directory, RECOVERED)
+    for folder, _, _ in os.walk(source):
+        disk.sync_directory(folder)  # `create` has synced the file's own, but not the names of those above
+    has_recovered = os.path.isdir(source)
+    if has_recovered:
+        disk.move_store_folder(source, recovered)
+    try:
+        disk.move_store_folder(os.path.join(making, STORE_NAME), os.path.join(directory, STORE_NAME))
+    except BaseException:
+        if has_recovered:
+            disk.move_store_folder(recovered, source)
+        raise
+
+
 class _LateDisk(Disk):
     """A disk on which appends become durable all at once, at the end: nobody sees the store before."""
 
@@ -285,7 +340,7 @@ def _groups(salvage: Salvage, remains: Remains) -> Iterator[list[tuple[FrameKind
     blobs: list[tuple[FrameKind, bytes]] = []
     size = 0
     for name in salvage.blobs:
-        payload = remains.payload(remains.spot(name))
+        payload = salvage.rescue.payload(name)
         blobs.append((FrameKind.BLOB, payload))
         size += len(payload)
         if size >= _GROUP_BYTES:

@@ -17,12 +17,13 @@ from objstore.indexrows import Baseline, HoldRow
 from objstore.journal import Journal
 from objstore.keeping import Pieces, Trees
 from objstore.looking import Looking, nothing_kept
+from objstore.names import is_reserved
 from objstore.outcomes import CallOutcome
 from objstore.records import Expiry, Snapshot
 from objstore.suggestions import paths_near
 from objstore.survey import Limits, Passed
 from objstore.terms import FileState, Progress, silent
-from objstore.trees import LeftOut, TreeChange, TreeEntry, decode_tree, tree_changes, tree_files
+from objstore.trees import LeftOut, TreeChange, TreeEntry, entry_at, tree_changes, tree_files
 from objstore.values import value
 
 __all__ = [
@@ -293,25 +294,12 @@ def _subtree(journal: Journal, view: SnapshotView, scope: str) -> BlobId | None:
     """Return the tree of the folder `scope` in a snapshot that covers it (None: it has no such folder)."""
     if scope == view.path:
         return view.root
-    found = _entry(view.root, _inside(scope, view.path), journal.store.blob)
+    found = entry_at(view.root, os.fsencode(_inside(scope, view.path)), journal.store.blob)
     return found.blob if isinstance(found, TreeEntry) and found.is_folder else None
 
 
 def _inside(path: str, scope: str) -> str:
     return path[len(scope) :].strip("/")
-
-
-def _entry(root: BlobId | None, path: str, load: Callable[[BlobId], bytes]) -> TreeEntry | LeftOut | None:
-    """Return what a tree has at `path`, or what it left out there or above it (None: nothing)."""
-    found: TreeEntry | LeftOut | None = None
-    for part in path.split("/"):
-        if root is None:
-            return None
-        found = next((entry for entry in decode_tree(load(root)) if entry.name == os.fsencode(part)), None)
-        if isinstance(found, LeftOut):
-            return found
-        root = found.blob if found is not None and found.is_folder else None
-    return found
 
 
 def _not_held(
@@ -322,8 +310,8 @@ def _not_held(
     for path in paths:
         if _contains(path, view.path):
             continue
-        inside = _inside(path, view.path) if _contains(view.path, path) else ""
-        before, after = (_entry(root, inside, load) if inside else None for root in (now_root, view.root))
+        inside = os.fsencode(_inside(path, view.path)) if _contains(view.path, path) else b""
+        before, after = (entry_at(root, inside, load) if inside else None for root in (now_root, view.root))
         if before is None and after is None:
             files = [os.fsdecode(file) for file, _ in tree_files(view.root, load, _prefix(view.path))]
             folders = dict.fromkeys(file.rpartition("/")[0] for file in files if "/" in file)
@@ -335,7 +323,9 @@ def _not_held(
 
 
 def _may_change(change: TreeChange) -> bool:
-    """Return whether a restore may carry the change out: both sides are regular files, or nothing."""
+    """Return whether a restore may carry the change out: both sides are regular files of the user's, or nothing."""
+    if any(map(is_reserved, os.fsdecode(change.path).split("/"))):
+        return False
     return all(side is None or (isinstance(side, TreeEntry) and side.is_file) for side in (change.before, change.after))
 
 

@@ -206,11 +206,19 @@ class Survey:
 
     def _rules_in(self, path: bytes) -> Rules:
         """Return the rules that hold in a folder that is known."""
+        # From the folder up to the first whose rules are known, then down again: by steps, however deep it lies.
+        unknown: list[bytes] = []
         rules = self._rules.get(path)
-        if rules is None:
-            above = self._above_scope if path == self._scope else self._rules_in(path.rpartition(b"/")[0])
-            look = self.looks.get(path)
-            rules = self._rules[path] = Rules(above, _name(path), () if look is None else look.texts)
+        while rules is None:
+            unknown.append(path)
+            if path == self._scope:
+                rules = self._above_scope
+            else:
+                path = path.rpartition(b"/")[0]
+                rules = self._rules.get(path)
+        for folder in reversed(unknown):
+            look = self.looks.get(folder)
+            rules = self._rules[folder] = Rules(rules, _name(folder), () if look is None else look.texts)
         return rules
 
     def _looked_into(self, fd: int, path: bytes, above: Rules, old: FolderLook | None) -> tuple[FolderLook, Rules]:

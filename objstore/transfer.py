@@ -6,9 +6,10 @@ docs/decisions/0010-import.md says why a store is never imported into another.
 """
 
 import os
+import stat
 from collections import Counter
 from contextlib import closing, suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from objstore.bundle import bundle_pieces, unpack_bundle
 from objstore.check import check_store
@@ -17,11 +18,18 @@ from objstore.errors import BundleRefused, CasError, FileExists
 from objstore.founding import discard_making, is_making, making_name
 from objstore.generations import Place
 from objstore.indexrows import Tip
+from objstore.intake import decoded
 from objstore.journal import Journal, forget_followed
 from objstore.names import STORE_NAME, is_reserved, is_store
-from objstore.terms import Progress
+from objstore.records import Decision, Edit, Snapshot
+from objstore.store import Store
+from objstore.terms import FileState, Progress
 from objstore.transition import Step
+from objstore.trees import TreeEntry, trees_below
 from objstore.values import value
+
+if TYPE_CHECKING:
+    from objstore.ids import BlobId
 
 __all__ = ["Imported", "export_bundle", "import_bundle"]
 
@@ -164,23 +172,61 @@ def _checked(
     report = check_store(making, progress=progress)
     if report.faults:
         raise BundleRefused(report.faults[0].what)
-    end, tips = _found(making, disk)
+    end, tips = _found(making, disk, files=files)
     # Otherwise the next writer would take files for unfinished that have never been here.
     forget_followed(folder, end, disk)
     return report.records, report.blobs, _steps(tips) if files else []
 
 
-def _found(making: str, disk: Disk) -> tuple[Place, list[Tip]]:
+def _found(making: str, disk: Disk, *, files: bool) -> tuple[Place, list[Tip]]:
     """Return where the log ends, and the files that stand. Raises BundleRefused."""
     try:
         with closing(Journal(making, disk)) as journal, journal.reading() as store:
             is_whole, end = store.log.ends_at(store.end), store.end
+            if files:
+                _see_modes(store)
             tips = [tip for tip in store.index.tips() if tip.state is not None]
+    except BundleRefused:
+        raise
     except CasError as error:
         raise BundleRefused(str(error)) from error
     if not is_whole:
         raise BundleRefused("something follows its last whole group")
     return end, tips
+
+
+def _see_modes(store: Store) -> None:
+    """Raise BundleRefused where a state that may be brought back has a mode beyond `_PLAIN_MODE`."""
+    for group in store.log.groups(store.log.first):
+        for chained in decoded(group):
+            match chained.record:
+                case Edit() as edit:
+                    _see_state(edit.source or edit.path, edit.before)
+                    _see_state(edit.path, edit.after)
+                case Decision() as decision:
+                    for written in decision.written:
+                        _see_state(written.path_before, written.before)
+                        _see_state(written.path_after, written.after)
+                case _:
+                    pass
+    seen: set[BlobId] = set()
+    for row in store.index.snapshots():
+        record = store.record(row.place)[0]
+        if isinstance(record, Snapshot) and not row.expired:
+            for tree in trees_below(record.root, store.blob, seen):
+                for entry in tree:
+                    if isinstance(entry, TreeEntry) and entry.is_file:
+                        _see_mode(entry.name, stat.S_IMODE(entry.mode))
+
+
+def _see_state(path: bytes | None, state: FileState | None) -> None:
+    if path is not None and state is not None:
+        _see_mode(path, state.mode)
+
+
+def _see_mode(path: bytes, mode: int) -> None:
+    if mode & ~_PLAIN_MODE:
+        raise BundleRefused(f"{os.fsdecode(path)!r} would get the mode {mode:04o}; without files it can come")
 
 
 def _steps(tips: list[Tip]) -> list[Step]:
@@ -191,8 +237,6 @@ def _steps(tips: list[Tip]) -> list[Step]:
         parts = name.split("/")
         if any(map(is_reserved, parts)):
             raise BundleRefused(f"it would write {name!r}, into a store or version control; without files it can come")
-        if tip.state is not None and tip.state.mode & ~_PLAIN_MODE:
-            raise BundleRefused(f"{name!r} would get the mode {tip.state.mode:04o}; without files it can come")
         above = (b"/".join(tip.path.split(b"/")[:depth]) for depth in range(1, len(parts)))
         if counts[tip.path] > 1 or any(folder in counts for folder in above):
             raise BundleRefused(f"two files stand at {name!r}")

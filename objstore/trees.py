@@ -24,10 +24,12 @@ __all__ = [
     "TreeNames",
     "decode_tree",
     "encode_tree",
+    "entry_at",
     "named_blobs",
     "names_of",
     "tree_changes",
     "tree_files",
+    "trees_below",
 ]
 
 FOLDER: Final = stat.S_IFDIR
@@ -35,6 +37,10 @@ FOLDER: Final = stat.S_IFDIR
 
 LINK: Final = stat.S_IFLNK
 """Mode of a symbolic link, whose blob is the text that it holds: a link has no permission bits."""
+
+
+_NEVER: Final = frozenset({b".cas", b".git", b".hg", b".svn", b".jj"})
+"""Names of what no look goes into."""
 
 
 class TreeEntry(NamedTuple):
@@ -114,6 +120,37 @@ def names_of(encoded: bytes) -> list[tuple[BlobId, bool]]:
         return list(named_blobs(decode_tree(encoded)))  # it says what is wrong
 
 
+def entry_at(root: BlobId | None, path: bytes, load: Load) -> TreeEntry | LeftOut | None:
+    """Return what a tree (None: no folder) has at `path`, or what it left out there or above it (None: nothing).
+
+    Raises TreeInvalid, and what `load` raises.
+    """
+    found: TreeEntry | LeftOut | None = None
+    for part in path.split(b"/"):
+        if root is None:
+            return None
+        found = next((entry for entry in decode_tree(load(root)) if entry.name == part), None)
+        if isinstance(found, LeftOut):
+            return found
+        root = _folder(found)
+    return found
+
+
+def trees_below(root: BlobId, load: Load, seen: set[BlobId]) -> Iterator[TreeNames]:
+    """Yield a tree and the trees below it, each once, but for those that were `seen`, to which they are added.
+
+    Raises TreeInvalid, and what `load` raises.
+    """
+    waiting = [root]
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            tree = decode_tree(load(name))
+            yield tree
+            waiting += [blob for blob, is_tree in named_blobs(tree) if is_tree]
+
+
 # ---- what two trees have in common, and what not
 
 
@@ -138,21 +175,42 @@ def tree_changes(before: BlobId | None, after: BlobId | None, load: Load, prefix
 
     Raises TreeInvalid, and what `load` raises.
     """
-    if before == after:
+    # Folders may lie deeper than functions may call one another.
+    folders = [_compared(_Both(before, after, prefix), load)]
+    while folders:
+        for found in folders[-1]:
+            if isinstance(found, _Both):
+                folders.append(_compared(found, load))
+                break
+            yield found
+        else:
+            folders.pop()
+
+
+class _Both(NamedTuple):
+    """A folder on both sides."""
+
+    before: BlobId | None  # None: no folder
+    after: BlobId | None
+    prefix: bytes  # of the paths in it
+
+
+def _compared(both: _Both, load: Load) -> Iterator[TreeChange | _Both]:
+    """Yield what differs between two folders, and which folders in them do, by name."""
+    if both.before == both.after:
         return
-    old = {} if before is None else {entry.name: entry for entry in decode_tree(load(before))}
-    new = {} if after is None else {entry.name: entry for entry in decode_tree(load(after))}
+    old, new = ({} if tree is None else {e.name: e for e in decode_tree(load(tree))} for tree in both[:2])
     for name in sorted({*old, *new}):
         was, now = old.get(name), new.get(name)
         if was == now:
             continue
-        path = prefix + name
+        path = both.prefix + name
         was_tree, now_tree = _folder(was), _folder(now)
         was_leaf, now_leaf = (None if was_tree else was), (None if now_tree else now)
         if was_leaf is not None or now_leaf is not None:
             yield TreeChange(path=path, before=was_leaf, after=now_leaf)
         if was_tree is not None or now_tree is not None:
-            yield from tree_changes(was_tree, now_tree, load, path + b"/")
+            yield _Both(was_tree, now_tree, path + b"/")
 
 
 def _folder(entry: TreeEntry | LeftOut | None) -> BlobId | None:
@@ -177,4 +235,6 @@ def _is_mode(mode: int) -> bool:
 def _checked(name: bytes) -> bytes:
     if not name or name in {b".", b".."} or b"/" in name or b"\0" in name or len(name) > MAX_TEXT:
         raise TreeInvalid(f"a name leaves its folder: {name!r}")
+    if name.lower() in _NEVER:
+        raise TreeInvalid(f"a name is a store's or version control's: {name!r}")
     return name

@@ -118,6 +118,8 @@ def _check_text(report: "CheckReport", screen: Screen, *, repaired: bool) -> Ite
 
 
 def _salvage_text(found: "Salvage", directory: str | None, screen: Screen) -> Iterator[bytes]:
+    if found.strays:
+        yield screen.line(f"Read although no segment is named so: {', '.join(map(shown_name, found.strays))}.")
     for number in found.missing_segments:
         yield screen.line(f"Segment {number} is missing.")
     for damage in found.damage:
@@ -141,5 +143,8 @@ def _salvage_text(found: "Salvage", directory: str | None, screen: Screen) -> It
         states = "" if directory is None else f"; what they led to is in {shown_name(directory)}/recovered"
         number = len(found.beyond)
         yield screen.line(f"{counted(number, 'record')} {'lies' if number == 1 else 'lie'} behind a lost one{states}.")
+    for file in found.unwritten:
+        state = f"`cas cat {file.state.blob.hex()}` gives what it holds"
+        yield screen.line(f"recovered/{shown_name(file.name)} can't be written, its path is too long there; {state}.")
     if found.is_whole:
         yield screen.line("Nothing is lost.")

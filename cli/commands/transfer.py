@@ -158,11 +158,12 @@ def _chosen(workspace: "Workspace", names: tuple[str, ...], *, conversation: str
 def _write_patches(
     workspace: "Workspace", names: tuple[str, ...], output: str | None, *, conversation: str, file: str, as_json: bool
 ) -> None:
-    from cli.patches import patches
+    from cli.patches import is_told, patches
 
     seqs = _chosen(workspace, names, conversation=conversation, file=file)
     with followed(workspace, {"edits": "working out"}):
-        found = list(patches(workspace.series(seqs)))
+        steps = workspace.series(seqs)
+        found = list(patches([step for step in steps if is_told(step)]))
     written: list[Path] = []
     if output is None and not as_json:
         write(guarded(patch.content for patch in found))
@@ -191,5 +192,9 @@ def _write_patches(
         write(screen.line(shown_name(str(path))) for path in written)
     if any(patch.has_returns for patch in found):
         click.echo("cas: some lines end in CR LF: git am keeps that only with --keep-cr.", err=True)
-    if not found:
+    if untold := [str(view.seq) for step in steps if not is_told(step) for view in step.views]:
+        named = f"edit{'' if len(untold) == 1 else 's'} {' '.join(untold)}"
+        kept = "of a mode, git keeps only whether a file may be executed"
+        click.echo(f"cas: no patch tells of {named}: {kept}.", err=True)
+    elif not found:
         click.echo("cas: nothing that is live was chosen: there is no patch.", err=True)

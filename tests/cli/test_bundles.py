@@ -2,8 +2,10 @@
 
 import hashlib
 import random
+import stat
 import struct
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,12 +15,15 @@ from objstore.batch import Batch
 from objstore.bundle import Bundle
 from objstore.disk import Disk
 from objstore.errors import CasError
+from objstore.frames import SegmentHeader
 from objstore.ids import BlobId
 from objstore.journal import Journal
 from objstore.recordcodec import decode_record, encode_record
-from objstore.records import Edit
+from objstore.records import Edit, Snapshot
 from objstore.terms import DocumentId, FileState, Operation, Seq
 from objstore.transfer import export_bundle, import_bundle
+from objstore.trees import FOLDER, TreeEntry, encode_tree
+from objstore.values import replace
 from tests.cli.desk import Desk, cas
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk
 
@@ -193,6 +198,16 @@ def test_a_flipped_bit_is_found_even_under_a_fresh_seal(bundle: Path, tmp_path: 
         refused(path, tmp_path)
 
 
+@pytest.mark.parametrize("number", [0, 2, 1 << 40, (1 << 63) - 1, 1 << 63, (1 << 64) - 1])
+def test_a_bundle_begins_with_the_first_segment(bundle: Path, tmp_path: Path, number: int) -> None:
+    body = bundle.read_bytes()[:-32]
+    begins = Bundle(sizes=(0,)).begins
+    header = replace(SegmentHeader.decode(body[begins:], segment=1), number=number).encode()
+    path = tmp_path / "forged"
+    path.write_bytes(sealed(body[:begins] + header + body[begins + len(header) :]))
+    assert f"segment {number} stands where segment 1 should" in refused(path, tmp_path)
+
+
 @pytest.mark.parametrize(
     ("path", "mode", "why"),
     [
@@ -207,6 +222,45 @@ def test_a_well_formed_bundle_cannot_write_where_it_must_not(
 ) -> None:
     forged(desk, [(path, mode)], tmp_path / "forged")
     assert why in refused(tmp_path / "forged", tmp_path)
+
+
+@pytest.mark.parametrize("mode", [0o4755, 0o2755, 0o1777])
+@pytest.mark.parametrize("is_snapshot", [False, True])
+def test_no_mode_beyond_the_usual_bits_comes_in_by_way_of_history(
+    desk: Desk,
+    tmp_path: Path,
+    mode: int,
+    is_snapshot: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    with closing(Journal(str(desk.folder), Disk())) as journal:
+        with journal.writing() as batch:
+            named = batch.blob(b"#!/bin/sh\n", None)
+            if is_snapshot:
+                inner = batch.blob(encode_tree([TreeEntry(b"tool", stat.S_IFREG | mode, named)]))
+                root = batch.blob(encode_tree([TreeEntry(b"bin", FOLDER, inner)]))
+                batch.record(Snapshot(number=1, time=1, root=root, path=None, who="x", title=""))
+            else:
+                before, after = (FileState(blob=named, mode=bits) for bits in (mode, 0o755))
+                made = creation(1, b"tool", mode, named)
+                batch.record(made)
+                batch.record(replace(made, seq=Seq(2), operation=Operation.REPLACE, before=before, after=after, call=1))
+            batch.commit()
+        export_bundle(journal, str(tmp_path / "forged"))
+    assert f"tool' would get the mode {mode:04o}" in refused(tmp_path / "forged", tmp_path)
+    assert cas("import", "--store-only", str(tmp_path / "forged"), str(tmp_path / "there"), folder=tmp_path).status == 0
+
+
+@pytest.mark.parametrize("name", [b".git", b".CAS"])
+def test_a_tree_with_what_is_never_in_one_is_refused(desk: Desk, tmp_path: Path, name: bytes) -> None:
+    with closing(Journal(str(desk.folder), Disk())) as journal:
+        with journal.writing() as batch:
+            hook = TreeEntry(name, stat.S_IFREG | 0o644, batch.blob(b"#!/bin/sh\n", None))
+            root = batch.blob(encode_tree([hook]))
+            batch.record(Snapshot(number=1, time=1, root=root, path=None, who="x", title=""))
+            batch.commit()
+        export_bundle(journal, str(tmp_path / "forged"))
+    assert f"tree {root.hex()}: a name is a store's" in refused(tmp_path / "forged", tmp_path)
+    assert f"tree {root.hex()}: a name is a store's" in desk.cas("fsck").text
 
 
 def test_two_files_cannot_stand_at_one_place(desk: Desk, tmp_path: Path) -> None:

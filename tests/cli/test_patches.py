@@ -92,6 +92,42 @@ def test_patch_takes_the_series_and_comes_to_the_same_files(desk: Desk, other: P
     assert files(other) == files(desk.folder)
 
 
+@pytest.mark.parametrize(
+    "names", [("a b", "c d/e f"), ("plain", "with space"), ("with space", "plain"), ('a "b"', "a\\ b")]
+)
+def test_names_with_spaces_come_move_and_go_by_git_and_by_patch(
+    desk: Desk, other: Path, tmp_path: Path, names: tuple[str, str]
+) -> None:
+    old, new = names
+    desk.write(old, b"")
+    desk.move(old, new)
+    desk.write(new, b"text\n")
+    desk.move(new, old)
+    desk.write("gone too", b"")
+    desk.delete("gone too")
+    written = desk.done("export", "--patch", "-o", str(tmp_path / "series")).text.splitlines()
+    git(other, "am", "-q", *written)
+    assert files(other) == files(desk.folder)
+    by_patch = tmp_path / "by-patch"
+    by_patch.mkdir()
+    for name in written:
+        run(["patch", "-p1", "--no-backup-if-mismatch", "--input", name], by_patch, environment({}), b"")
+    assert files(by_patch) == files(desk.folder)
+
+
+def test_a_mode_that_git_does_not_keep_is_in_no_patch_and_that_is_said(desk: Desk, other: Path) -> None:
+    desk.write("a", b"one\n", mode=0o644)
+    desk.write("a", b"one\n", mode=0o600)
+    desk.write("a", b"two\n")
+    ran = desk.cas("export", "--patch")
+    assert (ran.status, "no patch tells of edit 2: of a mode, git keeps only" in ran.said) == (0, True)
+    git(other, "am", "-q", stdin=ran.out)
+    assert files(other) == files(desk.folder)
+    assert git(other, "log", "--format=%s").decode().splitlines()[:2] == ["replace a (edit 3)", "create a (edit 1)"]
+    alone = desk.cas("export", "--patch", "2")
+    assert (alone.out, "nothing that is live" in alone.said) == (b"", False)
+
+
 def test_what_was_rejected_is_in_no_patch(desk: Desk, other: Path) -> None:
     desk.write("poem", BASE)
 

@@ -120,7 +120,7 @@ class CountdownDisk(Disk):
         content = _joined(content)
 
         def tear(share: float) -> None:
-            Path(f"{path}.torn").write_bytes(content[: int(len(content) * share)])
+            Path(f"{path}.0123456789abcdef").write_bytes(content[: int(len(content) * share)])
 
         self._step("create", path, tear)
         with Path(path).open("xb") as file:

@@ -3,18 +3,33 @@
 import shutil
 import sqlite3
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from typing import Final
 
 import pytest
 from zstandard import ZstdDecompressor
 
-from objstore import Action, BlobMissing, PurgeUnfinished, Unit, Workspace, blob_id, check_store, purge
+from objstore import (
+    Action,
+    BlobMissing,
+    CallAborted,
+    CallInfo,
+    DiskFailed,
+    PurgePlan,
+    PurgeUnfinished,
+    Unit,
+    Workspace,
+    blob_id,
+    check_store,
+    purge,
+)
 from objstore.remains import Remains
-from tests.store.countdown import CountdownDisk, PowerCut
+from tests.store.countdown import CountdownDisk, PowerCut, broken_disk
 from tests.store.scenes import write
 
 SECRET: Final = b"the secret\n"
+OTHER: Final = b"no secret\n"
 HEADER: Final = 8 + 32
 """Bytes before the packed part of a kept weave."""
 
@@ -89,3 +104,87 @@ def test_what_is_purged_goes_from_the_log_also_where_the_index_has_lost_sight_of
     with Remains(str(start / ".cas" / "segments")) as remains:
         assert blob_id(SECRET) not in remains.blobs
     assert check_store(str(start)).faults == ()
+
+
+def is_stored(root: Path, content: bytes) -> bool:
+    """Return whether the log has a blob of these bytes."""
+    with Remains(str(root / ".cas" / "segments")) as remains:
+        return blob_id(content) in remains.blobs
+
+
+def purged(root: Path, path: str) -> PurgePlan:
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        return workspace.purge(workspace.plan_purge(path=path).blobs, force=True)
+
+
+def taken_back(root: Path, path: str, content: bytes) -> None:
+    """Have a call write a file that then can't be changed."""
+    for step in count():
+        with Workspace.open(root, CountdownDisk(step, broken_disk, lasting=False)) as workspace:
+            try:
+                write(workspace, path, content)
+            except CallAborted:
+                return
+            except DiskFailed:
+                continue  # before anything was recorded
+
+
+@pytest.mark.parametrize("path", ["a.txt", "new.txt"])
+def test_a_purge_of_a_path_takes_what_a_call_stored_that_was_taken_back(root: Path, path: str) -> None:
+    taken_back(root, path, SECRET)
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        assert [view.seq for view in workspace.edits()] == [1]
+    assert is_stored(root, SECRET)
+    assert purged(root, path).blobs == (blob_id(SECRET),)
+    assert not is_stored(root, SECRET)
+    assert check_store(str(root)).faults == ()
+
+
+def test_a_purge_of_a_path_takes_what_only_snapshots_hold(root: Path) -> None:
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        (root / "a.txt").write_bytes(SECRET)
+        (root / "folder").mkdir()
+        (root / "folder" / "b.txt").write_bytes(OTHER)
+        workspace.take_snapshot(who="x")
+        workspace.take_snapshot("folder", who="x")
+        (root / "a.txt").write_bytes(b"clean\n")
+        (root / "folder" / "b.txt").unlink()
+    assert purged(root, "a.txt").snapshots == (1,)
+    assert not is_stored(root, SECRET)
+    assert is_stored(root, OTHER)
+    assert purged(root, "folder/b.txt").snapshots == (2,)
+    assert not is_stored(root, OTHER)
+    assert check_store(str(root)).faults == ()
+
+
+def test_a_purge_of_a_path_looks_into_snapshots_where_the_file_stood_then(root: Path) -> None:
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        (root / "a.txt").write_bytes(SECRET)
+        workspace.take_snapshot(who="x")
+        (root / "a.txt").write_bytes(b"one\n")
+        with workspace.call(CallInfo(tool="t")) as call:
+            call.move("a.txt", "b.txt")
+            call.commit()
+        (root / "a.txt").write_bytes(OTHER)  # another file
+        workspace.take_snapshot(who="x")
+        (root / "a.txt").unlink()
+    assert set(purged(root, "b.txt").blobs) == {blob_id(SECRET)}
+    assert (is_stored(root, SECRET), is_stored(root, OTHER)) == (False, True)
+
+
+def test_what_a_file_holds_that_was_never_recorded_is_no_past_state_of_it(root: Path) -> None:
+    (root / "b.txt").write_bytes(OTHER)
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        workspace.take_snapshot(who="x")
+        assert workspace.plan_purge(path="b.txt").blobs == ()
+        (root / "b.txt").write_bytes(b"changed\n")
+        assert workspace.plan_purge(path="b.txt").blobs == (blob_id(OTHER),)
+
+
+def test_a_purge_of_a_path_takes_what_has_expired_and_is_not_collected_yet(root: Path) -> None:
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        (root / "a.txt").write_bytes(SECRET)
+        workspace.delete_snapshots([workspace.take_snapshot(who="x").view.number], who="x")
+        (root / "a.txt").write_bytes(b"clean\n")
+    assert purged(root, "a.txt").blobs == (blob_id(SECRET),)
+    assert not is_stored(root, SECRET)

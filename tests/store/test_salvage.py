@@ -4,6 +4,8 @@ import os
 import random
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +15,7 @@ from objstore import (
     Action,
     BlobId,
     CallInfo,
+    DiskFull,
     FileExists,
     FileMissing,
     Operation,
@@ -21,14 +24,17 @@ from objstore import (
     Unit,
     Workspace,
     blob_id,
+    check_store,
     salvage_store,
 )
 from objstore.codec import parse_blob_header
 from objstore.disk import Disk
+from objstore.founding import is_making
 from objstore.frames import SEGMENT_HEADER_SIZE, Frame, FrameKind, SegmentHeader, frame_key, scan
 from objstore.ids import record_id
 from objstore.remains import Remains
 from objstore.salvage import Salvage, plan_salvage, rebuild
+from tests.store.countdown import CountdownDisk, PowerCut, UnsyncedDisk, full_disk
 from tests.store.scenes import TEXT, change, files, history, rejected, write
 
 SAMPLES: Final = 160
@@ -327,11 +333,11 @@ class NamesDisk(Disk):
     """Notes which folders' names are durable."""
 
     def __init__(self) -> None:
-        self.synced: set[str] = set()
+        self.synced: set[int] = set()  # inodes: a folder may be moved later
 
     def sync_directory(self, path: str) -> None:
         super().sync_directory(path)
-        self.synced.add(os.path.realpath(path))
+        self.synced.add(Path(path).stat().st_ino)
 
 
 def test_the_names_of_all_that_is_recovered_are_durable(victim: Path, tmp_path: Path) -> None:
@@ -341,6 +347,66 @@ def test_the_names_of_all_that_is_recovered_are_durable(victim: Path, tmp_path: 
     with Remains(str(place), None) as remains:
         salvage = plan_salvage(remains, None)
         rebuild(salvage, remains, str(tmp_path / "new"), disk)
-    folders = {os.path.realpath(folder) for folder, _, _ in os.walk(tmp_path / "new" / "recovered")}
+    folders = [Path(folder) for folder, _, _ in os.walk(tmp_path / "new" / "recovered")]
     assert folders
-    assert folders | {os.path.realpath(tmp_path / "new"), os.path.realpath(tmp_path)} <= disk.synced
+    assert {folder.stat().st_ino for folder in (*folders, tmp_path / "new", tmp_path)} <= disk.synced
+
+
+def cut(victim: Path, folder: Path) -> Path:
+    """Copy the segments but for the first, so that much is to be recovered."""
+    place = broken(victim, folder)
+    next(iter(sorted(place.glob("*.seg")))).unlink()
+    return place
+
+
+def test_wherever_a_salvage_is_killed_it_can_be_done_again(victim: Path, tmp_path: Path) -> None:
+    place = cut(victim, tmp_path / "broken")
+    for step in count():
+        target = tmp_path / str(step)
+        disk = CountdownDisk(step)
+        with Remains(str(place)) as remains:
+            salvage = plan_salvage(remains, None)
+            with suppress(PowerCut):
+                rebuild(salvage, remains, str(target), disk)
+            if disk.failed == "move_store_folder" and (target / "recovered").exists():
+                continue  # it stands there whole, and no store yet: whose it is can't be told, so a person has to say
+            if not (target / ".cas").exists():
+                rebuild(salvage, remains, str(target), CountdownDisk(None))
+        names = sorted(path.name for path in target.iterdir() if not is_making(path.name))
+        assert names == [".cas", "recovered"], disk.failed
+        assert check_store(str(target)).faults == ()
+        shutil.rmtree(target)
+        if disk.failed is None:
+            break
+
+
+def test_where_a_salvage_fails_nothing_of_it_is_left(victim: Path, tmp_path: Path) -> None:
+    place = cut(victim, tmp_path / "broken")
+    for step in count():
+        target = tmp_path / str(step)
+        disk = CountdownDisk(step, full_disk, lasting=False)
+        with Remains(str(place)) as remains:
+            try:
+                rebuild(plan_salvage(remains, None), remains, str(target), disk)
+            except DiskFull:
+                # What can't be removed either is in the way of nobody.
+                left = sorted(path.name for path in target.iterdir() if not is_making(path.name))
+                assert left in ([], [".cas", "recovered"]), disk.failed
+        if disk.failed is None:
+            break
+
+
+def test_a_state_whose_path_is_too_long_among_the_recovered_is_named_and_the_rest_is_saved(tmp_path: Path) -> None:
+    root = tmp_path / "ws"
+    root.mkdir()
+    long = "/".join(["x" * 200] * ((4090 - len(os.fsencode(tmp_path))) // 201)) + "/f"
+    with Workspace.init(root, UnsyncedDisk()) as workspace:
+        for path in ("lost", long, "last"):
+            write(workspace, path, os.fsencode(path[-4:]) + b"\n")
+    segment = root / ".cas" / "segments" / "00000001.seg"
+    segment.write_bytes(segment.read_bytes().replace(b"ordinal", b"ordimal", 1))
+    salvage = salvage_store(str(root), str(tmp_path / "new"))
+    assert [file.name for file in salvage.unwritten] == [f"edit-2/{long}"]
+    assert [file.name for file in salvage.recovered] == ["edit-3/last"]
+    assert (tmp_path / "new" / "recovered" / "edit-3" / "last").read_bytes() == b"last\n"
+    assert check_store(str(tmp_path / "new")).faults == ()

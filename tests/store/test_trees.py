@@ -1,6 +1,7 @@
 """Trees: one spelling for each folder, and what two of them don't share."""
 
 import stat
+import sys
 
 import msgpack
 import pytest
@@ -16,14 +17,17 @@ from objstore.trees import (
     TreeEntry,
     decode_tree,
     encode_tree,
+    entry_at,
     named_blobs,
     names_of,
     tree_changes,
     tree_files,
+    trees_below,
 )
 
 BLOB = blob_id(b"some bytes")
-NAMES = st.binary(min_size=1, max_size=6).filter(lambda name: not set(name) & set(b"/\0") and name not in {b".", b".."})
+NEVER = {b".", b"..", b".cas", b".git", b".hg", b".svn", b".jj"}
+NAMES = st.binary(min_size=1, max_size=6).filter(lambda name: not set(name) & set(b"/\0") and name.lower() not in NEVER)
 MODES = st.sampled_from([FOLDER, LINK, stat.S_IFREG | 0o644, stat.S_IFREG | 0o755, stat.S_IFREG, stat.S_IFREG | 0o7777])
 BLOBS = st.binary(min_size=32, max_size=32).map(BlobId)
 ENTRIES = st.one_of(NAMES.map(LeftOut), st.builds(TreeEntry, NAMES, MODES, BLOBS))
@@ -74,6 +78,10 @@ def test_the_order_in_which_names_are_given_does_not_show(entries: list[TreeEntr
         {"entries": [[b"a\0"]], "kind": "tree"},
         {"entries": [[b".."]], "kind": "tree"},
         {"entries": [[b"."]], "kind": "tree"},
+        {"entries": [[b".cas", FOLDER, BLOB]], "kind": "tree"},
+        {"entries": [[b".git", FOLDER, BLOB]], "kind": "tree"},
+        {"entries": [[b".Git", stat.S_IFREG | 0o644, BLOB]], "kind": "tree"},
+        {"entries": [[b".hg"]], "kind": "tree"},
         {"entries": [[b"a", FOLDER]], "kind": "tree"},
         {"entries": [[b"a", FOLDER | 0o755, BLOB]], "kind": "tree"},
         {"entries": [[b"a", LINK | 0o777, BLOB]], "kind": "tree"},
@@ -181,3 +189,21 @@ def test_folders_that_are_the_same_are_not_loaded() -> None:
 def test_every_blob_is_named_with_whether_it_is_a_tree() -> None:
     tree = (TreeEntry(b"a", FOLDER, BLOB), TreeEntry(b"b", LINK, BLOB), LeftOut(b"c"))
     assert list(named_blobs(tree)) == [(BLOB, True), (BLOB, False)]
+
+
+def test_folders_may_lie_deeper_than_functions_may_call_one_another() -> None:
+    deep = 3 * sys.getrecursionlimit()
+    stored: dict[BlobId, bytes] = {}
+    roots = []
+    for content in (b"1", b"2"):
+        entry = TreeEntry(b"f", stat.S_IFREG | 0o644, blob_id(content))
+        for _ in range(deep + 1):
+            encoded = encode_tree([entry])
+            stored[blob_id(encoded)] = encoded
+            entry = TreeEntry(b"a", FOLDER, blob_id(encoded))
+        roots.append(entry.blob)
+    (change,) = tree_changes(roots[0], roots[1], stored.__getitem__)
+    assert change.path == b"a/" * deep + b"f"
+    assert [path for path, _ in tree_files(roots[0], stored.__getitem__)] == [change.path]
+    assert entry_at(roots[0], change.path, stored.__getitem__) == change.before
+    assert len(list(trees_below(roots[0], stored.__getitem__, set()))) == deep + 1

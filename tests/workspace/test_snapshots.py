@@ -3,7 +3,11 @@
 import os
 import resource
 import sqlite3
+import stat
+import subprocess
+import sys
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -23,8 +27,13 @@ from objstore import (
     SnapshotIncomplete,
     Unit,
     Workspace,
+    check_store,
 )
+from objstore.disk import Disk
+from objstore.journal import Journal
+from objstore.records import Snapshot
 from objstore.snapshots import carry_out
+from objstore.trees import TreeEntry, encode_tree
 from tests.workspace.scene import TEN, Scene
 
 
@@ -412,3 +421,56 @@ def test_another_process_sees_it_at_once(full: Scene) -> None:
         os.unlink(full.root / "a.txt")  # noqa: PTH108 - as a shell does
         other.restore_snapshot(number)
     assert full.text("a.txt") == b"a\n"
+
+
+def record(scene: Scene) -> None:
+    scene.workspace.record_changes(CallInfo(tool="record", origin=Origin.PERSON))
+
+
+@pytest.fixture
+def deep(scene: Scene) -> Iterator[str]:
+    """Return the path of a file in more folders than functions may call one another."""
+    folders = "a/" * (sys.getrecursionlimit() + 100)
+    # One at a time: what makes a path of folders calls itself for each.
+    folder = os.open(scene.root, os.O_RDONLY)
+    for _ in range(folders.count("/")):
+        os.mkdir("a", dir_fd=folder)
+        inner = os.open("a", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = inner
+    os.close(folder)
+    (scene.root / folders / "f").write_bytes(b"one\n")
+    yield f"{folders}f"
+    subprocess.run(["rm", "-r", str(scene.root / "a")], check=True)
+
+
+def test_however_deep_a_file_lies_it_is_kept_compared_recorded_restored_and_purged(scene: Scene, deep: str) -> None:
+    file = scene.root / deep
+    first = take(scene)
+    record(scene)
+    file.write_bytes(b"two\n")
+    assert changed(scene, first) == {deep: "M"}
+    record(scene)
+    (edit,) = scene.workspace.edits()
+    assert [path for path, _ in scene.workspace.snapshot_files(first)] == [deep]
+    assert [change.path for change in scene.workspace.restore_snapshot(first, [deep]).changes] == [deep]
+    assert file.read_bytes() == b"one\n"
+    assert isinstance(scene.workspace.decide(Action.REJECT, [Unit(edit.seq, 1)]), Decided)
+    file.write_bytes(b"three\n")
+    record(scene)
+    plan = scene.workspace.purge(scene.workspace.plan_purge(path=deep).blobs, force=True)
+    assert plan.snapshots == (1, 2)
+    assert check_store(str(scene.root)).faults == ()
+
+
+def test_what_is_not_the_users_is_left_alone_by_a_restore_and_keeps_nothing_else_from_it(scene: Scene) -> None:
+    name = ".g\u200cit"  # to a file system that passes over what shows nothing, version control's
+    with closing(Journal(str(scene.root), Disk())) as journal, journal.writing() as batch:
+        entry = TreeEntry(os.fsencode(name), stat.S_IFREG | 0o644, batch.blob(b"x\n", None))
+        root = batch.blob(encode_tree([entry, entry._replace(name=b"mine")]))
+        batch.record(Snapshot(number=1, time=1, root=root, path=None, who="x", title=""))
+        batch.commit()
+    restored = scene.workspace.restore_snapshot(1)
+    assert [change.path for change in restored.left] == [name]
+    assert (scene.root / "mine").read_bytes() == b"x\n"
+    assert not (scene.root / name).exists()

@@ -130,10 +130,15 @@ class Transition:
         """Return whether any file changes."""
         return bool(self._steps)
 
+    def check(self) -> None:
+        """Check every path as `prepare` does; nothing is staged, and nothing needs room. Raises as `prepare`."""
+        for step in self._steps:
+            self._check(step, self._spots.at(step.path))
+
     def prepare(self) -> None:
         """Check every path and stage every new content; the user's files stay as they are.
 
-        Raises PermissionRefused, FileExists, FileChanged, DiskFull and what Tree.locate raises.
+        Raises PermissionRefused, FileExists, PathIsSymlink, FileChanged, DiskFull and what Tree.locate raises.
         """
         for step in self._steps:
             spot = self._spots.at(step.path)
@@ -171,6 +176,8 @@ class Transition:
             if step.before is not None:
                 raise FileChanged(spot.path)
         elif step.before is None:
+            if stat.S_ISLNK(found.st_mode):
+                raise PathIsSymlink(spot.path)
             if not stat.S_ISDIR(found.st_mode) or not self._gives_way(spot):
                 raise FileExists(spot.path)
         else:
@@ -409,10 +416,18 @@ class _Spots:
         self._held[path] = spot, walk
         if spot.path != name:
             self.forget(path)
-            raise FileChanged(spot.path)
+            raise FileChanged(name, self._link_on(path))
         if len(self._held) > _MOST_HELD:
             self.forget(next(iter(self._held)))
         return spot
+
+    def _link_on(self, path: bytes) -> str:
+        """Return the first folder on the way that is a link (empty: none is, any more)."""
+        for folder in folders_of(path):
+            with suppress(OSError):
+                if stat.S_ISLNK(os.lstat(folder, dir_fd=self._tree.fd).st_mode):
+                    return os.fsdecode(folder)
+        return ""
 
     def forget(self, path: bytes) -> None:
         """Have a path found anew."""

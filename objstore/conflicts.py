@@ -5,15 +5,19 @@ it needs live, a live one it needs dead. These are the only rules:
 
 missing target
     The unit took out lines that a dead unit put in. A pure deletion has nothing left to do and is excused,
-    unless the dead unit's own replacement shows its old lines again where the deletion was, or the same
-    edit put the deleted text back elsewhere, which would keep text that should be gone.
+    unless older text returns where the deletion was, because the dead unit had replaced it, itself or through
+    others that are dead as well, or had put it back (see `putback`); or the same edit put the deleted text
+    back elsewhere. Either would keep text that should be gone.
 both changed
-    The unit replaced a line that another live unit, which didn't know this one, takes out too.
+    The unit replaced a line that another live unit, which didn't know this one, takes out too. Or it stands back
+    for a line that it put back (it is hidden), and only units that are older and that it didn't know take that
+    out: the line would be gone, though the last one to say so put it in.
 surroundings gone
     The unit only inserts, and both its neighbours are gone for a reason that it didn't know.
 text returned inside
     Text shows inside the unit's region that was not shown when the unit was recorded, or that was put
-    there by a unit which didn't know this one.
+    there by a unit which didn't know this one. The region of a file's deletion is all that the file ever was
+    before: the last word on whether there is a file holds.
 
 What moves a file, or gives it a mode or a final newline, takes out no line. Where there is no file for it, it is held
 to the first two rules as if it had replaced the file's first bound: whoever put that in is needed, and whoever takes
@@ -28,6 +32,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from objstore.putback import taken_out
 from objstore.runs import text_of
 from objstore.values import value
 
@@ -112,14 +117,15 @@ class Checked:
 
 
 def findings(unit: Unit, order: RunOrder, about: About | None = None) -> list[Finding]:
-    """Return the rules that `unit` breaks in the present state; none when it is dead or hidden.
+    """Return the rules that `unit` breaks in the present state; none when it is dead.
 
     `about`: what has changed since it was last asked for; None: anything.
     """
     if not unit.live or unit.hidden:
         if unit.checked is not None:
             unit.checked = None
-        return []
+        takers = taken_out(unit) if unit.live else None
+        return [(ConflictKind.BOTH_CHANGED, frozenset(takers))] if takers else []
     checked = unit.checked
     if checked is None or about is None or about.is_all:
         checked = Checked(unit, order)
@@ -128,13 +134,14 @@ def findings(unit: Unit, order: RunOrder, about: About | None = None) -> list[Fi
     else:
         checked.follow(unit, about, order)
     missing, rivals = set(checked.missing.values()), set(checked.rivals)
+    back = set().union(*checked.returned.values())
     if unit.stands_on is not None and not order.has_file():
         _hold_to_bound(unit, unit.stands_on, missing, rivals)
     found = [
         (ConflictKind.MISSING_TARGET, missing),
         (ConflictKind.BOTH_CHANGED, rivals),
         (ConflictKind.SURROUNDINGS_GONE, _lost_surroundings(unit)),
-        (ConflictKind.TEXT_RETURNED, set().union(*checked.returned.values())),
+        (ConflictKind.TEXT_RETURNED, back),
     ]
     return [(kind, frozenset(needs)) for kind, needs in found if needs]
 
@@ -169,15 +176,12 @@ def unseen(runs: Iterable[Run]) -> tuple[Unit, set[Unit]] | None:
 
 def _missing_target(unit: Unit, author: Unit) -> Unit | None:
     """Return whom `unit` needs, which took out text of `author`."""
+    if not unit.inserted:
+        is_moved = not author.live and any(target.live for target in unit.moved.get(author, ()))
+        return author if is_moved else author.returns
     if not author.live:
-        moved = any(target.live for target in unit.moved.get(author, ()))
-        if unit.inserted or moved or any(old.shown for old in author.deleted):
-            return author
-    elif author.undoes is not None and author.hidden:
-        origin = author.undoes
-        if unit.inserted or any(old.shown for old in origin.deleted):
-            return origin
-    return None
+        return author
+    return author.undoes if author.hidden else None
 
 
 def _rivals(unit: Unit) -> set[Unit]:
@@ -212,7 +216,7 @@ def _reasons_gone(unit: Unit, neighbour: Run) -> Iterator[Unit]:
     author = neighbour.inserter
     if not author.live:
         yield author
-    elif author.undoes is not None and author.hidden:
+    elif author.hidden and author.undoes is not None:
         yield author.undoes
     else:
         for other in neighbour.deleters:

@@ -41,13 +41,14 @@ def decide(journal: Journal, request: Request) -> tuple[DecisionOutcome, Callabl
 
     Raises NoSuchName, EditExpired, FileChanged, HistoryBroken and what Journal.commit raises.
     """
-    with _session(journal, dry_run=request.dry_run) as batch:
+    with _session(journal, dry_run=request.dry_run) as (batch, is_writing):
         match request.action:
             case Action.UNDO:
                 request = _undo(journal, request)
             case Action.REDO:
                 request = _redo(journal, request)
-        return _outcome(journal, request, batch), batch.text if request.dry_run else journal.store.text
+        outcome = _outcome(journal, request, batch, is_writing=is_writing)
+        return outcome, batch.text if request.dry_run else journal.store.text
 
 
 def _undo(journal: Journal, request: Request) -> Request:
@@ -101,7 +102,7 @@ def _stacks(journal: Journal) -> tuple[list[Decision], list[tuple[Decision, Deci
     return standing, undone
 
 
-def _outcome(journal: Journal, request: Request, batch: Batch) -> DecisionOutcome:
+def _outcome(journal: Journal, request: Request, batch: Batch, *, is_writing: bool) -> DecisionOutcome:
     if not _changes_anything(journal, request):
         return NothingToDo()
     planner = Planner(journal=journal, batch=batch)
@@ -126,6 +127,8 @@ def _outcome(journal: Journal, request: Request, batch: Batch) -> DecisionOutcom
         )
         journal.commit(batch, plan.steps(), plan.looked, prune=True, left=plan.left)
         number = decision.number
+    elif is_writing:
+        journal.rehearse(batch, plan.steps(), plan.looked)
     return Decided(
         action=request.action,
         number=number,
@@ -141,8 +144,10 @@ def _outcome(journal: Journal, request: Request, batch: Batch) -> DecisionOutcom
 
 
 @contextmanager
-def _session(journal: Journal, *, dry_run: bool) -> Iterator[Batch]:
+def _session(journal: Journal, *, dry_run: bool) -> Iterator[tuple[Batch, bool]]:
+    """Give what a decision is put together in, and whether it could be made; a dry run needs no more than to read."""
     with ExitStack() as stack:
+        is_writing = True
         try:
             # A dry run takes the lock too: what a writer is about to change would look changed by a stranger.
             batch = stack.enter_context(journal.writing())
@@ -150,7 +155,8 @@ def _session(journal: Journal, *, dry_run: bool) -> Iterator[Batch]:
             if not dry_run:
                 raise
             batch = Batch(stack.enter_context(journal.reading()))
-        yield batch
+            is_writing = False
+        yield batch, is_writing
 
 
 def _changes_anything(journal: Journal, request: Request) -> bool:

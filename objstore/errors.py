@@ -271,8 +271,14 @@ class PermissionRefused(PathError):
 class FileChanged(PathError):
     """The file is no longer what it was a moment ago; nothing was written over it."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(path, f"File changed on disk meanwhile; look at it again: {path}")
+    def __init__(self, path: str, link: str = "") -> None:
+        self.link = link  # a folder of its path that is a symbolic link now; empty: none is
+        super().__init__(
+            path,
+            f"The folder {link} is a symlink now, which is not followed: {path}"
+            if link
+            else f"File changed on disk meanwhile; look at it again: {path}",
+        )
 
 
 class NamesShared(PathError):

@@ -215,6 +215,11 @@ class Journal:
                 raise
         self._note_followed()
 
+    def rehearse(self, batch: Batch, steps: Iterable[Step], looked: Mapping[bytes, os.stat_result]) -> None:
+        """Raise what `commit` would for what stands on disk now; nothing is changed. Call it while `writing`."""
+        with self._transition(steps, batch, looked) as transition:
+            transition.check()
+
     def carry_out(self, steps: Iterable[Step]) -> None:
         """Make files what the log says of them already. Call it while `writing`; nothing is recorded.
 

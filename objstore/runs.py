@@ -18,13 +18,16 @@ if TYPE_CHECKING:
     from objstore.conflicts import Checked
     from objstore.runorder import Block
 
-__all__ = ["BASE", "Run", "Unit", "UnitIndex", "text_of"]
+__all__ = ["BASE", "MOST_HIDDEN", "Run", "Unit", "UnitIndex", "text_of"]
 
 UnitIndex = NewType("UnitIndex", int)
 """A unit's position in the order of recording."""
 
 BASE: Final = UnitIndex(0)
 """The unit that holds the text before the first edit. It is always live."""
+
+MOST_HIDDEN: Final = 16
+"""Units that stand back one for the other. Further down none does, so that a flip concerns no more than so many."""
 
 _START: Final = attrgetter("start")
 _NOTHING: Final[Mapping[Unit, set[Unit]]] = MappingProxyType({})
@@ -39,15 +42,18 @@ class Unit:
     flips: tuple[int, ...] = ()  # how many units there were each time `live` changed
     above: Run | None = None  # for a pure insertion: the run whose last line stood above it, and
     below: Run | None = None  # the run whose first line stood below it; None: the end of all text
-    gap: tuple[Run, Run] | None = None  # first and last of the hidden runs it was inserted among
+    gap: tuple[Run, Run] | None = None  # first and last of the hidden runs among which it inserted, or took out a file
     checked: Checked | None = None  # what was found of a live unit with many lines; None: look again
     stands_on: Run | None = None  # first bound of the file that this one moves, or gives a mode
     watches = False  # whether any text could show in `region` that this unit never saw
     undoes: Unit | None = None  # the unit whose deleted text this one puts back, byte for byte
-    restores: tuple[Unit, ...] = ()  # for a pure insertion: who had inserted that text
+    restores: tuple[Unit, ...] = ()  # who had inserted that text
     shadowed: tuple[Unit, ...] = ()  # units that are hidden or not with the liveness of this one
+    hidden = 0  # how many units down the text is that this one stands back for (see `putback`); 0: it doesn't
+    bare = 0  # while dead: the runs it took out in whose place text is shown
+    returns: Unit | None = None  # whom it takes, now that this one is gone, to have no older text in its place
     moved: Mapping[Unit, set[Unit]] = _NOTHING  # author of deleted text -> units that put it back
-    readers: tuple[Unit, ...] = ()  # units whose conflicts depend on this one beyond shared runs
+    readers: tuple[Unit, ...] = ()  # units that took out text of which this one put some back elsewhere
 
     def __init__(self, index: UnitIndex, since: UnitIndex) -> None:
         self.index = index
@@ -57,25 +63,17 @@ class Unit:
         self.deleted: list[Run] = []
 
     @property
-    def hidden(self) -> bool:
-        """Whether this unit's text stands back because what it undoes is dead.
-
-        An insertion shows its text nevertheless where those who had inserted the same text are dead too.
-        """
-        return self.undoes is not None and not self.undoes.live and all(author.live for author in self.restores)
-
-    @property
     def region(self) -> tuple[Run, Run]:
         """First and last run of the stretch in which no text may show that the unit never saw.
 
         Raises ValueError when the unit has no region: it touched no line, or only inserted where nothing
         was hidden.
         """
-        if self.deleted:
-            return self.deleted[0], self.deleted[-1]
-        if self.gap is None:
+        if self.gap is not None:
+            return self.gap
+        if not self.deleted:
             raise ValueError("the unit has no region")
-        return self.gap
+        return self.deleted[0], self.deleted[-1]
 
     def flip(self, units: int) -> None:
         """Turn live into dead or dead into live, at the moment when there are so many `units`."""
@@ -92,11 +90,20 @@ class Unit:
     def saw(self, run: Run) -> bool:
         """Return whether `run`, which is older, was shown when this unit was recorded."""
         author = run.inserter
-        if not self.knew(author):
-            return False
-        if author.undoes is not None and not self.knew(author.undoes) and all(map(self.knew, author.restores)):
+        if not self.knew(author) or self._knew_hidden(author):
             return False
         return not any(other.since < self.since and self.knew(other) for other in run.deleters)
+
+    def _knew_hidden(self, author: Unit) -> bool:
+        """Return whether the text of `author` stood back when this unit was recorded."""
+        layer = {author}
+        for _ in range(MOST_HIDDEN):
+            if not layer:
+                return True
+            if any(unit.undoes is None or self.knew(unit.undoes) for unit in layer):
+                return False
+            layer = {other for unit in layer for other in unit.restores if not self.knew(other)}
+        return not layer
 
     def put_in(self, content: bytes) -> Run:
         """Add closed text to the end of what the unit inserts and return its run, not yet in order.
@@ -161,6 +168,8 @@ class Run:
         pieces.insert(bisect_left(pieces, rest.start, key=_START), rest)
         for unit in self.deleters:
             unit.deleted.insert(unit.deleted.index(self) + 1, rest)
+            if not unit.live and (self.shown or self.inserter.returns is not None):
+                unit.bare += 1
         if self.anchored:
             rest.anchored = tuple(unit for unit in self.anchored if unit.above is self)
             self.anchored = tuple(unit for unit in self.anchored if unit.above is not self)

@@ -1,8 +1,10 @@
 """Spots: where the paths of one transition lead, each found once and held open while it is in use."""
 
 import os
+import stat
 from collections import OrderedDict
 from collections.abc import Container
+from contextlib import suppress
 from typing import Final
 
 from objstore.errors import FileChanged
@@ -35,10 +37,18 @@ class Spots:
         self._held[path] = spot, walk
         if spot.path != name:
             self.forget(path)
-            raise FileChanged(spot.path)
+            raise FileChanged(name, self._link_on(path))
         if len(self._held) > _MOST_HELD:
             self.forget(next(iter(self._held)))
         return spot
+
+    def _link_on(self, path: bytes) -> str:
+        """Return the first folder on the way that is a link ("": none is, any more)."""
+        for folder in folders_of(path):
+            with suppress(OSError):
+                if stat.S_ISLNK(os.lstat(folder, dir_fd=self._tree.fd).st_mode):
+                    return os.fsdecode(folder)
+        return ""
 
     def forget(self, path: bytes) -> None:
         """Have a path found anew."""

@@ -132,10 +132,17 @@ class Transition:
         """Return whether any file changes."""
         return bool(self._steps)
 
+    def check(self) -> None:
+        """Check every path as `prepare` does; nothing is staged, and nothing needs room. Raises as `prepare`."""
+        for step in self._steps:
+            self._check(step, self._spots.at(step.path))
+        self._check_names()
+
     def prepare(self) -> None:
         """Check every path and stage every new content; the user's files stay as they are.
 
-        Raises PermissionRefused, FileExists, FileChanged, NamesShared, DiskFull and what Tree.locate raises.
+        Raises PermissionRefused, FileExists, PathIsSymlink, FileChanged, NamesShared, DiskFull and what Tree.locate
+        raises.
         """
         for step in self._steps:
             spot = self._spots.at(step.path)
@@ -174,6 +181,8 @@ class Transition:
             if step.before is not None:
                 raise FileChanged(spot.path)
         elif step.before is None:
+            if stat.S_ISLNK(found.st_mode):
+                raise PathIsSymlink(spot.path)
             if not stat.S_ISDIR(found.st_mode) or not self._gives_way(spot):
                 raise FileExists(spot.path)
         else:

@@ -19,7 +19,15 @@ from objstore.conflicts import About, ConflictKind, WeaveConflict, described, fi
 from objstore.hunks import borders, inserted_texts
 from objstore.lines import NOTHING_SHARED, closed, is_closed
 from objstore.markers import marked
-from objstore.putback import link_undone, note_moves
+from objstore.putback import (
+    count_bare,
+    derive,
+    doubtful,
+    link_undone,
+    note_moves,
+    returned,
+    stand_back,
+)
 from objstore.runorder import RunOrder
 from objstore.runs import BASE, Run, Unit, UnitIndex
 from objstore.splices import inserted_by
@@ -79,6 +87,8 @@ class Weave:
         """Return the weave that `state` was taken of."""
         weave = cls(None)
         weave._order, weave._units = order_and_units(state)
+        derived = sorted({row[0] for row in (*state.flips, *state.undoes)})
+        derive(unit for index in derived if (unit := weave._units[index]) is not None)
         weave._holders = [unit for index, _ in state.holders if (unit := weave._units[index]) is not None]
         weave.has_endings = bool(state.endings)
         weave._rendered = False
@@ -232,10 +242,18 @@ class Weave:
         for unit in flipped:
             unit.flip(len(self._units))
         concerned = dict[Unit, About]()
-        for unit in flipped:
+        standing_back = stand_back(flipped)
+        changed = [*flipped, *standing_back]
+        for unit in (*changed, *doubtful(flipped, standing_back)):
             _about(concerned, unit).is_all = True
+        suspects = {*changed, *(other for unit in flipped for other in unit.shadowed)}
+        for unit in changed:
+            self._refresh(unit, concerned, suspects)
         for unit in flipped:
-            self._refresh(unit, concerned)
+            count_bare(unit)
+        for author in returned(suspects):
+            for run in author.inserted:
+                _note_deleters(concerned, run, author)
         # The file goes with the last of its lines, which need not be lines of the unit that put in its bounds.
         if self._holders and (had_file is not self._order.has_file() or any(_has_bounds(unit) for unit in flipped)):
             for unit in self._holders:
@@ -256,31 +274,38 @@ class Weave:
             for unit, found in self._findings.items()
         }
 
-    def _refresh(self, unit: Unit, concerned: dict[Unit, About]) -> None:
-        """Show and hide runs after `unit` was flipped; add to `concerned` whose conflicts that can change, and why."""
-        _note_readers(concerned, unit)
-        for other in unit.shadowed:
+    def _refresh(self, unit: Unit, concerned: dict[Unit, About], suspects: set[Unit]) -> None:
+        """Show and hide runs after `unit` was flipped, or stands back now or no longer.
+
+        Add to `concerned` whose conflicts it can change, and why; and to `suspects` in whose place it can change what
+        is shown.
+        """
+        for other in unit.readers:
             _about(concerned, other).is_all = True
         for run in unit.deleted:
-            self._reshow(run, concerned)
+            self._reshow(run, concerned, suspects)
             for other in run.deleters:
                 _about(concerned, other).deleters.add(unit)
-        for author in (unit, *unit.shadowed):
-            for run in author.inserted:
-                self._reshow(run, concerned)
-                for other in run.deleters:
-                    _about(concerned, other).authors.add(author)
+        for run in unit.inserted:
+            self._reshow(run, concerned, suspects)
+            _note_deleters(concerned, run, unit)
 
-    def _reshow(self, run: Run, concerned: dict[Unit, About]) -> None:
+    def _reshow(self, run: Run, concerned: dict[Unit, About], suspects: set[Unit]) -> None:
         for unit in run.anchored:
             _about(concerned, unit).is_all = True
         wanted = run.wanted
         if run.shown is not wanted:
-            self._order.show(run, shown=wanted)
+            self._show(run, suspects, shown=wanted)
             for unit in run.block.watchers:
                 _about(concerned, unit).runs.add(run)
-            for unit in run.deleters:
-                _note_readers(concerned, unit)
+
+    def _show(self, run: Run, suspects: set[Unit], *, shown: bool) -> None:
+        """Show or hide `run`, which was hidden or shown; add to `suspects` the dead units that had taken it out."""
+        self._order.show(run, shown=shown)
+        for unit in run.deleters:
+            if not unit.live:
+                unit.bare += 1 if shown else -1
+                suspects.add(unit)
 
     def _recheck(self, units: Mapping[Unit, About | None]) -> None:
         for unit, about in units.items():
@@ -414,7 +439,12 @@ class Weave:
             # What was said of a file that is gone is said, by now, of the one that stands in its stead.
             if holder.live and holder.stands_on is not None and not holder.stands_on.shown:
                 holder.stands_on = shown[0]
+        first, last = self._order.first(), self._order.last()
+        if first is not None and last is not None and (first is not shown[0] or last is not shown[-1]):
+            unit.gap = first, last
         self._take_out(unit, list(self._order.runs(shown[0], shown[-1])))
+        if unit.gap is not None:
+            self._order.watch(unit)
 
     def _replace(self, unit: Unit, hunk: Hunk, text: bytes) -> None:
         """Take out lines and put `text` right after the last of them."""
@@ -451,14 +481,12 @@ class Weave:
 
     def _take_out(self, unit: Unit, runs: list[Run]) -> None:
         unit.deleted = runs
+        suspects: set[Unit] = set()
         for run in runs:
-            run.deleters += (unit,)
             if run.shown:
-                self._order.show(run, shown=False)
-        if not unit.inserted:
-            for author in {author for run in runs for author in (run.inserter, run.inserter.undoes)}:
-                if author is not None and author.deleted:
-                    author.readers += (unit,)
+                self._show(run, suspects, shown=False)
+            run.deleters += (unit,)
+        returned(suspects)
 
     def _beyond(self, above: Run | None, below: Run | None) -> Run | None:
         """Return the last of the runs that stood in for `above`, each for the one before, in dead units."""
@@ -526,13 +554,10 @@ def _about(concerned: dict[Unit, About], unit: Unit) -> About:
     return about
 
 
-def _note_readers(concerned: dict[Unit, About], author: Unit) -> None:
-    """Note that what `author` did is another matter now for those whose conflicts depend on it beyond shared runs."""
-    for unit in author.readers:
-        about = _about(concerned, unit)
-        about.is_all |= bool(unit.moved)
-        about.authors.add(author)
-        about.authors.update(author.shadowed)
+def _note_deleters(concerned: dict[Unit, About], run: Run, author: Unit) -> None:
+    """Note that text of `author` is another matter now for those that took `run` of it out."""
+    for unit in run.deleters:
+        _about(concerned, unit).authors.add(author)
 
 
 def _has_bounds(unit: Unit) -> bool:

@@ -104,6 +104,28 @@ def test_a_file_created_anew_needs_the_deletion_of_the_old_one() -> None:
     assert h.reject(1) == "a b"
 
 
+def test_a_file_that_a_live_edit_deleted_does_not_come_back_in_an_older_form() -> None:
+    h = history("a b", "-", "x y", "-")
+    assert h.reject(2) == "-"
+    assert h.reject(1) == "C: 3 needs 1"
+    assert h.accept(2) == "-"
+    assert h.reject(1, 2) == "C: 3 needs 1"
+    assert h.reject(1, 2, 3) == "a b"
+    assert h.accept(1, 3) == "-"
+    again = history("a b", "-", "a b", "-")
+    assert [again.reject(1, 2), again.reject(1)] == ["C: 3 needs 1", "C: 3 needs 1"]
+
+
+def test_a_deleted_file_needs_the_creation_before_it_to_stay_rejected() -> None:
+    h = history("-", "a b")
+    assert h.reject(1) == "-"
+    h.then("x y", "-")
+    assert h.reject(2) == "-"
+    assert h.accept(1) == "C: 3 needs 1"
+    assert h.reject(3) == "-"
+    assert h.accept(1) == "a b"
+
+
 def test_a_file_created_anew_as_it_was_is_there_once() -> None:
     h = history("a b~", "-", "a b~")
     assert h.reject(1) == "a b~"
@@ -173,8 +195,39 @@ def test_what_was_gone_anyway_need_not_be_put_back_for_a_deletion_to_be_undone()
     assert h.reject(3) == "p b q"
 
 
-def test_what_changes_a_line_back_stands_back_whoever_had_written_it() -> None:
-    assert history("p q", "p X q", "p Y q", "p X q").reject(1, 2) == "p q"
+def test_what_changes_a_line_back_stands_back_only_for_the_same_line() -> None:
+    """Else the line would be gone, though an edit that put it in is live."""
+    h = history("p q", "p X q", "p Y q", "p X q")
+    assert h.reject(2) == "p X q"
+    assert h.accept(2) == "p X q"
+    assert h.reject(1, 2) == "C: 3 needs 2"
+
+
+def test_of_a_line_changed_back_twice_the_first_one_shows_without_the_changes() -> None:
+    h = history("p A q", "p B q", "p A q", "p B q", "p A q")
+    assert h.reject(1, 2, 3) == "p A q"
+    assert h.accept(2) == "p A q"
+    assert h.reject(4) == "p A q"
+
+
+def test_a_line_put_back_stays_whoever_else_deletes_the_one_that_it_was() -> None:
+    h = history("p X q", "p q")
+    h.reject(1)
+    h.then("p q", "p X q")
+    assert h.accept(1) == "p X q"
+    assert h.reject(2) == "C: 3 needs 1"
+
+
+@pytest.mark.parametrize("between", ["p q", "p Y q"])
+def test_a_line_put_back_is_not_lost_where_another_stands_for_it_unless_a_newer_edit_deletes_it(between: str) -> None:
+    h = history("p X q", "p q")
+    h.reject(1)
+    h.then(between, "p X q")
+    assert h.reject(2) == "p X q"
+    assert h.accept(1) == "C: 3 needs 1"
+    assert h.then("p q").accept(1) == "p q"
+    assert h.reject(4) == "C: 3 needs 1"
+    assert h.reject(1, 4) == "p X q"
 
 
 def test_an_insertion_above_what_is_left_of_a_replacement_stands_below_what_is_gone_of_it() -> None:
@@ -200,6 +253,44 @@ def test_a_deletion_of_inserted_text_has_nothing_to_do_without_it() -> None:
 
 def test_a_deletion_of_a_replacement_needs_it() -> None:
     assert history("p X q", "p Y q", "p q").reject(1) == "C: 2 needs 1"
+
+
+@pytest.mark.parametrize(
+    ("states", "rejected", "answer"),
+    [
+        (("B", "C", ""), (1,), "C: 2 needs 1"),
+        (("B", "C", ""), (2,), "C: 3 needs 2"),
+        (("B", "C", ""), (1, 2), "C: 3 needs 2"),
+        (("B", "C", "D", ""), (2, 3), "C: 4 needs 3"),
+        (("B", "C", "D", ""), (1, 2, 3), "C: 4 needs 3"),
+        (("B", "A", ""), (1,), "C: 3 needs 1"),
+        (("B", "A", ""), (2,), "C: 3 needs 2"),
+        (("B", "A", ""), (1, 2), "C: 3 needs 2"),
+        (("", "A", ""), (1,), "C: 3 needs 1"),
+        (("", "A", ""), (2,), "p q"),
+        (("", "A", ""), (1, 2), "C: 3 needs 1"),
+        (("B", "A", "C", ""), (1, 3), "C: 4 needs 3"),
+        (("B C", "C", "D", ""), (1, 2, 3), "C: 4 needs 3"),
+        (("B", "C", "D", "", "E"), (2, 3), "C: 4 needs 3, 5 needs 2"),
+    ],
+)
+def test_what_a_live_edit_deleted_does_not_come_back_from_under_it(
+    states: tuple[str, ...], rejected: tuple[int, ...], answer: str
+) -> None:
+    """A line between p and q is rewritten and deleted, and edits under the deletion are rejected together."""
+    h = history("p A q", *(f"p {state} q" for state in states))
+    assert h.reject(*rejected) == answer
+    deletion = h.edits[states.index("", 1) + 1][1]
+    done = cascade(h.weave, {unit: False for name in rejected for unit in h.units(name)})
+    assert (deletion in done.rejected, done.blocked) == (answer != "p q", ())
+
+
+def test_a_line_of_a_block_that_a_live_edit_deleted_stays_deleted() -> None:
+    h = history("p a b c q", "p A B C q", "p X B Z q", "p B q", "p B N q")
+    assert h.reject(1, "2:1") == "C: 2 needs 1, 3 needs 2"
+    assert h.reject(1, 2, 4) == "C: 3 needs 2"
+    assert h.reject("2:1") == "C: 3 needs 2"
+    assert h.reject(1, 2, 3, 4) == "p a b c q"
 
 
 def test_moved_text_needs_its_insertion_while_the_move_lasts() -> None:

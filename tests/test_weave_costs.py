@@ -114,6 +114,52 @@ def test_insertions_under_a_deletion_cost_by_their_number(
     assert costs[1] < 2.5 * costs[0], costs
 
 
+class Line:
+    """A line that was rewritten over and over, and deleted in the end."""
+
+    def __init__(self, rewrites: int, *, is_changed_back: bool) -> None:
+        self.weave = Weave(b"p\n0\nq\n")
+        texts = [b"%d\n" % (number % 2 if is_changed_back else number) for number in range(1, rewrites + 1)]
+        made = [self.weave.record(b"p\n" + text + b"q\n", [Hunk(1, 1, 1, 1)])[1] for text in texts]
+        self.rewrites, self.deletion = made, self.weave.record(b"p\nq\n", [Hunk(1, 1, 1, 0)])[1]
+
+    def toggle_each(self) -> None:
+        for live in (False, True):
+            for unit in self.rewrites:
+                self.weave.flip({unit: live})
+
+    def toggle_each_while_the_others_are_rejected(self) -> None:
+        self.weave.flip(dict.fromkeys(self.rewrites, False))
+        for unit in self.rewrites:
+            self.weave.flip({unit: True})
+            self.weave.flip({unit: False})
+
+    def cascade(self) -> None:
+        """Reject the first, and with it all that stand on it."""
+        assert len(cascade(self.weave, {self.rewrites[0]: False}).rejected) >= len(self.rewrites) - 1
+
+
+@pytest.mark.parametrize(
+    ("is_changed_back", "act"),
+    [
+        (False, Line.toggle_each),
+        (False, Line.toggle_each_while_the_others_are_rejected),
+        (False, Line.cascade),
+        (True, Line.toggle_each),
+        (True, Line.toggle_each_while_the_others_are_rejected),
+    ],
+)
+def test_a_line_rewritten_over_and_over_costs_by_what_is_decided(
+    act: Callable[[Line], None],
+    is_changed_back: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    costs = []
+    for rewrites in (250, 500):
+        line = Line(rewrites, is_changed_back=is_changed_back)
+        costs.append(operations(lambda: act(line)))  # noqa: B023 - called at once
+    assert costs[1] < 2.5 * costs[0], costs
+
+
 class Recorded:
     """A random history, in which edits come while others are rejected, so that not everybody knew everybody."""
 

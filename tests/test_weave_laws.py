@@ -13,9 +13,12 @@ from objstore.cascade import cascade
 from objstore.diff import Hunk, diff_lines
 from objstore.lines import closed, split_lines
 from objstore.weave import BASE, UnitIndex, Weave
+from tests.pictures import history
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+
+    from objstore.runs import Unit
 
 LINES = [b"", b"a", b"b", b"c", b"\r", b"d\r", b"\x00", b"\xff\xfe"]
 
@@ -242,6 +245,99 @@ def test_rejecting_an_edit_is_a_three_way_merge_where_that_is_clean(base: bytes,
     weave.record(last, on)
     assert weave.set_live(dict.fromkeys(first, False)) == ()
     assert closed(weave.text() or b"") == joined(merged, ended=True)
+
+
+# -- one place, over and over
+
+WORDS = [b"", b"A\n", b"B\n", b"A\n", b"B\n", b"C\n", b"A\nB\n", b"B\nA\n"]
+
+
+@st.composite
+def places(draw: st.DrawFn) -> Journal:
+    """Draw a history in which what stands between two lines is changed, deleted and put back; sometimes the file."""
+    journal = Journal(b"p\n" + draw(st.sampled_from(WORDS)) + b"q\n")
+    weave = Weave(journal.base)
+    for _ in range(draw(st.integers(2, 10))):
+        if journal.units and draw(st.integers(0, 2)) == 0:
+            chosen = draw(st.sets(st.sampled_from(journal.units), min_size=1, max_size=3))
+            change = {unit: not weave.is_live(unit) for unit in chosen}
+            if weave.set_live(change):
+                weave.set_live({unit: not live for unit, live in change.items()})
+            else:
+                journal.entries.append(change)
+        else:
+            whole = b"p\n" + draw(st.sampled_from(WORDS)) + b"q\n"
+            after = None if weave.text() is not None and draw(st.integers(0, 9)) == 0 else whole
+            entry = Entry(after, hunks_of(weave.text(), after), needs_file=False)
+            if after != weave.text():
+                entry.record(weave)
+                journal.entries.append(entry)
+    assume(journal.units)
+    return journal
+
+
+@given(places(), st.data())
+def test_conflicts_found_from_flip_to_flip_are_those_of_a_weave_built_afresh(
+    journal: Journal, data: st.DataObject
+) -> None:
+    weave = journal.weave()
+    kept = weave.state()
+    live = {unit: weave.is_live(unit) for unit in journal.units}
+    for _ in range(data.draw(st.integers(1, 8))):
+        chosen = data.draw(st.sets(st.sampled_from(journal.units), min_size=1, max_size=3))
+        live |= {unit: not live[unit] for unit in chosen}
+        found = weave.set_live({unit: live[unit] for unit in chosen})
+        afresh, taken_up = journal.weave(), Weave.from_state(kept)
+        assert found == afresh.set_live(live) == taken_up.set_live(live)
+        assert weave.text() == afresh.text() == taken_up.text()
+        told = [(bool(unit.hidden), unit.bare, unit.returns) for unit in units_of(weave)]
+        assert told == [(stands_back(unit), bare(unit), returns(unit)) for unit in units_of(weave)]
+
+
+def units_of(weave: Weave) -> list[Unit]:
+    return [unit for unit in weave._units if unit is not None]  # noqa: SLF001 - not shown otherwise
+
+
+def stands_back(unit: Unit) -> bool:
+    undone = unit.undoes
+    return undone is not None and not undone.live and all(a.live or stands_back(a) for a in unit.restores)
+
+
+def bare(unit: Unit) -> int:
+    return 0 if unit.live else sum(run.shown or returns(run.inserter) is not None for run in unit.deleted)
+
+
+def returns(unit: Unit) -> Unit | None:
+    if unit.live and not stands_back(unit):
+        return None
+    if bare(unit):
+        return unit
+    return unit.undoes if unit.undoes and not unit.undoes.live and returns(unit.undoes) else None
+
+
+@st.composite
+def rewritings(draw: st.DrawFn) -> list[str]:
+    """Draw the states of one line: changed, changed back, deleted and put back, alone or with its file (`-`)."""
+    states, line = ["A"], "A"
+    for _ in range(draw(st.integers(2, 8))):
+        follow = {"": [line], "-": [line]}.get(states[-1], ["A", "B", "C", "", "", "-"])
+        state = draw(st.sampled_from(follow))
+        if state != states[-1]:
+            states.append(state)
+            line = state.strip("-") or line
+    return states
+
+
+@given(rewritings(), st.data())
+def test_the_last_word_on_a_line_holds_or_the_decision_is_refused(states: list[str], data: st.DataObject) -> None:
+    h = history(*(state if state == "-" else f"p {state} q" for state in states))
+    edits = range(1, len(states) - 1)
+    assume(edits)
+    dead = data.draw(st.sets(st.sampled_from(edits), min_size=1))
+    # Where there is no file any more, a line that was deleted in it is not there either.
+    holds = {h.text, "-"} if states[-1] == "" else {h.text}
+    answer = h.reject(*sorted(dead))
+    assert answer in holds or answer.startswith("C: ")
 
 
 # -- reading

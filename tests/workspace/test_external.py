@@ -15,6 +15,7 @@ from objstore import (
     OnExternal,
     Origin,
     PathIsDirectory,
+    PathIsSymlink,
     Seq,
     Status,
     Unit,
@@ -210,7 +211,7 @@ def test_something_else_in_a_files_place_counts_as_the_file_gone(scene: Scene, r
     assert [change.path for change in scene.workspace.status().external] == ["f"]
     assert isinstance(scene.decide(Action.ACCEPT, edit), ExternalChanges)
     before = scene.everything()
-    with pytest.raises((FileExists, PathIsDirectory)):
+    with pytest.raises((FileExists, PathIsSymlink, PathIsDirectory)):
         scene.decide(Action.REJECT, edit, on_external=OnExternal.DISCARD)
     assert scene.everything() == before
     outcome = scene.decide(Action.ACCEPT, edit, on_external=OnExternal.KEEP)

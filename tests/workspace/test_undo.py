@@ -1,12 +1,17 @@
 """Undo and redo, and what is told of decisions: reasons and dry runs."""
 
+import pytest
+
 from objstore import (
     Action,
     Conflicted,
     Decided,
     ExternalChanges,
+    FileChanged,
+    FileExists,
     NothingToDo,
     OnExternal,
+    PathIsSymlink,
     Status,
     Unit,
 )
@@ -183,6 +188,34 @@ def test_a_dry_run_says_what_the_decision_then_does_and_changes_nothing(scene: S
     assert isinstance(done, Decided)
     assert (done.files, done.verdicts) == (dry.files, dry.verdicts)
     assert scene.text("f") == TEN
+
+
+@pytest.mark.parametrize("stands", ["folder", "link", "link above"])
+def test_a_dry_run_is_refused_where_the_decision_would_be_and_says_why(scene: Scene, stands: str) -> None:
+    scene.write("d/e/f", b"x\n")
+    scene.write("stays", b"x\n")
+    gone = scene.delete("d/e/f")
+    path = scene.root / "d" / "e" / "f"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    match stands:
+        case "folder":
+            path.mkdir()
+        case "link":
+            path.symlink_to("nowhere")
+        case _:
+            path.parent.rmdir()
+            path.parent.symlink_to("..")
+    wanted, said = {
+        "folder": (FileExists, "Already exists: d/e/f"),
+        "link": (PathIsSymlink, "Symlinks are not allowed (security policy): d/e/f"),
+        "link above": (FileChanged, "The folder d/e is a symlink now, which is not followed: d/e/f"),
+    }[stands]
+    before = scene.everything()
+    for dry_run in (True, False):
+        with pytest.raises(wanted) as refused:
+            scene.decide(Action.REJECT, gone, on_external=OnExternal.DISCARD, dry_run=dry_run)
+        assert str(refused.value) == said
+        assert scene.everything() == before
 
 
 def test_a_dry_undo_changes_nothing(scene: Scene) -> None:

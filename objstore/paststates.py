@@ -43,7 +43,7 @@ class _Reading:
         index = journal.store.index
         self._journal = journal
         self._path = path
-        self._documents = frozenset(index.documents_of_path(path))
+        self._documents = set(index.documents_of_path(path))
         self._given_up = frozenset(row.number for row in index.snapshots() if row.expired)
         self._recorded: dict[BlobId, None] = {}
         self._kept: dict[tuple[bytes, BlobId], None] = {}  # that snapshots hold, with the path
@@ -66,7 +66,8 @@ class _Reading:
     def take(self, record: Record) -> None:
         """Go on by one record."""
         match record:
-            case Edit() if record.document in self._documents:
+            case Edit() if record.document in self._documents or self._path in (record.path, record.source):
+                self._documents.add(record.document)  # of one that was taken back the index knows nothing
                 self._recorded |= dict.fromkeys(held_blobs(record))
                 self._before_edits[record.seq] = record.document, self._standing.get(record.document)
                 self._standing[record.document] = record.path

@@ -137,10 +137,8 @@ class TmuxTerminal(_Waiting):
         self._pid = scratch / "pid"
         script = scratch / "run"
         program = " ".join(map(_quoted, [*PROGRAM, *words]))
-        # A window may have another size when it begins, on a busy machine for long enough to be measured so.
         # Ctrl-C reaches everything in the window; the shell has to outlive it, to tell the status.
         script.write_text(
-            f"while [ \"$(stty size)\" != '{SIZE[1]} {SIZE[0]}' ]; do sleep 0.01; done\n"
             f"trap : INT\nsh -c 'echo $$ > {self._pid}; exec \"$@\"' sh {program}\necho $? > {self._status}\nread _\n"
         )
         settled = scratch / "tmux.conf"

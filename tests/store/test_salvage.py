@@ -399,7 +399,9 @@ def test_where_a_salvage_fails_nothing_of_it_is_left(victim: Path, tmp_path: Pat
 def test_a_state_whose_path_is_too_long_among_the_recovered_is_named_and_the_rest_is_saved(tmp_path: Path) -> None:
     root = tmp_path / "ws"
     root.mkdir()
-    long = "/".join(["x" * 200] * ((4090 - len(os.fsencode(tmp_path))) // 201)) + "/f"
+    # As long as a path may be, so that nothing is left for the names of the folders that it is recovered in.
+    folders, rest = divmod(4085 - len(os.fsencode(tmp_path)), 201)
+    long = ("x" * 200 + "/") * folders + "f" * rest
     with Workspace.init(root, UnsyncedDisk()) as workspace:
         for path in ("lost", long, "last"):
             write(workspace, path, os.fsencode(path[-4:]) + b"\n")

@@ -180,7 +180,7 @@ def ways_out(
     number.
     """
     outside = set(outcome.outside)
-    in_the_way = (*outcome.reject_first, *_in_the_way(outcome))
+    in_the_way = outcome.reject_first
     dead = _spelt_units(outcome.accept_first, edit)
     live = _spelt_units((unit for unit in in_the_way if unit.seq not in outside), edit)
     if any(unit.seq in outside for unit in in_the_way):
@@ -194,7 +194,11 @@ def ways_out(
         case Action.REJECT if selection is not None:
             together = f"Or name them together:  cas reject {_spelt(selection)} {live}"
             cascade = f"To reject what depends on it too:  cas reject --cascade {_spelt(selection)}"
-            return [cascade, *([together] if live else [])]
+            # What has taken a path depends on nothing that it could follow.
+            is_path = any(conflict.kind == "path-taken" for conflict in outcome.conflicts)
+            if is_path:
+                together = f"To reject them together:  cas reject {_spelt(selection)} {live}"
+            return [*([] if is_path else [cascade]), *([together] if live else [])]
         case Action.ACCEPT | Action.RESET if selection is not None:
             together = f"To {action.value} them together:  cas {action.value} {_spelt(selection)} {dead}"
             room = f"To make room first:  cas reject {live}"
@@ -203,13 +207,6 @@ def ways_out(
             return (
                 [f"Decide on {' '.join(filter(None, (dead, live)))} first (`cas show EDIT`)."] if dead or live else []
             )
-
-
-def _in_the_way(outcome: "Conflicted") -> Iterator[Unit]:
-    """Yield who has put a file where another is to stand."""
-    for conflict in outcome.conflicts:
-        if conflict.kind == "path-taken":
-            yield from conflict.needs
 
 
 def _spelt(selection: Selection) -> str:

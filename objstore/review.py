@@ -337,22 +337,102 @@ class Planner:
         is_new: bool,
     ) -> Conflicted:
         """Return the conflicts with their lines counted in the text as it stands, and what else would have to go."""
-        accept_first: list[Unit] = []
-        reject_first: list[Unit] = []
-        is_stuck = False  # whether nothing helps one of the files
+        accept_first, reject_first = self._advice(conflicts, before, given, is_new=is_new)
         for document, statuses in before.items():
-            loaded = self._document(document)
-            besides = self._ways_out(loaded, statuses, given.get(document, {}), is_new=is_new)
-            is_stuck = is_stuck or besides is None
-            for unit, status in (besides or {}).items():
-                (reject_first if status is Status.REJECTED else accept_first).append(unit)
-            loaded.give_back(statuses)
+            self._document(document).give_back(statuses)
         return Conflicted(
             conflicts=tuple([self._as_it_stands(conflict) for conflict in conflicts]),
-            accept_first=() if is_stuck else tuple(sorted(accept_first)),
-            reject_first=() if is_stuck else tuple(sorted(reject_first)),
+            accept_first=tuple(sorted(accept_first)),
+            reject_first=tuple(sorted(reject_first)),
             outside=tuple(edit.seq for edit in self._external),
         )
+
+    def _advice(
+        self,
+        conflicts: Iterable[Conflict],
+        before: Mapping[DocumentId, bytes],
+        given: Mapping[DocumentId, Mapping[Unit, Status]],
+        *,
+        is_new: bool,
+    ) -> tuple[list[Unit], list[Unit]]:
+        """Return what would have to be accepted with the decision, and what rejected (nothing, where nothing helps).
+
+        Where something is to be live, what is to be rejected comes before it, so that has to do alone. Both are tried.
+        """
+        statuses, wanted = dict(before), {document: dict(share) for document, share in given.items()}
+        room: dict[DocumentId, dict[Unit, Status]] = {}
+        for unit in (unit for conflict in conflicts if conflict.kind == "path-taken" for unit in conflict.needs):
+            document = self._lineage(unit)
+            if document is None:  # whose it was has expired
+                return [], []
+            if unit not in wanted.setdefault(document, {}):
+                statuses.setdefault(document, self._document(document).statuses())
+                room.setdefault(document, {})[unit] = wanted[document][unit] = Status.REJECTED
+        is_apart = any(status is not Status.REJECTED for share in given.values() for status in share.values())
+        for document, now_is in statuses.items():
+            share, alone = wanted.setdefault(document, {}), room.setdefault(document, {})
+            if not self._complete(self._document(document), now_is, share, alone, is_apart=is_apart, is_new=is_new):
+                return [], []
+        tries = [wanted, room] if is_apart else [wanted]
+        if not all(self._is_possible(statuses, shares, is_new=is_new) for shares in tries):
+            return [], []
+        more = {unit: is_ for document in statuses for unit, is_ in wanted[document].items()}
+        live = {unit for unit, status in more.items() if status is not Status.REJECTED}
+        return [*live.difference(*given.values())], [unit for document in statuses for unit in room[document]]
+
+    def _complete(
+        self,
+        loaded: Document,
+        statuses: bytes,
+        wanted: dict[Unit, Status],
+        room: dict[Unit, Status],
+        *,
+        is_apart: bool,
+        is_new: bool,
+    ) -> bool:
+        """Add to `wanted` what else it takes, and what of it is rejected to `room`; return whether anything helps.
+
+        `is_apart`: whether `room` is to be rejected alone.
+        """
+        while True:
+            more = self._ways_out(loaded, statuses, wanted, is_new=is_new)
+            if more is None:
+                return False
+            wanted |= more
+            room |= {unit: status for unit, status in more.items() if status is Status.REJECTED}
+            more = self._ways_out(loaded, statuses, room, is_new=is_new) if is_apart and room else {}
+            if more is None:
+                return False
+            room |= more
+            left = {unit: status for unit, status in more.items() if unit not in wanted}
+            wanted |= left
+            if not left:
+                return True
+
+    def _lineage(self, unit: Unit) -> DocumentId | None:
+        """Return the document of a unit that is in the way (None: its edit has expired)."""
+        if unit.seq not in self._lineages and self.journal.store.index.edit(unit.seq) is not None:
+            self._documents_of([unit])
+        document = self._lineages.get(unit.seq)
+        return document if document is not None and self._document(document).knows(unit) else None
+
+    def _is_possible(
+        self,
+        statuses: Mapping[DocumentId, bytes],
+        shares: Mapping[DocumentId, Mapping[Unit, Status]],
+        *,
+        is_new: bool,
+    ) -> bool:
+        """Return whether these verdicts would be carried out as things were at the time of `statuses`."""
+        for document, before in statuses.items():
+            loaded = self._document(document)
+            loaded.give_back(before)
+            if shares.get(document):
+                loaded.give(self._settle(loaded, shares[document], is_new=is_new).verdicts)
+        found = any(self._document(name).conflicts() for name in statuses) or self._taken_paths(list(statuses))
+        for document, before in statuses.items():
+            self._document(document).give_back(before)
+        return not found
 
     def _ways_out(
         self, loaded: Document, statuses: bytes, given: Mapping[Unit, Status], *, is_new: bool

@@ -122,6 +122,33 @@ def test_what_must_go_and_what_must_come_are_named_in_the_order_in_which_it_work
     assert desk.bytes("a") == b"one\nII\nthree\n"
 
 
+def test_what_must_go_first_can_go_alone(desk: Desk) -> None:
+    """The mode that edit 3 gives the file could stay in the end, but not while there is no file."""
+    desk.write("a", b"1\n")
+    desk.done("reject", "1")
+    desk.write("a", b"2\n")
+    desk.write("a", b"3\n", mode=0o755)
+    ran = desk.cas("accept", "1")
+    assert ran.said.endswith("To make room first:  cas reject 2 3\n")
+    desk.done("reject", "2", "3")
+    desk.done("accept", "1")
+    assert desk.bytes("a") == b"1\n"
+
+
+def test_where_a_path_is_taken_no_cascade_is_advised_and_what_is_named_is_carried_out(desk: Desk) -> None:
+    desk.write("a", b"old\n")
+    desk.move("a", "b")
+    desk.write("a", b"new\n")
+    desk.edit("a", b"new", b"newer")
+    for words in (["reject", "2"], ["reject", "--cascade", "2"]):
+        ran = desk.cas(*words)
+        assert ran.status == 1
+        assert "edit 1 puts a file where edit 3 has put another (a)" in ran.said
+        assert ran.said.endswith("(a)\nTo reject them together:  cas reject 2 3 4\n")
+    desk.done("reject", "2", "3", "4")
+    assert desk.bytes("a") == b"old\n"
+
+
 def test_what_was_named_to_be_accepted_is_neither_in_the_way_nor_set_aside(desk: Desk) -> None:
     both_change(desk)
     for words in (["accept", "2", "3"], ["accept", "2", "3", "--markers"]):

@@ -249,7 +249,8 @@ def test_a_refusal_names_what_comes_back_with_markers_that_its_way_out_takes_out
     outcome = scene.decide(Action.ACCEPT, named)
     assert isinstance(outcome, Conflicted)
     assert outcome.accept_first == (Unit(base, 1), Unit(built, 1))
-    assert outcome.reject_first == (Unit(rival, 1),)
+    # The markers go with the rival, and what was set aside for them would be back.
+    assert outcome.reject_first == (Unit(built, 1), Unit(rival, 1))
     scene.reject(rival, built)
     scene.accept(named, base, built)
     assert words(scene.text("f")) == "p C q"

@@ -1,4 +1,4 @@
-"""The timeline of a path: what stood there at a moment, as far as edits, decisions and snapshots tell.
+"""The timeline of paths: what stood there at a moment, as far as edits, decisions and snapshots tell.
 
 The journal's order counts, and not the clock's: a moment is behind the last record that is not later than it.
 """
@@ -6,15 +6,15 @@ The journal's order counts, and not the clock's: a moment is behind the last rec
 import os
 import stat
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from objstore.journal import Journal
 from objstore.records import Decision, Edit, Snapshot
 from objstore.terms import DocumentId, FileState
-from objstore.trees import TreeEntry, decode_tree
+from objstore.trees import LeftOut, TreeEntry, entry_at, tree_files
 from objstore.views import State
 
-__all__ = ["state_at_moment"]
+__all__ = ["files_at_moment", "state_at_moment"]
 
 
 class _Event(NamedTuple):
@@ -30,18 +30,51 @@ def state_at_moment(journal: Journal, path: bytes, moment: int) -> State | None:
 
     Before the first record that tells of a file, it is what that record found.
     """
+    event = _latest(journal, path, moment)
+    since = 0 if event is None else event.time
+    for snapshot in reversed(list(_snapshots(journal, moment))):
+        if snapshot.time <= since:
+            break
+        if path.startswith(_scope(snapshot)):
+            entry = entry_at(snapshot.root, path[len(_scope(snapshot)) :], journal.store.blob)
+            if entry is None or _is_file(entry):
+                event = _Event(snapshot.time, path, _state(entry))
+                break
+    if event is None:
+        return None
+    blob, mode = (None, 0) if event.state is None else (event.state.blob, event.state.mode)
+    return State(path=os.fsdecode(path), blob=blob, mode=mode)
+
+
+def files_at_moment(journal: Journal, moment: int, below: bytes = b"") -> dict[bytes, FileState]:
+    """Return every file below a folder (b"": anywhere) for which `state_at_moment` tells of one, by path."""
+    index = journal.store.index
+    recorded = {path: event for path in index.paths_below(below) if (event := _latest(journal, path, moment))}
+    told = {path: event.state for path, event in recorded.items()}
+    for snapshot in _snapshots(journal, moment):
+        scope = _scope(snapshot)
+        held: dict[bytes, TreeEntry | LeftOut | None] = {}
+        held.update(tree_files(snapshot.root, journal.store.blob, scope))
+        left_out = {path for path, entry in held.items() if isinstance(entry, LeftOut)}
+        for path in [path for path in told if path.startswith(scope) and path not in held]:
+            if not any(folder in left_out for folder in _folders(path)):
+                held[path] = None
+        for path, entry in held.items():
+            is_later = path not in recorded or recorded[path].time < snapshot.time
+            if is_later and (entry is None or _is_file(entry)):
+                told[path] = _state(entry)
+    within = below + b"/" if below else b""
+    return {path: state for path, state in sorted(told.items()) if state is not None and path.startswith(within)}
+
+
+def _latest(journal: Journal, path: bytes, moment: int) -> _Event | None:
+    """Return what edits and decisions say last of a path until a moment (None: nothing)."""
     found = [
         event
         for document in journal.store.index.documents_at(path)
         if (event := _at(list(_events(journal, document)), path, moment)) is not None
     ]
-    latest = max(found, key=lambda event: (event.time, event.state is not None), default=None)
-    seen = _seen(journal, path, moment, since=0 if latest is None else latest.time)
-    event = latest if seen is None else seen
-    if event is None:
-        return None
-    blob, mode = (None, 0) if event.state is None else (event.state.blob, event.state.mode)
-    return State(path=os.fsdecode(path), blob=blob, mode=mode)
+    return max(found, key=lambda event: (event.time, event.state is not None), default=None)
 
 
 def _at(events: list[_Event], path: bytes, moment: int) -> _Event | None:
@@ -73,28 +106,29 @@ def _events(journal: Journal, document: DocumentId) -> Iterator[_Event]:
                 pass
 
 
-def _seen(journal: Journal, path: bytes, moment: int, *, since: int) -> _Event | None:
-    """Return what the newest snapshot between two moments holds of a path (None: none covers it)."""
-    for row in reversed(journal.store.index.snapshots()):
-        record, _ = journal.store.record(row.place)
-        if row.expired or not isinstance(record, Snapshot) or record.time > moment:
-            continue
-        if record.time <= since:
-            return None
-        scope = b"" if record.path is None else record.path + b"/"
-        if not path.startswith(scope):
-            continue
-        entries = {entry.name: entry for entry in decode_tree(journal.store.blob(record.root))}
-        *folders, name = path[len(scope) :].split(b"/")
-        for folder in folders:
-            inner = entries.get(folder)
-            if not isinstance(inner, TreeEntry) or not inner.is_folder:
-                break  # left out, or nothing
-            entries = {entry.name: entry for entry in decode_tree(journal.store.blob(inner.blob))}
-        else:
-            inner = entries.get(name)
-        if isinstance(inner, TreeEntry) and inner.is_file:
-            return _Event(record.time, path, FileState(blob=inner.blob, mode=stat.S_IMODE(inner.mode)))
-        if inner is None:
-            return _Event(record.time, path, None)
-    return None
+def _snapshots(journal: Journal, moment: int) -> Iterator[Snapshot]:
+    """Yield the snapshots that were taken until a moment and have not been deleted, oldest first."""
+    for row in journal.store.index.snapshots():
+        if not row.expired:
+            record, _ = journal.store.record(row.place)
+            if isinstance(record, Snapshot) and record.time <= moment:
+                yield record
+
+
+def _scope(snapshot: Snapshot) -> bytes:
+    """Return how every path that a snapshot covers begins."""
+    return b"" if snapshot.path is None else snapshot.path + b"/"
+
+
+def _is_file(entry: TreeEntry | LeftOut) -> TypeGuard[TreeEntry]:
+    return isinstance(entry, TreeEntry) and entry.is_file
+
+
+def _state(entry: TreeEntry | None) -> FileState | None:
+    return None if entry is None else FileState(blob=entry.blob, mode=stat.S_IMODE(entry.mode))
+
+
+def _folders(path: bytes) -> Iterator[bytes]:
+    """Yield the folders that a path lies in, from the nearest."""
+    while path := path.rpartition(b"/")[0]:
+        yield path

@@ -322,6 +322,17 @@ class Workspace:
         with self._journal.reading():
             return inspection.files_at(self._journal, seq, before=before)
 
+    def files_at_moment(self, moment: int, below: str = "") -> dict[str, FileState]:
+        """Return every file below a folder ("": anywhere) that existed at a moment, by path.
+
+        `moment`: microseconds since 1970-01-01 UTC. As for `PATH@2h`, edits, decisions and snapshots tell.
+        """
+        from objstore.timeline import files_at_moment
+
+        with self._journal.reading() as store, store.index.still():
+            found = files_at_moment(self._journal, moment, os.fsencode(below))
+            return {os.fsdecode(path): state for path, state in found.items()}
+
     def blame(self, path: str) -> tuple[bytes, list[BlamedLines]]:
         """Return the last recorded bytes of the file at `path`, and which hunk put each of its lines there.
 

@@ -1,13 +1,12 @@
 """Commands that look into the store: `cas hash`, `verify`, `records`, `segments` and `ls`."""
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, assert_never
 
 import click
 
 from cli.invocation import Invocation, command, json_option
-from cli.naming import path_named, state_parts
+from cli.naming import looks_like_state, path_named, state_parts
 from cli.progress import Progress
 from cli.terminal import Screen, shown_name, write
 
@@ -20,7 +19,8 @@ __all__ = ["hash_file", "listing", "records", "segments", "verify"]
 RANGES: Final = 12
 """Ranges of numbers that a line shows."""
 
-MOMENT: Final = re.compile(r"(?P<path>.*)@(?P<edit>[0-9]{1,15})(?P<before>\^?)", re.DOTALL)
+LONGEST_NUMBER: Final = 18
+"""Digits of an edit's number: more than any store has."""
 
 
 @command("hash")
@@ -107,18 +107,17 @@ def segments(*, as_json: bool) -> None:
 
 
 @command("ls")
-@click.argument("name", metavar="[PATH|PATH@EDIT|@EDIT]", default="")
+@click.argument("name", metavar="[PATH][@EDIT|@TIME]", default="")
 @json_option
 def listing(*, name: str, as_json: bool) -> None:
-    """List the recorded files, or those at or below PATH: as they are, after an edit (PATH@12) or before (PATH@12^)."""
+    """List the recorded files, or those at or below PATH.
+
+    As they are, after an edit (PATH@12, or @12 for all files), before it (PATH@12^), or at a time (PATH@2h).
+    """
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
         files = _files(workspace, name)
         if name and not files:
-            if state_parts(name if name[0] != "@" else f".{name}") is not None and MOMENT.fullmatch(name) is None:
-                raise click.UsageError(
-                    "`cas ls` goes back to an edit, as in PATH@12 or @12. `cas cat` takes a time, too."
-                )
             raise click.ClickException(f"No recorded file is at or below {shown_name(name)}.")
     if as_json:
         write(
@@ -148,12 +147,30 @@ def _faults(workspace: "Workspace", blobs: "list[BlobId]", progress: Progress) -
 
 
 def _files(workspace: "Workspace", name: str) -> "dict[str, FileState]":
-    moment = MOMENT.fullmatch(name)
-    seq = None if moment is None else int(moment["edit"])
-    spelt = name if moment is None else moment["path"]
-    path = path_named(workspace, spelt) if spelt else "."
-    found = workspace.files_at(seq, before=moment is not None and bool(moment["before"]))
+    if not name or (name.startswith("@") and state_parts(f".{name}") is not None):
+        path, version = ".", name[1:]  # all files, wherever the person stands
+    else:
+        spelt, version = (looks_like_state(name) and state_parts(name)) or (name, "")
+        path = path_named(workspace, spelt)
+    found = _files_at(workspace, version)
     return {at: state for at, state in found.items() if path in {".", at} or at.startswith(f"{path}/")}
+
+
+def _files_at(workspace: "Workspace", version: str) -> "dict[str, FileState]":
+    """Return all files at a version, as `state_parts` spells it ("": as they are). Raises NoSuchName."""
+    from datetime import datetime
+
+    from objstore import NoSuchName, moment_of
+
+    edit = version.removesuffix("^")
+    if len(edit) > LONGEST_NUMBER and edit.isdigit():
+        raise NoSuchName(edit, "edit")
+    if not edit or edit.isdigit():
+        return workspace.files_at(int(edit) if edit else None, before=version.endswith("^"))
+    moment = moment_of(version, datetime.now().astimezone())
+    if moment is None:
+        raise NoSuchName(version, "time")
+    return workspace.files_at_moment(moment)
 
 
 def _record_line(view: "RecordView", screen: Screen) -> bytes:

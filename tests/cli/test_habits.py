@@ -366,11 +366,16 @@ def test_a_file_of_another_conversation_is_not_said_to_be_nobodys(used: Desk) ->
     )
 
 
-def test_a_list_of_files_goes_back_to_edits_and_says_so(used: Desk) -> None:
-    for name in ("a.txt@2h", "@0s", "@2026-11-20"):
-        ran = used.cas("ls", name)
-        assert (ran.status, ran.out) == (2, b"")
-        assert "`cas ls` goes back to an edit" in ran.said
+def test_a_list_of_files_goes_back_to_an_edit_or_a_time(used: Desk) -> None:
+    before = used.done("ls").text
+    assert before == used.done("ls", "@0s").text
+    used.write("new@2h", b"1\n")
+    assert used.done("ls", "new@2h").text.endswith("  new@2h\n")  # a file's own name may hold an "@"
+    (used.folder / "inner").mkdir()
+    assert used.done("ls", "@0s", "-C", "inner").text == used.done("ls").text
+    assert used.cas("ls", "nothing@0s").said == "cas: No recorded file is at or below nothing@0s.\n"
+    assert "No time is named '2026-13-01' here." in used.cas("ls", "@2026-13-01").said
+    assert "No edit is named '99999999999999999999' here." in used.cas("ls", "@99999999999999999999").said
 
 
 def test_what_is_no_edit_is_not_answered_with_how_far_edits_go(used: Desk) -> None:

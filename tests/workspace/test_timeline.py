@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from objstore import NoSuchName
+from objstore import NoSuchName, Seq
 from objstore.moments import moment_of
 from tests.workspace.scene import Scene
 
@@ -112,6 +112,52 @@ def test_a_snapshot_tells_of_files_that_no_edit_tells_of(
     assert at(scene, "d/nothing", second) is None
     with pytest.raises(NoSuchName):
         at(scene, "other", "2h")
+
+
+def test_all_files_at_a_moment_are_those_that_each_path_tells_of(scene: Scene) -> None:
+    (scene.root / "d/deep").mkdir(parents=True)
+    (scene.root / "d/a").write_bytes(b"1\n")
+    (scene.root / "d/deep/b").write_bytes(b"1\n")
+    (scene.root / "kept").write_bytes(b"before\n")
+    (scene.root / "link").symlink_to("kept")
+    moments = [now()]
+    changes: list[Callable[[], object]] = [
+        lambda: scene.write("kept", b"after\n"),
+        lambda: scene.workspace.take_snapshot(who="me"),
+        lambda: scene.write("d/a", b"2\n"),
+        lambda: scene.move("d/a", "moved"),
+        lambda: (scene.root / "d/deep/b").unlink(),
+        lambda: scene.workspace.take_snapshot("d", who="me"),
+        lambda: (scene.root / ".casignore").write_text("d\n"),
+        lambda: scene.workspace.take_snapshot(who="me"),
+        lambda: scene.reject(Seq(2)),
+        lambda: scene.workspace.delete_snapshots([2], who="me"),
+        lambda: scene.delete("moved"),
+    ]
+    for change in changes:
+        change()
+        moments.append(now())
+    paths = ["d/a", "d/deep/b", "kept", "link", "moved", ".casignore"]
+    seen = set()
+    for moment in moments:
+        told = moment_of(moment, NOW)
+        assert told is not None
+        files = {
+            path: scene.workspace.blob(state.blob) for path, state in scene.workspace.files_at_moment(told).items()
+        }
+        assert files == {path: held for path in paths if (held := standing(scene, path, moment)) is not None}
+        below = scene.workspace.files_at_moment(told, "d")
+        assert below.keys() == {path for path in files if path.startswith("d/")}
+        seen.add(tuple(files))
+    assert len(seen) > 4
+
+
+def standing(scene: Scene, path: str, moment: str) -> bytes | None:
+    """Return what stood at a path at a moment, also where nothing tells of it."""
+    try:
+        return at(scene, path, moment)
+    except NoSuchName:
+        return None
 
 
 def test_a_name_with_an_at_sign_is_still_a_name(scene: Scene) -> None:

@@ -13,16 +13,17 @@ from operator import attrgetter
 
 from objstore.annotations import Final, TypeAlias
 from objstore.bootid import boot_id
-from objstore.errors import DiskFailed, DiskFull, PermissionRefused
+from objstore.errors import CasError, DiskFailed, DiskFull, PermissionRefused
 from objstore.standard import contextmanager, suppress
 
-__all__ = ["Disk", "Pieces", "is_same_file", "new_file_mode", "read_all", "syncing"]
+__all__ = ["Disk", "Pieces", "failure", "is_absence", "is_same_file", "new_file_mode", "read_all", "syncing"]
 
 Pieces: TypeAlias = bytes | Iterable[bytes]
 """The content of a file: in one piece, or in several, so that not all of it need be in memory."""
 
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _NO_PERMISSION: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_ABSENT: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG})
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS})
 _NO_FLUSH: Final = frozenset({errno.ENOTSUP, errno.EINVAL, errno.ENOTTY})
 _CHUNK: Final = 1 << 20
@@ -33,6 +34,23 @@ _WRITTEN: Final = attrgetter("st_ino", "st_dev", "st_size", "st_mtime_ns", "st_c
 """What the system says of a file, and says otherwise when something was written to it, or it is another one."""
 
 _TEMPORARY_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+def failure(error: OSError, path: str) -> CasError:
+    """Return what an error of the system is here: DiskFull, PermissionRefused or DiskFailed, about `path`."""
+    if error.errno in _NO_ROOM:
+        return DiskFull(path)
+    if error.errno in _NO_PERMISSION:
+        return PermissionRefused(path)
+    return DiskFailed(path, error.strerror or str(error))
+
+
+def is_absence(error: OSError) -> bool:
+    """Return whether an error tells that nothing of the name and kind is there.
+
+    Any other says nothing of what is there: a process may have too many files open, or a disk fail.
+    """
+    return error.errno in _ABSENT
 
 
 def syncing(sync: Callable[[int], None], flush: int | None) -> Callable[[int], None]:
@@ -407,8 +425,4 @@ class _Translated:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         if not isinstance(error, OSError) or isinstance(error, FileNotFoundError | FileExistsError):
             return
-        if error.errno in _NO_ROOM:
-            raise DiskFull(self._name) from error
-        if error.errno in _NO_PERMISSION:
-            raise PermissionRefused(self._name) from error
-        raise DiskFailed(self._name, error.strerror or str(error)) from error
+        raise failure(error, self._name) from error

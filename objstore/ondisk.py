@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Iterable
 
+from objstore.disk import failure, is_absence
 from objstore.errors import (
     CasError,
     FileMissing,
@@ -51,7 +52,7 @@ def file_at(tree: Tree, path: bytes) -> tuple[FileState, Found] | None:
 def stands_below(spot: Spot) -> tuple[list[bytes], list[bytes]]:
     """Return what stands in the folder at `spot` and below: paths of files and links, and of folders, inner ones first.
 
-    The folder itself is the last. Raises FileMissing, PathNotRegular.
+    The folder itself is the last. Raises FileMissing, PathNotRegular, PermissionRefused, DiskFailed.
     """
     files: list[bytes] = []
     folders: list[bytes] = []
@@ -66,7 +67,7 @@ def stands_below(spot: Spot) -> tuple[list[bytes], list[bytes]]:
     except FileNotFoundError as error:
         raise FileMissing(spot.path) from error
     except OSError as error:
-        raise PathNotRegular(spot.path) from error
+        raise PathNotRegular(spot.path) if is_absence(error) else failure(error, spot.path) from error
     return files, folders
 
 

@@ -11,9 +11,8 @@ import stat
 from collections.abc import Callable
 
 from objstore.annotations import TYPE_CHECKING, Final
-from objstore.disk import is_same_file, read_all
+from objstore.disk import failure, is_absence, is_same_file, read_all
 from objstore.errors import (
-    DiskFailed,
     FileChanged,
     FileExists,
     FileMissing,
@@ -110,7 +109,7 @@ class Tree:
     """One folder and everything below it; nothing else can be reached through it."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
-        """Open the folder. Raises FileMissing, PermissionRefused, FileChanged."""
+        """Open the folder. Raises FileMissing, PermissionRefused, FileChanged, DiskFailed."""
         self.parts: tuple[str, ...] = ()  # canonical paths below which it may be reached; (): all of it
         self._given = os.path.abspath(os.fspath(root))
         self.root: Final = real_path(self._given)
@@ -118,8 +117,8 @@ class Tree:
             self.fd: Final = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise FileMissing(self._given) from error
-        except PermissionError as error:
-            raise PermissionRefused(self._given) from error
+        except OSError as error:
+            raise failure(error, self._given) from error
         self.folds_names: Final = folds_names(self.fd)
 
     def close(self) -> None:
@@ -180,7 +179,7 @@ class Tree:
         both are. Where the file system takes other spellings of a name for it, the path has that of what stands there;
         without `as_spelt`, for paths that are recorded, it has the one that was given. `is_vacated`: whether the file
         at a path is going, so that it counts as missing where a folder is to be.
-        Raises PathInvalid, PathOutside, PathReserved, FileMissing, FileChanged, PermissionRefused.
+        Raises PathInvalid, PathOutside, PathReserved, FileMissing, FileChanged, PermissionRefused, DiskFailed.
         """
         spells = as_spelt and self.folds_names
         return Walk(self, path, follow=follow, changing=changing, gone=gone, spells=spells, is_vacated=is_vacated)
@@ -198,21 +197,27 @@ class Tree:
                 raise missing_at(spot) from error
 
     def entries(self, path: str) -> "list[DirectoryEntry]":
-        """Return what is in a folder, by name, without the store. Raises FileMissing, PathInvalid, PathOutside."""
+        """Return what is in a folder, by name, without the store.
+
+        Raises FileMissing, PathInvalid (it is no folder), PermissionRefused, DiskFailed and what `locate` raises.
+        """
         with self.locate(path, follow=True) as spot:
             try:
                 fd = os.open(spot.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=spot.folder)
             except FileNotFoundError as error:
                 raise FileMissing(path, missing_at(spot).other) from error
-            except NotADirectoryError as error:
-                raise PathInvalid(path, "not a directory") from error
-            except PermissionError as error:
-                raise PermissionRefused(path) from error
+            except OSError as error:
+                if is_absence(error):
+                    raise PathInvalid(path, "not a directory") from error
+                raise failure(error, path) from error
         try:
-            with os.scandir(fd) as found:
-                return sorted((_entry(item) for item in found if not is_store(item.name)), key=lambda entry: entry.name)
+            with os.scandir(fd) as names:
+                found = [_entry(item) for item in names if not is_store(item.name)]
+        except OSError as error:
+            raise failure(error, path) from error
         finally:
             os.close(fd)
+        return sorted((entry for entry in found if entry is not None), key=lambda entry: entry.name)
 
 
 def read_at(spot: Spot, *, limit: int = MAX_FILE) -> Found:
@@ -232,7 +237,7 @@ def read_at(spot: Spot, *, limit: int = MAX_FILE) -> Found:
             content = read_all(fd, before.st_size)
             after = os.fstat(fd)
         except OSError as error:
-            raise DiskFailed(spot.path, error.strerror or str(error)) from error
+            raise failure(error, spot.path) from error
         finally:
             os.close(fd)
         if len(content) == after.st_size and is_same_file(before, after):
@@ -259,23 +264,28 @@ def missing_at(spot: Spot) -> FileMissing:
 
 
 def open_folder(parent: int, name: str, path: str) -> int:
-    """Return a descriptor of the folder `name` in the open folder `parent`. Raises FileExists for anything else."""
+    """Return a descriptor of the folder `name` in the open folder `parent`.
+
+    Raises FileExists for anything else, and for nothing; PermissionRefused, DiskFailed.
+    """
     try:
         return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-    except (NotADirectoryError, FileNotFoundError) as error:
-        raise FileExists(path) from error
     except OSError as error:
-        raise FileChanged(path) from error
+        if is_absence(error):
+            raise FileExists(path) from error
+        raise failure(error, path) from error
 
 
 def look_at(spot: Spot) -> os.stat_result | None:
-    """Return what stands at `spot` without following a link (None: nothing)."""
+    """Return what stands at `spot` without following a link (None: nothing). Raises PermissionRefused, DiskFailed."""
     if spot.missing:
         return None
     try:
         return os.lstat(spot.name, dir_fd=spot.folder)
-    except FileNotFoundError:
-        return None
+    except OSError as error:
+        if is_absence(error):
+            return None
+        raise failure(error, spot.path) from error
 
 
 def find_root(start: str) -> str:
@@ -304,20 +314,17 @@ def _unreadable(spot: Spot, error: OSError) -> Exception:
         return PathIsSymlink(spot.path)
     try:
         found = os.lstat(spot.name, dir_fd=spot.folder)
-    except PermissionError:
-        return PermissionRefused(spot.path)
-    except OSError:
-        return FileChanged(spot.path)
+    except OSError as gone:
+        return FileChanged(spot.path) if is_absence(gone) else failure(gone, spot.path)
     if stat.S_ISLNK(found.st_mode):
         return PathIsSymlink(spot.path)
-    if isinstance(error, PermissionError):
-        return PermissionRefused(spot.path)
-    if not stat.S_ISREG(found.st_mode):
-        return PathNotRegular(spot.path)
-    return DiskFailed(spot.path, error.strerror or str(error))
+    told = failure(error, spot.path)
+    is_told = isinstance(told, PermissionRefused) or stat.S_ISREG(found.st_mode)
+    return told if is_told else PathNotRegular(spot.path)
 
 
-def _entry(item: "os.DirEntry[str]") -> "DirectoryEntry":
+def _entry(item: "os.DirEntry[str]") -> "DirectoryEntry | None":
+    """Return what a name in a folder is (None: it has gone meanwhile). Raises OSError."""
     from objstore.views import DirectoryEntry
 
     if item.is_symlink():
@@ -325,7 +332,10 @@ def _entry(item: "os.DirEntry[str]") -> "DirectoryEntry":
     if item.is_dir(follow_symlinks=False):
         return DirectoryEntry(name=item.name, kind="directory", size=0)
     if item.is_file(follow_symlinks=False):
-        return DirectoryEntry(name=item.name, kind="file", size=item.stat(follow_symlinks=False).st_size)
+        try:
+            return DirectoryEntry(name=item.name, kind="file", size=item.stat(follow_symlinks=False).st_size)
+        except FileNotFoundError:
+            return None
     return DirectoryEntry(name=item.name, kind="other", size=0)
 
 
@@ -442,10 +452,10 @@ class Walk:
     def _is_link(self, part: str) -> bool:
         try:
             return stat.S_ISLNK(os.lstat(part, dir_fd=self._folder).st_mode)
-        except FileNotFoundError:
-            return False
-        except PermissionError as error:
-            raise PermissionRefused(self._given) from error
+        except OSError as error:
+            if is_absence(error):
+                return False
+            raise failure(error, self._given) from error
 
     def _enter(self, part: str) -> bool:
         """Go into the folder `part`, or follow the link that it is; return False where there is nothing."""
@@ -453,9 +463,9 @@ class Walk:
             self._folders.append(os.open(part, _FOLDER_FLAGS, dir_fd=self._folder))
         except FileNotFoundError:
             return False
-        except PermissionError as error:
-            raise PermissionRefused(self._given) from error
         except OSError as error:
+            if not is_absence(error):
+                raise failure(error, self._given) from error
             if self._is_link(part):
                 self._follow_link(part)
                 return True
@@ -472,7 +482,8 @@ class Walk:
         try:
             target = os.readlink(part, dir_fd=self._folder)
         except OSError as error:
-            raise FileChanged(self._given) from error  # it was a link a moment ago
+            is_other = is_absence(error) or error.errno == errno.EINVAL  # it was a link a moment ago
+            raise FileChanged(self._given) if is_other else failure(error, self._given) from error
         if target.startswith("/"):
             try:
                 target = self._tree.within(target)

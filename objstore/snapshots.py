@@ -104,8 +104,10 @@ def create(
 ) -> tuple[SnapshotTaken, Looking]:
     """Record what stands in the folder `scope` ("": the workspace), and return also the look that it took.
 
-    Raises FileMissing, SnapshotIncomplete where a limit was reached, and what Journal.commit raises.
+    Raises what paths raise, SnapshotIncomplete where a limit was reached, and what Journal.commit raises.
     """
+    with journal.tree.locate(scope or os.curdir) as spot:
+        scope = "" if spot.path == os.curdir else spot.path
     path = os.fsencode(scope)
     look = Looking(journal)
     for _ in range(_TRIES):

@@ -5,8 +5,8 @@ import stat
 from collections.abc import Iterator
 from typing import Final, NamedTuple, Protocol
 
-from objstore.disk import is_same_file
-from objstore.errors import DiskFailed, FileChanged, FileMissing, FileTooLarge, PathNotRegular
+from objstore.disk import failure, is_same_file
+from objstore.errors import FileChanged, FileMissing, FileTooLarge, PathNotRegular
 from objstore.ids import BlobHasher, BlobId
 from objstore.paths import Spot, Tree, open_file
 
@@ -126,4 +126,4 @@ def _pieces(fd: int, path: str, looked: os.stat_result) -> Iterator[bytes]:
         if not is_same_file(looked, os.fstat(fd)):
             raise FileChanged(path)
     except OSError as error:
-        raise DiskFailed(path, error.strerror or str(error)) from error
+        raise failure(error, path) from error

@@ -7,7 +7,7 @@ import time
 
 from objstore.annotations import TYPE_CHECKING, Final
 from objstore.asrecorded import changed_tips
-from objstore.errors import CasError, PathError
+from objstore.errors import CasError, DiskFailed, PathError
 from objstore.external import found_changes
 from objstore.limits import RetentionLimits, is_anything_set
 from objstore.reports import ExternalChange, PendingGroup, Reclaimable, StandingMarkers, StatusReport
@@ -124,7 +124,7 @@ def _look(journal: Journal, ahead: HeadStart | None = None) -> tuple[tuple[Exter
     for tip in suspects:
         try:
             found += found_changes(journal, [tip])
-        except PathError as error:
+        except (PathError, DiskFailed) as error:
             unreadable.append(f"{os.fsdecode(tip.path)}: {error}")
     return tuple(found), tuple(unreadable)
 

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
-from objstore.errors import CasError, FileMissing
+from objstore.disk import failure, is_absence
+from objstore.errors import CasError, FileMissing, PermissionRefused
 from objstore.facts import FACTS, Facts, pack_facts
 from objstore.glance import changed_by_one, changed_folders, key_of
 from objstore.ids import BlobId, blob_id
@@ -46,6 +47,9 @@ Keep = Callable[[ReadFile], None]
 _READING: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OURS: Final = re.compile(r"\.cas[.-][0-9a-f]{16}")
 """What this program itself leaves in a folder for a moment: a staged file, a store being made."""
+
+_UNSEEN: Final = Facts(0, 0, 0, 0, stat.S_IFREG)
+"""What is kept of a file that the system tells nothing of."""
 
 _COARSEST_CLOCK: Final = 2_000_000_000
 """Nanoseconds: the tick of the coarsest file system, for folders on another one than the store."""
@@ -117,6 +121,7 @@ class Survey:
         self.looks: Final = looks
         self.is_news = False  # whether there is anything to keep for the next look
         self.unreadable: set[bytes] = set()  # folders that are there and can't be looked into, or were not
+        self._refusals: dict[bytes, CasError] = {}  # why folders can't be
         self.passed: list[Passed] = []
 
     @property
@@ -142,7 +147,9 @@ class Survey:
         return known.rules == Rules(self._rules_above(scope), _name(scope), known.texts).fingerprint
 
     def run(self, scope: bytes = b"", *, suspects: Iterable[bytes] | None = None) -> None:
-        """Bring up to date what is known of the folder at `scope` (b"": the root). Raises FileMissing.
+        """Bring up to date what is known of the folder at `scope` (b"": the root).
+
+        Raises FileMissing, and PermissionRefused or DiskFailed where it can't be looked into.
 
         `suspects`: what a glance has found; None: it is still to be taken.
         """
@@ -172,7 +179,7 @@ class Survey:
             self.unreadable.add(path)
             self._ask_again(path)
         if self.is_whole and scope not in self.looks:
-            raise FileMissing(os.fsdecode(scope) or self._tree.root)
+            raise self._refusals.get(scope) or FileMissing(os.fsdecode(scope) or self._tree.root)
 
     # ---- folders that may have changed
 
@@ -192,7 +199,12 @@ class Survey:
                 self._drop(path)
                 return []
             old = self.looks.get(path)
-            look, rules = self._looked_into(fd, path, above, old)
+            try:
+                look, rules = self._looked_into(fd, path, above, old)
+            except OSError as error:
+                self._refuse(path, error)
+                self._drop(path)
+                return []
         self._rules[path] = rules
         self.looks.put(look)
         self.is_news = True
@@ -319,6 +331,12 @@ class Survey:
                 now = Facts._make(FACTS(os.lstat(name, dir_fd=fd)))
             except FileNotFoundError:
                 continue
+            except OSError as error:
+                self._pass(_joined(path, name), str(failure(error, os.fsdecode(_joined(path, name)))))
+                files.append(name)
+                facts.append(_UNSEEN)
+                blobs.append(UNKNOWN)
+                continue
             was, blob = known.get(name, (None, None))
             if was != now or blob is None or blob == UNKNOWN or now.ctime >= clock:
                 read = self._read_file(fd, _joined(path, name), name, now, blob)
@@ -387,14 +405,14 @@ class Survey:
     # ---- what holds where
 
     def _rules_above(self, scope: bytes) -> Rules:
-        """Return the rules that hold in the folder above `scope`."""
+        """Return the rules that hold in the folder above `scope`. Raises FileMissing, PermissionRefused, DiskFailed."""
         rules = Rules(kind=b" ".join(self._rule_files))
         parts = scope.split(b"/") if scope else []
         for depth in range(len(parts)):
             path = b"/".join(parts[:depth])
             with self._opened(path) as fd:
                 if fd is None:
-                    raise FileMissing(os.fsdecode(scope))
+                    raise self._refusals.get(path) or FileMissing(os.fsdecode(scope))
                 texts = [text for file in self._rule_files if (text := self._text(fd, path, file))]
             rules = Rules(rules, os.fsdecode(path.rpartition(b"/")[2]), texts)
         return rules
@@ -413,6 +431,14 @@ class Survey:
 
     def _pass(self, path: bytes, reason: str) -> None:
         self.passed.append(Passed(path=os.fsdecode(path), reason=reason))
+
+    def _refuse(self, path: bytes, error: OSError) -> None:
+        """Pass over a folder that is there, and can't be looked into now."""
+        told = failure(error, os.fsdecode(path) or self._tree.root)
+        self._refusals[path] = told
+        self.unreadable.add(path)
+        self._pass(path, "may not be read" if isinstance(told, PermissionRefused) else str(told))
+        self._ask_again(path)
 
     def _ask_again(self, path: bytes) -> None:
         """Have the folder above looked into at the next look too: nothing there tells when this one can be read."""
@@ -438,18 +464,18 @@ class Survey:
     @contextmanager
     def _opened(self, path: bytes) -> Iterator[int | None]:
         """Open the folder, name by name and following no link (None: none is there, or it can't be read)."""
-        fd = os.dup(self._tree.fd)
+        fd = self._tree.fd
         try:
             for name in path.split(b"/") if path else [b"."]:
                 inner = os.open(name, _READING, dir_fd=fd)
-                os.close(fd)
+                if fd != self._tree.fd:
+                    os.close(fd)
                 fd = inner
         except OSError as error:
-            os.close(fd)
-            if isinstance(error, PermissionError):
-                self.unreadable.add(path)
-                self._pass(path, "may not be read")
-                self._ask_again(path)
+            if fd != self._tree.fd:
+                os.close(fd)
+            if not is_absence(error):
+                self._refuse(path, error)
             yield None
             return
         try:

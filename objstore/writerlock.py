@@ -5,13 +5,13 @@ It is filelock's lock: an flock(2) on one file. A free lock is taken by that one
 over to filelock. Both lock the same file the same way, so they exclude each other.
 """
 
-import errno
 import fcntl
 import os
 import time
 
 from objstore.annotations import TYPE_CHECKING, Final, Self
-from objstore.errors import DiskFailed, PermissionRefused, StoreLocked
+from objstore.disk import failure
+from objstore.errors import StoreLocked
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -104,9 +104,7 @@ class WriterLock:
         try:
             return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
-            if error.errno in {errno.EACCES, errno.EROFS, errno.EPERM}:
-                raise PermissionRefused(self._path) from error
-            raise DiskFailed(self._path, error.strerror or str(error)) from error
+            raise failure(error, self._path) from error
 
     def _wait(self, seconds: float, within: float) -> None:
         from filelock import FileLock, Timeout

@@ -126,7 +126,7 @@ def test_all_files_at_a_moment_are_those_that_each_path_tells_of(scene: Scene) -
         lambda: scene.workspace.take_snapshot(who="me"),
         lambda: scene.write("d/a", b"2\n"),
         lambda: scene.move("d/a", "moved"),
-        lambda: (scene.root / "d/deep/b").unlink(),
+        (scene.root / "d/deep/b").unlink,
         lambda: scene.workspace.take_snapshot("d", who="me"),
         lambda: (scene.root / ".casignore").write_text("d\n"),
         lambda: scene.workspace.take_snapshot(who="me"),

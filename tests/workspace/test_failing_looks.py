@@ -1,0 +1,131 @@
+"""Looks that fail: that a file can't be looked at is never taken for its absence."""
+
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from objstore import (
+    Action,
+    CallInfo,
+    CasError,
+    DiskFailed,
+    EditView,
+    FileState,
+    OnExternal,
+    PathOutside,
+    Seq,
+    Unit,
+    Workspace,
+    blob_id,
+)
+from tests.cli.desk import as_anybody
+from tests.workspace.scene import Scene
+
+DEEP = "a/b/c/d/e/f/g/h/file"
+
+
+@contextmanager
+def with_few_files(spare: int) -> Iterator[None]:
+    """Let this process open no more than so many files."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(int(entry.name) for entry in Path("/dev/fd").iterdir())
+    taken: list[int] = []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + spare + 1, before[1]))
+    try:
+        try:
+            while True:
+                taken.append(os.open(os.devnull, os.O_RDONLY))
+        except OSError:
+            for _ in range(spare):
+                os.close(taken.pop())
+        yield
+    finally:
+        for fd in taken:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.fixture
+def deep(scene: Scene) -> Scene:
+    """Return a scene with a recorded file that lies deeper than a process with few files can open."""
+    scene.write(DEEP, b"1\n")
+    scene.workspace.record_changes(CallInfo(tool="look"))
+    (scene.root / DEEP).write_bytes(b"2\n")
+    assert scene.workspace.status().external  # all that is needed for a look has been imported
+    scene.workspace.decide(Action.ACCEPT, [Unit(Seq(1), 0)], on_external=OnExternal.KEEP, dry_run=True)
+    return scene
+
+
+def test_a_file_that_cannot_be_opened_for_want_of_descriptors_is_not_gone(deep: Scene) -> None:
+    before = deep.workspace.edits()
+    with with_few_files(6):
+        report = deep.workspace.status()
+        with pytest.raises(DiskFailed, match="Too many open files"):
+            deep.workspace.record_changes(CallInfo(tool="look"), [DEEP])
+        with pytest.raises(DiskFailed, match="Too many open files"):
+            deep.workspace.decide(Action.ACCEPT, [Unit(Seq(1), 0)], on_external=OnExternal.KEEP)
+    assert report.external == ()
+    assert [said.partition(":")[0] for said in report.unreadable] == [DEEP]
+    assert deep.workspace.edits() == before
+
+
+def test_a_look_in_which_nothing_could_be_opened_forgets_nothing(deep: Scene) -> None:
+    failed = 0
+    for spare in range(9):
+        (deep.root / DEEP).write_bytes(b"%d\n" % (spare + 3))
+        found: tuple[EditView, ...] = ()
+        with with_few_files(spare):
+            try:
+                found = deep.workspace.record_changes(CallInfo(tool="look")).edits
+            except CasError:
+                failed += 1
+        found += deep.workspace.record_changes(CallInfo(tool="look")).edits
+        after = [(os.fsdecode(view.edit.path), view.edit.after) for view in found]
+        assert after == [(DEEP, FileState(blob=blob_id(b"%d\n" % (spare + 3)), mode=0o644))]
+    assert failed < 9
+
+
+def test_a_folder_that_may_be_listed_and_not_entered_holds_nothing_up(scene: Scene) -> None:
+    for name in ("locked/a", "open/b"):
+        (scene.root / name).parent.mkdir()
+        (scene.root / name).write_bytes(b"1\n")
+    scene.workspace.record_changes(CallInfo(tool="look"))
+    (scene.root / "locked/a").write_bytes(b"2\n")
+    (scene.root / "open/b").write_bytes(b"2\n")
+    (scene.root / "locked").chmod(0o444)
+    try:
+        looked = as_anybody("record", folder=scene.root)
+        taken = as_anybody("snapshot", folder=scene.root)
+    finally:
+        (scene.root / "locked").chmod(0o755)
+    assert (looked.status, taken.status) == (0, 0)
+    assert looked.said == "cas: not looked at: locked/a: Permission denied: locked/a\n"
+    assert taken.said == "cas: not covered: locked/a: Permission denied: locked/a\n"
+    with Workspace.open(scene.root) as workspace:
+        found = workspace.record_changes(CallInfo(tool="look"))
+        assert [os.fsdecode(view.edit.path) for view in workspace.edits()] == ["open/b", "locked/a"]
+        assert len(found.edits) == 1
+
+
+def test_a_folder_that_may_not_be_looked_into_is_not_said_to_be_missing(scene: Scene) -> None:
+    (scene.root / "locked").mkdir(mode=0)
+    try:
+        ran = as_anybody("snapshot", "create", "locked", folder=scene.root)
+    finally:
+        (scene.root / "locked").chmod(0o755)
+    assert (ran.status, ran.said) == (1, "cas: Permission denied: locked\n")
+
+
+@pytest.mark.parametrize("scope", ["../secret", "/etc", "inner/../../secret"])
+def test_no_snapshot_is_taken_of_what_lies_outside(scene: Scene, scope: str) -> None:
+    (scene.root / "inner").mkdir()
+    secret = scene.root.parent / "secret"
+    secret.mkdir()
+    (secret / "key").write_bytes(b"a secret\n")
+    with pytest.raises(PathOutside):
+        scene.workspace.take_snapshot(scope, who="me")
+    assert blob_id(b"a secret\n") not in scene.workspace.blobs()

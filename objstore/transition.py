@@ -165,7 +165,7 @@ class Transition:
                 self._tell()
             self._read_back(self._steps)
             self._prune()
-        except (CasError, FileNotFoundError, FileExistsError) as error:
+        except (CasError, OSError) as error:
             self._take_back(done, error)
             raise CallAborted(os.fsdecode(done[-1].path), str(error)) from error
 
@@ -421,7 +421,7 @@ class Transition:
     def _taking_back(self, step: Step, cause: Exception) -> Iterator[None]:
         try:
             yield
-        except (PathError, DiskFailed, FileNotFoundError, FileExistsError) as error:
+        except (PathError, DiskFailed, OSError) as error:
             path = os.fsdecode(step.path)
             raise Unacknowledged(f"{cause}; and {path} could not be taken back ({error})") from error
 

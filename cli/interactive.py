@@ -6,6 +6,7 @@ next one goes on where it ended.
 
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -32,12 +33,13 @@ from objstore import (
     OnExternal,
     Status,
     Unit,
+    blob_id,
     is_binary,
     split_lines,
 )
 
 if TYPE_CHECKING:
-    from objstore import DecisionOutcome, EditView, ExternalChange, PendingGroup, Workspace
+    from objstore import BlobId, DecisionOutcome, EditView, ExternalChange, PendingGroup, Workspace
 
 __all__ = ["Review"]
 
@@ -177,23 +179,20 @@ class Review:
                 return _Same.STAY
 
     def _outcome(self, action: Action, units: list[Unit], *, reason: str, cascade: bool) -> "DecisionOutcome":
-        def decide(on_external: OnExternal, expected: "tuple[ExternalChange, ...]") -> "DecisionOutcome":
-            with followed(self._workspace, DECIDING):
-                return self._workspace.decide(
-                    action,
-                    units,
-                    reason=reason,
-                    who=reviewer(),
-                    cascade=cascade,
-                    on_external=on_external,
-                    expected=expected,
-                )
+        decide = partial(self._workspace.decide, action, units, reason=reason, who=reviewer(), cascade=cascade)
+        return self._carried_out(decide)
 
-        outcome = decide(OnExternal.ABORT, ())
+    def _carried_out(self, decide: "Callable[..., DecisionOutcome]") -> "DecisionOutcome":
+        """Do what is to be done, once it is known what becomes of changes from outside."""
+        with followed(self._workspace, DECIDING):
+            outcome = decide(on_external=OnExternal.ABORT, expected=())
         if not isinstance(outcome, ExternalChanges):
             return outcome
         answer = self._asked_about(outcome.changes)
-        return outcome if answer is OnExternal.ABORT else decide(answer, outcome.changes)
+        if answer is OnExternal.ABORT:
+            return outcome
+        with followed(self._workspace, DECIDING):
+            return decide(on_external=answer, expected=outcome.changes)
 
     def _asked_about(self, changes: "tuple[ExternalChange, ...]") -> OnExternal:
         from cli.external import external_diff
@@ -209,7 +208,7 @@ class Review:
         """Tell what a decision did, and remember how to take it back."""
         self._write(decided_text(outcome, self._screen, dry_run=False))
         self._agenda.leave(unit)
-        self._steps.append(_Step(unit, verdicts=outcome.verdicts, reason=reason))
+        self._steps.append(_Step(unit, decision=outcome.number, verdicts=outcome.verdicts, reason=reason))
         self._remember(self._bookmark.decided, [changed for changed, _ in outcome.verdicts])
 
     def _standing(self, status: Status) -> int:
@@ -282,11 +281,10 @@ class Review:
             units = real_units(self._workspace.edit(step.amendment))
             outcome = self._outcome(Action.REJECT, units, reason="", cascade=False)
         else:
-            planned = self._workspace.undo(who=reviewer(), on_external=OnExternal.KEEP, dry_run=True)
-            if not isinstance(planned, Decided) or {u for u, _ in planned.verdicts} != {u for u, _ in step.verdicts}:
+            outcome = self._carried_out(partial(self._workspace.undo, step.decision, who=reviewer()))
+            if isinstance(outcome, NothingToDo):
                 self._say("Something else was decided since. `cas undo` takes that back.")
                 return _Same.STAY
-            outcome = self._workspace.undo(who=reviewer(), on_external=OnExternal.KEEP)
         if not isinstance(outcome, Decided):
             if isinstance(outcome, Conflicted):
                 self._write(conflict_text(outcome, [], self._screen))
@@ -305,10 +303,8 @@ class Review:
             content = edited(file)
         return self._record_amendment(unit, content, file.blob)
 
-    def _record_amendment(self, unit: Unit, content: bytes, seen: bytes) -> Where:
-        from objstore import BlobId
-
-        outcome = self._workspace.amend(unit.seq, content, seen=BlobId(seen), who=reviewer())
+    def _record_amendment(self, unit: Unit, content: bytes, seen: "BlobId") -> Where:
+        outcome = self._workspace.amend(unit.seq, content, seen=seen, who=reviewer())
         if not outcome.edits:
             self._say("Nothing was changed.")
             return _Same.STAY
@@ -360,6 +356,7 @@ class Review:
 
         A part that is rejected is taken out at once, by an amendment of the edit.
         """
+        seen = blob_id(split.text([split.new]))  # what the parts are cut from: if the file is another by then, it stays
         done: list[tuple[bytes, ...]] = []
         left = list(found)
         kept = False
@@ -378,8 +375,8 @@ class Review:
                     kept = True
                 case "r":
                     text = split.text([*done, part.old, *(rest.new for rest in left)])
-                    file = self._workspace.amendable(unit.seq)
-                    self._record_amendment(unit, text, file.blob)
+                    self._record_amendment(unit, text, seen)
+                    seen = blob_id(text)
                     done.append(part.old)
                 case "x":
                     left = [*parts(part), *left]
@@ -476,12 +473,14 @@ class _Step:
         self,
         unit: Unit,
         *,
+        decision: int = 0,
         verdicts: tuple[tuple[Unit, Status], ...] = (),
         reason: str = "",
         amendment: int | None = None,
     ) -> None:
         self.unit: Final = unit  # at which it was done
-        self.verdicts: Final = verdicts  # of the decision; (): it was an amendment
+        self.decision: Final = decision  # its number; 0: it was an amendment
+        self.verdicts: Final = verdicts  # of the decision
         self.reason: Final = reason  # of the decision; "": none was given
         self.amendment: Final = amendment  # its number; None: it was a decision
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Selection",
+    "covers",
     "edit_filter",
     "edits_named",
     "looks_like_state",
@@ -62,6 +63,11 @@ def path_named(workspace: "Workspace", spelling: str) -> str:
         # Joined as text: `..` after a link means what the core says that it means.
         return workspace.relative(str(here / spelling))
     return workspace.relative(spelling)
+
+
+def covers(wanted: str, path: str) -> bool:
+    """Return whether a path, relative to the workspace, is at or below a wanted one ("." is the workspace)."""
+    return wanted in {".", path} or path.startswith(f"{wanted}/")
 
 
 # ---- edits and hunks

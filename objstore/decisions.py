@@ -33,7 +33,7 @@ class Request:
     on_external: OnExternal
     expected: tuple[ExternalChange, ...]  # what the reviewer was shown; (): nothing
     dry_run: bool
-    takes_back: int = 0  # number of the decision that an undo or redo takes back; 0: none
+    takes_back: int = 0  # number of the decision that an undo or redo takes back; 0: the one that is next to go
 
 
 def decide(journal: Journal, request: Request) -> tuple[DecisionOutcome, Callable[[BlobId], bytes]]:
@@ -52,9 +52,12 @@ def decide(journal: Journal, request: Request) -> tuple[DecisionOutcome, Callabl
 
 
 def _undo(journal: Journal, request: Request) -> Request:
-    """Return what has to be asked for to take back the newest standing decision; no verdicts where there is none."""
+    """Return what has to be asked for to take back the newest standing decision.
+
+    No verdicts where there is none, or where it is not the one that is meant.
+    """
     standing, _ = _stacks(journal)
-    if not standing:
+    if not standing or request.takes_back not in {0, standing[-1].number}:
         return request
     number = standing[-1].number
     verdicts = dict.fromkeys(written_by(journal, number), Status.REJECTED) | statuses_before(journal, number)

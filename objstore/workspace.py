@@ -528,17 +528,27 @@ class Workspace:
 
     def undo(
         self,
+        number: int = 0,
         *,
         who: str = "",
         on_external: OnExternal = OnExternal.ABORT,
         expected: Sequence[ExternalChange] = (),
         dry_run: bool = False,
     ) -> DecisionOutcome:
-        """Take back the newest decision that was not taken back yet: every unit gets the status it had before it."""
+        """Take back the newest decision that was not taken back yet: every unit gets the status it had before it.
+
+        `number`: of the decision that is meant, so that no other one goes: where it is not the newest that stands,
+        there is nothing to do. 0: whichever that is.
+        """
         from objstore.decisions import Request
 
         request = Request(
-            action=Action.UNDO, who=who, on_external=on_external, expected=tuple(expected), dry_run=dry_run
+            action=Action.UNDO,
+            who=who,
+            on_external=on_external,
+            expected=tuple(expected),
+            dry_run=dry_run,
+            takes_back=number,
         )
         return self._outcome(request)
 

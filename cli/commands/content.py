@@ -9,7 +9,7 @@ import click
 from cli.external import external_diff, external_sides
 from cli.invocation import Invocation, command, json_option
 from cli.layout import in_columns, takes_layout
-from cli.naming import looks_like_state, path_named, state_named, state_parts
+from cli.naming import covers, looks_like_state, path_named, state_named, state_parts
 from cli.rendering import states_diff
 from cli.terminal import Screen, guarded, shown_name, visible, write
 from objstore import EditFilter, NameKind, NoSuchName
@@ -86,11 +86,10 @@ def _changes(workspace: "Workspace", names: tuple[str, ...]) -> list["ExternalCh
     from pathlib import Path
 
     wanted = {path_named(workspace, name): name for name in names}
-    below = tuple(f"{path}/" for path in wanted)
     found = [
         change
         for change in workspace.external_changes()
-        if not wanted or change.path in wanted or change.path.startswith(below)
+        if not wanted or any(covers(path, change.path) for path in wanted)
     ]
     for path, name in wanted.items():
         # What nobody has recorded and is not there has not changed; that must not read like a file that is as it was.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 import click
 
 from cli.invocation import Invocation, command, json_option
-from cli.naming import looks_like_state, path_named, state_parts
+from cli.naming import covers, looks_like_state, path_named, state_parts
 from cli.progress import Progress
 from cli.terminal import Screen, shown_name, write
 
@@ -153,7 +153,7 @@ def _files(workspace: "Workspace", name: str) -> "dict[str, FileState]":
         spelt, version = (looks_like_state(name) and state_parts(name)) or (name, "")
         path = path_named(workspace, spelt)
     found = _files_at(workspace, version)
-    return {at: state for at, state in found.items() if path in {".", at} or at.startswith(f"{path}/")}
+    return {at: state for at, state in found.items() if covers(path, at)}
 
 
 def _files_at(workspace: "Workspace", version: str) -> "dict[str, FileState]":

@@ -85,6 +85,16 @@ def test_diff_shows_what_changed_outside(desk: Desk) -> None:
     assert only["diff"] == changed.decode()
 
 
+def test_diff_of_a_folder_shows_what_changed_below_it(desk: Desk) -> None:
+    for name in ("top", "d/in", "d2"):
+        desk.write(name, b"1\n")
+        (desk.folder / name).write_bytes(b"2\n")
+    everything = desk.done("diff").text
+    assert desk.done("diff", ".").text == everything
+    assert desk.done("diff", "..", "-C", "d").text == everything
+    assert desk.done("diff", "d").text == desk.done("diff", ".", "-C", "d").text == desk.done("diff", "d/in").text
+
+
 def test_diff_of_an_untouched_workspace_is_empty(desk: Desk) -> None:
     desk.write("a", b"x\n")
     assert desk.done("diff").out == b""

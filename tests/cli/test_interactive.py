@@ -174,6 +174,29 @@ def test_undo_leaves_what_somebody_else_decided_since(history: Desk, review: Rev
     assert history.statuses()["3:0"] is REJECTED
 
 
+def test_undo_leaves_what_somebody_else_decided_since_on_the_very_hunk(history: Desk, review: Review) -> None:
+    with review() as stage:
+        stage.sees(at("1:0"))
+        press(stage, "s", at("2:1"))
+        press(stage, "a", at("2:2"))
+        history.done("reject", "2:1", "--reason", "a secret in it")
+        press(stage, "u", "Something else was decided since")
+    assert history.statuses()["2:1"] is REJECTED
+
+
+def test_undo_asks_about_a_change_from_outside(history: Desk, review: Review) -> None:
+    with review("2") as stage:
+        stage.sees(at("2:1"))
+        press(stage, "r", at("2:2"))
+        (history.folder / "a").write_bytes(FIRST.replace(b"eight", b"8") + b"mine\n")
+        press(stage, "u", r"Keep .*, discard .*, or abort.*$")
+        press(stage, "a", "That can't be taken back now")
+        assert history.statuses()["2:1"] is REJECTED
+        press(stage, "u", r"Keep .*, discard .*, or abort.*$")
+        press(stage, "k", at("2:1"))
+    assert history.bytes("a") == FIRST.replace(b"two", b"2").replace(b"eight", b"8") + b"mine\n"
+
+
 def test_what_depends_on_a_rejected_hunk_is_asked_about(history: Desk, review: Review) -> None:
     with review() as stage:
         stage.sees(at("1:0"))
@@ -233,6 +256,20 @@ def test_a_hunk_is_split_and_its_parts_decided_on(desk: Desk, review: Review) ->
     assert desk.statuses()["2:1"] is ACCEPTED
     desk.done("reject", "3")
     assert desk.bytes("a") == b"top\nred = 10\ngreen = 20\nblue = 30\nend\n"
+
+
+def test_what_is_written_between_two_parts_of_a_hunk_stays(desk: Desk, review: Review) -> None:
+    desk.write("a", b"top\nred = 1\ngreen = 2\nend\n")
+    desk.done("accept", "1")
+    desk.write("a", b"top\nred = 10\ngreen = 20\nend\n")
+    later = b"top\nred = 10\ngreen = 20\nend\nlater\n"
+    with review() as stage:
+        stage.sees(at("2:1"))
+        press(stage, "x", r"Part of .*\] $")
+        desk.write("a", later)
+        press(stage, "r", "File changed on disk meanwhile")
+        assert desk.bytes("a") == later
+    assert desk.statuses() == {"1:0": ACCEPTED, "2:1": PENDING, "3:1": PENDING}
 
 
 @pytest.mark.usefixtures("history")

@@ -23,6 +23,7 @@ __all__ = [
     "units_named",
 ]
 
+EDIT: Final = re.compile(r"[0-9]+\^?")
 BLOB: Final = r"[0-9a-fA-F]{4,64}"
 
 
@@ -200,10 +201,11 @@ def edits_named(workspace: "Workspace", spelling: str) -> list[tuple["EditView",
 
 def state_parts(spelling: str) -> tuple[str, str] | None:
     """Return path and version of a spelling such as `PATH@12`, `PATH@12^` or `PATH@2h` (None: it is none such)."""
-    from objstore import MOMENT
+    from objstore import is_moment
 
-    spelt = re.fullmatch(rf"(.+)@([0-9]+\^?|{MOMENT})", spelling, re.DOTALL)
-    return None if spelt is None else (spelt[1], spelt[2])
+    path, _, version = spelling.rpartition("@")
+    is_state = path and (EDIT.fullmatch(version) or is_moment(version))
+    return (path, version) if is_state else None
 
 
 def looks_like_state(spelling: str) -> bool:

@@ -1,34 +1,63 @@
 """Moments: how a person spells a point in time, and which one is meant."""
 
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
-__all__ = ["MOMENT", "moment_of"]
+__all__ = ["is_moment", "moment_of"]
 
-_UNITS: Final = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_AGO: Final = re.compile(
+    r"(?P<number>[0-9]{1,9}) ?(?P<unit>s|m|min|h|d|w|y|seconds?|minutes?|hours?|days?|weeks?|years?)( ago)?"
+)
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "y": 31_557_600}
+_DAYS: Final = {"today": 0, "yesterday": 1}
+_WEEK: Final = re.compile("[0-9]{4}-?W[0-9]{2}")
+_DATE: Final = re.compile(
+    r"[0-9]{4}-?(?:[0-9]{2}-?[0-9]{2}|W[0-9]{2}(?:-?[0-9])?)(?:[T ][0-9:.,]{2,15}(?:Z|[+-][0-9:]{2,9})?)?"
+)
+_LAST: Final = time.max.replace(fold=1)
+"""The last moment of a day: where the clock comes to it twice, the second time."""
 
-MOMENT: Final = r"[0-9]{1,9}(?:s|min|h|d|w)|[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.]{5,15}(?:Z|[+-][0-9:]{2,9})?)?"
-"""What a spelling of a moment looks like, as a regular expression: `2h`, `2026-11-20`, `2026-11-20T09:30`."""
 
-_MOMENT: Final = re.compile(MOMENT)
-_AGO: Final = re.compile(r"(?P<number>[0-9]+)(?P<unit>[a-z]+)")
+def is_moment(spelling: str) -> bool:
+    """Return whether a moment is spelt like that; there may be none such, as on 2026-02-30."""
+    spelt = spelling.strip()
+    return spelt.lower() in _DAYS or any(form.fullmatch(spelt) for form in (_DATE, _AGO))
 
 
-def moment_of(spelling: str, now: datetime) -> int | None:
+def moment_of(spelling: str, now: datetime, *, end: bool = False) -> int | None:
     """Return the moment that is meant, in microseconds since 1970-01-01 UTC (None: the spelling is of none).
 
-    `2h` is two hours before `now`. A date without a zone is in the machine's; one without a time is the beginning of
-    that day.
+    `2h` and `2 hours ago` are before `now`; `yesterday`, `2026-11-20`, `2026-11-20 14:30` and `2026-W47` are in the
+    machine's time zone, unless they name another. A day or a week is its first moment; with `end`, its last.
     """
-    if _MOMENT.fullmatch(spelling) is None:
-        return None
-    ago = _AGO.fullmatch(spelling)
+    spelt = spelling.strip()
+    ago = _AGO.fullmatch(spelt.lower())
     try:
         if ago is not None:
-            when = now - timedelta(seconds=int(ago["number"]) * _UNITS[ago["unit"]])
+            return _microseconds(now - timedelta(seconds=int(ago["number"]) * _SECONDS[ago["unit"][0]]))
+        days = _days(spelt, now.date())
+        if days is not None:
+            named = datetime.combine(days[1], _LAST) if end else datetime.combine(days[0], time.min)
         else:
-            when = datetime.fromisoformat(spelling)
-        return round(when.timestamp() * 1_000_000)
+            named = datetime.fromisoformat(spelt)
+        return _microseconds(named if named.tzinfo is not None else named.astimezone())
     except (ValueError, OverflowError):
         return None
+
+
+def _days(spelt: str, today: date) -> tuple[date, date] | None:
+    """Return the first and the last day of what is spelt without a time of day (None: it has one)."""
+    if spelt.lower() in _DAYS:
+        day = today - timedelta(days=_DAYS[spelt.lower()])
+        return day, day
+    try:
+        day = date.fromisoformat(spelt)
+    except ValueError:
+        return None
+    return day, day + timedelta(days=6 if _WEEK.fullmatch(spelt) else 0)
+
+
+def _microseconds(named: datetime) -> int:
+    # Not by way of a float: one has too few digits for microseconds.
+    return (named - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)

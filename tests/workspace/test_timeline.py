@@ -42,9 +42,13 @@ def at(scene: Scene, path: str, moment: str) -> bytes | None:
         ("2026-13-20", None),
         ("999999999w", None),
         ("12", None),
-        ("2y", None),
+        ("2 hours ago", datetime(2026, 11, 21, 10, 0, tzinfo=UTC)),
+        ("1y", datetime(2025, 11, 21, 6, 0, tzinfo=UTC)),
+        ("2m", datetime(2026, 11, 21, 11, 58, tzinfo=UTC)),
         ("h", None),
-        ("yesterday", None),
+        ("yesterday", datetime(2026, 11, 20).astimezone()),
+        ("2026-W47", datetime(2026, 11, 16).astimezone()),
+        ("2026-11-20 25:00", None),
     ],
 )
 def test_a_moment_is_what_its_spelling_says(spelling: str, wanted: datetime | None) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.terminal import FOR_STDERR, Screen, await_typing, can_ask, shown_name
+from cli.terminal import FOR_STDERR, Screen, can_ask, shown_name
 from objstore import MAX_BLOB, ExternalChanges, FileMissing, FileTooLarge, OnExternal, PathError, stand_in
 
 if TYPE_CHECKING:
@@ -60,6 +60,9 @@ def external_sides(workspace: "Workspace", change: "ExternalChange") -> tuple[by
 
 
 def _asked(number: int) -> OnExternal:
+    # Before the question: Ctrl-C while something is imported may be lost in the import system's own clean-up.
+    from cli.keyboard import await_typing
+
     changes = "This change was" if number == 1 else f"These {number} changes were"
     click.echo(f"{changes} made outside and never recorded.", err=True)
     while True:

@@ -10,9 +10,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, Final, Self
 
-from cli.terminal import await_typing
-
-__all__ = ["END", "ENTER", "ESCAPE", "Keyboard"]
+__all__ = ["END", "ENTER", "ESCAPE", "Keyboard", "await_typing"]
 
 ENTER: Final = "\n"
 ESCAPE: Final = "\x1b"
@@ -136,3 +134,22 @@ class Keyboard:
         # What was decided is recorded, so no more has to be done than to end as anything else does.
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
+
+
+def await_typing(fd: int) -> None:
+    """Wait until something can be read that was typed. A signal's handler runs at once, so Ctrl-C ends the wait.
+
+    A signal that comes just before a read begins is heard by Python only when the read ends: with the next key.
+    """
+    heard, hears = os.pipe()
+    try:
+        os.set_blocking(hears, False)
+        known = signal.set_wakeup_fd(hears)
+        try:
+            while fd not in select.select([fd, heard], [], [])[0]:
+                os.read(heard, 64)
+        finally:
+            signal.set_wakeup_fd(known)
+    finally:
+        os.close(heard)
+        os.close(hears)

@@ -18,7 +18,6 @@ __all__ = [
     "FOR_STDERR",
     "OutputFailed",
     "Screen",
-    "await_typing",
     "can_ask",
     "end_of",
     "flush",
@@ -196,28 +195,6 @@ def screen_for(color: str) -> Screen:
 def can_ask() -> bool:
     """Return whether a person is there to answer: both stdin and stderr are terminals."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
-
-
-def await_typing(fd: int) -> None:
-    """Wait until something can be read that was typed. A signal's handler runs at once, so Ctrl-C ends the wait.
-
-    A signal that comes just before a read begins is heard by Python only when the read ends: with the next key.
-    """
-    import select
-    import signal
-
-    heard, hears = os.pipe()
-    try:
-        os.set_blocking(hears, False)
-        known = signal.set_wakeup_fd(hears)
-        try:
-            while fd not in select.select([fd, heard], [], [])[0]:
-                os.read(heard, 64)
-        finally:
-            signal.set_wakeup_fd(known)
-    finally:
-        os.close(heard)
-        os.close(hears)
 
 
 def guarded(pieces: Iterable[bytes]) -> Iterator[bytes]:

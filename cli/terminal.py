@@ -10,6 +10,7 @@ from objstore import value
 
 TYPE_CHECKING = False  # as in `errand`
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterable, Iterator
     from typing import IO, BinaryIO, Final
 
@@ -42,8 +43,8 @@ class OutputFailed(Exception):
 
 # ---- what is shown of hostile characters
 
-# Besides the control characters: line separators of Unicode, and the marks that turn the direction of text
-# around, with which one line can be made to read as another.
+# Besides the control characters: line separators of Unicode, the marks that turn the direction of text around, with
+# which one line can be made to read as another, and what shows nothing, with which a text can hold another one.
 TURNING: Final = (0x2028, 0x2029, 0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 CONTROL: Final = (*range(0x20), *range(0x7F, 0xA0))
 UNDECODED: Final = range(0xDC80, 0xDD00)  # how Python holds a byte that is not UTF-8
@@ -61,13 +62,32 @@ def _spelt_out() -> dict[int, str]:
     )
 
 
+@cache
+def _hidden() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return what fits a character that shows nothing, and what fits one of these, or another with its own behind it.
+
+    Joiners and variation selectors belong to a script or an emoji: behind a character of those each may stand once.
+    """
+    import re
+
+    joiners, selectors = "\u200c\u200d", "\ufe00-\ufe0f\U000e0100-\U000e01ef"
+    others = "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb"
+    nothing = f"{joiners}{selectors}{others}\U000e0000-\U000e0fff"
+    owned = f"[^\\x00-\\x7f{nothing}][{selectors}]?[{joiners}]?"
+    return re.compile(f"[{nothing}]"), re.compile(f"({owned})|([{nothing}])")
+
+
 def visible(text: str, *, keep: str = "") -> str:
-    """Return `text` with every character that controls a terminal, and every undecoded byte, spelt out.
+    """Return `text` with every character that controls a terminal or shows nothing, and undecoded bytes, spelt out.
 
     Characters in `keep` stay as they are.
     """
     if text.isascii() and text.isprintable():
         return text
+    if not text.isascii():
+        any_hidden, with_owners = _hidden()
+        if any_hidden.search(text):
+            text = with_owners.sub(lambda found: found[1] or _numbered(found[2]), text)
     return text.translate({code: shown for code, shown in _spelt_out().items() if chr(code) not in keep})
 
 
@@ -78,7 +98,7 @@ def shown_name(path: str) -> str:
     and within quotes everything that can't be seen is spelt out, also what does nothing to a terminal, such as a space
     of no width.
     """
-    if path and path.isprintable() and path == path.strip() and not any(c in path for c in '"\\'):
+    if path and path.isprintable() and path == path.strip() == visible(path) and not any(c in path for c in '"\\'):
         return path
     escaped = visible(path.replace("\\", r"\\").replace('"', r"\""))
     return f'"{"".join(c if c.isprintable() else _numbered(c) for c in escaped)}"'

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cli.rows import short_moment
-from cli.terminal import shown_name, shown_width
+from cli.terminal import shown_name, shown_width, visible
 from tests.cli.desk import PATIENCE, PROGRAM, Desk, environment
 
 ESCAPE = "\x1b["
@@ -292,6 +292,34 @@ def test_on_a_terminal_control_characters_of_files_are_spelt_out(desk: Desk) -> 
     assert "+\\x1b[2Jwipe\\rcr\ttab\n+\\xff\\x9b31m\n+\\u202e turned\n+text " in shown
     assert b"+\x1b[2Jwipe\rcr\ttab\n" in desk.done("show", "2").out
     assert "\\x1b[2J" in desk.done("show", "2", "--color", "always").text
+
+
+HIDDEN = [0xAD, 0x34F, 0x115F, 0x180E, *range(0x200B, 0x200E), 0x2060, 0x2064, 0x206A, 0x3164, 0xFE0F, 0xFEFF, 0xFFF9]
+HIDDEN += [0xE0041, 0xE0100]
+
+
+@pytest.mark.parametrize("code", HIDDEN, ids=hex)
+def test_what_shows_nothing_is_spelt_out(code: int) -> None:
+    hidden = chr(code)
+    spelt = f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    assert visible(f"ad{hidden}min") == f"ad{spelt}min"
+    assert visible(hidden) == spelt
+    assert visible(f"\u00e9{hidden * 3}").endswith(spelt)  # at most one of a kind belongs to a character
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\u2764\ufe0f",
+        "\u2764\ufe0f\u200d\U0001f525",
+        "\U0001f469\u200d\U0001f4bb",
+        "\u0645\u06cc\u200c\u062e",
+        "1 \u00e9 \u65e5",
+    ],
+    ids=ascii,
+)
+def test_what_belongs_to_an_emoji_or_a_script_stays(text: str) -> None:
+    assert visible(text) == text
 
 
 def test_what_is_printed_as_it_is_is_spelt_out_on_a_terminal(desk: Desk) -> None:

@@ -14,7 +14,7 @@ from objstore.ids import RecordId
 from objstore.intake import decoded
 from objstore.journal import Journal
 from objstore.naming import recorded_path
-from objstore.records import Decision, Edit, Record, Void
+from objstore.records import Decision, Edit, Record, TakenBack, Void
 from objstore.replay import load_document
 from objstore.standins import MAX_BLOB, is_stand_in
 from objstore.terms import DocumentId, FileState, Seq, Status, Unit
@@ -244,15 +244,15 @@ def files_at(journal: Journal, seq: int | None = None, *, before: bool = False) 
     if journal.store.index.edit(seq) is None:
         raise NoSuchName(str(seq), "edit")
     journalled = [view.record for view in records(journal)]
-    voids = [record for record in journalled if isinstance(record, Void)]
-    gone = {taken for void in voids for taken in void.edits}
-    void_decisions = {void.decision for void in voids}
+    taken_back = TakenBack(journalled)
     standing: dict[DocumentId, tuple[bytes, FileState]] = {}
     for record in journalled:
-        if isinstance(record, Decision) and record.number not in void_decisions:
+        if record in taken_back:
+            continue
+        if isinstance(record, Decision):
             for written in record.written:
                 _stand(standing, written.document, written.path_after, written.after)
-        if not isinstance(record, Edit) or record.seq in gone:
+        if not isinstance(record, Edit):
             continue
         if before and record.seq == seq:
             break

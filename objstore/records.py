@@ -3,8 +3,8 @@
 A record is immutable and names the record before it, so the journal is a hash chain. FORMAT.md lists every field.
 """
 
-from collections.abc import Mapping
-from typing import TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeAlias
 
 from objstore.hunks import Hunk
 from objstore.ids import BlobId
@@ -20,6 +20,7 @@ __all__ = [
     "Pin",
     "Record",
     "Snapshot",
+    "TakenBack",
     "Void",
     "Written",
 ]
@@ -142,3 +143,19 @@ class Expiry:
 
 
 Record: TypeAlias = Edit | Decision | Void | Snapshot | Pin | Expiry
+
+
+class TakenBack:
+    """The edits and decisions that the voids of a journal take back: they count as never made."""
+
+    def __init__(self, journal: Iterable[Record]) -> None:
+        """Take the journal's records, or those among which the voids are."""
+        voids = [record for record in journal if isinstance(record, Void)]
+        self.edits: Final = frozenset(seq for void in voids for seq in void.edits)
+        self.decisions: Final = frozenset(void.decision for void in voids)
+
+    def __contains__(self, record: Record) -> bool:
+        """Return whether a void takes the record back."""
+        if isinstance(record, Edit):
+            return record.seq in self.edits
+        return isinstance(record, Decision) and record.number in self.decisions

@@ -8,6 +8,7 @@ nothing, and times are asked besides: what was changed later than its record is 
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
+from itertools import chain
 from typing import Final, TypeGuard
 
 from objstore.batch import now
@@ -18,7 +19,7 @@ from objstore.lines import shared_head
 from objstore.ondisk import disk_state
 from objstore.paths import Found, Tree
 from objstore.recordcodec import decode_record
-from objstore.records import Decision, Edit, Record, Void
+from objstore.records import Decision, Edit, Record, TakenBack, Void
 from objstore.segments import Group
 from objstore.sources import FileSource
 from objstore.spots import folders_of
@@ -83,17 +84,8 @@ def _since_mark(store: Store, marked: Place) -> list[list[Record]] | None:
         groups = [list(_records(group)) for group in store.log.groups(marked)]
     except StoreDamaged:
         return None
-    void_edits = {seq for records in groups for record in records if isinstance(record, Void) for seq in record.edits}
-    void_decisions = {record.decision for records in groups for record in records if isinstance(record, Void)}
-    return [
-        [
-            record
-            for record in records
-            if not (isinstance(record, Edit) and record.seq in void_edits)
-            and not (isinstance(record, Decision) and record.number in void_decisions)
-        ]
-        for records in groups
-    ]
+    taken_back = TakenBack(chain.from_iterable(groups))
+    return [[record for record in records if record not in taken_back] for records in groups]
 
 
 def _since_power_cut(store: Store) -> list[list[Record]]:

@@ -17,7 +17,7 @@ from objstore.codec import BlobHeader
 from objstore.errors import BlobDamaged, BlobMissing, StoreDamaged, TreeInvalid
 from objstore.generations import Place
 from objstore.ids import BlobId
-from objstore.records import Decision, Edit, Expiry, Pin, Record, Snapshot, Void, Written
+from objstore.records import Decision, Edit, Expiry, Pin, Record, Snapshot, TakenBack, Void, Written
 from objstore.standins import MAX_BLOB
 from objstore.terms import DocumentId
 from objstore.trees import decode_tree, named_blobs
@@ -240,9 +240,7 @@ def unexpired(journal: Iterable[Record]) -> list[Record]:
     expiries = [record for record in journal if isinstance(record, Expiry)]
     edits = {seq for expiry in expiries for first, last in expiry.edits for seq in range(first, last + 1)}
     decisions = {number for expiry in expiries for first, last in expiry.decisions for number in range(first, last + 1)}
-    voids = [record for record in journal if isinstance(record, Void)]
-    edits |= {int(seq) for void in voids for seq in void.edits}
-    decisions |= {void.decision for void in voids}
+    taken_back = TakenBack(journal)
     snapshots = {number for expiry in expiries for number in expiry.snapshots}
     pins = {number for expiry in expiries for number in expiry.pins}
     held: list[Record] = []
@@ -260,7 +258,7 @@ def unexpired(journal: Iterable[Record]) -> list[Record]:
                 is_gone = False
             case _:
                 assert_never(record)
-        if not is_gone:
+        if not is_gone and record not in taken_back:
             held.append(record)
     return held
 
@@ -268,13 +266,13 @@ def unexpired(journal: Iterable[Record]) -> list[Record]:
 def _tips(journal: Iterable[Record]) -> dict[DocumentId, BlobId]:
     """Return the blob that each document holds, as far as it exists."""
     journal = list(journal)
-    voids = [record for record in journal if isinstance(record, Void)]
-    edits = {seq for void in voids for seq in void.edits}
-    decisions = {void.decision for void in voids}
+    taken_back = TakenBack(journal)
     tips: dict[DocumentId, BlobId | None] = {}
     for record in journal:
-        if isinstance(record, Edit) and record.seq not in edits:
+        if record in taken_back:
+            continue
+        if isinstance(record, Edit):
             tips[record.document] = None if record.after is None else record.after.blob
-        elif isinstance(record, Decision) and record.number not in decisions:
+        elif isinstance(record, Decision):
             tips |= {w.document: None if w.after is None else w.after.blob for w in record.written}
     return {document: blob for document, blob in tips.items() if blob is not None}

@@ -20,7 +20,7 @@ from objstore.generations import Place, is_segment
 from objstore.ids import BlobId, RecordId
 from objstore.journal import acknowledged, forget_followed
 from objstore.names import STORE_NAME
-from objstore.records import Decision, Edit, Record, Void
+from objstore.records import Decision, Edit, Record, TakenBack
 from objstore.refcounts import held_blobs, unexpired
 from objstore.remains import Damage, FoundRecord, Remains, segment_folder
 from objstore.rescue import Rescue
@@ -228,13 +228,10 @@ def _lost_blobs(known: Iterable[Record], saved: dict[BlobId, None], lost: dict[B
 def _breaks(known: Iterable[Record]) -> Iterator[PathBreak]:
     """Yield where a file's next record does not start from what the one before it led to."""
     known = list(known)
-    void_edits = {seq for record in known if isinstance(record, Void) for seq in record.edits}
-    void_decisions = {record.decision for record in known if isinstance(record, Void)}
+    taken_back = TakenBack(known)
     last: dict[DocumentId, tuple[FileState | None, str]] = {}
     for record in known:
-        if (isinstance(record, Edit) and record.seq in void_edits) or (
-            isinstance(record, Decision) and record.number in void_decisions
-        ):
+        if record in taken_back:
             continue
         for document, path, before, after in _transitions(record):
             name = _name(record)

@@ -133,7 +133,8 @@ def encode_blob(
     if base is not None and base.depth < MAX_DEPTH:
         prefix, suffix = common_affixes(base.content, content) if affixes is None else affixes
         middle = content[prefix : len(content) - suffix]
-        dictionary = _dictionary(base.content, prefix, suffix)
+        low, high = _span_of_dictionary(prefix, suffix, len(base.content))
+        dictionary = base.content[low:high]
         if len(dictionary) <= _MAX_DICTIONARY:
             data = _compressed(middle, dictionary, level, worth)
             encoding = Encoding.DELTA_ZSTD if len(data) < len(middle) else Encoding.DELTA_RAW
@@ -233,8 +234,7 @@ def expand_blob(header: BlobHeader, payload: Buffer, base: bytes | None) -> byte
 
 def dictionary_span(header: BlobHeader, base_size: int) -> tuple[int, int]:
     """Return which bytes of a delta's base, which has so many, help to expand its middle: first, and the one behind."""
-    low = max(0, header.prefix - _NEIGHBOURHOOD)
-    return low, max(low, min(base_size, base_size - header.suffix + _NEIGHBOURHOOD))
+    return _span_of_dictionary(header.prefix, header.suffix, base_size)
 
 
 def expand_middle(header: BlobHeader, payload: Buffer, dictionary: bytes) -> bytes:
@@ -302,8 +302,9 @@ def _keyframe(name: BlobId, size: int, encoding: Encoding) -> BlobHeader:
     return BlobHeader(id=name, size=size, encoding=encoding, depth=0, base=None, prefix=0, suffix=0, data=_HEADER.size)
 
 
-def _dictionary(base: bytes, prefix: int, suffix: int) -> bytes:
-    return base[max(0, prefix - _NEIGHBOURHOOD) : len(base) - suffix + _NEIGHBOURHOOD]
+def _span_of_dictionary(prefix: int, suffix: int, base_size: int) -> tuple[int, int]:
+    low = max(0, prefix - _NEIGHBOURHOOD)
+    return low, max(low, min(base_size, base_size - suffix + _NEIGHBOURHOOD))
 
 
 @lru_cache

@@ -145,8 +145,7 @@ class Intake:
             [(document, decision.number) for document in sorted(documents)],
         )
         for written in decision.written:
-            path = written.path_after if written.path_after is not None else written.path_before
-            self._set_tip(written.document, path, written.after)
+            self._set_tip(written.document, written.path, written.after)
 
     def _set_verdicts(self, verdicts: Iterable[tuple[Unit, Status]], reason: str) -> bytes:
         """Give units their statuses; return what their edits had before, for a void of the decision."""

@@ -84,7 +84,7 @@ class _Reading:
         written = [one for one in decision.written if one.document in self._documents]
         self._recorded |= dict.fromkeys(written_blobs(written))
         self._before_decision = decision.number, {one.document: self._standing.get(one.document) for one in written}
-        self._standing |= {one.document: one.path_after or one.path_before for one in written}
+        self._standing |= {one.document: one.path for one in written}
 
     def _take_back(self, void: Void) -> None:
         for seq in reversed(void.edits):

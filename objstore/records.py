@@ -80,6 +80,11 @@ class Written:
     path_after: bytes | None  # None: the decision removed the file
     after: FileState | None
 
+    @property
+    def path(self) -> bytes:
+        """Return where the file stands since, or stood if the decision removed it."""
+        return self.path_after or self.path_before or b""
+
 
 @value
 class Decision:

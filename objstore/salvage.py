@@ -246,8 +246,7 @@ def _transitions(record: Record) -> Iterator[tuple[DocumentId, bytes, FileState 
         yield record.document, record.path, record.before, record.after
     elif isinstance(record, Decision):
         for written in record.written:
-            path = written.path_after if written.path_after is not None else written.path_before
-            yield written.document, path or b"", written.before, written.after
+            yield written.document, written.path, written.before, written.after
 
 
 def _first_seq(record: Record) -> int:

@@ -100,8 +100,7 @@ def _events(journal: Journal, document: DocumentId) -> Iterator[_Event]:
             case Decision():
                 for written in record.written:
                     if written.document == document:
-                        path = written.path_after if written.path_after is not None else written.path_before
-                        yield _Event(record.time, path or b"", written.after)
+                        yield _Event(record.time, written.path, written.after)
             case _:
                 pass
 

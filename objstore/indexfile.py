@@ -27,6 +27,7 @@ __all__ = [
     "is_unwritable",
     "prepare",
     "remove_index",
+    "unusable",
 ]
 
 SCHEMA_VERSION: Final = 16
@@ -213,6 +214,11 @@ def _code(error: sqlite3.DatabaseError) -> int:
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & _PRIMARY
 
 
+def unusable(why: object, path: str = "index.sqlite") -> DiskFailed:
+    """Return the refusal of an index that holds what it can't hold."""
+    return DiskFailed(path, f"The index can't be used ({why}); it may be deleted")
+
+
 class IndexErrors:
     """Turns what SQLite raises into StoreLocked, DiskFull or DiskFailed; a class for the reason that `disk` has."""
 
@@ -235,4 +241,4 @@ class IndexErrors:
             case sqlite3.SQLITE_FULL:
                 raise DiskFull(self._path) from error
             case _:
-                raise DiskFailed(self._path, f"The index can't be used ({error}); it may be deleted") from error
+                raise unusable(error, self._path) from error

@@ -24,8 +24,8 @@ from objstore import (
     import_bundle,
     salvage_store,
 )
-from objstore.check import Part
 from objstore.canonical import unpack
+from objstore.check import Part
 from objstore.chunking import MAX_CHUNK, Chunk
 from objstore.codec import MAX_DEPTH, Base, at_depth, encode_blob, encode_chunks
 from objstore.frames import SEGMENT_HEADER_SIZE, FrameKind, SegmentHeader

@@ -11,6 +11,7 @@ from objstore.annotations import Final
 from objstore.checkpoints import CHECKPOINT_PAGES
 from objstore.errors import DiskFailed, DiskFull, StoreLocked
 from objstore.premises import refuse_link
+from objstore.sqliteaddress import address_of
 from objstore.standard import closing, suppress
 from objstore.standins import MAX_BLOB
 
@@ -186,11 +187,9 @@ def remove_index(path: str) -> None:
 
 def copy_in_memory(path: str) -> sqlite3.Connection:
     """Return a copy of what the file holds, as far as it can be read, for a store that may only be read."""
-    from urllib.parse import quote
-
     db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     # Nobody can write beside it either, so the file is taken as it stands; what is newer is in the log.
-    address = f"file:{quote(path)}?mode=ro&immutable=1"
+    address = address_of(path, "mode=ro&immutable=1")
     with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(address, uri=True)) as kept:
         kept.backup(db)
         db.execute("SELECT count(*) FROM position").fetchone()

@@ -95,7 +95,7 @@ if TYPE_CHECKING:
         is_closed as is_closed,
         split_lines as split_lines,
     )
-    from objstore.moments import MOMENT as MOMENT, moment_of as moment_of
+    from objstore.moments import MOMENT as MOMENT, date_of as date_of, moment_of as moment_of
     from objstore.opencalls import AgentCall as AgentCall
     from objstore.outcomes import (
         CallInfo as CallInfo,
@@ -331,7 +331,7 @@ _HOMES: Final = {
         "State",
     ),
     "capture": ("Call",),
-    "moments": ("MOMENT", "moment_of"),
+    "moments": ("MOMENT", "date_of", "moment_of"),
     "recording": ("Recorded",),
     "snapshots": ("PathState", "Restored", "SnapshotChange", "SnapshotTaken", "SnapshotView"),
     "survey": ("Limits", "Passed"),

@@ -1,10 +1,10 @@
-"""Moments: how a person spells a point in time, and which one is meant."""
+"""Moments: how a person spells a point in time and which one is meant, and which date and time a recorded one is."""
 
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
-__all__ = ["MOMENT", "moment_of"]
+__all__ = ["MOMENT", "date_of", "moment_of"]
 
 _UNITS: Final = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
@@ -13,6 +13,20 @@ MOMENT: Final = r"[0-9]{1,9}(?:s|min|h|d|w)|[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-
 
 _MOMENT: Final = re.compile(MOMENT)
 _AGO: Final = re.compile(r"(?P<number>[0-9]+)(?P<unit>[a-z]+)")
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_FIRST: Final = (datetime(1, 1, 2, tzinfo=UTC) - _EPOCH) // _MICROSECOND
+_LAST: Final = (datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH) // _MICROSECOND - 1
+"""The first and the last moment, but for a day, that a calendar has: in no zone it is one that the calendar has not."""
+
+
+def date_of(microseconds: int) -> datetime:
+    """Return the date and time, in UTC, of a moment in microseconds since 1970-01-01 UTC.
+
+    A record's time, and a file's, may be further away than any calendar goes: then it is the nearest that one has.
+    """
+    return _EPOCH + min(max(microseconds, _FIRST), _LAST) * _MICROSECOND
 
 
 def moment_of(spelling: str, now: datetime) -> int | None:

@@ -1,10 +1,10 @@
 """The chart: how much happened when, as a row of columns that fits a line of a terminal."""
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Final
 
 from cli.terminal import Screen
+from objstore import date_of
 
 __all__ = ["chart"]
 
@@ -34,4 +34,4 @@ def chart(amounts: Mapping[int, int], what: str, screen: Screen) -> Iterator[byt
 
 
 def _shown(minute: int) -> str:
-    return datetime.fromtimestamp(minute * 60, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+    return date_of(minute * 60_000_000).astimezone().strftime("%Y-%m-%d %H:%M")

@@ -7,7 +7,6 @@ Text that is not UTF-8 has U+FFFD where it is not: `cas cat` gives exact bytes.
 import json
 import os
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from cli.external import external_diff
@@ -15,7 +14,7 @@ from cli.outcomes import Preview, effect_text
 from cli.overview import shown_external
 from cli.rendering import concerns, edit_diff, states_diff
 from cli.terminal import EXACT
-from objstore import Action, Conflicted, Decided, ExternalChanges, NothingToDo, Unit
+from objstore import Action, Conflicted, Decided, ExternalChanges, NothingToDo, Unit, date_of
 
 if TYPE_CHECKING:
     from objstore import (
@@ -325,9 +324,7 @@ def diff_shape(workspace: "Workspace", before: "State", after: "State") -> dict[
 
 
 def _timestamp(microseconds: int) -> str:
-    seconds, rest = divmod(microseconds, 1_000_000)
-    moment = datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest)
-    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return date_of(microseconds).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def _path(workspace: "Workspace", path: str) -> str:

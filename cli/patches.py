@@ -7,14 +7,13 @@ import hashlib
 import zlib
 from base64 import b85encode
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from email.header import Header
 from typing import TYPE_CHECKING, Final
 
 from cli.diffstat import diffstat, file_change
 from cli.rendering import shown_move
 from cli.terminal import EXACT, visible
-from objstore import Origin, is_binary, quoted_name, unified_diff, value
+from objstore import Origin, date_of, is_binary, quoted_name, unified_diff, value
 
 if TYPE_CHECKING:
     from objstore import EditView, SeriesStep, StepState
@@ -67,7 +66,7 @@ def _title(step: "SeriesStep") -> str:
 
 def _mail(step: "SeriesStep", title: str, number: int, count: int) -> Iterator[bytes]:
     last = step.views[-1]
-    when = datetime.fromtimestamp(last.edit.time / 1e6, UTC).strftime("%a, %d %b %Y %H:%M:%S +0000")
+    when = date_of(last.edit.time).strftime("%a, %d %b %Y %H:%M:%S +0000")
     head = {
         "From": f"{_header(_author(last))} <{ADDRESS}>",
         "Date": when,

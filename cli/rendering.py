@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from cli.terminal import Screen, shown_name
@@ -13,6 +12,7 @@ from objstore import (
     Origin,
     Status,
     Unit,
+    date_of,
     is_binary,
     quoted_name,
     split_lines,
@@ -352,5 +352,5 @@ def states_diff(workspace: "Workspace", before: "State", after: "State", screen:
 
 def moment(microseconds: int, *, zone: bool = False) -> str:
     """Return a time as a person reads it, in the person's own time zone."""
-    when = datetime.fromtimestamp(microseconds / 1e6, UTC).astimezone()
+    when = date_of(microseconds).astimezone()
     return when.strftime("%Y-%m-%d %H:%M:%S %z" if zone else "%Y-%m-%d %H:%M:%S")

@@ -2,12 +2,11 @@
 
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from cli.rendering import STATUS_COLOR, moment, shown_move, status_word
 from cli.terminal import Screen, end_of, shown_name, shown_width, width_of_terminal
-from objstore import AmbiguousName, Origin
+from objstore import AmbiguousName, Origin, date_of
 
 if TYPE_CHECKING:
     from objstore import EditView, Workspace
@@ -75,7 +74,7 @@ class Rows:
 
 def short_moment(microseconds: int) -> str:
     """Return a time in eleven columns: of what is long ago, or still to come, the date."""
-    when = datetime.fromtimestamp(microseconds / 1e6, UTC).astimezone()
+    when = date_of(microseconds).astimezone()
     is_recent = 0 <= time.time() - microseconds / 1e6 < RECENT
     return when.strftime("%m-%d %H:%M" if is_recent else "%Y-%m-%d ")
 

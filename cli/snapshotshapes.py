@@ -3,11 +3,11 @@
 Ids and hashes are hex; paths are relative to the workspace.
 """
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from cli.jsonshapes import edit_shape
 from cli.storeshapes import text_shape
+from objstore import date_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -32,7 +32,7 @@ def view_shape(view: "SnapshotView") -> "dict[str, Json]":
     return {
         "number": view.number,
         "id": view.id.hex(),
-        "timestamp": datetime.fromtimestamp(view.time / 1e6, UTC).isoformat().replace("+00:00", "Z"),
+        "timestamp": date_of(view.time).isoformat().replace("+00:00", "Z"),
         "path": text_shape(view.path) or None,
         "root": view.root.hex(),
         "who": text_shape(view.who) or None,

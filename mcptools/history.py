@@ -3,7 +3,6 @@
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Annotated, Final, Literal, TypeAlias
 
 from mcptools.answers import Answer
@@ -13,7 +12,7 @@ from mcptools.findings import EditListed, EditShown, EditsListed
 from mcptools.paging import Page, page_of
 from mcptools.reading import OffsetArgument
 from mcptools.toolset import Toolset, absolute, telling
-from objstore import AmbiguousName, EditFilter, EditView, NoSuchName, Status, Workspace, unified_diff
+from objstore import AmbiguousName, EditFilter, EditView, NoSuchName, Status, Workspace, date_of, unified_diff
 
 __all__ = ["History", "edit_diff", "edit_listed"]
 
@@ -149,7 +148,7 @@ def edit_listed(workspace: Workspace, view: EditView) -> EditListed:
         source_path="" if edit.source is None else absolute(workspace, os.fsdecode(edit.source)),
         tool=edit.tool,
         mcp_conversation_id=edit.conversation,
-        time=datetime.fromtimestamp(edit.time / 1_000_000, UTC).isoformat(),
+        time=date_of(edit.time).isoformat(),
         lines_added=edit.added,
         lines_removed=edit.removed,
         expired=view.expired is not None,

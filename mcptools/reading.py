@@ -3,7 +3,6 @@
 import mimetypes
 import re
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from typing import Annotated, Final, TypeAlias
 
 from mcptools.answers import Answer, DirectoryListed, FileRead, ListedEntry, TextRead
@@ -15,7 +14,7 @@ from mcptools.matching import TooSlow, matching
 from mcptools.paging import Page, page_of
 from mcptools.toolset import PathArgument, Toolset, absolute, sha256, telling
 from mcptools.watching import progress
-from objstore import Content, Files, is_binary, split_lines
+from objstore import Content, Files, date_of, is_binary, split_lines
 
 __all__ = ["LimitArgument", "OffsetArgument", "Reading"]
 
@@ -326,4 +325,4 @@ def _told(file: FileOfMany) -> str:
 
 
 def _utc(nanoseconds: int) -> str:
-    return datetime.fromtimestamp(nanoseconds // 1000 / 1_000_000, UTC).isoformat()
+    return date_of(nanoseconds // 1000).isoformat()

@@ -95,7 +95,7 @@ if TYPE_CHECKING:
         is_closed as is_closed,
         split_lines as split_lines,
     )
-    from objstore.moments import is_moment as is_moment, moment_of as moment_of
+    from objstore.moments import date_of as date_of, is_moment as is_moment, moment_of as moment_of
     from objstore.opencalls import AgentCall as AgentCall
     from objstore.outcomes import (
         CallInfo as CallInfo,
@@ -331,7 +331,7 @@ _HOMES: Final = {
         "State",
     ),
     "capture": ("Call",),
-    "moments": ("is_moment", "moment_of"),
+    "moments": ("date_of", "is_moment", "moment_of"),
     "recording": ("Recorded",),
     "snapshots": ("PathState", "Restored", "SnapshotChange", "SnapshotTaken", "SnapshotView"),
     "survey": ("Limits", "Passed"),

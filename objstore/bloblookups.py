@@ -10,6 +10,7 @@ from objstore.annotations import TYPE_CHECKING, Final
 from objstore.frames import FRAME_HEADER_SIZE
 from objstore.generations import Place
 from objstore.ids import BlobId
+from objstore.indexfile import unusable
 from objstore.indexrows import BlobPlace, StateTold
 from objstore.standins import MAX_BLOB
 
@@ -221,4 +222,8 @@ class BlobLookups:
 
     def _number(self, query: str, *values: int | str | bytes) -> int:
         row = self._db.execute(query, values).fetchone()
-        return int(row[0]) if row is not None and row[0] is not None else 0
+        if row is None or row[0] is None:
+            return 0
+        if not isinstance(row[0], int):
+            raise unusable(f"{row[0]!r} is no number")
+        return row[0]

@@ -5,14 +5,13 @@ index, the reference counts, each document's replay and the files. Nothing is ch
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from enum import StrEnum
 from functools import partial
 from itertools import zip_longest
 from typing import Final
 
-from objstore.chunking import Chunk
 from objstore.disk import Disk
 from objstore.errors import (
     BlobDamaged,
@@ -37,7 +36,6 @@ from objstore.records import Decision, Edit
 from objstore.refcounts import held_blobs, recount
 from objstore.remains import FoundRecord, Remains, Spot
 from objstore.replay import forget_kept, kept_differs
-from objstore.standins import MAX_BLOB
 from objstore.status import external_changes
 from objstore.store import Store
 from objstore.terms import Progress, silent
@@ -134,6 +132,7 @@ class _Checking:
         self._faults: list[Fault] = []
         self._notes: list[str] = []
         self._edits_of: dict[BlobId, list[Edit]] = {}  # that name a blob
+        self._counted: Mapping[BlobId, int] = {}  # how often records hold each blob
         self.report = CheckReport(
             root=root, segments=0, blobs=0, records=0, documents=0, faults=(), leftovers=0, notes=()
         )
@@ -240,7 +239,8 @@ class _Checking:
                 self._lost_blob(name, error.reason)
         # What has expired holds nothing: that its blobs are gone is in order.
         read = partial(self._tree_or_none, remains)
-        for name in recount((found.record for found in records), read, remains.chunks):
+        self._counted = recount((found.record for found in records), read, remains.chunks)
+        for name in self._counted:
             if name not in remains.blobs:
                 self._lost_blob(name, "no frame of it can be read")
 
@@ -278,6 +278,9 @@ class _Checking:
                 with journal.reading() as store:
                     self._check_index(store, Index(":memory:", store.log))
                     self._check_refs(store, records)
+                    if any(fault.part is Part.INDEX for fault in self._faults):
+                        self._notes.append("The index is damaged, so documents and files were not looked at.")
+                        return
                     if not self._quick:
                         self._check_documents(journal)
                     self._check_files(journal)
@@ -318,10 +321,7 @@ class _Checking:
         index = store.index
         if index.last_record != (records[-1].id if records else None):
             return  # a writer has gone on since the log was read
-        counted = recount(
-            (found.record for found in records), partial(_read_or_none, store.blob), partial(_chunks, store)
-        )
-        wrong = sum(refs != counted[BlobId(name)] for name, refs in index.all_refs())
+        wrong = sum(refs != self._counted.get(BlobId(name), 0) for name, refs in index.all_refs())
         if wrong:
             self._fault(
                 Part.REFCOUNTS,
@@ -391,14 +391,6 @@ def _edits_before(records: list[FoundRecord]) -> int:
             case _:
                 continue
     return 0
-
-
-def _chunks(store: Store, name: BlobId) -> tuple[Chunk, ...]:
-    """Return the chunks of a large blob; none where it is not large, or can't be read."""
-    try:
-        return store.chunks(name) if store.size(name) > MAX_BLOB else ()
-    except (BlobMissing, BlobDamaged, StoreDamaged):
-        return ()
 
 
 def _differing(kept: Index, fresh: Index) -> Iterator[str]:

@@ -11,6 +11,7 @@ import _sqlite3 as sqlite3  # `sqlite3` adds what turns dates into text, and `da
 import os
 
 from objstore.annotations import TYPE_CHECKING, Final
+from objstore.sqliteaddress import address_of
 from objstore.standard import closing, suppress
 
 if TYPE_CHECKING:
@@ -62,13 +63,11 @@ class Checkpoints:
 
 def checkpoint(path: str) -> None:
     """Bring the changes of the index at `path` to their place, as far as can be, and have SQLite's log begun anew."""
-    from urllib.parse import quote
-
     # Nothing is lost where it can't be done: the changes stay in SQLite's log, and the next one who looks does it.
     # By a connection of its own, which makes no file where there is none: somebody may have removed the index.
     with (
         suppress(sqlite3.DatabaseError),
-        closing(sqlite3.connect(f"file:{quote(path)}?mode=rw", uri=True, isolation_level=None)) as db,
+        closing(sqlite3.connect(address_of(path, "mode=rw"), uri=True, isolation_level=None)) as db,
     ):
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute("PRAGMA journal_size_limit = 0")

@@ -58,7 +58,7 @@ class Configuration:
     # ---- asking
 
     def all(self) -> list[Given]:
-        """Return every setting. Raises what `get` raises."""
+        """Return every setting. Raises what `get` raises, and NoSuchSetting for a name in a file that means nothing."""
         found = [(path, self._read(path)) for path in self.files]
         for path, table in found:
             for name in _names(table):
@@ -67,13 +67,14 @@ class Configuration:
         return [_given(setting, found) for setting in SETTINGS.values()]
 
     def get(self, name: str) -> Given:
-        """Return one setting.
+        """Return one setting, whatever else the files have: a word that means nothing ends nobody's work but its own.
 
-        Raises NoSuchSetting, also for a name in a file that means nothing; SettingInvalid; SettingsUnreadable.
+        Raises NoSuchSetting, SettingInvalid, SettingsUnreadable.
         """
-        if name not in SETTINGS:
+        setting = SETTINGS.get(name)
+        if setting is None:
             raise NoSuchSetting(name, "", _nearest(name))
-        return next(given for given in self.all() if given.setting.name == name)
+        return _given(setting, [(path, self._read(path)) for path in self.files])
 
     # ---- changing
 

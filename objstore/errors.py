@@ -502,10 +502,7 @@ class CallAborted(CasError):
 
 
 def _day(microseconds: int) -> str:
-    """Return the day of a moment, in UTC; the number where no calendar has it."""
-    from datetime import UTC, datetime
+    """Return the day of a moment, in UTC."""
+    from objstore.moments import date_of
 
-    try:
-        return datetime.fromtimestamp(microseconds / 1e6, UTC).strftime("%Y-%m-%d")
-    except (OverflowError, ValueError, OSError):
-        return str(microseconds)
+    return date_of(microseconds).strftime("%Y-%m-%d")

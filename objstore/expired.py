@@ -1,6 +1,7 @@
 """What has expired: when and why an edit's content was let go, and the refusal of what needs it."""
 
 from objstore.errors import EditExpired
+from objstore.indexfile import unusable
 from objstore.indexrows import EditRow
 from objstore.journal import Journal
 from objstore.views import Expiration
@@ -17,7 +18,7 @@ def expiration_by(journal: Journal, number: int) -> Expiration:
     """Return when and why the expiry of this number let go of what it names."""
     expiry = journal.store.index.expiry(number)
     if expiry is None:
-        raise AssertionError("what has expired was let go by an expiry that is recorded")
+        raise unusable(f"there is no expiry {number!r}")
     return Expiration(time=expiry.time, reason=expiry.reason)
 
 

@@ -30,6 +30,7 @@ MAX_INT: Final = 2**63 - 1
 MAX_MODE: Final = 0o7777
 MAX_TEXT: Final = 65536
 _NO_NAMES: Final = frozenset({b"", b".", b".."})
+_STRINGS: Final = frozenset({str})
 
 
 def state_value(state: FileState) -> Value:
@@ -58,6 +59,9 @@ class Fields:
     __slots__ = ("_left",)
 
     def __init__(self, fields: Mapping[str, Value]) -> None:
+        """Begin with all fields. Raises RecordInvalid where a name is no text: msgpack has maps of byte strings too."""
+        if not _STRINGS.issuperset(map(type, fields)):
+            raise RecordInvalid("a field's name is no text")
         self._left = dict(fields)
 
     def finish(self) -> None:

@@ -119,7 +119,7 @@ class Generations:
 
     def total_bytes(self) -> int:
         """Return the size of all segments."""
-        return sum(os.stat(self._path(*segment)).st_size for segment in self._look().items())
+        return sum(self._bytes(*segment) for segment in self._look().items())
 
     def size(self, segment: int) -> int:
         """Return the size of the segment's newest generation in bytes."""
@@ -344,6 +344,16 @@ class Generations:
 
     def _moves_path(self, segment: int, generation: int) -> str:
         return self._path(segment, generation) + _MOVES
+
+    def _bytes(self, segment: int, generation: int) -> int:
+        # Not by its name, where that can be: a collection removes it as soon as there is a newer generation.
+        try:
+            return os.fstat(self._fd(segment, generation)).st_size
+        except StoreDamaged as error:
+            try:
+                return os.stat(self._path(segment, generation)).st_size
+            except FileNotFoundError:
+                raise error from None
 
     def _fd(self, segment: int, generation: int) -> int:
         fd = self._descriptors.get((segment, generation))

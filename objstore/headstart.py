@@ -12,6 +12,7 @@ import os
 from objstore.annotations import TYPE_CHECKING, Final, Self
 from objstore.glance import WORTH_TWO, GlanceBegun, Known
 from objstore.names import INDEX_NAME, STORE_NAME, nearest_store
+from objstore.sqliteaddress import address_of
 from objstore.statlookups import all_stood, digest, glimpse_of
 from objstore.twofold import may_fork
 
@@ -81,8 +82,7 @@ def _begun(start: str) -> GlanceBegun | None:
 
 def _stood(index: str) -> AllStood:
     """Return what the last status has kept. Raises LookupError where there was none, and what SQLite raises."""
-    address = index.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-    stood = all_stood(sqlite3.connect(f"file:{address}?mode=ro", uri=True))
+    stood = all_stood(sqlite3.connect(address_of(index, "mode=ro"), uri=True))
     if stood is None:
         raise LookupError(index)
     return stood

@@ -362,7 +362,7 @@ class Index(Lookups):
         if self._number("PRAGMA user_version") != SCHEMA_VERSION:
             return False
         row = self._db.execute("SELECT * FROM position").fetchone()
-        if row is None or row[0] != self._log.store:
+        if row is None or row[0] != self._log.store or not _is_position(*row[1:]):
             return False
         if not self._has_generations() or any(self._log.moves(segment) is None for segment in self.moving()):
             return False
@@ -423,6 +423,12 @@ class Index(Lookups):
         intake.settle()
         self.last_record, self._last_place = intake.last_record, intake.last_place
         self._save_position()
+
+
+def _is_position(segment: object, offset: object, last_record: object, *last_place: object) -> bool:
+    """Return whether what the database has for its position is of the schema's types: SQLite takes any."""
+    numbers = (segment, offset, *last_place)
+    return all(isinstance(number, int) for number in numbers) and isinstance(last_record, bytes | None)
 
 
 def _for_a_moment(groups: Iterable[Group]) -> Iterator[Group]:

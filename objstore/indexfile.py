@@ -11,6 +11,7 @@ from objstore.annotations import Final
 from objstore.checkpoints import CHECKPOINT_PAGES
 from objstore.errors import DiskFailed, DiskFull, StoreLocked
 from objstore.premises import refuse_link
+from objstore.sqliteaddress import address_of
 from objstore.standard import closing, suppress
 from objstore.standins import MAX_BLOB
 
@@ -27,6 +28,7 @@ __all__ = [
     "is_unwritable",
     "prepare",
     "remove_index",
+    "unusable",
 ]
 
 SCHEMA_VERSION: Final = 16
@@ -185,11 +187,9 @@ def remove_index(path: str) -> None:
 
 def copy_in_memory(path: str) -> sqlite3.Connection:
     """Return a copy of what the file holds, as far as it can be read, for a store that may only be read."""
-    from urllib.parse import quote
-
     db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     # Nobody can write beside it either, so the file is taken as it stands; what is newer is in the log.
-    address = f"file:{quote(path)}?mode=ro&immutable=1"
+    address = address_of(path, "mode=ro&immutable=1")
     with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(address, uri=True)) as kept:
         kept.backup(db)
         db.execute("SELECT count(*) FROM position").fetchone()
@@ -211,6 +211,11 @@ def is_broken(error: sqlite3.DatabaseError) -> bool:
 def _code(error: sqlite3.DatabaseError) -> int:
     # Text that is no UTF-8 is found by Python, which gives no code.
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & _PRIMARY
+
+
+def unusable(why: object, path: str = "index.sqlite") -> DiskFailed:
+    """Return the refusal of an index that holds what it can't hold."""
+    return DiskFailed(path, f"The index can't be used ({why}); it may be deleted")
 
 
 class IndexErrors:
@@ -235,4 +240,4 @@ class IndexErrors:
             case sqlite3.SQLITE_FULL:
                 raise DiskFull(self._path) from error
             case _:
-                raise DiskFailed(self._path, f"The index can't be used ({error}); it may be deleted") from error
+                raise unusable(error, self._path) from error

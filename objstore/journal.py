@@ -318,7 +318,7 @@ class Journal:
         Raises StoreLocked, StoreDamaged.
         """
         reading = self.store.index_beside() if index else nullcontext()
-        with reading as beside, self.mutex, self._lock, IndexErrors(self._folder):
+        with reading as beside, self.mutex, self._lock.held(), IndexErrors(self._folder):
             if index:
                 self.store.index.make_anew(beside)
             self.store.catch_up()

@@ -5,12 +5,13 @@ unchanged if its times, size, inode and mode are what they were, and its last ch
 a change in the very tick of the file system's clock in which it was read would not show in them (what git calls racy).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, Self
 
 from msgpack import packb, unpackb
 
-from objstore.facts import Facts, FolderKey, Glimpse, unpack_facts
+from objstore.facts import FACTS_SIZE, Facts, FolderKey, Glimpse, unpack_facts
+from objstore.fields import MAX_INT
 from objstore.ids import HASH_SIZE, BlobId, blob_id
 from objstore.values import NamedTuple, variable
 
@@ -88,12 +89,18 @@ class Looks:
         body = len(_MAGIC) + HASH_SIZE
         packed = memoryview(stored)[body:]
         if stored[:body] == _MAGIC + blob_id(packed):
-            kept_for, kept_baseline, until, newest, rows = unpackb(packed)
-            if kept_for == store:
-                looks.until, looks.newest = tuple(until), tuple(newest)
-                looks._rows = {row[_PATH]: row for row in rows}
-                if kept_baseline != baseline:
-                    looks.settle(is_settled=False)
+            try:
+                kept_for, kept_baseline, until, newest, rows = unpackb(packed)
+                is_ours = kept_for == store and _are_types(until, _UNTIL) and _are_types(newest, _NEWEST)
+                if not is_ours or not 0 <= min(until) <= max(until) <= MAX_INT or not all(map(_is_row, rows)):
+                    return looks
+            # The hash has no key, so it tells damage, and not who wrote them.
+            except (ValueError, TypeError):
+                return looks
+            looks.until, looks.newest = tuple(until), tuple(newest)
+            looks._rows = {row[_PATH]: row for row in rows}
+            if kept_baseline != baseline:
+                looks.settle(is_settled=False)
         return looks
 
     def encoded(self, store: bytes, baseline: int) -> bytes:
@@ -216,6 +223,29 @@ _PATH, _KEY, _CLOCK, _UNSURE, _CUT, _SETTLED, _COUNT, _TEXTS, _RULES, _NAMES, _F
 """Where each part of a folder stands in the list that is kept of it."""
 
 
+_UNTIL: Final = [int, int, int]
+_NEWEST: Final = [bytes, bytes]
+_ROW: Final = [bytes, list, int, bool, bool, bool, int, list, bytes, bytes, bytes, bytes, bytes, bytes, bytes]
+_KEY_TYPES: Final = [int] * len(FolderKey._fields)
+
+
+def _are_types(values: object, types: Sequence[type]) -> bool:
+    return isinstance(values, list) and [*map(type, values)] == types
+
+
+def _is_row(row: object) -> bool:
+    """Return whether a folder can be taken apart: all is of its type, and of each name as much is known."""
+    if not isinstance(row, list) or not _are_types(row, _ROW) or not _are_types(row[_KEY], _KEY_TYPES):
+        return False
+    count, names = row[_COUNT], row[_NAMES]
+    return (
+        len(row[_FACTS]) == count * FACTS_SIZE
+        and len(row[_BLOBS]) == count * HASH_SIZE
+        and count == (names.count(b"\0") + 1 if names else 0)
+        and all(type(text) is bytes for text in row[_TEXTS])
+    )
+
+
 def _row(look: FolderLook) -> list[Any]:
     return [
         look.path,
@@ -236,7 +266,7 @@ def _row(look: FolderLook) -> list[Any]:
     ]
 
 
-def _look(row: list[Any]) -> FolderLook:  # what this program wrote itself: the checksum says so
+def _look(row: list[Any]) -> FolderLook:
     return FolderLook(
         path=row[_PATH],
         key=FolderKey._make(row[_KEY]),

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from objstore.annotations import Final
 from objstore.bloblookups import BlobLookups
-from objstore.errors import DiskFailed
 from objstore.generations import GENERATION, Place
 from objstore.ids import BlobId, RecordId
+from objstore.indexfile import unusable
 from objstore.indexrows import STATUS_LETTERS, Baseline, EditRow, ExpiryRow, HoldRow, Row, Tip
 from objstore.statlookups import StatLookups
 from objstore.terms import DocumentId, FileState, Seq, Status
@@ -232,7 +232,7 @@ class Lookups(BlobLookups, StatLookups):
             "WHERE substr(seq, 1, ?) = ? AND NOT void ORDER BY seq DESC LIMIT ?",
             (len(digits), digits, limit),
         )
-        return [(Seq(row[0]), row[1], _STATUSES[row[2]]) for row in rows]
+        return [(Seq(row[0]), row[1], _status(row[2])) for row in rows]
 
     def newest_conversations(self, prefix: str, limit: int) -> list[tuple[str, int]]:
         """Return up to `limit` conversations whose names begin with `prefix`, each with its number of edits.
@@ -346,7 +346,7 @@ class Lookups(BlobLookups, StatLookups):
             "ORDER BY seq",
             (document,),
         )
-        return [(Seq(row[0]), Place(row[1], row[2]), _STATUSES[row[3]]) for row in rows]
+        return [(Seq(row[0]), Place(row[1], row[2]), _status(row[3])) for row in rows]
 
     def document_of(self, seq: int) -> DocumentId | None:
         """Return the document of an edit that has not expired and was not taken back (None: there is none such)."""
@@ -451,19 +451,7 @@ class Lookups(BlobLookups, StatLookups):
             f"WHERE {condition} {order}",
             values,
         )
-        return [
-            EditRow(
-                Seq(row[0]),
-                RecordId(row[1]),
-                Place(row[2], row[3]),
-                _status(row[4]),
-                tuple(map(_status, row[5])),
-                bool(row[6]),
-                row[7],
-                row[8],
-            )
-            for row in rows
-        ]
+        return [_edit_row(row) for row in rows]
 
 
 def _can_be_asked(text: str) -> bool:
@@ -475,17 +463,30 @@ def _can_be_asked(text: str) -> bool:
     return True
 
 
-def _status(letter: str) -> Status:
-    found = _STATUSES.get(letter)
+def _status(letter: object) -> Status:
+    found = _STATUSES.get(letter) if isinstance(letter, str) else None
     if found is None:
-        raise DiskFailed("index.sqlite", f"The index can't be used (no status is spelt {letter!r}); it may be deleted")
+        raise unusable(f"no status is spelt {letter!r}")
     return found
 
 
-def _tip(row: Row) -> Tip:
-    document, path, blob, mode = row
-    assert isinstance(document, int)  # noqa: S101 - the schema's types, for the checker
-    assert isinstance(path, bytes)  # noqa: S101 - as above
-    assert isinstance(mode, int)  # noqa: S101 - as above
-    state = FileState(blob=BlobId(blob), mode=mode) if isinstance(blob, bytes) else None
-    return Tip(DocumentId(document), path, state)
+# SQLite lets a column hold any type, and a damaged page may: what is not of the schema's is not taken for it.
+
+
+def _tip(row: Row | None) -> Tip:
+    match row:
+        case int(document), bytes(path), bytes() | None as blob, int(mode):
+            state = None if blob is None else FileState(blob=BlobId(blob), mode=mode)
+            return Tip(DocumentId(document), path, state)
+        case _:
+            raise unusable(f"a document can't be {row!r}")
+
+
+def _edit_row(row: Row) -> EditRow:
+    match row:
+        case int(seq), bytes(name), int(segment), int(offset), status, str(units), whole, str(reason), int(expired):
+            place = Place(segment, offset)
+            statuses = tuple(map(_status, units))
+            return EditRow(Seq(seq), RecordId(name), place, _status(status), statuses, bool(whole), reason, expired)
+        case _:
+            raise unusable(f"an edit can't be {row!r}")

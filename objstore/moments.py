@@ -1,10 +1,10 @@
-"""Moments: how a person spells a point in time, and which one is meant."""
+"""Moments: how a person spells a point in time and which one is meant, and which date and time a recorded one is."""
 
 import re
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
-__all__ = ["is_moment", "moment_of"]
+__all__ = ["date_of", "is_moment", "moment_of"]
 
 _AGO: Final = re.compile(
     r"(?P<number>[0-9]{1,9}) ?(?P<unit>s|m|min|h|d|w|y|seconds?|minutes?|hours?|days?|weeks?|years?)( ago)?"
@@ -15,8 +15,22 @@ _WEEK: Final = re.compile("[0-9]{4}-?W[0-9]{2}")
 _DATE: Final = re.compile(
     r"[0-9]{4}-?(?:[0-9]{2}-?[0-9]{2}|W[0-9]{2}(?:-?[0-9])?)(?:[T ][0-9:.,]{2,15}(?:Z|[+-][0-9:]{2,9})?)?"
 )
-_LAST: Final = time.max.replace(fold=1)
+_END_OF_DAY: Final = time.max.replace(fold=1)
 """The last moment of a day: where the clock comes to it twice, the second time."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_FIRST: Final = (datetime(1, 1, 2, tzinfo=UTC) - _EPOCH) // _MICROSECOND
+_LAST: Final = (datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH) // _MICROSECOND - 1
+"""The first and the last moment, but for a day, that a calendar has: in no zone it is one that the calendar has not."""
+
+
+def date_of(microseconds: int) -> datetime:
+    """Return the date and time, in UTC, of a moment in microseconds since 1970-01-01 UTC.
+
+    A record's time, and a file's, may be further away than any calendar goes: then it is the nearest that one has.
+    """
+    return _EPOCH + min(max(microseconds, _FIRST), _LAST) * _MICROSECOND
 
 
 def is_moment(spelling: str) -> bool:
@@ -38,7 +52,7 @@ def moment_of(spelling: str, now: datetime, *, end: bool = False) -> int | None:
             return _microseconds(now - timedelta(seconds=int(ago["number"]) * _SECONDS[ago["unit"][0]]))
         days = _days(spelt, now.date())
         if days is not None:
-            named = datetime.combine(days[1], _LAST) if end else datetime.combine(days[0], time.min)
+            named = datetime.combine(days[1], _END_OF_DAY) if end else datetime.combine(days[0], time.min)
         else:
             named = datetime.fromisoformat(spelt)
         return _microseconds(named if named.tzinfo is not None else named.astimezone())
@@ -60,4 +74,4 @@ def _days(spelt: str, today: date) -> tuple[date, date] | None:
 
 def _microseconds(named: datetime) -> int:
     # Not by way of a float: one has too few digits for microseconds.
-    return (named - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)
+    return (named - _EPOCH) // _MICROSECOND

@@ -8,8 +8,9 @@ replayed on top of it ends in the recorded state. A record's id covers all recor
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from struct import error as StructError  # noqa: N812 - as classes are named
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from objstore.document import Document, DocumentState, Standing, replayed
@@ -28,7 +29,7 @@ from objstore.weavestate import WeaveState
 if TYPE_CHECKING:
     from objstore.generations import Place
 
-__all__ = ["forget_kept", "keep_documents", "kept_differs", "load_document"]
+__all__ = ["forget_kept", "keep_documents", "kept_differs", "load_document", "taken_up"]
 
 _FEW_OBJECTS: Final = 2_000
 """Objects that the garbage collector looks through in a moment."""
@@ -47,6 +48,16 @@ _KEEP_AFTER: Final = 64
 
 _MOST_TEXT: Final = 64 << 20
 """Bytes of text in a weave that is kept; a larger one is replayed."""
+
+
+_MOST_KEPT: Final = 1 << 30
+"""Bytes of a kept state, unpacked; no more memory is taken for one."""
+
+_MEANINGLESS: Final = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError, StructError)
+"""What comes of a kept state that is none, though its hash is right."""
+
+_POSITIONS: Final = ([int, bytes, int, bytes], [int, bytes, int, type(None)])
+"""The types of a position."""
 
 
 class _Position(NamedTuple):
@@ -72,7 +83,7 @@ def _loaded(journal: Journal, document: DocumentId, *, anew: bool) -> Document:
     kept = None if anew else _taken_up(journal, document)
     if kept is not None:
         # A kept state that doesn't fit is no fault of the history.
-        with suppress(HistoryBroken):
+        with suppress(HistoryBroken, *_MEANINGLESS):
             return _followed(journal, document, *kept, is_hashed=False)
     beginning = _Position(0, RecordId(b""), 0, None)
     if not anew:
@@ -93,7 +104,7 @@ def kept_differs(journal: Journal, document: DocumentId) -> bool:
         return False
     try:
         followed = _followed(journal, document, *kept, is_hashed=False)
-    except HistoryBroken:
+    except (HistoryBroken, *_MEANINGLESS):
         return True
     return (followed.statuses(), followed.blame()) != (replayed_anew.statuses(), replayed_anew.blame())
 
@@ -165,18 +176,35 @@ def _taken_up(journal: Journal, document: DocumentId) -> tuple[Document, _Positi
         stored = own_bytes(os.path.join(_folder(journal), _name(document)))
     except (OSError, StoreLinked):
         return None
+    return taken_up(stored, lambda kept, behind: kept.document == document and _still_holds(journal, kept, behind))
+
+
+def taken_up(
+    stored: bytes, is_fitting: Callable[[DocumentState, _Position], bool]
+) -> tuple[Document, _Position] | None:
+    """Return what the bytes keep of a document, if it is fitting (None: it is not, or they make no sense).
+
+    Their hash has no key, so it tells damage, and not who wrote them.
+    """
     header, packed = stored[: len(_MAGIC) + HASH_SIZE], stored[len(_MAGIC) + HASH_SIZE :]
     if header != _MAGIC + blob_id(packed):
         return None
     from msgpack import unpackb
-    from zstandard import ZstdDecompressor
+    from zstandard import ZstdDecompressor, ZstdError, frame_content_size
 
-    position, state, columns = unpackb(ZstdDecompressor().decompress(packed))
-    behind = _Position._make(position)
-    kept = DocumentState._make(state)
-    if kept.document != document or not _still_holds(journal, kept, behind):
+    try:
+        if not 0 <= frame_content_size(packed) <= _MOST_KEPT:
+            return None
+        position, state, columns = unpackb(ZstdDecompressor().decompress(packed))
+        behind = _Position._make(position)
+        if [*map(type, behind)] not in _POSITIONS:
+            return None
+        kept = DocumentState._make(state)
+        if not is_fitting(kept, behind):
+            return None
+        return Document(kept, Weave.from_state(WeaveState._make(columns))), behind
+    except (ZstdError, *_MEANINGLESS):
         return None
-    return Document(kept, Weave.from_state(WeaveState._make(columns))), behind
 
 
 def _still_holds(journal: Journal, kept: DocumentState, position: _Position) -> bool:

@@ -234,8 +234,14 @@ class Workspace:
 
         Raises BlobMissing, BlobDamaged.
         """
+        # Who takes them may take its time, or never come back: nobody is kept out between two.
         with self._journal.reading() as store:
-            yield from store.pieces(blob)
+            pieces = store.pieces(blob)
+            piece = next(pieces, None)
+        while piece is not None:
+            yield piece
+            with self._journal.reading():
+                piece = next(pieces, None)
 
     def sha256(self, blob: BlobId) -> str:
         """Return the SHA-256 of a blob's bytes, in hex. Raises BlobMissing, BlobDamaged."""

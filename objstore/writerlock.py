@@ -8,10 +8,12 @@ over to filelock. Both lock the same file the same way, so they exclude each oth
 import fcntl
 import os
 import time
+from collections.abc import Iterator
 
-from objstore.annotations import TYPE_CHECKING, Final, Self
+from objstore.annotations import TYPE_CHECKING, Final
 from objstore.disk import failure
 from objstore.errors import StoreLocked
+from objstore.standard import contextmanager
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -35,21 +37,15 @@ class WriterLock:
         self._path: Final = path
         self._fd: int | None = None
         self._waited: BaseFileLock | None = None
-        self._within: float | None = None  # seconds to wait for it; None: as long as a writer may
 
-    def __enter__(self) -> Self:
-        """Take the lock, waiting as long as `held` said."""
-        self.acquire(self._within)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Give it back."""
-        self.release()
-
-    def held(self, seconds: float | None) -> Self:
-        """Return the lock, for a `with` that waits for it so long (None: 30 s)."""
-        self._within = seconds
-        return self
+    @contextmanager
+    def held(self, seconds: float | None = None) -> Iterator[None]:
+        """Hold the lock, which is waited for up to so long (None: 30 s). Raises StoreLocked."""
+        self.acquire(seconds)
+        try:
+            yield
+        finally:
+            self.release()
 
     def acquire(self, seconds: float | None = None) -> None:
         """Take the lock, waiting for it up to so long (None: 30 s). Raises StoreLocked."""

@@ -67,7 +67,7 @@ def examine(root: Path, home: Path, programs: Programs, clients: Sequence[str] |
                 yield Finding(check=f"{client} runs hooks", ok=False, said=str(switch))
     if not wired and clients is None:
         yield Finding(check="no client is set up", ok=True, said="`cas setup CLIENT` has an agent's own edits recorded")
-    yield from of_helper(root)
+    yield from of_settings(root)
     yield _no_faults(root)
 
 
@@ -143,6 +143,18 @@ def _greeted(server: "subprocess.Popen[bytes]", arguments: Sequence[str], check:
     except (ValueError, KeyError, TypeError):
         return Finding(check=check, ok=False, said=f"not in the protocol's words: {_by_hand(arguments)}")
     return Finding(check=check, ok=True, said=str(name))
+
+
+def of_settings(root: Path) -> Iterator[Finding]:
+    """Yield what is wrong with the settings, or else how it stands with what they wish for."""
+    from objstore import CasError, Configuration
+
+    try:
+        Configuration(str(root)).all()
+    except CasError as error:
+        yield Finding(check="the settings make sense", ok=False, said=str(error))
+    else:
+        yield from of_helper(root)
 
 
 def of_helper(root: Path) -> Iterator[Finding]:

@@ -94,6 +94,22 @@ def test_a_file_that_makes_no_sense_is_named(desk: Desk, text: str, said: str) -
     assert str(file) in ran.said
 
 
+def test_a_word_that_means_nothing_keeps_nothing_from_being_recorded(desk: Desk) -> None:
+    text = "[retention]\nolder_then = '30d'\n[snapshot]\ngitignored = false\n"
+    (desk.folder / ".cas" / "config.toml").write_text(text)
+    (desk.folder / "a").write_bytes(b"found\n")
+    desk.done("record")
+    desk.done("snapshot")
+    (desk.folder / "a").write_bytes(b"changed\n")
+    desk.done("record")
+    assert len(desk.done("log", "--json").lines()) == 1
+    assert Configuration(str(desk.folder)).get("snapshot.gitignored").value is False
+    assert desk.cas("config").status == 1
+    ran = desk.cas("doctor")
+    assert ran.status == 1
+    assert "There is no setting 'retention.older_then'" in ran.text
+
+
 def test_what_makes_no_sense_can_be_taken_out_again(desk: Desk) -> None:
     file = desk.folder / ".cas" / "config.toml"
     file.write_text("[retention]\nmax_sise = 3\n")

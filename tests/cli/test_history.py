@@ -36,6 +36,25 @@ def test_log_is_newest_first_and_reverse_turns_it(desk: Desk) -> None:
     assert [int(line.split()[0]) for line in desk.cas("log").text.splitlines()] == [3, 2, 1]
 
 
+def test_a_record_of_a_time_that_no_calendar_has_is_shown_as_any_other(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("objstore.changes.now", lambda: 2**63 - 1)
+    desk.write("a", b"x\n")
+    for words in (
+        ["log"],
+        ["log", "-p"],
+        ["show", "1"],
+        ["status"],
+        ["stats"],
+        ["blame", "a"],
+        ["diff", "a@1^", "a@1"],
+    ):
+        assert desk.done(*words).text
+    assert desk.done("log", "--json").lines()[0]["timestamp"].startswith("9999-12-30T")
+    assert b"Date: Thu, 30 Dec 9999" in desk.done("export", "--patch").out
+
+
 def test_log_filters_hold_together(desk: Desk) -> None:
     desk.write("a", b"x\n")
     desk.write("a", b"y\n", conversation="conv_two")

@@ -1,6 +1,9 @@
 """The tools without a server: limits, and arguments that no wire carries."""
 
+import os
+import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -22,6 +25,25 @@ def tools(tmp_path: Path) -> Iterator[Tools]:
 
 def test_every_tool_of_the_catalogue_is_a_method_and_no_other_is() -> None:
     assert {name for name in dir(Tools) if not name.startswith("_")} == set(TOOLS)
+
+
+def test_an_edit_of_a_time_that_no_calendar_has_is_listed_and_shown(
+    tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("objstore.changes.now", lambda: 2**63 - 1)
+    tools.write_file(str(tmp_path / "a"), "x\n")
+    assert [edit.time[:10] for edit in tools.list_edits().content.edits] == ["9999-12-30"]
+    assert tools.show_edit(1).content.edit.time.startswith("9999-12-30")
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no file system here has times that far away")  # noqa: S108 - it is looked at
+def test_a_file_of_a_time_that_no_calendar_has_is_told_of() -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder, closing(Directories([folder])) as directories:
+        file = Path(folder) / "a"
+        file.touch()
+        os.utime(file, (1, 300_000_000_000))
+        found = Tools(directories, Session(), Limits()).get_file_info(str(file))
+        assert found.content.modified.startswith("9999-12-30")
 
 
 def test_the_limit_is_on_what_is_read_or_edited(tools: Tools, tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from objstore.frames import FrameKind
 from objstore.hunks import Hunk
 from objstore.ids import HASH_SIZE, BlobId, RecordId
-from objstore.records import Decision, Edit, Marks, Record, Void, Written
+from objstore.ranges import Range
+from objstore.records import Decision, Edit, Expiry, Marks, Pin, Record, Snapshot, Void, Written
 from objstore.terms import Action, DocumentId, FileState, Operation, Origin, Seq, Status, Unit
 
 __all__ = [
@@ -132,7 +133,44 @@ decisions: Final = st.builds(
 voids: Final = st.builds(
     Void, time=numbers, edits=st.lists(seqs, max_size=4).map(tuple), decision=numbers, reason=texts
 )
-records: Final[st.SearchStrategy[Record]] = st.one_of(edits(), decisions, voids)
+snapshots: Final = st.builds(
+    Snapshot, number=seqs.map(int), time=numbers, root=blob_ids, path=st.none() | paths, who=texts, title=texts
+)
+_ascending: Final = st.sets(seqs, max_size=3).map(lambda found: tuple(sorted(found)))
+pins: Final = st.builds(
+    Pin,
+    number=seqs.map(int),
+    time=numbers,
+    edits=_ascending,
+    blobs=st.sets(blob_ids, min_size=1, max_size=3).map(lambda found: tuple(sorted(found))),
+    who=texts,
+    title=texts,
+)
+
+
+@st.composite
+def ranges(draw: st.DrawFn) -> tuple[Range, ...]:
+    """Draw ranges that ascend, with a number between any two."""
+    found = []
+    last = draw(st.integers(-1, 300))
+    for _ in range(draw(st.integers(0, 3))):
+        first = last + draw(st.integers(2, 300))
+        last = first + draw(st.integers(0, 300))
+        found.append(Range(first, last))
+    return tuple(found)
+
+
+expiries: Final = st.builds(
+    Expiry,
+    time=numbers,
+    edits=ranges(),
+    decisions=ranges(),
+    snapshots=st.sets(seqs, min_size=1, max_size=3).map(lambda found: tuple(sorted(found))),
+    pins=_ascending,
+    reason=texts,
+    who=texts,
+)
+records: Final[st.SearchStrategy[Record]] = st.one_of(edits(), decisions, voids, snapshots, pins, expiries)
 
 # File contents: text of few lines that repeat, bytes of any kind, and long ones made from short.
 contents: Final = st.one_of(

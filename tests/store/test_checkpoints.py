@@ -1,14 +1,17 @@
 """Changes of the index come to their place, and no edit has to wait until they are there."""
 
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from objstore import Workspace
-from objstore.checkpoints import Checkpoints
+from objstore.checkpoints import Checkpoints, checkpoint
 from objstore.disk import Disk
 from objstore.ids import blob_id
-from objstore.indexfile import begin_writing, connect, prepare
+from objstore.indexfile import begin_writing, connect, copy_in_memory, prepare
 from objstore.journal import Journal
 from tests.store.scenes import write
 
@@ -32,6 +35,23 @@ def test_a_commit_leaves_it_to_others_to_bring_its_changes_to_their_place(tmp_pa
         checkpoints.after_change()
         checkpoints.finish()
         assert path.stat().st_size > 8 * FEW_BYTES
+
+
+@pytest.mark.parametrize("name", [b"\xff", b"50%3f?mode=memory#", b"a b"])
+def test_an_index_is_found_in_a_folder_of_any_name(tmp_path: Path, name: bytes) -> None:
+    root = tmp_path / os.fsdecode(name)
+    root.mkdir()
+    with Workspace.init(root) as workspace:
+        write(workspace, "a.txt", b"0\n")
+    index = str(root / ".cas" / "index.sqlite")
+    with closing(connect(index)) as db:
+        db.execute("CREATE TABLE many (b BLOB)")
+        db.execute("INSERT INTO many VALUES (zeroblob(?))", (FEW_BYTES,))
+        checkpoint(index)
+        assert Path(index).stat().st_size > FEW_BYTES
+    with closing(copy_in_memory(index)) as copy:
+        assert copy.execute("SELECT count(*) FROM edits").fetchone() == (1,)
+    assert not any(path.name.endswith(".sqlite") for path in tmp_path.iterdir())
 
 
 def test_an_edit_does_not_wait_for_whoever_is_changing_the_index(tmp_path: Path) -> None:

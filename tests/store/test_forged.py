@@ -11,6 +11,7 @@ from typing import Final
 
 import pytest
 from blake3 import blake3
+from msgpack import packb
 
 from objstore import (
     BlobDamaged,
@@ -23,13 +24,17 @@ from objstore import (
     import_bundle,
     salvage_store,
 )
+from objstore.canonical import unpack
 from objstore.check import Part
 from objstore.chunking import MAX_CHUNK, Chunk
 from objstore.codec import MAX_DEPTH, Base, at_depth, encode_blob, encode_chunks
 from objstore.frames import SEGMENT_HEADER_SIZE, FrameKind, SegmentHeader
 from objstore.generations import segment_name
 from objstore.journal import Journal
+from objstore.recordcodec import encode_record
+from objstore.records import Edit
 from objstore.standins import MAX_BLOB
+from objstore.terms import DocumentId, Seq
 from objstore.values import replace
 from tests.store.countdown import CountdownDisk
 from tests.store.scenes import write
@@ -188,6 +193,28 @@ def test_frames_that_fork_at_each_base_are_tried_once_each(root: Path, tmp_path:
     assert all(name.hex() in blob_faults(root) for name in names[:-1])
     assert_refused(root, tmp_path)
     assert {lost.id for lost in salvage_store(str(root), None).lost_blobs} == set(names[:-1])
+
+
+def newest(journal: Journal) -> Edit:
+    (place,) = journal.store.index.newest_places(1)
+    record, _ = journal.store.record(place)
+    assert isinstance(record, Edit)
+    return record
+
+
+def test_a_record_with_a_name_that_is_no_text_is_damage_and_the_rest_is_salvaged(root: Path) -> None:
+    with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
+        last = journal.store.last_record
+        forged = unpack(encode_record(replace(newest(journal), seq=Seq(2), document=DocumentId(2)), last))
+        payload = packb(forged | {"notes": {b"model": "m"}})
+        journal.store.log.append(journal.store.end, [(FrameKind.RECORD, payload)])
+    with pytest.raises(StoreDamaged, match="a field's name is no text"):
+        Workspace.open(root, CountdownDisk(None))
+    (fault,) = check_store(str(root)).faults
+    assert fault.part is Part.SEGMENTS
+    assert "a field's name is no text" in fault.what
+    salvage = salvage_store(str(root), None)
+    assert (len(salvage.blobs), len(salvage.journal), salvage.lost_blobs) == (1, 1, ())
 
 
 def test_a_file_that_is_no_segment_is_none_though_its_checksum_holds(root: Path) -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 import msgpack
 import pytest
@@ -67,13 +67,76 @@ def test_a_replay_sees_an_edit_as_its_record_tells_it(*, edit: Edit, previous: R
     assert follows is False or past.before is edit.before
 
 
-@given(st.binary(max_size=120))
-def test_bytes_are_no_record_or_the_spelling_of_one(encoded: bytes) -> None:
+Node: TypeAlias = dict[Any, Any] | list[Any]
+
+FOREIGN: Final = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**63), 2**64 - 1),
+    st.floats(),
+    st.text(max_size=5),
+    st.binary(max_size=5),
+    st.sampled_from(["x" * 65_537, b"x" * 65_537, b"\x11" * 31, b"\x11" * 32, b"..", msgpack.ExtType(5, b"x")]),
+    st.builds(list),
+    st.dictionaries(st.text(max_size=3) | st.binary(max_size=3) | st.integers(0, 3), st.none(), max_size=2),
+)
+"""Values that a record holds somewhere, or nowhere."""
+
+
+def nodes_of(node: Node) -> list[Node]:
+    """Return the maps and arrays of a decoded record, itself first."""
+    below = node.values() if isinstance(node, dict) else node
+    return [node, *(found for item in below if isinstance(item, dict | list) for found in nodes_of(item))]
+
+
+@st.composite
+def one_of(draw: st.DrawFn, nodes: list[Node]) -> Node:
+    """Draw a node, the maps in a record as often as all else: most of its nodes are arrays, and short."""
+    maps: list[Node] = [node for node in nodes[1:] if isinstance(node, dict)]
+    return draw(st.sampled_from(nodes) | st.sampled_from(maps or nodes))
+
+
+def misspell(node: Node, data: st.DataObject) -> None:
+    """Change one thing in a map or an array: a key, a value, or how many it has."""
+    keys = list(node) if isinstance(node, dict) else list(range(len(node)))
+    match data.draw(st.sampled_from(["value", "kind of key", "less", "more"])):
+        case "value" if keys:
+            node[data.draw(st.sampled_from(keys))] = data.draw(FOREIGN)
+        case "kind of key" if keys and isinstance(node, dict):
+            key = data.draw(st.sampled_from(keys))
+            node[data.draw(st.sampled_from([repr(key).encode(), repr(key), 7, True]))] = node.pop(key)
+        case "less" if keys:
+            del node[data.draw(st.sampled_from(keys))]
+        case _ if isinstance(node, dict):
+            node[data.draw(st.text(max_size=3) | st.binary(max_size=3))] = data.draw(FOREIGN)
+        case _:
+            node.insert(data.draw(st.integers(0, len(node))), data.draw(FOREIGN))
+
+
+@given(draw.records, st.none() | draw.record_ids, st.data())
+def test_bytes_are_no_record_or_the_spelling_of_one(
+    record: Record, previous: RecordId | None, data: st.DataObject
+) -> None:
+    fields = decode(encode_record(record, previous))
+    for _ in range(data.draw(st.integers(1, 2))):
+        misspell(data.draw(one_of(nodes_of(fields))), data)
+    encoded = msgpack.packb(fields, use_bin_type=True)
     try:
-        record, previous = decode_record(encoded)
+        read, before = decode_record(encoded)
     except RecordInvalid:
         return
-    assert encode_record(record, previous) == encoded
+    assert encode_record(read, before) == encoded
+
+
+@pytest.mark.parametrize(
+    ("record", "misspelt"),
+    [(EDIT, {"notes": {b"k": "v"}}), (DECISION, {"written": [{"document": 1, b"x": 2, "y": 3}]}), (VOID, {b"x": 1})],
+    ids=["notes", "what was written", "the record itself"],
+)
+def test_a_map_with_a_key_that_is_no_text_is_refused(record: Record, misspelt: dict[str, Any]) -> None:
+    fields = decode(encode_record(record, None)) | misspelt
+    with pytest.raises(RecordInvalid):
+        decode_record(msgpack.packb(fields, use_bin_type=True))
 
 
 @given(draw.records, st.none() | draw.record_ids, st.data())

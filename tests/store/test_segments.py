@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -138,6 +139,26 @@ def test_a_full_segment_is_followed_by_the_next(folder: Path) -> None:
     assert list(log.groups(log.first)) == written
     assert log.total_bytes() == sum(path.stat().st_size for path in folder.iterdir())
     log.close()
+
+
+class Overtaken(Log):
+    """A log in whose folder another process ends a collection just after it was looked at."""
+
+    def _look(self) -> dict[int, int]:
+        found = super()._look()
+        newer = self.folder / "00000001.1.seg" if hasattr(self, "folder") else None
+        if newer is not None and not newer.exists():
+            segment(self.folder).rename(newer)
+        return found
+
+    folder: Path
+
+
+def test_the_size_of_the_log_is_known_though_a_segment_is_written_anew_meanwhile(folder: Path) -> None:
+    fill(folder, GROUPS)
+    with closing(Overtaken(str(folder), Disk())) as log:
+        log.folder = folder
+        assert log.total_bytes() == log.total_bytes() == (folder / "00000001.1.seg").stat().st_size
 
 
 def test_a_group_larger_than_one_read_is_whole(folder: Path) -> None:

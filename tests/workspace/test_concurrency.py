@@ -9,15 +9,18 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from objstore import Call, CallInfo, Status, Workspace, blob_id
+from objstore import Call, CallInfo, Status, StoreLocked, Workspace, blob_id
 from objstore.journal import Journal
 from objstore.writerlock import WriterLock
 from tests.store.countdown import UnsyncedDisk
 from tests.workspace.scene import Scene
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SOURCE: Final = str(Path(__file__).parents[2])
 PATIENCE: Final = 120
@@ -211,6 +214,36 @@ def test_threads_share_one_workspace(scene: Scene) -> None:
     content = scene.text("f")
     assert content is not None
     assert content.count(b"LINE") == 40
+
+
+def test_a_blob_that_is_read_half_keeps_no_other_thread_out(scene: Scene) -> None:
+    scene.write("f", b"0\n")
+    begun: list[Iterator[bytes]] = []
+
+    def begin() -> None:
+        pieces = scene.workspace.pieces(blob_id(b"0\n"))
+        assert next(pieces) == b"0\n"
+        begun.append(pieces)
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(begin).result()
+    with ThreadPoolExecutor(1) as pool:
+        assert len(pool.submit(scene.workspace.edits).result(PATIENCE)) == 1
+    assert list(begun.pop()) == []
+
+
+def test_whoever_waits_for_the_lock_for_a_moment_once_waits_as_long_as_ever_later(tmp_path: Path) -> None:
+    lock, other = WriterLock(str(tmp_path / "lock")), WriterLock(str(tmp_path / "lock"))
+    with other.held():
+        with pytest.raises(StoreLocked), lock.held(0.01):
+            pass
+        giver = threading.Timer(0.5, other.release)
+        giver.start()
+        with lock.held():
+            pass
+        giver.join()
+    lock.close()
+    other.close()
 
 
 def test_decisions_from_threads_take_turns(scene: Scene) -> None:

@@ -4,12 +4,13 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Final
 
 import pytest
+from msgpack import packb, unpackb
 
 from objstore import (
     Action,
@@ -24,6 +25,7 @@ from objstore import (
     Status,
     Unit,
     Workspace,
+    blob_id,
 )
 from objstore.differences import record_differences
 from objstore.disk import Disk
@@ -163,6 +165,35 @@ def test_the_same_is_told_whether_or_not_the_last_look_is_at_hand(known: Scene, 
     if forget:
         (known.root / ".cas/cache/looks").unlink()
     assert told(known.workspace.record_changes(AGENT)) == ["edit a.txt", "move src/b.py b.py"]
+
+
+def forged_looks(kept: bytes) -> Iterator[bytes]:
+    """Yield what may lie in the place of kept looks with a hash that is right: it has no key."""
+    store, baseline, until, newest, rows = unpackb(kept[8 + 32 :])
+    bodies: list[object] = [
+        7,
+        (store, baseline, until, newest, 7),
+        (store, baseline, (2**64 - 1, 0, 0), newest, rows),
+        (store, baseline, until, (1, 2), rows),
+        (store, baseline, until, newest, [*rows, []]),
+        (store, baseline, until, newest, [*rows, {}]),
+    ]
+    for at in range(len(rows[0])):
+        bodies.append((store, baseline, until, newest, [[*row[:at], 7, *row[at + 1 :]] for row in rows]))
+        bodies.append((store, baseline, until, newest, [[*row[:at], b"", *row[at + 1 :]] for row in rows]))
+    for body in bodies:
+        packed = packb(body)
+        yield kept[:8] + blob_id(packed) + packed
+    yield kept[:8] + blob_id(b"\xc1") + b"\xc1"
+
+
+def test_kept_looks_that_make_no_sense_are_as_none(known: Scene) -> None:
+    path = known.root / ".cas" / "cache" / "looks"
+    kept = path.read_bytes()
+    for number, forged in enumerate(forged_looks(kept)):
+        path.write_bytes(forged)
+        put(known, "a.txt", b"%d\n" % number)
+        assert told(known.workspace.record_changes(NOBODY)) == ["edit a.txt"]
 
 
 def test_a_copy_that_stays_in_the_folder_of_its_name_is_where_a_file_went(known: Scene) -> None:

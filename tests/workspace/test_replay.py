@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from msgpack import packb, unpackb
+from zstandard import ZstdCompressor, ZstdDecompressor
 
 from objstore import (
     Action,
@@ -24,6 +26,7 @@ from objstore import (
     Status,
     Workspace,
     blob_id,
+    check_store,
 )
 from objstore.changes import Change, Recorder, Version
 from objstore.codec import Base, encode_blob
@@ -139,12 +142,54 @@ def of_another_version(path: Path) -> None:
     path.write_bytes(b"casweav2" + path.read_bytes()[8:])
 
 
-@pytest.mark.parametrize("harm", [cut, flipped, emptied, replaced_by_folder, of_another_version, Path.unlink])
+def hashed(content: bytes) -> bytes:
+    """Return what anybody can write: the hash of what is kept has no key."""
+    return b"casweav7" + blob_id(content) + content
+
+
+def no_zstd(path: Path) -> None:
+    path.write_bytes(hashed(b"junk"))
+
+
+def no_msgpack(path: Path) -> None:
+    path.write_bytes(hashed(ZstdCompressor().compress(b"\xc1")))
+
+
+def no_weave(path: Path) -> None:
+    path.write_bytes(hashed(ZstdCompressor().compress(packb([[1, b"", 0, None], [1], {}]))))
+
+
+def no_sense(path: Path) -> None:
+    """Leave all as it is but a number of the weave: no such unit."""
+    position, state, columns = unpackb(ZstdDecompressor().decompress(path.read_bytes()[8 + 32 :]))
+    columns[12] = b"\xff" * len(columns[12])
+    path.write_bytes(hashed(ZstdCompressor().compress(packb((position, state, columns)))))
+
+
+def no_lengths(path: Path) -> None:
+    """Leave all as it is but a column, which is of no whole number of values."""
+    position, state, columns = unpackb(ZstdDecompressor().decompress(path.read_bytes()[8 + 32 :]))
+    columns[13] += b"\0"
+    path.write_bytes(hashed(ZstdCompressor().compress(packb((position, state, columns)))))
+
+
+def no_end(path: Path) -> None:
+    """Say of a few bytes that they are 2^60."""
+    path.write_bytes(hashed(b"\x28\xb5\x2f\xfd\xe0" + (1 << 60).to_bytes(8, "little") + b"\x01\x00\x00"))
+
+
+SENSELESS: Final = [no_zstd, no_msgpack, no_weave, no_sense, no_lengths, no_end]
+
+
+@pytest.mark.parametrize(
+    "harm", [cut, flipped, emptied, replaced_by_folder, of_another_version, Path.unlink, *SENSELESS]
+)
 def test_a_harmed_kept_state_is_not_believed(scene: Scene, harm: Callable[[Path], None]) -> None:
     long_history(scene)
     before = toggled(scene, range(60, 64))
     (path,) = kept(scene)
     harm(path)
+    assert check_store(str(scene.root)).faults == ()
     assert toggled(scene, range(60, 64)) == before
 
 

@@ -1,0 +1,29 @@
+"""Dates of moments: every number that a record or a file system may hold has one, in every zone."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+from hypothesis import given, strategies as st
+
+from objstore import date_of
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ZONES = st.integers(-23, 23).map(lambda hours: timezone(timedelta(hours=hours)))
+
+
+@given(st.integers(-(2**63), 2**63), ZONES)
+def test_every_moment_has_a_date_in_every_zone(microseconds: int, zone: timezone) -> None:
+    found = date_of(microseconds)
+    assert datetime.fromisoformat(found.isoformat()) == found
+    assert found.astimezone(zone) == found
+    assert found.strftime("%Y-%m-%d")
+
+
+@given(st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30)))  # noqa: DTZ001 - the zone is put to it below
+def test_a_moment_that_a_calendar_has_is_that_moment(when: datetime) -> None:
+    when = when.replace(tzinfo=UTC)
+    assert date_of((when - EPOCH) // timedelta(microseconds=1)) == when
+
+
+@given(st.integers(), st.integers())
+def test_dates_are_in_the_order_of_their_moments(one: int, other: int) -> None:
+    assert date_of(min(one, other)) <= date_of(max(one, other))

@@ -301,12 +301,13 @@ class StoreError(CasError):
 
 
 class StoreLocked(StoreError):
-    """Another process held the writer lock for too long."""
+    """Another process held the writer lock for too long, or is sweeping (`seconds`: 0), for which nobody waits."""
 
     def __init__(self, path: str, seconds: float) -> None:
         self.path = path
         self.seconds = seconds
-        super().__init__(f"Another process has been writing for {seconds:g} s: {path}. Try again.")
+        at_it = f"has been writing for {seconds:g} s" if seconds else "is collecting or compressing at this moment"
+        super().__init__(f"Another process {at_it}: {path}. Try again.")
 
 
 class StoreRefuses(StoreError):

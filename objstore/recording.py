@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from objstore.survey import Limits, Passed
     from objstore.views import EditView
 
-__all__ = ["Recorded", "record_changes"]
+__all__ = ["Recorded", "record_changes", "renew_baseline"]
 
 _TRIES: Final = 3
 """Times that large files are first taken in, and then looked for again; they may change meanwhile."""
@@ -102,6 +102,18 @@ def record_changes(
         files=seen + len(files),
         passed=tuple(passed),
     )
+
+
+def renew_baseline(journal: Journal) -> None:
+    """Take another baseline, and record what changed against the one there is, which can then be given up.
+
+    In this order: what changes in between is known to the new one, or is recorded. Raises what `record_changes` raises.
+    """
+    from objstore.outcomes import CallInfo
+    from objstore.terms import Origin
+
+    _first_look(journal, None)
+    record_changes(journal, CallInfo(tool="", origin=Origin.EXTERNAL))
 
 
 def _is_as_recorded(journal: Journal, path: bytes) -> bool:

@@ -13,6 +13,7 @@ import os
 import stat
 from typing import TYPE_CHECKING, Final
 
+from objstore.errors import FileChanged
 from objstore.ondisk import file_at
 from objstore.paths import look_at
 from objstore.values import value
@@ -119,7 +120,10 @@ def renew_baseline(journal: Journal) -> None:
 def _is_as_recorded(journal: Journal, path: bytes) -> bool:
     """Return whether what stands at a path is the last state of the document there."""
     tip = journal.store.index.tip_at(path)
-    found = file_at(journal.tree, path)
+    try:
+        found = file_at(journal.tree, path)
+    except FileChanged:
+        return False  # it changes at this moment
     return tip is not None and tip.state == (None if found is None else found[0])
 
 

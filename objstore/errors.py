@@ -47,6 +47,7 @@ __all__ = [
     "StoreError",
     "StoreLinked",
     "StoreLocked",
+    "StoreNotRegular",
     "StoreRefuses",
     "StoreUnknown",
     "TreeInvalid",
@@ -365,6 +366,17 @@ class StoreLinked(StoreError):
         super().__init__(
             f"The store is not used, because a symbolic link is in it: {path}. Remove the link, or put in its place "
             "what belongs there; what it leads to was not touched."
+        )
+
+
+class StoreNotRegular(StoreError):
+    """What has the name of a file of the store is a pipe or a device, a socket or a folder."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(
+            f"The store is not used, because this is no regular file: {path}. "
+            "Remove it, or put in its place what belongs there."
         )
 
 

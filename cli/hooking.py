@@ -248,7 +248,7 @@ def log_fault(place: str, arguments: list[str], error: Exception) -> None:
         when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         said = " ".join(f"{type(error).__name__}: {error}".split())[:2000]
         line = f"{when} {' '.join(arguments)}: {said}\n".encode("utf-8", "backslashreplace")
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
         try:
             if os.fstat(fd).st_size > _LONGEST_LOG:
                 os.ftruncate(fd, 0)

@@ -27,9 +27,9 @@ from objstore.errors import (
 from objstore.generations import Place
 from objstore.ids import BlobId
 from objstore.index import Index
-from objstore.indexfile import COMPARED
+from objstore.indexfile import COMPARED, remove_index
 from objstore.journal import Journal, acknowledged
-from objstore.names import STORE_NAME
+from objstore.names import INDEX_NAME, STORE_NAME
 from objstore.paths import find_root
 from objstore.premises import refuse_links
 from objstore.records import Decision, Edit
@@ -106,12 +106,23 @@ def repair_store(report: CheckReport) -> CheckReport:
     """
     parts = {fault.part for fault in report.faults if fault.repairable}
     if parts or report.leftovers:
-        with closing(Journal(report.root, Disk())) as journal:
+        with closing(_openable(report.root, is_index_faulty=Part.INDEX in parts)) as journal:
             journal.make_anew(index=bool(parts & {Part.INDEX, Part.REFCOUNTS}), mark=Part.MARK in parts)
             if Part.WEAVES in parts:
                 for tip in journal.store.index.tips():
                     forget_kept(journal, tip.document)
     return check_store(report.root)
+
+
+def _openable(root: str, *, is_index_faulty: bool) -> Journal:
+    """Return the journal, without the index that there is where that alone keeps it from being opened."""
+    try:
+        return Journal(root, Disk())
+    except (StoreDamaged, DiskFailed):
+        if not is_index_faulty:
+            raise
+    remove_index(os.path.join(root, STORE_NAME, INDEX_NAME))
+    return Journal(root, Disk())
 
 
 def _read_or_none(read: Callable[[BlobId], bytes], blob: BlobId) -> bytes | None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from objstore.batch import Batch
 from objstore.changes import Change, Recorder, Version, new_conversation, version_of
-from objstore.errors import BlobMissing
+from objstore.errors import BlobMissing, FileChanged
 from objstore.external import EXTERNAL_CONVERSATION
 from objstore.ids import BlobId, blob_id
 from objstore.journal import Journal
@@ -223,10 +223,14 @@ def _folder_differences(row: FolderLook, known: Known) -> Iterator[_Difference]:
 
 def _file_difference(journal: Journal, known: Known, path: bytes, pieces: Pieces) -> Iterator[_Difference]:
     """Yield the file at a path if it is not in its known state."""
-    found = file_at(journal.tree, path)
-    version = version_of(found, journal.tree, path)
-    if version is not None:
-        pieces.keep(ReadFile(path, version.content, version.state.blob, None, version.source))
+    try:
+        found = file_at(journal.tree, path)
+        version = version_of(found, journal.tree, path)
+        if version is not None:
+            pieces.keep(ReadFile(path, version.content, version.state.blob, None, version.source))
+    except FileChanged as error:
+        known.passed.append(Passed(path=os.fsdecode(path), reason=str(error)))
+        return
     yield from _difference(path, None if found is None else found[0], known)
 
 

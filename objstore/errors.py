@@ -47,6 +47,7 @@ __all__ = [
     "StoreError",
     "StoreLinked",
     "StoreLocked",
+    "StoreNotRegular",
     "StoreRefuses",
     "StoreUnknown",
     "TreeInvalid",
@@ -301,12 +302,13 @@ class StoreError(CasError):
 
 
 class StoreLocked(StoreError):
-    """Another process held the writer lock for too long."""
+    """Another process held the writer lock for too long, or is sweeping (`seconds`: 0), for which nobody waits."""
 
     def __init__(self, path: str, seconds: float) -> None:
         self.path = path
         self.seconds = seconds
-        super().__init__(f"Another process has been writing for {seconds:g} s: {path}. Try again.")
+        at_it = f"has been writing for {seconds:g} s" if seconds else "is collecting or compressing at this moment"
+        super().__init__(f"Another process {at_it}: {path}. Try again.")
 
 
 class StoreRefuses(StoreError):
@@ -364,6 +366,17 @@ class StoreLinked(StoreError):
         super().__init__(
             f"The store is not used, because a symbolic link is in it: {path}. Remove the link, or put in its place "
             "what belongs there; what it leads to was not touched."
+        )
+
+
+class StoreNotRegular(StoreError):
+    """What has the name of a file of the store is a pipe or a device, a socket or a folder."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(
+            f"The store is not used, because this is no regular file: {path}. "
+            "Remove it, or put in its place what belongs there."
         )
 
 

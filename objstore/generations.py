@@ -4,7 +4,6 @@ A segment that is full may be written anew without what nothing holds: that is i
 offsets of their own, beyond those of the generation before, so that a place says which of the two files it is in.
 """
 
-import errno
 import os
 import stat
 import time
@@ -13,7 +12,7 @@ from itertools import chain, pairwise
 
 from objstore.annotations import TYPE_CHECKING, Final
 from objstore.disk import Disk
-from objstore.errors import CasError, NotAWorkspace, StoreDamaged, StoreLinked
+from objstore.errors import CasError, NotAWorkspace, StoreDamaged, StoreLinked, StoreNotRegular
 from objstore.frames import SEGMENT_HEADER_SIZE, FrameKey, SegmentHeader, StoreId, frame_key
 from objstore.premises import own_bytes, own_file, own_folder
 from objstore.standard import contextmanager, suppress
@@ -255,7 +254,7 @@ class Generations:
         if kept is None or kept[0] != generation:
             try:
                 read = own_bytes(self._moves_path(segment, generation))
-            except FileNotFoundError:
+            except (FileNotFoundError, StoreNotRegular):
                 return None
             from objstore.moves import Moves
 
@@ -409,18 +408,12 @@ def _close(descriptors: Iterable[int]) -> None:
 def open_segment(path: str) -> int | None:
     """Return a descriptor of a segment's file, to be read (None: what stands there is no regular file).
 
-    It never waits, as opening a pipe does. Raises StoreLinked, FileNotFoundError and what else the system says.
+    Raises StoreLinked, FileNotFoundError and what else the system says.
     """
     try:
-        fd = own_file(path, os.O_RDONLY | os.O_NONBLOCK)
-    except OSError as error:
-        if error.errno == errno.ENXIO:  # a socket
-            return None
-        raise
-    if stat.S_ISREG(os.fstat(fd).st_mode):
-        return fd
-    os.close(fd)
-    return None
+        return own_file(path, os.O_RDONLY)
+    except StoreNotRegular:
+        return None
 
 
 def segment_name(segment: int, generation: int) -> str:

@@ -24,6 +24,7 @@ from objstore.errors import (
     StoreDamaged,
     StoreLinked,
     StoreLocked,
+    StoreNotRegular,
     Unacknowledged,
 )
 from objstore.files import Files
@@ -481,7 +482,7 @@ def acknowledged(folder: str) -> Place | None:
     """Return how far files are known to have followed the log of the store in `folder` (None: nothing is known)."""
     try:
         stored = own_bytes(os.path.join(folder, "applied"), _MARK.size + 1)
-    except (OSError, StoreLinked):
+    except (OSError, StoreLinked, StoreNotRegular):
         return None
     return Place(*_MARK.unpack(stored)[:2]) if len(stored) == _MARK.size else None
 

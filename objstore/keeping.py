@@ -35,14 +35,22 @@ class Pieces:
         self.large: Final[list[bytes]] = []  # large files that were not stored
 
     def keep(self, read: ReadFile) -> None:
-        """Take a file that was read. Raises what `flush` raises."""
+        """Take a file that was read. Raises what `flush` raises, and FileChanged where it is not what was read.
+
+        A large one is stored at once: later it may be another one, and whatever is stored with it would be held up.
+        """
         if read.source is not None and not self._is_locked:
             from objstore.beforehand import take_in_beforehand
 
             take_in_beforehand(self._journal, read.blob, read.source, read.base)
-        elif read.source is not None and not self._is_patient and not self._journal.store.has(read.blob):
-            self.large.append(read.path)
-            return
+        elif read.source is not None and not self._journal.store.has(read.blob):
+            if not self._is_patient:
+                self.large.append(read.path)
+                return
+            from objstore.largeblobs import append_chunks, take_in
+
+            store = self._journal.store
+            append_chunks(store, *take_in(store, read.blob, read.source, read.base))
         self._waiting.append(read)
         self._size += len(read.text)
         if self._size >= _PIECE or len(self._waiting) >= _PIECE_FILES:

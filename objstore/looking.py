@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Final
 
 from objstore.configuration import Configuration
-from objstore.errors import CasError, DiskFailed, PermissionRefused, StoreLinked
+from objstore.errors import CasError, DiskFailed, PermissionRefused, StoreLinked, StoreNotRegular
 from objstore.ids import BlobId
 from objstore.journal import Journal
 from objstore.looks import UNKNOWN, Looks, folders_above
@@ -108,7 +108,7 @@ class Looking:
     def _loaded(self) -> Looks:
         try:
             stored = own_bytes(os.path.join(self._folder, "cache", _FILE))
-        except (OSError, StoreLinked):
+        except (OSError, StoreLinked, StoreNotRegular):
             return Looks()
         return Looks.decoded(stored, self._journal.store.log.store, self._number)
 

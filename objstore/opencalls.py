@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from objstore.errors import CasError, StoreLinked
+from objstore.errors import CasError, StoreLinked, StoreNotRegular
 from objstore.external import EXTERNAL_CONVERSATION
 from objstore.ids import blob_id
 from objstore.journal import Journal
@@ -133,7 +133,7 @@ class OpenCalls:
         """Return what a file holds; nothing where it is gone, or is not as we write it."""
         try:
             held = json.loads(own_bytes(os.path.join(self._folder, name), _LONGEST_FILE))
-        except (OSError, StoreLinked, ValueError, RecursionError):
+        except (OSError, StoreLinked, StoreNotRegular, ValueError, RecursionError):
             return {}
         return held if isinstance(held, dict) else {}
 

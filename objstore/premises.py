@@ -1,33 +1,52 @@
 """Premises: what a store's folder holds lies there itself; a link in it would lead to what is somebody else's.
 
-A store may come out of an archive, and who made that may have put links in it. So whoever opens a store sees first that
-no name in it is one, and what is opened in it later is opened without following any.
+A store may come out of an archive, and who made that may have put links in it, or pipes, from which whoever reads one
+waits for ever. So whoever opens a store sees first that no name in it is one, and what is opened in it later is opened
+without following any link, and without waiting.
 """
 
 import errno
 import os
+import stat
 from collections.abc import Iterator
 
 from objstore.annotations import Final
 from objstore.disk import read_all
-from objstore.errors import PermissionRefused, StoreLinked
+from objstore.errors import PermissionRefused, StoreLinked, StoreNotRegular
 from objstore.standard import contextmanager
 
 __all__ = ["own_bytes", "own_file", "own_folder", "refuse_link", "refuse_links"]
+
+_NO_FILE: Final = frozenset({errno.ENXIO, errno.EISDIR, errno.ENODEV})
+"""How a socket, a pipe that nobody reads, a folder that is to be written to, or a device refuses to be opened."""
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def refuse_links(store: str) -> None:
-    """See that no name in a store's folder is a symbolic link. Raises StoreLinked, PermissionRefused."""
+    """See that no name in a store's folder is a symbolic link, nor what nobody can read to its end.
+
+    Raises StoreLinked, StoreNotRegular, PermissionRefused.
+    """
     # One listing says it of all names, at the price of looking at two or three of them.
     try:
         with os.scandir(store) as names:
-            link = next((name.path for name in names if name.is_symlink()), None)
+            others = [name for name in names if not name.is_file(follow_symlinks=False)]
     except PermissionError as error:
         raise PermissionRefused(store) from error
-    if link is not None:
-        raise StoreLinked(link)
+    for name in others:
+        if name.is_symlink():
+            raise StoreLinked(name.path)
+        if not name.is_dir(follow_symlinks=False) and _is_endless(name):
+            raise StoreNotRegular(name.path)
+
+
+def _is_endless(name: os.DirEntry[str]) -> bool:
+    """Return whether what is no file, link or folder is a pipe or a device; a helper may have a socket there."""
+    try:
+        return not stat.S_ISSOCK(name.stat(follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return False
 
 
 def refuse_link(path: str) -> None:
@@ -37,19 +56,28 @@ def refuse_link(path: str) -> None:
 
 
 def own_file(path: str, flags: int) -> int:
-    """Return a file of the store's, opened with these flags. Raises StoreLinked, and OSError as open does."""
+    """Return a file of the store's, opened with these flags. It never waits, as opening a pipe does.
+
+    Raises StoreLinked, StoreNotRegular, and OSError as open does.
+    """
     try:
-        return os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise StoreLinked(path) from error
+        if error.errno in _NO_FILE:
+            raise StoreNotRegular(path) from error
         raise
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return fd
+    os.close(fd)
+    raise StoreNotRegular(path)
 
 
 def own_bytes(path: str, most: int | None = None) -> bytes:
     """Return what a file of the store's holds, or its first `most` bytes.
 
-    Raises StoreLinked, and OSError as open does.
+    Raises StoreLinked, StoreNotRegular, and OSError as open does.
     """
     fd = own_file(path, os.O_RDONLY)
     try:

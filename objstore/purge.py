@@ -7,12 +7,13 @@ A file that holds the bytes now is not touched: then nothing is purged.
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
-from objstore.batch import now
+from objstore.batch import Batch, now
 from objstore.codec import parse_blob_header
-from objstore.errors import IndexDamaged, PurgeRefused, PurgeUnfinished
+from objstore.errors import IndexDamaged, PurgeRefused, PurgeUnfinished, StoreError, StoreLocked
 from objstore.frames import FrameKind
-from objstore.ids import BlobId
+from objstore.ids import BlobId, blob_id
 from objstore.journal import Journal
 from objstore.mending import with_sound_index
 from objstore.paststates import past_states
@@ -21,9 +22,10 @@ from objstore.records import Expiry, Pin, Snapshot
 from objstore.refcounts import held_blobs
 from objstore.replay import forget_kept
 from objstore.retention import ordinal_of, touches
+from objstore.store import Store
 from objstore.sweep import SweepOutcome, plan_sweep, sweep
 from objstore.terms import DocumentId, Progress, Seq, Status
-from objstore.trees import named_blobs, trees_below
+from objstore.trees import LeftOut, TreeEntry, decode_tree, encode_tree, names_of
 from objstore.values import value
 
 __all__ = ["PurgePlan", "blobs_of_path", "plan_purge", "purge"]
@@ -40,6 +42,7 @@ class PurgePlan:
     decisions: tuple[Range, ...]
     pending: tuple[Seq, ...]  # those of the edits that nobody has decided yet
     snapshots: tuple[int, ...]  # that hold one of the blobs
+    baseline: int | None  # the one of them whose place one without the blobs takes; None: the baseline holds none
     pins: tuple[int, ...]
     files: tuple[str, ...]  # that hold one of the blobs now: while there are any, nothing is purged
     documents: tuple[DocumentId, ...]
@@ -61,8 +64,7 @@ def blobs_of_path(journal: Journal, path: bytes) -> list[BlobId]:
 
 def plan_purge(journal: Journal, blobs: Iterable[BlobId]) -> PurgePlan:
     """Return what goes when the blobs do. Nothing is changed. Raises StoreDamaged, BlobDamaged."""
-    with journal.store.index.still():
-        return _Closure(journal, frozenset(blobs)).plan()
+    return _plan(journal, _Holding(journal.store, frozenset(blobs)))
 
 
 def purge(
@@ -70,8 +72,10 @@ def purge(
 ) -> PurgePlan:
     """Take the blobs out of the store, with all that mentions them, and return what that was.
 
+    Where the baseline holds one of them, what else it holds is the next one.
     Raises PurgeRefused, with nothing changed, while a file holds one of them, and unless `force` where something is
-    pending, or a snapshot or a pin holds them; PurgeUnfinished; and what Journal.commit and sweep raise.
+    pending, or a snapshot or a pin holds them; StoreLocked, with nothing changed, while a sweep is going on;
+    PurgeUnfinished; and what Journal.commit and sweep raise.
     """
 
     def swept() -> SweepOutcome:
@@ -81,11 +85,20 @@ def purge(
         return outcome
 
     wanted = frozenset(blobs)
+    holding = _Holding(journal.store, wanted)
+    # Before anybody has to wait: the trees of many snapshots take long, and are what they are. What can't be read shows
+    # again under the lock, unless the snapshot has gone by then.
+    with suppress(StoreError), journal.reading():
+        _plan(journal, holding)
+    with journal.sweeping():
+        pass  # nothing is let go of while another one keeps the bytes from going
     with journal.writing(makes_room=True) as batch:
-        plan = plan_purge(journal, wanted)
+        plan = _plan(journal, holding)
         if plan.files or (plan.needs_force and not force):
             raise PurgeRefused(plan.files, plan.pending, plan.snapshots, plan.pins)
         if plan.edits or plan.decisions or plan.snapshots or plan.pins:
+            if plan.baseline is not None:
+                _renew_baseline(journal, batch, holding)
             expiry = Expiry(
                 time=now(),
                 edits=plan.edits,
@@ -102,14 +115,38 @@ def purge(
             journal.commit(batch, ())
         _forget(journal, plan)
     for _ in range(_TRIES):
-        if with_sound_index(journal, swept)[0].is_done:
-            break
+        try:
+            if with_sound_index(journal, swept)[0].is_done:
+                break
+        except StoreLocked as error:
+            raise PurgeUnfinished from error
     journal.store.log.sync_names()  # or a power cut could bring the old files back
     with journal.reading() as store:
         store.forget()
         if any(map(store.has, wanted)):
             raise PurgeUnfinished
     return plan
+
+
+def _plan(journal: Journal, holding: "_Holding") -> PurgePlan:
+    with journal.store.index.still():
+        return _Closure(journal, holding).plan()
+
+
+def _renew_baseline(journal: Journal, batch: Batch, holding: "_Holding") -> None:
+    """Record a baseline that holds what the one before does, but for the blobs.
+
+    Else nobody could tell any more what became of files that were never recorded.
+    """
+    baseline = journal.store.index.baseline()
+    if baseline is None or baseline.root in holding.blobs:
+        return
+    trees = holding.trees_without(baseline.root)
+    for encoded in trees.values():
+        batch.blob(encoded)
+    root = blob_id(trees[baseline.root])
+    number = journal.store.index.next_snapshot()
+    batch.record(Snapshot(number=number, time=now(), root=root, path=None, who="", title="baseline"))
 
 
 def _see_gone(journal: Journal, blobs: frozenset[BlobId]) -> None:
@@ -131,10 +168,11 @@ def _forget(journal: Journal, plan: PurgePlan) -> None:
 class _Closure:
     """What has to go with some blobs."""
 
-    def __init__(self, journal: Journal, blobs: frozenset[BlobId]) -> None:
+    def __init__(self, journal: Journal, holding: "_Holding") -> None:
         self._store = journal.store
         self._index = journal.store.index
-        self._blobs = blobs
+        self._holding = holding
+        self._blobs = holding.blobs
         self._flipped: dict[int, int] = {}  # where the last decision lies that flipped an edit
         self._edits: set[int] = set()
         self._documents: set[DocumentId] = set()
@@ -160,12 +198,14 @@ class _Closure:
         kept -= self._edits
         gone |= {number for number, numbers in named.items() if kept.isdisjoint(numbers)}
         tips = (tip for tip in self._index.tips() if tip.state is not None and tip.state.blob in self._blobs)
+        snapshots, baseline = tuple(self._snapshots()), self._index.baseline()
         return PurgePlan(
             blobs=tuple(sorted(self._blobs)),
             edits=ranges_of(self._edits),
             decisions=ranges_of(gone),
             pending=tuple(sorted(self._pending)),
-            snapshots=tuple(self._snapshots()),
+            snapshots=snapshots,
+            baseline=None if baseline is None or baseline.number not in snapshots else baseline.number,
             pins=tuple(self._pins()),
             files=tuple(os.fsdecode(tip.path) for tip in tips),
             documents=tuple(sorted(self._documents)),
@@ -191,14 +231,8 @@ class _Closure:
     def _snapshots(self) -> Iterator[int]:
         for row in self._index.snapshots():
             record, _ = self._store.record(row.place)
-            if not row.expired and isinstance(record, Snapshot) and self._holds(record.root):
+            if not row.expired and isinstance(record, Snapshot) and self._holding.holds(record.root):
                 yield row.number
-
-    def _holds(self, root: BlobId) -> bool:
-        if root in self._blobs:
-            return True
-        trees = trees_below(root, self._store.blob, set())
-        return any(blob in self._blobs for tree in trees for blob, _ in named_blobs(tree))
 
     def _pins(self) -> Iterator[int]:
         for row in self._index.pins():
@@ -207,3 +241,61 @@ class _Closure:
                 continue
             if self._blobs.intersection(record.blobs) or self._edits.intersection(map(int, record.edits)):
                 yield row.number
+
+
+class _Holding:
+    """Which trees hold one of some blobs, or have one below that does. Each is read once, whoever has it."""
+
+    def __init__(self, store: Store, blobs: frozenset[BlobId]) -> None:
+        self._store = store
+        self.blobs = blobs
+        self._found: dict[BlobId, bool] = {}
+
+    def holds(self, root: BlobId) -> bool:
+        """Return whether a tree is one of the blobs, or holds one. Raises TreeInvalid, and what Store.blob raises."""
+        # By steps, however deep a folder lies: the names in those that wait for folders in them.
+        waiting = [root]
+        names: dict[BlobId, list[tuple[BlobId, bool]]] = {}
+        while waiting:
+            tree = waiting[-1]
+            if tree not in names and tree not in self._found:
+                names[tree] = names_of(self._store.blob(tree))
+                waiting += [blob for blob, is_tree in names[tree] if is_tree and blob not in self._found]
+                continue
+            waiting.pop()
+            if tree not in self._found:
+                self._found[tree] = tree in self.blobs or any(
+                    self._found[blob] if is_tree else blob in self.blobs for blob, is_tree in names.pop(tree)
+                )
+        return self._found[root]
+
+    def trees_without(self, root: BlobId) -> dict[BlobId, bytes]:
+        """Return a tree that holds one of the blobs, and those below it that do, spelt without them; by their ids now.
+
+        Where one was, the tree says that it does not hold what stood there. Raises as `holds` does.
+        """
+        anew: dict[BlobId, bytes] = {}
+        waiting = [root]
+        while waiting:
+            entries = decode_tree(self._store.blob(waiting[-1]))
+            inner = [
+                entry.blob
+                for entry in entries
+                if isinstance(entry, TreeEntry)
+                and entry.is_folder
+                and entry.blob not in self.blobs
+                and entry.blob not in anew
+                and self.holds(entry.blob)
+            ]
+            if inner:
+                waiting += inner
+                continue
+            anew[waiting.pop()] = encode_tree(self._without(entry, anew) for entry in entries)
+        return anew
+
+    def _without(self, entry: TreeEntry | LeftOut, anew: dict[BlobId, bytes]) -> TreeEntry | LeftOut:
+        if isinstance(entry, LeftOut):
+            return entry
+        if entry.blob in self.blobs:
+            return LeftOut(entry.name)
+        return entry._replace(blob=blob_id(anew[entry.blob])) if entry.is_folder and entry.blob in anew else entry

@@ -13,6 +13,7 @@ import os
 import stat
 from typing import TYPE_CHECKING, Final
 
+from objstore.errors import FileChanged
 from objstore.ondisk import file_at
 from objstore.paths import look_at
 from objstore.values import value
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from objstore.survey import Limits, Passed
     from objstore.views import EditView
 
-__all__ = ["Recorded", "record_changes"]
+__all__ = ["Recorded", "record_changes", "renew_baseline"]
 
 _TRIES: Final = 3
 """Times that large files are first taken in, and then looked for again; they may change meanwhile."""
@@ -104,10 +105,25 @@ def record_changes(
     )
 
 
+def renew_baseline(journal: Journal) -> None:
+    """Take another baseline, and record what changed against the one there is, which can then be given up.
+
+    In this order: what changes in between is known to the new one, or is recorded. Raises what `record_changes` raises.
+    """
+    from objstore.outcomes import CallInfo
+    from objstore.terms import Origin
+
+    _first_look(journal, None)
+    record_changes(journal, CallInfo(tool="", origin=Origin.EXTERNAL))
+
+
 def _is_as_recorded(journal: Journal, path: bytes) -> bool:
     """Return whether what stands at a path is the last state of the document there."""
     tip = journal.store.index.tip_at(path)
-    found = file_at(journal.tree, path)
+    try:
+        found = file_at(journal.tree, path)
+    except FileChanged:
+        return False  # it changes at this moment
     return tip is not None and tip.state == (None if found is None else found[0])
 
 

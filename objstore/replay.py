@@ -14,7 +14,7 @@ from struct import error as StructError  # noqa: N812 - as classes are named
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from objstore.document import Document, DocumentState, Standing, replayed
-from objstore.errors import CasError, HistoryBroken, StoreLinked
+from objstore.errors import CasError, HistoryBroken, StoreLinked, StoreNotRegular
 from objstore.ids import HASH_SIZE, RecordId, blob_id
 from objstore.journal import Journal
 from objstore.names import STORE_NAME
@@ -174,7 +174,7 @@ def _taken_up(journal: Journal, document: DocumentId) -> tuple[Document, _Positi
     """Return the document as it was last kept, and behind which records that was (None: nothing that fits is kept)."""
     try:
         stored = own_bytes(os.path.join(_folder(journal), _name(document)))
-    except (OSError, StoreLinked):
+    except (OSError, StoreLinked, StoreNotRegular):
         return None
     return taken_up(stored, lambda kept, behind: kept.document == document and _still_holds(journal, kept, behind))
 

@@ -6,7 +6,7 @@ before it does, it cuts off what a crashed writer left unfinished at the end.
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 
 from objstore.annotations import Final
 from objstore.disk import Disk
@@ -81,8 +81,10 @@ class Log(Generations):
 
     def next_start(self, end: Place) -> Place | None:
         """Return where the log goes on behind a segment that ends at `end` (None: it has not begun the next one)."""
-        size = os.fstat(self._fd(end.segment, end.generation)).st_size
-        return self._start(end.segment + 1) if size == end.position and self.exists(end.segment + 1) else None
+        with self._kept_open(end.segment, end.generation) as fd:
+            # In this order: a writer has written a segment to its end when it begins the next.
+            goes_on = self.exists(end.segment + 1) and os.fstat(fd).st_size == end.position
+        return self._start(end.segment + 1) if goes_on else None
 
     def read(self, place: Place) -> Frame:
         """Return the frame at `place`, or where that is now. Raises StoreDamaged."""
@@ -106,22 +108,12 @@ class Log(Generations):
 
         Raises StoreDamaged where bytes are wrong and good groups follow: that is damage, not a crash.
         """
-        segment, offset = start
-        while True:
-            for found in self._committed(segment, offset):
-                if isinstance(found, Gap):
-                    if self._is_tail(segment, found):
-                        return
-                    # A writer may have finished since. It works in order, so what is behind the gap vouches for it.
-                    if isinstance(next(self._committed(segment, found.offset), found), Gap):
-                        raise StoreDamaged(segment, Place(segment, found.offset).position, found.reason)
-                    offset = found.offset
-                    break
-                yield Group(segment, found, Place(segment, found[-1].end))
-            else:
-                if not self.exists(segment + 1):
-                    return
-                segment, offset = self._start(segment + 1)
+        place: Place | None = start
+        while place is not None:
+            if place.generation != self._generations.get(place.segment, 0):
+                raise StoreDamaged(place.segment, place.position, "the segment has been written anew since")
+            with self._kept_open(place.segment, place.generation) as fd:
+                place = yield from self._groups_in(fd, place)
 
     def raw_frames(self, start: Place, end: int | None = None) -> Iterator[RawFrame]:
         """Yield the frames of a segment, of the generation that `start` names.
@@ -279,25 +271,46 @@ class Log(Generations):
                 self._disk.truncate(self._append_fd(end.segment), end.offset, self._path(end.segment, 0))
         return max(0, unfinished)
 
-    def _committed(self, segment: int, offset: int) -> Iterator[list[Frame] | Gap]:
-        start = Place(segment, offset)
-        if start.generation != self._generations.get(segment, 0):
-            raise StoreDamaged(segment, start.position, "the segment has been written anew since")
-        size = os.fstat(self._fd(segment, start.generation)).st_size
-        if size <= start.position:
-            return
+    def _groups_in(self, fd: int, start: Place) -> Generator[Group, None, Place | None]:
+        """Yield the whole groups of an open segment from `start` on; return where the log goes on (None: nowhere)."""
+        segment, offset = start
+        while True:
+            # Asked before the segment is read: what a writer appends to it comes before it begins the next one.
+            is_full = self.exists(segment + 1)
+            gap = None
+            for found in self._committed(fd, Place(segment, offset)):
+                if isinstance(found, Gap):
+                    gap = found
+                    break
+                yield Group(segment, found, Place(segment, found[-1].end))
+                offset = found[-1].end
+            if gap is not None:
+                if self._is_tail(fd, segment, gap):
+                    return None
+                # A writer may have finished since, or have cut it off. It works in order, so what is behind the gap
+                # vouches for it.
+                offset = gap.offset
+                if isinstance(next(self._committed(fd, Place(segment, offset)), None), Gap):
+                    raise StoreDamaged(segment, Place(segment, offset).position, gap.reason)
+            elif is_full:
+                return self._start(segment + 1)
+            elif not self.exists(segment + 1):
+                return None
+
+    def _committed(self, fd: int, start: Place) -> Iterator[list[Frame] | Gap]:
         base = start.generation * GENERATION
-        with self._kept_open(segment, start.generation) as fd:
+        size = os.fstat(fd).st_size
+        if size > start.position:
             # Read, not mapped: touching a map of bytes that a writer cuts off at that moment kills the process.
             yield from committed(
-                scan_windows(lambda at, wanted: _read(fd, wanted, at - base), self.key, offset, base + size)
+                scan_windows(lambda at, wanted: _read(fd, wanted, at - base), self.key, start.offset, base + size)
             )
 
-    def _is_tail(self, segment: int, gap: Gap) -> bool:
+    def _is_tail(self, fd: int, segment: int, gap: Gap) -> bool:
         """Return whether nothing whole follows `gap`, so that it is what a crashed or a running writer leaves."""
         if self.exists(segment + 1):
             return False
-        return not any(isinstance(found, list) for found in self._committed(segment, gap.end))
+        return not any(isinstance(found, list) for found in self._committed(fd, Place(segment, gap.end)))
 
     def _append_fd(self, segment: int) -> int:
         if self._appending is None or self._appending[0] != segment:

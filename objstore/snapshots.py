@@ -241,7 +241,18 @@ def carry_out(plan: Restored, call: Call, progress: Progress = silent) -> CallOu
 
 
 def delete(journal: Journal, numbers: Sequence[int], *, who: str) -> list[SnapshotView]:
-    """Give snapshots up, so that what only they hold may be cleaned away. Raises NoSuchName."""
+    """Give snapshots up, so that what only they hold may be cleaned away.
+
+    What changed against the baseline is recorded before, and another one taken. Raises NoSuchName, and what
+    `record_changes` raises.
+    """
+    with journal.reading() as store:
+        baseline = store.index.baseline()
+        is_baseline_among = baseline is not None and baseline.number in {find(journal, n).number for n in numbers}
+    if is_baseline_among:
+        from objstore.recording import renew_baseline
+
+        renew_baseline(journal)
     with journal.writing(makes_room=True) as batch:
         gone = [find(journal, number) for number in sorted(set(numbers))]
         batch.record(

@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
 from objstore.disk import failure, is_absence
-from objstore.errors import CasError, FileMissing, PermissionRefused
+from objstore.errors import CasError, FileChanged, FileMissing, PermissionRefused
 from objstore.facts import FACTS, Facts, pack_facts
 from objstore.glance import changed_by_one, changed_folders, key_of
 from objstore.ids import BlobId, blob_id
@@ -42,7 +42,7 @@ class ReadFile(NamedTuple):
 
 
 Keep = Callable[[ReadFile], None]
-"""Takes what a survey has read."""
+"""Takes what a survey has read. May raise FileChanged or FileMissing where that is not there any more."""
 
 _READING: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OURS: Final = re.compile(r"\.cas[.-][0-9a-f]{16}")
@@ -372,7 +372,11 @@ class Survey:
             self._pass(path, str(error))
             return facts, UNKNOWN
         self._read += facts.size
-        self._keep(ReadFile(path, text, blob, None if known == UNKNOWN else known, source))
+        try:
+            self._keep(ReadFile(path, text, blob, None if known == UNKNOWN else known, source))
+        except (FileChanged, FileMissing) as error:
+            self._pass(path, str(error))
+            return facts, UNKNOWN
         return facts, blob
 
     def _tally(self, todo: Iterable[bytes]) -> int:

@@ -455,10 +455,15 @@ class Workspace:
             return replace(plan, outcome=snapshots.carry_out(plan, call, self._journal.progress))
 
     def delete_snapshots(self, numbers: Sequence[int], *, who: str) -> list[SnapshotView]:
-        """Give snapshots up and return them; gc may then take what only they held. Raises NoSuchName."""
+        """Give snapshots up and return them; gc may then take what only they held.
+
+        Of a baseline, what changed against it is recorded before, as nobody's edits, and another one is taken. Raises
+        NoSuchName, and then what `record_changes` raises.
+        """
         from objstore import snapshots
 
-        return snapshots.delete(self._journal, numbers, who=who)
+        with self._journal.asking():
+            return snapshots.delete(self._journal, numbers, who=who)
 
     # ---- elsewhere
 
@@ -716,8 +721,8 @@ class Workspace:
         """Take blobs out of the store for good, with all that mentions them, and return what that was.
 
         Raises PurgeRefused, with nothing changed, while a file holds one of them, and unless `force` where something is
-        pending, or a snapshot or a pin holds them; PurgeUnfinished where others kept it from its end, and it is to be
-        asked again; and what Call.commit raises.
+        pending, or a snapshot or a pin holds them; StoreLocked, with nothing changed, while a collection is going on;
+        PurgeUnfinished where others kept it from its end, and it is to be asked again; and what Call.commit raises.
         """
         from objstore import purge
 

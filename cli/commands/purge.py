@@ -88,6 +88,9 @@ def _text(plan: "PurgePlan", screen: Screen, *, dry_run: bool) -> Iterator[bytes
         if numbers:
             needs = " (needs --force)" if dry_run else ""
             yield screen.line(f"{kind} {' '.join(map(str, numbers))} {'would go' if dry_run else 'went'}, too{needs}.")
+    if plan.baseline is not None:
+        kept = "would be kept in another" if dry_run else "is kept in another"
+        yield screen.line(f"Snapshot {plan.baseline} is that of the first look; what else it holds {kept} one.")
     if plan.files:
         yield screen.line(f"First, change what holds the bytes now: {', '.join(map(shown_name, plan.files))}.")
 
@@ -102,6 +105,7 @@ def _shape(plan: "PurgePlan", *, dry_run: bool) -> "dict[str, Json]":
         "decisions": [list(span) for span in plan.decisions],
         "pending": list(plan.pending),
         "snapshots": list(plan.snapshots),
+        "baseline": plan.baseline,
         "pins": list(plan.pins),
         "files": [text_shape(path) for path in plan.files],
     }

@@ -138,17 +138,27 @@ def restore(*, number: int, paths: tuple[str, ...], dry_run: bool, as_json: bool
 @click.argument("numbers", nargs=-1, required=True, type=click.IntRange(min=1), metavar="NUMBER...")
 @json_option
 def delete(*, numbers: tuple[int, ...], as_json: bool) -> None:
-    """Give snapshots up. What only they held goes when `cas gc` next runs."""
+    """Give snapshots up. What only they held goes when `cas gc` next runs.
+
+    Of the one that the first look took, what changed since is recorded before, and another one taken.
+    """
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
-        gone = workspace.delete_snapshots(numbers, who=reviewer())
+        before = workspace.next_edit()
+        with followed(workspace, LOOKING):
+            gone = workspace.delete_snapshots(numbers, who=reviewer())
+        renewed = any(not view.who for view in gone)
+        recorded = workspace.next_edit() - before if renewed else 0
     if as_json:
         from cli.snapshotshapes import view_shape
         from cli.storeshapes import json_line
 
         write(json_line(view_shape(view)) for view in gone)
     else:
-        write(invocation.screen().line(f"Deleted snapshot {view.number}.") for view in gone)
+        screen = invocation.screen()
+        write(screen.line(f"Deleted snapshot {view.number}.") for view in gone)
+        if renewed:
+            write(_renewed_text(recorded, screen))
 
 
 # ---- names
@@ -169,6 +179,14 @@ def _tell(passed: "Sequence[Passed]") -> None:
     for place in passed:
         named = f"{shown_name(place.path)}: " if place.path else ""
         click.echo(f"cas: not covered: {named}{shown_name(place.reason)}", err=True)
+
+
+def _renewed_text(recorded: int, screen: Screen) -> Iterator[bytes]:
+    from cli.overview import counted
+
+    if recorded:
+        yield screen.line(f"Before that, {counted(recorded, 'edit')} recorded what had changed since it was taken.")
+    yield screen.line("Another one was taken in its place: files without an edit are compared with that from now on.")
 
 
 def _taken_text(taken: "SnapshotTaken", screen: Screen) -> Iterator[bytes]:

@@ -117,3 +117,18 @@ def test_a_state_without_a_file_has_nothing_to_purge(desk: Desk) -> None:
     desk.write("conf", SECRET)
     ran = desk.cas("purge", "conf@1^", "--dry-run")
     assert (ran.status, "no state with bytes, is named 'conf@1^'" in ran.said) == (1, True)
+
+
+def test_what_else_the_snapshot_of_the_first_look_holds_is_kept(desk: Desk) -> None:
+    (desk.folder / "conf").write_bytes(SECRET)
+    (desk.folder / "other").write_bytes(b"untouched\n")
+    desk.done("record")
+    (desk.folder / "conf").write_bytes(b"clean\n")
+    desk.done("record")
+    tried = desk.done("purge", "conf", "--dry-run")
+    assert "Snapshot 1 is that of the first look; what else it holds would be kept in another one." in tried.text
+    assert desk.done("purge", "conf", "--dry-run", "--json").json()["baseline"] == 1
+    done = desk.done("purge", "conf", "--force")
+    assert "Snapshot 1 is that of the first look; what else it holds is kept in another one." in done.text
+    (desk.folder / "other").write_bytes(b"changed\n")
+    assert "other" in desk.done("record").text

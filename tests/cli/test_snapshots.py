@@ -363,3 +363,17 @@ def test_a_state_is_named_by_a_moment(full: Desk) -> None:
     full.done("restore", "recorded@1")
     assert full.bytes("recorded") == b"1\n"
     assert full.cas("cat", "nothing@2h").status == 1
+
+
+def test_who_deletes_the_snapshot_of_the_first_look_is_told_that_there_is_another(desk: Desk) -> None:
+    (desk.folder / "file").write_bytes(b"one\n")
+    desk.done("record")
+    (desk.folder / "file").write_bytes(b"two\n")
+    said = desk.done("snapshot", "delete", "1").text.splitlines()
+    assert said == [
+        "Deleted snapshot 1.",
+        "Before that, 1 edit recorded what had changed since it was taken.",
+        "Another one was taken in its place: files without an edit are compared with that from now on.",
+    ]
+    desk.done("snapshot", "create")
+    assert desk.done("snapshot", "delete", "3").text == "Deleted snapshot 3.\n"

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +28,7 @@ from objstore import (
     blob_id,
     check_store,
 )
+from objstore.codec import encode_blob
 from objstore.disk import Disk
 from objstore.errors import StoreDamaged, StoreLocked
 from objstore.frames import FrameKind
@@ -43,6 +45,7 @@ from objstore.segments import Group, Log
 from objstore.terms import DocumentId, FileState, Operation, Seq
 from objstore.values import replace
 from tests.store.countdown import CountdownDisk, broken_disk
+from tests.store.overtaking import overtaken
 from tests.store.scenes import rejected, write
 from tests.store.tables import Tables, counted_refs, rebuilt_tables, records_of, tables
 
@@ -422,6 +425,14 @@ class Forger:
         self._end, self.last = group.end, record_id(encoded[-1])
         return group
 
+    def append_blob(self, content: bytes) -> None:
+        _, payload = encode_blob(content)
+        self._end = self._log.append(self._end, [(FrameKind.BLOB, payload)]).end
+
+    @property
+    def end(self) -> "Place":
+        return self._end
+
     def close(self) -> None:
         self._log.close()
 
@@ -458,6 +469,40 @@ def test_records_that_follow_one_another_are_taken_in(forger: Forger, tmp_path: 
     forger.append(encode_record(create(1), None))
     forger.append(encode_record(create(2), forger.last))
     forger.index(tmp_path)
+
+
+@pytest.mark.parametrize("begins", ["record", "blob"])
+def test_what_comes_into_a_segment_before_the_next_begins_is_taken_in(
+    tmp_path: Path, begins: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whenever a writer overtakes who reads the log on, and whatever the next segment begins with."""
+
+    def go_on(forger: Forger) -> None:
+        forger.append(encode_record(create(3), forger.last))
+        with monkeypatch.context() as patched:
+            patched.setattr("objstore.segments.ROTATE_AT", 100)
+            if begins == "blob":
+                forger.append_blob(b"a chunk of a large file")
+            else:
+                forger.append(encode_record(create(4), forger.last))
+
+    came, step = True, 0
+    while came:
+        folder = tmp_path / str(step)
+        folder.mkdir()
+        with closing(Forger(folder)) as forger, closing(Log(str(forger.store / "segments"), Disk())) as log:
+            forger.append(encode_record(create(1), None))
+            with closing(Index(str(folder / "index"), log)) as index:
+                forger.append(encode_record(create(2), forger.last))
+                with overtaken(step, partial(go_on, forger)) as moment:
+                    index.catch_up()
+                if not moment.came:
+                    go_on(forger)
+                index.catch_up()
+                assert (index.end, index.last_record) == (forger.end, forger.last)
+        came = moment.came
+        step += 1
+    assert step > 1
 
 
 def test_a_record_that_does_not_follow_the_one_before_it_is_damage(forger: Forger, tmp_path: Path) -> None:

@@ -1,5 +1,8 @@
 """Premises: a link in a store is refused, whatever it stands for, and what it leads to is not touched."""
 
+import contextlib
+import os
+import socket
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -15,6 +18,7 @@ from objstore import (
     Configuration,
     NotAWorkspace,
     StoreLinked,
+    StoreNotRegular,
     Workspace,
     check_store,
     repair_store,
@@ -198,3 +202,59 @@ def test_what_a_broken_founding_left_is_not_cleared_away_behind_a_link(tmp_path:
     Workspace.init(root, UnsyncedDisk()).close()
     assert held(elsewhere) == before
     assert [path.name for path in root.iterdir()] == [".cas"]
+
+
+# ---- what is neither a file nor a folder, nor a link
+
+
+def put_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def put_socket(path: Path) -> None:
+    with closing(socket.socket(socket.AF_UNIX)) as listening, contextlib.chdir(path.parent):
+        listening.bind(path.name)
+
+
+def put_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def put(path: Path, kind: Callable[[Path], None]) -> None:
+    """Put something else in the place of a file, or where there may be one."""
+    path.unlink(missing_ok=True)
+    path.parent.mkdir(exist_ok=True)
+    kind(path)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_pipe_in_the_place_of_a_file_is_refused_and_nobody_waits_for_it(root: Path, name: str) -> None:
+    put(root / ".cas" / name, put_pipe)
+    for look in (use, lambda root: check_store(str(root))):
+        with pytest.raises(StoreNotRegular, match=name):
+            look(root)
+
+
+@pytest.mark.parametrize("kind", [put_pipe, put_socket, put_folder])
+@pytest.mark.parametrize("name", ["cache/looks", "cache/weave-1", "agents/session-x"])
+def test_what_is_kept_is_passed_over_where_no_file_has_its_name(
+    root: Path, name: str, kind: Callable[[Path], None]
+) -> None:
+    put(root / ".cas" / name, kind)
+    use(root)
+    assert check_store(str(root)).faults == ()
+    with Workspace.open(root, UnsyncedDisk()) as workspace:
+        assert workspace.blame("a.txt")
+
+
+@pytest.mark.parametrize("kind", [put_pipe, put_socket, put_folder])
+def test_a_mark_that_is_no_file_is_named(root: Path, kind: Callable[[Path], None]) -> None:
+    put(root / ".cas" / "applied", kind)
+    with pytest.raises(StoreNotRegular, match="applied"):
+        use(root)
+
+
+def test_a_helper_may_have_its_socket_in_the_store(root: Path) -> None:
+    put(root / ".cas" / "hook.sock", put_socket)
+    use(root)
+    assert check_store(str(root)).faults == ()

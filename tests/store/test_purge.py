@@ -2,7 +2,8 @@
 
 import shutil
 import sqlite3
-from contextlib import closing
+from collections.abc import Callable
+from contextlib import ExitStack, closing
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -18,13 +19,19 @@ from objstore import (
     DiskFailed,
     PurgePlan,
     PurgeUnfinished,
+    StoreLocked,
     Unit,
     Workspace,
     blob_id,
     check_store,
     purge,
 )
+from objstore.disk import Disk
+from objstore.ids import BlobId
+from objstore.journal import Journal
 from objstore.remains import Remains
+from objstore.trees import names_of
+from objstore.writerlock import WriterLock
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk
 from tests.store.scenes import write
 
@@ -188,3 +195,71 @@ def test_a_purge_of_a_path_takes_what_has_expired_and_is_not_collected_yet(root:
         (root / "a.txt").write_bytes(b"clean\n")
     assert purged(root, "a.txt").blobs == (blob_id(SECRET),)
     assert not is_stored(root, SECRET)
+
+
+# ---- beside others
+
+
+class HeldUp(CountdownDisk):
+    """A disk on which somebody else begins to sweep when this process has let something go."""
+
+    def __init__(self, sweeping: ExitStack, other: Journal) -> None:
+        super().__init__(None)
+        self._sweeping = sweeping
+        self._other = other
+
+    def append(self, fd: int, content: bytes, name: str) -> None:
+        super().append(fd, content, name)
+        self._sweeping.enter_context(self._other.sweeping())
+
+
+def test_while_a_collection_is_going_on_nothing_is_let_go_of(start: Path) -> None:
+    with Workspace.open(start) as workspace, closing(Journal(str(start), Disk())) as other:
+        with other.sweeping(), pytest.raises(StoreLocked, match="collecting"):
+            workspace.purge([blob_id(SECRET)])
+        assert workspace.edit(2).expired is None
+        workspace.purge([blob_id(SECRET)])
+        assert workspace.edit(2).expired is not None
+
+
+def test_a_purge_that_a_collection_has_overtaken_says_what_is_left_to_do(start: Path) -> None:
+    with ExitStack() as sweeping, closing(Journal(str(start), Disk())) as other:
+        with Workspace.open(start, HeldUp(sweeping, other)) as workspace, pytest.raises(PurgeUnfinished):
+            workspace.purge([blob_id(SECRET)])
+        sweeping.close()
+        with Workspace.open(start) as workspace:
+            assert workspace.edit(2).expired is not None
+            workspace.purge([blob_id(SECRET)])
+            with pytest.raises(BlobMissing):
+                workspace.blob(blob_id(SECRET))
+
+
+def trees_read(root: Path, act: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Return of each tree that is read in what `act` does whether the writer lock was held then."""
+    found: list[bool] = []
+
+    def names(encoded: bytes) -> list[tuple[BlobId, bool]]:
+        with closing(WriterLock(str(root / ".cas" / "lock"))) as lock:
+            found.append(not lock.acquire_now())
+        return names_of(encoded)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(purge, "names_of", names)
+        act()
+    return found
+
+
+def test_a_purge_reads_each_tree_once_and_none_while_others_wait(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in "abc":
+        (root / folder).mkdir()
+        (root / folder / "file").write_bytes(folder.encode())
+    with Workspace.init(root, CountdownDisk(None)) as workspace:
+        write(workspace, "secret", SECRET)
+        for i in range(10):
+            (root / "a" / "file").write_bytes(b"%d" % i)
+            workspace.take_snapshot(who="me")
+        write(workspace, "secret", OTHER)
+        read = trees_read(root, lambda: workspace.purge([blob_id(SECRET)], force=True), monkeypatch)
+        assert len(read) == 2 * 10 + len("bc")
+        assert not any(read)
+        assert workspace.snapshots() == []

@@ -3,8 +3,9 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from objstore.generations import Place
 from objstore.segments import Group, Log, create_log
 from tests.store import strategies as draw
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
+from tests.store.overtaking import overtaken
 
 Payload = tuple[FrameKind, bytes]
 GROUPS: list[list[Payload]] = [
@@ -451,16 +453,18 @@ def test_a_folder_without_segments_is_no_log(tmp_path: Path) -> None:
 # ---- readers beside a writer
 
 
-class Interrupted(Log):
-    """A log whose reader is overtaken by a writer just when it has met something unfinished."""
-
-    def __init__(self, folder: Path, overtake: Iterator[None]) -> None:
-        self._overtake = overtake
-        super().__init__(str(folder), Disk())
-
-    def exists(self, segment: int) -> bool:
-        next(self._overtake, None)
-        return super().exists(segment)
+def read_while(folder: Path, step: int, act: Callable[[], object]) -> tuple[list[list[Payload]], bool]:
+    """Return what a reader finds that is overtaken at that step, and reads on later; and whether it came to that."""
+    log = Log(str(folder), Disk())
+    try:
+        with overtaken(step, act) as moment:
+            found = list(log.groups(log.first))
+        if not moment.came:
+            act()
+        found += log.groups(found[-1].end)
+        return [payloads(group) for group in found], moment.came
+    finally:
+        log.close()
 
 
 @pytest.mark.parametrize("seen", [1, 30, 60, 200])
@@ -469,34 +473,74 @@ def test_a_group_half_written_when_a_reader_meets_it_is_no_damage(folder: Path, 
     start = segment(folder).stat().st_size
     fill(folder, GROUPS[1:])
     whole = segment(folder).read_bytes()
-    os.truncate(segment(folder), start + seen)
-
-    def overtake() -> Iterator[None]:
-        segment(folder).write_bytes(whole)
-        yield
-
-    log = Interrupted(folder, overtake())
-    found = list(log.groups(log.first))
-    found += log.groups(found[-1].end)
-    assert [payloads(group) for group in found] == GROUPS
-    log.close()
+    came, step = True, 0
+    while came:
+        os.truncate(segment(folder), start + seen)
+        found, came = read_while(folder, step, lambda: segment(folder).write_bytes(whole))
+        assert found == GROUPS
+        step += 1
+    assert step > 1
 
 
-@pytest.mark.usefixtures("small_segments")
-def test_a_reader_that_met_a_group_half_written_reads_on_into_the_next_segment(folder: Path) -> None:
+def test_a_reader_that_met_a_group_half_written_reads_on_into_the_next_segment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the group that was met is finished, or cut off and the next segment begun where it was."""
     groups = [[(FrameKind.RECORD, b"%d" % i * 120)] for i in range(6)]
-    fill(folder, groups[:1])
-    whole = segment(folder).stat().st_size
+    for full in (200, 300):
+        monkeypatch.setattr("objstore.segments.ROTATE_AT", full)
+        came, step = True, 0
+        while came:
+            folder = tmp_path / f"{full}-{step}"
+            folder.mkdir()
+            create_log(str(folder), Disk())
+            fill(folder, groups[:1])
+            whole = segment(folder).stat().st_size
+            with segment(folder).open("ab") as file:
+                file.write(bytes.fromhex("f5ca5efa") + b"half of a group")
+            assert segment(folder).stat().st_size > whole
+            found, came = read_while(folder, step, partial(fill, folder, groups[1:]))
+            assert found == groups
+            step += 1
+        assert step > 1
 
-    def overtake() -> Iterator[None]:
-        fill(folder, groups[1:])
-        yield
 
-    fill(folder, [[(FrameKind.RECORD, b"lost" * 40)]])
-    os.truncate(segment(folder), whole + 50)
-    log = Interrupted(folder, overtake())
-    assert [payloads(group) for group in log.groups(log.first)] == groups
-    log.close()
+def test_what_comes_into_a_segment_before_the_next_begins_is_never_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("objstore.segments.ROTATE_AT", 300)
+    groups = [[(FrameKind.RECORD, b"%d" % i * 60)] for i in range(8)]
+    came, step = True, 0
+    while came:
+        folder = tmp_path / str(step)
+        folder.mkdir()
+        create_log(str(folder), Disk())
+        fill(folder, groups[:1])
+        found, came = read_while(folder, step, partial(fill, folder, groups[1:]))
+        assert found == groups
+        assert segment(folder, 2).exists()
+        step += 1
+    assert step > 1
+
+
+def test_a_log_goes_on_in_the_next_segment_only_where_nothing_is_left_in_this_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("objstore.segments.ROTATE_AT", 300)
+    groups = [[(FrameKind.RECORD, b"%d" % i * 60)] for i in range(8)]
+    came, step = True, 0
+    while came:
+        folder = tmp_path / str(step)
+        folder.mkdir()
+        create_log(str(folder), Disk())
+        end = fill(folder, groups[:1])[-1].end
+        log = Log(str(folder), Disk())
+        with overtaken(step, partial(fill, folder, groups[1:])) as moment:
+            assert log.next_start(end) is None
+        log.close()
+        came = moment.came
+        step += 1
+    assert step > 1
 
 
 def test_a_reader_outlives_a_writer_that_cuts_the_end_off(folder: Path) -> None:

@@ -140,3 +140,52 @@ def test_no_chunk_is_told_against_one_that_a_sweep_takes_away(root: Path, at: in
     assert check_store(str(root)).faults == ()
     (root / "big").write_bytes(OTHER)
     deleted(root, "big", OTHER)
+
+
+class _Restless(_Counted):
+    """A disk on which somebody writes into a file whenever a part of it is stored, as long as it says so."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+        self.is_restless = True
+
+    def append(self, fd: int, content: bytes, name: str) -> None:
+        super().append(fd, content, name)
+        if self.is_restless and len(content) > MAX_BLOB // 1_000:
+            with self._path.open("r+b") as file:
+                file.write(os.urandom(len(NOISE)))
+
+
+@pytest.mark.parametrize("paths", [None, ["."], ["big", "small"]], ids=["all", "below", "named"])
+def test_a_large_file_that_changes_while_it_is_stored_holds_no_look_up(root: Path, paths: list[str] | None) -> None:
+    big, disk = root / "big", _Restless(root / "big")
+    with Workspace.open(root, disk) as workspace:
+        (root / "small").write_bytes(b"1\n")
+        workspace.record_changes(SHELL)
+        (root / "small").write_bytes(b"2\n")
+        big.write_bytes(LARGE)
+        found = workspace.record_changes(SHELL, paths)
+        assert [edit.edit.path for edit in found.edits] == [b"small"]
+        assert [(passed.path, "meanwhile" in passed.reason) for passed in found.passed] == [("big", True)]
+        disk.is_restless = False
+        assert [edit.edit.path for edit in workspace.record_changes(SHELL, paths).edits] == [b"big"]
+        assert b"".join(workspace.pieces(blob_id(big.read_bytes()))) == big.read_bytes()
+    assert check_store(str(root)).faults == ()
+
+
+def test_a_large_file_that_changes_while_it_is_stored_holds_no_snapshot_up(root: Path) -> None:
+    big, disk = root / "big", _Restless(root / "big")
+    with Workspace.open(root, disk) as workspace:
+        (root / "small").write_bytes(b"1\n")
+        big.write_bytes(LARGE)
+        taken = workspace.take_snapshot(who="me")
+        assert [(passed.path, "meanwhile" in passed.reason) for passed in taken.passed] == [("big", True)]
+        held = {path: state.kind for path, state in workspace.snapshot_files(taken.view.number)}
+        assert held == {"big": "left-out", "small": "file"}
+        disk.is_restless = False
+        taken = workspace.take_snapshot(who="me")
+        assert not taken.passed
+        held = {path: state.kind for path, state in workspace.snapshot_files(taken.view.number)}
+        assert held == {"big": "file", "small": "file"}
+    assert check_store(str(root)).faults == ()

@@ -18,7 +18,7 @@ from mcptools.display import shown
 from mcptools.exact import Span
 from mcptools.failures import Failure, Kind, failure_of
 from mcptools.limits import Limits
-from mcptools.session import FileKey, Knowledge, Session
+from mcptools.session import FileKey, Knowledge, LastChange, Session
 from mcptools.watching import checkpoint, progress
 from objstore import (
     BlobId,
@@ -41,6 +41,7 @@ from objstore import (
 )
 
 __all__ = [
+    "Asked",
     "ConversationArgument",
     "EditedFile",
     "Limits",
@@ -85,11 +86,22 @@ class Made(Protocol):
 MadeT = TypeVar("MadeT", bound=Made)
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a person was asked about before the session's last change is undone."""
+
+    change: LastChange | None  # None: there was nothing to undo, and so nothing to ask
+
+
 class Toolset:
     """What every family of tools stands on. Methods may run at once on several threads."""
 
-    def __init__(self, directories: Directories, session: Session, limits: Limits) -> None:
+    def __init__(
+        self, directories: Directories, session: Session, limits: Limits, *, asked: "Asked | None" = None
+    ) -> None:
+        """`asked`: what the person was asked about before the call; None: nothing that depends on what was done."""
         self._directories = directories
+        self._asked = asked
         self._session = session
         self._limits = limits
 

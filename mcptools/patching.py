@@ -37,6 +37,7 @@ from mcptools.unifieddiff import (
     apply_patch,
     parse_patches,
 )
+from mcptools.watching import checkpoint
 from objstore import Content, is_binary, unified_diff
 
 __all__ = ["Patching", "applied", "changes_of", "part_for", "part_of", "preview_of"]
@@ -274,7 +275,7 @@ def applied(content: bytes, part: FilePatch) -> Applied:
     """Return what a part of a patch makes of a file. Raises Failure."""
     if not part.hunks:
         return Applied(content=content, spans=(), moved=())
-    match apply_patch(content, part):
+    match apply_patch(content, part, between=checkpoint):
         case Applied() as made:
             return made
         case ContextMismatch() as refusal:
@@ -289,7 +290,7 @@ def _reverted(content: bytes, part: FilePatch) -> Applied:
     """Return what a part, turned round, makes of a file. Raises Failure."""
     if not part.hunks:
         return Applied(content=content, spans=(), moved=())
-    outcome = apply_patch(content, part)
+    outcome = apply_patch(content, part, between=checkpoint)
     if isinstance(outcome, Applied):
         return outcome
     not_utf8 = _not_utf8(outcome) if isinstance(outcome, ContextMismatch) else None

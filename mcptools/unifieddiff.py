@@ -13,8 +13,9 @@ the mark `\ No newline at end of file`.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain, groupby, pairwise, repeat
 from typing import Final, TypeAlias
 
@@ -197,8 +198,11 @@ def parse_patches(patch: str) -> tuple[FilePatch, ...]:
         raise
 
 
-def apply_patch(content: bytes, patch: FilePatch) -> DiffOutcome:
-    """Return `content` with every hunk of `patch` applied, or the first hunk that does not fit."""
+def apply_patch(content: bytes, patch: FilePatch, *, between: Callable[[], object] = lambda: None) -> DiffOutcome:
+    """Return `content` with every hunk of `patch` applied, or the first hunk that does not fit.
+
+    `between`: called before each search for a hunk, which goes through the whole file. Raises what it raises.
+    """
     file = _File(content, bridges=patch.bridges)
     stated = [hunk.start for hunk in patch.hunks]
     if all(file.fits(hunk, at) for hunk, at in zip(patch.hunks, stated, strict=True)):
@@ -207,6 +211,7 @@ def apply_patch(content: bytes, patch: FilePatch) -> DiffOutcome:
     places: list[int] = []
     end = 0
     for number, hunk in enumerate(patch.hunks, 1):
+        between()
         found = file.places(hunk) if hunk.old else []
         if len(found) > 1 or not hunk.old:
             return AmbiguousContext(hunk=number, places=tuple(at + 1 for at in found))
@@ -353,18 +358,25 @@ class _File:
 
     def places(self, hunk: PatchHunk) -> list[int]:
         """Return the lines (from 0) at which `hunk` fits, up to as many as are told."""
-        haystack = b"\n" + (self.content.replace(b"\r\n", b"\n") if self.bridges else self.content)
+        if not all(side[-1].text.endswith(b"\n") for side in (hunk.old, hunk.new) if side):
+            at = len(self) - len(hunk.old)  # nothing may follow it
+            return [at] if at >= 0 and self.fits(hunk, at) else []
+        # Lines that have their newlines are there wherever their bytes are behind one.
         needle = b"\n" + b"".join(line.text for line in hunk.old)
         places: list[int] = []
-        at = haystack.find(needle)
+        at = self._searched.find(needle)
         line, counted = 0, 0
         while at >= 0 and len(places) < _MAX_PLACES:
-            line += haystack.count(b"\n", counted, at)
+            line += self._searched.count(b"\n", counted, at)
             counted = at
-            if self.fits(hunk, line):
-                places.append(line)
-            at = haystack.find(needle, at + 1)
+            places.append(line)
+            at = self._searched.find(needle, at + 1)
         return places
+
+    @cached_property
+    def _searched(self) -> bytes:
+        """The content as hunks are looked for in it, behind the newline that each line stands behind."""
+        return b"\n" + (self.content.replace(b"\r\n", b"\n") if self.bridges else self.content)
 
 
 def _with_crlf(text: bytes) -> bytes:

@@ -31,7 +31,6 @@ def call(raw: Raw, tool: str, answers: dict[str, Message], **arguments: object) 
 
 def ended(raw: Raw) -> None:
     raw.writing.close()
-    raw.reading.readall()
     assert raw.ended() == (0, b"")
 
 

@@ -158,7 +158,10 @@ class Recovery(Patching):
         first, *others = (op.file_path for op in patches)
         foresee = functools.partial(self._try_all, patches, failures)
         try:
-            with self._changing("apply_patches", first, conversation, *others, foresee=foresee) as (workspace, call):
+            with self._changing("apply_patches", first, conversation, *others, foresee=foresee, takes_unread=True) as (
+                workspace,
+                call,
+            ):
                 staging = _Staging(workspace, call)
                 unread = self._unread(workspace, call, [op.file_path for op in patches])
                 for number, op in enumerate(patches, 1):

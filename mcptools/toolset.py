@@ -119,12 +119,19 @@ class Toolset:
 
     @contextmanager
     def _changing(
-        self, tool: str, path: str, conversation: str, *more_paths: str, foresee: Callable[[], object] = lambda: None
+        self,
+        tool: str,
+        path: str,
+        conversation: str,
+        *more_paths: str,
+        foresee: Callable[[], object] = lambda: None,
+        takes_unread: bool = False,
     ) -> Iterator[tuple[Workspace, Call]]:
         """Hold a tracked call on the workspace of `path`; what goes wrong in it is told as a failure.
 
         What the session saw of the call is noted while it is held, so that parallel calls note it in their order.
         `foresee`: raises what the call is going to, called where there is no store: none is made for a refusal.
+        `takes_unread`: for who refuses files that have to be read first together with whatever else does not fit.
         """
         _refuse_reserved(conversation)
         with telling(path, *more_paths):
@@ -136,7 +143,8 @@ class Toolset:
             info = CallInfo(tool=tool, conversation=conversation, notes=notes, within=within)
             progress(0, None, "Waiting for its turn to write")
             with workspace.call(info, (path, *more_paths)) as call:
-                self._refuse_unread(workspace, call, path)
+                if not takes_unread:
+                    self._refuse_unread(workspace, call, path)
                 yield workspace, call
 
     def _commit(self, workspace: Workspace, call: Call) -> CallOutcome:

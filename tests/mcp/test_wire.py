@@ -183,6 +183,9 @@ def test_cr_before_the_newline_is_white_space_and_a_blank_line_is_passed_over(ra
         pytest.param(b"[]", None, -32600, id="no batch"),
         pytest.param(b'[{"jsonrpc":"2.0","id":70,"method":"ping"}]', 70, -32600, id="a batch"),
         pytest.param(b'{"jsonrpc":"2.0","id":70,"method":"ping","params":[]}', 70, -32600, id="no parameters"),
+        pytest.param(b'{"jsonrpc":"2.0","id":null,"method":"ping"}', None, -32600, id="null for a number"),
+        pytest.param(b'{"jsonrpc":"2.0","id":70.5,"method":"ping"}', None, -32600, id="half of a number"),
+        pytest.param(b'{"jsonrpc":"2.0","method":"tools/list","id":true}', None, -32600, id="truth for a number"),
     ],
 )
 def test_a_line_that_is_no_message_is_answered(raw: Raw, line: bytes, number: object, code: int) -> None:

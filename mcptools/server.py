@@ -446,7 +446,7 @@ def _key(context: ServerRequestContext[Any, Any]) -> str:
     if headers is None:
         return ""  # standard streams have one client
     session = headers.get("mcp-session-id")
-    if session:
+    if session and context.protocol_version < _STATELESS_SINCE:  # later it is a header like any, and no key to others'
         return f"session {session}"
     params = context.session.client_params
     return "" if params is None else f"client {params.client_info.name} {params.client_info.version}"

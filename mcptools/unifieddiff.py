@@ -28,6 +28,7 @@ from mcptools.patchfaults import (
     HUNK_HEADER,
     NO_MARK,
     NO_NEWLINE,
+    SIGNED,
     InvalidPatch,
     misread,
     of_another_format,
@@ -48,7 +49,7 @@ __all__ = [
     "parse_patches",
 ]
 
-_GIT_HEADER: Final = re.compile(r"^diff --git ", re.MULTILINE)
+_GIT_HEADER: Final = re.compile(r"^(?:diff --git|new file mode|deleted file mode) ", re.MULTILINE)
 _NOT_LINES: Final = (
     "rename from ",
     "rename to ",
@@ -64,6 +65,9 @@ _NOT_LINES: Final = (
 """Beginnings of header lines that ask for more than a change of lines."""
 
 _NOWHERE: Final = "/dev/null"
+_COMES_OR_GOES: Final = (("new file mode ", f"--- {_NOWHERE}"), ("deleted file mode ", f"+++ {_NOWHERE}"))
+"""What git says of a file besides, and the header that says it too."""
+
 _REVERSED: Final = {" ": " ", "-": "+", "+": "-"}
 _MAX_PLACES: Final = 20
 """Places that are told of a hunk that fits more than once."""
@@ -228,7 +232,7 @@ def apply_patch(content: bytes, patch: FilePatch, *, between: Callable[[], objec
 def _parsed(patch: str) -> tuple[FilePatch, ...]:
     _check_only_lines_change(patch)
     try:
-        # Only the headers that every unified diff has say which file is meant; git's own line would overrule them.
+        # Only the headers that every unified diff has say which file is meant; git's own lines would overrule them.
         files = PatchSet(_GIT_HEADER.sub("diff ", patch))
     except UnidiffParseError as error:
         raise misread(str(error), patch) from error
@@ -273,16 +277,29 @@ def _check_all_was_read(files: PatchSet, patch: str) -> None:
         if raw.startswith(BETWEEN_FILES) and number <= last_file:
             in_hunks = False
         if in_hunks and text not in {"", NO_NEWLINE}:
-            raise InvalidPatch(BEYOND, number, hint=recounted(lines, until=number))
+            hint = SIGNED if text == "-- " else recounted(lines, until=number)
+            raise InvalidPatch(BEYOND, number, hint=hint)
         if raw.startswith("--- ") and not lines[number].startswith("+++ "):
             raise InvalidPatch("missing +++ header")
 
 
 def _check_only_lines_change(patch: str) -> None:
-    for number, raw in enumerate(patch.split("\n"), 1):
-        if raw.startswith(_NOT_LINES):
+    lines = patch.split("\n")
+    for number, raw in enumerate(lines, 1):
+        if raw.startswith(_NOT_LINES) and not _is_said_below(lines, number):
             text = raw.removesuffix("\r")
             raise InvalidPatch(f"only changes to lines can be applied, not {text!r}", number)
+
+
+def _is_said_below(lines: Sequence[str], number: int) -> bool:
+    """Return whether line `number` (from 1) says of a file only what its --- and +++ headers say: it comes, or goes."""
+    nowhere = next((header for begins, header in _COMES_OR_GOES if lines[number - 1].startswith(begins)), None)
+    for at in range(number, len(lines) - 1):
+        if lines[at].startswith("--- "):
+            return nowhere in {lines[at].removesuffix("\r"), lines[at + 1].removesuffix("\r")}
+        if lines[at].startswith("diff "):
+            break
+    return False
 
 
 def _hunk(parsed: ParsedHunk) -> PatchHunk:

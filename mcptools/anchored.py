@@ -10,9 +10,11 @@ last line left would be an empty one does a text gain its newline, for an empty 
 """
 
 import re
-from collections.abc import Sequence
+from bisect import bisect_left, insort
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Final, TypeAlias
 
 from mcptools.exact import Span
@@ -156,12 +158,19 @@ def splits_lines(content: bytes) -> tuple[bytes, ...]:
     return tuple(lines if lines[-1] else lines[:-1])
 
 
-def apply_operations(content: bytes, operations: Sequence[AnchoredEdit]) -> AnchoredOutcome:
-    """Return what `operations` make of `content`, or why the first that can't apply can't."""
+def apply_operations(
+    content: bytes, operations: Sequence[AnchoredEdit], *, between: Callable[[], object] = lambda: None
+) -> AnchoredOutcome:
+    """Return what `operations` make of `content`, or why the first that can't apply can't.
+
+    `between`: called before each operation, which may be looked for in the whole text. Raises what it raises.
+    """
     text = _Text(content)
     places: list[_Place] = []
+    taken = _Taken()
     moved: list[tuple[int, Anchor, int]] = []
     for index, operation in enumerate(operations):
+        between()
         found: list[int] = []
         for anchor in (operation.anchor, operation.end or operation.anchor):
             lines = text.find(anchor)
@@ -181,9 +190,10 @@ def apply_operations(content: bytes, operations: Sequence[AnchoredEdit]) -> Anch
             if anchor is not None and anchor.line != line
         ]
         place = _place(index, operation, found[0] - 1, found[1])
-        prior = min((other.index for other in places if place.overlaps(other)), default=None)
+        prior = taken.prior(place)
         if prior is not None:
             return OperationsOverlap(index=index, prior=prior)
+        taken.add(place)
         places.append(place)
     new, spans = text.with_lines_at(places)
     return Placed(content=new, spans=spans, moved=tuple(moved))
@@ -200,18 +210,38 @@ class _Place:
     behind: bool  # of a gap: whether it belongs to the line above it
     lines: tuple[bytes, ...]
 
-    def overlaps(self, other: "_Place") -> bool:
-        """Return whether both want the same lines. A gap is wanted only by a range on both sides of it."""
-        if self.start == self.end:
-            return other.start < self.start < other.end
-        if other.start == other.end:
-            return self.start < other.start < self.end
-        return max(self.start, other.start) < min(self.end, other.end)
-
     @property
     def order(self) -> tuple[int, bool, bool, int]:
         """Return what places are sorted by: of those at one gap, what follows the line above comes first."""
         return self.start, self.start != self.end, not self.behind, self.index
+
+
+class _Taken:
+    """Places of which no two want the same lines, in order. A gap is wanted only by a range on both sides of it."""
+
+    def __init__(self) -> None:
+        self._ranges: list[tuple[int, int, int]] = []  # start, end, index of the operation
+        self._gaps: list[tuple[int, int]] = []  # where, index of the operation
+
+    def prior(self, place: _Place) -> int | None:
+        """Return the first operation that wants lines of `place`; None: there is none."""
+        start, end = place.start, place.end
+        first = bisect_left(self._ranges, (start,))
+        if first and self._ranges[first - 1][1] > start:
+            first -= 1
+        last = bisect_left(self._ranges, (end,))
+        wanted = [index for _, _, index in self._ranges[first:last]]
+        if start < end:
+            inside = slice(bisect_left(self._gaps, (start + 1,)), bisect_left(self._gaps, (end,)))
+            wanted += [index for _, index in self._gaps[inside]]
+        return min(wanted, default=None)
+
+    def add(self, place: _Place) -> None:
+        """Take a place for which there is no prior one."""
+        if place.start == place.end:
+            insort(self._gaps, (place.start, place.index))
+        else:
+            insort(self._ranges, (place.start, place.end, place.index))
 
 
 def _place(index: int, operation: AnchoredEdit, start: int, end: int) -> _Place:
@@ -232,15 +262,23 @@ class _Text:
         rest = parts.pop()
         self._lines = [part + b"\n" for part in parts]
         self._missing = b""  # the ending that the last line would have; b"": it has one
+        self._tags: dict[int, str] = {}  # of the lines that were asked for
         if rest or (self._bom and not parts):
-            self._missing = _ending(self._lines[-1]) if self._lines else b"\n"
+            self._missing = self._ending(len(parts) - 1) if parts else b"\n"
             self._lines.append(rest + self._missing)
 
     def find(self, anchor: Anchor) -> list[int]:
         """Return the lines, from 1, that the anchor can mean; one line: that is it."""
         if self._stands(anchor):
             return [anchor.line]
-        return [index + 1 for index in range(len(self._lines)) if self._tag(index) == anchor.tag]
+        return self._lines_by_tag.get(anchor.tag, [])
+
+    @cached_property
+    def _lines_by_tag(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for index in range(len(self._lines)):
+            found.setdefault(self._tag(index), []).append(index + 1)
+        return found
 
     def shown_in(self, lines: Sequence[bytes]) -> Anchor | None:
         """Return the first anchor of this text with which one of `lines` begins, as a reader is shown lines."""
@@ -254,12 +292,18 @@ class _Text:
         """Return the text with each place filled, and which bytes gave way to which."""
         new: list[bytes] = []
         spans: list[Span] = []
+        ending = b""  # of the last of them
         at = old_at = new_at = 0
         for place in sorted(places, key=lambda place: place.order):
             kept = sum(map(len, self._lines[at : place.start]))
             gone = sum(map(len, self._lines[place.start : place.end]))
-            put = self._ended(place)
+            ended = self._ended(place)
+            put = [line + its_own for line, its_own in ended]
             new += [*self._lines[at : place.start], *put]
+            if ended:
+                ending = ended[-1][1]
+            elif at < place.start:
+                ending = self._ending(place.start - 1)
             old_at, new_at = old_at + kept, new_at + kept
             old_end, new_end = old_at + gone, new_at + sum(map(len, put))
             if spans and spans[-1][1] == old_at:
@@ -268,23 +312,35 @@ class _Text:
                 spans.append((old_at, old_end, new_at, new_end))
             at, old_at, new_at = place.end, old_end, new_end
         new += self._lines[at:]
-        if self._missing and new and (at < len(self._lines) or new[-1] != _ending(new[-1])):
-            new[-1] = new[-1].removesuffix(_ending(new[-1]))
+        if self._missing and at < len(self._lines):
+            new[-1] = new[-1].removesuffix(self._missing)
+        elif self._missing and new and new[-1] != ending:
+            new[-1] = new[-1].removesuffix(ending)
         return self._as_file(b"".join(new), spans)
 
     def _stands(self, anchor: Anchor) -> bool:
         return anchor.line <= len(self._lines) and self._tag(anchor.line - 1) == anchor.tag
 
     def _tag(self, index: int) -> str:
-        # What a reader was shown of the first line begins with the mark.
-        return line_tag((self._bom if index == 0 else b"") + self._lines[index])
+        tag = self._tags.get(index)
+        if tag is None:
+            # What a reader was shown of the first line begins with the mark.
+            tag = self._tags[index] = line_tag((self._bom if index == 0 else b"") + self._lines[index])
+        return tag
 
-    def _ended(self, place: _Place) -> list[bytes]:
-        gone = self._lines[place.start : place.end] or [self._lines[place.beside]]
+    def _ending(self, index: int) -> bytes:
+        """Return the ending of a line; a CR at the end of the file is no part of that which the last line lacks."""
+        if self._missing and index == len(self._lines) - 1:
+            return self._missing
+        return b"\r\n" if self._lines[index].endswith(b"\r\n") else b"\n"
+
+    def _ended(self, place: _Place) -> list[tuple[bytes, bytes]]:
+        """Return the new lines of a place, each with the ending that it gets."""
+        gone = range(place.start, place.end) or range(place.beside, place.beside + 1)
         lines = list(place.lines)
         if self._bom and place.start == 0 and lines and lines[0].startswith(_BOM):
             lines[0] = lines[0].removeprefix(_BOM)
-        return [line + _ending(gone[min(index, len(gone) - 1)]) for index, line in enumerate(lines)]
+        return [(line, self._ending(gone[min(index, len(gone) - 1)])) for index, line in enumerate(lines)]
 
     def _as_file(self, new: bytes, spans: list[Span]) -> tuple[bytes, tuple[Span, ...]]:
         """Return a text and spans between closed ones as the file has them: behind its mark, and within its end."""
@@ -297,7 +353,3 @@ class _Text:
                 old_end, new_end = size, len(new)
             spans[-1] = (old_start - back, old_end, new_start - back, new_end)
         return self._bom + new, tuple((a + mark, b + mark, c + mark, d + mark) for a, b, c, d in spans)
-
-
-def _ending(line: bytes) -> bytes:
-    return b"\r\n" if line.endswith(b"\r\n") else b"\n"

@@ -11,7 +11,7 @@ from mcptools.session import Session
 __all__ = ["Client", "Clients"]
 
 _MOST: Final = 1000
-"""Clients that are remembered, those that were heard last."""
+"""Clients that are remembered: of those with the least to lose, those that were heard last."""
 
 
 @dataclass(slots=True, eq=False)
@@ -27,6 +27,11 @@ class Client:
     """Tells it of what it has subscribed to (None: that there is something new); None: it never subscribed."""
     _changes: int = 0  # how often the roots have changed
     _asked_at: int = -1  # how often they had when they were last asked for
+
+    @property
+    def worth(self) -> int:
+        """Return how much would be lost if it were forgotten."""
+        return max(self.session.worth, 2 * bool(self.subscribed))
 
     def asking_for_roots(self) -> None:
         """Note that the roots are being asked for."""
@@ -57,9 +62,10 @@ class Clients:
         """Note whom the message is from that is being answered."""
         client = self._clients.get(key)
         if client is None:
+            if len(self._clients) >= _MOST:
+                # Whoever calls itself something else each time takes no place from those who have done anything.
+                del self._clients[min(self._clients, key=lambda other: self._clients[other].worth)]
             client = self._clients[key] = Client(Session(require_read=self._require_read))
-            if len(self._clients) > _MOST:
-                self._clients.popitem(last=False)
         self._clients.move_to_end(key)
         self._current.set(client)
 

@@ -3,9 +3,10 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Final, TypeVar
 
 from mcptools.catalogue import SETS, chosen
 from mcptools.directories import Directories
@@ -15,6 +16,11 @@ from mcptools.upkeep import Upkeep
 from mcptools.version import version
 
 __all__ = ["main"]
+
+NumberT = TypeVar("NumberT", int, float)
+
+_MOST: Final = (1 << 63) - 1
+"""Bytes that any file or disk has at most."""
 
 _TOKEN = "EDITLEDGER_TOKEN"  # noqa: S105 - the name of the variable that holds it
 
@@ -176,17 +182,30 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
     """Add the limits that can be set, with what they are if nobody sets them."""
     usual = Limits()
     limits = parser.add_argument_group("limits")
+    size, space, share, seconds = _between(1, _MOST), _between(0, _MOST), _between(0.0, 1.0), _between(0.001, 86_400.0)
     for option, name, kind, words in (
-        ("--max-file-size", "max_file_bytes", int, "bytes of a file that is read or edited"),
-        ("--min-free-space", "min_free_space", int, "bytes to be free where a patch or a backup is written"),
-        ("--binary-check-bytes", "binary_check_bytes", int, "bytes looked at to tell whether a file is binary"),
-        ("--max-seconds", "max_seconds", float, "seconds that a search goes on for"),
-        ("--non-text-threshold", "non_text_threshold", float, "part of them that may be no text in a text file"),
+        ("--max-file-size", "max_file_bytes", size, "bytes of a file that is read or edited"),
+        ("--min-free-space", "min_free_space", space, "bytes to be free where a patch or a backup is written"),
+        ("--binary-check-bytes", "binary_check_bytes", size, "bytes looked at to tell whether a file is binary"),
+        ("--max-seconds", "max_seconds", seconds, "seconds that a search goes on for"),
+        ("--non-text-threshold", "non_text_threshold", share, "part of them that may be no text in a text file"),
     ):
         value = getattr(usual, name)
         limits.add_argument(
             option, dest=name, metavar="N", type=kind, default=value, help=f"{words} (default: {value})"
         )
+
+
+def _between(least: NumberT, most: NumberT) -> Callable[[str], NumberT]:
+    """Return what reads a number within bounds, whole where they are."""
+
+    def number(spelling: str) -> NumberT:
+        value = type(least)(spelling)
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"not a number from {least} to {most}: {spelling}")
+        return value
+
+    return number
 
 
 def _limits(arguments: argparse.Namespace) -> Limits:

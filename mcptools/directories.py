@@ -140,12 +140,18 @@ class Directories:
 
 
 class _Opened:
-    """What is open, by its root: shared by every view of the directories."""
+    """What is open, by its root: shared by every view of the directories.
+
+    The order of locks: a root's in `_turns`, then its workspace's own, which a held call keeps while it waits for
+    another process, then `_lock`. So under `_lock` nothing is waited for but a folder that is opened, and who holds a
+    call may look up whatever is open already.
+    """
 
     def __init__(self, opening: Callable[[str], Workspace]) -> None:
         self._opening = opening
         self._open: dict[str, Workspace] = {}
         self._looked_at: dict[str, Files] = {}
+        self._turns: dict[str, Lock] = {}  # each held while the workspace there is opened, so that it is opened once
         self._lock = Lock()
         self._closing = ExitStack()
 
@@ -160,25 +166,33 @@ class _Opened:
             return files
 
     def workspace(self, root: str) -> Workspace:
-        with self._lock:
-            workspace = self._open.get(root)
-            if workspace is None:
-                workspace = self._open[root] = self._closing.enter_context(self._opening(root))
-            workspace.reopen()  # where a write has failed: the server outlasts a disk that was full
-            return workspace
+        workspace = self._opened(root, self._opening)
+        workspace.reopen()  # where a write has failed: the server outlasts a disk that was full
+        return workspace
 
     def workspaces(self) -> list[Workspace]:
         with self._lock:
             return list(self._open.values())
 
     def recorded(self, root: str) -> Workspace | None:
+        try:
+            return self._opened(root, Workspace.open)
+        except NotAWorkspace:
+            return None
+
+    def _opened(self, root: str, opening: Callable[[str], Workspace]) -> Workspace:
         with self._lock:
-            workspace = self._open.get(root)
-            if workspace is None:
-                try:
-                    workspace = self._open[root] = self._closing.enter_context(Workspace.open(root))
-                except NotAWorkspace:
-                    return None
+            found = self._open.get(root)
+            turn = self._turns.setdefault(root, Lock())
+        if found is not None:
+            return found
+        with turn:
+            found = self._open.get(root)
+            if found is not None:
+                return found
+            workspace = opening(root)
+            with self._lock:
+                self._open[root] = self._closing.enter_context(workspace)
             return workspace
 
 

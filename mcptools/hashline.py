@@ -44,7 +44,8 @@ def hashlines(lines: Iterable[bytes], first: int = 1, *, longest: int = sys.maxs
 
 
 def _text(line: bytes) -> str:
-    return line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "backslashreplace")
+    text = line[:-1].removesuffix(b"\r") if line.endswith(b"\n") else line  # a CR alone ends no line
+    return text.decode("utf-8", "backslashreplace")
 
 
 def hashlines_around(

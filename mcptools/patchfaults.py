@@ -11,6 +11,7 @@ __all__ = [
     "HUNK_HEADER",
     "NO_MARK",
     "NO_NEWLINE",
+    "SIGNED",
     "InvalidPatch",
     "misread",
     "of_another_format",
@@ -20,6 +21,7 @@ __all__ = [
 HUNK_HEADER: Final = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@.*", re.DOTALL)
 NO_MARK: Final = "a line that is neither context, removed nor added"
 BEYOND: Final = "a line beyond the counts in its hunk's @@ header"
+SIGNED: Final = "Where that begins the signature of a mail, leave it out, and what follows."
 NO_NEWLINE: Final = "\\ No newline at end of file"
 
 BETWEEN_FILES: Final = ("--- ", "diff ", "index ", "Index: ", "=====")

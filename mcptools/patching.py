@@ -37,9 +37,10 @@ from mcptools.unifieddiff import (
     apply_patch,
     parse_patches,
 )
+from mcptools.watching import checkpoint
 from objstore import Content, is_binary, unified_diff
 
-__all__ = ["Patching", "applied", "changes_of", "part_for", "preview_of"]
+__all__ = ["Patching", "applied", "changes_of", "part_for", "part_of", "preview_of"]
 
 _UNPLACED: Final = (
     "apply_patch will refuse this patch: without context nothing says where its new lines belong. Make it with "
@@ -52,14 +53,6 @@ _NOTHING: Final = FilePatch(source="", target="", hunks=(), bridges=True)
 
 class Patching(Safeguarded):
     """Patches of one file, and patches as such."""
-
-    def _part(self, patch: str, path: str, found: Content | None) -> FilePatch:
-        """Return the part of `patch` that is for a file (`found`: None where there is none). Raises Failure."""
-        place = path if found is None else absolute(self._directories.files_of(path), found.path)
-        try:
-            return part_for(parse_patches(patch), place)
-        except InvalidPatch as refusal:
-            raise refusals.invalid_patch(refusal) from refusal
 
     def apply_patch(
         self,
@@ -76,7 +69,7 @@ class Patching(Safeguarded):
         name = PurePath(file_path).name
         with refusing(file_path=shown(file_path), applied=False):
             found = self._checked(file_path, write=not dry_run, space=not dry_run)
-            part = self._part(patch, file_path, found)
+            part = part_of(patch, self._place(file_path, found))
             edited = self._edited(
                 "apply_patch", file_path, mcp_conversation_id, lambda before: applied(before, part), dry_run=dry_run
             )
@@ -96,6 +89,10 @@ class Patching(Safeguarded):
             text=f"{message} (+{part.added} -{part.removed} lines)",
             notes=(*_moves(made), *edited.notes, *(self._hindrances(file_path) if dry_run else ())),
         )
+
+    def _place(self, path: str, found: Content | None) -> str:
+        """Return the absolute path of a file, or of one that could not be read (None) as it was given."""
+        return path if found is None else absolute(self._directories.files_of(path), found.path)
 
     def _hindrances(self, path: str) -> tuple[str, ...]:
         """Return what has to be said of a file that is not to be written yet, and could not be."""
@@ -119,7 +116,7 @@ class Patching(Safeguarded):
         except Failure as failure:
             unsafe = failure
         try:
-            part = self._part(patch, file_path, found)
+            part = part_of(patch, self._place(file_path, found))
         except Failure as failure:
             raise (unsafe or failure).with_facts(file_path=path, valid=False) from failure
         try:
@@ -154,7 +151,7 @@ class Patching(Safeguarded):
         """
         with refusing(file_path=shown(file_path), reverted=False):
             found = self._checked(file_path, write=True, space=True)
-            part = self._part(patch, file_path, found).reverse
+            part = part_of(patch, self._place(file_path, found)).reverse
             edited = self._edited(
                 "revert_patch", file_path, mcp_conversation_id, lambda before: _reverted(before, part)
             )
@@ -243,6 +240,14 @@ class Patching(Safeguarded):
         return content
 
 
+def part_of(patch: str, place: str) -> FilePatch:
+    """Return the part of a patch that is for the file at `place`. Raises Failure."""
+    try:
+        return part_for(parse_patches(patch), place)
+    except InvalidPatch as refusal:
+        raise refusals.invalid_patch(refusal) from refusal
+
+
 def part_for(parts: Sequence[FilePatch], place: str) -> FilePatch:
     """Return the part that is for the file at `place`: the only one, or the one that names it best.
 
@@ -270,7 +275,7 @@ def applied(content: bytes, part: FilePatch) -> Applied:
     """Return what a part of a patch makes of a file. Raises Failure."""
     if not part.hunks:
         return Applied(content=content, spans=(), moved=())
-    match apply_patch(content, part):
+    match apply_patch(content, part, between=checkpoint):
         case Applied() as made:
             return made
         case ContextMismatch() as refusal:
@@ -285,7 +290,7 @@ def _reverted(content: bytes, part: FilePatch) -> Applied:
     """Return what a part, turned round, makes of a file. Raises Failure."""
     if not part.hunks:
         return Applied(content=content, spans=(), moved=())
-    outcome = apply_patch(content, part)
+    outcome = apply_patch(content, part, between=checkpoint)
     if isinstance(outcome, Applied):
         return outcome
     not_utf8 = _not_utf8(outcome) if isinstance(outcome, ContextMismatch) else None

@@ -25,10 +25,10 @@ from mcptools.patchanswers import (
     PatchStepped,
     PatchValidated,
 )
-from mcptools.patching import Patching, applied, changes_of, preview_of
+from mcptools.patching import Patching, applied, changes_of, part_of, preview_of
 from mcptools.safety import refusing
 from mcptools.session import FileKey, Knowledge
-from mcptools.toolset import ConversationArgument, conversation_notes
+from mcptools.toolset import ConversationArgument, absolute, conversation_notes
 from mcptools.unifieddiff import Applied, FilePatch
 from mcptools.watching import progress
 from objstore import BlobId, Call, CallOutcome, Content, Operation, Workspace, blob_id, hunks_from_spans
@@ -158,7 +158,10 @@ class Recovery(Patching):
         first, *others = (op.file_path for op in patches)
         foresee = functools.partial(self._try_all, patches, failures)
         try:
-            with self._changing("apply_patches", first, conversation, *others, foresee=foresee) as (workspace, call):
+            with self._changing("apply_patches", first, conversation, *others, foresee=foresee, takes_unread=True) as (
+                workspace,
+                call,
+            ):
                 staging = _Staging(workspace, call)
                 unread = self._unread(workspace, call, [op.file_path for op in patches])
                 for number, op in enumerate(patches, 1):
@@ -248,7 +251,8 @@ class Recovery(Patching):
         files, found = self._changeable(op.file_path)
         key = (files.root, found.path)
         before = trial.get(key, found)
-        trial[key] = replace(before, bytes=applied(before.bytes, self._part(op.patch, op.file_path, before)).content)
+        part = part_of(op.patch, absolute(files, before.path))
+        trial[key] = replace(before, bytes=applied(before.bytes, part).content)
 
     def _try_all(self, patches: Sequence[PatchOp], failures: list[tuple[str, Failure]]) -> None:
         """Refuse patches of which some do not fit, and add these to `failures`. That makes no store."""
@@ -274,7 +278,7 @@ class Recovery(Patching):
     def _stage(self, staging: "_Staging", op: PatchOp) -> tuple[FilePatch, Applied]:
         """Stage what a patch makes of a file as the call has made it so far. Raises Failure, and as Call.read."""
         before = staging.call.read(op.file_path)
-        part = self._part(op.patch, op.file_path, before)
+        part = part_of(op.patch, absolute(staging.workspace, before.path))
         made = applied(before.bytes, part)
         key = (staging.workspace.root, before.path)
         if key not in staging.known:

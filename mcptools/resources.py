@@ -59,7 +59,7 @@ class Resources:
         """Return as JSON the edits of a conversation, in their order, from every directory that has some."""
         edits = []
         with telling(f"conversation {id}"):
-            for workspace in self._directories.recorded():
+            for workspace in self._directories.recorded() if id else ():  # "" would be those of all conversations
                 views = workspace.edits(EditFilter(conversation=id))
                 edits += [
                     asdict(edit_listed(workspace, view)) for view in views if self._directories.shows(workspace, view)

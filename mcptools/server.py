@@ -2,15 +2,16 @@
 
 It translates and nothing more: signatures into flat input schemas, answers into structured content and text,
 failures into results that a model can see, the client's roots into directories, and changes into notifications. With
-`replies`, `web` and `stdio` it is the only module that knows the protocol's SDK. The tools themselves are imported when
-the first is called: a client waits for the start.
+`asking`, `replies`, `web` and `stdio` it is the only module that knows the protocol's SDK. The tools themselves are
+imported when the first is called: a client waits for the start.
 """
 
 import functools
 import inspect
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import anyio
@@ -39,8 +40,9 @@ from mcp.types import (
     Tool as ListedTool,
     UnsubscribeRequestParams,
 )
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import ValidationError
 
+from mcptools.asking import NO_ANSWER, Approval, addresses, approval, roots_of, with_readable_roots
 from mcptools.carrying import Tell, carried_out
 from mcptools.catalogue import TOOLS, Traits
 from mcptools.clients import Client, Clients
@@ -63,7 +65,6 @@ _INSTRUCTIONS: Final = (
     "pass it with every further change of the same turn. A refused call has changed nothing; its hint says what to "
     "mend."
 )
-_NO_ANSWER: Final = "What the client sent for the person's answer is none, so this is not approved; nothing was changed"
 _APPROVAL: Final = "approval"
 _CONTEXT: Final = "context"
 _ROOTS: Final = "roots"
@@ -84,12 +85,7 @@ _log: Final = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from mcptools.answers import Answer
-
-
-class Approval(BaseModel):
-    """What a person says of a tool that the agent wants to use."""
-
-    approve: bool = Field(default=True, description="Whether it shall go ahead")
+    from mcptools.toolset import Asked
 
 
 class EditServer(MCPServer):
@@ -109,6 +105,7 @@ class EditServer(MCPServer):
         self._limits = limits or Limits()
         self._clients = Clients(require_read=require_read)
         self._offered = offered
+        self._asked: Final[ContextVar[Asked | None]] = ContextVar("asked")  # of a call that asks, which sets it first
         self.following: Final = Following(News(directories), self._clients, self._within)
         super().__init__(
             "editledger",
@@ -151,9 +148,11 @@ class EditServer(MCPServer):
                 if meant != arguments:
                     return await self.call_tool(name, meant, context)
                 return refused(invalid_arguments(name, error.__cause__), traits)
+            if isinstance(error.__cause__, Failure):  # of what the client was asked
+                return refused(error.__cause__, traits)
             if isinstance(error.__cause__, ToolError) and not isinstance(error, UnexpectedToolError):
                 # So ends a call whose client was asked something: a tool itself tells its failures otherwise.
-                return refused(Failure(Kind.NOT_APPROVED, _NO_ANSWER), traits)
+                return refused(Failure(Kind.NOT_APPROVED, NO_ANSWER), traits)
             _log.exception("Tool %r crashed", name)
             crash = Failure(Kind.INTERNAL, f"{name} failed for a reason that is a fault of the server; see its log")
             return refused(crash, traits)
@@ -218,6 +217,7 @@ class EditServer(MCPServer):
             self._clients.current().forget_roots()
         if ctx.method in _NARROWED:
             await self._ask_for_scope(Context(request_context=ctx, mcp_server=self))
+        ctx = with_readable_roots(ctx)
         if ctx.method == "subscriptions/listen":
             async with self.following.stream():
                 return await call_next(ctx)
@@ -227,7 +227,7 @@ class EditServer(MCPServer):
         return result
 
     async def _roots(self, context: Context[Any, Any]) -> ListRoots | tuple[str, ...]:
-        """Return the client's roots, or what asks for them; (): it has none to give."""
+        """Return the client's roots, or what asks for them with the answer; (): it has none to give. Raises Failure."""
         client = self._clients.current()
         if not _has_roots(context):
             client.scope = ()
@@ -235,12 +235,13 @@ class EditServer(MCPServer):
         if client.roots is not None:
             return client.roots
         client.asking_for_roots()
-        return ListRoots()
+        return ListRoots() if _is_stateless(context) else self._learnt(await roots_of(context), context)
 
     async def _ask_for_scope(self, context: Context[Any, Any]) -> None:
         """Have it known what a client may be told of, as far as it can be asked now."""
         if not _is_stateless(context):
-            await self._roots_now(context)
+            with suppress(Failure):  # who does not say it is told of nothing
+                await self._roots(context)
         elif not _has_roots(context):
             self._clients.current().scope = ()
 
@@ -248,31 +249,32 @@ class EditServer(MCPServer):
         """Return the directories as far as they lie within a client's roots, if it names some."""
         return self._directories.within(root_paths(roots)) if roots else self._directories
 
-    def _learnt(self, found: ListRootsResult | tuple[str, ...], context: Context[Any, Any]) -> tuple[str, ...]:
+    def _learnt(self, roots: tuple[str, ...], context: Context[Any, Any]) -> tuple[str, ...]:
         """Return the addresses of the client's roots, and remember those of a client that says when they change."""
-        if not isinstance(found, ListRootsResult):
-            return found
-        roots = tuple(str(root.uri) for root in found.roots)
         self._clients.current().learn_roots(roots, lasting=_tells_of_roots(context))
         return roots
 
     def _approval(self, name: str, traits: Traits) -> Callable[..., Coroutine[Any, Any, Approval | Elicit[Approval]]]:
-        """Return what asks the person whether a tool may be called."""
+        """Return what asks the person whether a tool may be called, and notes what it was that was asked about."""
 
         async def ask(context: Context[Any, Any]) -> Approval | Elicit[Approval]:
+            self._asked.set(None)
             capabilities = context.client_capabilities
             asks = capabilities.elicitation if capabilities is not None else None
             if asks is None or (asks.form is None and asks.url is not None):
                 return Approval()  # the client can't ask; its own approval of tools holds
             wish = f"use {name}: {traits.title}"
             if name == "Undo":
+                from mcptools.toolset import Asked
                 from mcptools.undoing import told_to_person
 
                 change = self._clients.current().session.last_change()
+                self._asked.set(Asked(change))
                 if change is None:
                     return Approval()  # there is nothing that a person could decide
                 wish = told_to_person(change)
-            return Elicit(f"The agent wants to {wish}. Shall it go ahead?", Approval)
+            question = f"The agent wants to {wish}. Shall it go ahead?"
+            return Elicit(question, Approval) if _is_stateless(context) else await approval(context, question)
 
         return ask
 
@@ -287,16 +289,19 @@ class EditServer(MCPServer):
 
         async def run(**arguments: Any) -> CallToolResult | InputRequiredResult:  # noqa: ANN401 - checked before
             context = arguments.pop(_CONTEXT)
-            roots = self._learnt(arguments.pop(_ROOTS), context) if asks else await self._roots_now(context)
+            roots = arguments.pop(_ROOTS) if asks else await self._roots_now(context)
+            if isinstance(roots, ListRootsResult):
+                roots = self._learnt(addresses(roots), context)
             if isinstance(roots, InputRequiredResult):
                 return roots
-            approval = arguments.pop(_APPROVAL, None)
-            if asks and not (isinstance(approval, AcceptedElicitation) and approval.data.approve):
+            said = arguments.pop(_APPROVAL, None)
+            if asks and not (isinstance(said, AcceptedElicitation) and said.data.approve):
                 failure = Failure(Kind.NOT_APPROVED, "The person did not approve this; nothing was changed")
                 return refused(failure, traits)
             client = self._clients.current()
             client.session.client = _named(context)
-            tools = Tools(self._within(roots), client.session, self._limits)
+            asked = self._asked.get() if asks else None
+            tools = Tools(self._within(roots), client.session, self._limits, asked=asked)
             try:
                 answer = await carried_out(functools.partial(method, tools, **arguments), _tell_of_progress(context))
             except Failure as failure:
@@ -331,13 +336,13 @@ class EditServer(MCPServer):
 
         async def read(**arguments: Any) -> str | bytes | InputRequiredResult:  # noqa: ANN401 - parts of an address
             context: Context[Any, Any] = arguments.pop(_CONTEXT)
-            roots = await self._roots_now(context)
-            if isinstance(roots, InputRequiredResult):
-                return roots
             from mcptools.resources import Resources
 
-            find: Callable[..., str | bytes] = getattr(Resources(self._within(roots)), name)
             try:
+                roots = await self._roots_now(context)
+                if isinstance(roots, InputRequiredResult):
+                    return roots
+                find: Callable[..., str | bytes] = getattr(Resources(self._within(roots)), name)
                 return await anyio.to_thread.run_sync(functools.partial(find, **arguments))
             except Failure as failure:
                 kind = ResourceNotFoundError if failure.kind is Kind.FILE_NOT_FOUND else ResourceError
@@ -349,16 +354,14 @@ class EditServer(MCPServer):
         return read
 
     async def _roots_now(self, context: Context[Any, Any]) -> tuple[str, ...] | InputRequiredResult:
-        """Return the client's roots where nothing else is asked, or what asks for them."""
+        """Return the client's roots where nothing else is asked, or what asks for them. Raises Failure."""
         wanted = await self._roots(context)
         if not isinstance(wanted, ListRoots):
             return wanted
-        if _is_stateless(context):
-            answer = (context.input_responses or {}).get(_ROOTS)
-            if isinstance(answer, ListRootsResult):
-                return self._learnt(answer, context)
-            return InputRequiredResult(input_requests={_ROOTS: ListRootsRequest()})
-        return self._learnt(await context.session.send_request(ListRootsRequest(), ListRootsResult), context)
+        answer = (context.input_responses or {}).get(_ROOTS)
+        if isinstance(answer, ListRootsResult):
+            return self._learnt(addresses(answer), context)
+        return InputRequiredResult(input_requests={_ROOTS: ListRootsRequest()})
 
     async def _subscribe(self, ctx: ServerRequestContext[Any, Any], params: SubscribeRequestParams) -> EmptyResult:
         await self.following.begin()
@@ -443,7 +446,7 @@ def _key(context: ServerRequestContext[Any, Any]) -> str:
     if headers is None:
         return ""  # standard streams have one client
     session = headers.get("mcp-session-id")
-    if session:
+    if session and context.protocol_version < _STATELESS_SINCE:  # later it is a header like any, and no key to others'
         return f"session {session}"
     params = context.session.client_params
     return "" if params is None else f"client {params.client_info.name} {params.client_info.version}"

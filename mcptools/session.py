@@ -32,7 +32,7 @@ class LastChange:
 
 
 class Session:
-    """The memory of one server process, which serves one client. Safe to use from several threads.
+    """What a server remembers of one client's model, for as long as it runs. Safe to use from several threads.
 
     A version is known from a read, or from a write of a file that was known or new to the session. An edit that
     goes ahead in a file which has changed since leaves the session's knowledge as it is: the model has still not
@@ -116,6 +116,12 @@ class Session:
         with self._lock:
             has_news, self._has_news = self._has_news, False
             return has_news
+
+    @property
+    def worth(self) -> int:
+        """Return how much would be lost with it: 0 nothing, 1 what was seen, 2 what can be undone or has to be read."""
+        with self._lock:
+            return 2 if self._last is not None or self._to_read else int(bool(self._known))
 
     def last_change(self) -> LastChange | None:
         """Return what can be undone; None: nothing."""

@@ -20,6 +20,7 @@ from mcp.types import (
     ErrorData,
     JSONRPCError,
     JSONRPCMessage,
+    JSONRPCNotification,
     JSONRPCRequest,
     jsonrpc_message_adapter,
 )
@@ -77,7 +78,10 @@ class Incoming(_End):
         """Return the next message; a line that is none is answered. Raises anyio.EndOfStream."""
         while (line := await self._wire.line()) is not None:
             try:
-                return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+                message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                if not isinstance(message, JSONRPCNotification) or "id" not in json.loads(line):
+                    return SessionMessage(message)
+                found: SessionMessage | list[JSONRPCError] = [_unnumbered()]
             except ValidationError as error:
                 found = _read_anew(line, error)
             if isinstance(found, SessionMessage):
@@ -116,6 +120,12 @@ def _spelt(message: JSONRPCMessage) -> bytes:
 
 
 # ---- lines that the SDK can't read
+
+
+def _unnumbered() -> JSONRPCError:
+    """Return the answer to a request with a number that is none: the SDK would take it for a notification."""
+    words = "Invalid request: an id has to be a string or a whole number"
+    return JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=INVALID_REQUEST, message=words))
 
 
 def _read_anew(line: bytes, error: ValidationError) -> SessionMessage | list[JSONRPCError]:

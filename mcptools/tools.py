@@ -179,7 +179,7 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
         patch = _patch(diff)
 
         def change(before: bytes) -> Applied:
-            match apply_patch(before, patch):
+            match apply_patch(before, patch, between=checkpoint):
                 case Applied() as applied:
                     return applied
                 case ContextMismatch() as refusal:
@@ -291,7 +291,7 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
                 fresh = _around(lines, anchors[:_MAX_SHOWN])
                 was_read = self._has_seen(path, file_hash)
                 raise refusals.stale_anchors(path, sha256(before), fresh, given=file_hash, was_read=was_read)
-            match apply_operations(before, wanted):
+            match apply_operations(before, wanted, between=checkpoint):
                 case Placed() as placed:
                     return placed
                 case AnchorMissing() as refusal:

@@ -18,7 +18,7 @@ from mcptools.display import shown
 from mcptools.exact import Span
 from mcptools.failures import Failure, Kind, failure_of
 from mcptools.limits import Limits
-from mcptools.session import FileKey, Knowledge, Session
+from mcptools.session import FileKey, Knowledge, LastChange, Session
 from mcptools.watching import checkpoint, progress
 from objstore import (
     BlobId,
@@ -41,6 +41,7 @@ from objstore import (
 )
 
 __all__ = [
+    "Asked",
     "ConversationArgument",
     "EditedFile",
     "Limits",
@@ -85,11 +86,22 @@ class Made(Protocol):
 MadeT = TypeVar("MadeT", bound=Made)
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a person was asked about before the session's last change is undone."""
+
+    change: LastChange | None  # None: there was nothing to undo, and so nothing to ask
+
+
 class Toolset:
     """What every family of tools stands on. Methods may run at once on several threads."""
 
-    def __init__(self, directories: Directories, session: Session, limits: Limits) -> None:
+    def __init__(
+        self, directories: Directories, session: Session, limits: Limits, *, asked: "Asked | None" = None
+    ) -> None:
+        """`asked`: what the person was asked about before the call; None: nothing that depends on what was done."""
         self._directories = directories
+        self._asked = asked
         self._session = session
         self._limits = limits
 
@@ -107,12 +119,19 @@ class Toolset:
 
     @contextmanager
     def _changing(
-        self, tool: str, path: str, conversation: str, *more_paths: str, foresee: Callable[[], object] = lambda: None
+        self,
+        tool: str,
+        path: str,
+        conversation: str,
+        *more_paths: str,
+        foresee: Callable[[], object] = lambda: None,
+        takes_unread: bool = False,
     ) -> Iterator[tuple[Workspace, Call]]:
         """Hold a tracked call on the workspace of `path`; what goes wrong in it is told as a failure.
 
         What the session saw of the call is noted while it is held, so that parallel calls note it in their order.
         `foresee`: raises what the call is going to, called where there is no store: none is made for a refusal.
+        `takes_unread`: for who refuses files that have to be read first together with whatever else does not fit.
         """
         _refuse_reserved(conversation)
         with telling(path, *more_paths):
@@ -124,7 +143,8 @@ class Toolset:
             info = CallInfo(tool=tool, conversation=conversation, notes=notes, within=within)
             progress(0, None, "Waiting for its turn to write")
             with workspace.call(info, (path, *more_paths)) as call:
-                self._refuse_unread(workspace, call, path)
+                if not takes_unread:
+                    self._refuse_unread(workspace, call, path)
                 yield workspace, call
 
     def _commit(self, workspace: Workspace, call: Call) -> CallOutcome:

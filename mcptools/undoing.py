@@ -34,6 +34,7 @@ from objstore import (
 __all__ = ["Undoing", "told_to_person"]
 
 _NOTHING: Final = "No edits have been applied to any file with this session."
+_OTHERWISE: Final = "What would be undone has changed since the person was to be asked; nothing was changed"
 _MOST_TOLD: Final = 10
 """Files that a person is told of by name."""
 
@@ -50,6 +51,8 @@ class Undoing(Toolset):
             change = self._session.last_change()
             if change is None:
                 raise Failure(Kind.NOTHING_TO_UNDO, _NOTHING)
+            if self._asked is not None and self._asked.change is not change:
+                raise Failure(Kind.NOT_APPROVED, _OTHERWISE, hint="Call Undo again if that is to be taken back.")
             paths = tuple(_paths(change))
             progress(0, None, "Looking at the files that the change was about")
             with telling(*paths):
@@ -111,9 +114,10 @@ def told_to_person(change: LastChange) -> str:
     doings = [target.way_back for target in _targets(change).values() if not target.is_unchanged]
     if len(doings) > _MOST_TOLD:
         doings = [*doings[:_MOST_TOLD], f"and so with {len(doings) - _MOST_TOLD} more files"]
-    return (
-        f"undo its last change, by {change.edits[0].edit.tool} in {one_line(shown(change.root))}: {'; '.join(doings)}"
-    )
+    first, last = change.edits[0], change.edits[-1]
+    which = f"edit {first.seq}" if first is last else f"edits {first.seq} to {last.seq}"
+    where = one_line(shown(change.root))
+    return f"undo its last change, {which} by {first.edit.tool} in {where}: {'; '.join(doings)}"
 
 
 @dataclass(slots=True)

@@ -13,8 +13,9 @@ the mark `\ No newline at end of file`.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain, groupby, pairwise, repeat
 from typing import Final, TypeAlias
 
@@ -27,6 +28,7 @@ from mcptools.patchfaults import (
     HUNK_HEADER,
     NO_MARK,
     NO_NEWLINE,
+    SIGNED,
     InvalidPatch,
     misread,
     of_another_format,
@@ -47,7 +49,7 @@ __all__ = [
     "parse_patches",
 ]
 
-_GIT_HEADER: Final = re.compile(r"^diff --git ", re.MULTILINE)
+_GIT_HEADER: Final = re.compile(r"^(?:diff --git|new file mode|deleted file mode) ", re.MULTILINE)
 _NOT_LINES: Final = (
     "rename from ",
     "rename to ",
@@ -63,6 +65,9 @@ _NOT_LINES: Final = (
 """Beginnings of header lines that ask for more than a change of lines."""
 
 _NOWHERE: Final = "/dev/null"
+_COMES_OR_GOES: Final = (("new file mode ", f"--- {_NOWHERE}"), ("deleted file mode ", f"+++ {_NOWHERE}"))
+"""What git says of a file besides, and the header that says it too."""
+
 _REVERSED: Final = {" ": " ", "-": "+", "+": "-"}
 _MAX_PLACES: Final = 20
 """Places that are told of a hunk that fits more than once."""
@@ -197,8 +202,11 @@ def parse_patches(patch: str) -> tuple[FilePatch, ...]:
         raise
 
 
-def apply_patch(content: bytes, patch: FilePatch) -> DiffOutcome:
-    """Return `content` with every hunk of `patch` applied, or the first hunk that does not fit."""
+def apply_patch(content: bytes, patch: FilePatch, *, between: Callable[[], object] = lambda: None) -> DiffOutcome:
+    """Return `content` with every hunk of `patch` applied, or the first hunk that does not fit.
+
+    `between`: called before each search for a hunk, which goes through the whole file. Raises what it raises.
+    """
     file = _File(content, bridges=patch.bridges)
     stated = [hunk.start for hunk in patch.hunks]
     if all(file.fits(hunk, at) for hunk, at in zip(patch.hunks, stated, strict=True)):
@@ -207,6 +215,7 @@ def apply_patch(content: bytes, patch: FilePatch) -> DiffOutcome:
     places: list[int] = []
     end = 0
     for number, hunk in enumerate(patch.hunks, 1):
+        between()
         found = file.places(hunk) if hunk.old else []
         if len(found) > 1 or not hunk.old:
             return AmbiguousContext(hunk=number, places=tuple(at + 1 for at in found))
@@ -223,7 +232,7 @@ def apply_patch(content: bytes, patch: FilePatch) -> DiffOutcome:
 def _parsed(patch: str) -> tuple[FilePatch, ...]:
     _check_only_lines_change(patch)
     try:
-        # Only the headers that every unified diff has say which file is meant; git's own line would overrule them.
+        # Only the headers that every unified diff has say which file is meant; git's own lines would overrule them.
         files = PatchSet(_GIT_HEADER.sub("diff ", patch))
     except UnidiffParseError as error:
         raise misread(str(error), patch) from error
@@ -268,16 +277,29 @@ def _check_all_was_read(files: PatchSet, patch: str) -> None:
         if raw.startswith(BETWEEN_FILES) and number <= last_file:
             in_hunks = False
         if in_hunks and text not in {"", NO_NEWLINE}:
-            raise InvalidPatch(BEYOND, number, hint=recounted(lines, until=number))
+            hint = SIGNED if text == "-- " else recounted(lines, until=number)
+            raise InvalidPatch(BEYOND, number, hint=hint)
         if raw.startswith("--- ") and not lines[number].startswith("+++ "):
             raise InvalidPatch("missing +++ header")
 
 
 def _check_only_lines_change(patch: str) -> None:
-    for number, raw in enumerate(patch.split("\n"), 1):
-        if raw.startswith(_NOT_LINES):
+    lines = patch.split("\n")
+    for number, raw in enumerate(lines, 1):
+        if raw.startswith(_NOT_LINES) and not _is_said_below(lines, number):
             text = raw.removesuffix("\r")
             raise InvalidPatch(f"only changes to lines can be applied, not {text!r}", number)
+
+
+def _is_said_below(lines: Sequence[str], number: int) -> bool:
+    """Return whether line `number` (from 1) says of a file only what its --- and +++ headers say: it comes, or goes."""
+    nowhere = next((header for begins, header in _COMES_OR_GOES if lines[number - 1].startswith(begins)), None)
+    for at in range(number, len(lines) - 1):
+        if lines[at].startswith("--- "):
+            return nowhere in {lines[at].removesuffix("\r"), lines[at + 1].removesuffix("\r")}
+        if lines[at].startswith("diff "):
+            break
+    return False
 
 
 def _hunk(parsed: ParsedHunk) -> PatchHunk:
@@ -353,18 +375,25 @@ class _File:
 
     def places(self, hunk: PatchHunk) -> list[int]:
         """Return the lines (from 0) at which `hunk` fits, up to as many as are told."""
-        haystack = b"\n" + (self.content.replace(b"\r\n", b"\n") if self.bridges else self.content)
+        if not all(side[-1].text.endswith(b"\n") for side in (hunk.old, hunk.new) if side):
+            at = len(self) - len(hunk.old)  # nothing may follow it
+            return [at] if at >= 0 and self.fits(hunk, at) else []
+        # Lines that have their newlines are there wherever their bytes are behind one.
         needle = b"\n" + b"".join(line.text for line in hunk.old)
         places: list[int] = []
-        at = haystack.find(needle)
+        at = self._searched.find(needle)
         line, counted = 0, 0
         while at >= 0 and len(places) < _MAX_PLACES:
-            line += haystack.count(b"\n", counted, at)
+            line += self._searched.count(b"\n", counted, at)
             counted = at
-            if self.fits(hunk, line):
-                places.append(line)
-            at = haystack.find(needle, at + 1)
+            places.append(line)
+            at = self._searched.find(needle, at + 1)
         return places
+
+    @cached_property
+    def _searched(self) -> bytes:
+        """The content as hunks are looked for in it, behind the newline that each line stands behind."""
+        return b"\n" + (self.content.replace(b"\r\n", b"\n") if self.bridges else self.content)
 
 
 def _with_crlf(text: bytes) -> bytes:

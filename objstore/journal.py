@@ -156,13 +156,9 @@ class Journal:
 
     def reopen(self) -> None:
         """Open the store again if it refuses to write because a write has failed. Raises as opening it does."""
-        with self.mutex:
-            if not self.store.log.refuses:
-                return
-            refusing, self.store = self.store, Store(self._folder, self.disk)
-            refusing.close()
-            self._settled = False
-        self.finish()
+        if self.store.log.refuses:  # hardly ever, which is found out without waiting for who is writing
+            self._open_again()
+            self.finish()
 
     @contextmanager
     def writing(self, *, within: float | None = None, makes_room: bool = False) -> Iterator[Batch]:
@@ -329,6 +325,13 @@ class Journal:
                 self._write_mark(self.store.end)
 
     # ---- inside
+
+    def _open_again(self) -> None:
+        with self.mutex:
+            if self.store.log.refuses:
+                refusing, self.store = self.store, Store(self._folder, self.disk)
+                refusing.close()
+                self._settled = False
 
     @contextmanager
     def _locked(self, within: float | None) -> Iterator[bool]:

@@ -4,7 +4,7 @@ import http.client
 import json
 import re
 import subprocess
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,12 +78,19 @@ class Served:
                 with portal.wrap_async_context_manager(client):
                     yield Agent(portal, client, self.root)
 
-    def with_client(self, work: Callable[[Client], Awaitable[ResultT]], *, mode: str, name: str = "test") -> ResultT:
-        """Do something with the official client."""
+    def with_client(
+        self,
+        work: Callable[[Client], Awaitable[ResultT]],
+        *,
+        mode: str,
+        name: str = "test",
+        headers: Mapping[str, str] | None = None,
+    ) -> ResultT:
+        """Do something with the official client. `headers`: sent with each request."""
 
         async def connected() -> ResultT:
-            headers = {"Authorization": f"Bearer {self.token}"}
-            async with httpx2.AsyncClient(headers=headers) as connection:
+            sent = {"Authorization": f"Bearer {self.token}", **(headers or {})}
+            async with httpx2.AsyncClient(headers=sent) as connection:
                 transport = streamable_http_client(f"http://127.0.0.1:{self.port}/mcp", http_client=connection)
                 named = Implementation(name=name, version="1")
                 async with Client(transport, mode=mode, client_info=named) as client:

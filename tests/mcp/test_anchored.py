@@ -25,6 +25,7 @@ from mcptools.anchored import (
 )
 from mcptools.hashline import line_tag
 from objstore import hunks_fit, hunks_from_spans, split_lines
+from tests.test_weave_costs import operations as calls
 
 BOM = b"\xef\xbb\xbf"
 
@@ -105,6 +106,14 @@ def test_new_lines_take_the_endings_of_their_neighbours(
         ("a.b|c", Op.INSERT_AFTER, 3, "X", "a.b|c|X"),  # the last line would end as the one above it does
         ("a|b.c", Op.INSERT_AFTER, 3, "X", "a|b.c.X"),
         ("a.b|c", Op.DELETE, 1, "", "b|c"),
+        ("a.b\r", Op.REPLACE, 1, "X", "X.b\r"),  # a lone CR ends no line
+        ("a.b\r", Op.DELETE, 1, "", "b\r"),
+        ("a.b\r", Op.REPLACE, 2, "X", "a.X"),
+        ("a.b\r", Op.INSERT_BEFORE, 2, "X", "a.X.b\r"),
+        ("a.b\r", Op.INSERT_AFTER, 2, "X", "a.b\r.X"),
+        ("a|b\r", Op.INSERT_AFTER, 1, "X", "a|X|b\r"),
+        ("a\rb\r", Op.INSERT_BEFORE, 1, "X", "X.a\rb\r"),
+        ("a\rb\r", Op.REPLACE, 1, "X", "X"),
     ],
 )
 def test_a_missing_final_newline_stays_missing(before: str, op: Op, line: int, new: str, after: str) -> None:
@@ -239,9 +248,33 @@ def test_a_newline_at_the_end_of_content_adds_no_line() -> None:
     assert splits_lines(b"a\rb") == (b"a\rb",)
 
 
+# ---- costs
+
+
+def test_anchors_and_operations_cost_by_their_number_and_not_by_its_square() -> None:
+    def cost(count: int) -> int:
+        content = b"".join(b"%d\n" % number for number in range(count))
+        anchors = [Anchor(number + 1, line_tag(b"%d" % number)) for number in range(count)]
+        named = [AnchoredEdit(op=Op.REPLACE, anchor=anchor, lines=(b"x",)) for anchor in anchors]
+        moved = b"q\n" * count + b"u\n"
+        beside = [AnchoredEdit(op=Op.INSERT_AFTER, anchor=Anchor(1, line_tag(b"u")), lines=(b"x",))] * count
+        return calls(lambda: (apply_operations(content, named), apply_operations(moved, beside)))
+
+    assert cost(800) < 2.5 * cost(400)
+
+
+def test_between_two_operations_an_edit_can_be_ended() -> None:
+    def between() -> None:
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        apply_operations(b"a\n", [operation(b"a\n", Op.DELETE, 1)], between=between)
+
+
 # ---- laws
 
-LINES = st.lists(st.sampled_from([b"a", b"b", b"", b"c ", b"\xff", b"\xc2\xa0", b"a\rb"]), min_size=1, max_size=6)
+SAID = (b"a", b"b", b"", b"c ", b"\xff", b"\xc2\xa0", b"a\rb", b"a\r", b"\r")
+LINES = st.lists(st.sampled_from(SAID), min_size=1, max_size=6)
 ENDINGS = st.sampled_from([b"\n", b"\r\n"])
 
 
@@ -249,7 +282,9 @@ ENDINGS = st.sampled_from([b"\n", b"\r\n"])
 def edits(draw: st.DrawFn) -> tuple[bytes, list[AnchoredEdit]]:
     """Return a text and operations on its lines."""
     content = b"".join(line + draw(ENDINGS) for line in draw(LINES))
-    content = draw(st.sampled_from([b"", BOM])) + (content if draw(st.booleans()) else content.rstrip(b"\r\n"))
+    if draw(st.booleans()):
+        content = content[:-1] if draw(st.booleans()) else content.rstrip(b"\r\n")
+    content = draw(st.sampled_from([b"", BOM])) + content
     lines = split_lines(content)
     made = []
     for _ in range(draw(st.integers(1, 3)) if lines else 0):
@@ -288,10 +323,27 @@ def test_lines_that_no_operation_names_keep_every_byte(case: tuple[bytes, list[A
     # The first line's mark and the last line's ending belong to the file, and are tested apart.
     kept = [line for number, line in enumerate(lines, 1) if number not in named and 1 < number < len(lines)]
     after = split_lines(outcome.content.removeprefix(BOM))
-    if kept and after[-1:] == [kept[-1].rstrip(b"\r\n")]:
+    if kept and not content.endswith(b"\n") and after[-1:] in ([kept[-1][:-1]], [kept[-1].removesuffix(b"\r\n")]):
         after[-1] = kept[-1]  # the last line now, in a text without a final newline
     rest = iter(after)
     assert all(line in rest for line in kept)
+
+
+@given(edits())
+def test_a_last_line_that_no_operation_names_keeps_all_but_its_place_at_the_end(
+    case: tuple[bytes, list[AnchoredEdit]],
+) -> None:
+    content, operations = case
+    outcome = apply_operations(content, operations)
+    lines = split_lines(content) or [b""]
+    if not isinstance(outcome, Placed) or any(edit.anchor.line <= len(lines) <= last(edit) for edit in operations):
+        return
+    assert outcome.content.endswith(lines[-1].removeprefix(BOM))
+
+
+def last(edit: AnchoredEdit) -> int:
+    """Return the last line that an operation changes, or beside which it puts lines."""
+    return (edit.end or edit.anchor).line
 
 
 @given(edits())

@@ -59,3 +59,7 @@ def test_around_lines_some_more_are_shown_and_a_mark_where_some_are_left_out(wan
     lines = [b"%d\n" % number for number in range(1, 10)]
     said = hashlines_around(lines, wanted)
     assert said.splitlines() == ["..." if mark == "." else f"{mark}:{line_tag(mark.encode())}|{mark}" for mark in shown]
+
+
+def test_a_cr_that_ends_no_line_is_shown() -> None:
+    assert hashlines([b"a\r\n", b"b\r"]) == f"1:{line_tag(b'a')}|a\n2:{line_tag(b'b')}|b\r\n"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import mcptools.undoing
+from mcptools.command import main
 from mcptools.directories import Directories
 from mcptools.hashline import line_tag
 from mcptools.recovery import PatchOp, Strategy
@@ -154,3 +155,25 @@ def test_what_is_shown_around_an_edit_and_a_generated_patch_fit_in_an_answer(tmp
         made = agent.done("generate_patch", original_file="empty", modified_file="long")
     assert len(made.text) < 80_100
     assert len(made.structured["patch"]) > 300_000
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        "--max-file-size=-1",
+        "--max-file-size=0",
+        "--min-free-space=-5",
+        "--binary-check-bytes=0",
+        "--max-seconds=nan",
+        "--max-seconds=inf",
+        "--max-seconds=0",
+        "--non-text-threshold=nan",
+        "--non-text-threshold=1.5",
+        "--non-text-threshold=much",
+    ],
+)
+def test_a_limit_that_makes_no_sense_is_refused(tmp_path: Path, limit: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([limit, str(tmp_path)])
+    assert ended.value.code == 2
+    assert f"argument {limit.partition('=')[0]}: " in capsys.readouterr().err

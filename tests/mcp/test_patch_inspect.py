@@ -1,5 +1,7 @@
 """`inspect_patch` over the wire: every result and example of its document."""
 
+from pathlib import Path
+
 from tests.mcp.agent import Agent
 
 
@@ -78,3 +80,47 @@ def test_a_fault_in_any_file_is_found(agent: Agent) -> None:
     for bad in ("--- g\n@@ -1 +1 @@\n-a\n+b\n", "--- g\n+++ g\n@@ -1,2 +1 @@\n-a\n+b\n", "stray words\n", "--- g\n"):
         assert agent.call("inspect_patch", patch=good + bad).structured["valid"] is False
         assert agent.call("inspect_patch", patch=good + bad + good).structured["valid"] is False
+
+
+MODIFIED = "diff --git a/c.py b/c.py\nindex 0123abc..4567def 100644\n--- a/c.py\n+++ b/c.py\n@@ -1 +1 @@\n-x\n+y\n"
+ADDED = (
+    "diff --git a/n.py b/n.py\nnew file mode 100644\nindex 0000000..4567def\n"
+    "--- /dev/null\n+++ b/n.py\n@@ -0,0 +1 @@\n+x\n"
+)
+REMOVED = (
+    "diff --git a/o.py b/o.py\ndeleted file mode 100644\nindex 4567def..0000000\n"
+    "--- a/o.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"
+)
+
+
+def test_what_a_git_diff_adds_and_removes_is_told_and_the_rest_is_applied(agent: Agent, folder: Path) -> None:
+    for patch in (ADDED + MODIFIED + REMOVED, REMOVED + ADDED + MODIFIED, MODIFIED + ADDED + REMOVED):
+        for ending in ("\n", "\r\n"):
+            result = agent.done("inspect_patch", patch=patch.replace("\n", ending))
+            files = {(file["source"], file["target"]) for file in result.structured["files"]}
+            assert files == {("/dev/null", "n.py"), ("c.py", "c.py"), ("o.py", "/dev/null")}
+        for name in ("c.py", "o.py"):
+            (folder / name).write_text("x\n")
+        agent.done("apply_patch", file_path=str(folder / "c.py"), patch=patch)
+        assert (folder / "c.py").read_text() == "y\n"
+        refused = agent.call("apply_patch", file_path=str(folder / "o.py"), patch=patch)
+        assert refused.structured["error"] == "Invalid patch format: it deletes the file; use delete_file"
+        assert agent.call("edit_file_diff", path=str(folder / "o.py"), diff=REMOVED).refused
+        assert (folder / "o.py").read_text() == "x\n"
+
+
+def test_a_mode_that_the_headers_do_not_say_too_is_refused(agent: Agent) -> None:
+    for patch in (
+        MODIFIED.replace("index", "new file mode 100644\nindex"),
+        ADDED.replace("new file", "deleted file"),
+        REMOVED.replace("deleted file", "new file"),
+        "diff --git a/e b/e\nnew file mode 100644\nindex 0000000..e69de29\n" + ADDED,
+        ADDED + "diff --git a/e b/e\nnew file mode 100644\nindex 0000000..e69de29\n",
+    ):
+        assert "only changes to lines" in agent.call("inspect_patch", patch=patch).structured["error"]
+
+
+def test_the_signature_of_a_mail_is_named_and_counted_as_no_line(agent: Agent) -> None:
+    result = agent.call("inspect_patch", patch=MODIFIED + "-- \n2.40.0\n")
+    assert result.structured["error"].endswith("beyond the counts in its hunk's @@ header at line 8")
+    assert result.texts[1] == "Where that begins the signature of a mail, leave it out, and what follows."

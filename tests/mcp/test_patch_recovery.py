@@ -270,6 +270,18 @@ def test_what_a_batch_makes_of_a_file_need_not_be_read(tmp_path: Path) -> None:
     assert file.read_text().startswith("1\n1.5\ntwo\n")
 
 
+def test_every_file_of_a_batch_that_must_be_read_first_is_told(agent: Agent, folder: Path) -> None:
+    files = [folder / name for name in ("a", "b")]
+    for file in files:
+        agent.done("write_file", path=str(file), content=TEXT)
+    patches = [op for file in files for op in ops(file, FIRST)]
+    agent.done("apply_patches", strategy="atomic", patches=patches)
+    agent.done("Undo")
+    told = agent.call("apply_patches", strategy="atomic", patches=patches).structured
+    assert (told["phase"], told["validated"], told["failed"]) == ("validation", 2, 2)
+    assert [failed["file"] for failed in told["failures"]] == [str(file) for file in files]
+
+
 def test_a_batch_over_several_directories_is_refused(tmp_path: Path) -> None:
     roots = [tmp_path / name for name in ("one", "two")]
     for root in roots:

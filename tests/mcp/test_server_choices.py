@@ -1,14 +1,19 @@
 """What whoever starts the server chooses: which tools there are, what must be read, and what a person is asked."""
 
+import functools
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from mcp import Client
 from mcp.client.context import ClientRequestContext
-from mcp.types import ElicitRequestParams, ElicitResult
+from mcp.types import CallToolResult, ElicitRequestParams, ElicitResult
 
 from mcptools.catalogue import SETS, TOOLS, chosen
 from tests.mcp.agent import connected
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
 
 # ---- which tools
 
@@ -108,6 +113,7 @@ class Person:
         (ElicitResult(action="decline"), False),
         (ElicitResult(action="cancel"), False),
         (ElicitResult(action="accept", content={"approve": "maybe"}), False),
+        (ElicitResult(action="accept", content={"shall_it": "no"}), False),
         (ElicitResult(action="accept"), False),
     ],
 )
@@ -121,12 +127,59 @@ def test_undo_asks_the_person_where_the_client_can_ask(
         agent.done("write_file", path="file", content="text\n")
         assert person.asked == []
         result = agent.call("Undo")
-        wish = f"undo its last change, by write_file in {root}: delete file, which it created"
+        wish = f"undo its last change, edit 1 by write_file in {root}: delete file, which it created"
         assert person.asked == [f"The agent wants to {wish}. Shall it go ahead?"]
         if not approved:
             assert result.error["type"] == "not_approved"
     assert result.refused is not approved
     assert (root / "file").exists() is not approved
+
+
+class Thinker:
+    """Somebody who agrees to everything, and is so slow that the agent goes on meanwhile, once."""
+
+    def __init__(self) -> None:
+        self.meanwhile: Callable[[], Awaitable[object]] | None = None
+        self.asked: list[str] = []
+
+    async def __call__(
+        self,
+        context: ClientRequestContext,  # noqa: ARG002 - the SDK passes it by name
+        params: ElicitRequestParams,
+    ) -> ElicitResult:
+        self.asked.append(params.message)
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            await meanwhile()
+        return ElicitResult(action="accept", content={"approve": True})
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+@pytest.mark.parametrize("name", ["scratch", "important"])
+def test_nothing_is_undone_but_what_the_person_was_asked_about(root: Path, mode: str, name: str) -> None:
+    person = Thinker()
+    with connected(root, mode=mode, person=person) as agent:
+        agent.done("write_file", path="scratch", content="junk\n")
+        agent.done("write_file", path="scratch", content="more junk\n")
+
+        async def undo(client: Client) -> CallToolResult:
+            person.meanwhile = functools.partial(
+                client.call_tool, "write_file", {"path": name, "content": "precious\n"}
+            )
+            return await client.call_tool("Undo", {})
+
+        undone = agent.run(undo)
+        if mode == "legacy":
+            assert undone.is_error
+            assert undone.structured_content is not None
+            assert undone.structured_content["error"]["type"] == "not_approved"
+            assert (root / name).read_text() == "precious\n"
+            agent.done("Undo")
+        first, second = person.asked  # the newer era asks anew by itself
+        assert "edit 2 by write_file" in first
+        assert "edit 3 by write_file" in second
+    assert (root / "scratch").read_text() == "more junk\n"
+    assert not (root / "important").exists()
 
 
 def test_the_question_before_an_undo_names_the_tool_and_each_file(root: Path) -> None:
@@ -143,7 +196,7 @@ def test_the_question_before_an_undo_names_the_tool_and_each_file(root: Path) ->
         agent.done("delete_file", path="f1")
         agent.call("Undo")
     many, moved, deleted = (words.partition(f" in {root}: ") for words in person.asked)
-    assert many[0] == "The agent wants to undo its last change, by apply_patches"
+    assert many[0] == "The agent wants to undo its last change, edits 1 to 12 by apply_patches"
     assert many[2].startswith("make f0 what it was before; make f1 what it was before; ")
     assert many[2].endswith("make f9 what it was before; and so with 2 more files. Shall it go ahead?")
     assert moved[2] == "make 'moved\\nto', which it moved from f0, what it was before. Shall it go ahead?"

@@ -52,6 +52,19 @@ def test_what_one_client_changed_is_not_another_ones_to_undo(served: Served) -> 
     assert (served.root / "theirs.txt").read_text() == "theirs\n"
 
 
+def test_in_the_newer_era_no_header_makes_a_client_another(served: Served) -> None:
+    async def write(client: Client) -> None:
+        await client.call_tool("write_file", {"path": "mine.txt", "content": "mine\n"})
+
+    async def undo(client: Client) -> CallToolResult:
+        return await client.call_tool("Undo", {})
+
+    named = {"mcp-session-id": "of my own"}
+    served.with_client(write, mode="2026-07-28", name="one", headers=named)
+    assert served.with_client(undo, mode="2026-07-28", name="two", headers=named).is_error
+    assert not served.with_client(undo, mode="2026-07-28", name="one").is_error
+
+
 def test_a_request_with_the_token_is_served(served: Served) -> None:
     assert served.ask() == 200
     assert served.ask(Authorization=f"bearer  {served.token}") == 200

@@ -54,6 +54,9 @@ def test_edits_conversations_and_blobs_have_addresses(agent: Agent, folder: Path
         "cas://edit/deadbeef",
         "cas://edit/..",
         "cas://conversation/none",
+        "cas://conversation/",
+        "cas://edit/",
+        "cas://blob/",
         "cas://blob/00",
         "cas://blob/" + "00" * 32,
         "cas://blob/etc",
@@ -62,6 +65,7 @@ def test_edits_conversations_and_blobs_have_addresses(agent: Agent, folder: Path
     ],
 )
 def test_what_is_not_recorded_can_not_be_read(agent: Agent, address: str) -> None:
+    agent.done("write_file", path="anything", content="text\n")
     with pytest.raises(MCPError):
         agent.resource(address)
 

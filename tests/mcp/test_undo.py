@@ -12,6 +12,7 @@ from mcptools.directories import Directories
 from mcptools.failures import Failure, Kind
 from mcptools.session import Session
 from mcptools.tools import Limits, Tools
+from mcptools.toolset import Asked
 from objstore import Action, CallInfo, Decided, Status, Workspace
 from objstore.disk import Disk
 from objstore.errors import DiskFailed
@@ -437,3 +438,18 @@ def test_two_at_once_undo_one_change_once(agent: Agent, file: Path) -> None:
     results = agent.together([("Undo", {}), ("Undo", {})])
     assert sorted(result.refused for result in results) == [False, True]
     assert file.read_text() == "one\n"
+
+
+def test_what_was_done_since_a_person_had_nothing_to_decide_stays(tmp_path: Path) -> None:
+    directories, session = Directories([str(tmp_path)]), Session()
+    asked = Asked(session.last_change())  # as when the person would have been asked
+    Tools(directories, session, Limits()).write_file("file", "text\n")
+    with pytest.raises(Failure, match="has changed since") as refusal:
+        Tools(directories, session, Limits(), asked=asked).Undo()
+    assert refusal.value.kind is Kind.NOT_APPROVED
+    assert (tmp_path / "file").read_text() == "text\n"
+    Tools(directories, session, Limits(), asked=Asked(session.last_change())).Undo()
+    assert not (tmp_path / "file").exists()
+    with pytest.raises(Failure, match=EMPTY):
+        Tools(directories, session, Limits(), asked=Asked(session.last_change())).Undo()
+    directories.close()

@@ -12,12 +12,14 @@ from mcptools.unifieddiff import (
     ContextMismatch,
     DiffOutcome,
     InvalidPatch,
+    PatchLine,
     apply_patch,
     parse_patch,
     parse_patches,
 )
 from objstore.hunks import Span, hunks_fit, hunks_from_spans
 from objstore.unified import unified_diff
+from tests.test_weave_costs import operations
 
 HEAD = "--- a/f\n+++ b/f\n"
 ABC = b"a\nb\nc\n"
@@ -585,3 +587,78 @@ def test_a_patch_for_another_program_is_answered_with_what_is_wanted_here(patch:
 def test_what_stands_above_a_good_patch_does_not_matter() -> None:
     for above in ("*** Begin Patch\n", "```diff\n", "<<<<<<< SEARCH\n"):
         assert parse_patch(f"{above}--- a\n+++ a\n@@ -1 +1 @@\n-1\n+2\n").names == ("a", "a")
+
+
+# ---- what it costs
+
+
+@given(
+    st.lists(st.sampled_from(["a\n", "b\n", "a\r\n"]), max_size=8),
+    st.sampled_from(["", "a", "b", "a\r"]),
+    st.lists(st.sampled_from([" a", " b", "-a", "-b", "+a"]), min_size=1, max_size=4),
+    st.sampled_from(["", "-a", "+a", " a", "-a\n\\ No newline at end of file\n+a"]),
+)
+def test_a_hunk_is_found_wherever_its_lines_stand_and_nowhere_else(
+    lines: list[str], rest: str, body: list[str], last: str
+) -> None:
+    marked = f"{last}\n\\ No newline at end of file\n" if last else ""
+    text = "".join(f"{line}\n" for line in body) + marked
+    old = sum(line[0] in " -" for line in text.splitlines())
+    new = sum(line[0] in " +" for line in text.splitlines())
+    try:
+        patch = parse_patch(f"--- f\n+++ f\n@@ -999,{old} +999,{new} @@\n{text}")
+    except InvalidPatch:
+        return
+    content = ("".join(lines) + rest).encode()
+    hunk = patch.hunks[0]
+    found = fitting(content, hunk.old, hunk.new) if hunk.old else []
+    outcome = apply_patch(content, patch)
+    match outcome:
+        case Applied(moved=(moved,)):
+            assert [998 + moved] == found
+        case AmbiguousContext(places=places):
+            assert [place - 1 for place in places] == found
+        case _:
+            assert found == []
+
+
+def fitting(content: bytes, old: list[PatchLine], new: list[PatchLine]) -> list[int]:
+    """Return where lines stand by comparing them at every line."""
+    lines = content.splitlines(keepends=True) if b"\r" not in content else re.findall(rb"[^\n]*\n|[^\n]+", content)
+    wanted = [{line.text, line.text[:-1] + b"\r\n" if line.text.endswith(b"\n") else line.text} for line in old]
+    return [
+        at
+        for at in range(len(lines) - len(old) + 1)
+        if all(line in texts for line, texts in zip(lines[at:], wanted, strict=False))
+        and (at + len(old) == len(lines) or not new or new[-1].text.endswith(b"\n"))
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "-a\n\\ No newline at end of file\n+b\n\\ No newline at end of file\n",
+        "-a\n+b\n\\ No newline at end of file\n",
+        "-a\n\\ No newline at end of file\n+b\n",
+        "-a\n+b\n",
+    ],
+)
+def test_looking_for_a_hunk_among_lines_like_its_own_costs_no_more_than_reading_both(change: str) -> None:
+    size, file = 200, 2000
+    patch = parse_patch(f"--- f\n+++ f\n@@ -7,{size} +7,{size} @@\n" + " a\n" * (size - 1) + change)
+    content = b"a\n" * 6 + b"c\n" + b"a\n" * file
+    assert operations(lambda: apply_patch(content, patch)) < 20 * (size + file)
+
+
+def test_between_two_searches_a_patch_can_be_ended() -> None:
+    asked = 0
+
+    def between() -> None:
+        nonlocal asked
+        asked += 1
+        if asked == 2:
+            raise InterruptedError
+
+    patch = parse_patch("--- f\n+++ f\n@@ -5 +5 @@\n-a\n+b\n@@ -9 +9 @@\n-c\n+d\n")
+    with pytest.raises(InterruptedError):
+        apply_patch(b"a\nc\n", patch, between=between)

@@ -102,7 +102,12 @@ def ping(number: int) -> Message:
 
 @contextmanager
 def started(
-    root: Path, *, command: Sequence[str] = (), sockets: bool = False, capabilities: Message | None = None
+    root: Path,
+    *,
+    command: Sequence[str] = (),
+    sockets: bool = False,
+    capabilities: Message | None = None,
+    greets: bool = True,
 ) -> Iterator[Raw]:
     """Start a server between two pipes, or on one socket as Node gives its children, and greet it."""
     with ExitStack() as opened:
@@ -125,9 +130,10 @@ def started(
         opened.callback(process.communicate)
         opened.callback(process.kill)
         raw = Raw(process, root, writing, reading)
-        params = {**INITIALIZE["params"], "capabilities": capabilities or {}}
-        raw.send({**INITIALIZE, "params": params}, INITIALIZED)
-        assert raw.answer("begin")["result"]["serverInfo"]["name"] == "editledger"
+        if greets:
+            params = {**INITIALIZE["params"], "capabilities": capabilities or {}}
+            raw.send({**INITIALIZE, "params": params}, INITIALIZED)
+            assert raw.answer("begin")["result"]["serverInfo"]["name"] == "editledger"
         # What is open belongs to whoever shares it: a shell, or the client itself.
         assert os.get_blocking(stdin.fileno())
         assert os.get_blocking(stdout.fileno())
@@ -177,6 +183,9 @@ def test_cr_before_the_newline_is_white_space_and_a_blank_line_is_passed_over(ra
         pytest.param(b"[]", None, -32600, id="no batch"),
         pytest.param(b'[{"jsonrpc":"2.0","id":70,"method":"ping"}]', 70, -32600, id="a batch"),
         pytest.param(b'{"jsonrpc":"2.0","id":70,"method":"ping","params":[]}', 70, -32600, id="no parameters"),
+        pytest.param(b'{"jsonrpc":"2.0","id":null,"method":"ping"}', None, -32600, id="null for a number"),
+        pytest.param(b'{"jsonrpc":"2.0","id":70.5,"method":"ping"}', None, -32600, id="half of a number"),
+        pytest.param(b'{"jsonrpc":"2.0","method":"tools/list","id":true}', None, -32600, id="truth for a number"),
     ],
 )
 def test_a_line_that_is_no_message_is_answered(raw: Raw, line: bytes, number: object, code: int) -> None:
@@ -222,7 +231,7 @@ def test_half_a_character_in_an_answer_ends_what_has_asked(tmp_path: Path) -> No
         answer = raw.next_answer()
         raw.writing.close()
         assert raw.ended() == (0, b"")
-    assert (answer["id"], answer["error"]["code"]) == (2, -32700)
+    assert (answer["id"], answer["result"]["structuredContent"]["error"]["type"]) == (2, "permission_denied")
 
 
 def test_a_lone_cr_ends_no_line(raw: Raw) -> None:

@@ -1,0 +1,53 @@
+"""The clients that one server remembers: a thousand names push nobody out who has done anything."""
+
+from pathlib import Path
+
+from mcptools.clients import Clients
+from mcptools.directories import Directories
+from mcptools.limits import Limits
+from mcptools.tools import Tools
+
+
+def test_whoever_has_something_to_lose_is_not_forgotten_for_names_that_have_not(tmp_path: Path) -> None:
+    clients, directories = Clients(require_read=False), Directories([str(tmp_path)])
+    (tmp_path / "file").write_text("text\n")
+
+    def heard(name: str) -> Tools:
+        clients.heard(name)
+        return Tools(directories, clients.current().session, Limits())
+
+    heard("writer").write_file("new", "text\n")
+    heard("undoer").write_file("file", "more\n")
+    heard("undoer").Undo()
+    heard("reader").read_file("file")
+    clients.heard("listener")
+    clients.current().subscribed.add("cas://edit/1")
+    before = {}
+    for name in ("writer", "undoer", "reader", "listener"):
+        clients.heard(name)
+        before[name] = clients.current()
+    for number in range(5000):
+        clients.heard(f"invented {number}")
+        assert clients.current() is not None
+    for name, client in before.items():
+        clients.heard(name)
+        assert clients.current() is client, name
+    for number in range(5000):
+        heard(f"reads {number}").read_file("file")
+    for name in ("writer", "undoer", "listener"):
+        clients.heard(name)
+        assert clients.current() is before[name], name
+    directories.close()
+
+
+def test_a_client_that_is_new_is_remembered_where_all_others_have_something_to_lose(tmp_path: Path) -> None:
+    clients, directories = Clients(require_read=False), Directories([str(tmp_path)])
+    for number in range(1000):
+        clients.heard(f"writer {number}")
+        Tools(directories, clients.current().session, Limits()).write_file("file", f"{number}\n")
+    clients.heard("new")
+    new = clients.current()
+    clients.heard("writer 999")
+    clients.heard("new")
+    assert clients.current() is new
+    directories.close()

@@ -651,6 +651,35 @@ def test_an_edit_that_is_rejected_again_is_told_again(folder: Path) -> None:
         assert session.ask("go on") == ""
 
 
+@pytest.mark.parametrize("is_first_damaged", [False, True])
+def test_a_turn_that_ends_does_so_in_each_folder_of_a_client_with_several(
+    folder: Path, tmp_path: Path, *, is_first_damaged: bool
+) -> None:
+    others = [tmp_path / "other", tmp_path / "third"]
+    for other in others:
+        other.mkdir()
+        (other / "o.txt").write_text("one\n")
+        Desk(other)
+        cas("record", folder=other)
+    session = Cursor(folder)
+    whole = {"workspace_roots": [str(each) for each in (*others, folder, tmp_path / "gone")]}
+    if is_first_damaged:
+        (segment,) = (others[0] / ".cas" / "segments").iterdir()
+        segment.unlink()
+    session.tell(session.prompted("make it") | whole)
+    session.calls += 1
+    # Its end is never told.
+    session.tell(session.shell_event("make", before=True) | whole | {"cwd": str(others[1])})
+    shell("echo two >> o.txt", folder=others[1])
+    session.tell(session.stopped() | whole)
+    shell("echo mine >> o.txt", folder=others[1])
+    session.tell(session.prompted("go on") | whole)
+    found = edits(others[1])
+    assert [view.edit.conversation for view in found] == ["session-1", "external"]
+    assert found[0].edit.notes["prompt"] == "make it"
+    assert (others[0] / ".cas" / "hook.log").exists() == is_first_damaged
+
+
 # ---- opencode's second version
 
 

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import re
+import shutil
 import stat
 import subprocess
 import time
@@ -15,7 +16,7 @@ import pytest
 from cli.hooking import CLIENTS, client_of
 from objstore import CallInfo, EditFilter, EditView, Operation, Origin, Status, Workspace
 from tests.cli.agents import AGENTS, ClaudeCode, Codex, Copilot, Cursor, Gemini, OpenCode, Session, VSCode, hook, shell
-from tests.cli.desk import PATIENCE, PROGRAM, Desk, cas, environment
+from tests.cli.desk import PATIENCE, PROGRAM, SOURCE, Desk, cas, cold_cas, environment
 
 EVERY_AGENT = pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.__name__)
 
@@ -338,6 +339,23 @@ def test_an_event_that_makes_no_sense_ends_well_and_prints_nothing(event: bytes,
     Desk(tmp_path)
     ran = hook("claude-code", event, folder=tmp_path)
     assert (ran.status, ran.out, ran.err) == (0, b"", b"")
+
+
+@pytest.mark.parametrize("words", [["a\udcffb"], []], ids=["no text", "none"])
+def test_a_client_without_a_name_that_makes_sense_is_no_fault_of_the_agents(words: list[str], folder: Path) -> None:
+    ran = cold_cas("hook", *words, folder=folder, stdin=b"{}")
+    assert (ran.status, ran.out, ran.err) == (0, b"", b"")
+    assert (folder / ".cas" / "hook.log").exists()
+
+
+@pytest.mark.parametrize("missing", ["errand", "hooking"])
+def test_a_program_that_is_being_replaced_does_not_stop_the_agent(missing: str, folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(Path(SOURCE) / "cli", tmp_path / "cli")
+    (tmp_path / "cli" / f"{missing}.py").unlink()
+    settings = {"PYTHONPATH": os.pathsep.join([str(tmp_path), SOURCE])}
+    ran = cold_cas("hook", "claude-code", folder=folder, settings=settings, stdin=b"{}")
+    assert (ran.status, ran.out, ran.err) == (0, b"", b"")
+    assert (folder / ".cas" / "hook.log").exists() == (missing == "errand")
 
 
 @pytest.mark.parametrize("client", CLIENTS)

@@ -41,21 +41,28 @@ def setup(*, client: str, scope: str, dry_run: bool, remove: bool, resident: boo
     told.
     """
     from cli.wiring.files import changes, remarks, write as write_file
-    from cli.wiring.plans import plan
+    from cli.wiring.plans import HOMES, plan
+    from cli.wiring.switches import switched_off
 
     invocation = Invocation.current()
     where = _scope(invocation, scope)
+    told = where.told(client)
+    if told is not None:
+        place = f"{HOMES[client][0]} says where your settings of {client} are: {shown_name(str(told))}"
+        write([invocation.screen().line(place)])
     steps = plan(client, where, _programs())
     try:
         wanted = changes(steps, remove=remove)
         remarked = [] if remove else remarks(steps)
+        switch = None if remove else switched_off(client, where.project, where.home)
         if not dry_run:
             for change in wanted:
-                write_file(change, where.base)
+                write_file(change, where.staying(client))
     except ValueError as error:
         raise click.ClickException(str(error)) from error
     write(_told(wanted, invocation.screen(), dry_run=dry_run))
-    write([invocation.screen().line(visible(said)) for said in remarked])
+    warned = [*remarked, *([] if switch is None else [f"{switch}."])]
+    write([invocation.screen().line(visible(said)) for said in warned])
     if where.project is not None and not dry_run and not remove:
         write(_begun(where.project, invocation.screen()))
     if resident:

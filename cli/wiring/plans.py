@@ -18,7 +18,7 @@ from cli.wiring.jsontext import Key, loaded, with_member, with_members, without_
 from cli.wiring.plugin import FIRST_WORDS, PLUGIN, PROGRAM
 from cli.wiring.tomltext import table, with_table, without_table
 
-__all__ = ["WIRED", "Programs", "Scope", "Step", "plan"]
+__all__ = ["HOMES", "NAME", "WIRED", "Programs", "Scope", "Step", "plan"]
 
 NAME: Final = "editledger"
 """Our name in other programs' settings."""
@@ -28,6 +28,16 @@ _SECONDS: Final = 30
 
 _SECONDS_AT_ITS_END: Final = 3
 """The most that Codex waits for where it ends or is interrupted; it warns at each start of hooks that want more."""
+
+HOMES: Final[Mapping[str, tuple[str, str]]] = {
+    "claude-code": ("CLAUDE_CONFIG_DIR", ""),
+    "codex": ("CODEX_HOME", ""),
+    "gemini": ("GEMINI_CLI_HOME", ".gemini"),
+}
+"""Variable by which a user tells a client where what is theirs lies, and the client's folder in what it names."""
+
+_FOLDERS: Final = {"claude-code": ".claude", "codex": ".codex", "gemini": ".gemini"}
+"""A client's folder, in a project or in the home."""
 
 Edit = Callable[[str], str]
 
@@ -52,6 +62,20 @@ class Scope:
     def base(self) -> Path:
         """Return the folder that holds the client's own folder."""
         return self.home if self.project is None else self.project
+
+    def folder(self, client: str) -> Path:
+        """Return the folder of a client of HOMES."""
+        return self.told(client) or self.base / _FOLDERS[client]
+
+    def told(self, client: str) -> Path | None:
+        """Return the folder that the client has by a variable (None: by none; what is not absolute does not count)."""
+        variable, below = HOMES.get(client, ("", ""))
+        named = Path(os.environ.get(variable, ""))
+        return named / below if self.project is None and named.is_absolute() else None
+
+    def staying(self, client: str) -> Path:
+        """Return the folder that stays, with all above it, though nothing should be left in it."""
+        return self.told(client) or self.base
 
     @property
     def served(self) -> list[str]:
@@ -87,7 +111,10 @@ def plan(client: str, scope: Scope, programs: Programs) -> tuple[Step, ...]:
 
 
 def _claude_code(scope: Scope, programs: Programs) -> tuple[Step, ...]:
-    servers = scope.home / ".claude.json" if scope.project is None else scope.project / ".mcp.json"
+    if scope.project is None:
+        servers = (scope.told("claude-code") or scope.home) / ".claude.json"
+    else:
+        servers = scope.project / ".mcp.json"
     server = _Server(programs=programs, arguments=scope.served, more={"type": "stdio"})
     entries = _grouped(
         tools=("PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest", "PermissionDenied"),
@@ -104,12 +131,12 @@ def _claude_code(scope: Scope, programs: Programs) -> tuple[Step, ...]:
     )
     return (
         _member(servers, ["mcpServers", NAME], server),
-        _entries(scope.base / ".claude" / "settings.json", "claude-code", programs, entries),
+        _entries(scope.folder("claude-code") / "settings.json", "claude-code", programs, entries),
     )
 
 
 def _codex(scope: Scope, programs: Programs) -> tuple[Step, ...]:
-    folder = scope.base / ".codex"
+    folder = scope.folder("codex")
     command = f"{quote(programs.cas)} hook codex"
     during = _grouped(
         tools=("PreToolUse", "PostToolUse"),
@@ -126,7 +153,7 @@ def _codex(scope: Scope, programs: Programs) -> tuple[Step, ...]:
 
 
 def _gemini(scope: Scope, programs: Programs) -> tuple[Step, ...]:
-    settings = scope.base / ".gemini" / "settings.json"
+    settings = scope.folder("gemini") / "settings.json"
     entries = _grouped(
         tools=("BeforeTool", "AfterTool"),
         others=("BeforeAgent", "AfterAgent", "SessionStart", "SessionEnd"),

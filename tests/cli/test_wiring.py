@@ -17,7 +17,7 @@ from cli.wiring import doctor
 from cli.wiring.jsontext import JsonInvalid, appended, discarded, loaded, with_member, with_members, without_member
 from cli.wiring.plans import WIRED, Programs, Scope, plan
 from tests.cli.clientfiles import files, put, run
-from tests.cli.desk import PATIENCE, PROGRAM, SOURCE, Desk, environment
+from tests.cli.desk import PATIENCE, PROGRAM, SOURCE, Desk, Ran, cas, environment
 
 EVERY_CLIENT = pytest.mark.parametrize("client", WIRED)
 
@@ -384,6 +384,43 @@ def test_settings_kept_elsewhere_through_a_link_stay_there(project: Path, home: 
     assert run(project, home, "setup", "claude-code", "--user").status == 0
     assert (home / ".claude" / "settings.json").is_symlink()
     assert "hook claude-code" in kept.read_text()
+
+
+ELSEWHERE = [
+    ("claude-code", "CLAUDE_CONFIG_DIR", [".claude.json", "settings.json"]),
+    ("codex", "CODEX_HOME", ["config.toml", "hooks.json"]),
+    ("gemini", "GEMINI_CLI_HOME", [".gemini/settings.json"]),
+]
+
+
+@pytest.mark.parametrize(("client", "variable", "names"), ELSEWHERE)
+def test_a_user_whose_client_keeps_its_settings_elsewhere_is_set_up_there_and_told(
+    client: str, variable: str, names: list[str], project: Path, home: Path
+) -> None:
+    place = home / "else" / "where"
+    place.mkdir(parents=True)
+    settings = {"HOME": str(home), variable: str(place)}
+
+    def ran(*words: str) -> Ran:
+        return cas(*words, folder=project, settings=settings)
+
+    made = ran("setup", client, "--user")
+    assert made.text.startswith(f"{variable} says where your settings of {client} are: {place}")
+    assert sorted(files(home)) == sorted(place / name for name in names)
+    Desk(project)
+    found = {one["check"]: one["said"] for one in ran("doctor", client, "--json").lines()}
+    assert found[f"{client} is set up"].startswith(f"for the user, in {place}")
+    assert found[f"{client} is set up"].endswith(f", as {variable} says")
+    assert ran("setup", client, "--user", "--remove").status == 0
+    assert files(home) == {}
+    assert place.is_dir()  # a client that is told of it wants it there
+    # A project's settings lie in it, and a place that depends on where one stands is none.
+    ran("setup", client)
+    assert files(home) == {}
+    settings[variable] = "else/where"
+    ran("setup", client, "--user")
+    assert sorted(files(home, project)) != []
+    assert [path for path in files(home, project) if "else" in path.parts] == []
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,7 @@ def _claude_code(scope: Scope, programs: Programs) -> tuple[Step, ...]:
     else:
         servers = scope.project / ".mcp.json"
     server = _Server(programs=programs, arguments=scope.served, more={"type": "stdio"})
+    hook = _hook(f"{quote(programs.cas)} hook claude-code{IN_ANY_CASE}")
     entries = _grouped(
         tools=("PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest", "PermissionDenied"),
         others=(
@@ -127,8 +128,9 @@ def _claude_code(scope: Scope, programs: Programs) -> tuple[Step, ...]:
             "SubagentStart",
             "SubagentStop",
         ),
-        hook=_hook(f"{quote(programs.cas)} hook claude-code{IN_ANY_CASE}"),
+        hook=hook,
     )
+    entries["Notification"] = {"matcher": "idle_prompt", "hooks": [hook]}
     return (
         _member(servers, ["mcpServers", NAME], server),
         _entries(scope.folder("claude-code") / "settings.json", "claude-code", programs, entries),
@@ -139,8 +141,8 @@ def _codex(scope: Scope, programs: Programs) -> tuple[Step, ...]:
     folder = scope.folder("codex")
     command = f"{quote(programs.cas)} hook codex"
     during = _grouped(
-        tools=("PreToolUse", "PostToolUse"),
-        others=("UserPromptSubmit", "SessionStart", "Stop"),
+        tools=("PreToolUse", "PostToolUse", "PermissionRequest"),
+        others=("UserPromptSubmit", "SessionStart", "Stop", "SubagentStart", "SubagentStop"),
         hook=_hook(command),
     )
     at_its_end = _grouped(

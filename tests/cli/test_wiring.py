@@ -193,6 +193,12 @@ def test_hooks_of_copilots_shape_say_which_version_of_it(project: Path, home: Pa
     assert json.loads((project / ".github" / "hooks" / "editledger.json").read_text())["version"] == 1
 
 
+def test_claude_code_tells_of_no_notification_but_that_it_waits(project: Path, home: Path) -> None:
+    assert run(project, home, "setup", "claude-code").status == 0
+    hooks = json.loads((project / ".claude" / "settings.json").read_text())["hooks"]
+    assert [entry["matcher"] for entry in hooks["Notification"]] == ["idle_prompt"]
+
+
 def test_no_hook_wants_more_time_than_codex_gives_at_its_end(project: Path, home: Path) -> None:
     assert run(project, home, "setup", "codex").status == 0
     hooks = json.loads((project / ".codex" / "hooks.json").read_text())["hooks"]
@@ -200,6 +206,7 @@ def test_no_hook_wants_more_time_than_codex_gives_at_its_end(project: Path, home
     ends = {event: seconds.pop(event) for event in ("SessionEnd", "Interrupt")}
     assert ends == {"SessionEnd": 3, "Interrupt": 3}
     assert set(seconds.values()) == {30}
+    assert {"PermissionRequest", "SubagentStart", "SubagentStop"} <= set(seconds)
 
 
 def test_setup_says_what_no_settings_file_can_do(project: Path, home: Path) -> None:

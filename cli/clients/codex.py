@@ -1,8 +1,8 @@
 """Codex: hooks in hooks.json, events shaped like those of Claude Code, edits as patches of its own format.
 
-Source: the client's hooks page and its generated schemas, which allow no further output fields. A subagent's
-events carry its session's id; it begins once, and is back at the end of each of its turns. A tool that a person does not let run has
-no end, as in Claude Code; but the same question is asked where a command that runs already wants the network.
+Source: the client's hooks page and its generated schemas, which allow no further output fields. A subagent's events
+carry its session's id; it begins once, and is back at the end of each of its turns. A tool that a person does not let
+run has no end, as in Claude Code; but the same question is asked where a command that runs already wants the network.
 """
 
 from collections.abc import Iterator

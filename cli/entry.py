@@ -81,6 +81,21 @@ def _ended(status: int) -> int:
 
 def _hook(arguments: list[str]) -> NoReturn:
     """Handle the event on standard input, or have it handled by the helper that stays, and end with status 0."""
+    try:
+        _tell(arguments)
+    except Exception as error:  # noqa: BLE001 - an agent must go on, whatever fails here
+        try:
+            from cli.hooking import log_fault
+
+            log_fault(os.getcwd(), arguments, error)  # noqa: PTH109 - pathlib costs 4 ms of start-up
+        except Exception:  # noqa: BLE001, S110 - where the program itself is broken, there is nobody left to tell
+            pass
+    # As in `_ended`: nothing of the interpreter would be missed.
+    os._exit(0)
+
+
+def _tell(arguments: list[str]) -> None:
+    """Handle the event, or have it handled. Raises what an unfinished installation or a poor system may raise."""
     from cli.errand import LONGEST_EVENT, asked
 
     try:
@@ -100,11 +115,9 @@ def _hook(arguments: list[str]) -> NoReturn:
         from cli.hooking import main as handle
 
         handle(arguments, given)
-    else:
-        try:
-            sys.stdout.buffer.write(answer)
-            sys.stdout.buffer.flush()
-        except (AttributeError, OSError):
-            pass  # nobody reads it, and the agent goes on
-    # As in `_ended`: nothing of the interpreter would be missed.
-    os._exit(0)
+        return
+    try:
+        sys.stdout.buffer.write(answer)
+        sys.stdout.buffer.flush()
+    except (AttributeError, OSError):
+        pass  # nobody reads it, and the agent goes on

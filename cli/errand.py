@@ -56,7 +56,7 @@ def asked(client: str, event: bytes) -> bytes | None:
         return None  # a setting of this process alone is not the helper's
     line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
-        parts = (GREETING, identity(), client.encode(), os.fsencode(os.getcwd()), event)  # noqa: PTH109 - pathlib costs
+        parts = (GREETING, identity(), os.fsencode(client), os.fsencode(os.getcwd()), event)  # noqa: PTH109 - pathlib costs
         return _answer(line, packed(*parts)) if _connect(line) else None
     except OSError:
         return None

@@ -131,9 +131,12 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
 
     roots = [] if event.moment is Moment.OTHER or not event.conversation else _roots(event)
     for other in roots[1:]:
-        # The agent hears of one: that of the first file that is in any.
-        with Workspace.open(other) as workspace:
-            _record(workspace.agent_calls(), event, None)
+        # The agent hears of one: that of the first file that is in any. A fault of one is none of the others'.
+        try:
+            with Workspace.open(other) as workspace:
+                _record(workspace.agent_calls(), event, None)
+        except Exception as error:  # noqa: BLE001 - as in `main`
+            log_fault(other, [event.notes.get("client", "")], error)
     if not roots:
         say(None)
         return
@@ -166,7 +169,8 @@ def _roots(event: Event) -> list[str]:
     from objstore import NotAWorkspace, find_root
 
     roots: list[str] = []
-    for start in dict.fromkeys(_folder_of(event, path) for path in event.touched or ()) or [event.place]:
+    named = dict.fromkeys(_folder_of(event, path) for path in event.touched or ())
+    for start in named or [event.place, *event.others]:
         with suppress(NotAWorkspace, ValueError):  # no path holds a NUL, or half a character
             root = find_root(start)
             roots += [root] if root not in roots else []

@@ -2,7 +2,8 @@
 
 Source: the client's hooks reference (events, fields, additionalContext). What is said before a tool runs is read beside
 its result, as what is said after it is, but not for every decision on the call: so it is said after it. A tool that a
-person does not let run has no end; that they were asked is all that is told.
+person does not let run has no end; that they were asked is all that is told. Nor has a turn that a person breaks off;
+that Claude waits for them is told a minute later.
 """
 
 from typing import Final
@@ -36,6 +37,9 @@ _MOMENTS: Final = {
     "SubagentStop": Moment.BACK,
     "SessionEnd": Moment.OVER,
 }
+_WAITS: Final = "idle_prompt"
+"""The notification that no turn is going on: it waits for what the person says next."""
+
 _WRITES: Final = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
 _READS: Final = frozenset(
     {"Read", "Glob", "Grep", "LS", "NotebookRead", "WebFetch", "WebSearch", "TodoWrite", "TodoRead", "AskUserQuestion"}
@@ -59,6 +63,8 @@ def read(payload: Payload) -> Event:
     moment = _MOMENTS.get(name, Moment.OTHER)
     if moment is Moment.OVER and text(payload, "source") == "compact":
         moment = Moment.PAUSE  # the session goes on, and so do its subagents
+    if name == "Notification" and text(payload, "notification_type") == _WAITS:
+        moment = Moment.PAUSE
     return Event(
         moment=within(payload, moment),
         # Cursor, VS Code and Copilot's own program run these hooks too, each with words of its own.

@@ -1,6 +1,8 @@
 """Codex: hooks in hooks.json, events shaped like those of Claude Code, edits as patches of its own format.
 
-Source: the client's hooks page and its generated schemas, which allow no further output fields.
+Source: the client's hooks page and its generated schemas, which allow no further output fields. A subagent's events
+carry its session's id; it begins once, and is back at the end of each of its turns. A tool that a person does not let
+run has no end, as in Claude Code; but the same question is asked where a command that runs already wants the network.
 """
 
 from collections.abc import Iterator
@@ -27,7 +29,17 @@ __all__ = ["read", "reply"]
 
 _READS: Final = frozenset({"update_plan", "view_image", "web_search", "read_file", "list_dir", "grep_files"})
 _PATCH: Final = "apply_patch"
-_MOMENTS: Final = {**COMMON, "Interrupt": Moment.PAUSE, "SessionEnd": Moment.OVER}
+_MOMENTS: Final = {
+    **COMMON,
+    "PermissionRequest": Moment.ASKED,
+    "SubagentStart": Moment.SENT,
+    "SubagentStop": Moment.BACK,
+    "Interrupt": Moment.PAUSE,
+    "SessionEnd": Moment.OVER,
+}
+_OF_NETWORK: Final = "network-access "
+"""How the description begins where a person is asked whether a running command may use the network."""
+
 _CAN_TELL: Final = frozenset({"UserPromptSubmit", "SessionStart", "PostToolUse"})
 
 
@@ -36,8 +48,11 @@ def read(payload: Payload) -> Event:
     name = text(payload, "hook_event_name")
     tool = text(payload, "tool_name")
     given = map_of(payload, "tool_input")
+    moment = _MOMENTS.get(name, Moment.OTHER)
+    if moment is Moment.ASKED and text(given, "description").startswith(_OF_NETWORK):
+        moment = Moment.OTHER
     return Event(
-        moment=within(payload, _MOMENTS.get(name, Moment.OTHER)),
+        moment=within(payload, moment),
         conversation=text(payload, "session_id"),
         place=text(payload, "cwd"),
         name=name,

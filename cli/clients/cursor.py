@@ -3,7 +3,6 @@
 Source: the client's hooks page. What a hook prints for an event without a way to the agent is ignored.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 from cli.clients.event import Event, Moment, Payload, map_of, notes_of, text, touched_by
@@ -42,12 +41,12 @@ def read(payload: Payload) -> Event:
     given = map_of(payload, "tool_input")
     tool = text(payload, "tool_name") or _TOOLS.get(name, "")
     path = text(given, "file_path", "path", "target_file", "target_notebook") or text(payload, "file_path")
-    roots = payload.get("workspace_roots")
-    first = roots[0] if isinstance(roots, Sequence) and not isinstance(roots, str) and roots else ""
+    place = text(payload, "cwd")
+    folders = [place] if place else _roots(payload)
     return Event(
         moment=Moment.DENIED if text(payload, "failure_type") == _NOT_LET else moment,
         conversation=text(payload, "conversation_id", "session_id"),
-        place=text(payload, "cwd") or (first if isinstance(first, str) else ""),
+        place=folders[0] if folders else "",
         name=name,
         tool=tool,
         call=text(payload, "tool_use_id"),
@@ -59,9 +58,17 @@ def read(payload: Payload) -> Event:
             turn=text(payload, "generation_id"),
             command=text(given, "command") or text(payload, "command"),
         ),
+        # A turn is one in all folders. A tool begins in one: where it is not said in which, it is not taken for all.
+        others=() if moment is Moment.BEFORE else tuple(folders[1:]),
     )
 
 
 def reply(event: Event, told: str) -> Payload | None:
     """Return what to print so that the agent gets to read `told`."""
     return {"additional_context": told} if event.name in _CAN_TELL else None
+
+
+def _roots(payload: Payload) -> list[str]:
+    """Return the folders that are open in the client."""
+    roots = payload.get("workspace_roots")
+    return [root for root in roots if isinstance(root, str) and root] if isinstance(roots, list) else []

@@ -102,6 +102,7 @@ class Event(NamedTuple):
     notes: Mapping[str, str] = MappingProxyType({})
     agent: str = ""  # id of the subagent that does this, or begins, or is done; "": the session's own
     tells_of_agents: bool = False  # whether the client tells when a subagent begins
+    others: tuple[str, ...] = ()  # further folders that an event without files concerns: the client has them all open
     of_copilot: bool = False  # whether VS Code or another program of Copilot's tells it, whose hooks it may be
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cli.invocation import Invocation, command, json_option
-from cli.terminal import Screen, shown_name, write
+from cli.terminal import Screen, shown_name, visible, write
 
 if TYPE_CHECKING:
     from cli.wiring.doctor import Finding
@@ -40,19 +40,29 @@ def setup(*, client: str, scope: str, dry_run: bool, remove: bool, resident: boo
     project this also makes the folder a workspace, and keeps what stands in it now, so that every later change can be
     told.
     """
-    from cli.wiring.files import changes, write as write_file
-    from cli.wiring.plans import plan
+    from cli.wiring.files import changes, remarks, write as write_file
+    from cli.wiring.plans import HOMES, plan
+    from cli.wiring.switches import switched_off
 
     invocation = Invocation.current()
     where = _scope(invocation, scope)
+    told = where.told(client)
+    if told is not None:
+        place = f"{HOMES[client][0]} says where your settings of {client} are: {shown_name(str(told))}"
+        write([invocation.screen().line(place)])
+    steps = plan(client, where, _programs())
     try:
-        wanted = changes(plan(client, where, _programs()), remove=remove)
+        wanted = changes(steps, remove=remove)
+        remarked = [] if remove else remarks(steps)
+        switch = None if remove else switched_off(client, where.project, where.home)
         if not dry_run:
             for change in wanted:
-                write_file(change, where.base)
+                write_file(change, where.staying(client))
     except ValueError as error:
         raise click.ClickException(str(error)) from error
     write(_told(wanted, invocation.screen(), dry_run=dry_run))
+    warned = [*remarked, *([] if switch is None else [f"{switch}."])]
+    write([invocation.screen().line(visible(said)) for said in warned])
     if where.project is not None and not dry_run and not remove:
         write(_begun(where.project, invocation.screen()))
     if resident:
@@ -91,6 +101,8 @@ def _told(changes: "list[SettingsChange]", screen: Screen, *, dry_run: bool) -> 
             path_before=name,
             path_after=name,
         )
+        if change.is_given_back:
+            yield screen.line("An entry of our name that runs something else stood there before us, and is back.")
 
 
 def _begun(project: Path, screen: Screen) -> Iterator[bytes]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from cli.hooking import CLIENTS, HOOK_LOG
 from cli.wiring.files import changes
-from cli.wiring.plans import WIRED, Programs, Scope, plan
+from cli.wiring.plans import HOMES, WIRED, Programs, Scope, plan
 from cli.wiring.switches import switched_off
 
 if TYPE_CHECKING:
@@ -57,7 +57,8 @@ def examine(root: Path, home: Path, programs: Programs, clients: Sequence[str] |
         places = [name for name, scope in _scopes(root, home) if not changes_of(client, scope, programs)]
         if places:
             wired = True
-            yield Finding(check=f"{client} is set up", ok=True, said=f"for the {' and the '.join(places)}")
+            named = [_named(client, home) if name == "user" else name for name in places]
+            yield Finding(check=f"{client} is set up", ok=True, said=f"for the {' and the '.join(named)}")
         elif clients is not None and client in clients:
             yield Finding(check=f"{client} is set up", ok=False, said=f"`cas setup {client}` does it")
         if client in CLIENTS and (places or (clients is not None and client in clients)):
@@ -77,6 +78,12 @@ def changes_of(client: str, scope: Scope, programs: Programs) -> bool:
         return bool(changes(plan(client, scope, programs), remove=False))
     except (OSError, ValueError):
         return True
+
+
+def _named(client: str, home: Path) -> str:
+    """Return what to call the user's scope: with the place, where a variable tells another than the home."""
+    told = Scope(project=None, home=home).told(client)
+    return "user" if told is None else f"user, in {told}, as {HOMES[client][0]} says"
 
 
 def _scopes(root: Path, home: Path) -> Iterator[tuple[str, Scope]]:

@@ -8,7 +8,7 @@ from typing import Final
 
 from cli.wiring.plans import Step
 
-__all__ = ["BACKUP", "SettingsChange", "changes", "write"]
+__all__ = ["BACKUP", "SettingsChange", "changes", "remarks", "write"]
 
 BACKUP: Final = ".before-editledger"
 """What the name of the copy ends in that holds a file as it was before anything of ours came into it."""
@@ -25,6 +25,7 @@ class SettingsChange:
     after: str | None  # None: it goes
     is_kept: bool = False  # as it was, in a copy
     is_restored: bool = False  # it is as its copy has it, which goes
+    is_given_back: bool = False  # with it, an entry of our name that was there before us
 
 
 def changes(steps: Iterable[Step], *, remove: bool) -> list[SettingsChange]:
@@ -43,6 +44,12 @@ def changes(steps: Iterable[Step], *, remove: bool) -> list[SettingsChange]:
         if change.after != change.before:
             found.append(change)
     return found
+
+
+def remarks(steps: Iterable[Step]) -> list[str]:
+    """Return what a person should know of what stays in the steps' files as it is. Raises as `changes`."""
+    found = [(step.path, step.remark(_text(step.path) or "")) for step in steps]
+    return [f"In {path}, {said}." for path, said in found if said]
 
 
 def write(change: SettingsChange, below: Path) -> None:
@@ -67,7 +74,7 @@ def write(change: SettingsChange, below: Path) -> None:
 
 def _set_up(step: Step, path: Path, before: str | None, copy: str | None) -> SettingsChange:
     """Return what becomes of a file that is to have ours. The first copy is the one that knows how it was before."""
-    is_kept = before is not None and copy is None and not _is_of_our_making(step, before)
+    is_kept = before is not None and copy is None and (step.is_anothers(before) or not _is_of_our_making(step, before))
     return SettingsChange(path=path, before=before, after=step.apply(before or ""), is_kept=is_kept)
 
 
@@ -76,15 +83,17 @@ def _taken_back(step: Step, path: Path, before: str | None, copy: str | None) ->
 
     What is ours can be cut out of any text, but not always so that every space and comma is as it was. The copy knows
     how it was: where ours, cut out, leaves the same text as it does of the copy that is set up anew, nobody has changed
-    anything else since, and the copy it is.
+    anything else since, and the copy it is. So a person gets back what stood there under our name, and was not ours.
     """
     left = step.undo(before or "")
     if before is None or left == before:
         return SettingsChange(path=path, before=before, after=before)
     try:
-        if copy is not None and step.undo(copy) == copy and step.undo(step.apply(copy)) == left:
-            return SettingsChange(path=path, before=before, after=copy, is_restored=True)
-        is_ours = copy is None or _is_ours_alone(step, copy)  # the file: nothing of anybody's was there before us
+        is_anothers = copy is not None and step.is_anothers(copy)
+        if copy is not None and (is_anothers or step.undo(copy) == copy) and step.undo(step.apply(copy)) == left:
+            return SettingsChange(path=path, before=before, after=copy, is_restored=True, is_given_back=is_anothers)
+        # The file: nothing of anybody's was there before us.
+        is_ours = copy is None or (not is_anothers and _is_ours_alone(step, copy))
     except ValueError:  # whatever has the copy's name
         is_ours = False
     return SettingsChange(path=path, before=before, after=None if is_ours and _is_empty(left) else left)
@@ -135,13 +144,15 @@ def _text(path: Path) -> str | None:
 
 def _put(path: Path, text: str, *, like: Path) -> None:
     staged = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
-    mode = like.stat().st_mode & 0o777 if like.exists() else 0o644
-    fd = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    mode = like.stat().st_mode & 0o777 if like.exists() else None
+    # A new file gets what the user's mask leaves to it.
+    fd = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644 if mode is None else mode)
     try:
         with open(fd, "wb") as file:  # noqa: PTH123 - of a descriptor, which pathlib can't open
             file.write(text.encode("utf-8"))
             file.flush()
-            os.fchmod(fd, mode)
+            if mode is not None:
+                os.fchmod(fd, mode)
             os.fsync(fd)
         staged.replace(path)
     except BaseException:

@@ -8,17 +8,17 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePath
 from shlex import quote
-from typing import Final
+from typing import Any, Final
 
 from cli.wiring.hooklists import IN_ANY_CASE, is_ours, with_hook, without_hooks
 from cli.wiring.jsontext import Key, loaded, with_member, with_members, without_member
 from cli.wiring.plugin import FIRST_WORDS, PLUGIN, PROGRAM
-from cli.wiring.tomltext import with_table, without_table
+from cli.wiring.tomltext import table, with_table, without_table
 
-__all__ = ["WIRED", "Programs", "Scope", "Step", "plan"]
+__all__ = ["HOMES", "NAME", "WIRED", "Programs", "Scope", "Step", "plan"]
 
 NAME: Final = "editledger"
 """Our name in other programs' settings."""
@@ -28,6 +28,16 @@ _SECONDS: Final = 30
 
 _SECONDS_AT_ITS_END: Final = 3
 """The most that Codex waits for where it ends or is interrupted; it warns at each start of hooks that want more."""
+
+HOMES: Final[Mapping[str, tuple[str, str]]] = {
+    "claude-code": ("CLAUDE_CONFIG_DIR", ""),
+    "codex": ("CODEX_HOME", ""),
+    "gemini": ("GEMINI_CLI_HOME", ".gemini"),
+}
+"""Variable by which a user tells a client where what is theirs lies, and the client's folder in what it names."""
+
+_FOLDERS: Final = {"claude-code": ".claude", "codex": ".codex", "gemini": ".gemini"}
+"""A client's folder, in a project or in the home."""
 
 Edit = Callable[[str], str]
 
@@ -53,6 +63,20 @@ class Scope:
         """Return the folder that holds the client's own folder."""
         return self.home if self.project is None else self.project
 
+    def folder(self, client: str) -> Path:
+        """Return the folder of a client of HOMES."""
+        return self.told(client) or self.base / _FOLDERS[client]
+
+    def told(self, client: str) -> Path | None:
+        """Return the folder that the client has by a variable (None: by none; what is not absolute does not count)."""
+        variable, below = HOMES.get(client, ("", ""))
+        named = Path(os.environ.get(variable, ""))
+        return named / below if self.project is None and named.is_absolute() else None
+
+    def staying(self, client: str) -> Path:
+        """Return the folder that stays, with all above it, though nothing should be left in it."""
+        return self.told(client) or self.base
+
     @property
     def served(self) -> list[str]:
         """Return the arguments of the server: a project's own folder, or what the client says when it asks."""
@@ -74,6 +98,8 @@ class Step:
     apply: Edit
     undo: Edit
     is_certain: bool = False  # what `undo` takes out is of our making: a person's entry may have our name
+    is_anothers: Callable[[str], bool] = lambda _: False  # whether a text has such an entry, which runs something else
+    remark: Edit = lambda _: ""  # what a person should know of what is left as it stands in a text ("": nothing)
 
 
 def plan(client: str, scope: Scope, programs: Programs) -> tuple[Step, ...]:
@@ -85,8 +111,12 @@ def plan(client: str, scope: Scope, programs: Programs) -> tuple[Step, ...]:
 
 
 def _claude_code(scope: Scope, programs: Programs) -> tuple[Step, ...]:
-    servers = scope.home / ".claude.json" if scope.project is None else scope.project / ".mcp.json"
-    entry = {"type": "stdio", "command": programs.server, "args": scope.served}
+    if scope.project is None:
+        servers = (scope.told("claude-code") or scope.home) / ".claude.json"
+    else:
+        servers = scope.project / ".mcp.json"
+    server = _Server(programs=programs, arguments=scope.served, more={"type": "stdio"})
+    hook = _hook(f"{quote(programs.cas)} hook claude-code{IN_ANY_CASE}")
     entries = _grouped(
         tools=("PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest", "PermissionDenied"),
         others=(
@@ -98,39 +128,34 @@ def _claude_code(scope: Scope, programs: Programs) -> tuple[Step, ...]:
             "SubagentStart",
             "SubagentStop",
         ),
-        hook=_hook(f"{quote(programs.cas)} hook claude-code{IN_ANY_CASE}"),
+        hook=hook,
     )
+    entries["Notification"] = {"matcher": "idle_prompt", "hooks": [hook]}
     return (
-        _member(servers, ["mcpServers", NAME], entry),
-        _entries(scope.base / ".claude" / "settings.json", "claude-code", programs, entries),
+        _member(servers, ["mcpServers", NAME], server),
+        _entries(scope.folder("claude-code") / "settings.json", "claude-code", programs, entries),
     )
 
 
 def _codex(scope: Scope, programs: Programs) -> tuple[Step, ...]:
-    folder = scope.base / ".codex"
+    folder = scope.folder("codex")
     command = f"{quote(programs.cas)} hook codex"
-    table = ("mcp_servers", NAME)
-    members: dict[str, str | Sequence[str]] = {"command": programs.server, "args": scope.served}
     during = _grouped(
-        tools=("PreToolUse", "PostToolUse"),
-        others=("UserPromptSubmit", "SessionStart", "Stop"),
+        tools=("PreToolUse", "PostToolUse", "PermissionRequest"),
+        others=("UserPromptSubmit", "SessionStart", "Stop", "SubagentStart", "SubagentStop"),
         hook=_hook(command),
     )
     at_its_end = _grouped(
         tools=(), others=("SessionEnd", "Interrupt"), hook=_hook(command, seconds=_SECONDS_AT_ITS_END)
     )
     return (
-        Step(
-            path=folder / "config.toml",
-            apply=lambda text: with_table(text, table, members),
-            undo=lambda text: without_table(text, table),
-        ),
+        _table(folder / "config.toml", ["mcp_servers", NAME], _Server(programs=programs, arguments=scope.served)),
         _entries(folder / "hooks.json", "codex", programs, during | at_its_end),
     )
 
 
 def _gemini(scope: Scope, programs: Programs) -> tuple[Step, ...]:
-    settings = scope.base / ".gemini" / "settings.json"
+    settings = scope.folder("gemini") / "settings.json"
     entries = _grouped(
         tools=("BeforeTool", "AfterTool"),
         others=("BeforeAgent", "AfterAgent", "SessionStart", "SessionEnd"),
@@ -143,7 +168,7 @@ def _gemini(scope: Scope, programs: Programs) -> tuple[Step, ...]:
         },
     )
     hooks = _entries(settings, "gemini", programs, entries)
-    server = _member(settings, ["mcpServers", NAME], {"command": programs.server, "args": scope.served})
+    server = _member(settings, ["mcpServers", NAME], _Server(programs=programs, arguments=scope.served))
     return (_both(server, hooks),)
 
 
@@ -153,7 +178,7 @@ def _cursor(scope: Scope, programs: Programs) -> tuple[Step, ...]:
     tools = ("preToolUse", "postToolUse", "postToolUseFailure", "afterFileEdit")
     events = (*tools, "beforeSubmitPrompt", "sessionStart", "sessionEnd", "stop")
     return (
-        _member(folder / "mcp.json", ["mcpServers", NAME], {"command": programs.server, "args": scope.served}),
+        _member(folder / "mcp.json", ["mcpServers", NAME], _Server(programs=programs, arguments=scope.served)),
         _versioned(_entries(folder / "hooks.json", "cursor", programs, dict.fromkeys(events, entry))),
     )
 
@@ -165,14 +190,13 @@ def _vscode(scope: Scope, programs: Programs) -> tuple[Step, ...]:
         folder = scope.home / "Library" / "Application Support" / "Code" / "User"
     else:
         folder = scope.configurations / "Code" / "User"
-    served = ["${workspaceFolder}"]
-    entry = {"type": "stdio", "command": programs.server, "args": served}
+    server = _Server(programs=programs, arguments=["${workspaceFolder}"], more={"type": "stdio"})
     hooks = scope.home / ".copilot" / "hooks" if scope.project is None else scope.project / ".github" / "hooks"
     hook = _hook(f"{quote(programs.cas)} hook vscode{IN_ANY_CASE}")
     tools = ("PreToolUse", "PostToolUse", "PostToolUseFailure")
     events = (*tools, "UserPromptSubmit", "SessionStart", "SessionEnd", "Stop")
     return (
-        _member(folder / "mcp.json", ["servers", NAME], entry),
+        _member(folder / "mcp.json", ["servers", NAME], server),
         _versioned(_entries(hooks / f"{NAME}.json", "vscode", programs, dict.fromkeys(events, hook))),
     )
 
@@ -183,10 +207,11 @@ def _opencode(scope: Scope, programs: Programs) -> tuple[Step, ...]:
         settings, plugins = folder / "opencode.json", folder / "plugin"
     else:
         settings, plugins = scope.project / "opencode.json", scope.project / ".opencode" / "plugin"
-    entry = {"type": "local", "command": [programs.server, *scope.served], "enabled": True}
+    more = {"type": "local", "enabled": True}
+    server = _Server(programs=programs, arguments=scope.served, more=more, is_one_list=True)
     plugin = PLUGIN.replace(PROGRAM, json.dumps(programs.cas))
     return (
-        _member(settings, ["mcp", NAME], entry),
+        _member(settings, ["mcp", NAME], server),
         _whole(plugins / f"{NAME}.js", plugin, FIRST_WORDS),
     )
 
@@ -205,12 +230,74 @@ WIRED: Final[Mapping[str, Callable[[Scope, Programs], tuple[Step, ...]]]] = {
 # ---- kinds of steps
 
 
-def _member(path: Path, keys: Sequence[Key], members: Mapping[str, object]) -> Step:
-    """Return the step that puts an entry of ours into a file: what a person adds to the entry is theirs."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Server:
+    """The entry of our server among a client's: what it has to hold, whatever else a person puts into it."""
+
+    programs: Programs
+    arguments: Sequence[str]
+    more: Mapping[str, object] = field(default_factory=dict)
+    is_one_list: bool = False  # whether the command and its arguments are one list
+
+    def members(self, standing: object) -> dict[str, Any]:
+        """Return what to put into the entry that stands there: arguments that our server gets there are a person's."""
+        ours: dict[str, Any] = {"command": self.programs.server, "args": list(self.arguments)}
+        if self._runs_ours(standing) and (given := self._given(standing)) is not None:
+            ours["args"] = given
+        if self.is_one_list:
+            ours = {"command": [ours["command"], *ours["args"]]}
+        return {**self.more, **ours}
+
+    def is_anothers(self, standing: object) -> bool:
+        """Return whether an entry stands there that runs something else: a person had it before us."""
+        return standing is not None and not self._runs_ours(standing)
+
+    def remark(self, standing: object) -> str:
+        """Return what to say of arguments that are left as they are and may not do ("": nothing)."""
+        given = self._given(standing) if self._runs_ours(standing) else None
+        ours = list(self.arguments)
+        if given is None or (isinstance(given, list) and given[max(0, len(given) - len(ours)) :] == ours):
+            return ""
+        said = f"our server's arguments {json.dumps(given)} stay as they are"
+        return f"{said}; those that we give end in {json.dumps(ours)}" if ours else said
+
+    def _runs_ours(self, standing: object) -> bool:
+        command = standing.get("command") if isinstance(standing, Mapping) else None
+        if self.is_one_list:
+            command = command[0] if isinstance(command, list) and command else None
+        return isinstance(command, str) and (command == self.programs.server or PurePath(command).name == NAME)
+
+    def _given(self, standing: Any) -> Any:  # noqa: ANN401 - whatever a settings file holds
+        """Return the arguments of an entry that runs our server; None: it says nothing of them."""
+        return standing["command"][1:] if self.is_one_list else standing.get("args")
+
+
+def _member(path: Path, keys: Sequence[Key], server: _Server) -> Step:
+    """Return the step that puts the entry of our server into a JSON file: what a person adds to it is theirs."""
+
+    def standing(text: str) -> object:
+        held = loaded(text)
+        for key in keys:
+            held = held.get(key) if isinstance(held, dict) else None
+        return held
+
     return Step(
         path=path,
-        apply=lambda text: with_members(text, keys, members),
+        apply=lambda text: with_members(text, keys, server.members(standing(text))),
         undo=lambda text: without_member(text, keys),
+        is_anothers=lambda text: server.is_anothers(standing(text)),
+        remark=lambda text: server.remark(standing(text)),
+    )
+
+
+def _table(path: Path, names: Sequence[str], server: _Server) -> Step:
+    """Return the step that puts it into a TOML file."""
+    return Step(
+        path=path,
+        apply=lambda text: with_table(text, names, server.members(table(text, names))),
+        undo=lambda text: without_table(text, names),
+        is_anothers=lambda text: server.is_anothers(table(text, names)),
+        remark=lambda text: server.remark(table(text, names)),
     )
 
 
@@ -268,4 +355,6 @@ def _both(first: Step, second: Step) -> Step:
         path=first.path,
         apply=lambda text: second.apply(first.apply(text)),
         undo=lambda text: first.undo(second.undo(text)),
+        is_anothers=lambda text: first.is_anothers(text) and second.undo(text) == text,
+        remark=first.remark,
     )

@@ -14,7 +14,11 @@ from typing import Any, Final
 
 from cli.wiring.lines import line_end
 
-__all__ = ["with_table", "without_table"]
+__all__ = ["table", "with_table", "without_table"]
+
+_MARK: Final = "\ufeff"
+"""The byte order mark, with which some editors begin a text: a parser refuses it, and it stays where it is."""
+
 
 _PIECE: Final = re.compile(
     r'''"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?'{3,5}|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|\#[^\n]*|[\[{]|[\]}]|\n|[^"'\#\[\]{}\n]+''',
@@ -41,19 +45,29 @@ class _Statement:
         return tuple(names)
 
 
+def table(text: str, path: Sequence[str]) -> Any:  # noqa: ANN401 - whatever the text says
+    """Return what the text has at `path`; None: nothing. Raises ValueError where it is no TOML."""
+    held: Any = _parsed(text.removeprefix(_MARK))
+    for name in path:
+        held = held.get(name) if isinstance(held, dict) else None
+    return held
+
+
 def with_table(text: str, path: Sequence[str], members: Mapping[str, str | Sequence[str]]) -> str:
     """Return the text with these members in the table at `path`; other members of it, and all else, stay.
 
     Raises ValueError where the text is no TOML, or has the table in a shape that can't be changed alone.
     """
+    if text.startswith(_MARK):
+        return _MARK + with_table(text[1:], path, members)
     wanted = _parsed(text)
-    table: Any = wanted
+    held: Any = wanted
     for name in path:
-        table = table.setdefault(name, {}) if isinstance(table, dict) else None
-    if not isinstance(table, dict):
+        held = held.setdefault(name, {}) if isinstance(held, dict) else None
+    if not isinstance(held, dict):
         raise ValueError(f"{'.'.join(path)} is no table")  # noqa: TRY004 - it is what the text says that is wrong
-    missing = {key: value for key, value in members.items() if table.get(key) != value}
-    table.update(members)
+    missing = {key: value for key, value in members.items() if held.get(key) != value}
+    held.update(members)
     if not missing:
         return text
     statements = list(_statements(text))
@@ -67,6 +81,8 @@ def with_table(text: str, path: Sequence[str], members: Mapping[str, str | Seque
 
 def without_table(text: str, path: Sequence[str]) -> str:
     """Return the text without the table at `path` and those below it. Raises ValueError as `with_table` does."""
+    if text.startswith(_MARK):
+        return _MARK + without_table(text[1:], path)
     wanted = _parsed(text)
     above: Any = wanted
     for name in path[:-1]:

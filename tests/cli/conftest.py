@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.wiring.plans import HOMES
 from tests.cli.desk import Desk
 
 
@@ -16,8 +17,10 @@ def desk(tmp_path: Path) -> Desk:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """Return a home of our own."""
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a home of our own, in which clients keep what they keep."""
+    for variable, _ in HOMES.values():
+        monkeypatch.delenv(variable, raising=False)
     home = tmp_path / "home"
     home.mkdir()
     return home

@@ -60,7 +60,10 @@ def environment(settings: dict[str, str]) -> dict[str, str]:
     """Return the environment of a process: this one's, without what would change how `cas` behaves."""
     # Without bytecode every process would compile the program anew.
     # readline puts a size of its own into the environment of whoever imports it, such as pytest.
-    heard = ("CAS_", "NO_COLOR", "PAGER", "LESS", "TERM", "COLUMNS", "LINES", "PYTHONDONTWRITEBYTECODE")
+    heard = (
+        *("CAS_", "NO_COLOR", "PAGER", "LESS", "TERM", "COLUMNS", "LINES", "PYTHONDONTWRITEBYTECODE"),
+        *("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "CLAUDE_PROJECT_DIR"),
+    )
     kept = {name: value for name, value in os.environ.items() if not name.startswith(heard)}
     return kept | {"PYTHONPATH": SOURCE, "XDG_CONFIG_HOME": NOWHERE, "TERM": "xterm", "TZ": "UTC"} | settings
 

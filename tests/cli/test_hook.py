@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import re
+import shutil
 import stat
 import subprocess
 import time
@@ -15,7 +16,7 @@ import pytest
 from cli.hooking import CLIENTS, client_of
 from objstore import CallInfo, EditFilter, EditView, Operation, Origin, Status, Workspace
 from tests.cli.agents import AGENTS, ClaudeCode, Codex, Copilot, Cursor, Gemini, OpenCode, Session, VSCode, hook, shell
-from tests.cli.desk import PATIENCE, PROGRAM, Desk, cas, environment
+from tests.cli.desk import PATIENCE, PROGRAM, SOURCE, Desk, cas, cold_cas, environment
 
 EVERY_AGENT = pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.__name__)
 
@@ -340,6 +341,23 @@ def test_an_event_that_makes_no_sense_ends_well_and_prints_nothing(event: bytes,
     assert (ran.status, ran.out, ran.err) == (0, b"", b"")
 
 
+@pytest.mark.parametrize("words", [["a\udcffb"], []], ids=["no text", "none"])
+def test_a_client_without_a_name_that_makes_sense_is_no_fault_of_the_agents(words: list[str], folder: Path) -> None:
+    ran = cold_cas("hook", *words, folder=folder, stdin=b"{}")
+    assert (ran.status, ran.out, ran.err) == (0, b"", b"")
+    assert (folder / ".cas" / "hook.log").exists()
+
+
+@pytest.mark.parametrize("missing", ["errand", "hooking"])
+def test_a_program_that_is_being_replaced_does_not_stop_the_agent(missing: str, folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(Path(SOURCE) / "cli", tmp_path / "cli")
+    (tmp_path / "cli" / f"{missing}.py").unlink()
+    settings = {"PYTHONPATH": os.pathsep.join([str(tmp_path), SOURCE])}
+    ran = cold_cas("hook", "claude-code", folder=folder, settings=settings, stdin=b"{}")
+    assert (ran.status, ran.out, ran.err) == (0, b"", b"")
+    assert (folder / ".cas" / "hook.log").exists() == (missing == "errand")
+
+
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_field_of_another_type_counts_as_empty(client: str) -> None:
     junk: list[object] = [7, [], {}, None, True, 1.5, "x", {"file_path": 3, "command": [1]}, ["a"]]
@@ -649,6 +667,35 @@ def test_an_edit_that_is_rejected_again_is_told_again(folder: Path) -> None:
         assert reason in session.ask("go on")
         assert cas("accept", "1", folder=folder).status == 0
         assert session.ask("go on") == ""
+
+
+@pytest.mark.parametrize("is_first_damaged", [False, True])
+def test_a_turn_that_ends_does_so_in_each_folder_of_a_client_with_several(
+    folder: Path, tmp_path: Path, *, is_first_damaged: bool
+) -> None:
+    others = [tmp_path / "other", tmp_path / "third"]
+    for other in others:
+        other.mkdir()
+        (other / "o.txt").write_text("one\n")
+        Desk(other)
+        cas("record", folder=other)
+    session = Cursor(folder)
+    whole = {"workspace_roots": [str(each) for each in (*others, folder, tmp_path / "gone")]}
+    if is_first_damaged:
+        (segment,) = (others[0] / ".cas" / "segments").iterdir()
+        segment.unlink()
+    session.tell(session.prompted("make it") | whole)
+    session.calls += 1
+    # Its end is never told.
+    session.tell(session.shell_event("make", before=True) | whole | {"cwd": str(others[1])})
+    shell("echo two >> o.txt", folder=others[1])
+    session.tell(session.stopped() | whole)
+    shell("echo mine >> o.txt", folder=others[1])
+    session.tell(session.prompted("go on") | whole)
+    found = edits(others[1])
+    assert [view.edit.conversation for view in found] == ["session-1", "external"]
+    assert found[0].edit.notes["prompt"] == "make it"
+    assert (others[0] / ".cas" / "hook.log").exists() == is_first_damaged
 
 
 # ---- opencode's second version

@@ -49,12 +49,13 @@ def asked(event: dict[str, Any]) -> dict[str, Any]:
 # ---- what a person does not let run
 
 
+@pytest.mark.parametrize("agent", [ClaudeCode, Codex])
 @pytest.mark.parametrize("by_shell", [True, False], ids=["shell", "write"])
 @pytest.mark.parametrize("is_stopped", [True, False], ids=["stop", "prompt"])
 def test_a_tool_that_a_person_was_asked_about_and_that_never_ended_changed_nothing(
-    folder: Path, *, by_shell: bool, is_stopped: bool
+    agent: type[Session], folder: Path, *, by_shell: bool, is_stopped: bool
 ) -> None:
-    session = ClaudeCode(folder)
+    session = agent(folder)
     session.ask("do it")
     session.calls += 1
     event = session.shell_event("make", before=True) if by_shell else session.write_event("a.txt", "x\n", before=True)
@@ -70,8 +71,9 @@ def test_a_tool_that_a_person_was_asked_about_and_that_never_ended_changed_nothi
     assert whose(folder)[1:] == [("a.txt", session.name)]
 
 
-def test_a_tool_that_a_person_was_asked_about_and_let_run_is_recorded(folder: Path) -> None:
-    session = ClaudeCode(folder)
+@pytest.mark.parametrize("agent", [ClaudeCode, Codex])
+def test_a_tool_that_a_person_was_asked_about_and_let_run_is_recorded(agent: type[Session], folder: Path) -> None:
+    session = agent(folder)
     for by_shell in (True, False):
         session.calls += 1
         event = (
@@ -97,6 +99,31 @@ def test_of_two_calls_alike_the_one_is_refused_that_was_asked_about(folder: Path
         typed(folder, path)
     session.stop()
     assert sorted(whose(folder)) == [("a.txt", "external"), ("src/b.py", session.name)]
+
+
+def test_who_is_asked_whether_a_running_command_may_use_the_network_does_not_stop_it(folder: Path) -> None:
+    session = Codex(folder)
+    session.calls += 1
+    event = session.shell_event("fetch", before=True)
+    session.tell(event)
+    typed(folder)  # what it does before
+    given = event["tool_input"] | {"description": "network-access example.org"}
+    session.tell(asked(event) | {"tool_input": given})
+    session.stop()
+    assert whose(folder) == [("a.txt", session.name)]
+
+
+def test_a_turn_that_a_person_broke_off_is_over_when_claude_waits_for_them(folder: Path) -> None:
+    """Nothing tells of that itself."""
+    session = ClaudeCode(folder)
+    session.tell(session.shell_event("make", before=True))
+    typed(folder)
+    session.tell(session.base("Notification") | {"notification_type": "permission_prompt"})
+    assert whose(folder) == []
+    session.tell(session.base("Notification") | {"notification_type": "idle_prompt", "message": "Claude is waiting"})
+    typed(folder)
+    session.ask("go on")
+    assert whose(folder) == [("a.txt", session.name), ("a.txt", "external")]
 
 
 # ---- subagents
@@ -269,3 +296,19 @@ def test_a_subagents_call_is_not_waited_for_for_ever(folder: Path) -> None:
     typed(folder)
     session.ask("and now?")
     assert whose(folder) == [("a.txt", "external")]
+
+
+def test_a_subagent_of_codex_is_over_when_it_is_back_and_may_go_on_nevertheless(folder: Path) -> None:
+    session = Codex(folder)
+    session.ask("have it looked through")
+    inner = {"agent_id": "agent-7", "agent_type": "reviewer"}
+    session.tell(session.base("SubagentStart") | inner)
+    for turn in (1, 2):
+        session.calls += 1
+        session.tell(session.shell_event("make", before=True) | inner)  # and no end
+        session.stop()  # its session's turn, not its own
+        typed(folder)
+        session.tell(session.base("SubagentStop") | inner | {"stop_hook_active": False})
+        typed(folder)
+        session.ask("go on")
+        assert whose(folder) == [("a.txt", session.name), ("a.txt", "external")] * turn

@@ -1,6 +1,7 @@
 """Setting up keeps what stood there before; taking it back puts that back, to the byte where nobody changed it."""
 
 import json
+import re
 import tomllib
 from pathlib import Path
 
@@ -170,7 +171,9 @@ def test_what_a_person_adds_to_our_server_entry_stays(client: str, name: str, pr
     assert files(project) == before
     found = {one["check"]: one["ok"] for one in run(project, home, "doctor", client, "--json").lines()}
     assert found[f"{client} is set up"]
-    servers.write_text(servers.read_text().replace('["."]', '["old"]'))
+    moved = re.sub(r'"[^"]*editledger"(?=[,\n])', '"/where/it/was/editledger"', servers.read_text())
+    assert moved != servers.read_text()
+    servers.write_text(moved)
     assert "Changed" in run(project, home, "setup", client).text
     assert "".join(servers.read_text().split()) == "".join(before[servers].decode().split())
     run(project, home, "setup", client, "--remove")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.wiring.plans import HOMES
 from cli.wiring.switches import switched_off
 from tests.cli.clientfiles import put, run
 from tests.cli.desk import Desk
@@ -59,3 +60,30 @@ def test_settings_that_say_nothing_of_hooks_switch_nothing_off(content: str, pro
     put(project / ".claude" / "settings.local.json", content)
     assert switched_off("claude-code", project, home) is None
     assert switched_off("cursor", project, home) is None
+
+
+def test_ours_that_are_off_by_name_are_told_by_setup_and_doctor(project: Path, home: Path) -> None:
+    Desk(project)
+    settings = put(home / ".gemini" / "settings.json", '{"hooksConfig": {"disabled": ["theirs", "editledger"]}}')
+    # What one file lists no other takes back, and one of another name is not ours.
+    put(project / ".gemini" / "settings.json", '{"hooksConfig": {"enabled": true, "disabled": ["other"]}}')
+    said = f'{settings} names "editledger" in hooksConfig.disabled, '
+    assert said in run(project, home, "setup", "gemini").text
+    found = {one["check"]: one for one in run(project, home, "doctor", "gemini", "--json").lines()}
+    assert found["gemini is set up"]["ok"]
+    assert not found["gemini runs hooks"]["ok"]
+    assert found["gemini runs hooks"]["said"].startswith(said)
+    settings.write_text('{"hooksConfig": {"disabled": "editledger"}}')
+    assert "hooksConfig" not in run(project, home, "setup", "gemini").text
+    assert switched_off("gemini", project, home) is None
+
+
+@pytest.mark.parametrize(("client", "name", "content", "setting"), OFF)
+def test_a_switch_in_a_users_settings_that_lie_elsewhere_counts(
+    client: str, name: str, content: str, setting: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    variable, below = HOMES[client]
+    put(home / name, opposite(content))
+    settings = put(tmp_path / "elsewhere" / below / Path(name).name, content)
+    monkeypatch.setenv(variable, str(tmp_path / "elsewhere"))
+    assert str(switched_off(client, None, home)).startswith(f"{settings} says {setting}, ")

@@ -1,5 +1,7 @@
 """`cas watch` records what happens as it happens: bursts as calls, an agent's where a hook tells, else a person's."""
 
+import fcntl
+import resource
 import signal
 import subprocess
 import time
@@ -7,23 +9,36 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from objstore import EditView, Operation, Origin, Status, Workspace
 from tests.cli.agents import ClaudeCode
 from tests.cli.desk import PATIENCE, PROGRAM, Desk, cas, environment
 
 
 @contextmanager
-def watching(folder: Path, *words: str) -> Iterator["subprocess.Popen[bytes]"]:
-    """Watch the workspace, from the moment on at which it says so."""
-    command = [*PROGRAM, "watch", "--quiet-for", "100", *words]
-    with subprocess.Popen(command, cwd=folder, env=environment({}), stdout=subprocess.PIPE) as process:
+def started(folder: Path, *words: str, quiet: int = 100) -> Iterator["subprocess.Popen[bytes]"]:
+    """Have the workspace watched, from the moment on at which the watcher says so."""
+    command = [*PROGRAM, "watch", "--quiet-for", str(quiet), *words]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=folder, env=environment({}), stdout=pipe, stderr=pipe) as process:
         assert process.stdout is not None
-        assert b"Watching" in process.stdout.readline()
         try:
+            assert b"Watching" in process.stdout.readline()
             yield process
         finally:
-            process.send_signal(signal.SIGINT)
-            assert process.wait(PATIENCE) == 130
+            process.kill()
+
+
+@contextmanager
+def watching(
+    folder: Path, *words: str, quiet: int = 100, end: signal.Signals = signal.SIGINT
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """Watch the workspace, and then end that."""
+    with started(folder, *words, quiet=quiet) as process:
+        yield process
+        process.send_signal(end)
+        assert process.wait(PATIENCE) == 128 + end
 
 
 def recorded(folder: Path, count: int) -> list[EditView]:
@@ -71,3 +86,50 @@ def test_what_an_agent_is_said_to_do_is_pending(desk: Desk) -> None:
         (found,) = recorded(desk.folder, 1)
     assert (found.edit.conversation, found.status) == ("c1", Status.PENDING)
     assert found.edit.notes["agent"] == "some-agent"
+
+
+def test_only_the_stores_own_folder_is_not_watched(desk: Desk) -> None:
+    """Not each that has a name like it."""
+    (desk.folder / ".cassettes").mkdir()
+    cas("record", folder=desk.folder)
+    with watching(desk.folder):
+        (desk.folder / ".cassettes" / "one.yml").write_text("new\n")
+        (first,) = recorded(desk.folder, 1)
+        (desk.folder / ".casignore").write_text("*.o\n")
+        second = recorded(desk.folder, 2)[1]
+    assert [first.edit.path, second.edit.path] == [b".cassettes/one.yml", b".casignore"]
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_what_happens_last_is_recorded_before_the_watcher_goes(desk: Desk, end: signal.Signals) -> None:
+    cas("record", folder=desk.folder)
+    with watching(desk.folder, "--agent", "some-agent", quiet=60_000, end=end):
+        (desk.folder / "c.txt").write_text("new\n")
+    (found,) = recorded(desk.folder, 1)
+    assert (found.edit.path, found.edit.notes["agent"], found.status) == (b"c.txt", "some-agent", Status.PENDING)
+
+
+def test_who_interrupts_twice_waits_for_nobody(desk: Desk) -> None:
+    cas("record", folder=desk.folder)
+    with started(desk.folder) as process, (desk.folder / ".cas" / "agents" / "lock").open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # as somebody does who looks, and whom the watcher would wait for
+        (desk.folder / "c.txt").write_text("new\n")
+        until = time.monotonic() + PATIENCE
+        while process.poll() is None:  # two that come at once are one
+            assert time.monotonic() < until
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.5)
+        assert process.returncode == -signal.SIGINT
+
+
+def test_a_store_that_takes_nothing_for_a_while_ends_no_watching(desk: Desk) -> None:
+    cas("record", folder=desk.folder)
+    with watching(desk.folder) as process:
+        whole = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, whole[1]))  # as on a full disk
+        (desk.folder / "c.txt").write_text("new\n")
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith(b"cas: ")
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, whole)
+        (found,) = recorded(desk.folder, 1)
+    assert found.edit.path == b"c.txt"

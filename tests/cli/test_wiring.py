@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -15,8 +16,8 @@ from hypothesis import given, strategies as st
 from cli.wiring import doctor
 from cli.wiring.jsontext import JsonInvalid, appended, discarded, loaded, with_member, with_members, without_member
 from cli.wiring.plans import WIRED, Programs, Scope, plan
-from tests.cli.clientfiles import files, run
-from tests.cli.desk import PATIENCE, PROGRAM, SOURCE, Desk, environment
+from tests.cli.clientfiles import files, put, run
+from tests.cli.desk import PATIENCE, PROGRAM, SOURCE, Desk, Ran, cas, environment
 
 EVERY_CLIENT = pytest.mark.parametrize("client", WIRED)
 
@@ -192,6 +193,12 @@ def test_hooks_of_copilots_shape_say_which_version_of_it(project: Path, home: Pa
     assert json.loads((project / ".github" / "hooks" / "editledger.json").read_text())["version"] == 1
 
 
+def test_claude_code_tells_of_no_notification_but_that_it_waits(project: Path, home: Path) -> None:
+    assert run(project, home, "setup", "claude-code").status == 0
+    hooks = json.loads((project / ".claude" / "settings.json").read_text())["hooks"]
+    assert [entry["matcher"] for entry in hooks["Notification"]] == ["idle_prompt"]
+
+
 def test_no_hook_wants_more_time_than_codex_gives_at_its_end(project: Path, home: Path) -> None:
     assert run(project, home, "setup", "codex").status == 0
     hooks = json.loads((project / ".codex" / "hooks.json").read_text())["hooks"]
@@ -199,6 +206,7 @@ def test_no_hook_wants_more_time_than_codex_gives_at_its_end(project: Path, home
     ends = {event: seconds.pop(event) for event in ("SessionEnd", "Interrupt")}
     assert ends == {"SessionEnd": 3, "Interrupt": 3}
     assert set(seconds.values()) == {30}
+    assert {"PermissionRequest", "SubagentStart", "SubagentStop"} <= set(seconds)
 
 
 def test_setup_says_what_no_settings_file_can_do(project: Path, home: Path) -> None:
@@ -228,6 +236,102 @@ def test_what_a_person_has_in_the_files_stays_and_a_copy_is_kept(project: Path, 
         assert run(project, home, "setup", client, "--remove").status == 0
     assert loaded(settings.read_text()) == loaded(COMMENTED)
     assert tomllib.loads(config.read_text()) == {"model": "m", "mcp_servers": {"other": {"command": "x"}}}
+
+
+SERVED = {
+    "claude-code": ".mcp.json",
+    "codex": ".codex/config.toml",
+    "gemini": ".gemini/settings.json",
+    "cursor": ".cursor/mcp.json",
+    "vscode": ".vscode/mcp.json",
+    "opencode": "opencode.json",
+}
+"""The file in which each client of a project has its servers."""
+
+
+@EVERY_CLIENT
+def test_arguments_that_a_person_gives_our_server_stay(client: str, project: Path, home: Path) -> None:
+    assert run(project, home, "setup", client).status == 0
+    settings = project / SERVED[client]
+    last = '"${workspaceFolder}"' if client == "vscode" else '"."'
+    given = settings.read_text().replace(last, f'"--read-only", {last}')
+    assert "--read-only" in given
+    # The program was elsewhere once: that is brought up to date.
+    settings.write_text(re.sub(r'"[^"]*editledger"(,?\n)', r'"/old/editledger"\1', given))
+    assert "/old/" in settings.read_text()
+    assert "stay as they are" not in run(project, home, "setup", client).text
+    assert "".join(settings.read_text().split()) == "".join(given.split())
+    assert run(project, home, "setup", client, "--remove").status == 0
+    assert not settings.exists()
+
+
+@EVERY_CLIENT
+def test_arguments_that_may_not_do_stay_and_are_named(client: str, project: Path, home: Path) -> None:
+    assert run(project, home, "setup", client).status == 0
+    settings = project / SERVED[client]
+    last = '"${workspaceFolder}"' if client == "vscode" else '"."'
+    settings.write_text(settings.read_text().replace(last, '"/elsewhere"'))
+    before = settings.read_text()
+    said = run(project, home, "setup", client).text
+    assert f'In {settings}, our server\'s arguments ["/elsewhere"] stay as they are; ' in said
+    assert settings.read_text() == before
+
+
+OTHERS = [
+    ("codex", '[mcp_servers.editledger.env]\nA = "b"\n'),
+    ("codex", 'a = 1\n["mcp_servers"."editledger"]\n"command" = "old"\nenv.A = "b"\n\n# about the next\n[z]\nq = 1\n'),
+    ("claude-code", '{"mcpServers": {"editledger": {"type": "http", "url": "http://localhost/"}}}\n'),
+    ("gemini", json.dumps({"mcpServers": {"editledger": {"command": "mine", "args": ["."]}}}, indent=2) + "\n"),
+    ("opencode", '{"mcp": {"editledger": {"type": "local", "command": ["mine", "."]}, "other": {}}}'),
+]
+
+
+@pytest.mark.parametrize(("client", "content"), OTHERS)
+def test_an_entry_of_our_name_that_a_person_had_before_us_is_given_back(
+    client: str, content: str, project: Path, home: Path
+) -> None:
+    settings = put(project / SERVED[client], content)
+    assert run(project, home, "setup", client).status == 0
+    assert settings.read_text() != content
+    assert "stood there before us" in run(project, home, "setup", client, "--remove").text
+    assert files(project) == {settings: content.encode(), project / "a.txt": b"one\n"}
+
+
+def test_where_more_was_changed_what_a_person_had_before_us_stays_in_the_copy(project: Path, home: Path) -> None:
+    settings = put(project / ".codex" / "config.toml", '[mcp_servers.editledger.env]\nA = "b"\n')
+    assert run(project, home, "setup", "codex").status == 0
+    settings.write_text('model = "m"\n' + settings.read_text())
+    assert run(project, home, "setup", "codex", "--remove").status == 0
+    assert settings.read_text() == 'model = "m"\n'
+    assert settings.with_name("config.toml.before-editledger").read_text() == '[mcp_servers.editledger.env]\nA = "b"\n'
+
+
+def test_new_settings_files_are_as_closed_as_the_user_has_files_be(project: Path, home: Path) -> None:
+    words = ["/bin/sh", "-c", 'umask 077 && exec "$@"', "sh", *PROGRAM, "setup", "claude-code"]
+    settings = environment({"HOME": str(home)})
+    subprocess.run(words, cwd=project, env=settings, check=True, capture_output=True, timeout=PATIENCE)
+    made = [project / ".mcp.json", project / ".claude" / "settings.json"]
+    assert [path.stat().st_mode & 0o777 for path in made] == [0o600, 0o600]
+
+
+@pytest.mark.parametrize(
+    ("client", "name", "content"),
+    [
+        ("codex", ".codex/config.toml", '\ufeffmodel = "m"\r\n'),
+        ("codex", ".codex/config.toml", "\ufeff"),
+        ("codex", ".codex/config.toml", '\ufeff[mcp_servers.editledger]\ncommand = "mine"\n'),
+        ("claude-code", ".claude/settings.json", '\ufeff{\n  "a": 1\n}\n'),
+    ],
+)
+def test_a_byte_order_mark_stays_where_it_is(client: str, name: str, content: str, project: Path, home: Path) -> None:
+    settings = put(project / name, content)
+    assert run(project, home, "setup", client).status == 0
+    text = settings.read_text("utf-8")
+    assert text.startswith(content[:1])
+    assert text.count("\ufeff") == 1
+    assert "editledger" in tomllib.loads(text[1:])["mcp_servers"] if client == "codex" else "hooks" in loaded(text)
+    assert run(project, home, "setup", client, "--remove").status == 0
+    assert files(project) == {settings: content.encode(), project / "a.txt": b"one\n"}
 
 
 @pytest.mark.parametrize(("client", "name"), [("claude-code", ".mcp.json"), ("codex", ".codex/config.toml")])
@@ -287,6 +391,43 @@ def test_settings_kept_elsewhere_through_a_link_stay_there(project: Path, home: 
     assert run(project, home, "setup", "claude-code", "--user").status == 0
     assert (home / ".claude" / "settings.json").is_symlink()
     assert "hook claude-code" in kept.read_text()
+
+
+ELSEWHERE = [
+    ("claude-code", "CLAUDE_CONFIG_DIR", [".claude.json", "settings.json"]),
+    ("codex", "CODEX_HOME", ["config.toml", "hooks.json"]),
+    ("gemini", "GEMINI_CLI_HOME", [".gemini/settings.json"]),
+]
+
+
+@pytest.mark.parametrize(("client", "variable", "names"), ELSEWHERE)
+def test_a_user_whose_client_keeps_its_settings_elsewhere_is_set_up_there_and_told(
+    client: str, variable: str, names: list[str], project: Path, home: Path
+) -> None:
+    place = home / "else" / "where"
+    place.mkdir(parents=True)
+    settings = {"HOME": str(home), variable: str(place)}
+
+    def ran(*words: str) -> Ran:
+        return cas(*words, folder=project, settings=settings)
+
+    made = ran("setup", client, "--user")
+    assert made.text.startswith(f"{variable} says where your settings of {client} are: {place}")
+    assert sorted(files(home)) == sorted(place / name for name in names)
+    Desk(project)
+    found = {one["check"]: one["said"] for one in ran("doctor", client, "--json").lines()}
+    assert found[f"{client} is set up"].startswith(f"for the user, in {place}")
+    assert found[f"{client} is set up"].endswith(f", as {variable} says")
+    assert ran("setup", client, "--user", "--remove").status == 0
+    assert files(home) == {}
+    assert place.is_dir()  # a client that is told of it wants it there
+    # A project's settings lie in it, and a place that depends on where one stands is none.
+    ran("setup", client)
+    assert files(home) == {}
+    settings[variable] = "else/where"
+    ran("setup", client, "--user")
+    assert sorted(files(home, project)) != []
+    assert [path for path in files(home, project) if "else" in path.parts] == []
 
 
 @pytest.mark.parametrize(

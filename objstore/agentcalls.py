@@ -1,10 +1,7 @@
 """Agents' calls as they run: who may have made the changes that are found while they do.
 
 A hook tells when a tool of an agent begins and when it is over, and in between the agent's own program changes files.
-
-Whoever named a file made its change. Of other changes it is known who made them only while calls of a single
-conversation are open that may touch any file; in all other cases they count as external. A call that a person was asked
-about and that nobody ended was not let run: it has changed nothing.
+A call that a person was asked about and that nobody ended was not let run: it has changed nothing.
 """
 
 import os
@@ -12,12 +9,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager, suppress
 from typing import Final
 
+from objstore.claims import Claims
 from objstore.errors import PathError
 from objstore.journal import Journal
 from objstore.names import STORE_NAME
 from objstore.opencalls import AgentCall, OpenCalls, now, recordable, recordable_name
-from objstore.outcomes import CallInfo
-from objstore.terms import Origin, Status
+from objstore.outcomes import NOBODY, CallInfo
+from objstore.terms import Status
 from objstore.values import replace
 from objstore.views import EditFilter, EditView
 from objstore.writerlock import WriterLock
@@ -34,7 +32,6 @@ _SUBAGENT_PATIENCE: Final = 15 * 60 * 1_000_000
 """Microseconds that a subagent's call may take of which nothing more is heard: its session may go on without it."""
 
 _MOST_AGENTS: Final = 200
-_NOBODY: Final = CallInfo(tool="", origin=Origin.EXTERNAL)
 
 
 class AgentCalls:
@@ -83,6 +80,8 @@ class AgentCalls:
             name = _name_among(standing, known) or self._open.name_of(call)
             if known.paths is not None:
                 standing.setdefault(name, known)
+            if name in standing:
+                standing[name] = replace(standing[name], is_asked=False)  # it was let run
             if go_on is None or not self._is_soon_looked_at():
                 return self._settle_end(name, known.paths, standing)
             return self._settle_behind(go_on, name, known.paths, standing)
@@ -94,7 +93,8 @@ class AgentCalls:
             return []
         with self._alone():
             self._open.remove(self._open.name_of(call))
-            return self._settle(known.paths, self._open.calls())
+            standing = self._open.calls()
+            return self._let_go(known.paths or (), standing) + self._settle(known.paths, standing)
 
     def asked(self, call: AgentCall) -> None:
         """Note that a person is asked whether a call may run: the newest like it, for it comes without its id."""
@@ -196,28 +196,29 @@ class AgentCalls:
             lock.close()
 
     def _settle(
-        self, paths: Sequence[str] | None, standing: Mapping[str, AgentCall], otherwise: CallInfo = _NOBODY
+        self, paths: Sequence[str] | None, standing: Mapping[str, AgentCall], otherwise: CallInfo = NOBODY
     ) -> list[EditView]:
         """Record what changed (`paths`: only there), each change as whose it is; `otherwise`: while no call is open."""
         over = [name for name, call in standing.items() if call.is_over]
         if over:
             paths = None  # what those changed is still to be found
         found: list[EditView] = []
-        named: dict[str, list[AgentCall]] = {}
-        for call in standing.values():
-            for path in call.paths or ():
-                named.setdefault(path, []).append(call)
-        for path, callers in named.items():
-            if paths is None or path in paths:
-                found += self._record(_only(callers), [path])
-        anywhere = [call for call in standing.values() if call.paths is None]
-        rest = None if paths is None else [path for path in paths if path not in named]
+        claims = Claims(standing.values())
+        for path in claims.named:
+            if path in paths if paths is not None else not claims.is_waited_for(path):
+                found += self._record(claims.of(path), [path])
+        rest = None if paths is None else [path for path in paths if path not in claims.named]
         if rest is None or rest:
             # What a named file becomes from here on is told by the call that named it, which is still open.
-            found += self._record(_only(anywhere) if anywhere else otherwise, rest, besides=named)
+            found += self._record(claims.of_others(otherwise), rest, besides=claims.named)
         for name in over:
             self._open.remove(name)
         return found
+
+    def _let_go(self, paths: Iterable[str], standing: Mapping[str, AgentCall]) -> list[EditView]:
+        """Record as nobody's what became of files that were left to a call, which then was not let run."""
+        claims = Claims(standing.values())
+        return [view for path in paths if claims.is_waited_for(path) for view in self._record(NOBODY, [path])]
 
     def _settle_end(self, name: str, paths: Sequence[str] | None, standing: Mapping[str, AgentCall]) -> list[EditView]:
         found = self._settle(paths, standing)
@@ -314,18 +315,13 @@ class AgentCalls:
             standing = self._open.calls()
             ended = {name for name, call in standing.items() if call.conversation == conversation and is_ended(call)}
             refused = {name for name in ended if standing[name].is_asked}
-            found = self._settle(None, {name: call for name, call in standing.items() if name not in refused})
+            let = {name: call for name, call in standing.items() if name not in refused}
+            paths = dict.fromkeys(path for name in sorted(refused) for path in standing[name].paths or ())
+            found = self._let_go(paths, let) + self._settle(None, let)
             for name in ended:
                 self._open.remove(name)
             self._open.forget_old_sessions()
             return found
-
-
-def _only(callers: Sequence[AgentCall]) -> CallInfo:
-    """Return whose a change is that any of the calls may have made: the newest call's, if all are of one agent."""
-    if len({call.conversation for call in callers}) != 1:
-        return _NOBODY
-    return max(callers, key=lambda call: call.began).info
 
 
 def _is_like(begun: AgentCall, call: AgentCall) -> bool:

@@ -99,6 +99,62 @@ def test_of_two_calls_alike_the_one_is_refused_that_was_asked_about(folder: Path
     assert sorted(whose(folder)) == [("a.txt", "external"), ("src/b.py", session.name)]
 
 
+def test_what_a_person_types_while_a_question_is_open_is_theirs_whoever_looks_meanwhile(folder: Path) -> None:
+    session, other = ClaudeCode(folder), ClaudeCode(folder, "other")
+    session.ask("do it")
+    for event in (session.write_event("a.txt", "x\n", before=True), session.shell_event("rm -rf x", before=True)):
+        for look in (lambda: other.ask("hello"), lambda: other.run("ls"), lambda: cas("record", folder=folder)):
+            session.tell(event)
+            session.tell(asked(event))
+            typed(folder)
+            typed(folder, "src/b.py")
+            look()
+            session.ask("never mind")
+    conversations = {conversation for _, conversation in whose(folder)}
+    assert conversations.isdisjoint({session.name, other.name})
+
+
+def test_a_shell_that_ends_claims_nothing_of_a_file_that_a_person_is_asked_about(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.ask("do both")
+    question = session.write_event("a.txt", "x\n", before=True) | {"tool_use_id": "question"}
+    allowed = session.shell_event("make", before=True) | {"tool_use_id": "allowed"}
+    session.tell(question)
+    session.tell(allowed)
+    session.tell(asked(question))
+    typed(folder)
+    shell("echo 1 >> src/b.py", folder=folder)
+    session.tell(allowed | {"hook_event_name": "PostToolUse"})
+    assert whose(folder) == [("src/b.py", session.name)]
+    # Nor does a shell of another's that runs when it is clear that the file was not written.
+    other = ClaudeCode(folder, "other")
+    other.tell(other.shell_event("make", before=True))
+    session.ask("never mind")
+    assert whose(folder)[1:] == [("a.txt", "external")]
+
+
+def test_a_file_that_was_asked_about_and_written_is_its_tools_though_others_looked(folder: Path) -> None:
+    session, other = ClaudeCode(folder), ClaudeCode(folder, "other")
+    event = session.write_event("a.txt", "x\n", before=True)
+    session.tell(event)
+    session.tell(asked(event))
+    (folder / "a.txt").write_text("x\n")
+    other.run("ls")
+    session.tell(event | {"hook_event_name": "PostToolUse"})
+    assert whose(folder) == [("a.txt", session.name)]
+
+
+def test_a_shell_that_may_have_been_let_run_leaves_its_work_to_no_other_agent(folder: Path) -> None:
+    session, other = ClaudeCode(folder), ClaudeCode(folder, "other")
+    event = session.shell_event("make", before=True)
+    session.tell(event)
+    session.tell(asked(event))
+    other.run("echo 1 >> a.txt")
+    shell("echo 2 >> src/b.py", folder=folder)
+    session.tell(event | {"hook_event_name": "PostToolUse"})
+    assert whose(folder) == [("a.txt", "external"), ("src/b.py", session.name)]
+
+
 # ---- subagents
 
 

@@ -141,6 +141,11 @@ class AgentCalls:
         with self._alone(None):  # no agent waits for this
             return self._settle(None, self._open.calls(), otherwise)
 
+    def knows(self, conversation: str) -> bool:
+        """Return whether the conversation was ever heard of here, or has a call open."""
+        name = recordable_name(conversation)
+        return bool(self._open.session(name)) or any(call.conversation == name for call in self._open.calls().values())
+
     def heard(self, conversation: str, prompt: str) -> None:
         """Remember what a person asked of the agent: it explains the edits that follow."""
         self._open.note(conversation, {"prompt": recordable(prompt), "waits": False})

@@ -103,6 +103,7 @@ class Event(NamedTuple):
     agent: str = ""  # id of the subagent that does this, or begins, or is done; "": the session's own
     tells_of_agents: bool = False  # whether the client tells when a subagent begins
     of_copilot: bool = False  # whether VS Code or another program of Copilot's tells it, whose hooks it may be
+    home: str = ""  # folder in which the session began; "": nobody says
 
 
 class Client(Protocol):

@@ -1,5 +1,6 @@
 """Calls without a plain begin and end: refused, made by subagents, changed on the way, with words nobody can spell."""
 
+import json
 import os
 import time
 from pathlib import Path
@@ -311,6 +312,72 @@ def test_a_patch_is_recorded_in_each_workspace_that_it_reaches_into(folder: Path
     session.tell(event | {"hook_event_name": "PostToolUse"})
     assert whose(folder) == [("a.txt", session.name)]
     assert whose(other) == [("o.txt", session.name)]
+
+
+@pytest.mark.parametrize("way", ["end", "stop", "prompt", "session's end"])
+@pytest.mark.parametrize(
+    ("is_apart", "is_said"),
+    [(False, False), (False, True), (True, True)],
+    ids=["inside", "inside, said", "beside, said"],
+)
+def test_a_shell_that_goes_into_another_workspace_is_over_when_its_agent_says_so(
+    folder: Path, tmp_path: Path, *, way: str, is_apart: bool, is_said: bool
+) -> None:
+    inner = (tmp_path if is_apart else folder) / "inner"
+    inner.mkdir()
+    Desk(inner)
+    assert cas("record", folder=inner).status == 0
+    session = ClaudeCode(folder)
+    session.ask("build it")
+    session.calls += 1
+    began = session.shell_event("cd inner && make", before=True)
+    session.tell(began)
+    shell("echo 1 >> src/b.py", folder=folder)
+    shell("echo 1 > made", folder=inner)
+    ended = {
+        "end": began | {"hook_event_name": "PostToolUse"},
+        "stop": session.stopped(),
+        "prompt": session.prompted("and now?"),
+        "session's end": session.base("SessionEnd"),
+    }
+    settings = {"CLAUDE_PROJECT_DIR": str(folder)} if is_said else {}
+    given = json.dumps(ended[way] | {"cwd": str(inner)}).encode()
+    ran = cas("hook", "claude-code", folder=inner, settings=settings, stdin=given)
+    assert (ran.status, ran.err) == (0, b"")
+    typed(folder)
+    ClaudeCode(folder, "other").ask("hello")
+    assert whose(folder)[-1] == ("a.txt", "external")
+    assert ("src/b.py", session.name) in whose(folder)
+    assert not (folder / ".cas" / "hook.log").exists()
+
+
+def test_a_workspace_above_where_an_agent_never_was_is_left_alone(folder: Path) -> None:
+    inner = folder / "inner"
+    inner.mkdir()
+    Desk(inner)
+    typed(folder)
+    session = ClaudeCode(inner)
+    session.ask("build it")
+    session.run("echo 1 > made")
+    session.stop()
+    assert whose(inner) == [("made", session.name)]
+    assert whose(folder) == []
+    assert not list((folder / ".cas" / "agents").glob("session-*"))
+
+
+def test_a_workspace_above_that_is_damaged_keeps_the_agents_own_from_nothing(folder: Path) -> None:
+    inner = folder / "inner"
+    inner.mkdir()
+    Desk(inner)
+    session = ClaudeCode(folder)
+    session.ask("build it")
+    segment = next((folder / ".cas" / "segments").iterdir())
+    segment.write_bytes(b"nothing of ours")
+    below = ClaudeCode(inner, session.name)
+    below.ask("and this")
+    below.run("echo 1 > made")
+    assert whose(inner) == [("made", session.name)]
+    assert "UserPromptSubmit" in (folder / ".cas" / "hook.log").read_text()
 
 
 def test_a_subagents_call_is_not_waited_for_for_ever(folder: Path) -> None:

@@ -7,7 +7,7 @@ A call that a person was asked about and that nobody ended was not let run: it h
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from objstore.claims import Claims
 from objstore.errors import PathError
@@ -19,6 +19,9 @@ from objstore.terms import Status
 from objstore.values import replace
 from objstore.views import EditFilter, EditView
 from objstore.writerlock import WriterLock
+
+if TYPE_CHECKING:
+    from objstore.recording import Recorded
 
 __all__ = ["AgentCalls"]
 
@@ -133,13 +136,19 @@ class AgentCalls:
         agents = [each for each in self._agents(conversation) if each != agent]
         self._open.note(conversation, {"agents": [*agents, agent][-_MOST_AGENTS:]})
 
-    def notice(self, otherwise: CallInfo) -> list[EditView]:
+    def notice(self, otherwise: CallInfo, paths: Sequence[str] | None = None) -> "Recorded":
         """Record what changed: as open calls' doing where that can be known, and else as `otherwise` says.
 
-        Where calls of several agents are open it is nobody's, whatever `otherwise` says. Raises as `begin`.
+        Where calls of several agents are open it is nobody's, whatever `otherwise` says. `paths`: only these files, and
+        what lies below these folders. Raises as `begin`, and what paths raise.
         """
         with self._alone(None):  # no agent waits for this
-            return self._settle(None, self._open.calls(), otherwise)
+            standing = self._open.calls()
+            over = [] if paths is None else [name for name, call in standing.items() if call.is_over]
+            if over:
+                self._settle(None, standing)
+                standing = self._open.calls()
+            return _together(list(self._looks(paths, standing, otherwise)))
 
     def knows(self, conversation: str) -> bool:
         """Return whether the conversation was ever heard of here, or has a call open."""
@@ -200,30 +209,35 @@ class AgentCalls:
         finally:
             lock.close()
 
-    def _settle(
+    def _settle(self, paths: Sequence[str] | None, standing: Mapping[str, AgentCall]) -> list[EditView]:
+        """Record what changed (`paths`: only there), each change as whose it is."""
+        return [view for found in self._looks(paths, standing) for view in found.edits]
+
+    def _looks(
         self, paths: Sequence[str] | None, standing: Mapping[str, AgentCall], otherwise: CallInfo = NOBODY
-    ) -> list[EditView]:
-        """Record what changed (`paths`: only there), each change as whose it is; `otherwise`: while no call is open."""
+    ) -> "Iterator[Recorded]":
+        """Look, and record each change as whose it is; yield what was found, last what no call had named.
+
+        `paths`: only these files, and what lies below these folders. `otherwise`: whose it is while no call is open.
+        """
         over = [name for name, call in standing.items() if call.is_over]
         if over:
             paths = None  # what those changed is still to be found
-        found: list[EditView] = []
         claims = Claims(standing.values())
         for path in claims.named:
-            if path in paths if paths is not None else not claims.is_waited_for(path):
-                found += self._record(claims.of(path), [path])
+            if (paths is not None and path in paths) or (_is_among(path, paths) and not claims.is_waited_for(path)):
+                yield self._record(claims.of(path), [path])
         rest = None if paths is None else [path for path in paths if path not in claims.named]
         if rest is None or rest:
             # What a named file becomes from here on is told by the call that named it, which is still open.
-            found += self._record(claims.of_others(otherwise), rest, besides=claims.named)
+            yield self._record(claims.of_others(otherwise), rest, besides=claims.named)
         for name in over:
             self._open.remove(name)
-        return found
 
     def _let_go(self, paths: Iterable[str], standing: Mapping[str, AgentCall]) -> list[EditView]:
         """Record as nobody's what became of files that were left to a call, which then was not let run."""
         claims = Claims(standing.values())
-        return [view for path in paths if claims.is_waited_for(path) for view in self._record(NOBODY, [path])]
+        return [view for path in paths if claims.is_waited_for(path) for view in self._record(NOBODY, [path]).edits]
 
     def _settle_end(self, name: str, paths: Sequence[str] | None, standing: Mapping[str, AgentCall]) -> list[EditView]:
         found = self._settle(paths, standing)
@@ -257,12 +271,10 @@ class AgentCalls:
         except OSError:
             return False  # it is the first
 
-    def _record(
-        self, info: CallInfo, paths: Sequence[str] | None, *, besides: Collection[str] = ()
-    ) -> tuple[EditView, ...]:
+    def _record(self, info: CallInfo, paths: Sequence[str] | None, *, besides: Collection[str] = ()) -> "Recorded":
         from objstore.recording import record_changes
 
-        return record_changes(self._journal, info, paths, besides=besides).edits
+        return record_changes(self._journal, info, paths, besides=besides)
 
     def _known(self, call: AgentCall) -> AgentCall:
         """Return the call in our own terms: paths of this workspace alone, for a tool may well name others."""
@@ -327,6 +339,24 @@ class AgentCalls:
                 self._open.remove(name)
             self._open.forget_old_sessions()
             return found
+
+
+def _is_among(path: str, paths: Sequence[str] | None) -> bool:
+    """Return whether a file is one of the paths (None: all of them), or lies below one."""
+    return paths is None or any(above in {path, os.curdir} or path.startswith(above + "/") for above in paths)
+
+
+def _together(looks: "Sequence[Recorded]") -> "Recorded":
+    """Return what several looks found, one after the other."""
+    from objstore.recording import Recorded
+
+    return Recorded(
+        conversation=next((look.conversation for look in reversed(looks) if look.conversation), ""),
+        edits=tuple(view for look in looks for view in look.edits),
+        baseline=next((look.baseline for look in looks if look.baseline is not None), None),
+        files=sum(look.files for look in looks),
+        passed=tuple(dict.fromkeys(place for look in looks for place in look.passed)),
+    )
 
 
 def _is_like(begun: AgentCall, call: AgentCall) -> bool:

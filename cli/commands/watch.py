@@ -87,5 +87,5 @@ def _recorded(workspace: "Workspace", info: "CallInfo", screen: Screen) -> Itera
     from cli.rows import Rows
 
     rows = Rows(workspace, screen)
-    for view in workspace.agent_calls().notice(info):
+    for view in workspace.agent_calls().notice(info).edits:
         yield from rows.of(view)

@@ -47,6 +47,44 @@ def asked(event: dict[str, Any]) -> dict[str, Any]:
     return told | {"hook_event_name": "PermissionRequest", "permission_suggestions": []}
 
 
+# ---- what is recorded by hand while a tool runs
+
+
+@pytest.mark.parametrize("words", [(), (".",), ("a.txt", "src")], ids=["all", "the folder", "both"])
+def test_what_a_running_tool_did_is_its_agents_though_a_person_has_it_recorded(
+    folder: Path, words: tuple[str, ...]
+) -> None:
+    session = ClaudeCode(folder)
+    session.ask("go")
+    session.calls += 1
+    command = session.shell_event("make", before=True)
+    session.tell(command)
+    shell("echo 1 >> a.txt", folder=folder)
+    assert cas("record", *words, folder=folder).status == 0
+    session.tell(command | {"hook_event_name": "PostToolUse"})
+    session.calls += 1
+    written = session.write_event("src/b.py", "y\n", before=True)
+    session.tell(written)
+    (folder / "src" / "b.py").write_text("y\n")
+    typed(folder)
+    ran = cas("record", *words, "--json", folder=folder)
+    mine = ran.json()["conversation_id"]
+    assert [Path(edit["file_path"]).name for edit in ran.json()["edits"]] == ["b.py", "a.txt"]
+    session.tell(written | {"hook_event_name": "PostToolUse"})
+    assert whose(folder) == [("a.txt", session.name), ("src/b.py", session.name), ("a.txt", mine)]
+
+
+def test_what_shells_of_two_agents_may_have_done_is_no_persons(folder: Path) -> None:
+    for name in ("one", "other"):
+        session = ClaudeCode(folder, name)
+        session.tell(session.shell_event("make", before=True))
+    typed(folder)
+    assert cas("record", folder=folder).status == 0
+    typed(folder, "src/b.py")
+    assert cas("record", "--agent", "third", "--conversation", "c", folder=folder).status == 0
+    assert whose(folder) == [("a.txt", "external"), ("src/b.py", "c")]
+
+
 # ---- what a person does not let run
 
 

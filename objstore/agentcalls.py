@@ -35,6 +35,8 @@ _SUBAGENT_PATIENCE: Final = 15 * 60 * 1_000_000
 """Microseconds that a subagent's call may take of which nothing more is heard: its session may go on without it."""
 
 _MOST_AGENTS: Final = 200
+_MOST_ENDS: Final = 20
+"""Ends of calls that are remembered of a conversation: more tools do not run at once."""
 
 
 class AgentCalls:
@@ -80,7 +82,10 @@ class AgentCalls:
             return []
         with self._alone():
             standing = self._open.calls()
-            name = _name_among(standing, known) or self._open.name_of(call)
+            name = self._open.name_of(call)
+            if not call.is_named:
+                name = _name_among(standing, known, self._ended_at(known)) or name
+                self._note_end(known)
             if known.paths is not None:
                 standing.setdefault(name, known)
             if name in standing:
@@ -316,6 +321,21 @@ class AgentCalls:
         agents = self._open.session(conversation).get("agents")
         return [each for each in agents if isinstance(each, str)] if isinstance(agents, list) else []
 
+    def _ended_at(self, call: AgentCall) -> int:
+        """Return when a call without an id was last said to be over in these words (0: that was long ago, or never)."""
+        ended = self._ends(call.conversation).get(self._open.name_of(call))
+        return ended if isinstance(ended, int) else 0
+
+    def _note_end(self, call: AgentCall) -> None:
+        """Remember that a call without an id was said to be over: that may be said twice."""
+        name = self._open.name_of(call)
+        others = [(other, at) for other, at in self._ends(call.conversation).items() if other != name]
+        self._open.note(call.conversation, {"ended": dict([*others, (name, now())][-_MOST_ENDS:])})
+
+    def _ends(self, conversation: str) -> dict[str, object]:
+        ended = self._open.session(conversation).get("ended")
+        return ended if isinstance(ended, dict) else {}
+
     def _is_sent(self, call: AgentCall, *, tells_of_agents: bool) -> bool:
         """Return whether a call is of a subagent that works for the conversation, as far as that can be known."""
         if call.agent in self._agents(call.conversation):
@@ -369,17 +389,18 @@ def _is_like(begun: AgentCall, call: AgentCall) -> bool:
     )
 
 
-def _name_among(standing: Mapping[str, AgentCall], call: AgentCall) -> str:
+def _name_among(standing: Mapping[str, AgentCall], call: AgentCall, ended_at: int) -> str:
     """Return the name of the open call that is over, where its client gives no ids ("": it is found by its input).
 
     A hook of somebody else's may have changed its input since it began. Calls of one tool end as they began, in order.
+    `ended_at`: when the same was said before. It is said of that call again then, and of none that had begun by then.
     """
     name = OpenCalls.name_of(call)
-    if call.is_named or name in standing:
+    if name in standing:
         return ""
     alike = [
         (begun.began, name)
         for name, begun in standing.items()
-        if not begun.is_named and not begun.is_over and _is_like(begun, call)
+        if not begun.is_named and not begun.is_over and begun.began > ended_at and _is_like(begun, call)
     ]
     return min(alike)[1] if alike else ""

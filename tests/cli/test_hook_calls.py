@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from objstore import EditFilter, Workspace
-from tests.cli.agents import ClaudeCode, Codex, Gemini, Session, shell
+from tests.cli.agents import ClaudeCode, Codex, Copilot, Gemini, Session, shell
 from tests.cli.desk import Desk, cas
 
 WORKER = {"agent_id": "agent-7", "agent_type": "worker"}
@@ -269,6 +269,25 @@ def test_a_call_is_known_again_though_its_input_was_changed_on_the_way(folder: P
     typed(folder, "src/b.py")
     session.stop()
     assert whose(folder) == [("a.txt", session.name), ("src/b.py", "external")]
+
+
+@pytest.mark.parametrize("agent", [Gemini, Copilot], ids=lambda agent: agent.__name__)
+@pytest.mark.parametrize("is_rewritten", [False, True], ids=["as begun", "changed on the way"])
+def test_an_end_without_an_id_that_comes_twice_ends_no_other_call(
+    agent: type[Session], folder: Path, *, is_rewritten: bool
+) -> None:
+    session = agent(folder)
+    session.ask("do both, twice")
+    for turn in ("first", "second"):
+        for command in ("one", "two"):
+            for _ in range(2):
+                session.tell(session.shell_event(command, before=True))
+        for command in ("one", "two"):
+            shell(f"echo {turn} > {command}", folder=folder)
+            for _ in range(2):
+                session.tell(session.shell_event(f"wrapped {command}" if is_rewritten else command, before=False))
+        assert list((folder / ".cas" / "agents").glob("open-*")) == []
+    assert whose(folder) == [("one", session.name), ("two", session.name)] * 2
 
 
 # ---- notes

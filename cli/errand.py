@@ -18,17 +18,30 @@ TYPE_CHECKING = False  # as type checkers know it: `typing` takes longer to impo
 if TYPE_CHECKING:
     from typing import Final
 
-__all__ = ["GREETING", "LONGEST_EVENT", "LONGEST_PART", "PARTS", "SOCKET", "TAKEN", "asked", "connect_inside"]
+__all__ = [
+    "GREETING",
+    "LONGEST_EVENT",
+    "LONGEST_PART",
+    "PARTS",
+    "PROJECT",
+    "SOCKET",
+    "TAKEN",
+    "asked",
+    "connect_inside",
+]
 __all__ += ["identity", "is_private", "packed", "peer", "received"]
 
 SOCKET: Final = "hook.sock"
 """Name of the helper's socket, in the store's folder."""
 
-GREETING: Final = b"editledger hook 1"
+GREETING: Final = b"editledger hook 2"
 """Changes with what is sent."""
 
-PARTS: Final = 5
-"""Of an errand: the greeting, the identity of the program, the client, the caller's folder, the event."""
+PARTS: Final = 6
+"""Of an errand: greeting, identity of the program, client, the caller's folder, that of its session, the event."""
+
+PROJECT: Final = "CLAUDE_PROJECT_DIR"
+"""Variable with the folder in which a session began; Gemini CLI and Cursor set it too."""
 
 TAKEN: Final = b"+"
 LONGEST_EVENT: Final = 64 << 20
@@ -56,7 +69,8 @@ def asked(client: str, event: bytes) -> bytes | None:
         return None  # a setting of this process alone is not the helper's
     line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
-        parts = (GREETING, identity(), os.fsencode(client), os.fsencode(os.getcwd()), event)  # noqa: PTH109 - pathlib costs
+        here, home = os.fsencode(os.getcwd()), os.fsencode(os.environ.get(PROJECT, ""))  # noqa: PTH109 - pathlib costs
+        parts = (GREETING, identity(), os.fsencode(client), here, home, event)
         return _answer(line, packed(*parts)) if _connect(line) else None
     except OSError:
         return None

@@ -13,7 +13,8 @@ from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, cast
 
-from cli.clients.event import Client, Event, Moment, Payload
+from cli.clients.event import NOWHERE, Client, Event, Moment, Payload
+from cli.errand import PROJECT
 
 if TYPE_CHECKING:
     from objstore import AgentCall, AgentCalls, EditView
@@ -41,15 +42,12 @@ _REJECTED: Final = (
 _MOST_TOLD: Final = 20
 """Rejections that an agent is told of at once."""
 
-_PROJECT: Final = "CLAUDE_PROJECT_DIR"
-"""Variable with the folder in which a session began; Gemini CLI and Cursor set it too."""
-
 
 def main(arguments: list[str], given: bytes) -> int:
     """Handle an event for the client that `arguments` name; return 0, whatever happens."""
     place = os.getcwd()  # noqa: PTH109 - pathlib costs 4 ms of start-up
     try:
-        event = _at_home(event_of(arguments, given, place), os.environ.get(_PROJECT, ""))
+        event = event_of(arguments, given, place, os.environ.get(PROJECT, ""))
         place = event.place
         answer_to(arguments, event, _print, is_last=True)
         _start_helper(event)
@@ -58,13 +56,16 @@ def main(arguments: list[str], given: bytes) -> int:
     return 0
 
 
-def event_of(arguments: list[str], given: bytes, folder: str) -> Event:
-    """Return what an event says to whoever works in `folder`. Raises ValueError, TypeError."""
+def event_of(arguments: list[str], given: bytes, folder: str, home: str = "") -> Event:
+    """Return what an event says to whoever works in `folder`; `home`: where the session began ("": nobody says).
+
+    Raises ValueError, TypeError.
+    """
     payload = json.loads(given)
     if not isinstance(payload, Mapping):
         raise TypeError("the event is no JSON object")
     event = client_of(arguments[0] if arguments else "").read(payload)
-    return event._replace(place=os.path.join(folder, event.place))  # noqa: PTH118 - as above
+    return event._replace(place=os.path.join(folder, event.place), home=home)  # noqa: PTH118 - as above
 
 
 def answer_to(arguments: list[str], event: Event, say: Callable[[bytes], object], *, is_last: bool = False) -> None:
@@ -74,22 +75,6 @@ def answer_to(arguments: list[str], event: Event, say: Callable[[bytes], object]
         say(b"" if answer is None else (json.dumps(answer) + "\n").encode())
 
     handle(client_of(arguments[0]), event, spell, is_last=is_last)
-
-
-def _at_home(event: Event, project: str) -> Event:
-    """Return an event of an agent that has gone to a folder of no workspace as one of the folder where it began.
-
-    So that what it began there ends. A tool that begins elsewhere is no tool of that folder.
-    """
-    from objstore import NotAWorkspace, find_root
-
-    if not project or event.touched or event.moment in {Moment.BEFORE, Moment.OTHER}:
-        return event
-    try:
-        find_root(event.place)
-    except NotAWorkspace:
-        return event._replace(place=project)
-    return event
 
 
 def is_about(event: Event, root: str) -> bool:
@@ -137,6 +122,8 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
                 _record(workspace.agent_calls(), event, None)
         except Exception as error:  # noqa: BLE001 - as in `main`
             log_fault(other, [event.notes.get("client", "")], error)
+    for other in _roots_elsewhere(event, roots):
+        _record_elsewhere(other, event)
     if not roots:
         say(None)
         return
@@ -165,7 +152,11 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
 
 
 def _roots(event: Event) -> list[str]:
-    """Return the workspaces that hold the named files, in their order, or else that of the agent, if there is one."""
+    """Return the workspaces that hold the named files, in their order, or else that of the agent, if there is one.
+
+    An agent that has gone to a folder of no workspace is still of the one where it began, so that what it began there
+    ends. A tool that begins elsewhere is no tool of that folder.
+    """
     from objstore import NotAWorkspace, find_root
 
     roots: list[str] = []
@@ -174,7 +165,50 @@ def _roots(event: Event) -> list[str]:
         with suppress(NotAWorkspace, ValueError):  # no path holds a NUL, or half a character
             root = find_root(start)
             roots += [root] if root not in roots else []
+    if not roots and event.home and _may_end_what_began_elsewhere(event):
+        with suppress(NotAWorkspace, ValueError):
+            roots.append(find_root(event.home))
     return roots
+
+
+def _roots_elsewhere(event: Event, roots: list[str]) -> list[str]:
+    """Return the workspaces besides `roots` in which what the event ends may have begun.
+
+    That of the folder where the session began, and all above: an agent may have gone into a workspace inside another.
+    """
+    from objstore import CasError, find_root
+
+    if not roots or not _may_end_what_began_elsewhere(event) or (event.tool and event.touched == NOWHERE):
+        return []
+    found: list[str] = []
+    known = {os.path.realpath(root) for root in roots}
+    waiting = [os.path.dirname(roots[0]), *([event.home] if event.home else [])]  # noqa: PTH120 - as above
+    while waiting:
+        with suppress(CasError, ValueError):
+            root = find_root(waiting.pop())
+            if os.path.realpath(root) not in known:
+                known.add(os.path.realpath(root))
+                found.append(root)
+                waiting.append(os.path.dirname(root))  # noqa: PTH120 - as above
+    return found
+
+
+def _may_end_what_began_elsewhere(event: Event) -> bool:
+    """Return whether the event may be about a call that began in another folder: the agent may have gone since."""
+    return not event.touched and event.moment not in {Moment.BEFORE, Moment.OTHER}
+
+
+def _record_elsewhere(root: str, event: Event) -> None:
+    """Record what the event tells of in a workspace where the agent isn't, if it has been there; never raise."""
+    from objstore import Workspace
+
+    try:
+        with Workspace.open(root) as workspace:
+            calls = workspace.agent_calls()
+            if calls.knows(event.conversation):
+                _record(calls, event, None)
+    except Exception as error:  # noqa: BLE001 - it must not keep the agent's own workspace from hearing of the event
+        log_fault(root, [event.name], error)
 
 
 def _folder_of(event: Event, path: str) -> str:

@@ -159,12 +159,12 @@ def _attend(root: str, line: socket.socket, own: bytes) -> bool:
         if part is None:
             return True
         parts.append(part)
-    greeting, theirs, client, folder, given = parts
+    greeting, theirs, client, folder, home, given = parts
     if (greeting, theirs) != (GREETING, own):
         return False
     arguments = [client.decode("utf-8", "replace")]
     try:
-        event = event_of(arguments, given, os.fsdecode(folder))
+        event = event_of(arguments, given, os.fsdecode(folder), os.fsdecode(home))
         if not is_about(event, root):
             return True
     except Exception:  # noqa: BLE001 - the caller finds the same fault, and logs it

@@ -1,26 +1,27 @@
 """Agents' calls as they run: who may have made the changes that are found while they do.
 
 A hook tells when a tool of an agent begins and when it is over, and in between the agent's own program changes files.
-
-Whoever named a file made its change. Of other changes it is known who made them only while calls of a single
-conversation are open that may touch any file; in all other cases they count as external. A call that a person was asked
-about and that nobody ended was not let run: it has changed nothing.
+A call that a person was asked about and that nobody ended was not let run: it has changed nothing.
 """
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from objstore.claims import Claims
 from objstore.errors import PathError
 from objstore.journal import Journal
 from objstore.names import STORE_NAME
 from objstore.opencalls import AgentCall, OpenCalls, now, recordable, recordable_name
-from objstore.outcomes import CallInfo
-from objstore.terms import Origin, Status
+from objstore.outcomes import NOBODY, CallInfo
+from objstore.terms import Status
 from objstore.values import replace
 from objstore.views import EditFilter, EditView
 from objstore.writerlock import WriterLock
+
+if TYPE_CHECKING:
+    from objstore.recording import Recorded
 
 __all__ = ["AgentCalls"]
 
@@ -34,7 +35,8 @@ _SUBAGENT_PATIENCE: Final = 15 * 60 * 1_000_000
 """Microseconds that a subagent's call may take of which nothing more is heard: its session may go on without it."""
 
 _MOST_AGENTS: Final = 200
-_NOBODY: Final = CallInfo(tool="", origin=Origin.EXTERNAL)
+_MOST_ENDS: Final = 20
+"""Ends of calls that are remembered of a conversation: more tools do not run at once."""
 
 
 class AgentCalls:
@@ -80,9 +82,14 @@ class AgentCalls:
             return []
         with self._alone():
             standing = self._open.calls()
-            name = _name_among(standing, known) or self._open.name_of(call)
+            name = self._open.name_of(call)
+            if not call.is_named:
+                name = _name_among(standing, known, self._ended_at(known)) or name
+                self._note_end(known)
             if known.paths is not None:
                 standing.setdefault(name, known)
+            if name in standing:
+                standing[name] = replace(standing[name], is_asked=False)  # it was let run
             if go_on is None or not self._is_soon_looked_at():
                 return self._settle_end(name, known.paths, standing)
             return self._settle_behind(go_on, name, known.paths, standing)
@@ -94,7 +101,8 @@ class AgentCalls:
             return []
         with self._alone():
             self._open.remove(self._open.name_of(call))
-            return self._settle(known.paths, self._open.calls())
+            standing = self._open.calls()
+            return self._let_go(known.paths or (), standing) + self._settle(known.paths, standing)
 
     def asked(self, call: AgentCall) -> None:
         """Note that a person is asked whether a call may run: the newest like it, for it comes without its id."""
@@ -133,13 +141,24 @@ class AgentCalls:
         agents = [each for each in self._agents(conversation) if each != agent]
         self._open.note(conversation, {"agents": [*agents, agent][-_MOST_AGENTS:]})
 
-    def notice(self, otherwise: CallInfo) -> list[EditView]:
+    def notice(self, otherwise: CallInfo, paths: Sequence[str] | None = None) -> "Recorded":
         """Record what changed: as open calls' doing where that can be known, and else as `otherwise` says.
 
-        Where calls of several agents are open it is nobody's, whatever `otherwise` says. Raises as `begin`.
+        Where calls of several agents are open it is nobody's, whatever `otherwise` says. `paths`: only these files, and
+        what lies below these folders. Raises as `begin`, and what paths raise.
         """
         with self._alone(None):  # no agent waits for this
-            return self._settle(None, self._open.calls(), otherwise)
+            standing = self._open.calls()
+            over = [] if paths is None else [name for name, call in standing.items() if call.is_over]
+            if over:
+                self._settle(None, standing)
+                standing = self._open.calls()
+            return _together(list(self._looks(paths, standing, otherwise)))
+
+    def knows(self, conversation: str) -> bool:
+        """Return whether the conversation was ever heard of here, or has a call open."""
+        name = recordable_name(conversation)
+        return bool(self._open.session(name)) or any(call.conversation == name for call in self._open.calls().values())
 
     def heard(self, conversation: str, prompt: str) -> None:
         """Remember what a person asked of the agent: it explains the edits that follow."""
@@ -195,29 +214,35 @@ class AgentCalls:
         finally:
             lock.close()
 
-    def _settle(
-        self, paths: Sequence[str] | None, standing: Mapping[str, AgentCall], otherwise: CallInfo = _NOBODY
-    ) -> list[EditView]:
-        """Record what changed (`paths`: only there), each change as whose it is; `otherwise`: while no call is open."""
+    def _settle(self, paths: Sequence[str] | None, standing: Mapping[str, AgentCall]) -> list[EditView]:
+        """Record what changed (`paths`: only there), each change as whose it is."""
+        return [view for found in self._looks(paths, standing) for view in found.edits]
+
+    def _looks(
+        self, paths: Sequence[str] | None, standing: Mapping[str, AgentCall], otherwise: CallInfo = NOBODY
+    ) -> "Iterator[Recorded]":
+        """Look, and record each change as whose it is; yield what was found, last what no call had named.
+
+        `paths`: only these files, and what lies below these folders. `otherwise`: whose it is while no call is open.
+        """
         over = [name for name, call in standing.items() if call.is_over]
         if over:
             paths = None  # what those changed is still to be found
-        found: list[EditView] = []
-        named: dict[str, list[AgentCall]] = {}
-        for call in standing.values():
-            for path in call.paths or ():
-                named.setdefault(path, []).append(call)
-        for path, callers in named.items():
-            if paths is None or path in paths:
-                found += self._record(_only(callers), [path])
-        anywhere = [call for call in standing.values() if call.paths is None]
-        rest = None if paths is None else [path for path in paths if path not in named]
+        claims = Claims(standing.values())
+        for path in claims.named:
+            if (paths is not None and path in paths) or (_is_among(path, paths) and not claims.is_waited_for(path)):
+                yield self._record(claims.of(path), [path])
+        rest = None if paths is None else [path for path in paths if path not in claims.named]
         if rest is None or rest:
             # What a named file becomes from here on is told by the call that named it, which is still open.
-            found += self._record(_only(anywhere) if anywhere else otherwise, rest, besides=named)
+            yield self._record(claims.of_others(otherwise), rest, besides=claims.named)
         for name in over:
             self._open.remove(name)
-        return found
+
+    def _let_go(self, paths: Iterable[str], standing: Mapping[str, AgentCall]) -> list[EditView]:
+        """Record as nobody's what became of files that were left to a call, which then was not let run."""
+        claims = Claims(standing.values())
+        return [view for path in paths if claims.is_waited_for(path) for view in self._record(NOBODY, [path]).edits]
 
     def _settle_end(self, name: str, paths: Sequence[str] | None, standing: Mapping[str, AgentCall]) -> list[EditView]:
         found = self._settle(paths, standing)
@@ -251,12 +276,10 @@ class AgentCalls:
         except OSError:
             return False  # it is the first
 
-    def _record(
-        self, info: CallInfo, paths: Sequence[str] | None, *, besides: Collection[str] = ()
-    ) -> tuple[EditView, ...]:
+    def _record(self, info: CallInfo, paths: Sequence[str] | None, *, besides: Collection[str] = ()) -> "Recorded":
         from objstore.recording import record_changes
 
-        return record_changes(self._journal, info, paths, besides=besides).edits
+        return record_changes(self._journal, info, paths, besides=besides)
 
     def _known(self, call: AgentCall) -> AgentCall:
         """Return the call in our own terms: paths of this workspace alone, for a tool may well name others."""
@@ -298,6 +321,21 @@ class AgentCalls:
         agents = self._open.session(conversation).get("agents")
         return [each for each in agents if isinstance(each, str)] if isinstance(agents, list) else []
 
+    def _ended_at(self, call: AgentCall) -> int:
+        """Return when a call without an id was last said to be over in these words (0: that was long ago, or never)."""
+        ended = self._ends(call.conversation).get(self._open.name_of(call))
+        return ended if isinstance(ended, int) else 0
+
+    def _note_end(self, call: AgentCall) -> None:
+        """Remember that a call without an id was said to be over: that may be said twice."""
+        name = self._open.name_of(call)
+        others = [(other, at) for other, at in self._ends(call.conversation).items() if other != name]
+        self._open.note(call.conversation, {"ended": dict([*others, (name, now())][-_MOST_ENDS:])})
+
+    def _ends(self, conversation: str) -> dict[str, object]:
+        ended = self._open.session(conversation).get("ended")
+        return ended if isinstance(ended, dict) else {}
+
     def _is_sent(self, call: AgentCall, *, tells_of_agents: bool) -> bool:
         """Return whether a call is of a subagent that works for the conversation, as far as that can be known."""
         if call.agent in self._agents(call.conversation):
@@ -314,18 +352,31 @@ class AgentCalls:
             standing = self._open.calls()
             ended = {name for name, call in standing.items() if call.conversation == conversation and is_ended(call)}
             refused = {name for name in ended if standing[name].is_asked}
-            found = self._settle(None, {name: call for name, call in standing.items() if name not in refused})
+            let = {name: call for name, call in standing.items() if name not in refused}
+            paths = dict.fromkeys(path for name in sorted(refused) for path in standing[name].paths or ())
+            found = self._let_go(paths, let) + self._settle(None, let)
             for name in ended:
                 self._open.remove(name)
             self._open.forget_old_sessions()
             return found
 
 
-def _only(callers: Sequence[AgentCall]) -> CallInfo:
-    """Return whose a change is that any of the calls may have made: the newest call's, if all are of one agent."""
-    if len({call.conversation for call in callers}) != 1:
-        return _NOBODY
-    return max(callers, key=lambda call: call.began).info
+def _is_among(path: str, paths: Sequence[str] | None) -> bool:
+    """Return whether a file is one of the paths (None: all of them), or lies below one."""
+    return paths is None or any(above in {path, os.curdir} or path.startswith(above + "/") for above in paths)
+
+
+def _together(looks: "Sequence[Recorded]") -> "Recorded":
+    """Return what several looks found, one after the other."""
+    from objstore.recording import Recorded
+
+    return Recorded(
+        conversation=next((look.conversation for look in reversed(looks) if look.conversation), ""),
+        edits=tuple(view for look in looks for view in look.edits),
+        baseline=next((look.baseline for look in looks if look.baseline is not None), None),
+        files=sum(look.files for look in looks),
+        passed=tuple(dict.fromkeys(place for look in looks for place in look.passed)),
+    )
 
 
 def _is_like(begun: AgentCall, call: AgentCall) -> bool:
@@ -338,17 +389,18 @@ def _is_like(begun: AgentCall, call: AgentCall) -> bool:
     )
 
 
-def _name_among(standing: Mapping[str, AgentCall], call: AgentCall) -> str:
+def _name_among(standing: Mapping[str, AgentCall], call: AgentCall, ended_at: int) -> str:
     """Return the name of the open call that is over, where its client gives no ids ("": it is found by its input).
 
     A hook of somebody else's may have changed its input since it began. Calls of one tool end as they began, in order.
+    `ended_at`: when the same was said before. It is said of that call again then, and of none that had begun by then.
     """
     name = OpenCalls.name_of(call)
-    if call.is_named or name in standing:
+    if name in standing:
         return ""
     alike = [
         (begun.began, name)
         for name, begun in standing.items()
-        if not begun.is_named and not begun.is_over and _is_like(begun, call)
+        if not begun.is_named and not begun.is_over and begun.began > ended_at and _is_like(begun, call)
     ]
     return min(alike)[1] if alike else ""

@@ -11,7 +11,16 @@ from typing import Final
 from objstore.batch import Batch
 from objstore.changes import Change, Recorder, Version, external_change, new_conversation, version_of
 from objstore.descent import passages_since
-from objstore.errors import FileExists, FileMissing, FileTooLarge, PathIsDirectory
+from objstore.errors import (
+    BlobDamaged,
+    BlobMissing,
+    FileExists,
+    FileMissing,
+    FileTooLarge,
+    PathIsDirectory,
+    StoreDamaged,
+    TreeInvalid,
+)
 from objstore.hunks import Hunk, hunks_fit
 from objstore.ids import blob_id
 from objstore.journal import Journal
@@ -21,7 +30,7 @@ from objstore.paths import Found, Spot, missing_at
 from objstore.rebase import Clash, Rebased, rebased
 from objstore.sources import MemorySource
 from objstore.standins import MAX_BLOB, is_stand_in, stand_in
-from objstore.terms import DocumentId, FileState, Operation
+from objstore.terms import DocumentId, FileState, Operation, Origin
 from objstore.transition import Step
 from objstore.values import variable
 from objstore.views import Content, EditView
@@ -213,9 +222,10 @@ class Call:
         self._committed = True
         given = self._info.conversation
         conversation = given or new_conversation()
-        call = self._journal.store.next_call(given) if given else 0
+        ahead = self._recorded_ahead()
         recorder = Recorder(self._journal, self._batch)
-        external = recorder.external(self._external)
+        external = recorder.external(self._external) if ahead is None else ahead
+        call = self._journal.store.next_call(given) if given else 0
         edits: list[EditView] = []
         # An external edit may have begun a document that the call's own changes go on with.
         numbers: dict[int, DocumentId] = {
@@ -246,6 +256,26 @@ class Call:
         )
 
     # ---- inside
+
+    def _recorded_ahead(self) -> list[EditView] | None:
+        """Record what was found on disk, where some of it is an agent's that is at work now (None: none of it is).
+
+        In a group of its own: of what stands in the call's, a crash takes all that is an agent's for what the call was
+        about to do.
+        """
+        if not self._external:
+            return None
+        from objstore.claims import Claims
+        from objstore.opencalls import OpenCalls
+
+        claims = Claims(OpenCalls(self._journal).calls().values())
+        found = [(change, claims.of(os.fsdecode(change.path))) for change in self._external]
+        if all(info.origin is Origin.EXTERNAL for _, info in found):
+            return None
+        views = Recorder(self._journal, self._batch).found(found)
+        self._journal.commit(self._batch, ())
+        self._batch = Batch(self._journal.store)
+        return views
 
     def _change(self, file: _File, change: Change) -> None:
         if file.document is None and file.lineage is not None:
@@ -305,10 +335,28 @@ class Call:
         )
         if tip is not None:
             file.document = tip.document
-            change = external_change(tip, version, self._journal.store.text)
-            if change is not None:
-                self._external.append(change)
+            change = external_change(path, tip.document, tip.state, version, self._journal.store.text)
+        else:
+            change = file.lineage = self._since_baseline(path, version)
+        if change is not None:
+            self._external.append(change)
         return file
+
+    def _since_baseline(self, path: bytes, now: Version | None) -> Change | None:
+        """Return what became of a file that no edit was recorded of since the first look (None: nothing is known)."""
+        if self._journal.store.baseline() is None:
+            return None
+        from objstore.known import Known, known_of_one
+        from objstore.trees import LeftOut
+
+        try:
+            state = known_of_one(self._journal, path)
+            if isinstance(state, LeftOut) or (state is None and now is None):
+                return None
+            folders = Known(self._journal).new_folders(path) if state is None else 0
+            return external_change(path, None, state, now, self._journal.store.text, folders=folders)
+        except (BlobDamaged, BlobMissing, StoreDamaged, TreeInvalid):
+            return None  # what a damaged store has lost is no reason to refuse a change of a file
 
     def _gives_way(self, spot: Spot) -> bool:
         """Return whether a folder may go for a file: recorded edits made it, and this call has emptied it."""

@@ -12,9 +12,9 @@ from objstore.diff import diff_lines
 from objstore.external import EXTERNAL_CONVERSATION
 from objstore.hunks import Hunk
 from objstore.ids import BlobId
-from objstore.indexrows import Tip
 from objstore.journal import Journal
 from objstore.lines import Affixes, common_affixes, is_closed
+from objstore.outcomes import NOBODY, CallInfo
 from objstore.paths import Found, Tree
 from objstore.records import Edit, Marks
 from objstore.sources import FileSource, Source
@@ -131,20 +131,29 @@ class Recorder:
         )
 
     def external(self, changes: Sequence[Change]) -> list[EditView]:
-        """Record changes that were found on disk."""
-        call = self._store.next_call(EXTERNAL_CONVERSATION) if changes else 0
-        return [
-            self.record(
-                change,
+        """Record changes that were found on disk, as nobody's."""
+        return self.found([(change, NOBODY) for change in changes])
+
+    def found(self, changes: Sequence[tuple[Change, CallInfo]]) -> list[EditView]:
+        """Record changes that were found on disk, each with whose it is."""
+        views: list[EditView] = []
+        calls: dict[str, list[EditView]] = {}  # by conversation
+        for change, info in changes:
+            is_nobodys = info.origin is Origin.EXTERNAL
+            conversation = EXTERNAL_CONVERSATION if is_nobodys else info.conversation
+            beside = calls.setdefault(conversation, [])
+            view = self.record(
+                self._bound_to_markers(change) if is_nobodys else replace(change, origin=info.origin),
                 document=change.document,
-                conversation=EXTERNAL_CONVERSATION,
-                call=call,
-                ordinal=ordinal,
-                tool="",
-                notes={},
+                conversation=conversation,
+                call=beside[0].edit.call if beside else self._store.next_call(conversation),
+                ordinal=len(beside),
+                tool=info.tool,
+                notes=info.notes,
             )
-            for ordinal, change in enumerate(map(self._bound_to_markers, changes))
-        ]
+            beside.append(view)
+            views.append(view)
+        return views
 
     def _bound_to_markers(self, change: Change) -> Change:
         """Return a change found on disk as an amendment, where all of it lies between conflict markers."""
@@ -169,21 +178,33 @@ def version_of(found: tuple[FileState, Found] | None, tree: Tree, path: bytes) -
     return Version(content=file.content, state=state, source=source)
 
 
-def external_change(tip: Tip, now: Version | None, text: Callable[[BlobId], bytes]) -> Change | None:
-    """Return the edit that leads from what the journal says of a file to what stands on disk (None: nothing does)."""
-    if (None if now is None else now.state) == tip.state:
+def external_change(
+    path: bytes,
+    document: DocumentId | None,
+    known: FileState | None,
+    now: Version | None,
+    text: Callable[[BlobId], bytes],
+    *,
+    folders: int = 0,
+) -> Change | None:
+    """Return the edit that leads from what is known of a file to what stands on disk (None: nothing does).
+
+    `document`: None: it begins with this edit. `folders`: how many of the path's folders are new with the file.
+    """
+    if (None if now is None else now.state) == known:
         return None
-    before = None if tip.state is None else Version(content=text(tip.state.blob), state=tip.state)
+    before = None if known is None else Version(content=text(known.blob), state=known)
     operation = Operation.CREATE if before is None else Operation.DELETE if now is None else Operation.EDIT
     return Change(
-        document=tip.document,
+        document=document,
         operation=operation,
-        path=tip.path,
+        path=path,
         source=None,
         before=before,
         after=now,
         hunks=None,
         origin=Origin.EXTERNAL,
+        folders=folders,
     )
 
 

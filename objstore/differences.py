@@ -1,7 +1,4 @@
-"""Differences: the files that are not in their known state, and the edits that tell what became of them.
-
-A file's known state is the tip of its document; of a file that has none, what the baseline holds of it.
-"""
+"""Differences: the files that are not in their known state, and the edits that tell what became of them."""
 
 import os
 import stat
@@ -15,17 +12,17 @@ from objstore.external import EXTERNAL_CONVERSATION
 from objstore.ids import BlobId, blob_id
 from objstore.journal import Journal
 from objstore.keeping import Pieces
+from objstore.known import Known
 from objstore.looking import Looking
 from objstore.looks import UNKNOWN, FolderLook
 from objstore.ondisk import file_at
 from objstore.outcomes import CallInfo
 from objstore.survey import Limits, Passed, ReadFile
 from objstore.terms import DocumentId, FileState, Operation, Origin
-from objstore.trees import LeftOut, TreeEntry, decode_tree
 from objstore.values import replace, value
 from objstore.views import EditView
 
-__all__ = ["Known", "Unforeseen", "record_differences"]
+__all__ = ["Unforeseen", "record_differences"]
 
 _EMPTY: Final = blob_id(b"")
 
@@ -101,97 +98,6 @@ def record_differences(
         look.save()
     passed = [*(passed for survey in surveys.values() for passed in survey.passed), *known.passed]
     return conversation, edits, passed
-
-
-# ---- what was known
-
-
-class Known:
-    """The known state of every file: what the journal says, or else what the baseline holds."""
-
-    def __init__(self, journal: Journal) -> None:
-        self._index: Final = journal.store.index
-        self._blob: Final = journal.store.blob
-        standing = journal.store.index.baseline()
-        self._folders: dict[bytes, dict[bytes, TreeEntry | LeftOut]] = {}
-        self._root: Final = None if standing is None else standing.root
-        self.passed: list[Passed] = []
-
-    def state(self, path: bytes) -> tuple[DocumentId | None, FileState | None]:
-        """Return the document at a path (None: it has none yet) and the state that is known (None: no file)."""
-        tip = self._index.tip_at(path)
-        if tip is not None:
-            return tip.document, tip.state
-        folder, _, name = path.rpartition(b"/")
-        entry = self.entries(folder).get(name)
-        if not isinstance(entry, TreeEntry) or not entry.is_file or self._index.ever_at(path):
-            return None, None
-        return None, FileState(blob=entry.blob, mode=stat.S_IMODE(entry.mode))
-
-    def is_untold(self, path: bytes) -> bool:
-        """Return whether something stood at a path, or above it, that the baseline does not hold."""
-        if self._index.ever_at(path):
-            return False
-        while path:
-            path, _, name = path.rpartition(b"/")
-            if isinstance(self.entries(path).get(name), LeftOut):
-                return True
-        return False
-
-    def entries(self, folder: bytes) -> dict[bytes, TreeEntry | LeftOut]:
-        """Return what the baseline holds of a folder, by name."""
-        # From the folder up to the first that was read, then down again: by steps, however deep it lies.
-        unread = []
-        above = folder
-        while above not in self._folders:
-            unread.append(above)
-            above = above.rpartition(b"/")[0]
-            if not unread[-1]:
-                break
-        for path in reversed(unread):
-            self._folders[path] = {entry.name: entry for entry in self._read(path)}
-        return self._folders[folder]
-
-    def below(self, folder: bytes) -> set[bytes]:
-        """Return every path below a folder where a file is known, or was."""
-        found = set(self._index.paths_below(folder))
-        waiting = [folder]
-        while waiting:
-            above = waiting.pop()
-            prefix = above + b"/" if above else b""
-            for name, entry in self.entries(above).items():
-                if isinstance(entry, TreeEntry) and entry.is_folder:
-                    waiting.append(prefix + name)
-                elif isinstance(entry, TreeEntry):
-                    found.add(prefix + name)
-        return found
-
-    def names(self, folder: bytes) -> tuple[set[bytes], set[bytes]]:
-        """Return the names of files and of folders in a folder that are known, or were."""
-        start = len(folder) + 1 if folder else 0
-        rest = [path[start:].split(b"/") for path in self._index.paths_below(folder)]
-        held = [entry for entry in self.entries(folder).values() if isinstance(entry, TreeEntry)]
-        return (
-            {entry.name for entry in held if not entry.is_folder} | {parts[0] for parts in rest if len(parts) == 1},
-            {entry.name for entry in held if entry.is_folder} | {parts[0] for parts in rest if len(parts) > 1},
-        )
-
-    def new_folders(self, path: bytes) -> int:
-        """Return how many of a path's folders, from the innermost, hold nothing that is known."""
-        count = 0
-        folder = path.rpartition(b"/")[0]
-        while folder and not self.entries(folder) and not self._index.paths_below(folder):
-            count += 1
-            folder = folder.rpartition(b"/")[0]
-        return count
-
-    def _read(self, folder: bytes) -> tuple[TreeEntry | LeftOut, ...]:
-        root = self._root
-        if folder:
-            above, _, name = folder.rpartition(b"/")
-            entry = self._folders[above].get(name)
-            root = entry.blob if isinstance(entry, TreeEntry) and entry.is_folder else None
-        return () if root is None else decode_tree(self._blob(root))
 
 
 # ---- what differs

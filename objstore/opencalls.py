@@ -54,6 +54,11 @@ class AgentCall:
     is_over: bool = False  # whether it was said to be over, though what it changed is not recorded yet
 
     @property
+    def may_claim(self) -> bool:
+        """Return whether it is known that it runs, or ran: changes may be its doing."""
+        return self.is_over or not self.is_asked
+
+    @property
     def info(self) -> CallInfo:
         """Return how its edits are recorded."""
         notes = {name: recordable(note) for name, note in self.notes.items()}

@@ -1,7 +1,7 @@
 """Outcomes: what surfaces ask for and what came of it, conflicts among it, as plain values."""
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from objstore.ids import BlobId
 from objstore.reports import ExternalChange
@@ -10,6 +10,7 @@ from objstore.values import field, value
 from objstore.views import EditView
 
 __all__ = [
+    "NOBODY",
     "CallInfo",
     "CallOutcome",
     "Conflict",
@@ -34,6 +35,10 @@ class CallInfo:
     amends: Seq | None = None  # the edit whose result a person betters by the call; None: it amends none
     notes: Mapping[str, str] = field(default_factory=dict)  # agent, client, model, prompt, …
     within: tuple[str, ...] = ()  # canonical paths below which the call may reach; (): everywhere in the workspace
+
+
+NOBODY: Final = CallInfo(tool="", origin=Origin.EXTERNAL)
+"""Whose a change is that no call is known to have made."""
 
 
 @value

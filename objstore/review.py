@@ -256,7 +256,13 @@ class Planner:
             if (None if found is None else found[0]) != tip.state:
                 from objstore.changes import external_change, version_of
 
-                change = external_change(tip, version_of(found, self.journal.tree, tip.path), self.batch.text)
+                change = external_change(
+                    tip.path,
+                    tip.document,
+                    tip.state,
+                    version_of(found, self.journal.tree, tip.path),
+                    self.batch.text,
+                )
                 changes += [] if change is None else [change]
                 seen.append(external_view(tip, found))
         if expected and set(expected) != set(seen):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from objstore.disk import Disk
     from objstore.frames import FrameKind
     from objstore.generations import Place
-    from objstore.indexrows import BlobPlace, Chained, Tip
+    from objstore.indexrows import Baseline, BlobPlace, Chained, Tip
     from objstore.pastedits import PastDecision
     from objstore.records import Record
     from objstore.terms import Seq
@@ -191,6 +191,16 @@ class Store:
     def tip_at(self, path: bytes) -> Tip | None:
         """Return the document that stands at `path`, or else the one that was last deleted there (None: neither)."""
         return self._plainly_ahead.tips.get(path) or self._index.tip_at(path)
+
+    def ever_at(self, path: bytes) -> bool:
+        """Return whether a document ever stood at `path`."""
+        return path in self._plainly_ahead.tips or self._index.ever_at(path)
+
+    def baseline(self) -> Baseline | None:
+        """Return the snapshot that the first look took by itself (None: there is none, or none any more)."""
+        if not self._ahead.is_plain:
+            self.flush()  # a snapshot may be among it
+        return self._index.baseline()
 
     def next_seq(self) -> Seq:
         """Return the number of the next edit."""

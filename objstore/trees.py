@@ -5,8 +5,10 @@ without a look into what they share. Source: git's tree objects, spelt in canoni
 """
 
 import stat
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from objstore.canonical import Value, decode, encode, unpack
@@ -129,11 +131,21 @@ def entry_at(root: BlobId | None, path: bytes, load: Load) -> TreeEntry | LeftOu
     for part in path.split(b"/"):
         if root is None:
             return None
-        found = next((entry for entry in decode_tree(load(root)) if entry.name == part), None)
+        found = _named(load(root), part)
         if isinstance(found, LeftOut):
             return found
         root = _folder(found)
     return found
+
+
+def _named(encoded: bytes, name: bytes) -> TreeEntry | LeftOut | None:
+    """Return what the folder that `encoded` spells has under a name, as `names_of` does: its hash is from the store."""
+    try:
+        entries: Any = unpack(encoded)["entries"]
+        at = bisect_left(entries, name, key=itemgetter(0))
+        return _entry(entries[at]) if at < len(entries) and entries[at][0] == name else None
+    except (RecordInvalid, KeyError, TypeError, IndexError):
+        return next((entry for entry in decode_tree(encoded) if entry.name == name), None)  # or it says what is wrong
 
 
 def trees_below(root: BlobId, load: Load, seen: set[BlobId]) -> Iterator[TreeNames]:

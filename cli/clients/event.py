@@ -104,6 +104,7 @@ class Event(NamedTuple):
     tells_of_agents: bool = False  # whether the client tells when a subagent begins
     others: tuple[str, ...] = ()  # further folders that an event without files concerns: the client has them all open
     of_copilot: bool = False  # whether VS Code or another program of Copilot's tells it, whose hooks it may be
+    home: str = ""  # folder in which the session began; "": nobody says
 
 
 class Client(Protocol):

@@ -33,8 +33,9 @@ __all__ = ["record"]
 def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, as_json: bool) -> None:
     """Look at the files once, now, and record each that changed since the last look as an edit of yours.
 
-    With PATH, only these files and what lies below these folders. The first look of a workspace records nothing of
-    files that no tool has edited: it only keeps what they hold, so that the next one can tell.
+    What a tool of an agent may have done that a hook has told of and that runs still is the agent's, unless you say
+    whose it is. With PATH, only these files and what lies below these folders. The first look of a workspace records
+    nothing of files that no tool has edited: it only keeps what they hold, so that the next one can tell.
     """
     from cli.listing import places_named
     from cli.naming import path_named
@@ -50,7 +51,9 @@ def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, 
     with invocation.workspace() as workspace:
         named = [path_named(workspace, path) for path in paths] or None
         with followed(workspace, LOOKING):
-            found = workspace.record_changes(info, named)
+            # Who says whose it is, knows; of the rest, agents at work may have done some.
+            is_said = bool(agent or conversation)
+            found = (workspace.record_changes if is_said else workspace.agent_calls().notice)(info, named)
         if as_json:
             from cli.snapshotshapes import recorded_shape
             from cli.storeshapes import json_line

@@ -197,5 +197,5 @@ class _Watched:
         from cli.rows import Rows
 
         rows = Rows(self._workspace, self._screen)
-        for view in self._workspace.agent_calls().notice(self._info):
+        for view in self._workspace.agent_calls().notice(self._info).edits:
             yield from rows.of(view)

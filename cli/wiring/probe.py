@@ -102,7 +102,7 @@ def _asked(root: Path, store: int, line: socket.socket) -> Standing:
     """Hand over an event with which there is nothing to do, and return what came of it."""
     event = json.dumps({"hook_event_name": "Doctor", "session_id": "doctor"}).encode()
     try:
-        line.sendall(packed(GREETING, identity(), _CLIENT, os.fsencode(root), event))
+        line.sendall(packed(GREETING, identity(), _CLIENT, os.fsencode(root), b"", event))
         word = line.recv(1)
         if word == TAKEN and received(line, LONGEST_EVENT) is not None:
             return Standing.ANSWERS

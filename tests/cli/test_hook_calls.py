@@ -1,5 +1,6 @@
 """Calls without a plain begin and end: refused, made by subagents, changed on the way, with words nobody can spell."""
 
+import json
 import os
 import time
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 from objstore import EditFilter, Workspace
-from tests.cli.agents import ClaudeCode, Codex, Gemini, Session, shell
+from tests.cli.agents import ClaudeCode, Codex, Copilot, Gemini, Session, shell
 from tests.cli.desk import Desk, cas
 
 WORKER = {"agent_id": "agent-7", "agent_type": "worker"}
@@ -44,6 +45,44 @@ def asked(event: dict[str, Any]) -> dict[str, Any]:
     """Return what tells that the person is asked about a tool: it comes without the call's id."""
     told = {name: value for name, value in event.items() if name != "tool_use_id"}
     return told | {"hook_event_name": "PermissionRequest", "permission_suggestions": []}
+
+
+# ---- what is recorded by hand while a tool runs
+
+
+@pytest.mark.parametrize("words", [(), (".",), ("a.txt", "src")], ids=["all", "the folder", "both"])
+def test_what_a_running_tool_did_is_its_agents_though_a_person_has_it_recorded(
+    folder: Path, words: tuple[str, ...]
+) -> None:
+    session = ClaudeCode(folder)
+    session.ask("go")
+    session.calls += 1
+    command = session.shell_event("make", before=True)
+    session.tell(command)
+    shell("echo 1 >> a.txt", folder=folder)
+    assert cas("record", *words, folder=folder).status == 0
+    session.tell(command | {"hook_event_name": "PostToolUse"})
+    session.calls += 1
+    written = session.write_event("src/b.py", "y\n", before=True)
+    session.tell(written)
+    (folder / "src" / "b.py").write_text("y\n")
+    typed(folder)
+    ran = cas("record", *words, "--json", folder=folder)
+    mine = ran.json()["conversation_id"]
+    assert [Path(edit["file_path"]).name for edit in ran.json()["edits"]] == ["b.py", "a.txt"]
+    session.tell(written | {"hook_event_name": "PostToolUse"})
+    assert whose(folder) == [("a.txt", session.name), ("src/b.py", session.name), ("a.txt", mine)]
+
+
+def test_what_shells_of_two_agents_may_have_done_is_no_persons(folder: Path) -> None:
+    for name in ("one", "other"):
+        session = ClaudeCode(folder, name)
+        session.tell(session.shell_event("make", before=True))
+    typed(folder)
+    assert cas("record", folder=folder).status == 0
+    typed(folder, "src/b.py")
+    assert cas("record", "--agent", "third", "--conversation", "c", folder=folder).status == 0
+    assert whose(folder) == [("a.txt", "external"), ("src/b.py", "c")]
 
 
 # ---- what a person does not let run
@@ -126,6 +165,62 @@ def test_a_turn_that_a_person_broke_off_is_over_when_claude_waits_for_them(folde
     assert whose(folder) == [("a.txt", session.name), ("a.txt", "external")]
 
 
+def test_what_a_person_types_while_a_question_is_open_is_theirs_whoever_looks_meanwhile(folder: Path) -> None:
+    session, other = ClaudeCode(folder), ClaudeCode(folder, "other")
+    session.ask("do it")
+    for event in (session.write_event("a.txt", "x\n", before=True), session.shell_event("rm -rf x", before=True)):
+        for look in (lambda: other.ask("hello"), lambda: other.run("ls"), lambda: cas("record", folder=folder)):
+            session.tell(event)
+            session.tell(asked(event))
+            typed(folder)
+            typed(folder, "src/b.py")
+            look()
+            session.ask("never mind")
+    conversations = {conversation for _, conversation in whose(folder)}
+    assert conversations.isdisjoint({session.name, other.name})
+
+
+def test_a_shell_that_ends_claims_nothing_of_a_file_that_a_person_is_asked_about(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.ask("do both")
+    question = session.write_event("a.txt", "x\n", before=True) | {"tool_use_id": "question"}
+    allowed = session.shell_event("make", before=True) | {"tool_use_id": "allowed"}
+    session.tell(question)
+    session.tell(allowed)
+    session.tell(asked(question))
+    typed(folder)
+    shell("echo 1 >> src/b.py", folder=folder)
+    session.tell(allowed | {"hook_event_name": "PostToolUse"})
+    assert whose(folder) == [("src/b.py", session.name)]
+    # Nor does a shell of another's that runs when it is clear that the file was not written.
+    other = ClaudeCode(folder, "other")
+    other.tell(other.shell_event("make", before=True))
+    session.ask("never mind")
+    assert whose(folder)[1:] == [("a.txt", "external")]
+
+
+def test_a_file_that_was_asked_about_and_written_is_its_tools_though_others_looked(folder: Path) -> None:
+    session, other = ClaudeCode(folder), ClaudeCode(folder, "other")
+    event = session.write_event("a.txt", "x\n", before=True)
+    session.tell(event)
+    session.tell(asked(event))
+    (folder / "a.txt").write_text("x\n")
+    other.run("ls")
+    session.tell(event | {"hook_event_name": "PostToolUse"})
+    assert whose(folder) == [("a.txt", session.name)]
+
+
+def test_a_shell_that_may_have_been_let_run_leaves_its_work_to_no_other_agent(folder: Path) -> None:
+    session, other = ClaudeCode(folder), ClaudeCode(folder, "other")
+    event = session.shell_event("make", before=True)
+    session.tell(event)
+    session.tell(asked(event))
+    other.run("echo 1 >> a.txt")
+    shell("echo 2 >> src/b.py", folder=folder)
+    session.tell(event | {"hook_event_name": "PostToolUse"})
+    assert whose(folder) == [("a.txt", "external"), ("src/b.py", session.name)]
+
+
 # ---- subagents
 
 
@@ -201,6 +296,25 @@ def test_a_call_is_known_again_though_its_input_was_changed_on_the_way(folder: P
     typed(folder, "src/b.py")
     session.stop()
     assert whose(folder) == [("a.txt", session.name), ("src/b.py", "external")]
+
+
+@pytest.mark.parametrize("agent", [Gemini, Copilot], ids=lambda agent: agent.__name__)
+@pytest.mark.parametrize("is_rewritten", [False, True], ids=["as begun", "changed on the way"])
+def test_an_end_without_an_id_that_comes_twice_ends_no_other_call(
+    agent: type[Session], folder: Path, *, is_rewritten: bool
+) -> None:
+    session = agent(folder)
+    session.ask("do both, twice")
+    for turn in ("first", "second"):
+        for command in ("one", "two"):
+            for _ in range(2):
+                session.tell(session.shell_event(command, before=True))
+        for command in ("one", "two"):
+            shell(f"echo {turn} > {command}", folder=folder)
+            for _ in range(2):
+                session.tell(session.shell_event(f"wrapped {command}" if is_rewritten else command, before=False))
+        assert list((folder / ".cas" / "agents").glob("open-*")) == []
+    assert whose(folder) == [("one", session.name), ("two", session.name)] * 2
 
 
 # ---- notes
@@ -282,6 +396,72 @@ def test_a_patch_is_recorded_in_each_workspace_that_it_reaches_into(folder: Path
     session.tell(event | {"hook_event_name": "PostToolUse"})
     assert whose(folder) == [("a.txt", session.name)]
     assert whose(other) == [("o.txt", session.name)]
+
+
+@pytest.mark.parametrize("way", ["end", "stop", "prompt", "session's end"])
+@pytest.mark.parametrize(
+    ("is_apart", "is_said"),
+    [(False, False), (False, True), (True, True)],
+    ids=["inside", "inside, said", "beside, said"],
+)
+def test_a_shell_that_goes_into_another_workspace_is_over_when_its_agent_says_so(
+    folder: Path, tmp_path: Path, *, way: str, is_apart: bool, is_said: bool
+) -> None:
+    inner = (tmp_path if is_apart else folder) / "inner"
+    inner.mkdir()
+    Desk(inner)
+    assert cas("record", folder=inner).status == 0
+    session = ClaudeCode(folder)
+    session.ask("build it")
+    session.calls += 1
+    began = session.shell_event("cd inner && make", before=True)
+    session.tell(began)
+    shell("echo 1 >> src/b.py", folder=folder)
+    shell("echo 1 > made", folder=inner)
+    ended = {
+        "end": began | {"hook_event_name": "PostToolUse"},
+        "stop": session.stopped(),
+        "prompt": session.prompted("and now?"),
+        "session's end": session.base("SessionEnd"),
+    }
+    settings = {"CLAUDE_PROJECT_DIR": str(folder)} if is_said else {}
+    given = json.dumps(ended[way] | {"cwd": str(inner)}).encode()
+    ran = cas("hook", "claude-code", folder=inner, settings=settings, stdin=given)
+    assert (ran.status, ran.err) == (0, b"")
+    typed(folder)
+    ClaudeCode(folder, "other").ask("hello")
+    assert whose(folder)[-1] == ("a.txt", "external")
+    assert ("src/b.py", session.name) in whose(folder)
+    assert not (folder / ".cas" / "hook.log").exists()
+
+
+def test_a_workspace_above_where_an_agent_never_was_is_left_alone(folder: Path) -> None:
+    inner = folder / "inner"
+    inner.mkdir()
+    Desk(inner)
+    typed(folder)
+    session = ClaudeCode(inner)
+    session.ask("build it")
+    session.run("echo 1 > made")
+    session.stop()
+    assert whose(inner) == [("made", session.name)]
+    assert whose(folder) == []
+    assert not list((folder / ".cas" / "agents").glob("session-*"))
+
+
+def test_a_workspace_above_that_is_damaged_keeps_the_agents_own_from_nothing(folder: Path) -> None:
+    inner = folder / "inner"
+    inner.mkdir()
+    Desk(inner)
+    session = ClaudeCode(folder)
+    session.ask("build it")
+    segment = next((folder / ".cas" / "segments").iterdir())
+    segment.write_bytes(b"nothing of ours")
+    below = ClaudeCode(inner, session.name)
+    below.ask("and this")
+    below.run("echo 1 > made")
+    assert whose(inner) == [("made", session.name)]
+    assert "UserPromptSubmit" in (folder / ".cas" / "hook.log").read_text()
 
 
 def test_a_subagents_call_is_not_waited_for_for_ever(folder: Path) -> None:

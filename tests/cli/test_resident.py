@@ -153,7 +153,7 @@ def test_what_a_caller_that_is_gone_should_have_heard_is_said_to_the_next(folder
         with (folder / ".cas" / "agents" / "lock").open("rb") as lock, socket.socket(socket.AF_UNIX) as line:
             fcntl.flock(lock, fcntl.LOCK_EX)  # the helper waits for it
             line.connect(str(folder / ".cas" / SOCKET))
-            line.sendall(packed(GREETING, identity(), b"claude-code", os.fsencode(folder), event))
+            line.sendall(packed(GREETING, identity(), b"claude-code", os.fsencode(folder), b"", event))
             assert line.recv(1) == TAKEN
         assert "two is a word" in session.ask("go on")
         assert session.ask("and on") == ""
@@ -204,9 +204,9 @@ def test_what_makes_no_sense_on_the_socket_harms_nothing(folder: Path) -> None:
         b"",
         b"GET / HTTP/1.0\r\n\r\n",
         b"\xff" * 64,
-        packed(GREETING, identity(), b"claude-code", os.fsencode(folder), b"no JSON"),
-        packed(GREETING, identity(), b"no client", os.fsencode(folder), NOTHING),
-        packed(GREETING, identity(), b"claude-code", b"/nonexistent", NOTHING),
+        packed(GREETING, identity(), b"claude-code", os.fsencode(folder), b"", b"no JSON"),
+        packed(GREETING, identity(), b"no client", os.fsencode(folder), b"", NOTHING),
+        packed(GREETING, identity(), b"claude-code", b"/nonexistent", b"", NOTHING),
     ]
     with helper(folder) as process:
         for each in sent:
@@ -220,7 +220,7 @@ def test_what_makes_no_sense_on_the_socket_harms_nothing(folder: Path) -> None:
         # Another version of the program: it goes, for the next hook to start its own.
         with socket.socket(socket.AF_UNIX) as line:
             line.connect(str(folder / ".cas" / SOCKET))
-            line.sendall(packed(GREETING, b"another", b"claude-code", os.fsencode(folder), NOTHING))
+            line.sendall(packed(GREETING, b"another", b"claude-code", os.fsencode(folder), b"", NOTHING))
             assert line.recv(1) == b""
         assert process.wait(PATIENCE) == 0
 
@@ -330,7 +330,7 @@ else:
 def calling(folder: Path) -> str:
     """Return what becomes of the other user's errand."""
     words = [sys.executable, "-P", "-c", STRANGER, "call", str(ANOTHER)]
-    errand = packed(GREETING, identity(), b"claude-code", os.fsencode(folder), NOTHING)
+    errand = packed(GREETING, identity(), b"claude-code", os.fsencode(folder), b"", NOTHING)
     ran = subprocess.run(
         words, cwd=folder / ".cas", env=environment({}), input=errand, capture_output=True, timeout=PATIENCE, check=True
     )

@@ -3,16 +3,20 @@
 import pytest
 
 from objstore import (
+    AgentCall,
     BlobMissing,
+    Call,
     CallInfo,
     NoSuchName,
+    Operation,
     Origin,
     RetentionLimits,
+    Status,
     Workspace,
     blob_id,
     check_store,
 )
-from tests.workspace.scene import Scene
+from tests.workspace.scene import Scene, deletes, writes
 
 NOBODY = CallInfo(tool="", origin=Origin.EXTERNAL)
 SHELL = CallInfo(tool="Bash", conversation="c")
@@ -137,3 +141,136 @@ def test_no_snapshot_is_deleted_where_one_of_them_is_not_there(looked: Scene) ->
     with pytest.raises(NoSuchName):
         looked.workspace.delete_snapshots([before[0].number, 99], who="me")
     assert looked.workspace.snapshots() == before
+
+
+# ---- what became of a file since, before a tool first touched it
+
+
+def test_what_became_of_a_known_file_before_its_first_edit_is_recorded_first(scene: Scene) -> None:
+    (scene.root / "f").write_bytes(b"one\ntwo\nthree\nfour\nfive\n")
+    scene.workspace.record_changes(NOBODY)
+    (scene.root / "f").write_bytes(b"ONE\ntwo\nthree\nfour\nfive\n")
+    outcome = scene.call(lambda call: _replace(call, "f", b"five", b"FIVE"))
+    (found,), (own,) = outcome.external, outcome.edits
+    assert (found.seq, found.edit.origin, found.status) == (1, Origin.EXTERNAL, Status.ACCEPTED)
+    assert found.edit.before is not None
+    assert scene.workspace.blob(found.edit.before.blob).startswith(b"one\n")
+    assert (own.edit.document, own.edit.before) == (found.edit.document, found.edit.after)
+    scene.reject(own.seq)
+    assert scene.text("f") == b"ONE\ntwo\nthree\nfour\nfive\n"
+    scene.reject(found.seq)
+    assert scene.text("f") == b"one\ntwo\nthree\nfour\nfive\n"
+    assert scene.workspace.record_changes(NOBODY).edits == ()
+
+
+def test_a_file_that_came_before_its_first_edit_goes_with_the_edit_that_tells_of_it(scene: Scene) -> None:
+    scene.workspace.record_changes(NOBODY)
+    (scene.root / "folder").mkdir()
+    (scene.root / "folder" / "new").write_bytes(b"made\n")
+    outcome = scene.call(writes("folder/new", b"made\nand bettered\n"))
+    assert [view.edit.operation for view in (*outcome.external, *outcome.edits)] == [
+        Operation.CREATE,
+        Operation.REPLACE,
+    ]
+    scene.reject(1, 2)
+    assert not (scene.root / "folder").exists()
+
+
+def test_a_file_that_went_before_its_first_edit_goes_on_where_a_tool_writes_it_anew(scene: Scene) -> None:
+    (scene.root / "f").write_bytes(b"old\n")
+    scene.workspace.record_changes(NOBODY)
+    (scene.root / "f").unlink()
+    outcome = scene.call(writes("f", b"new\n"))
+    assert [(view.edit.operation, view.edit.document) for view in (*outcome.external, *outcome.edits)] == [
+        (Operation.DELETE, 1),
+        (Operation.CREATE, 1),
+    ]
+    scene.reject(2)
+    scene.reject(1)
+    assert scene.text("f") == b"old\n"
+
+
+def test_a_call_that_only_looks_at_a_known_file_records_what_it_found(scene: Scene) -> None:
+    (scene.root / "f").write_bytes(b"a\n")
+    scene.workspace.record_changes(NOBODY)
+    assert scene.call(lambda call: call.read("f"), lambda call: call.exists("nothing")).external == ()
+    (scene.root / "f").write_bytes(b"b\n")
+    assert [view.edit.operation for view in scene.call(lambda call: call.read("f")).external] == [Operation.EDIT]
+
+
+def test_nothing_is_told_of_what_the_baseline_left_out_or_what_is_as_it_was(scene: Scene) -> None:
+    (scene.root / ".casignore").write_bytes(b"log\nbuild\n")
+    (scene.root / "log").write_bytes(b"ignored\n")
+    (scene.root / "build").mkdir()
+    (scene.root / "build" / "out").write_bytes(b"ignored\n")
+    (scene.root / "f").write_bytes(b"a\n")
+    scene.workspace.record_changes(NOBODY)
+    for path in ("log", "build/out"):
+        (scene.root / path).write_bytes(b"changed\n")
+    outcome = scene.call(*(writes(path, b"by a tool\n") for path in ("log", "build/out", "f", "g")))
+    assert outcome.external == ()
+    assert len(outcome.edits) == 4
+
+
+def test_a_baseline_that_is_damaged_keeps_no_tool_from_its_work(scene: Scene) -> None:
+    (scene.root / "f").write_bytes(b"a\n" * 99)
+    scene.workspace.record_changes(NOBODY)
+    (segment,) = (scene.root / ".cas" / "segments").iterdir()
+    held = bytearray(segment.read_bytes())
+    at = held.index(b"entries")
+    held[at] ^= 1
+    segment.write_bytes(held)
+    with Workspace.open(scene.root) as workspace, workspace.call(SHELL) as call:
+        call.write("new", b"x\n")
+        assert len(call.commit().edits) == 1
+
+
+# ---- whose it is
+
+
+@pytest.mark.parametrize("has_edit", [False, True], ids=["known by the baseline", "known by an edit"])
+def test_what_an_agents_shell_did_is_its_own_though_a_tool_of_ours_found_it(scene: Scene, *, has_edit: bool) -> None:
+    (scene.root / "f").write_bytes(b"one\ntwo\nthree\nfour\nfive\n")
+    scene.workspace.record_changes(NOBODY)
+    if has_edit:
+        scene.edit("f", b"three", b"3")
+    calls = scene.workspace.agent_calls()
+    shell = AgentCall(conversation="agent", id="1", tool="Bash", paths=None, notes={"command": "sed"})
+    calls.begin(shell)
+    (scene.root / "f").write_bytes((scene.root / "f").read_bytes().replace(b"one", b"ONE"))
+    (scene.root / "g").write_bytes(b"made\n")
+    outcome = scene.call(lambda call: _replace(call, "f", b"five", b"FIVE"), deletes("g"))
+    edit, made = outcome.external
+    assert [(view.edit.path, view.edit.conversation, view.status) for view in (edit, made)] == [
+        (b"f", "agent", Status.PENDING),
+        (b"g", "agent", Status.PENDING),
+    ]
+    assert (edit.edit.tool, edit.edit.notes, edit.edit.call, made.edit.call) == ("Bash", {"command": "sed"}, 0, 0)
+    assert {view.edit.conversation for view in outcome.edits} == {"conv_one"}
+    assert calls.end(shell) == []
+    scene.reject(edit.seq)
+    assert scene.text("f") == (b"one\ntwo\n3\nfour\nFIVE\n" if has_edit else b"one\ntwo\nthree\nfour\nFIVE\n")
+    assert check_store(str(scene.root)).faults == ()
+
+
+def test_what_shells_of_two_agents_may_have_done_is_nobodys_where_a_tool_of_ours_finds_it(scene: Scene) -> None:
+    (scene.root / "f").write_bytes(b"one\n")
+    scene.workspace.record_changes(NOBODY)
+    for name in ("agent", "other"):
+        scene.workspace.agent_calls().begin(AgentCall(conversation=name, id="1", tool="Bash", paths=None))
+    (scene.root / "f").write_bytes(b"two\n")
+    outcome = scene.call(writes("f", b"three\n"))
+    assert [view.edit.conversation for view in outcome.external] == ["external"]
+
+
+def test_a_call_goes_on_in_the_conversation_of_the_shell_beside_it(scene: Scene) -> None:
+    (scene.root / "f").write_bytes(b"one\n")
+    scene.workspace.record_changes(NOBODY)
+    scene.workspace.agent_calls().begin(AgentCall(conversation="agent", id="1", tool="Bash", paths=None))
+    (scene.root / "f").write_bytes(b"two\n")
+    outcome = scene.call(writes("f", b"three\n"), conversation="agent")
+    assert [view.edit.call for view in (*outcome.external, *outcome.edits)] == [0, 1]
+
+
+def _replace(call: Call, path: str, old: bytes, new: bytes) -> None:
+    call.write(path, call.read(path).bytes.replace(old, new), operation=Operation.EDIT)

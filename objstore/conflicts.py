@@ -102,7 +102,7 @@ class Checked:
             needed = _missing_target(unit, author)
             if needed is None:
                 self.missing.pop(author, None)
-            elif any(unit in run.deleters for run in author.inserted):
+            elif any(unit in run.deleters and run not in unit.echoes for run in author.inserted):
                 self.missing[author] = needed
         for other in about.deleters:
             self.rivals.discard(other)
@@ -220,7 +220,7 @@ def _reasons_gone(unit: Unit, neighbour: Run) -> Iterator[Unit]:
         yield author.undoes
     else:
         for other in neighbour.deleters:
-            if other.live and not other.knew(unit) and other.saw(neighbour):
+            if other.live and not other.knew(unit) and (neighbour in other.echoes or other.saw(neighbour)):
                 yield other
 
 

@@ -4,11 +4,15 @@ An edit that restores exactly what another one removed stands back (is *hidden*)
 the same text is there without it: those who had inserted it are live, or stand back themselves. Where one edit both
 takes lines out and puts them in again elsewhere, that is a move.
 
+What is put back is the *same line* in another form: a *copy*, run by run, of what had been taken out. Whoever sees the
+one has the other in mind. So who takes a line out takes out its copies as well that are hidden at the time (*echoes*),
+a final newline is said of all of them, and what is put beside one stands beside those too that are next to it.
+
 And text *returns* in the place of a unit that is gone: what it had taken out is shown again, or, if that is of units
 that are gone as well, what these had taken out, and so on down; or it undid a deletion that is gone too. A unit that
 took out its text has then not what it was for.
 
-Both are kept up from flip to flip, and looked at further up only where they change: so in a line that was rewritten ten
+All this is kept up from flip to flip, and looked at further up only where they change: so in a line that was rewritten ten
 thousand times a flip costs what it touches, not what stands on it.
 """
 
@@ -23,13 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from objstore.runorder import RunOrder
-    from objstore.runs import Run, Unit
+    from objstore.runs import Run, Unit, UnitIndex
 
 __all__ = [
     "count_bare",
     "derive",
-    "doubtful",
+    "hidden_alike",
     "link_undone",
+    "lose",
     "note_moves",
     "returned",
     "stand_back",
@@ -49,16 +54,57 @@ def link_undone(unit: Unit, order: RunOrder) -> None:
         first, last = unit.gap
         deletions = (deleter for deleter in last.deleters if deleter.live and not deleter.inserted)
         other = next((d for d in deletions if order.distance(first, d.deleted[0]) >= 0), None)
-    if other is None:
+    if other is None or any(restoring.live and restoring.undoes is other for restoring in other.shadowed):
         return
-    restored = [run for run in other.deleted if run.hidden_only_by(other)]
-    if not _same_lines(restored, unit.inserted):
+    taken: Iterable[Run] = other.deleted
+    if other.echoes and unit.gap is not None:
+        taken = [run for run in order.runs(*unit.gap) if other in run.deleters]
+    restored = [run for run in taken if run.hidden_only_by(other)]
+    if not _same_lines(restored, unit.inserted) or any(len(run.copies) >= MOST_HIDDEN for run in restored):
         return
+    _copy(restored, unit, order)
     unit.undoes = other
     unit.restores = tuple(dict.fromkeys(run.inserter for run in restored))
     for decisive in (other, *unit.restores):
         if decisive.index != BASE:  # which is always live
             decisive.shadowed += (unit,)
+
+
+def _copy(restored: Sequence[Run], unit: Unit, order: RunOrder) -> None:
+    """Pair what `unit` inserted, run by run, with the same lines that it put back."""
+    bounds = [run for run in unit.inserted if not run.lines]
+    lines = next((run for run in unit.inserted if run.lines), None)
+    for run in restored:
+        copy = lines
+        if not run.lines:
+            copy = bounds.pop(0)
+        elif lines is not None and run.lines < lines.lines:
+            lines = order.cut(lines, run.lines)
+        if copy is not None:
+            copy.original = run
+            copy.lost = _takers(run)
+            run.copies += (copy,)
+
+
+def hidden_alike(run: Run) -> list[Run]:
+    """Return the hidden runs with the very lines of `run`, other than those of which it is a copy.
+
+    These are its copies, which stand back for it or are rejected, and what puts the same text back as it does.
+    """
+    found: list[Run] = []
+    pending = list(run.copies)
+    below, above = run, run.original
+    for _ in range(MOST_HIDDEN):
+        if above is None:
+            break
+        pending += [copy for copy in above.copies if copy is not below]
+        below, above = above, above.original
+    while pending:
+        copy = pending.pop()
+        if not copy.shown:
+            found.append(copy)
+            pending += copy.copies
+    return found
 
 
 def note_moves(units: Sequence[Unit]) -> None:
@@ -96,33 +142,34 @@ def stand_back(flipped: Iterable[Unit]) -> list[Unit]:
     return changed
 
 
-def doubtful(flipped: Iterable[Unit], standing_back: Iterable[Unit]) -> Iterator[Unit]:
-    """Yield who stands back for text that somebody takes out now, or no longer; see `taken_out`.
+def lose(runs: Iterable[Run]) -> set[Unit]:
+    """Find anew who takes out what copies of `runs` stand for; return the units that put in those of which it changed.
 
-    That is where one of `flipped` takes it out, beside one who would be to blame; or where it is text of one of
-    `standing_back`, who do so now, or no longer.
+    `runs`: those that somebody takes out now, or no longer, and those of units that stand back now, or no longer.
     """
-    for unit in flipped:
-        for run in unit.deleted:
-            if len(run.deleters) > 1:
-                for other in _standing_for(run, unit):
-                    if any(_spites(deleter, other) for deleter in run.deleters):
-                        yield other
-    for unit in standing_back:
-        for run in unit.inserted:
-            yield from _standing_for(run, unit)
+    changed: set[Unit] = set()
+    waiting: list[tuple[UnitIndex, int, Run]] = []  # a heap: originals come before their copies
+    pushed = 0
+    starts: Iterable[Run] = runs
+    while True:
+        for run in starts:
+            for copy in run.copies:
+                heappush(waiting, (copy.inserter.index, pushed, copy))
+                pushed += 1
+        if not waiting:
+            return changed
+        copy, starts = heappop(waiting)[2], ()
+        lost = () if copy.original is None else _takers(copy.original)
+        if copy.lost != lost:
+            copy.lost = lost
+            changed.add(copy.inserter)
+            starts = (copy,)
 
 
-def _standing_for(run: Run, apart: Unit) -> Iterator[Unit]:
-    """Yield who stands back for `run`, or for one who does, except for what `apart` took out."""
-    pending, seen = [run], {apart}
-    while pending:
-        undone = {unit for unit in pending.pop().deleters if unit is not apart}
-        for unit in {restoring for other in undone for restoring in other.shadowed if restoring.undoes is other} - seen:
-            if unit.hidden:
-                seen.add(unit)
-                pending += unit.inserted
-                yield unit
+def _takers(run: Run) -> tuple[Unit, ...]:
+    """Return the live units that take out `run`, or, where it stands back, what it stands for."""
+    takers = tuple([unit for unit in run.deleters if unit.live])
+    return run.lost if not takers and run.inserter.hidden else takers
 
 
 def taken_out(unit: Unit) -> set[Unit]:
@@ -131,16 +178,9 @@ def taken_out(unit: Unit) -> set[Unit]:
     Where somebody else takes it out as well, that is as it should be.
     """
     found: set[Unit] = set()
-    pending, seen = [unit], {unit}
-    while pending:
-        undone = pending.pop().undoes
-        for run in undone.deleted if undone is not None else ():
-            takers = [other for other in run.deleters if other.live]
-            if takers and all(_spites(other, unit) for other in takers):
-                found.update(takers)
-            elif run.inserter.hidden and run.inserter not in seen:
-                seen.add(run.inserter)
-                pending.append(run.inserter)
+    for run in unit.inserted:
+        if run.lost and all(_spites(other, unit) for other in run.lost):
+            found.update(run.lost)
     return found
 
 
@@ -154,7 +194,7 @@ def count_bare(unit: Unit) -> None:
 
     A run that is shown now, in the place of whose author text returned up to now, counts twice until that is found.
     """
-    bare = 0 if unit.live else sum(run.shown + (run.inserter.returns is not None) for run in unit.deleted)
+    bare = 0 if unit.live else sum(run.shown + (run.inserter.returns is not None) for run in unit.taken)
     if unit.bare != bare:
         unit.bare = bare
 
@@ -192,6 +232,9 @@ def derive(units: Iterable[Unit]) -> None:
         hidden = _depth(unit)
         if hidden:
             unit.hidden = hidden
+        for run in unit.inserted:
+            if run.original is not None:
+                run.lost = _takers(run.original)
         count_bare(unit)
         returns = _in_place_of(unit)
         if returns is not None:

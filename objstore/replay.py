@@ -40,7 +40,7 @@ _MOST_OLD: Final = 200_000
 _called_old = 0
 """Objects that were made in replays since."""
 
-_MAGIC: Final = b"casweav7"
+_MAGIC: Final = b"casweav8"
 """Begins a kept state; the digit counts versions of its form."""
 
 _KEEP_AFTER: Final = 64

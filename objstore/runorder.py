@@ -106,8 +106,25 @@ class RunOrder:
         self._insert(run, place.block, place.block.runs.index(place))
 
     def cut(self, run: Run, lines: int, size: int | None = None) -> Run:
-        """Cut `run` after its first `lines` lines, which have `size` bytes; return the rest, which follows it."""
-        rest = run.cut(lines, lines_end(run.text, 0, lines) if size is None else size)
+        """Cut `run` after its first `lines` lines, which have `size` bytes; return the rest, which follows it.
+
+        Its copies, and what it is a copy of, are cut with it.
+        """
+        if size is None:
+            size = lines_end(run.text, 0, lines)
+        if run.original is None and not run.copies:
+            return self._cut(run, lines, size)
+        first = run
+        while first.original is not None:
+            first = first.original
+        rests = {each: self._cut(each, lines, size) for each in [first, *first.descendants()]}
+        for each, rest in rests.items():
+            rest.original = None if each.original is None else rests[each.original]
+            rest.copies = tuple([rests[copy] for copy in each.copies])
+        return rests[run]
+
+    def _cut(self, run: Run, lines: int, size: int) -> Run:
+        rest = run.cut(lines, size)
         block = rest.block = run.block
         block.runs.insert(block.runs.index(run) + 1, rest)
         block.shown += rest.shown

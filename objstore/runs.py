@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NewType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from objstore.conflicts import Checked
     from objstore.runorder import Block
@@ -27,7 +27,10 @@ BASE: Final = UnitIndex(0)
 """The unit that holds the text before the first edit. It is always live."""
 
 MOST_HIDDEN: Final = 16
-"""Units that stand back one for the other. Further down none does, so that a flip concerns no more than so many."""
+"""Units that stand back one for the other, or that put back one text. Beyond that none does.
+
+So a flip concerns no more than so many.
+"""
 
 _START: Final = attrgetter("start")
 _NOTHING: Final[Mapping[Unit, set[Unit]]] = MappingProxyType({})
@@ -54,6 +57,7 @@ class Unit:
     returns: Unit | None = None  # whom it takes, now that this one is gone, to have no older text in its place
     moved: Mapping[Unit, set[Unit]] = _NOTHING  # author of deleted text -> units that put it back
     readers: tuple[Unit, ...] = ()  # units that took out text of which this one put some back elsewhere
+    echoes: tuple[Run, ...] = ()  # copies of what it took out, hidden at the time: it takes these out as well
 
     def __init__(self, index: UnitIndex, since: UnitIndex) -> None:
         self.index = index
@@ -61,6 +65,11 @@ class Unit:
         self.live = True
         self.inserted: list[Run] = []  # in text order, as is `deleted`
         self.deleted: list[Run] = []
+
+    @property
+    def taken(self) -> Iterable[Run]:
+        """All runs that the unit takes out: those that it saw, or a file's, and copies of them."""
+        return (*self.deleted, *self.echoes) if self.echoes else self.deleted
 
     @property
     def region(self) -> tuple[Run, Run]:
@@ -119,7 +128,20 @@ class Unit:
 class Run:
     """Consecutive lines that one unit inserted, all of them deleted by the same units."""
 
-    __slots__ = ("anchored", "block", "deleters", "endings", "inserter", "lines", "shown", "start", "text")
+    __slots__ = (
+        "anchored",
+        "block",
+        "copies",
+        "deleters",
+        "endings",
+        "inserter",
+        "lines",
+        "lost",
+        "original",
+        "shown",
+        "start",
+        "text",
+    )
 
     block: Block  # set when the run is put in order
 
@@ -132,6 +154,9 @@ class Run:
         self.shown = True
         self.anchored: tuple[Unit, ...] = ()  # pure insertions made directly above or below
         self.endings: tuple[tuple[Unit, bool], ...] = ()  # who left the last line without a newline, or gave it one
+        self.original: Run | None = None  # the same lines, which this run put back
+        self.copies: tuple[Run, ...] = ()  # runs that put these lines back, in the order of recording
+        self.lost: tuple[Unit, ...] = ()  # of a copy: the live units that take out what it stands for (see `putback`)
 
     @property
     def end(self) -> int:
@@ -145,6 +170,14 @@ class Run:
         if not author.live or author.hidden:
             return False
         return not any(unit.live for unit in self.deleters)
+
+    def descendants(self) -> Iterator[Run]:
+        """Yield the copies of this run, and theirs: each is newer than the one that it copies."""
+        pending = list(self.copies)
+        while pending:
+            run = pending.pop()
+            yield run
+            pending += run.copies
 
     def hidden_only_by(self, unit: Unit) -> bool:
         """Return whether the run would be shown if `unit` were dead."""
@@ -162,12 +195,15 @@ class Run:
         """Keep the first `lines` lines, of `at` bytes; return the rest as a run of its own, not yet in order."""
         rest = Run(self.inserter, self.start + lines, self.text[at:], self.lines - lines)
         self.text, self.lines = self.text[:at], lines
-        rest.deleters, rest.shown = self.deleters, self.shown
+        rest.deleters, rest.lost, rest.shown = self.deleters, self.lost, self.shown
         rest.endings, self.endings = self.endings, ()
         pieces = self.inserter.inserted
         pieces.insert(bisect_left(pieces, rest.start, key=_START), rest)
         for unit in self.deleters:
-            unit.deleted.insert(unit.deleted.index(self) + 1, rest)
+            if self in unit.echoes:
+                unit.echoes += (rest,)
+            else:
+                unit.deleted.insert(unit.deleted.index(self) + 1, rest)
             if not unit.live and (self.shown or self.inserter.returns is not None):
                 unit.bare += 1
         if self.anchored:

@@ -22,8 +22,9 @@ from objstore.markers import marked
 from objstore.putback import (
     count_bare,
     derive,
-    doubtful,
+    hidden_alike,
     link_undone,
+    lose,
     note_moves,
     returned,
     stand_back,
@@ -244,7 +245,9 @@ class Weave:
         concerned = dict[Unit, About]()
         standing_back = stand_back(flipped)
         changed = [*flipped, *standing_back]
-        for unit in (*changed, *doubtful(flipped, standing_back)):
+        moved = [run for unit in flipped for run in unit.taken]
+        moved += [run for unit in standing_back for run in unit.inserted]
+        for unit in (*changed, *lose(moved)):
             _about(concerned, unit).is_all = True
         suspects = {*changed, *(other for unit in flipped for other in unit.shadowed)}
         for unit in changed:
@@ -286,6 +289,11 @@ class Weave:
             self._reshow(run, concerned, suspects)
             for other in run.deleters:
                 _about(concerned, other).deleters.add(unit)
+        for run in unit.echoes:
+            self._reshow(run, concerned, suspects)
+            for other in run.deleters:
+                if other.inserted:
+                    _about(concerned, other).deleters.add(unit)
         for run in unit.inserted:
             self._reshow(run, concerned, suspects)
             _note_deleters(concerned, run, unit)
@@ -480,35 +488,45 @@ class Weave:
         self._alert_surrounding(unit)
 
     def _take_out(self, unit: Unit, runs: list[Run]) -> None:
+        """Let `unit` take out `runs`, and what is hidden of the very same lines: its word is on these, too."""
         unit.deleted = runs
         suspects: set[Unit] = set()
         for run in runs:
             if run.shown:
                 self._show(run, suspects, shown=False)
             run.deleters += (unit,)
+        echoes = dict.fromkeys(alike for run in runs for alike in hidden_alike(run) if unit not in alike.deleters)
+        for run in echoes:
+            run.deleters += (unit,)
+        if echoes:
+            unit.echoes = tuple(echoes)
+        lose(unit.taken)
         returned(suspects)
 
     def _beyond(self, above: Run | None, below: Run | None) -> Run | None:
-        """Return the last of the runs that stood in for `above`, each for the one before, in dead units."""
+        """Return the last of the runs that stood in for `above`, each for the one before: copies, or of dead units."""
         run = above
         while run is not None:
-            stand_ins = (
+            stand_ins = [
                 unit.inserted[-1]
                 for unit in run.deleters
                 if unit.inserted and not unit.live and unit.deleted[-1] is run
-            )
-            further = next((r for r in stand_ins if below is None or self._order.precedes(r, below)), None)
+            ]
+            stand_ins += run.copies
+            further = next((r for r in stand_ins[::-1] if below is None or self._order.precedes(r, below)), None)
             if further is None:
                 break
             run = further
         return run
 
     def _slot(self, below: Run | None, above: Run | None) -> Run | None:
-        """Return the first of the runs that `below` replaced, through all replacements down from `above`."""
+        """Return the first of the runs that `below` replaced or put back, and so on down, but none from `above` up."""
         run = below
-        while run is not None and run.inserter.deleted and run.inserter.inserted[0] is run:
-            first = run.inserter.deleted[0]
-            if above is not None and not self._order.precedes(above, first):
+        while run is not None:
+            author, first = run.inserter, run.original
+            if author.deleted and author.inserted[0] is run:
+                first = author.deleted[0]
+            if first is None or (above is not None and not self._order.precedes(above, first)):
                 break
             run = first
         return run
@@ -538,10 +556,12 @@ class Weave:
         if last is None:
             return
         unit = self._unit(index)
-        lines = [last]
-        if last.inserter.undoes is not None:  # the same text, if it comes back in this one's stead
-            lines += [run for run in last.inserter.undoes.deleted if run.lines][-1:]
-        for run in lines:
+        lines = [last, *hidden_alike(last)]
+        original = last.original
+        while original is not None and original.is_open is not missing:  # else those above it are as it is
+            lines.append(original)
+            original = original.original
+        for run in lines:  # the same line, whichever of them comes back in this one's stead
             if run.is_open is not missing:
                 run.endings += ((unit, missing),)
                 self.has_endings = True

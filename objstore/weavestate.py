@@ -44,6 +44,8 @@ class WeaveState(NamedTuple):
     shown: bytes  # of each run, one byte: 0 or 1
     deleters: bytes  # of each run: the first unit that takes it out, + 1; 0: none does
     more_deleters: Lists  # run, the other units that take it out
+    echoes: Lists  # unit, the runs that it takes out because they are copies of those that it took out
+    copies: Lists  # run, the runs that put its lines back
     endings: Lists  # run, then unit and 0 or 1 (no newline) in turn
     text: bytes  # of all runs, one after the other
 
@@ -89,6 +91,8 @@ def state_of(order: RunOrder, units: Sequence[Unit | None]) -> WeaveState:
         shown=bytes([run.shown for run in runs]),
         deleters=_packed([run.deleters[0].index + 1 if run.deleters else 0 for run in runs]),
         more_deleters=[[n, *_indexes(run.deleters[1:])] for n, run in enumerate(runs) if len(run.deleters) > 1],
+        echoes=[[unit.index, *(numbers[run] for run in unit.echoes)] for unit in told if unit.echoes],
+        copies=[[n, *(numbers[copy] for copy in run.copies)] for n, run in enumerate(runs) if run.copies],
         endings=[
             [number, *(part for unit, missing in endings for part in (unit.index, int(missing)))]
             for number, endings in ended
@@ -159,6 +163,13 @@ def _runs(state: WeaveState, units: Sequence[Unit]) -> list[Run]:
         if not shown:
             run.shown = False
     _delete_more(state, runs, units)
+    for index, *echoes in state.echoes:
+        units[index].echoes = tuple(runs[echo] for echo in echoes)
+        units[index].deleted = [run for run in units[index].deleted if run not in units[index].echoes]
+    for number, *copies in state.copies:
+        runs[number].copies = tuple(runs[copy] for copy in copies)
+        for copy in runs[number].copies:
+            copy.original = runs[number]
     for number, *endings in state.endings:
         pairs = zip(endings[::2], endings[1::2], strict=True)
         runs[number].endings = tuple((units[index], bool(missing)) for index, missing in pairs)

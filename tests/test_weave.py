@@ -178,7 +178,7 @@ def test_what_was_done_to_text_that_was_put_back_is_excused_where_the_old_text_i
         assert h.reject(3, 1) == "p A q"
         h.then("p q")
     assert deleted.accept(3) == "p q"
-    assert replaced.accept(3) == "C: 3 needs 1"
+    assert replaced.accept(3) == "C: 3 needs 1, 3 needs 4"
 
 
 def test_of_two_deletions_of_a_line_the_live_one_is_undone_by_putting_it_back() -> None:
@@ -291,6 +291,120 @@ def test_a_line_of_a_block_that_a_live_edit_deleted_stays_deleted() -> None:
     assert h.reject(1, 2, 4) == "C: 3 needs 2"
     assert h.reject("2:1") == "C: 3 needs 2"
     assert h.reject(1, 2, 3, 4) == "p a b c q"
+
+
+@pytest.mark.parametrize(
+    ("states", "rejected", "then", "answer"),
+    [
+        # by an edit that saw one of the forms in which the line can be there
+        (("p X q", "p q", "p X q"), (1,), ("p q",), "p q"),
+        (("p X q", "p q", "p X q"), (1, 2), ("p q",), "p q"),
+        (("p X q", "p q", "p X q", "p q", "p X q"), (1, 3), ("p q",), "p q"),
+        (("p X q", "p q", "p X q", "p q", "p X q"), (3,), ("p q",), "p q"),
+        # also of a block, or all that a file held
+        (("p X Y q", "p q", "p X Y q"), (1,), ("p X q",), "p X q"),
+        (("p X Y q", "p q", "p X Y q"), (1,), ("p Y q",), "p Y q"),
+        (("p X Y q", "p q", "p X Y q"), (1,), ("p Y q", "p q"), "p q"),
+        (("X", "-", "X"), (1,), ("-",), "-"),
+        (("X", "-", "X"), (1, 2), ("-",), "-"),
+        (("X", "-", "X"), (1,), ("",), ""),
+        # and where it put something in its place, that is a conflict
+        (("p X q", "p q", "p X q"), (1,), ("p Z q",), "C: 3 needs 1"),
+        (("p X Y q", "p q", "p X Y q"), (1,), ("p X Z q",), "C: 3 needs 1"),
+        # a line put back once more is there once
+        (("p X q", "p q", "p X q"), (1,), ("p q", "p X q"), "p X q"),
+    ],
+)
+def test_what_was_deleted_does_not_come_back_with_an_older_edit_that_had_put_it_back(
+    states: tuple[str, ...], rejected: tuple[int, ...], then: tuple[str, ...], answer: str
+) -> None:
+    h = history(*states)
+    h.reject(*rejected)
+    assert h.then(*then).text == then[-1]
+    assert h.accept(*rejected) == answer
+
+
+def test_what_was_deleted_is_gone_whoever_had_put_it_back() -> None:
+    h = history("p X q", "p Y q", "p X q")
+    assert h.reject(2) == "p Y q"
+    h.then("p X q", "p q")
+    assert h.reject(3) == "C: 4 needs 3"
+    assert h.decide({h.edits[3][1]: False, h.edits[2][1]: True}) == "p q"
+    assert h.reject(4) == "p X q"
+
+
+def test_a_deletion_goes_again_and_with_it_what_it_kept_away() -> None:
+    h = history("p X Y q", "p q", "p X Y q")
+    h.reject(1)
+    h.then("p X q")
+    assert h.accept(1) == "p X q"
+    assert h.reject(3) == "p X Y q"
+    assert h.reject(1) == "p X Y q"
+    assert h.accept(3) == "p X q"
+
+
+def test_what_stands_in_a_line_put_back_is_in_the_way_of_whoever_deleted_the_line() -> None:
+    """It knows the line by another form: the one that stood while the put-back stood back."""
+    for change in ("p X N Y q", "p W Y q"):
+        h = history("p X Y q", "p q", "p X Y q")
+        h.reject(1)
+        h.then("p q")
+        assert h.accept(1) == "p q"
+        assert h.reject(3) == "p X Y q"
+        assert h.then(change).accept(3) == "C: 4 needs 3"
+
+
+@pytest.mark.parametrize(
+    ("states", "rejected", "answer"),
+    [
+        (("X b", "b", "X b", "X X b"), (1,), "X X b"),
+        (("X b", "b", "X b", "X X b"), (1, 2), "X X b"),
+        (("X b", "b", "X b", "X X b"), (1, 3), "X b"),
+        (("X b", "b", "X b", "X N X b"), (1,), "X N X b"),
+        (("A", "", "A", "A A"), (1,), "A A"),
+        (("p A q", "p B q", "p A q", "p A A q"), (1,), "p A A q"),
+    ],
+)
+def test_a_line_beside_one_put_back_is_a_line_of_its_own_though_it_is_equal(
+    states: tuple[str, ...], rejected: tuple[int, ...], answer: str
+) -> None:
+    assert history(*states).reject(*rejected) == answer
+
+
+def test_a_line_put_back_is_not_put_back_again_above_it_whoever_says_so() -> None:
+    h = history("p X q", "p q", "p X q").record("p X X q", Hunk(1, 0, 1, 1))
+    assert h.reject(1) == "p X X q"
+
+
+@pytest.mark.parametrize(
+    ("states", "then"),
+    [
+        (("p X", "p", "p X"), "p X~"),
+        (("p X~", "p~", "p X~"), "p X"),
+        (("p X", "p Y", "p X"), "p X~"),
+        (("X", "-", "X"), "X~"),
+        (("p X Y", "p", "p X Y"), "p X Y~"),
+    ],
+)
+def test_what_was_said_of_a_final_newline_holds_for_the_line_in_every_form(states: tuple[str, ...], then: str) -> None:
+    h = history(*states)
+    h.reject(1)
+    assert h.then(then).accept(1) == then
+    assert h.reject(3) == states[-1]
+    below = history(*states, states[1], states[2], then)
+    assert below.reject(1, 3) == then
+    assert below.accept(1) == then
+
+
+@pytest.mark.parametrize("edge", ["p N X Y q", "p X Y N q", "N X Y q", "p X Y N"])
+@pytest.mark.parametrize("between", ["p q", "p Z q"])
+def test_what_stands_beside_text_that_was_put_back_stands_so_beside_the_old_text(between: str, edge: str) -> None:
+    h = history("p X Y q", between, "p X Y q", edge)
+    assert h.reject(1) == edge
+    assert h.reject(2) == edge
+    back = history("p X Y q", between, "p X Y q")
+    back.reject(1)
+    assert back.then(edge).accept(1) == edge
 
 
 def test_moved_text_needs_its_insertion_while_the_move_lasts() -> None:

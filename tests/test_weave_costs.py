@@ -160,6 +160,55 @@ def test_a_line_rewritten_over_and_over_costs_by_what_is_decided(
     assert costs[1] < 2.5 * costs[0], costs
 
 
+def test_a_line_changed_and_changed_back_costs_by_what_is_decided_where_every_second_edit_goes_at_once() -> None:
+    costs = []
+    for rewrites in (250, 500):
+        line = Line(rewrites, is_changed_back=True)
+        line.weave.flip({line.deletion: False})
+
+        def act(line: Line = line) -> None:
+            for live in (False, True):
+                for first in (0, 1):
+                    line.weave.flip(dict.fromkeys(line.rewrites[first::2], live))
+
+        costs.append(operations(act))
+    assert costs[1] < 2.5 * costs[0], costs
+
+
+class Returning:
+    """A line that was deleted and put back over and over, with both rejected before the next deletion."""
+
+    def __init__(self, times: int) -> None:
+        self.weave = Weave(b"p\nX\nq\n")
+        self.deletions: list[UnitIndex] = []
+        for _ in range(times):
+            self.deletions.append(self.weave.record(b"p\nq\n", [Hunk(1, 1, 1, 0)])[1])
+            back = self.weave.record(b"p\nX\nq\n", [Hunk(1, 0, 1, 1)])[1]
+            self.weave.flip({self.deletions[-1]: False, back: False})
+
+    def toggle_once(self) -> None:
+        for live in (True, False):
+            self.weave.flip({self.deletions[-1]: live})
+
+    def toggle_all(self) -> None:
+        for live in (True, False):
+            self.weave.flip(dict.fromkeys(self.deletions, live))
+
+
+@pytest.mark.parametrize(("act", "times"), [(Returning.toggle_once, 2), (Returning.toggle_all, 4)])
+def test_a_line_deleted_and_put_back_over_and_over_costs_by_how_often_that_was(
+    act: Callable[[Returning], None], times: int
+) -> None:
+    """Whoever deletes a line is looked at again when another one who does is decided on."""
+    costs = []
+    for number in (100, 200):
+        line = Returning(number)
+        costs.append(operations(lambda: act(line)))  # noqa: B023 - called at once
+        assert line.weave.text() == b"p\nX\nq\n"
+        assert line.weave.conflicts() == ()
+    assert costs[1] < 1.25 * times * costs[0], costs
+
+
 class Recorded:
     """A random history, in which edits come while others are rejected, so that not everybody knew everybody."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +19,7 @@ from tests.pictures import history
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from objstore.runs import Unit
+    from objstore.runs import Run, Unit
 
 LINES = [b"", b"a", b"b", b"c", b"\r", b"d\r", b"\x00", b"\xff\xfe"]
 
@@ -249,7 +250,7 @@ def test_rejecting_an_edit_is_a_three_way_merge_where_that_is_clean(base: bytes,
 
 # -- one place, over and over
 
-WORDS = [b"", b"A\n", b"B\n", b"A\n", b"B\n", b"C\n", b"A\nB\n", b"B\nA\n"]
+WORDS = [b"", b"A\n", b"B\n", b"A\n", b"B\n", b"C\n", b"A\nA\n", b"A\nB\n", b"B\nA\n"]
 
 
 @st.composite
@@ -304,7 +305,7 @@ def stands_back(unit: Unit) -> bool:
 
 
 def bare(unit: Unit) -> int:
-    return 0 if unit.live else sum(run.shown or returns(run.inserter) is not None for run in unit.deleted)
+    return 0 if unit.live else sum(run.shown or returns(run.inserter) is not None for run in unit.taken)
 
 
 def returns(unit: Unit) -> Unit | None:
@@ -313,6 +314,33 @@ def returns(unit: Unit) -> Unit | None:
     if bare(unit):
         return unit
     return unit.undoes if unit.undoes and not unit.undoes.live and returns(unit.undoes) else None
+
+
+@given(places(), st.data())
+def test_of_each_line_the_last_live_unit_that_put_it_in_or_took_it_out_says_whether_it_is_there(
+    journal: Journal, data: st.DataObject
+) -> None:
+    """Lines that were put back are the same line, and that is shown once, or the state is in conflict."""
+    weave = journal.weave()
+    live = {unit: weave.is_live(unit) for unit in journal.units}
+    for _ in range(5):
+        chosen = data.draw(st.sets(st.sampled_from(journal.units), max_size=3))
+        live |= {unit: not live[unit] for unit in chosen}
+        if weave.set_live(live):
+            continue
+        words: dict[tuple[Run, int], list[tuple[int, bool]]] = {}
+        shown: Counter[tuple[Run, int]] = Counter()
+        for run in {run for unit in units_of(weave) for run in unit.inserted}:
+            assert run.original is None or run.text == run.original.text
+            said = [(run.inserter, True), *((unit, False) for unit in run.deleters)]
+            line = first_of(run), run.lines
+            words.setdefault(line, []).extend((unit.index, says) for unit, says in said if unit.live)
+            shown[line] += run.shown
+        assert shown == {line: int(max(said, default=(0, False))[1]) for line, said in words.items()}
+
+
+def first_of(run: Run) -> Run:
+    return run if run.original is None else first_of(run.original)
 
 
 @st.composite

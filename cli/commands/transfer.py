@@ -159,7 +159,10 @@ def _write_patches(
     workspace: "Workspace", names: tuple[str, ...], output: str | None, *, conversation: str, file: str, as_json: bool
 ) -> None:
     from cli.patches import is_told, patches
+    from objstore import see_free
 
+    if output is not None:
+        see_free(output)
     seqs = _chosen(workspace, names, conversation=conversation, file=file)
     with followed(workspace, {"edits": "working out"}):
         steps = workspace.series(seqs)

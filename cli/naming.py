@@ -25,6 +25,7 @@ __all__ = [
 
 EDIT: Final = re.compile(r"[0-9]+\^?")
 BLOB: Final = r"[0-9a-fA-F]{4,64}"
+EDITED: Final = "file that an agent edited"
 
 
 @value
@@ -74,16 +75,9 @@ def covers(wanted: str, path: str) -> bool:
 # ---- edits and hunks
 
 
-def edit_filter(workspace: "Workspace", *, conversation: str, file: str, status: Status | None) -> EditFilter:
-    """Return the filter for the conditions given ("" and None: not given).
-
-    Raises NoSuchName or AmbiguousName for the conversation, PathError for the file.
-    """
-    return EditFilter(
-        conversation=workspace.find_conversation(conversation) if conversation else "",
-        path=path_named(workspace, file) if file else "",
-        status=status,
-    )
+def edit_filter(workspace: "Workspace", *, conversation: str, status: Status | None) -> EditFilter:
+    """Return the filter for the conditions given ("" and None: not given). Raises NoSuchName, AmbiguousName."""
+    return EditFilter(conversation=workspace.find_conversation(conversation) if conversation else "", status=status)
 
 
 def units_named(workspace: "Workspace", action: Action, selection: Selection) -> tuple[Unit, ...]:
@@ -103,27 +97,40 @@ def units_named(workspace: "Workspace", action: Action, selection: Selection) ->
         else:
             named += workspace.find_units(spelling)[1]
     if selection.is_group:
-        wanted = edit_filter(workspace, conversation=selection.conversation, file=selection.file, status=None)
+        found = _grouped(workspace, selection)
         # What a person typed is recorded too, but goes only when it is named itself.
-        found = workspace.edits(wanted)
         views = _by_agents(found)
         if not views and selection.conversation:
             # A conversation of a person's alone, such as a restored snapshot, is named by its name.
             views = [view for view in found if view.edit.origin is Origin.PERSON]
         if not views and selection.conversation and selection.file:
-            _refuse_strangers(workspace, wanted, selection)
+            _refuse_strangers(workspace, selection)
         if views or not selection.everything:
-            what = "file that an agent edited" if selection.file else "conversation of an agent"
+            what = EDITED if selection.file else "conversation of an agent"
             named += _group(_kept(views, selection.file or selection.conversation, what), action)
     return tuple(dict.fromkeys(named))
 
 
-def _refuse_strangers(workspace: "Workspace", wanted: EditFilter, selection: Selection) -> None:
+def _grouped(workspace: "Workspace", selection: Selection, *, anywhere: bool = False) -> list["EditView"]:
+    """Return the edits of all that a group stands for; with `anywhere`, those of other conversations, too."""
+    from cli.listing import edits_meant
+
+    conversation = "" if anywhere else selection.conversation
+    try:
+        return edits_meant(workspace, conversation=conversation, file=selection.file)
+    except NoSuchName as error:
+        if error.kind != "recorded file":
+            raise
+        raise NoSuchName(error.spelling, EDITED) from None
+
+
+def _refuse_strangers(workspace: "Workspace", selection: Selection) -> None:
     """Raise click.ClickException where an agent edited the file, but in no call of the conversation."""
-    if _by_agents(workspace.edits(EditFilter(path=wanted.path))):
+    if _by_agents(_grouped(workspace, selection, anywhere=True)):
         from shlex import quote
 
-        file, conversation = shown_name(selection.file), shown_name(wanted.conversation)
+        file = shown_name(selection.file)
+        conversation = shown_name(workspace.find_conversation(selection.conversation))
         lists = f"`cas log --file {visible(quote(selection.file))}` lists who did."
         raise click.ClickException(f"No agent edited {file} in {conversation}. {lists}")
 

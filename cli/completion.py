@@ -212,9 +212,11 @@ def _paths(root: str, word: str, below: "Callable[[str], list[NameFound]]") -> I
     """Yield recorded files as they are spelt from the current folder, up to the next folder below what is typed."""
     here = os.path.relpath(os.path.realpath(os.curdir), root)
     if here.startswith(os.pardir):
-        return
+        here = os.curdir  # from outside, a path begins at the root
     typed = word.rpartition("/")[0] or ("/" if word.startswith("/") else "")
     folder = os.path.normpath(os.path.join(here, typed))  # noqa: PTH118 -- names below the root, and pathlib costs time
+    if folder.startswith((os.pardir, "/")):
+        folder = os.path.relpath(os.path.realpath(typed), root)
     if folder.startswith(os.pardir):
         return
     last = word.rpartition("/")[2]

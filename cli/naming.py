@@ -1,12 +1,13 @@
 """What a person names on the command line, as the core knows it: files, edits, hunks, states."""
 
+import os
 import re
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from cli.terminal import shown_name, visible
-from objstore import Action, EditFilter, NoSuchName, Origin, Status, Unit, value
+from objstore import Action, EditFilter, NoSuchName, Origin, PathOutside, Status, Unit, real_path, value
 
 if TYPE_CHECKING:
     from objstore import EditView, State, Workspace
@@ -56,15 +57,26 @@ class Selection:
 def path_named(workspace: "Workspace", spelling: str) -> str:
     """Return the path, relative to the workspace, of a file named from where the person stands.
 
-    From outside the workspace (CAS_WORKSPACE), a relative path begins at its root. Raises PathError.
+    From outside the workspace (CAS_WORKSPACE), a relative path begins at its root, unless that leads out of it. A path
+    may leave the workspace and come back. Raises PathError.
     """
     from pathlib import Path
 
     here = Path.cwd()
-    if here.is_relative_to(workspace.root):
-        # Joined as text: `..` after a link means what the core says that it means.
-        return workspace.relative(str(here / spelling))
-    return workspace.relative(spelling)
+    # Joined as text: `..` after a link means what the core says that it means.
+    joined = str(here / spelling)
+    try:
+        return workspace.relative(joined if here.is_relative_to(workspace.root) else spelling)
+    except PathOutside:
+        head, tail = os.path.split(joined.rstrip("/"))
+        if tail in {"", os.curdir, os.pardir}:
+            head, tail = joined, ""
+        # As the system goes there, and not as text: behind a link, `..` is the folder above the one that it leads to.
+        led = os.path.join(real_path(head), tail)  # noqa: PTH118 -- as text, `.` and `..` included
+        try:
+            return workspace.relative(led)
+        except PathOutside:
+            raise PathOutside(spelling) from None
 
 
 def covers(wanted: str, path: str) -> bool:

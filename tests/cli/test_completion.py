@@ -211,6 +211,11 @@ def test_what_may_stand_there(history: Desk) -> None:
     assert candidates(history, "cas cat src/") == ["src/first.py"]
     assert candidates(history, "cas cat ", folder=history.folder / "src") == ["first.py"]
     assert candidates(history, "cas cat ../s", folder=history.folder / "src") == ["../second.py", "../src/"]
+    assert candidates(history, "cas cat ../../ws/s", folder=history.folder / "src") == [
+        "../../ws/second.py",
+        "../../ws/src/",
+    ]
+    assert candidates(history, f"cas cat {history.folder}/se") == [f"{history.folder}/second.py"]
     assert candidates(history, "cas -C src cat ") == ["first.py"]
     assert candidates(history, "cas --color never --debug accept ") == ["2", "1"]
     assert candidates(history, "cas --color=never -C src cat ") == ["first.py"]

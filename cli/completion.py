@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Final
 import objstore  # before `-C` goes elsewhere; what is in it is loaded when it is asked for
 
 if TYPE_CHECKING:
+    import click
+
     from objstore import NameFound
 
 __all__ = ["ARGUMENTS", "KINDS", "OPTIONS", "complete", "kinds_of"]
@@ -41,7 +43,7 @@ ARGUMENTS: Final = {
 }
 """What the arguments of commands name, for those that name something in the store. A test holds it against them."""
 
-OPTIONS: Final = {"--conversation": "conversation", "--file": "path"}
+OPTIONS: Final = {"--conversation": "conversation", "--file": "path", "--tool": "tool"}
 """Options of any command whose value names something in the store."""
 
 KINDS: Final = {
@@ -54,8 +56,27 @@ KINDS: Final = {
     "PATH@EDIT": "path",
     "A": "path",
     "B": "path",
+    "DIR": "folder",
+    "FOLDER": "folder",
+    "STORE": "folder",
+    "FILE": "file",
+    "TIME": "moment",
+    "NUMBER": "number",
+    "OTHER": "number",
 }
-"""What the words mean that stand for arguments in the help."""
+"""What the words mean that stand for arguments, and for values of options, in the help."""
+
+NUMBERED: Final = {"snapshot": ("show", "diff", "restore", "delete"), "pin": ("remove",)}
+"""Commands whose own commands take the number of one first."""
+
+NUMBERED_AT: Final = 2
+"""How many words stand before that number."""
+
+MOMENTS: Final = {"today": "since midnight", "yesterday": "the day before", "1h": "an hour ago", "1d": "", "1w": ""}
+"""Examples of moments, and what they mean where that doesn't go without saying."""
+
+TOOLS_IN: Final = 256
+"""Newest edits whose tools are offered."""
 
 BREAKS: Final = " \t\n\"'@><=;|&(:"
 """Characters at which bash begins a new word, unless they are quoted, where it does not say others."""
@@ -172,7 +193,12 @@ def _cut(line: str, breaks: str) -> tuple[int, str]:
 
 def _candidates(words: list[str], word: str) -> Iterator[tuple[str, str | None]]:
     """Yield what may stand there, and what it is, which of a file is None."""
-    words = _placed(words)
+    asks_where = words[-1:] == ["-C"]
+    words = _placed(words[:-1] if asks_where else words)
+    if asks_where or (word.startswith("-C") and word != "-C"):
+        start = "" if asks_where else "-C"
+        yield from ((start + name, about) for name, about in _on_disk(word.removeprefix(start), only_folders=True))
+        return
     option, is_joined, value = word.partition("=")
     if is_joined and option in OPTIONS:
         yield from ((f"{option}={name}", about) for name, about in _names((OPTIONS[option],), value))
@@ -180,6 +206,8 @@ def _candidates(words: list[str], word: str) -> Iterator[tuple[str, str | None]]
         yield from _names((OPTIONS[words[-1]],), word)
     elif words and words[0] in ARGUMENTS and not word.startswith("-") and not words[-1].startswith("-"):
         yield from _names(ARGUMENTS[words[0]], word)
+    elif len(words) == NUMBERED_AT and words[1] in NUMBERED.get(words[0], ()) and not word.startswith("-"):
+        yield from _names((words[0],), word)
     else:
         yield from _of_commands(words, word)
 
@@ -191,6 +219,8 @@ def _placed(words: list[str]) -> list[str]:
     for word in given:
         if word == "-C":
             os.chdir(os.path.expanduser(next(given, os.curdir)))  # noqa: PTH111 -- pathlib costs 4 ms of start-up
+        elif word.startswith("-C"):
+            os.chdir(os.path.expanduser(word.removeprefix("-C")))  # noqa: PTH111 -- as above
         elif word == "--color" and next(given, None) is not None:
             continue
         else:
@@ -204,17 +234,36 @@ def _names(kinds: Iterable[str], word: str) -> Iterator[tuple[str, str | None]]:
             if kind == "path":
                 below = partial(workspace.names_like, objstore.NameKind.PATH, limit=LIMIT)
                 yield from _paths(workspace.root, word, below)
+            elif kind == "tool":
+                newest = workspace.edits(objstore.EditFilter(newest_first=True, limit=TOOLS_IN))
+                tools = dict.fromkeys(view.edit.tool for view in newest)
+                yield from ((tool, "") for tool in tools if tool and tool.startswith(word))
             else:
                 yield from workspace.names_like(objstore.NameKind(kind), word, LIMIT)
+
+
+def _on_disk(word: str, *, only_folders: bool) -> Iterator[tuple[str, None]]:
+    """Yield what stands on disk, spelt from the current folder; of a home, what the shell itself finds is better."""
+    if word.startswith("~"):
+        return
+    typed, slash, last = word.rpartition("/")
+    with os.scandir(typed + slash or os.curdir) as entries:
+        found = sorted((entry.name, entry.is_dir()) for entry in entries if entry.name.startswith(last))
+    for name, is_folder in found:
+        is_meant = last or not name.startswith(".")
+        if is_meant and (is_folder or not only_folders):
+            yield f"{typed}{slash}{name}{'/' * is_folder}", None
 
 
 def _paths(root: str, word: str, below: "Callable[[str], list[NameFound]]") -> Iterator[tuple[str, None]]:
     """Yield recorded files as they are spelt from the current folder, up to the next folder below what is typed."""
     here = os.path.relpath(os.path.realpath(os.curdir), root)
     if here.startswith(os.pardir):
-        return
+        here = os.curdir  # from outside, a path begins at the root
     typed = word.rpartition("/")[0] or ("/" if word.startswith("/") else "")
     folder = os.path.normpath(os.path.join(here, typed))  # noqa: PTH118 -- names below the root, and pathlib costs time
+    if folder.startswith((os.pardir, "/")):
+        folder = os.path.relpath(os.path.realpath(typed), root)
     if folder.startswith(os.pardir):
         return
     last = word.rpartition("/")[2]
@@ -235,7 +284,7 @@ def _of_commands(words: list[str], word: str) -> Iterator[tuple[str, str | None]
 
     command: click.Command = cas
     context = click.Context(cas, info_name="cas")
-    rest = list(words)
+    rest = words[1:] if words[:1] == ["help"] else list(words)
     while isinstance(command, click.Group):
         name = next((word for word in rest if not word.startswith("-")), None)
         inner = None if name is None else command.get_command(context, name)
@@ -249,9 +298,8 @@ def _of_commands(words: list[str], word: str) -> Iterator[tuple[str, str | None]
     last, value = (joined, value) if mark else (rest[-1] if rest else "", word)
     asked = next((option for option in options if last in option.opts and not option.is_flag), None)
     if asked is not None:
-        choices = asked.type.choices if isinstance(asked.type, click.Choice) else ()
         start = f"{joined}=" if mark else ""
-        yield from ((f"{start}{choice}", "") for choice in choices if str(choice).startswith(value))
+        yield from ((start + name, about) for name, about in _values(asked, context, [], value))
     elif word.startswith("-"):
         for option in options:
             about = (option.help or "").partition(". ")[0].rstrip(".")
@@ -262,5 +310,60 @@ def _of_commands(words: list[str], word: str) -> Iterator[tuple[str, str | None]
                 found = command.get_command(context, name)
                 yield name, "" if found is None else found.get_short_help_str(60)
     else:
-        arguments = [parameter for parameter in command.get_params(context) if isinstance(parameter, click.Argument)]
-        yield from _names(dict.fromkeys(kind for a in arguments for kind in kinds_of(a.metavar or "")), word)
+        given = _given(options, rest)
+        at = len(given)
+        for argument in command.get_params(context):
+            if isinstance(argument, click.Argument):
+                if argument.nargs < 0 or at < argument.nargs:
+                    yield from _values(argument, context, given, word)
+                    return
+                at -= argument.nargs
+
+
+def _given(options: "Iterable[click.Option]", words: Iterable[str]) -> list[str]:
+    """Return those of the words behind a command that are arguments."""
+    taking = {name for option in options if not option.is_flag for name in option.opts}
+    rest, found = iter(words), list[str]()
+    for word in rest:
+        if word == "--":
+            return [*found, *rest]
+        if word in taking:
+            next(rest, None)
+        elif not word.startswith("-") or word == "-":
+            found.append(word)
+    return found
+
+
+def _values(
+    parameter: "click.Parameter", context: "click.Context", given: list[str], word: str
+) -> Iterator[tuple[str, str | None]]:
+    """Yield what may be a value of an option or an argument, behind the arguments that were given."""
+    import click
+
+    group = context.parent.info_name if context.parent is not None else None
+    if isinstance(parameter.type, click.Choice):
+        yield from ((str(choice), "") for choice in parameter.type.choices if str(choice).startswith(word))
+    elif group == "config":
+        yield from _settings(given, word)
+    else:
+        is_argument = isinstance(parameter, click.Argument)
+        kinds = kinds_of(parameter.make_metavar(context) if is_argument else parameter.metavar or "")
+        if "moment" in kinds:
+            yield from (found for found in MOMENTS.items() if found[0].startswith(word))
+        elif "folder" in kinds or "file" in kinds:
+            yield from _on_disk(word, only_folders="file" not in kinds)
+        else:
+            yield from _names([group or kind if kind == "number" else kind for kind in kinds], word)
+
+
+def _settings(given: list[str], word: str) -> Iterator[tuple[str, str]]:
+    """Yield the settings; behind the name of one, what it may be set to."""
+    for found in objstore.Configuration().all():
+        setting = found.setting
+        if not given and setting.name.startswith(word):
+            yield setting.name, setting.meaning
+        elif given == [setting.name]:
+            limitless = setting.kind.without_limit
+            others = (limitless,) if limitless else ("on", "off")
+            values = dict.fromkeys(others, "") | {setting.default: "the default"}
+            yield from ((name, about) for name, about in values.items() if name.startswith(word))

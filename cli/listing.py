@@ -1,19 +1,28 @@
 """The listing: the recorded edits that fit what a person asks for, read as they are shown."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from cli.naming import path_named
+from cli.naming import edit_filter, path_named
 from objstore import EditFilter, NameKind, NoSuchName, value
 
 if TYPE_CHECKING:
     from cli.pickaxe import Pickaxe
     from objstore import Edit, EditView, Workspace
 
-__all__ = ["Places", "Terms", "followed", "matching", "places_named", "tool_named"]
+__all__ = [
+    "Places",
+    "Terms",
+    "edits_meant",
+    "followed",
+    "happened_at",
+    "matching",
+    "places_named",
+    "tool_named",
+]
 
 FIRST_READ: Final = 64
 MOST_READ: Final = 4_096
@@ -79,6 +88,29 @@ def places_named(workspace: "Workspace", spellings: Sequence[str], *, exactly: b
     views = (view for path in files for view in workspace.edits(EditFilter(path=path)))
     documents = frozenset(view.edit.document for view in views)
     return Places(documents=documents, folders=tuple(folders), patterns=tuple(patterns))
+
+
+def edits_meant(workspace: "Workspace", *, conversation: str, file: str) -> list["EditView"]:
+    """Return the edits of a conversation, of a place, or of a conversation at a place ("": any), oldest first.
+
+    Raises NoSuchName, AmbiguousName, PathError.
+    """
+    places = places_named(workspace, [file] if file else [])
+    wanted = edit_filter(workspace, conversation=conversation, status=None)
+    return [view for view in workspace.edits(replace(wanted, path=places.file)) if places.hold(view.edit)]
+
+
+def happened_at(workspace: "Workspace", file: str) -> Callable[["Edit"], bool]:
+    """Return what tells of an edit, also of one that is recorded later, whether it happened at a place ("": any).
+
+    Raises NoSuchName, PathError.
+    """
+    places = places_named(workspace, [file] if file else [])
+    if not places.file:
+        return places.hold
+    documents = {view.edit.document for view in workspace.edits(EditFilter(path=places.file))}
+    path = os.fsencode(places.file)
+    return lambda edit: edit.document in documents or path in {edit.path, edit.source}
 
 
 def _pattern(workspace: "Workspace", spelling: str, path: str) -> tuple[str, ...]:

@@ -1,12 +1,13 @@
 """What a person names on the command line, as the core knows it: files, edits, hunks, states."""
 
+import os
 import re
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from cli.terminal import shown_name, visible
-from objstore import Action, EditFilter, NoSuchName, Origin, Status, Unit, value
+from objstore import Action, EditFilter, NoSuchName, Origin, PathOutside, Status, Unit, real_path, value
 
 if TYPE_CHECKING:
     from objstore import EditView, State, Workspace
@@ -25,6 +26,7 @@ __all__ = [
 
 EDIT: Final = re.compile(r"[0-9]+\^?")
 BLOB: Final = r"[0-9a-fA-F]{4,64}"
+EDITED: Final = "file that an agent edited"
 
 
 @value
@@ -55,15 +57,26 @@ class Selection:
 def path_named(workspace: "Workspace", spelling: str) -> str:
     """Return the path, relative to the workspace, of a file named from where the person stands.
 
-    From outside the workspace (CAS_WORKSPACE), a relative path begins at its root. Raises PathError.
+    From outside the workspace (CAS_WORKSPACE), a relative path begins at its root, unless that leads out of it. A path
+    may leave the workspace and come back. Raises PathError.
     """
     from pathlib import Path
 
     here = Path.cwd()
-    if here.is_relative_to(workspace.root):
-        # Joined as text: `..` after a link means what the core says that it means.
-        return workspace.relative(str(here / spelling))
-    return workspace.relative(spelling)
+    # Joined as text: `..` after a link means what the core says that it means.
+    joined = str(here / spelling)
+    try:
+        return workspace.relative(joined if here.is_relative_to(workspace.root) else spelling)
+    except PathOutside:
+        head, tail = os.path.split(joined.rstrip("/"))
+        if tail in {"", os.curdir, os.pardir}:
+            head, tail = joined, ""
+        # As the system goes there, and not as text: behind a link, `..` is the folder above the one that it leads to.
+        led = os.path.join(real_path(head), tail)  # noqa: PTH118 -- as text, `.` and `..` included
+        try:
+            return workspace.relative(led)
+        except PathOutside:
+            raise PathOutside(spelling) from None
 
 
 def covers(wanted: str, path: str) -> bool:
@@ -74,16 +87,9 @@ def covers(wanted: str, path: str) -> bool:
 # ---- edits and hunks
 
 
-def edit_filter(workspace: "Workspace", *, conversation: str, file: str, status: Status | None) -> EditFilter:
-    """Return the filter for the conditions given ("" and None: not given).
-
-    Raises NoSuchName or AmbiguousName for the conversation, PathError for the file.
-    """
-    return EditFilter(
-        conversation=workspace.find_conversation(conversation) if conversation else "",
-        path=path_named(workspace, file) if file else "",
-        status=status,
-    )
+def edit_filter(workspace: "Workspace", *, conversation: str, status: Status | None) -> EditFilter:
+    """Return the filter for the conditions given ("" and None: not given). Raises NoSuchName, AmbiguousName."""
+    return EditFilter(conversation=workspace.find_conversation(conversation) if conversation else "", status=status)
 
 
 def units_named(workspace: "Workspace", action: Action, selection: Selection) -> tuple[Unit, ...]:
@@ -103,27 +109,40 @@ def units_named(workspace: "Workspace", action: Action, selection: Selection) ->
         else:
             named += workspace.find_units(spelling)[1]
     if selection.is_group:
-        wanted = edit_filter(workspace, conversation=selection.conversation, file=selection.file, status=None)
+        found = _grouped(workspace, selection)
         # What a person typed is recorded too, but goes only when it is named itself.
-        found = workspace.edits(wanted)
         views = _by_agents(found)
         if not views and selection.conversation:
             # A conversation of a person's alone, such as a restored snapshot, is named by its name.
             views = [view for view in found if view.edit.origin is Origin.PERSON]
         if not views and selection.conversation and selection.file:
-            _refuse_strangers(workspace, wanted, selection)
+            _refuse_strangers(workspace, selection)
         if views or not selection.everything:
-            what = "file that an agent edited" if selection.file else "conversation of an agent"
+            what = EDITED if selection.file else "conversation of an agent"
             named += _group(_kept(views, selection.file or selection.conversation, what), action)
     return tuple(dict.fromkeys(named))
 
 
-def _refuse_strangers(workspace: "Workspace", wanted: EditFilter, selection: Selection) -> None:
+def _grouped(workspace: "Workspace", selection: Selection, *, anywhere: bool = False) -> list["EditView"]:
+    """Return the edits of all that a group stands for; with `anywhere`, those of other conversations, too."""
+    from cli.listing import edits_meant
+
+    conversation = "" if anywhere else selection.conversation
+    try:
+        return edits_meant(workspace, conversation=conversation, file=selection.file)
+    except NoSuchName as error:
+        if error.kind != "recorded file":
+            raise
+        raise NoSuchName(error.spelling, EDITED) from None
+
+
+def _refuse_strangers(workspace: "Workspace", selection: Selection) -> None:
     """Raise click.ClickException where an agent edited the file, but in no call of the conversation."""
-    if _by_agents(workspace.edits(EditFilter(path=wanted.path))):
+    if _by_agents(_grouped(workspace, selection, anywhere=True)):
         from shlex import quote
 
-        file, conversation = shown_name(selection.file), shown_name(wanted.conversation)
+        file = shown_name(selection.file)
+        conversation = shown_name(workspace.find_conversation(selection.conversation))
         lists = f"`cas log --file {visible(quote(selection.file))}` lists who did."
         raise click.ClickException(f"No agent edited {file} in {conversation}. {lists}")
 

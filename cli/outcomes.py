@@ -24,6 +24,7 @@ __all__ = [
 LINES_SHOWN: Final = 8
 NOTICES_SHOWN: Final = 5
 CONFLICTS_SHOWN: Final = 50
+FILES_SHOWN: Final = 5
 MOST_HUNKS: Final = 12
 DONE: Final = {
     Action.ACCEPT: "Accepted",
@@ -47,14 +48,17 @@ Preview = Callable[["FileEffect"], tuple[bytes | None, bytes | None]]
 # ---- done, or shown
 
 
-def decided_text(outcome: "Decided", screen: Screen, *, dry_run: bool) -> Iterator[bytes]:
-    """Yield what a decision changed: the units, the files, and what was recorded on the way."""
+def decided_text(outcome: "Decided", screen: Screen, *, dry_run: bool, files: Sequence[str] = ()) -> Iterator[bytes]:
+    """Yield what a decision changed: the units, the files, and what was recorded on the way.
+
+    `files`: those that the edits are of, where it has to be said.
+    """
     besides = {*outcome.cascaded, *outcome.returned}
     named = [unit for unit, _ in outcome.verdicts if unit not in besides]
     if dry_run:
         yield screen.line("Dry run: nothing was changed.")
     said = f"Would {WANTED[outcome.action]}" if dry_run else DONE[outcome.action]
-    yield screen.line(f"{said} {shown_units(named)}.")
+    yield screen.line(f"{said} {shown_units(named)}{_of_files(files)}.")
     aside = {unit for markers in outcome.markers for unit in markers.aside}
     if cascaded := [unit for unit in outcome.cascaded if unit not in aside]:
         yield screen.line(f"Also {shown_units(cascaded)}, which can't stand without.")
@@ -72,6 +76,13 @@ def decided_text(outcome: "Decided", screen: Screen, *, dry_run: bool) -> Iterat
         yield screen.line(
             f"Note: and {len(outcome.notices) - NOTICES_SHOWN} more such neighbours (--json has them all)."
         )
+
+
+def _of_files(files: Sequence[str]) -> str:
+    if not files:
+        return ""
+    more = f" and {len(files) - FILES_SHOWN} more" if len(files) > FILES_SHOWN else ""
+    return f", of {len(files)} files: {', '.join(map(shown_name, files[:FILES_SHOWN]))}{more}"
 
 
 def _markers_text(outcome: "Decided", screen: Screen, *, dry_run: bool) -> Iterator[bytes]:

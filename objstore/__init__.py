@@ -111,7 +111,7 @@ if TYPE_CHECKING:
         NothingToDo as NothingToDo,
         Notice as Notice,
     )
-    from objstore.paths import find_root as find_root, real_path as real_path
+    from objstore.paths import find_root as find_root, real_path as real_path, see_free as see_free
     from objstore.pins import PinView as PinView
     from objstore.purge import PurgePlan as PurgePlan
     from objstore.rebase import Clash as Clash, Rebased as Rebased
@@ -260,7 +260,7 @@ _HOMES: Final = {
         "split_lines",
     ),
     "rebase": ("Clash", "Rebased"),
-    "paths": ("find_root", "real_path"),
+    "paths": ("find_root", "real_path", "see_free"),
     "pins": ("PinView",),
     "purge": ("PurgePlan",),
     "records": (

@@ -6,6 +6,7 @@ from contextlib import suppress
 from objstore.annotations import Final
 from objstore.disk import Disk
 from objstore.names import STORE_NAME
+from objstore.paths import see_free
 from objstore.store import create_store
 
 __all__ = ["create_workspace", "discard_making", "is_making", "making_name"]
@@ -18,10 +19,14 @@ _HEX: Final = "0123456789abcdef"
 
 
 def create_workspace(root: str, disk: Disk) -> None:
-    """Make the store's folder in `root`, whole or not at all. Does nothing where there is one."""
+    """Make the store's folder in `root`, whole or not at all. Does nothing where there is one.
+
+    Raises PathReserved within a store or a folder of version control.
+    """
     final = os.path.join(root, STORE_NAME)
     if os.path.isdir(final):
         return
+    see_free(root)
     making = os.path.join(root, making_name())
     try:
         disk.make_store_folder(making)

@@ -30,6 +30,7 @@ from objstore.names import (
     LOG_NAME,
     STORE_NAME,
     folds_names,
+    is_reserved,
     is_store,
     is_version_control,
     nearest_store,
@@ -56,6 +57,7 @@ __all__ = [
     "open_folder",
     "read_at",
     "real_path",
+    "see_free",
 ]
 
 MAX_FILE: Final = 256 << 20
@@ -103,6 +105,16 @@ def real_path(path: str) -> str:
         except OSError:  # what was a link when it was looked at, and is another thing now, or gone
             continue
     raise FileChanged(path)
+
+
+def see_free(path: str) -> None:
+    """Raise PathReserved where `path` leads into a store, anybody's, or into a folder of version control.
+
+    For what is written to a place that a person names: the next reader of the store would take it for damage.
+    """
+    reserved = next(filter(is_reserved, real_path(path).split("/")), None)
+    if reserved is not None:
+        raise PathReserved(path, "the store" if is_store(reserved) else "version control")
 
 
 class Tree:

@@ -20,6 +20,7 @@ from objstore.generations import Place, is_segment
 from objstore.ids import BlobId, RecordId
 from objstore.journal import acknowledged, forget_followed
 from objstore.names import STORE_NAME
+from objstore.paths import see_free
 from objstore.records import Decision, Edit, Record, TakenBack
 from objstore.refcounts import held_blobs, unexpired
 from objstore.remains import Damage, FoundRecord, Remains, segment_folder
@@ -101,8 +102,10 @@ def salvage_store(
     `place` is a folder of segment files, a `.cas/` or a copy of one, or a workspace. `store`: the damaged store's id,
     16 bytes, where no header tells it. What is at `place` is left as it is. `progress` is told of the blobs that were
     verified.
-    Raises FileMissing, StoreUnknown, FileExists, and what the disk raises.
+    Raises FileMissing, StoreUnknown, FileExists, PathReserved, and what the disk raises.
     """
+    if directory is not None:
+        see_free(directory)
     folder = segment_folder(place)
     marked = acknowledged(os.path.dirname(folder))
     with Remains(folder, None if store is None else StoreId(store), any_names=True) as remains:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import Final, NamedTuple
 
+from objstore.indexrows import HoldRow
 from objstore.store import Store
 
 __all__ = ["NameFound", "NameKind", "names_like", "names_near", "paths_near"]
@@ -26,6 +27,8 @@ class NameKind(StrEnum):
     EDIT = "edit"
     CONVERSATION = "conversation"
     PATH = "path"
+    SNAPSHOT = "snapshot"
+    PIN = "pin"
 
 
 class NameFound(NamedTuple):
@@ -51,6 +54,18 @@ def names_like(store: Store, kind: NameKind, spelling: str, limit: int) -> list[
             return [NameFound(name, f"{count} edit{'s' * (count != 1)}") for name, count in conversations]
         case NameKind.PATH:
             return [NameFound(os.fsdecode(path), "") for path in store.index.paths(os.fsencode(spelling), limit)]
+        case NameKind.SNAPSHOT | NameKind.PIN:
+            rows = store.index.snapshots() if kind is NameKind.SNAPSHOT else store.index.pins()
+            kept = [row for row in rows if not row.expired and str(row.number).startswith(spelling)]
+            return [_numbered(store, row) for row in kept[: -limit - 1 : -1]]
+
+
+def _numbered(store: Store, row: HoldRow) -> NameFound:
+    """Return the number of a snapshot or a pin, and what it is for."""
+    from objstore.records import Pin, Snapshot
+
+    record, _ = store.record(row.place)
+    return NameFound(str(row.number), record.title if isinstance(record, Pin | Snapshot) else "")
 
 
 def names_near(store: Store, kind: NameKind, spelling: str, limit: int) -> list[str]:

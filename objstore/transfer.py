@@ -21,6 +21,7 @@ from objstore.indexrows import Tip
 from objstore.intake import decoded
 from objstore.journal import Journal, forget_followed
 from objstore.names import STORE_NAME, is_reserved, is_store
+from objstore.paths import see_free
 from objstore.records import Decision, Edit, Snapshot
 from objstore.store import Store
 from objstore.terms import FileState, Progress
@@ -52,8 +53,9 @@ def export_bundle(journal: Journal, path: str, progress: Progress | None = None)
 
     `progress` is told of the bytes that were read.
 
-    Raises FileExists, StoreDamaged and what the disk raises.
+    Raises FileExists, PathReserved, StoreDamaged and what the disk raises.
     """
+    see_free(path)
     with journal.reading() as store:
         try:
             journal.disk.create(path, bundle_pieces(store.log, store.end, progress))
@@ -72,8 +74,9 @@ def import_bundle(
 
     The directory may be missing; else it must be empty. `files` False: only the store comes, the directory may hold
     files, and those that differ show as changes from outside; it must hold no store.
-    Raises FileExists, BundleRefused with nothing changed, and what the disk raises.
+    Raises FileExists, PathReserved, BundleRefused with nothing changed, and what the disk raises.
     """
+    see_free(directory)
     made: list[str] = []
     try:
         _make_folders(directory, made)

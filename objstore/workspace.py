@@ -69,7 +69,10 @@ class Workspace:
 
     @classmethod
     def init(cls, root: str | os.PathLike[str], disk: Disk | None = None) -> Workspace:
-        """Make a store in `root` if there is none, and open it. Raises FileMissing, PermissionRefused."""
+        """Make a store in `root` if there is none, and open it.
+
+        Raises FileMissing, PathReserved, PermissionRefused.
+        """
         from objstore.founding import create_workspace
         from objstore.room import keep_room
 
@@ -470,7 +473,7 @@ class Workspace:
     def export_bundle(self, path: str, progress: Progress | None = None) -> int:
         """Write all that is recorded into a new file, for `import_bundle` elsewhere; return its size in bytes.
 
-        Raises FileExists, StoreDamaged and what the disk raises.
+        Raises FileExists, PathReserved, StoreDamaged and what the disk raises.
         """
         from objstore.transfer import export_bundle
 

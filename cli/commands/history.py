@@ -99,9 +99,7 @@ def log(  # noqa: PLR0913 -- each is an option of the command
         found = places_named(workspace, places)
         if follow and not found.file:
             raise NoSuchName(places[0], "recorded file")  # it is a folder, or a pattern
-        named = edit_filter(
-            workspace, conversation=conversation, file="", status=None if status is None else Status(status)
-        )
+        named = edit_filter(workspace, conversation=conversation, status=None if status is None else Status(status))
         wanted = replace(named, path=found.file)
         terms = Terms(
             tool=tool_named(workspace, tool) if tool else "",

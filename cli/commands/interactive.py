@@ -19,7 +19,7 @@ __all__ = ["review"]
 @command("review")
 @click.argument("names", metavar="[EDIT|CONVERSATION]...", nargs=-1)
 @click.option("--conversation", metavar="ID", default="", help="Only edits of this conversation.")
-@click.option("--file", metavar="PATH", default="", help="Only edits of this file.")
+@click.option("--file", metavar="PATH", default="", help="Only edits of this file, in a folder, or of a pattern.")
 def review(*, names: tuple[str, ...], conversation: str, file: str) -> None:
     """Go through what is pending, hunk by hunk: one key accepts, rejects, skips, splits or amends. ? lists the keys.
 
@@ -40,13 +40,15 @@ def review(*, names: tuple[str, ...], conversation: str, file: str) -> None:
 def _wanted(
     workspace: "Workspace", names: tuple[str, ...], *, conversation: str, file: str
 ) -> "Callable[[PendingGroup, int], bool]":
-    from cli.naming import edits_named, path_named
+    from cli.listing import happened_at
+    from cli.naming import edits_named
 
     seqs = {view.seq for name in names for view, _ in edits_named(workspace, name)}
     spoken = workspace.find_conversation(conversation) if conversation else ""
-    path = path_named(workspace, file) if file else ""
+    is_there = happened_at(workspace, file)
 
     def wanted(group: "PendingGroup", seq: int) -> bool:
-        return (not seqs or seq in seqs) and spoken in {"", group.conversation} and path in {"", group.path}
+        is_named = (not seqs or seq in seqs) and spoken in {"", group.conversation}
+        return is_named and (not file or is_there(workspace.edit(seq).edit))
 
     return wanted

@@ -1,6 +1,6 @@
 """The commands `cas accept`, `reject`, `reset`, `undo` and `redo`: a person's word on edits."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeVar, assert_never, cast
@@ -9,6 +9,7 @@ import click
 
 from cli.external import settled
 from cli.invocation import Command, Invocation, command, json_option, recorded_text, reviewer
+from cli.listing import edits_meant
 from cli.naming import Selection, units_named
 from cli.outcomes import conflict_text, decided_text, effect_text, external_refusal, ways_out
 from cli.progress import DECIDING, followed
@@ -43,7 +44,7 @@ def _takes_selection(function: Function) -> Function:
 
     @click.argument("names", metavar="[EDIT|HUNK]...", nargs=-1)
     @click.option("--conversation", metavar="ID", default="", help="The edits of this conversation.")
-    @click.option("--file", metavar="PATH", default="", help="The edits of this file.")
+    @click.option("--file", metavar="PATH", default="", help="The edits of this file, in a folder, or of a pattern.")
     @click.option("--all", "everything", is_flag=True, help="The edits of all agents.")
     @wraps(function)
     def with_selection(
@@ -171,6 +172,8 @@ class Desk:
         selection.check()
         with self.invocation.workspace() as workspace:
             units = units_named(workspace, action, selection)
+            # Before: the folder that the person stands in may be empty then, and go.
+            paths = _paths(workspace, selection)
 
             def decide(on_external: OnExternal, expected: tuple["ExternalChange", ...]) -> "DecisionOutcome":
                 with followed(workspace, DECIDING):
@@ -187,7 +190,7 @@ class Desk:
                     )
 
             outcome = settled(workspace, decide, self.on_external) if units else NothingToDo()
-            self._report(workspace, action, outcome, selection, markers=markers, reason=reason)
+            self._report(workspace, action, outcome, selection, paths=paths, markers=markers, reason=reason)
 
     def step(self, action: Action) -> None:
         """Undo or redo one decision and report it; exits 1 when there is none, or it is refused."""
@@ -207,6 +210,7 @@ class Desk:
         outcome: "DecisionOutcome",
         selection: Selection | None = None,
         *,
+        paths: Mapping[int, str] | None = None,
         markers: bool = False,
         reason: str = "",
     ) -> None:
@@ -218,7 +222,7 @@ class Desk:
         match outcome:
             case Decided():
                 if not self.as_json:
-                    self._say(workspace, outcome)
+                    self._say(workspace, outcome, paths or {})
             case Conflicted():
                 advice = ways_out(action, selection, outcome, workspace.edit)
                 if markers:
@@ -241,12 +245,24 @@ class Desk:
             case _:
                 assert_never(outcome)
 
-    def _say(self, workspace: "Workspace", outcome: Decided) -> None:
+    def _say(self, workspace: "Workspace", outcome: Decided, paths: Mapping[int, str]) -> None:
         screen = self.invocation.screen()
-        text = decided_text(outcome, screen, dry_run=self.dry_run)
+        decided = {unit.seq for unit, _ in outcome.verdicts}
+        files = list(dict.fromkeys(path for seq, path in paths.items() if seq in decided))
+        text = decided_text(outcome, screen, dry_run=self.dry_run, files=files if len(files) > 1 else ())
         if self.dry_run:
             text = chain(text, effect_text(outcome.files, workspace.preview, screen))
         write(text, paged=self.dry_run)
+
+
+def _paths(workspace: "Workspace", selection: Selection) -> dict[int, str]:
+    """Return of what --file stands for the path of each edit, by its number."""
+    if not selection.file:
+        return {}
+    from os import fsdecode
+
+    meant = edits_meant(workspace, conversation=selection.conversation, file=selection.file)
+    return {view.seq: fsdecode(view.edit.path) for view in meant}
 
 
 def _own_edit(workspace: "Workspace") -> str:

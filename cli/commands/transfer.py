@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.invocation import Invocation, command, json_option
-from cli.naming import edit_filter, edits_named
+from cli.listing import edits_meant
+from cli.naming import edits_named
 from cli.progress import Progress, followed
 from cli.terminal import guarded, shown_name, write
-from objstore import EditFilter, NoSuchName
 
 if TYPE_CHECKING:
     from cli.jsonshapes import Json
@@ -27,7 +27,7 @@ __all__ = ["export", "import_"]
     "-o", "--output", metavar="DIR", help="Write the patches into DIR, one file each; else to standard output."
 )
 @click.option("--conversation", metavar="ID", default="", help="Only patches of this conversation.")
-@click.option("--file", metavar="PATH", default="", help="Only patches of this file.")
+@click.option("--file", metavar="PATH", default="", help="Only patches of this file, of a folder, or of a pattern.")
 @json_option
 def export(
     *,
@@ -148,10 +148,8 @@ def _chosen(workspace: "Workspace", names: tuple[str, ...], *, conversation: str
             raise click.UsageError(f"A patch is of an edit, not of a hunk of it: say {view.seq}.")
     seqs = [view.seq for view, _ in named]
     if not names or conversation or file:
-        wanted = edit_filter(workspace, conversation=conversation, file=file, status=None)
-        if file and not workspace.edits(EditFilter(path=wanted.path, limit=1)):
-            raise NoSuchName(file, "recorded file")  # it would only seem to have no live edits
-        seqs += [view.seq for view in workspace.edits(wanted) if view.expired is None]
+        meant = edits_meant(workspace, conversation=conversation, file=file)
+        seqs += [view.seq for view in meant if view.expired is None]
     return seqs
 
 
@@ -159,7 +157,10 @@ def _write_patches(
     workspace: "Workspace", names: tuple[str, ...], output: str | None, *, conversation: str, file: str, as_json: bool
 ) -> None:
     from cli.patches import is_told, patches
+    from objstore import see_free
 
+    if output is not None:
+        see_free(output)
     seqs = _chosen(workspace, names, conversation=conversation, file=file)
     with followed(workspace, {"edits": "working out"}):
         steps = workspace.series(seqs)

@@ -51,6 +51,34 @@ def tree(folder: Path) -> dict[str, tuple[bytes, int]]:
     }
 
 
+# ---- where it goes
+
+RESERVED = (".cas/segments/00000002.seg", ".cas/new", "sub/../.cas/x", "link/x", ".git/hooks/pre-commit", ".CAS/x")
+"""Places at which nothing that is exported may come to lie: who reads the folder would take it for its own."""
+
+
+@pytest.mark.parametrize("place", RESERVED)
+def test_nothing_is_written_into_a_store_or_a_folder_of_version_control(
+    desk: Desk, bundle: Path, tmp_path: Path, place: str
+) -> None:
+    (desk.folder / "link").symlink_to(".cas")
+    (desk.folder / ".git" / "hooks").mkdir(parents=True)
+    before = sorted(desk.folder.rglob("*"))
+    other = tmp_path / "other"
+    other.mkdir()
+    for words in (["export", "--bundle"], ["export", "--patch", "-o"], ["import", bundle], ["salvage", ".cas", "--to"]):
+        for there in (place, str(desk.folder / place)):
+            ran = desk.cas(*map(str, words), there)
+            assert ran.status == 1
+            assert ran.said.startswith("cas: Path is reserved for "), ran
+            assert ran.said.count("\n") == 1, ran
+        # The store of another workspace is one too.
+        ran = cas("-C", str(desk.folder), *map(str, words), str(desk.folder / place), folder=other)
+        assert ran.said.startswith("cas: Path is reserved for "), ran
+    assert sorted(desk.folder.rglob("*")) == before
+    assert cas("init", ".cas/segments", folder=desk.folder).said.startswith("cas: Path is reserved for the store")
+
+
 # ---- what comes out is what went in
 
 

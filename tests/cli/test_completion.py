@@ -211,6 +211,11 @@ def test_what_may_stand_there(history: Desk) -> None:
     assert candidates(history, "cas cat src/") == ["src/first.py"]
     assert candidates(history, "cas cat ", folder=history.folder / "src") == ["first.py"]
     assert candidates(history, "cas cat ../s", folder=history.folder / "src") == ["../second.py", "../src/"]
+    assert candidates(history, "cas cat ../../ws/s", folder=history.folder / "src") == [
+        "../../ws/second.py",
+        "../../ws/src/",
+    ]
+    assert candidates(history, f"cas cat {history.folder}/se") == [f"{history.folder}/second.py"]
     assert candidates(history, "cas -C src cat ") == ["first.py"]
     assert candidates(history, "cas --color never --debug accept ") == ["2", "1"]
     assert candidates(history, "cas --color=never -C src cat ") == ["first.py"]
@@ -219,6 +224,82 @@ def test_what_may_stand_there(history: Desk) -> None:
     assert "pin" in candidates(history, "cas ")
     assert candidates(history, "cas pin a") == ["add"]
     assert candidates(history, "cas pin add ") == candidates(history, "cas show ") + candidates(history, "cas cat ")
+
+
+def test_what_may_stand_there_that_is_no_name_of_an_edit_or_a_file(history: Desk) -> None:
+    clients = candidates(history, "cas setup ")
+    assert {"claude-code", "codex"} <= set(clients)
+    assert candidates(history, "cas hook ") == candidates(history, "cas doctor ") == clients
+    assert candidates(history, "cas setup co") == ["codex"]
+    assert candidates(history, "cas setup codex ") == []
+    assert candidates(history, "cas doctor codex cl") == ["claude-code"]
+    assert candidates(history, "cas completion ") == ["bash", "zsh", "fish"]
+    settings = candidates(history, "cas config get ")
+    assert "gc.background" in settings
+    assert candidates(history, "cas config set ") == candidates(history, "cas config unset ") == settings
+    assert candidates(history, "cas config set gc.background ") == ["on", "off"]
+    assert candidates(history, "cas config set --user retention.max_size u") == ["unlimited"]
+    assert candidates(history, "cas config get gc.background ") == []
+    assert candidates(history, "cas log --tool ") == ["write_file"]
+    assert candidates(history, "cas log --tool=w") == ["--tool=write_file"]
+    assert candidates(history, "cas log --since y") == ["yesterday"]
+    assert candidates(history, "cas help snap") == ["snapshot"]
+    assert candidates(history, "cas help snapshot d") == ["delete", "diff"]
+
+
+def test_snapshots_and_pins_are_named_by_their_numbers(history: Desk) -> None:
+    history.done("snapshot", "-m", "before the move")
+    history.done("snapshot", "create", "src")
+    history.done("pin", "add", "1", "--title", "kept")
+    assert candidates(history, "cas snapshot show ") == ["2", "1"]
+    assert candidates(history, "cas snapshot diff 1 ") == ["2", "1"]
+    assert candidates(history, "cas snapshot diff 1 2 ") == []
+    assert candidates(history, "cas snapshot delete 1 ") == ["2", "1"]
+    assert candidates(history, "cas snapshot restore ") == ["2", "1"]
+    assert candidates(history, "cas snapshot restore 1 sr") == ["src/"]
+    assert candidates(history, "cas pin remove ") == ["1"]
+    said = cas("--complete", "fish", "cas snapshot show ", folder=history.folder).text
+    assert said == "2\n1\tbefore the move\n"
+
+
+def test_folders_and_files_on_disk_are_completed_where_they_are_meant(history: Desk, tmp_path: Path) -> None:
+    (history.folder / "other").mkdir()
+    (history.folder / ".hidden").mkdir()
+    (history.folder / "new.bundle").write_bytes(b"")
+    assert candidates(history, "cas -C ") == ["other/", "src/"]
+    assert candidates(history, "cas -C s") == ["src/"]
+    assert candidates(history, "cas -C ../ws/o") == ["../ws/other/"]
+    assert candidates(history, "cas -C src -C ../o") == ["../other/"]
+    assert candidates(history, "cas -Cs") == ["-Csrc/"]
+    assert candidates(history, "cas -C .h") == [".hidden/"]
+    assert candidates(history, "cas -Csrc cat ") == ["first.py"]
+    assert candidates(history, f"cas -C{history.folder} show conv_h", folder=tmp_path) == ["conv_hello"]
+    assert candidates(history, "cas export --patch -o ") == ["other/", "src/"]
+    assert candidates(history, "cas salvage .c") == [".cas/"]
+    assert candidates(history, "cas import n") == ["new.bundle"]
+    assert candidates(history, "cas import new.bundle o") == ["other/"]
+    assert candidates(history, "cas hash se") == ["second.py"]
+    assert candidates(history, "cas -C ~") == []
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_shell_completes_clients_settings_numbers_tools_and_folders(
+    history: Desk, program: dict[str, str], shell: str
+) -> None:
+    history.done("snapshot", "-m", "before")
+    (history.folder / "other").mkdir()
+    shown = {
+        "cas setup cod": "codex",
+        "cas completion ba": "bash",
+        "cas config set gc.b": "gc.background",
+        "cas config set gc.background of": "off",
+        "cas snapshot show ": "1",
+        "cas log --tool wr": "write_file",
+        "cas -C ot": "other/",
+        f"cas -C{history.folder}/src cat fi": "first.py",
+    }
+    for line, expected in shown.items():
+        assert expected in completed(shell, line, history, program), line
 
 
 def test_where_nothing_can_be_told_nothing_is_said(tmp_path: Path) -> None:

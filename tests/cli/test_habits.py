@@ -338,7 +338,7 @@ def test_a_folder_is_answered_with_what_lists_it(used: Desk) -> None:
     assert "cas ls" not in used.cas("cat", "sr").said
 
 
-@pytest.mark.parametrize("words", ["log --follow", "blame", "cat", "restore", "verify", "export --patch --file"])
+@pytest.mark.parametrize("words", ["log --follow", "blame", "cat", "restore", "verify"])
 @pytest.mark.parametrize("folder", [".", "src"])
 def test_a_folder_where_a_file_is_meant_is_named_as_it_was(used: Desk, words: str, folder: str) -> None:
     ran = used.cas(*words.split(), folder)

@@ -9,7 +9,7 @@ from blake3 import blake3
 from hypothesis import given, strategies as st
 
 from cli.pickaxe import count_text
-from tests.cli.desk import Desk, Ran, with_progress
+from tests.cli.desk import Desk, Ran, cas, with_progress
 
 POEM = b"".join(b"line %d\n" % number for number in range(1, 31))
 
@@ -73,6 +73,41 @@ def test_log_names_a_file_from_where_the_person_stands(desk: Desk) -> None:
     desk.write("a", b"x\n")
     assert numbers(desk, "-C", str(desk.folder / "sub"), "--file", "../a") == [2]
     assert numbers(desk, "-C", str(desk.folder / "sub"), "--file", str(desk.folder / "sub" / "a")) == [1]
+
+
+def test_a_path_may_leave_the_workspace_and_come_back(desk: Desk, tmp_path: Path) -> None:
+    desk.write("sub/a", b"x\n")
+    desk.write("a", b"y\n")
+    desk.write("sub/gone/b", b"z\n")
+    desk.delete("sub/gone/b")
+    sub, other = desk.folder / "sub", tmp_path / "other"
+    (other / "deep").mkdir(parents=True)
+    (desk.folder / "out").symlink_to(other / "deep")
+    (tmp_path / "again").symlink_to(desk.folder)
+    inside = {
+        "../../ws/sub/a": "sub/a",
+        "../../ws/a": "a",
+        "../../ws/../ws/sub/gone/b": "sub/gone/b",
+        "../../again/sub/a": "sub/a",
+        f"{other}/../ws/a": "a",
+        "../out/../../ws/a": "a",  # as the system goes there
+    }
+    for spelling, path in inside.items():
+        for words in (["log", "--json"], ["log", "--json", "--file"]):
+            ran = cas(*words, spelling, folder=sub)
+            assert (ran.said, {edit["file_path"] for edit in ran.lines()}) == ("", {str(desk.folder / path)}), spelling
+        assert cas("reset", "--file", spelling, folder=sub).status == 0, spelling
+    assert cas("cat", "../../ws/a", folder=sub).out == b"y\n"
+    assert cas("cat", "../../ws@1", folder=sub).status == 1
+    assert numbers(desk, "-C", "sub", "../../ws") == [4, 3, 2, 1]
+    assert numbers(desk, "-C", "sub", "../..//ws/sub/..") == [4, 3, 2, 1]
+    assert numbers(desk, "-C", "sub", "../../ws/*a") == [2, 1]
+    settings = {"CAS_WORKSPACE": str(desk.folder)}
+    for spelling in ("../ws/sub/a", "sub/a", str(sub / "a")):
+        assert cas("cat", spelling, folder=other, settings=settings).out == b"x\n", spelling
+    for spelling in ("../../ws-evil/a", "../../other/a", "../out/../a", "../out/x", "../../wss"):
+        ran = cas("log", spelling, folder=sub)
+        assert ran.said == f"cas: Path is outside the workspace: {spelling}\n", ran
 
 
 def test_log_finds_what_added_or_removed_a_text(desk: Desk) -> None:

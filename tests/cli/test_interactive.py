@@ -355,6 +355,16 @@ def test_what_others_have_pending_is_told_of_at_the_end(history: Desk, review: R
     with review("--file", "b") as stage:
         stage.sees("Nothing of these is pending, 2 other edits are.")
         assert stage.ends() == 0
+    history.write("sub/c", b"1\n")
+    for file in ("sub", "sub/*"):
+        with review("--file", file) as stage:
+            stage.sees(at("4:0"))
+            history.write(f"sub/{len(file)}", b"1\n")
+            press(stage, "q", "of these left pending, 2 other edits are.")
+            assert stage.ends() == 0
+    with review("--file", "nosuch") as stage:
+        stage.sees("No recorded file is named 'nosuch' here.")
+        assert stage.ends() == 1
     assert history.statuses()["1:0"] is PENDING
 
 

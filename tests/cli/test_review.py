@@ -162,6 +162,80 @@ def test_a_file_is_decided_as_one(desk: Desk) -> None:
     assert not (desk.folder / "a").exists()
 
 
+def folders(desk: Desk) -> None:
+    desk.write("src/a.py", b"1\n", conversation="conv_one")
+    desk.write("src/deep/b.py", b"1\n", conversation="conv_two")
+    desk.write("src/c.txt", b"1\n", conversation="conv_one")
+    desk.write("a.py", b"1\n", conversation="conv_one")
+
+
+@pytest.mark.parametrize(
+    ("file", "place", "meant"),
+    [
+        ("src", ".", [1, 2, 3]),
+        ("src/", ".", [1, 2, 3]),
+        (".", "src", [1, 2, 3]),
+        (".", ".", [1, 2, 3, 4]),
+        ("*.py", ".", [1, 2, 4]),
+        ("*.py", "src", [1, 2]),
+        ("src/*.txt", ".", [3]),
+        ("../a.py", "src", [4]),
+    ],
+)
+def test_a_folder_and_a_pattern_name_what_they_name_in_the_log(
+    desk: Desk, file: str, place: str, meant: list[int]
+) -> None:
+    folders(desk)
+    there = ["-C", place] if place != "." else []
+    (desk.folder / "src" / "kept").write_bytes(b"")  # a folder that is empty goes
+    logged = desk.done(*there, "log", "--file", file, "--json", "--reverse").lines()
+    assert [edit["seq"] for edit in logged] == meant
+    patches = desk.done(*there, "export", "--patch", "--file", file, "--json").lines()
+    assert len(patches) == len(meant)
+    for action, status in (("accept", ACCEPTED), ("reject", REJECTED), ("reset", PENDING)):
+        said = desk.done(*there, action, "--file", file).text
+        found = {int(name.partition(":")[0]) for name, now in desk.statuses().items() if now is status}
+        assert found == (set(meant) if status is not PENDING else {1, 2, 3, 4}), said
+
+
+def test_what_a_folder_stood_for_is_said_with_its_files(desk: Desk) -> None:
+    folders(desk)
+    said = "edits 1 2 3, of 3 files: src/a.py, src/deep/b.py, src/c.txt.\n"
+    assert f"Would reject {said}" in desk.done("reject", "--file", "src", "-n").text
+    assert desk.done("accept", "--file", "src").text.startswith(f"Accepted {said}")
+    assert desk.done("reset", "--file", "*.txt").text.startswith("Made pending again: edit 3.\n")
+    one = desk.done("reject", "--conversation", "conv_one", "--file", "src").text
+    assert one.startswith("Rejected edits 1 3, of 2 files: src/a.py, src/c.txt.\n")
+    for number in range(9):
+        desk.write(f"many/{number}", b"1\n")
+    many = desk.done("accept", "--file", "many").text
+    assert "of 9 files: many/0, many/1, many/2, many/3, many/4 and 4 more.\n" in many
+
+
+def test_a_folder_can_be_decided_on_from_inside_though_that_goes(desk: Desk) -> None:
+    folders(desk)
+    said = desk.done("-C", "src", "reject", "--file", ".").text
+    assert said.startswith("Rejected edits 1 2 3, of 3 files: src/a.py, src/deep/b.py, src/c.txt.\n")
+    assert not (desk.folder / "src").exists()
+
+
+def test_a_folder_leaves_what_a_person_typed_in_it(desk: Desk) -> None:
+    folders(desk)
+    (desk.folder / "src" / "a.py").write_bytes(b"1\nmine\n")
+    desk.done("record")
+    desk.done("accept", "--file", "src")
+    desk.done("reset", "--file", "src")
+    assert desk.statuses()["5:1"] is ACCEPTED
+    (desk.folder / "mine").mkdir()
+    (desk.folder / "mine" / "x").write_bytes(b"x\n")
+    desk.done("record", "mine/x")
+    ran = desk.cas("accept", "--file", "mine")
+    assert (ran.status, "No file that an agent edited is named 'mine' here." in ran.said) == (1, True), ran
+    for words in (["accept"], ["reject"], ["reset"]):
+        ran = desk.cas(*words, "--file", "nosuch*")
+        assert (ran.status, "No file that an agent edited" in ran.said) == (1, True), ran
+
+
 def test_a_conversation_in_one_file(desk: Desk) -> None:
     three_conversations(desk)
     desk.done("accept", "--conversation", "conv_one", "--file", "a")

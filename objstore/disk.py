@@ -1,6 +1,8 @@
 """The disk: every operation that changes a file, one method each, so that order and failure can be tested.
 
-Nothing else in the package writes. A subclass that fails at the n-th call shows what a crash there would leave.
+A subclass that fails at the n-th call shows what a crash there would leave. Nothing else in the package writes to the
+log or to the user's files. SQLite writes the index; locks and the mark are opened, and made, where they are held; and
+who begins anew (an import, a salvage, settings) makes the folders for it.
 """
 
 import errno
@@ -163,6 +165,11 @@ class Disk:
         with _Translated(name):
             found = os.statvfs(folder)
             return found.f_bavail * found.f_frsize
+
+    def set_times(self, folder: int, name: str, accessed: int, modified: int) -> None:
+        """Give a file its times, in nanoseconds since 1970-01-01 UTC; never through a link."""
+        with _Translated(name):
+            os.utime(name, ns=(accessed, modified), dir_fd=folder, follow_symlinks=False)
 
     def make_store_folder(self, path: str) -> None:
         """Make a folder that is the store's own. FileExistsError where something has the name."""

@@ -106,7 +106,7 @@ class Files:
     def set_times(self, path: str, *, accessed: int, modified: int) -> None:
         """Give a file its times, in nanoseconds since the epoch; never through a link. Raises what paths raise."""
         with self.tree.locate(path, changing=True) as spot:
-            os.utime(spot.name, ns=(accessed, modified), dir_fd=spot.folder, follow_symlinks=False)
+            self._disk.set_times(spot.folder, spot.name, accessed, modified)
 
     def list_directory(self, path: str) -> list[DirectoryEntry]:
         """Return what is in a folder, by name; the store is not shown. Raises what paths raise."""

@@ -11,7 +11,7 @@ from objstore.ids import BlobId
 from objstore.journal import Journal
 from objstore.looks import UNKNOWN, Looks, folders_above
 from objstore.names import STORE_NAME
-from objstore.premises import own_bytes, own_folder
+from objstore.premises import own_bytes, own_folder, put_derived
 from objstore.statlookups import Moment
 from objstore.survey import Keep, Limits, ReadFile, Survey
 
@@ -85,12 +85,7 @@ class Looking:
         """Keep what is known now for the next look. Whatever goes wrong costs that one time, and nothing else."""
         encoded = self.looks.encoded(self._journal.store.log.store, self._number)
         with suppress(CasError, OSError):
-            shelf = os.path.join(self._folder, "cache")
-            with suppress(FileExistsError):
-                os.mkdir(shelf, 0o700)
-            with own_folder(shelf) as kept, own_folder(self._scratch) as scratch:
-                name = self._journal.disk.stage(scratch, encoded, None, 0o600, shelf)
-                self._journal.disk.supplant(scratch, name, kept, _FILE)
+            put_derived(self._journal.disk, self._folder, "cache", _FILE, encoded)
 
     # ---- inside
 

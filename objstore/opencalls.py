@@ -17,7 +17,7 @@ from objstore.ids import blob_id
 from objstore.journal import Journal
 from objstore.names import STORE_NAME
 from objstore.outcomes import CallInfo
-from objstore.premises import own_bytes, own_folder, refuse_link
+from objstore.premises import own_bytes, put_derived, refuse_link
 from objstore.values import field, value
 
 __all__ = ["AgentCall", "OpenCalls", "now", "recordable", "recordable_name"]
@@ -78,7 +78,7 @@ class OpenCalls:
     def lock(self) -> str:
         """Return the path of the lock, in a folder that is there. Raises StoreLinked."""
         with suppress(FileExistsError):
-            os.mkdir(self._folder, 0o700)
+            self._disk.make_store_folder(self._folder)
         refuse_link(self._folder)
         return os.path.join(self._folder, _LOCK)
 
@@ -144,11 +144,7 @@ class OpenCalls:
 
     def _write(self, name: str, held: Mapping[str, Any]) -> None:
         """Put a file in its place, whole; it need not outlive a power cut."""
-        with suppress(FileExistsError):
-            os.mkdir(self._folder, 0o700)
-        with own_folder(os.path.join(self._store, "tmp")) as scratch, own_folder(self._folder) as shelf:
-            staged = self._disk.stage(scratch, json.dumps(held).encode(), None, 0o600, name)
-            self._disk.supplant(scratch, staged, shelf, name)
+        put_derived(self._disk, self._store, _FOLDER, name, json.dumps(held).encode())
 
 
 def _told_of(call: AgentCall) -> dict[str, Any]:

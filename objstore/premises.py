@@ -11,11 +11,11 @@ import stat
 from collections.abc import Iterator
 
 from objstore.annotations import Final
-from objstore.disk import read_all
+from objstore.disk import Disk, read_all
 from objstore.errors import PermissionRefused, StoreLinked, StoreNotRegular
-from objstore.standard import contextmanager
+from objstore.standard import contextmanager, suppress
 
-__all__ = ["own_bytes", "own_file", "own_folder", "refuse_link", "refuse_links"]
+__all__ = ["own_bytes", "own_file", "own_folder", "put_derived", "refuse_link", "refuse_links"]
 
 _NO_FILE: Final = frozenset({errno.ENXIO, errno.EISDIR, errno.ENODEV})
 """How a socket, a pipe that nobody reads, a folder that is to be written to, or a device refuses to be opened."""
@@ -98,3 +98,17 @@ def own_folder(path: str) -> Iterator[int]:
         yield fd
     finally:
         os.close(fd)
+
+
+def put_derived(disk: Disk, store: str, folder: str, name: str, content: bytes) -> None:
+    """Put a file in its place, whole, in one of the store's folders, which is made if it is missing.
+
+    It need not outlive a power cut: what it says can be found out again, or is of no use then. Raises StoreLinked,
+    FileNotFoundError where there is no store, and what Disk raises.
+    """
+    place = os.path.join(store, folder)
+    with suppress(FileExistsError):
+        disk.make_store_folder(place)
+    with own_folder(os.path.join(store, "tmp")) as scratch, own_folder(place) as shelf:
+        staged = disk.stage(scratch, content, None, 0o600, name)
+        disk.supplant(scratch, staged, shelf, name)

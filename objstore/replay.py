@@ -19,7 +19,7 @@ from objstore.ids import HASH_SIZE, RecordId, blob_id
 from objstore.journal import Journal
 from objstore.names import STORE_NAME
 from objstore.pastedits import PastDecision, PastEdit
-from objstore.premises import own_bytes, own_folder
+from objstore.premises import own_bytes, own_folder, put_derived
 from objstore.standins import blob_of_text
 from objstore.states import States, records_of
 from objstore.terms import DocumentId, FileState, Seq
@@ -228,12 +228,8 @@ def _keep(journal: Journal, loaded: Document, position: _Position) -> None:
     packed = ZstdCompressor(level=1).compress(packb((position, state, weave)))
     # Nobody needs it: a full disk or a folder that can't be written costs the next one time, and nothing else.
     with suppress(CasError, OSError):
-        folder = _folder(journal)
-        with suppress(FileExistsError):
-            os.mkdir(folder, 0o700)
-        with own_folder(folder) as shelf, own_folder(os.path.join(os.path.dirname(folder), "tmp")) as scratch:
-            name = journal.disk.stage(scratch, _MAGIC + blob_id(packed) + packed, None, 0o600, folder)
-            journal.disk.supplant(scratch, name, shelf, _name(loaded.id))
+        kept = _MAGIC + blob_id(packed) + packed
+        put_derived(journal.disk, *os.path.split(_folder(journal)), _name(loaded.id), kept)
 
 
 def forget_kept(journal: Journal, document: DocumentId) -> None:

@@ -14,7 +14,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final, cast
 
 from cli.clients.event import NOWHERE, Client, Event, Moment, Payload
-from cli.errand import PROJECT
 
 if TYPE_CHECKING:
     from objstore import AgentCall, AgentCalls, EditView
@@ -47,6 +46,8 @@ def main(arguments: list[str], given: bytes) -> int:
     """Handle an event for the client that `arguments` name; return 0, whatever happens."""
     place = os.getcwd()  # noqa: PTH109 - pathlib costs 4 ms of start-up
     try:
+        from cli.errand import PROJECT  # in here, for it may be what fails
+
         event = event_of(arguments, given, place, os.environ.get(PROJECT, ""))
         place = event.place
         answer_to(arguments, event, _print, is_last=True)

@@ -7,11 +7,11 @@ from typing import Final, assert_never
 
 from objstore.canonical import Value, encode, ordered, spell, unpack
 from objstore.errors import RecordInvalid
-from objstore.fields import MAX_INT, MAX_MODE, MAX_TEXT, Fields, checked_path, is_number, state_value
+from objstore.fields import MAX_MODE, MAX_TEXT, Fields, checked_path, is_number, state_value
 from objstore.hunks import Hunk
 from objstore.ids import HASH_SIZE, BlobId, RecordId
 from objstore.records import Decision, Edit, Expiry, Marks, Pin, Record, Snapshot, Void, Written
-from objstore.terms import Action, DocumentId, Operation, Origin, Seq, Status, Unit
+from objstore.terms import MAX_INT, Action, DocumentId, Operation, Origin, Seq, Status, Unit
 
 __all__ = ["decode_record", "encode_record", "known_record", "written_by"]
 

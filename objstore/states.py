@@ -55,7 +55,7 @@ def records_of(store: Store, document: DocumentId, *, after_edit: int = 0, after
             continue
         encoded = ahead.payload(place, FrameKind.RECORD)
         if record_id(encoded) != name:
-            raise StoreDamaged(*place, "another record lies where the index says")
+            raise place.damaged("another record lies where the index says")
         fields = unpack(encoded)
         match fields.get("kind"):
             case "edit":

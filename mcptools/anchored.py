@@ -254,6 +254,7 @@ class _Text:
         """Return the text with each place filled, and which bytes gave way to which."""
         new: list[bytes] = []
         spans: list[Span] = []
+        ending = b""  # of the line that the last place put in; b"": it put in none
         at = old_at = new_at = 0
         for place in sorted(places, key=lambda place: place.order):
             kept = sum(map(len, self._lines[at : place.start]))
@@ -267,9 +268,13 @@ class _Text:
             else:
                 spans.append((old_at, old_end, new_at, new_end))
             at, old_at, new_at = place.end, old_end, new_end
+            ending = self._endings(place)[-1] if put else b""
         new += self._lines[at:]
-        if self._missing and new and (at < len(self._lines) or new[-1] != _ending(new[-1])):
-            new[-1] = new[-1].removesuffix(_ending(new[-1]))
+        if self._missing and new:
+            # Not what the last line seems to end with: of one that ends with CR and no more, that stays.
+            ending = self._missing if at < len(self._lines) else ending or _ending(new[-1])
+            if at < len(self._lines) or new[-1] != ending:
+                new[-1] = new[-1].removesuffix(ending)
         return self._as_file(b"".join(new), spans)
 
     def _stands(self, anchor: Anchor) -> bool:
@@ -280,11 +285,17 @@ class _Text:
         return line_tag((self._bom if index == 0 else b"") + self._lines[index])
 
     def _ended(self, place: _Place) -> list[bytes]:
-        gone = self._lines[place.start : place.end] or [self._lines[place.beside]]
         lines = list(place.lines)
         if self._bom and place.start == 0 and lines and lines[0].startswith(_BOM):
             lines[0] = lines[0].removeprefix(_BOM)
-        return [line + _ending(gone[min(index, len(gone) - 1)]) for index, line in enumerate(lines)]
+        return [line + ending for line, ending in zip(lines, self._endings(place), strict=True)]
+
+    def _endings(self, place: _Place) -> list[bytes]:
+        """Return the ending of each line that is put in: that of the line whose place it takes, or beside it."""
+        gone = range(place.start, place.end) or [place.beside]
+        taken = [gone[min(index, len(gone) - 1)] for index in range(len(place.lines))]
+        is_closed = not self._missing
+        return [_ending(self._lines[at]) if is_closed or at < len(self._lines) - 1 else self._missing for at in taken]
 
     def _as_file(self, new: bytes, spans: list[Span]) -> tuple[bytes, tuple[Span, ...]]:
         """Return a text and spans between closed ones as the file has them: behind its mark, and within its end."""

@@ -31,7 +31,7 @@ from objstore.frames import (
     committed,
     encode_frame,
     frame_key,
-    scan,
+    scan_windows,
 )
 from objstore.ids import HASH_SIZE, BlobId, blob_id
 from objstore.ignores import Rules
@@ -64,7 +64,7 @@ def record(data: bytes) -> None:
 def segment_scan(data: bytes) -> None:
     """Hold that a scan covers everything once, and yields no frame, group or blob that was not written so."""
     key, start = _opened(data)
-    found = list(scan(data, key, start))
+    found = list(scan_windows(lambda at, size: data[at : at + size], key, start, len(data)))
     _assert_covered(found, start, len(data))
     for frame in (item for item in found if isinstance(item, Frame)):
         spelt = encode_frame(key, frame.kind, bytes(frame.payload), begins=frame.begins, commits=frame.commits)

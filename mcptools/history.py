@@ -106,7 +106,7 @@ class History(Toolset):
         return page_of(edits, lambda edit: len(edit.path) + _LISTED_SIZE, offset=offset, limit=0, budget=budget)
 
     def _recorded(self, path: str) -> Workspace | None:
-        """Return the workspace that a path belongs to, or None where nothing is recorded. Raises as workspace_of."""
+        """Return the workspace that a path belongs to, or None where nothing is recorded. Raises as `recorded_of`."""
         if not path and len(self._directories.roots) > 1:
             raise Failure(
                 Kind.INVALID_REQUEST,

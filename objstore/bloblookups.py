@@ -202,11 +202,6 @@ class BlobLookups:
         """Return the large blobs whose chunks count as held."""
         return [BlobId(row[0]) for row in self._db.execute("SELECT id FROM lists")]
 
-    def unheld_blobs(self) -> Iterator[BlobId]:
-        """Yield the stored blobs that nothing holds."""
-        for (blob,) in self._db.execute("SELECT id FROM blobs WHERE refs = 0 AND segment"):
-            yield BlobId(blob)
-
     # ---- rows in their order, for who changes places
 
     def blob_after(self, name: bytes, count: int) -> bytes | None:

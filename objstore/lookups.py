@@ -92,16 +92,13 @@ class Lookups(BlobLookups, StatLookups):
             self._log.refresh(anew=True)
         return [self._log.newest(place) or place for place in found]
 
-    def history(self, document: DocumentId, *, after_edit: int = 0, after_decision: int = 0) -> list[Place]:
-        """Return where the document's edits and the decisions on them lie, in order: those with higher numbers.
-
-        What has expired is left out.
-        """
+    def history(self, document: DocumentId) -> list[Place]:
+        """Return where the document's edits and the decisions on them lie, in order, but for what has expired."""
         rows = self._db.execute(
-            "SELECT segment, offset FROM edits WHERE document = ? AND seq > ? AND NOT void AND NOT expired UNION "
+            "SELECT segment, offset FROM edits WHERE document = ? AND NOT void AND NOT expired UNION "
             "SELECT segment, offset FROM decisions JOIN decided USING (number) "
-            "WHERE document = ? AND number > ? AND NOT void AND NOT expired",
-            (document, after_edit, document, after_decision),
+            "WHERE document = ? AND NOT void AND NOT expired",
+            (document, document),
         )
         return sorted(self._now(Place(*row) for row in rows))
 
@@ -115,7 +112,7 @@ class Lookups(BlobLookups, StatLookups):
     def recorded(
         self, document: DocumentId, *, after_edit: int = 0, after_decision: int = 0
     ) -> list[tuple[Place, RecordId, Place | None]]:
-        """Return what `history` returns, each with the id of the record.
+        """Return what `history` returns, of edits and decisions with higher numbers, each with the id of the record.
 
         And, of an edit, where the blob lies that it led to (None: it led to none, or that is not stored).
         """

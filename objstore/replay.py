@@ -134,8 +134,6 @@ def _followed(
                     places[record.seq] = blob
             case PastDecision():
                 decision = record.number, name
-            case _:
-                continue
         records.append(record)
     if since is None and store.index.oldest_edit(document) is None:
         since = _without_history(journal, document)

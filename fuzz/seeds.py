@@ -1,21 +1,31 @@
 """Make the seed corpora anew from real stores: `python -m fuzz.seeds`. Needed when the format changes."""
 
+import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from zstandard import ZstdDecompressor
+
 from fuzz.__main__ import CORPUS
-from objstore import Action, CallInfo, Operation, Unit, Workspace
+from fuzz.targets import STORE
+from mcptools.hashline import line_tag
+from objstore import Action, CallInfo, Operation, Origin, Unit, Workspace, unified_diff
 from objstore.disk import Disk
-from objstore.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, FrameKind
-from objstore.ids import blob_id
+from objstore.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, FrameKind, SegmentHeader
+from objstore.ids import HASH_SIZE, BlobId, blob_id
+from objstore.looks import Looks
 from objstore.recordcodec import encode_record
 from objstore.records import Void
 from objstore.segments import Log
 from objstore.terms import Seq
+from objstore.trees import names_of
+
+_KEPT_BEGIN: Final = 8 + HASH_SIZE
+"""Where what is kept in the cache begins: behind its magic and its hash."""
 
 _TEXT: Final = b"".join(b"line %d\n" % i for i in range(40))
 
@@ -78,6 +88,19 @@ STORIES: Final = (
 )
 
 
+def _long(workspace: Workspace) -> None:
+    lines = [b"line %d\n" % number for number in range(9)]
+    for number in range(70):
+        lines[number % 9 : number % 9 + 1] = [b"edit %d\n" % number] * (number % 3)
+        lines += [b"more\n"] * (number % 3 == 0)
+        _write(workspace, ("f", b"".join(lines)[: -1 if number % 11 == 0 else None]))
+    workspace.decide(Action.REJECT, [Unit(Seq(30), 1)])
+
+
+_LONG: Final = Story(name="long", play=_long)
+"""So long that a weave is kept of it. Its segment would be most of the corpus."""
+
+
 def segment_of(story: Story) -> bytes:
     """Return the segment that the story leaves."""
     with tempfile.TemporaryDirectory() as folder:
@@ -98,6 +121,81 @@ def records_of(segment: bytes) -> list[bytes]:
                 for frame in group.frames
                 if frame.kind is FrameKind.RECORD
             ]
+
+
+def derived_of(story: Story) -> dict[tuple[str, str], bytes]:
+    """Return the trees, the bundle, the looks and the weaves that a story leads to, by target and name."""
+    found: dict[tuple[str, str], bytes] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        cache = Path(folder) / ".cas" / "cache"
+        with Workspace.init(folder) as workspace:
+            story.play(workspace)
+            taken = workspace.take_snapshot(who="seed").view
+            trees = {taken.root, *_folders(workspace, taken.root)}
+            found |= {("tree", f"{story.name}-{at}"): workspace.blob(tree) for at, tree in enumerate(sorted(trees))}
+            workspace.export_bundle(f"{folder}/bundle")
+            workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
+            workspace.keep_documents()
+        found["bundle", story.name] = (Path(folder) / "bundle").read_bytes()[:-HASH_SIZE]
+        (path,) = (Path(folder) / ".cas" / "segments").iterdir()
+        store = SegmentHeader.decode(path.read_bytes()[:SEGMENT_HEADER_SIZE], segment=1).store
+        kept = Looks.decoded((cache / "looks").read_bytes(), store, 0)
+        found["looks", story.name] = kept.encoded(STORE, 0)[_KEPT_BEGIN:]
+        for path in cache.glob("weave-*"):
+            found["weave", f"{story.name}-{path.name}"] = ZstdDecompressor().decompress(path.read_bytes()[_KEPT_BEGIN:])
+    return found
+
+
+def _folders(workspace: Workspace, root: BlobId) -> Iterator[BlobId]:
+    for name, is_folder in names_of(workspace.blob(root)):
+        if is_folder:
+            yield name
+            yield from _folders(workspace, name)
+
+
+def spelt() -> dict[tuple[str, str], bytes]:
+    """Return what others spell: ignore files, patches, operations by anchor, and the logs of mcpdiff with its diffs."""
+    before = b"".join(b"line %d\n" % i for i in range(12))
+    after = before.replace(b"line 3\n", b"LINE 3\n").replace(b"line 9\n", b"")
+    diff = unified_diff(before, after, path_before="f.txt", path_after="f.txt")
+    tags = [line_tag(b"line %d\n" % i).encode() for i in range(12)]
+    entry = {
+        "edit_id": "e1",
+        "conversation_id": "c1",
+        "tool_call_index": 0,
+        "timestamp": "2026-03-01T12:00:00.123Z",
+        "operation": "replace",
+        "file_path": "/w/f.txt",
+        "source_path": None,
+        "tool_name": "write_file",
+        "status": "pending",
+        "diff_file": "d/e1.diff",
+        "checkpoint_file": None,
+        "hash_before": "0" * 64,
+        "hash_after": "1" * 64,
+    }
+    move = entry | {"operation": "move", "source_path": "/w/g.txt", "hash_after": "0" * 64}
+    told: list[object] = [entry, move, entry | {"status": "maybe"}, []]
+    lines = [json.dumps(line).encode() for line in told]
+    operations = [
+        b"replace\t%d:%s\t\tnew" % (2, tags[1]),
+        b"replace_range\t%d:%s\t%d:%s\tone\ttwo" % (4, tags[3], 6, tags[5]),
+        b"insert_after\t%d:%s\t\tmore" % (8, tags[7]),
+        b"delete\t%d:%s" % (10, tags[9]),
+    ]
+    return {
+        ("ignores", "usual"): b"# comment\n*.pyc\n/build/\n!keep.pyc\ndocs/**/*.html\n\\#odd\n[a-c]x[!d]\nfoo/**\n",
+        ("ignores", "odd"): b"\xef\xbb\xbf\\!a \\ \r\n[[:alpha:]-]\n[z-a]\n[\n***/x\n\xff*\n" + b"*a" * 9,
+        ("patch", "usual"): before + b"\0" + diff,
+        ("patch", "crlf"): before.replace(b"\n", b"\r\n") + b"\0" + diff,
+        ("patch", "two"): before + b"\0" + diff + diff.replace(b"f.txt", b"g.txt"),
+        ("patch", "no-newline"): b"a\0--- f\n+++ f\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n",
+        ("anchored", "each"): before + b"\0" + b"\n".join(operations),
+        ("anchored", "moved"): b"above\n" + before + b"\0" + operations[1],
+        ("history", "log"): b"\n".join(lines),
+        ("history", "diff"): before + b"\0" + diff,
+        ("history", "diff-crlf"): before.replace(b"\n", b"\r\n") + b"\0" + diff,
+    }
 
 
 def damaged(segment: bytes) -> dict[str, bytes]:
@@ -126,6 +224,10 @@ def main() -> None:
     seeds |= {("record", f"{i:02d}-cut"): encoded[: len(encoded) // 2] for i, encoded in enumerate(records)}
     seeds[("record", "empty")] = b""
     seeds[("record", "no-map")] = b"\x93\x01\x02\x03"
+    for story in STORIES:
+        seeds |= derived_of(story)
+    seeds |= {where: kept for where, kept in derived_of(_LONG).items() if where[0] == "weave"}
+    seeds |= spelt()
     for old in CORPUS.glob("*/*"):
         old.unlink()
     for (target, name), data in sorted(seeds.items()):

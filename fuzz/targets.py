@@ -1,12 +1,25 @@
 """The targets: each takes any bytes at all, and raises only when the store would do something wrong with them."""
 
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
+from blake3 import blake3
+from zstandard import ZstdCompressor
+
+from mcptools.anchored import AnchoredEdit, Op, Placed, apply_operations, parse_anchor, splits_lines
+from mcptools.hashline import hashlines
+from mcptools.patchfaults import InvalidPatch
+from mcptools.unifieddiff import AmbiguousContext, Applied, ContextMismatch, apply_patch, parse_patches
+from objstore.bundle import unpack_bundle
 from objstore.codec import decode_blob, parse_blob_header
-from objstore.errors import BlobDamaged, FormatTooNew, RecordInvalid, StoreDamaged
+from objstore.disk import Disk
+from objstore.document import Document
+from objstore.errors import BlobDamaged, BundleRefused, FormatTooNew, RecordInvalid, StoreDamaged, TreeInvalid
 from objstore.frames import (
     SEGMENT_HEADER_SIZE,
     Frame,
@@ -18,17 +31,25 @@ from objstore.frames import (
     committed,
     encode_frame,
     frame_key,
-    scan,
+    scan_windows,
 )
-from objstore.ids import BlobId, blob_id
+from objstore.ids import HASH_SIZE, BlobId, blob_id
+from objstore.ignores import Rules
+from objstore.lines import split_lines
+from objstore.looks import Looks
+from objstore.mcpdiff import BadLine, entries, outcomes_of
 from objstore.recordcodec import decode_record, encode_record
+from objstore.replay import taken_up
+from objstore.trees import decode_tree, encode_tree, named_blobs, names_of
 
-__all__ = ["TARGETS", "record", "segment_scan"]
+__all__ = ["STORE", "TARGETS"]
 
 Target: TypeAlias = Callable[[bytes], None]
 
-_STORE: Final = StoreId(bytes(16))
-"""Whose frames are looked for in bytes that do not begin as a segment does."""
+STORE: Final = StoreId(bytes(16))
+"""Whose frames are looked for in bytes that do not begin as a segment does, and whose looks the corpus holds."""
+
+_MAGIC_SIZE: Final = 8
 
 
 def record(data: bytes) -> None:
@@ -43,7 +64,7 @@ def record(data: bytes) -> None:
 def segment_scan(data: bytes) -> None:
     """Hold that a scan covers everything once, and yields no frame, group or blob that was not written so."""
     key, start = _opened(data)
-    found = list(scan(data, key, start))
+    found = list(scan_windows(lambda at, size: data[at : at + size], key, start, len(data)))
     _assert_covered(found, start, len(data))
     for frame in (item for item in found if isinstance(item, Frame)):
         spelt = encode_frame(key, frame.kind, bytes(frame.payload), begins=frame.begins, commits=frame.commits)
@@ -63,8 +84,125 @@ def segment_scan(data: bytes) -> None:
     _take_blob(data, blobs)
 
 
-TARGETS: Final[Mapping[str, Target]] = MappingProxyType({"record": record, "segment": segment_scan})
+def tree(data: bytes) -> None:
+    """Hold that bytes are no tree, or the one spelling of what is read from them; and what is read of it in haste."""
+    with suppress(TreeInvalid):
+        names_of(data)
+    try:
+        found = decode_tree(data)
+    except TreeInvalid:
+        return
+    assert encode_tree(found) == data
+    assert names_of(data) == list(named_blobs(found))
+
+
+def bundle(data: bytes) -> None:
+    """Hold that bytes are no bundle, or that its segments are all that is in it."""
+    for each in (data, data + blake3(data).digest()):
+        with tempfile.TemporaryDirectory() as scratch:
+            (Path(scratch) / "bundle").write_bytes(each)
+            folder = Path(scratch) / "segments"
+            folder.mkdir()
+            try:
+                unpack_bundle(f"{scratch}/bundle", str(folder), Disk())
+            except (BundleRefused, FormatTooNew):
+                continue
+            segments = b"".join(path.read_bytes() for path in sorted(folder.iterdir()))
+            assert each[:-HASH_SIZE].endswith(segments)
+
+
+def looks(data: bytes) -> None:
+    """Hold that kept looks with a right hash are none, or can all be asked, and are kept as they were."""
+    begin = Looks().encoded(STORE, 0)[:_MAGIC_SIZE]
+    for each in (data, begin + blob_id(data) + data):
+        found = Looks.decoded(each, STORE, 0)
+        again = Looks.decoded(found.encoded(STORE, 0), STORE, 0)
+        assert list(found) == list(again)
+        assert found.files(b"") == sum(len(look.files()) for look in found)
+        for path in found.paths(b""):
+            found.unsettle(path + b"/name")
+        found.glimpses(b"")
+        found.unsettled(b"")
+        found.without_tree(b"")
+        found.encoded(STORE, 0)
+
+
+def weave(data: bytes) -> None:
+    """Hold that a kept weave makes sense or is none."""
+    for packed in (data, ZstdCompressor(level=1).compress(data)):
+        found = taken_up(packed, lambda _, __: True)
+        assert found is None or isinstance(found[0], Document)
+
+
+def history(data: bytes) -> None:
+    """Hold that each line of mcpdiff's logs is an entry or told of, and that a diff that does not fit leads nowhere."""
+    numbers = [item.number for item in entries(data) if isinstance(item, BadLine)]
+    assert numbers == sorted(set(numbers))
+    before, _, diff = data.partition(b"\0")
+    for outcome in outcomes_of(before, diff):
+        assert len(outcome) <= 2 * len(data) + 1
+
+
+def ignores(data: bytes) -> None:
+    """Hold that an ignore file of any kind says one thing of every name, and which of its lines are not heard."""
+    rules = Rules(Rules(texts=[data[::-1]]), "folder", [data])
+    assert all(isinstance(line, str) for line in rules.refused)
+    for name in ("a", ".git", "a.pyc", "\udcff\n", "[", "build " * 8):
+        for is_folder in (False, True):
+            assert rules.ignores(name, is_folder=is_folder) is rules.ignores(name, is_folder=is_folder)
+
+
+def patch(data: bytes) -> None:
+    """Hold that a text is no patch, or that one of each file; and that what it makes of a file can be taken back."""
+    content, _, text = data.partition(b"\0")
+    try:
+        parts = parse_patches(text.decode("utf-8", "replace"))
+    except InvalidPatch:
+        return
+    for part in parts:
+        if part.hunks:
+            made = apply_patch(content, part)
+            assert isinstance(made, Applied | ContextMismatch | AmbiguousContext)
+
+
+def anchored(data: bytes) -> None:
+    """Hold that operations of any kind are refused, or leave all lines as they are that they are not about."""
+    content, _, spelt = data.partition(b"\0")
+    operations = [found for line in spelt.split(b"\n") if (found := _operation(line)) is not None]
+    lines = split_lines(content)
+    assert b"".join(lines) == content
+    assert hashlines(lines).count("\n") == len(lines)
+    made = apply_operations(content, operations)
+    if isinstance(made, Placed):
+        assert (made.content == content) or made.spans
+
+
+TARGETS: Final[Mapping[str, Target]] = MappingProxyType(
+    {
+        "anchored": anchored,
+        "bundle": bundle,
+        "history": history,
+        "ignores": ignores,
+        "looks": looks,
+        "patch": patch,
+        "record": record,
+        "segment": segment_scan,
+        "tree": tree,
+        "weave": weave,
+    }
+)
 """Each target by the name of its corpus."""
+
+
+def _operation(line: bytes) -> AnchoredEdit | None:
+    """Return the operation that a line spells: its name, its anchor, the end of its range and its lines, with tabs."""
+    name, start, end, content = [*line.decode("utf-8", "replace").split("\t", 3), "", "", ""][:4]
+    anchor, last = parse_anchor(start), parse_anchor(end)
+    if name not in set(Op) or anchor is None or (Op(name).has_end and last is None):
+        return None
+    op = Op(name)
+    lines = splits_lines(content.replace("\t", "\n").encode()) if op.has_content else ()
+    return AnchoredEdit(op=op, anchor=anchor, end=last if op.has_end else None, lines=lines)
 
 
 def _opened(data: bytes) -> tuple[FrameKey, int]:
@@ -72,7 +210,7 @@ def _opened(data: bytes) -> tuple[FrameKey, int]:
     try:
         header = SegmentHeader.decode(data[:SEGMENT_HEADER_SIZE], segment=1)
     except (StoreDamaged, FormatTooNew):
-        return frame_key(_STORE), 0
+        return frame_key(STORE), 0
     return frame_key(header.store), SEGMENT_HEADER_SIZE
 
 

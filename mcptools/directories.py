@@ -55,28 +55,25 @@ class Directories:
         self._opened.close()
 
     def files_of(self, path: str) -> Files:
-        """Return the directory that `path` belongs to, to look at; that makes no store. Raises as workspace_of."""
+        """Return the directory that `path` belongs to, to look at; that makes no store.
+
+        A relative path belongs to the only one. Raises Failure.
+        """
         root = self._root_of(path)
         files = self._opened.files(self.homes[root])
         return files.confined(parts) if (parts := self._parts(root)) else files
 
     def changing(self, path: str, foresee: Callable[[], object]) -> tuple[Workspace, tuple[str, ...]]:
-        """Return what `workspace_of` returns, and below which canonical paths of it a call on `path` may reach.
+        """Return the workspace that `path` belongs to, and below which canonical paths of it a call on it may reach.
 
-        (): everywhere in it. `foresee`: refuses what it can before a store is made, which a refusal is to leave unmade.
-        Raises as workspace_of.
+        (): everywhere in it. Its store is made if there is none. `foresee`: refuses what it can before that, because a
+        refusal is to leave it unmade.
+        Raises as files_of, and what Workspace.init raises.
         """
         root = self._root_of(path)
         if self._opened.recorded(self.homes[root]) is None:
             foresee()
         return self._opened.workspace(self.homes[root]), self._parts(root)
-
-    def workspace_of(self, path: str) -> Workspace:
-        """Return the workspace that `path` belongs to; a relative one belongs to the only workspace.
-
-        Its store is made if there is none. Raises Failure, and what Workspace.init raises.
-        """
-        return self._opened.workspace(self.homes[self._root_of(path)])
 
     def home(self, root: str) -> Workspace:
         """Return the workspace in this directory, which a call has changed before. Raises as Workspace.init."""
@@ -101,7 +98,7 @@ class Directories:
         return self._opened.workspaces()
 
     def recorded_of(self, path: str) -> Workspace | None:
-        """Return the workspace that `path` belongs to, or None where no store is. Raises as workspace_of."""
+        """Return the workspace that `path` belongs to, or None where no store is. Raises as files_of."""
         return self._opened.recorded(self.homes[self._root_of(path)])
 
     def recorded(self) -> list[Workspace]:

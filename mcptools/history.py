@@ -12,7 +12,7 @@ from mcptools.findings import EditListed, EditShown, EditsListed
 from mcptools.paging import Page, page_of
 from mcptools.reading import OffsetArgument
 from mcptools.toolset import Toolset, absolute, telling
-from objstore import AmbiguousName, EditFilter, EditView, NoSuchName, Status, Workspace, date_of, unified_diff
+from objstore import MAX_INT, AmbiguousName, EditFilter, EditView, NoSuchName, Status, Workspace, date_of, unified_diff
 
 __all__ = ["History", "edit_diff", "edit_listed"]
 
@@ -21,7 +21,6 @@ DirectoryArgument: TypeAlias = Annotated[str, "Which allowed directory, if there
 _MAX_LISTED: Final = 5000
 """Edits that are looked through where only some of a workspace's may be seen."""
 
-_MOST: Final = (1 << 63) - 1
 """As far as anybody counts edits."""
 
 _LISTED_SIZE: Final = 400
@@ -68,7 +67,7 @@ class History(Toolset):
             if workspace is None:
                 raise missing
             try:
-                view = workspace.edit(edit if 0 < edit <= _MOST else 0)
+                view = workspace.edit(edit)
             except (NoSuchName, AmbiguousName):
                 raise missing from None
             if not self._directories.shows(workspace, view):
@@ -107,7 +106,7 @@ class History(Toolset):
         return page_of(edits, lambda edit: len(edit.path) + _LISTED_SIZE, offset=offset, limit=0, budget=budget)
 
     def _recorded(self, path: str) -> Workspace | None:
-        """Return the workspace that a path belongs to, or None where nothing is recorded. Raises as workspace_of."""
+        """Return the workspace that a path belongs to, or None where nothing is recorded. Raises as `recorded_of`."""
         if not path and len(self._directories.roots) > 1:
             raise Failure(
                 Kind.INVALID_REQUEST,
@@ -118,8 +117,8 @@ class History(Toolset):
 
 
 def _check_offset(offset: int) -> None:
-    if not 0 <= offset <= _MOST:
-        raise Failure(Kind.INVALID_REQUEST, f"offset cannot be {'negative' if offset < 0 else f'over {_MOST}'}")
+    if not 0 <= offset <= MAX_INT:
+        raise Failure(Kind.INVALID_REQUEST, f"offset cannot be {'negative' if offset < 0 else f'over {MAX_INT}'}")
 
 
 def edit_diff(workspace: Workspace, view: EditView) -> bytes:

@@ -22,8 +22,7 @@ _VERSIONS: Final = 8
 class Pins:
     """The last versions of each file, by name, and the bytes of those that are stored nowhere else."""
 
-    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
-        self._most_bytes = most_bytes
+    def __init__(self) -> None:
         self._versions: OrderedDict[tuple[str, str], list[BlobId]] = OrderedDict()
         self._bytes: OrderedDict[BlobId, bytes] = OrderedDict()
         self._size = 0
@@ -52,11 +51,11 @@ class Pins:
     def keep(self, version: BlobId, content: bytes) -> None:
         """Keep the bytes of a version that may be in no store."""
         self.drop(version)
-        if len(content) > self._most_bytes:
+        if len(content) > _MOST_BYTES:
             return
         self._bytes[version] = content
         self._size += len(content)
-        while self._size > self._most_bytes:
+        while self._size > _MOST_BYTES:
             _, dropped = self._bytes.popitem(last=False)
             self._size -= len(dropped)
 

@@ -151,6 +151,7 @@ if TYPE_CHECKING:
     from objstore.survey import Limits as Limits, Passed as Passed
     from objstore.takeover import NotTaken as NotTaken, TakenOver as TakenOver
     from objstore.terms import (
+        MAX_INT as MAX_INT,
         Action as Action,
         DocumentId as DocumentId,
         FileState as FileState,
@@ -282,6 +283,7 @@ _HOMES: Final = {
     "standins": ("MAX_BLOB", "stand_in"),
     "suggestions": ("NameFound", "NameKind"),
     "terms": (
+        "MAX_INT",
         "Action",
         "DocumentId",
         "FileState",

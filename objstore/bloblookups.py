@@ -47,22 +47,25 @@ class BlobLookups:
         place = self._moved(Place(row[0], row[1]), row[4])
         return None if place is None else BlobPlace(place, row[2], self._depth(place))
 
-    def blob_places(self, blobs: Sequence[BlobId]) -> dict[BlobId, BlobPlace]:
-        """Return where each of the blobs lies, as far as they are in this store."""
-        found: dict[BlobId, BlobPlace] = {}
+    def blob_places(self, blobs: Sequence[BlobId]) -> dict[BlobId, Place]:
+        """Return where each of the blobs lies, as far as they are in this store.
+
+        How deep, the index does not know of those that are being moved: see `blob_place`.
+        """
+        found: dict[BlobId, Place] = {}
         for at in range(0, len(blobs), _ASKED_AT_ONCE):
             asked = blobs[at : at + _ASKED_AT_ONCE]
             marks = ",".join("?" * len(asked))
             rows = self._db.execute(
-                "SELECT id, segment, offset, size, depth, "  # noqa: S608 - nothing but question marks is put in
+                "SELECT id, segment, offset, "  # noqa: S608 - nothing but question marks is put in
                 "(SELECT generation FROM moving WHERE moving.segment = blobs.segment) "
                 f"FROM blobs WHERE id IN ({marks}) AND segment",
                 asked,
             )
             for row in rows:
-                place = Place(row[1], row[2]) if row[5] is None else self._moved(Place(row[1], row[2]), row[5])
+                place = Place(row[1], row[2]) if row[3] is None else self._moved(Place(row[1], row[2]), row[3])
                 if place is not None:
-                    found[BlobId(row[0])] = BlobPlace(place, row[3], row[4])
+                    found[BlobId(row[0])] = place
         return found
 
     def offsets(self, segments: Sequence[int], without: AbstractSet[BlobId]) -> dict[int, array[int]]:
@@ -198,11 +201,6 @@ class BlobLookups:
     def held_lists(self) -> list[BlobId]:
         """Return the large blobs whose chunks count as held."""
         return [BlobId(row[0]) for row in self._db.execute("SELECT id FROM lists")]
-
-    def unheld_blobs(self) -> Iterator[BlobId]:
-        """Yield the stored blobs that nothing holds."""
-        for (blob,) in self._db.execute("SELECT id FROM blobs WHERE refs = 0 AND segment"):
-            yield BlobId(blob)
 
     # ---- rows in their order, for who changes places
 

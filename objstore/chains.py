@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from objstore.chunking import Chunk
 from objstore.codec import MAX_DEPTH, BlobHeader, decode_blob, expand_blob, parse_blob_header, parse_chunks
-from objstore.errors import BlobDamaged, BlobMissing, StoreDamaged
+from objstore.errors import BlobDamaged, BlobMissing
 from objstore.generations import Place
 from objstore.ids import BlobId, blob_id
 from objstore.segments import Log
@@ -37,7 +37,7 @@ def read_chain(
         payload = log.read(place).payload
         header = parse_blob_header(payload)
         if header.id != wanted:
-            raise StoreDamaged(*place, "another blob lies where the index says")
+            raise place.damaged("another blob lies where the index says")
         chain.append((header, payload))
         wanted = header.base
         content = None if wanted is None else cached(wanted)
@@ -73,5 +73,5 @@ def read_chunks(name: BlobId, log: Log, place_of: Callable[[BlobId], Place | Non
     payload = log.read(place).payload
     header = parse_blob_header(payload)
     if header.id != name:
-        raise StoreDamaged(*place, "another blob lies where the index says")
+        raise place.damaged("another blob lies where the index says")
     return parse_chunks(header, payload)

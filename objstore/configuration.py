@@ -38,9 +38,9 @@ class Given:
 class Configuration:
     """The settings that hold for a workspace, or for a person where no workspace is."""
 
-    def __init__(self, root: str | None = None, *, disk: Disk | None = None) -> None:
+    def __init__(self, root: str | None = None) -> None:
         """Take the root of a workspace (None: only what holds everywhere). Nothing is read yet."""
-        self._disk: Final = disk or Disk()
+        self._disk: Final = Disk()
         self._root: Final = root
 
     @classmethod

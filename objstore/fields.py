@@ -12,10 +12,9 @@ from objstore.canonical import Value
 from objstore.errors import RecordInvalid
 from objstore.ids import HASH_SIZE, BlobId
 from objstore.ranges import Range
-from objstore.terms import FileState
+from objstore.terms import MAX_INT, FileState
 
 __all__ = [
-    "MAX_INT",
     "MAX_MODE",
     "MAX_TEXT",
     "Fields",
@@ -26,7 +25,6 @@ __all__ = [
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
-MAX_INT: Final = 2**63 - 1
 MAX_MODE: Final = 0o7777
 MAX_TEXT: Final = 65536
 _NO_NAMES: Final = frozenset({b"", b".", b".."})

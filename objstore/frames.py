@@ -36,7 +36,6 @@ __all__ = [
     "payload_at",
     "raw_frames",
     "read_frame",
-    "scan",
     "scan_windows",
 ]
 
@@ -260,26 +259,15 @@ def raw_frames(read: Callable[[int, int], bytes], key: FrameKey, start: int, end
         yield Gap(offset=base + at, end=end, reason="a group without its last frame")
 
 
-def scan(content: Buffer, key: FrameKey, start: int, *, base: int = 0) -> Iterator[Frame | Gap]:
-    """Yield every valid frame of `content` from `start` on, and the gaps between them, in order and without overlap.
-
-    After damage the scan goes on at the next marker with a valid frame behind it, so one bad byte costs one frame.
-    `base` is where `content` begins in the segment.
-    """
-
-    def read(offset: int, size: int) -> Buffer:
-        return content[offset - base : offset - base + size]
-
-    return scan_windows(read, key, base + start, base + len(content), window=len(content))
-
-
 def scan_windows(
     read: Callable[[int, int], Buffer], key: FrameKey, start: int, end: int, *, window: int = _WINDOW
 ) -> Iterator[Frame | Gap]:
-    """Yield the same as `scan`, of a segment of which only a window is in memory at any moment.
+    """Yield every valid frame of a segment from `start` on, and the gaps between them, in order and without overlap.
 
-    `read(offset, size)` returns `size` bytes of the segment, or what there is. A frame longer than `window` is read
-    whole only after its checksum was found right, so that no damaged length takes memory.
+    After damage the scan goes on at the next marker with a valid frame behind it, so one bad byte costs one frame. Only
+    a window of the segment is in memory at any moment: `read(offset, size)` returns `size` bytes of it, or what there
+    is. A frame longer than `window` is read whole only after its checksum was found right, so that no damaged length
+    takes memory.
     """
     seen = _Window(read, key, end, window)
     offset = start

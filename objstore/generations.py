@@ -77,6 +77,10 @@ class Place(NamedTuple):
         """Return the offset in the file, in bytes."""
         return self.offset % GENERATION
 
+    def damaged(self, reason: str) -> StoreDamaged:
+        """Return the error that something is wrong there, with the position that a person finds in the file."""
+        return StoreDamaged(self.segment, self.position, reason)
+
 
 class Generations:
     """The files of one log's segments, open for reading. A process holds the newest generation of each open."""

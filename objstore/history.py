@@ -1,6 +1,6 @@
 """History: the edits and decisions of a workspace as surfaces are shown them."""
 
-from objstore.errors import NoSuchName, StoreDamaged
+from objstore.errors import NoSuchName
 from objstore.expired import expiration, expiration_by
 from objstore.indexrows import EditRow
 from objstore.journal import Journal
@@ -80,7 +80,7 @@ def statuses_before(journal: Journal, number: int) -> dict[Unit, Status]:
 def _view(journal: Journal, row: EditRow, expired: Expiration | None) -> EditView:
     record, name = journal.store.record(row.place)
     if not isinstance(record, Edit) or record.seq != row.seq:
-        raise StoreDamaged(*row.place, f"edit {row.seq} is not where the index says")
+        raise row.place.damaged(f"edit {row.seq} is not where the index says")
     return EditView(
         id=name,
         edit=record,

@@ -389,12 +389,12 @@ class Index(Lookups):
         known = self.end, self.last_record, self._last_place
         try:
             yield
+            self._db.execute("COMMIT")
         except BaseException:
             if self._db.in_transaction:  # SQLite takes some back itself, as when the disk is full
                 self._db.execute("ROLLBACK")
             self.end, self.last_record, self._last_place = known
             raise
-        self._db.execute("COMMIT")
         self._checkpoints.after_change()
 
     def _load_position(self) -> None:

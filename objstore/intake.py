@@ -12,7 +12,7 @@ from msgpack import packb, unpackb
 from objstore.chains import read_chain, read_chunks
 from objstore.chunking import Chunk
 from objstore.codec import parse_blob_header
-from objstore.errors import RecordInvalid, StoreDamaged
+from objstore.errors import RecordInvalid
 from objstore.frames import FrameKind
 from objstore.generations import Place
 from objstore.ids import BlobId, RecordId, record_id
@@ -69,7 +69,7 @@ class Intake:
                 try:
                     self._take_record(next(decoded), place)
                 except sqlite3.IntegrityError as error:
-                    raise StoreDamaged(*place, "the record has a number that another one has") from error
+                    raise place.damaged("the record has a number that another one has") from error
         if self._counts.are_many:
             self.settle()
 
@@ -80,7 +80,7 @@ class Intake:
 
     def _take_record(self, chained: Chained, place: Place) -> None:
         if chained.previous != self.last_record:
-            raise StoreDamaged(place.segment, place.offset, "the record does not follow the one before it")
+            raise place.damaged("the record does not follow the one before it")
         match chained.record:
             case Edit():
                 self._take_edit(chained.record, chained.id, place)
@@ -156,7 +156,7 @@ class Intake:
         for seq, letters in by_edit.items():
             row = self._db.execute("SELECT units, whole, reason FROM edits WHERE seq = ?", (seq,)).fetchone()
             if row is None or max(letters) >= len(row[0]):
-                raise StoreDamaged(*self.last_place, f"a decision names edit {seq}, which has no such hunk")
+                raise self.last_place.damaged(f"a decision names edit {seq}, which has no such hunk")
             before.append([seq, *row])
             units = "".join(letters.get(i, letter) for i, letter in enumerate(row[0]))
             self._set_units(seq, units, whole=bool(row[1]), reason=reason)
@@ -175,7 +175,7 @@ class Intake:
             query = "SELECT segment, offset, void OR expired FROM edits WHERE seq = ?"
             row = self._db.execute(query, (seq,)).fetchone()
             if row is None:
-                raise StoreDamaged(*self.last_place, f"a void names edit {seq}, which there is not")
+                raise self.last_place.damaged(f"a void names edit {seq}, which there is not")
             edit, _ = decode_record(bytes(self._log.read(Place(row[0], row[1])).payload))
             assert isinstance(edit, Edit)  # noqa: S101 - the row came from this very record
             self._db.execute("UPDATE edits SET void = 1 WHERE seq = ?", (seq,))
@@ -202,7 +202,7 @@ class Intake:
         query = "SELECT segment, offset, before, void OR expired FROM decisions WHERE number = ?"
         row = self._db.execute(query, (number,)).fetchone()
         if row is None:
-            raise StoreDamaged(*self.last_place, f"a void names decision {number}, which there is not")
+            raise self.last_place.damaged(f"a void names decision {number}, which there is not")
         decision, _ = decode_record(bytes(self._log.read(Place(row[0], row[1])).payload))
         assert isinstance(decision, Decision)  # noqa: S101 - the row came from this very record
         self._db.execute("UPDATE decisions SET void = 1 WHERE number = ?", (number,))
@@ -291,7 +291,7 @@ def decoded(group: Group) -> Iterator[Chained]:
             try:
                 record, previous = decode_record(encoded)
             except RecordInvalid as error:
-                raise StoreDamaged(group.segment, frame.offset, str(error)) from error
+                raise Place(group.segment, frame.offset).damaged(str(error)) from error
             yield Chained(record, record_id(encoded), previous)
 
 

@@ -21,7 +21,6 @@ from objstore.errors import (
     NotAWorkspace,
     PathError,
     PermissionRefused,
-    StoreDamaged,
     StoreLinked,
     StoreLocked,
     StoreNotRegular,
@@ -173,9 +172,7 @@ class Journal:
             marked, boot = self._read_mark()
             if marked is not None and self.store.end < marked:
                 # That is no unfinished write to cut off.
-                raise StoreDamaged(
-                    *self.store.end, "what was acknowledged is not there (or .cas/applied is another store's)"
-                )
+                raise self.store.end.damaged("what was acknowledged is not there (or .cas/applied is another store's)")
             if not is_whole:
                 self.store.log.repair_tail(self.store.end)
             self._settle(marked, boot, may_wait=makes_room)

@@ -11,8 +11,8 @@ from typing import Any, Final, Self
 from msgpack import packb, unpackb
 
 from objstore.facts import FACTS_SIZE, Facts, FolderKey, Glimpse, unpack_facts
-from objstore.fields import MAX_INT
 from objstore.ids import HASH_SIZE, BlobId, blob_id
+from objstore.terms import MAX_INT
 from objstore.values import NamedTuple, variable
 
 __all__ = ["UNKNOWN", "FolderLook", "Looks", "Touched", "folders_above"]

@@ -13,7 +13,7 @@ from objstore.ids import BlobId, RecordId
 from objstore.indexfile import unusable
 from objstore.indexrows import STATUS_LETTERS, Baseline, EditRow, ExpiryRow, HoldRow, Row, Tip
 from objstore.statlookups import StatLookups
-from objstore.terms import DocumentId, FileState, Seq, Status
+from objstore.terms import MAX_INT, DocumentId, FileState, Seq, Status
 
 __all__ = ["Lookups"]
 
@@ -92,16 +92,13 @@ class Lookups(BlobLookups, StatLookups):
             self._log.refresh(anew=True)
         return [self._log.newest(place) or place for place in found]
 
-    def history(self, document: DocumentId, *, after_edit: int = 0, after_decision: int = 0) -> list[Place]:
-        """Return where the document's edits and the decisions on them lie, in order: those with higher numbers.
-
-        What has expired is left out.
-        """
+    def history(self, document: DocumentId) -> list[Place]:
+        """Return where the document's edits and the decisions on them lie, in order, but for what has expired."""
         rows = self._db.execute(
-            "SELECT segment, offset FROM edits WHERE document = ? AND seq > ? AND NOT void AND NOT expired UNION "
+            "SELECT segment, offset FROM edits WHERE document = ? AND NOT void AND NOT expired UNION "
             "SELECT segment, offset FROM decisions JOIN decided USING (number) "
-            "WHERE document = ? AND number > ? AND NOT void AND NOT expired",
-            (document, after_edit, document, after_decision),
+            "WHERE document = ? AND NOT void AND NOT expired",
+            (document, document),
         )
         return sorted(self._now(Place(*row) for row in rows))
 
@@ -115,7 +112,7 @@ class Lookups(BlobLookups, StatLookups):
     def recorded(
         self, document: DocumentId, *, after_edit: int = 0, after_decision: int = 0
     ) -> list[tuple[Place, RecordId, Place | None]]:
-        """Return what `history` returns, each with the id of the record.
+        """Return what `history` returns, of edits and decisions with higher numbers, each with the id of the record.
 
         And, of an edit, where the blob lies that it led to (None: it led to none, or that is not stored).
         """
@@ -159,7 +156,8 @@ class Lookups(BlobLookups, StatLookups):
 
     def edit(self, seq: int) -> EditRow | None:
         """Return what is known of the edit (None: there is none of this number)."""
-        rows = self._edits("seq = ? AND NOT void", (seq,), "")
+        # A caller may ask for any number, and SQLite takes none that is higher.
+        rows = self._edits("seq = ? AND NOT void", (seq,), "") if 0 < seq <= MAX_INT else []
         return rows[0] if rows else None
 
     def edits(
@@ -191,11 +189,11 @@ class Lookups(BlobLookups, StatLookups):
             values.append(STATUS_LETTERS[status])
         if before:
             conditions.append("seq < ?")
-            values.append(before)
+            values.append(_asked(before))
         order = f"ORDER BY seq {'DESC' if newest_first else 'ASC'}"
         if limit or skip:
             order += " LIMIT ? OFFSET ?"
-            values += (limit or -1, skip)
+            values += (_asked(limit) or -1, _asked(skip))
         return self._edits(" AND ".join(conditions), tuple(values), order)
 
     def markers(self, document: DocumentId | None = None) -> list[EditRow]:
@@ -351,7 +349,7 @@ class Lookups(BlobLookups, StatLookups):
     def document_of(self, seq: int) -> DocumentId | None:
         """Return the document of an edit that has not expired and was not taken back (None: there is none such)."""
         query = "SELECT document FROM edits WHERE seq = ? AND NOT void AND NOT expired"
-        row = self._db.execute(query, (seq,)).fetchone()
+        row = self._db.execute(query, (seq,)).fetchone() if 0 < seq <= MAX_INT else None
         return None if row is None else DocumentId(row[0])
 
     def documents_of_path(self, path: bytes) -> list[DocumentId]:
@@ -452,6 +450,11 @@ class Lookups(BlobLookups, StatLookups):
             values,
         )
         return [_edit_row(row) for row in rows]
+
+
+def _asked(number: int) -> int:
+    """Return the number as SQLite takes it: one beyond all that there are means as much as the last of those."""
+    return min(max(number, 0), MAX_INT)
 
 
 def _can_be_asked(text: str) -> bool:

@@ -12,7 +12,7 @@ from objstore.ids import BlobId, hex_prefix_bounds
 from objstore.indexrows import EditRow
 from objstore.journal import Journal
 from objstore.records import Edit
-from objstore.terms import Seq, Unit
+from objstore.terms import Seq, Unit, number_of
 from objstore.views import State
 
 __all__ = ["find_blob", "find_conversation", "find_state", "find_units", "recorded_path"]
@@ -31,9 +31,10 @@ def find_units(journal: Journal, spelling: str) -> tuple[Seq, tuple[Unit, ...]]:
     count = len(row.units)
     if ":" not in spelling:
         return row.seq, tuple(Unit(row.seq, i) for i in range(count))
-    if not (hunk.isascii() and hunk.isdigit()) or int(hunk) >= count or (int(hunk) == 0 and not row.whole):
+    number = number_of(hunk)
+    if number is None or number >= count or (number == 0 and not row.whole):
         raise NoSuchName(spelling, "hunk")
-    return row.seq, (Unit(row.seq, int(hunk)),)
+    return row.seq, (Unit(row.seq, number),)
 
 
 def find_conversation(journal: Journal, spelling: str) -> str:
@@ -116,10 +117,10 @@ def _state_at(journal: Journal, path: str, version: str, spelling: str) -> State
 
 def _find_edit(journal: Journal, name: str) -> EditRow:
     index = journal.store.index
-    if name.isascii() and name.isdigit() and len(name) < 2 * _MIN_PREFIX * 2:
-        row = index.edit(int(name))
-        if row is not None:
-            return row
+    number = number_of(name)
+    row = None if number is None else index.edit(number)
+    if row is not None:
+        return row
     if len(name) < _MIN_PREFIX or not _is_hex(name):
         raise NoSuchName(name, "edit")
     found = index.edits_between(*hex_prefix_bounds(name), _CANDIDATES)

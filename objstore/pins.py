@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from objstore.batch import now
-from objstore.errors import BlobMissing, NoSuchName, StoreDamaged
+from objstore.errors import BlobMissing, NoSuchName
 from objstore.expired import refuse_expired
 from objstore.ids import BlobId, RecordId
 from objstore.indexrows import HoldRow
@@ -73,5 +73,5 @@ def unpin(journal: Journal, numbers: Iterable[int], *, who: str) -> list[PinView
 def _view(journal: Journal, row: HoldRow) -> PinView:
     record, name = journal.store.record(row.place)
     if not isinstance(record, Pin) or record.number != row.number:
-        raise StoreDamaged(*row.place, f"pin {row.number} is not where the index says")
+        raise row.place.damaged(f"pin {row.number} is not where the index says")
     return PinView(id=name, pin=record)

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from objstore.errors import StoreDamaged
 from objstore.frames import FrameKind, payload_at
 from objstore.generations import Place
 from objstore.segments import Log
@@ -38,7 +37,7 @@ class ReadAhead:
             # It is longer than the piece, or this says what is wrong with it.
             frame = log.read(place)
             if frame.kind is not kind:
-                raise StoreDamaged(*place, f"a {frame.kind.name.lower()} lies where the index says another kind does")
+                raise place.damaged(f"a {frame.kind.name.lower()} lies where the index says another kind does")
             found = bytes(frame.payload)
         return found
 

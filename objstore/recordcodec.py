@@ -7,13 +7,13 @@ from typing import Final, assert_never
 
 from objstore.canonical import Value, encode, ordered, spell, unpack
 from objstore.errors import RecordInvalid
-from objstore.fields import MAX_INT, MAX_MODE, MAX_TEXT, Fields, checked_path, is_number, state_value
+from objstore.fields import MAX_MODE, MAX_TEXT, Fields, checked_path, is_number, state_value
 from objstore.hunks import Hunk
 from objstore.ids import HASH_SIZE, BlobId, RecordId
 from objstore.records import Decision, Edit, Expiry, Marks, Pin, Record, Snapshot, Void, Written
-from objstore.terms import Action, DocumentId, Operation, Origin, Seq, Status, Unit
+from objstore.terms import MAX_INT, Action, DocumentId, Operation, Origin, Seq, Status, Unit
 
-__all__ = ["decode_record", "encode_record", "known_record", "written_by"]
+__all__ = ["decode_record", "encode_record", "written_by"]
 
 _INT: Final = frozenset({int})
 _STR: Final = frozenset({str})
@@ -76,14 +76,6 @@ def decode_record(encoded: bytes) -> tuple[Record, RecordId | None]:
     if encode(_spelt(record, previous)) != encoded:
         raise RecordInvalid("not the canonical spelling")
     return record, previous
-
-
-def known_record(fields: dict[str, Value]) -> Record:
-    """Return the record that these fields tell, of bytes that `decode_record` has taken before, as their id says.
-
-    They are not spelt again. Raises RecordInvalid.
-    """
-    return _read(Fields(fields))[0]
 
 
 def written_by(encoded: bytes) -> tuple[Written, ...]:

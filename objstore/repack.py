@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from objstore.ids import BlobId
-    from objstore.indexrows import BlobPlace
     from objstore.store import Store
 
 __all__ = ["RepackPlan", "Repacked", "plan_repack", "repack"]
@@ -223,15 +222,15 @@ class _Respelt:
             spelt.append(content)
         return spelt
 
-    def _payload(self, frame: RawFrame, header: BlobHeader | None, places: "dict[BlobId, BlobPlace]") -> _Payload:
+    def _payload(self, frame: RawFrame, header: BlobHeader | None, places: "dict[BlobId, Place]") -> _Payload:
         """Return what is to stand in the frame of a blob with that header (None: the frame holds a record)."""
         if header is None:
             return True
         found = places.get(header.id)
         if found is None:
             raise IndexDamaged(f"blob {header.id.hex()} is in the log and not in it")
-        if found.place != (self._segment, self._base + frame.position):
-            self._check_other(header.id, found.place)
+        if found != (self._segment, self._base + frame.position):
+            self._check_other(header.id, found)
             return False
         self._count.add()
         payload = frame.whole[FRAME_HEADER_SIZE:]

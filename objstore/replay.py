@@ -134,8 +134,6 @@ def _followed(
                     places[record.seq] = blob
             case PastDecision():
                 decision = record.number, name
-            case _:
-                continue
         records.append(record)
     if since is None and store.index.oldest_edit(document) is None:
         since = _without_history(journal, document)
@@ -176,19 +174,19 @@ def _taken_up(journal: Journal, document: DocumentId) -> tuple[Document, _Positi
         stored = own_bytes(os.path.join(_folder(journal), _name(document)))
     except (OSError, StoreLinked, StoreNotRegular):
         return None
-    return taken_up(stored, lambda kept, behind: kept.document == document and _still_holds(journal, kept, behind))
-
-
-def taken_up(
-    stored: bytes, is_fitting: Callable[[DocumentState, _Position], bool]
-) -> tuple[Document, _Position] | None:
-    """Return what the bytes keep of a document, if it is fitting (None: it is not, or they make no sense).
-
-    Their hash has no key, so it tells damage, and not who wrote them.
-    """
     header, packed = stored[: len(_MAGIC) + HASH_SIZE], stored[len(_MAGIC) + HASH_SIZE :]
     if header != _MAGIC + blob_id(packed):
         return None
+    return taken_up(packed, lambda kept, behind: kept.document == document and _still_holds(journal, kept, behind))
+
+
+def taken_up(
+    packed: bytes, is_fitting: Callable[[DocumentState, _Position], bool]
+) -> tuple[Document, _Position] | None:
+    """Return what the bytes keep of a document, if it is fitting (None: it is not, or they make no sense).
+
+    They are not trusted, though their hash is right: it has no key, so it tells damage, and not who wrote them.
+    """
     from msgpack import unpackb
     from zstandard import ZstdDecompressor, ZstdError, frame_content_size
 

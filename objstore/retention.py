@@ -21,7 +21,7 @@ from objstore.records import Decision, Expiry, Pin
 from objstore.refcounts import held_blobs
 from objstore.ripeness import GONE, AgedEdit, Moments, Ripe, Touch, between, ripeness
 from objstore.store import Store
-from objstore.terms import Progress, Status, Unit
+from objstore.terms import MAX_INT, Progress, Status, Unit
 from objstore.values import value
 
 __all__ = [
@@ -49,7 +49,7 @@ _FEW: Final = 5
 _ASKED_AT_ONCE: Final = 1_000
 """Edits that the index is asked about together: of a long history, more would fill the memory."""
 
-_EVER: Final = 2**63 - 1
+_EVER: Final = MAX_INT
 """A moment later than any."""
 
 

@@ -5,6 +5,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
+from objstore.terms import MAX_INT
 from objstore.values import value
 
 __all__ = ["SETTINGS", "Kind", "Setting", "SettingValue", "literal_of", "value_of"]
@@ -26,7 +27,6 @@ _SWITCHES: Final = {"on": True, "true": True, "yes": True, "1": True} | {
     "0": False,
 }
 _NUMBER: Final = re.compile(r"(?P<number>[0-9]{1,15}(?:\.[0-9]{1,9})?) ?(?P<unit>[A-Za-z]*)", re.ASCII)
-_MOST: Final = 2**63 - 1
 
 
 class Kind(StrEnum):
@@ -126,7 +126,7 @@ def value_of(kind: Kind, given: object) -> SettingValue:
             return switch
         case Kind.SWITCH, str(text) if text.strip().lower() in _SWITCHES:
             return _SWITCHES[text.strip().lower()]
-        case Kind.SIZE, int(number) if not isinstance(number, bool) and 0 <= number <= _MOST:
+        case Kind.SIZE, int(number) if not isinstance(number, bool) and 0 <= number <= MAX_INT:
             return number
         case ((Kind.AGE | Kind.SIZE), str(text)) if text.strip().lower() == kind.without_limit:
             return None
@@ -152,6 +152,6 @@ def _measured(kind: Kind, text: str) -> int:
     whole, _, part = spelt["number"].partition(".")
     # In whole numbers: a float could not tell sizes apart from 2^53 bytes on.
     value: int = int(whole + part) * units[spelt["unit"].lower()] // int("1" + "0" * len(part))
-    if value > _MOST:
+    if value > MAX_INT:
         raise ValueError(kind.how)
     return value

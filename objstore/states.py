@@ -25,8 +25,6 @@ from objstore.hunks import Hunk
 from objstore.ids import RecordId, record_id
 from objstore.pastedits import PastDecision, PastEdit, past_decision, past_edit
 from objstore.readahead import ReadAhead
-from objstore.recordcodec import known_record
-from objstore.records import Record
 from objstore.splices import Splice
 from objstore.standins import MAX_BLOB, PREFIX, is_stand_in
 from objstore.store import Store
@@ -39,7 +37,7 @@ __all__ = ["Past", "States", "records_of"]
 class Past(NamedTuple):
     """A record, and of an edit where the blob lies that it led to (None: it is no edit, or led to none)."""
 
-    record: PastEdit | PastDecision | Record
+    record: PastEdit | PastDecision
     id: RecordId
     blob: Place | None
 
@@ -55,7 +53,7 @@ def records_of(store: Store, document: DocumentId, *, after_edit: int = 0, after
             continue
         encoded = ahead.payload(place, FrameKind.RECORD)
         if record_id(encoded) != name:
-            raise StoreDamaged(*place, "another record lies where the index says")
+            raise place.damaged("another record lies where the index says")
         fields = unpack(encoded)
         match fields.get("kind"):
             case "edit":
@@ -67,7 +65,7 @@ def records_of(store: Store, document: DocumentId, *, after_edit: int = 0, after
                 store.keep_decision(name, decision)
                 yield Past(decision, name, blob)
             case _:
-                yield Past(known_record(fields), name, blob)
+                raise place.damaged("no edit and no decision lies where the index says")
 
 
 class States:

@@ -311,7 +311,7 @@ class Store:
         try:
             return decode_record(encoded)[0], record_id(encoded)
         except RecordInvalid as error:
-            raise StoreDamaged(place.segment, place.offset, str(error)) from error
+            raise place.damaged(str(error)) from error
 
     # ---- writing, only under the writer lock
 

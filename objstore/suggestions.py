@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from objstore.indexrows import HoldRow
 from objstore.store import Store
+from objstore.terms import number_of
 
 __all__ = ["NameFound", "NameKind", "names_like", "names_near", "paths_near"]
 
@@ -106,7 +107,8 @@ def _near(names: list[str], spelling: str, limit: int) -> list[str]:
 
 def _hunks(store: Store, spelling: str) -> list[NameFound]:
     name, _, digits = spelling.partition(":")
-    row = store.index.edit(int(name)) if name.isascii() and name.isdigit() and len(name) < 16 else None  # noqa: PLR2004 -- SQLite's integers
+    number = number_of(name)
+    row = None if number is None else store.index.edit(number)
     if row is None:
         return []
     hunks = range(0 if row.whole else 1, len(row.units))

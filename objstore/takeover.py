@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from objstore.batch import Batch, now
 from objstore.changes import Change, Recorder, Version, version_of
 from objstore.document import Document
-from objstore.errors import FileMissing, PathError, PathInvalid, PathReserved
+from objstore.errors import PathError, PathInvalid, PathReserved
 from objstore.external import EXTERNAL_CONVERSATION
 from objstore.history import edits
 from objstore.ids import blob_id
@@ -463,8 +463,6 @@ class _Taking:
             return  # what stands there is another's
         try:
             found = file_at(self._journal.tree, line.path)
-        except FileMissing:
-            found = None
         except PathError as error:
             self.problems.append(NotTaken(os.fsdecode(line.path), str(error)))
             return

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 
-from objstore.annotations import NewType, TypeAlias
+from objstore.annotations import Final, NewType, TypeAlias
 from objstore.ids import BlobId
 from objstore.standard import StrEnum
 from objstore.values import NamedTuple, value
 
 __all__ = [
+    "MAX_INT",
     "Action",
     "DocumentId",
     "FileState",
@@ -18,8 +19,25 @@ __all__ = [
     "Seq",
     "Status",
     "Unit",
+    "number_of",
     "silent",
 ]
+
+MAX_INT: Final = 2**63 - 1
+"""The largest number that a record holds, and SQLite: nothing here has a higher one."""
+
+_MAX_DIGITS: Final = len(str(MAX_INT))
+
+
+def number_of(digits: str) -> int | None:
+    """Return the number that decimal digits spell (None: they are none, or nothing here has a number so high)."""
+    significant = digits.lstrip("0")
+    # Python itself takes no more than some thousand digits.
+    if not (digits.isascii() and digits.isdigit()) or len(significant) > _MAX_DIGITS:
+        return None
+    number = int(significant or "0")
+    return number if number <= MAX_INT else None
+
 
 Seq = NewType("Seq", int)
 """Number of an edit in its workspace, from 1, never used twice."""

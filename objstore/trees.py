@@ -117,9 +117,12 @@ def names_of(encoded: bytes) -> list[tuple[BlobId, bool]]:
     """
     try:
         entries: Any = unpack(encoded)["entries"]
-        return [(BlobId(entry[2]), entry[1] == FOLDER) for entry in entries if len(entry) > 1]
+        found = [(entry[2], entry[1] == FOLDER) for entry in entries if len(entry) > 1]
     except (RecordInvalid, KeyError, TypeError, IndexError):
-        return list(named_blobs(decode_tree(encoded)))  # it says what is wrong
+        found = [(None, False)]
+    if all(type(name) is bytes for name, _ in found):
+        return found
+    return list(named_blobs(decode_tree(encoded)))  # it says what is wrong
 
 
 def entry_at(root: BlobId | None, path: bytes, load: Load) -> TreeEntry | LeftOut | None:

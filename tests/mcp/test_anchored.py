@@ -369,3 +369,21 @@ def test_below_the_last_ending_there_is_no_line(mark: bytes) -> None:
     phantom = Anchor(2, line_tag(b""))
     outcome = apply_operations(mark + b"a\n", [AnchoredEdit(op=Op.DELETE, anchor=phantom)])
     assert outcome == AnchorMissing(index=0, anchor=phantom)
+
+
+@pytest.mark.parametrize(
+    ("before", "op", "line", "lines", "after"),
+    [
+        (b"one\ntwo\r", Op.REPLACE, 1, (b"X",), b"X\ntwo\r"),
+        (b"one\r\ntwo\r", Op.DELETE, 1, (), b"two\r"),
+        (b"one\ntwo\r", Op.REPLACE, 2, (b"X", b"Y\r"), b"one\nX\nY\r"),
+        (b"one\ntwo\r", Op.INSERT_AFTER, 2, (b"X",), b"one\ntwo\r\nX"),
+        (b"one\r\ntwo", Op.INSERT_AFTER, 2, (b"X\r",), b"one\r\ntwo\r\nX\r"),
+        (b"one\r\ntwo\r", Op.DELETE, 2, (), b"one"),
+    ],
+)
+def test_a_carriage_return_at_the_very_end_is_no_half_of_an_ending(
+    before: bytes, op: Op, line: int, lines: tuple[bytes, ...], after: bytes
+) -> None:
+    anchor = Anchor(line, line_tag(split_lines(before)[line - 1]))
+    assert applied(before, AnchoredEdit(op=op, anchor=anchor, lines=lines)) == after

@@ -17,13 +17,13 @@ from objstore.frames import (
     StoreId,
     encode_frame,
     frame_key,
-    scan,
 )
 from objstore.hunks import Hunk
 from objstore.ids import blob_id, record_id
 from objstore.recordcodec import encode_record
 from objstore.records import Edit
 from objstore.terms import DocumentId, FileState, Operation, Seq
+from tests.store.scans import scan
 
 __all__ = ["AFTER", "BEFORE", "FORMAT", "STORE", "dump", "example", "example_segment", "with_example"]
 

@@ -13,7 +13,20 @@ import pytest
 import zstandard
 from blake3 import blake3
 
-from objstore import Action, Workspace, chunking, codec, fields, frames, journal, paths, recordcodec, segments, standins
+from objstore import (
+    Action,
+    Workspace,
+    chunking,
+    codec,
+    fields,
+    frames,
+    journal,
+    paths,
+    recordcodec,
+    segments,
+    standins,
+    terms,
+)
 from objstore.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE
 from objstore.ids import BlobId
 from objstore.segments import Log
@@ -197,7 +210,7 @@ def test_every_field_that_a_record_can_have_is_on_the_page(kind: str) -> None:
         ("full segment | from 64 MiB", segments.ROTATE_AT == 64 << 20),
         ("text in a record | 65,536 code points", fields.MAX_TEXT == 65_536),
         ("file that is read whole | 256 MiB", paths.MAX_FILE == 256 << 20),
-        ("numbers in a record | 2^63 \N{MINUS SIGN} 1", fields.MAX_INT == 2**63 - 1),
+        ("numbers in a record | 2^63 \N{MINUS SIGN} 1", terms.MAX_INT == 2**63 - 1),
     ],
 )
 def test_a_limit_is_as_the_page_says(what: str, limit: bool) -> None:  # noqa: FBT001 - whether it is so

@@ -25,10 +25,10 @@ from objstore.frames import (
     frame_key,
     raw_frames,
     read_frame,
-    scan,
     scan_windows,
 )
 from tests.store import strategies as draw
+from tests.store.scans import scan
 
 STORE = StoreId(b"sixteen bytes id")
 KEY = frame_key(STORE)

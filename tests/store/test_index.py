@@ -3,6 +3,7 @@
 import gc
 import itertools
 import random
+import resource
 import shutil
 import sqlite3
 import subprocess
@@ -274,6 +275,7 @@ def test_wherever_making_it_anew_is_cut_off_the_next_process_has_it(root: Path, 
 
 MAKER: Final = """
 import sys
+from objstore.codec import encode_blob
 from objstore.disk import Disk
 from objstore.journal import Journal
 journal = Journal(sys.argv[1], Disk())
@@ -619,3 +621,22 @@ def test_while_it_can_not_be_changed_nothing_is_recorded_under_a_number_that_is_
         assert [view.edit.path for view in views[-2:]] == [b"b", b"c"]
         assert workspace.status().external == ()
     assert check_store(str(tmp_path)).faults == ()
+
+
+def test_where_a_commit_fails_the_index_stands_where_it_did(root: Path) -> None:
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        index, log = journal.store.index, journal.store.log
+        before, end = index.end, journal.store.end
+        void = encode_record(Void(time=1, edits=(), decision=0, reason="nothing"), journal.store.last_record)
+        with journal.writing():
+            log.append(end, [(FrameKind.BLOB, encode_blob(b"a blob\n")[1]), (FrameKind.RECORD, void)])
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, ((root / ".cas" / "index.sqlite-wal").stat().st_size, hard))
+        try:
+            with pytest.raises(sqlite3.OperationalError):
+                index.catch_up()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert index.end == before
+        index.catch_up()
+        assert index.end > before

@@ -30,11 +30,12 @@ from objstore import (
 from objstore.codec import parse_blob_header
 from objstore.disk import Disk
 from objstore.founding import is_making
-from objstore.frames import SEGMENT_HEADER_SIZE, Frame, FrameKind, SegmentHeader, frame_key, scan
+from objstore.frames import SEGMENT_HEADER_SIZE, Frame, FrameKind, SegmentHeader, frame_key
 from objstore.ids import record_id
 from objstore.remains import Remains
 from objstore.salvage import Salvage, plan_salvage, rebuild
 from tests.store.countdown import CountdownDisk, PowerCut, UnsyncedDisk, full_disk
+from tests.store.scans import scan
 from tests.store.scenes import TEXT, change, files, history, rejected, write
 
 SAMPLES: Final = 160

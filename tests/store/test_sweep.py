@@ -23,6 +23,7 @@ from objstore import (
     EditExpired,
     EditFilter,
     IndexDamaged,
+    Seq,
     Status,
     StoreDamaged,
     StoreLocked,
@@ -92,6 +93,17 @@ def expire(root: Path, *edits: int, decision: int = 0) -> None:
 def swept(root: Path, disk: Disk | None = None, *, all_segments: bool = False) -> SweepOutcome:
     with closing(Journal(str(root), disk or CountdownDisk(None))) as journal:
         return sweep(journal, plan_sweep(journal, all_segments=all_segments))
+
+
+def test_damage_in_a_segment_that_was_written_anew_is_told_by_its_place_in_the_file(root: Path) -> None:
+    swept(root)
+    with closing(sqlite3.connect(root / ".cas" / "index.sqlite")) as db:
+        db.execute("UPDATE edits SET offset = (SELECT offset FROM edits WHERE seq = 22) WHERE seq = 21")
+        db.commit()
+    size = max(path.stat().st_size for path in (root / ".cas" / "segments").iterdir())
+    with Workspace.open(root, CountdownDisk(None)) as workspace, pytest.raises(StoreDamaged) as damage:
+        workspace.edit(Seq(21))
+    assert 0 < damage.value.offset < size
 
 
 def planned(root: Path) -> SweepPlan:

@@ -207,3 +207,9 @@ def test_folders_may_lie_deeper_than_functions_may_call_one_another() -> None:
     assert [path for path, _ in tree_files(roots[0], stored.__getitem__)] == [change.path]
     assert entry_at(roots[0], change.path, stored.__getitem__) == change.before
     assert len(list(trees_below(roots[0], stored.__getitem__, set()))) == deep + 1
+
+
+@pytest.mark.parametrize("name", [-1, 1 << 50, "text", None, [1]])
+def test_a_tree_that_names_no_blob_is_none_for_who_reads_it_in_haste_too(name: object) -> None:
+    with pytest.raises(TreeInvalid):
+        names_of(msgpack.packb({"entries": [[b"a", 0o100644, name]], "kind": "tree"}))

@@ -1,5 +1,7 @@
 """Names: how edits and states are spelt, and what is meant."""
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from objstore import (
@@ -7,10 +9,15 @@ from objstore import (
     EditFilter,
     EditView,
     NoSuchName,
+    Seq,
+    Unit,
     Workspace,
     blob_id,
 )
 from tests.workspace.scene import Scene, lines, words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # ---- names of states
 
@@ -34,6 +41,32 @@ def test_states_are_named_by_path_and_edit(scene: Scene) -> None:
     for spelling in ("d/f@9", "d/x@1", "nothing", "@1", "d/f@", "x@"):
         with pytest.raises(NoSuchName):
             scene.workspace.find_state(spelling)
+
+
+@pytest.mark.parametrize("number", [2**63 - 1, 2**63, 2**70, 10**30, -(2**70)])
+def test_a_number_that_nothing_has_names_nothing(scene: Scene, number: int) -> None:
+    scene.write("f", lines("one"))
+    seq = Seq(number)
+    asked: list[Callable[[], object]] = [
+        lambda: scene.workspace.edit(seq),
+        lambda: scene.workspace.decide(Action.REJECT, [Unit(seq, 0)]),
+        lambda: scene.workspace.files_at(seq),
+        lambda: scene.workspace.pin([seq]),
+        lambda: scene.workspace.unpin([number]),
+        lambda: scene.workspace.delete_snapshots([number], who="somebody"),
+        lambda: scene.workspace.find_state(f"f@{number}"),
+        lambda: scene.workspace.find_units(f"{number}:1"),
+        lambda: scene.workspace.find_units(f"1:{number}"),
+        lambda: scene.workspace.find_units("1:" + "9" * 5000),
+        lambda: scene.workspace.find_units("9" * 5000),
+    ]
+    for ask in asked:
+        with pytest.raises(NoSuchName):
+            ask()
+    assert len(scene.workspace.edits(EditFilter(before=max(number, 0)))) == 1
+    assert len(scene.workspace.edits(EditFilter(limit=number))) == 1
+    assert len(scene.workspace.edits(EditFilter(skip=number))) == int(number < 0)
+    assert scene.workspace.find_units("0" * 5000 + "1")[0].seq == 1
 
 
 def test_history_is_told_of_files_whose_folder_is_gone(scene: Scene) -> None:

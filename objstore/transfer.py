@@ -55,6 +55,8 @@ def export_bundle(journal: Journal, path: str, progress: Progress | None = None)
     Raises FileExists, StoreDamaged and what the disk raises.
     """
     with journal.reading() as store:
+        while not store.index.knows_generations:
+            store.catch_up()
         try:
             journal.disk.create(path, bundle_pieces(store.log, store.end, progress))
         except FileExistsError as error:

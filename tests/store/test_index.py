@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import os
 import random
 import shutil
 import sqlite3
@@ -619,3 +620,16 @@ def test_while_it_can_not_be_changed_nothing_is_recorded_under_a_number_that_is_
         assert [view.edit.path for view in views[-2:]] == [b"b", b"c"]
         assert workspace.status().external == ()
     assert check_store(str(tmp_path)).faults == ()
+
+
+def test_nobody_else_may_read_what_a_store_holds(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        with Workspace.init(tmp_path) as workspace:
+            write(workspace, "a.txt", b"one\n")
+            workspace.record_changes(CallInfo(tool="look"))
+            files = {path: path.stat().st_mode for path in (tmp_path / ".cas").rglob("*") if path.is_file()}
+    finally:
+        os.umask(before)
+    assert index_path(tmp_path).is_file()
+    assert {str(path): oct(mode & 0o777) for path, mode in files.items() if mode & 0o077} == {}

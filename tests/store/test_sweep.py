@@ -49,6 +49,7 @@ from objstore.refcounts import recount
 from objstore.remains import Remains
 from objstore.segments import Log
 from objstore.sweep import SweepOutcome, SweepPlan, plan_sweep, sweep
+from objstore.transfer import import_bundle
 from objstore.writerlock import WriterLock
 from tests.store.countdown import CountdownDisk, PowerCut, TooFullDisk, broken_disk, full_disk, power_cut
 from tests.store.overtaking import overtaken
@@ -897,3 +898,20 @@ def test_who_looks_at_a_store_while_it_is_written_anew_finds_nothing_wrong(
         came = moment.came
         step += stride
     assert step > stride
+
+
+def test_a_bundle_that_is_written_while_the_store_is_written_anew_is_whole(several: Path, tmp_path: Path) -> None:
+    came, step = True, 0
+    while came:
+        root, bundle, made = (tmp_path / f"{step}{what}" for what in ("", ".bundle", "-made"))
+        shutil.copytree(several, root)
+        with Workspace.open(root, CountdownDisk(None)) as workspace:
+            with overtaken(step, partial(swept_twice, root)) as moment:
+                workspace.export_bundle(str(bundle))
+            came = moment.came
+        import_bundle(str(bundle), str(made), disk=CountdownDisk(None))
+        assert check_store(str(made), quick=True).faults == ()
+        for path in (root, made):
+            shutil.rmtree(path)
+        step += 7
+    assert step > 7

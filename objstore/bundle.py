@@ -53,8 +53,9 @@ def bundle_pieces(log: Log, end: Place, progress: Progress | None = None) -> Ite
 
     `progress` is told of the bytes that were asked for.
     """
-    numbers = [number for number in log.numbers() if number <= end.segment]
-    sizes = tuple(end.offset if number == end.segment else log.size(number) for number in numbers)
+    # Without another look at the folder: `end`, the sizes and the bytes have to be of the same generations.
+    numbers = list(range(log.first.segment, end.segment + 1))
+    sizes = tuple(end.position if number == end.segment else log.size(number) for number in numbers)
     bundle, done = Bundle(sizes=sizes), 0
     hasher = blake3()
     for piece in _contents(log, numbers, bundle):

@@ -6,7 +6,7 @@ index, the reference counts, each document's replay and the files. Nothing is ch
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from enum import StrEnum
 from functools import partial
 from itertools import zip_longest
@@ -287,7 +287,7 @@ class _Checking:
         with closing(journal):
             try:
                 with journal.reading() as store:
-                    self._check_index(store, Index(":memory:", store.log))
+                    self._check_index(store)
                     self._check_refs(store, records)
                     if any(fault.part is Part.INDEX for fault in self._faults):
                         self._notes.append("The index is damaged, so documents and files were not looked at.")
@@ -303,23 +303,33 @@ class _Checking:
                 meaning = "The store can't be opened. `cas salvage` makes one of the rest."
                 self._fault(Part.SEGMENTS, str(error), meaning)
 
-    def _check_index(self, store: Store, fresh: Index) -> None:
+    def _check_index(self, store: Store) -> None:
         differing: list[str] = []
-        with closing(fresh):
+        damage: StoreDamaged | None = None
+        fresh: Index | None = None
+        with ExitStack() as opened:
             for _ in range(_TRIES):  # a collection may have begun or ended meanwhile; then it is no wonder
-                store.catch_up()
-                kept = store.index
-                if kept.moving():
-                    self._notes.append("The index was not compared: a collection is going on, or was cut off.")
-                    return
-                fresh.follow_generations()
-                fresh.catch_up()
-                kept.catch_up()
-                with kept.still():
-                    fresh.catch_up(kept.end)
-                    differing = list(_differing(kept, fresh))
+                try:
+                    fresh = fresh or opened.enter_context(closing(Index(":memory:", store.log)))
+                    fresh.follow_generations()
+                    fresh.catch_up()
+                    # Not the index alone: where it stands may have been written anew since.
+                    store.catch_up()
+                    kept = store.index
+                    if kept.moving():
+                        self._notes.append("The index was not compared: a collection is going on, or was cut off.")
+                        return
+                    with kept.still():
+                        fresh.catch_up(kept.end)
+                        differing = list(_differing(kept, fresh))
+                except StoreDamaged as error:
+                    damage = error
+                    continue
+                damage = None
                 if not differing:
                     return
+            if damage is not None:
+                raise damage
         for table in differing:
             self._fault(
                 Part.INDEX,
@@ -329,10 +339,13 @@ class _Checking:
             )
 
     def _check_refs(self, store: Store, records: list[FoundRecord]) -> None:
-        index = store.index
-        if index.last_record != (records[-1].id if records else None):
+        index, last = store.index, records[-1].id if records else None
+        if index.last_record != last:
             return  # a writer has gone on since the log was read
-        wrong = sum(refs != self._counted.get(BlobId(name), 0) for name, refs in index.all_refs())
+        with index.still():
+            if index.last_record != last:
+                return  # or has since then
+            wrong = sum(refs != self._counted.get(BlobId(name), 0) for name, refs in index.all_refs())
         if wrong:
             self._fault(
                 Part.REFCOUNTS,

@@ -96,13 +96,7 @@ class Generations:
         self._superseded: list[tuple[int, int]] = []  # of those, the ones that an earlier look found to be old
         self._superseded_at = 0.0  # when it did, by the monotonic clock
         self._moves: dict[int, tuple[int, Moves]] = {}  # of segments: to which generation, and what was read of it
-        numbers = sorted(self._look())
-        if not numbers:
-            raise NotAWorkspace(os.path.dirname(folder))
-        for number, following in pairwise([0, *numbers]):
-            if following != number + 1:
-                raise StoreDamaged(number + 1, 0, "the segment is missing")
-        self.store: Final[StoreId] = self._header(numbers[0], self._generations[numbers[0]]).store
+        self.store: Final[StoreId] = self._store()
         self.key: Final[FrameKey] = frame_key(self.store)
 
     def close(self) -> None:
@@ -298,6 +292,23 @@ class Generations:
         return old
 
     # ---- inside
+
+    def _store(self) -> StoreId:
+        """Look at the folder for the first time, and return what its first segment tells."""
+        while True:
+            numbers = sorted(self._look())
+            if not numbers:
+                raise NotAWorkspace(os.path.dirname(self._folder))
+            for number, following in pairwise([0, *numbers]):
+                if following != number + 1:
+                    raise StoreDamaged(number + 1, 0, "the segment is missing")
+            first = numbers[0], self._generations[numbers[0]]
+            try:
+                return self._header(*first).store
+            except StoreDamaged:
+                if os.path.lexists(self._path(*first)):
+                    raise
+                # It has been written anew since the folder was looked at.
 
     def _look(self) -> dict[int, int]:
         """Look at the folder, open the newest generation of each segment, and return them."""

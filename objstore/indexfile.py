@@ -10,7 +10,7 @@ import time
 from objstore.annotations import Final
 from objstore.checkpoints import CHECKPOINT_PAGES
 from objstore.errors import DiskFailed, DiskFull, StoreLocked
-from objstore.premises import refuse_link
+from objstore.premises import own_file, refuse_link
 from objstore.sqliteaddress import address_of
 from objstore.standard import closing, suppress
 from objstore.standins import MAX_BLOB
@@ -141,6 +141,10 @@ def connect(path: str) -> sqlite3.Connection:
     """Return a connection to the database at `path`, which is made where there is none. Raises StoreLinked."""
     # SQLite goes where a link leads, and would find there a database that is none of ours, and make it one.
     refuse_link(path)
+    if os.sep in path and not os.path.exists(path):
+        # SQLite gives a new one the mode that new files have, and what it keeps beside it the mode of that.
+        with suppress(OSError):
+            os.close(own_file(path, os.O_RDWR | os.O_CREAT))
     return sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
 
 

@@ -444,7 +444,11 @@ class Journal:
     def _clear_scratch(self) -> None:
         with suppress(FileNotFoundError), own_folder(os.path.join(self._folder, "tmp")) as folder:
             for name in os.listdir(folder):
-                self.disk.unlink(folder, name)
+                try:
+                    self.disk.unlink(folder, name)
+                except (DiskFailed, PermissionRefused):
+                    # A folder, say, which is nobody's work: whatever it is, no write is held up by it.
+                    self.disk.remove_directory(folder, name)
 
     # ---- the mark
 

@@ -281,17 +281,13 @@ class Remains:
             raise BlobDamaged(header.id, f"its depth is {header.depth}, and that of its base {base.depth}")
 
     def _opened(self, folder: str, *, any_names: bool) -> list[Segment]:
-        fds: dict[str, int] = {}
-        for name in sorted(os.listdir(folder)):
-            if is_segment(name) or (any_names and name.endswith(_SUFFIX)):
-                fd: int | None = None
-                with suppress(StoreLinked):  # which may lead anywhere
-                    fd = open_segment(os.path.join(folder, name))
-                if fd is not None:
-                    fds[name] = fd
-                    self._fds.append(fd)
-                elif is_segment(name):
-                    self.damage.append(Damage(name, 0, 0, NO_FILE))
+        fds: dict[str, int] | None = None
+        names: list[str] = []
+        while fds is None:
+            before, names = names, _listed(folder, any_names=any_names)
+            if names != before:
+                continue  # a sweep may be at it: they have to be those of one moment
+            fds = self._all_opened(folder, names)
         if not fds:
             raise FileMissing(os.path.join(folder, f"*{_SUFFIX}"))
         # Of a segment that was written anew the newest counts: it was whole before it took its name.
@@ -303,6 +299,26 @@ class Remains:
             os.close(fd)
         self._fds = [fd for fd, _ in opened]
         return [segment for _, segment in opened]
+
+    def _all_opened(self, folder: str, names: list[str]) -> dict[str, int] | None:
+        """Open the files, but for what is none (None: one has gone, as when a sweep wrote it anew)."""
+        fds: dict[str, int] = {}
+        damage = []
+        for name in names:
+            fd: int | None = None
+            try:
+                with suppress(StoreLinked):  # which may lead anywhere
+                    fd = open_segment(os.path.join(folder, name))
+            except FileNotFoundError:
+                self.close()
+                return None
+            if fd is not None:
+                fds[name] = fd
+                self._fds.append(fd)
+            elif is_segment(name):
+                damage.append(Damage(name, 0, 0, NO_FILE))
+        self.damage.extend(damage)
+        return fds
 
     def _store(self) -> StoreId:
         """Return the id that a header tells, or one that a damaged header nearly tells and a frame proves."""
@@ -391,6 +407,11 @@ class Remains:
         while self._cached > _CACHE_BYTES:
             _, (_, dropped) = self._cache.popitem(last=False)
             self._cached -= len(dropped)
+
+
+def _listed(folder: str, *, any_names: bool) -> list[str]:
+    """Return the names of the segment files in a folder, ascending. `any_names`: and of all that end as they do."""
+    return sorted(name for name in os.listdir(folder) if is_segment(name) or (any_names and name.endswith(_SUFFIX)))
 
 
 def segment_folder(place: str) -> str:

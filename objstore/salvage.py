@@ -200,14 +200,22 @@ def _verified(remains: Remains, progress: Progress | None) -> tuple[dict[BlobId,
 
 def _chain(records: Sequence[FoundRecord]) -> tuple[list[FoundRecord], list[FoundRecord]]:
     """Return the longest unbroken beginning of the journal, and the other records in the order of the log."""
-    following: dict[RecordId | None, FoundRecord] = {}
+    following: dict[RecordId | None, dict[RecordId, FoundRecord]] = {}
     for found in records:
-        following.setdefault(found.previous, found)
+        following.setdefault(found.previous, {}).setdefault(found.id, found)
+    # Two may follow the same one, where a writer had lost sight of the first. What more was built on counts.
+    reached: list[RecordId | None] = [None]
+    for last in reached:
+        reached += following.get(last, ())
+    longest: dict[RecordId | None, int] = {}
+    for last in reversed(reached):
+        longest[last] = max((longest[name] + 1 for name in following.get(last, ())), default=0)
     journal: list[FoundRecord] = []
-    last: RecordId | None = None
+    last = None
     while last in following:
-        journal.append(following[last])
-        last = journal[-1].id
+        branches = following[last]
+        last = max(branches, key=longest.__getitem__)
+        journal.append(branches[last])
     in_journal = {found.id for found in journal}
     beyond = {found.id: found for found in records if found.id not in in_journal}
     return journal, list(beyond.values())

@@ -156,14 +156,18 @@ def create(
 
 
 def _lost(journal: Journal, trees: Trees) -> set[BlobId] | None:
-    """Return the blobs of files that new trees name and the store has not; None: a tree that is to be kept is gone.
-
-    A tree that something holds has all below it. One that nothing holds may have lost some of it.
-    """
-    index = journal.store.index
-    if any(not index.refs(tree) for tree in trees.kept):
+    """Return the blobs of files that new trees name and the store has not; None: a tree that is to be kept is gone."""
+    if not _are_held(journal, trees.kept):
         return None
     return {blob for blob in trees.files if not journal.store.has(blob)}
+
+
+def _are_held(journal: Journal, trees: Iterable[BlobId]) -> bool:
+    """Return whether something holds each of the trees, and so all below them.
+
+    A snapshot that was given up may have been the last that did; then a cleaning may have taken some of it.
+    """
+    return all(journal.store.index.refs(tree) for tree in trees)
 
 
 def listed(journal: Journal) -> list[SnapshotView]:
@@ -283,14 +287,19 @@ def _newest(journal: Journal, scope: str) -> SnapshotView | None:
 def _now(journal: Journal, scope: str, limits: Limits | None) -> tuple[Trees | None, tuple[Passed, ...]]:
     """Return the trees of what stands in a folder now (None: there is no such folder); nothing is stored."""
     path = os.fsencode(scope)
-    survey = Looking(journal).survey(nothing_kept, limits)
+    look = Looking(journal)
+    survey = look.survey(nothing_kept, limits)
     try:
         survey.run(path)
     except FileMissing:
         return None, ()
     if not survey.is_whole:
         raise SnapshotIncomplete(survey.passed[-1].reason)
-    return Trees(survey, path), tuple(survey.passed)
+    trees = Trees(survey, path)
+    if not _are_held(journal, trees.kept):
+        look.looks.forget_trees()
+        trees = Trees(survey, path)
+    return trees, tuple(survey.passed)
 
 
 def _loader(journal: Journal, trees: Trees | None) -> Callable[[BlobId], bytes]:

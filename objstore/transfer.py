@@ -57,6 +57,8 @@ def export_bundle(journal: Journal, path: str, progress: Progress | None = None)
     """
     see_free(path)
     with journal.reading() as store:
+        while not store.index.knows_generations:
+            store.catch_up()
         try:
             journal.disk.create(path, bundle_pieces(store.log, store.end, progress))
         except FileExistsError as error:

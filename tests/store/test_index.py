@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import os
 import random
 import resource
 import shutil
@@ -640,3 +641,16 @@ def test_where_a_commit_fails_the_index_stands_where_it_did(root: Path) -> None:
         assert index.end == before
         index.catch_up()
         assert index.end > before
+
+
+def test_nobody_else_may_read_what_a_store_holds(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        with Workspace.init(tmp_path) as workspace:
+            write(workspace, "a.txt", b"one\n")
+            workspace.record_changes(CallInfo(tool="look"))
+            files = {path: path.stat().st_mode for path in (tmp_path / ".cas").rglob("*") if path.is_file()}
+    finally:
+        os.umask(before)
+    assert index_path(tmp_path).is_file()
+    assert {str(path): oct(mode & 0o777) for path, mode in files.items() if mode & 0o077} == {}

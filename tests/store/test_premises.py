@@ -12,13 +12,16 @@ from typing import Final
 import pytest
 
 from objstore import (
+    Action,
     AgentCall,
     CallInfo,
     CasError,
     Configuration,
     NotAWorkspace,
+    Seq,
     StoreLinked,
     StoreNotRegular,
+    Unit,
     Workspace,
     check_store,
     repair_store,
@@ -258,3 +261,19 @@ def test_a_helper_may_have_its_socket_in_the_store(root: Path) -> None:
     put(root / ".cas" / "hook.sock", put_socket)
     use(root)
     assert check_store(str(root)).faults == ()
+
+
+@pytest.mark.parametrize("name", ["tmp/folder", "cache/looks"])
+def test_a_folder_among_what_comes_and_goes_holds_nothing_up(root: Path, name: str) -> None:
+    """One at `cache/looks` trades places with the file that is written for it, and so comes into `tmp` itself."""
+    folder = root / ".cas" / name
+    folder.parent.mkdir(exist_ok=True)
+    if folder.exists():
+        folder.unlink()
+    folder.mkdir()
+    (folder / "inner").mkdir()
+    for _ in range(2):
+        use(root)
+    with Workspace.open(root) as workspace:
+        workspace.decide(Action.REJECT, [Unit(Seq(1), 0)], dry_run=True)
+    assert repair_store(check_store(str(root))).faults == ()

@@ -4,7 +4,7 @@ import os
 import random
 import shutil
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -32,11 +32,14 @@ from objstore.disk import Disk
 from objstore.founding import is_making
 from objstore.frames import SEGMENT_HEADER_SIZE, Frame, FrameKind, SegmentHeader, frame_key
 from objstore.ids import record_id
+from objstore.recordcodec import encode_record
 from objstore.remains import Remains
 from objstore.salvage import Salvage, plan_salvage, rebuild
+from objstore.values import replace
 from tests.store.countdown import CountdownDisk, PowerCut, UnsyncedDisk, full_disk
 from tests.store.scans import scan
 from tests.store.scenes import TEXT, change, files, history, rejected, write
+from tests.store.test_index import Forger, create
 
 SAMPLES: Final = 160
 REBUILT: Final = 8
@@ -413,3 +416,20 @@ def test_a_state_whose_path_is_too_long_among_the_recovered_is_named_and_the_res
     assert [file.name for file in salvage.recovered] == ["edit-3/last"]
     assert (tmp_path / "new" / "recovered" / "edit-3" / "last").read_bytes() == b"last\n"
     assert check_store(str(tmp_path / "new")).faults == ()
+
+
+def test_of_two_branches_of_a_journal_the_longer_is_its_course(tmp_path: Path) -> None:
+    """As of a writer that had lost sight of what came last, and gave its number again."""
+    (tmp_path / "forked").mkdir()
+    with closing(Forger(tmp_path / "forked")) as forger:
+        forger.append_blob(b"")
+        forger.append(encode_record(create(1), None))
+        parting = forger.last
+        forger.append(encode_record(create(2), parting))
+        forger.append(encode_record(replace(create(2), time=2), parting))
+        forger.append(encode_record(create(3), forger.last))
+    found = salvage_store(str(tmp_path / "forked"), str(tmp_path / "saved"))
+    assert len(found.beyond) == 1
+    with Workspace.open(tmp_path / "saved") as workspace:
+        assert [(view.seq, view.edit.time) for view in workspace.edits()] == [(1, 1), (2, 2), (3, 1)]
+    assert check_store(str(tmp_path / "saved")).faults == ()

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -46,10 +47,13 @@ from objstore.limits import RetentionLimits
 from objstore.ranges import ranges_of
 from objstore.records import Expiry, Snapshot
 from objstore.refcounts import recount
+from objstore.remains import Remains
 from objstore.segments import Log
 from objstore.sweep import SweepOutcome, SweepPlan, plan_sweep, sweep
+from objstore.transfer import import_bundle
 from objstore.writerlock import WriterLock
 from tests.store.countdown import CountdownDisk, PowerCut, TooFullDisk, broken_disk, full_disk, power_cut
+from tests.store.overtaking import overtaken
 from tests.store.scenes import write
 from tests.store.tables import rebuilt_tables, records_of, tables
 
@@ -853,3 +857,73 @@ def test_the_index_is_told_and_not_made_anew(root: Path) -> None:
     swept(root)
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         assert journal.store.index.sha256(name) == hashlib.sha256(text(EDITS - 1)).digest()
+
+
+# ---- who looks on
+
+
+def swept_twice(root: Path) -> None:
+    """Write what there is anew twice."""
+    swept(root, all_segments=True)
+    expire(root, 21)
+    swept(root, all_segments=True)
+
+
+@pytest.fixture
+def several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a workspace as `root`, in several segments."""
+    root = tmp_path / "several"
+    root.mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr("objstore.segments.ROTATE_AT", 4000)
+        with Workspace.init(root, CountdownDisk(None)) as workspace:
+            for version in range(EDITS):
+                write(workspace, "a.txt", text(version))
+    expire(root, *range(1, 21))
+    assert len(list((root / ".cas" / "segments").glob("*.seg"))) > 2
+    return root
+
+
+def read_remains(root: Path) -> None:
+    with Remains(str(root / ".cas" / "segments")) as remains:
+        assert remains.damage == []
+        assert remains.missing_segments() == []
+        for name in remains.blobs:
+            remains.verify(name)
+
+
+def checked(root: Path) -> None:
+    assert check_store(str(root), quick=True).faults == ()
+
+
+@pytest.mark.parametrize(("look", "stride"), [(read_remains, 4), (checked, 9)], ids=["remains", "check"])
+def test_who_looks_at_a_store_while_it_is_written_anew_finds_nothing_wrong(
+    several: Path, tmp_path: Path, look: Callable[[Path], None], stride: int
+) -> None:
+    came, step = True, 0
+    while came:
+        root = tmp_path / str(step)
+        shutil.copytree(several, root)
+        with overtaken(step, partial(swept_twice, root)) as moment:
+            look(root)
+        shutil.rmtree(root)
+        came = moment.came
+        step += stride
+    assert step > stride
+
+
+def test_a_bundle_that_is_written_while_the_store_is_written_anew_is_whole(several: Path, tmp_path: Path) -> None:
+    came, step = True, 0
+    while came:
+        root, bundle, made = (tmp_path / f"{step}{what}" for what in ("", ".bundle", "-made"))
+        shutil.copytree(several, root)
+        with Workspace.open(root, CountdownDisk(None)) as workspace:
+            with overtaken(step, partial(swept_twice, root)) as moment:
+                workspace.export_bundle(str(bundle))
+            came = moment.came
+        import_bundle(str(bundle), str(made), disk=CountdownDisk(None))
+        assert check_store(str(made), quick=True).faults == ()
+        for path in (root, made):
+            shutil.rmtree(path)
+        step += 7
+    assert step > 7

@@ -24,6 +24,7 @@ from objstore import (
     NoSuchName,
     Origin,
     Restored,
+    RetentionLimits,
     SnapshotIncomplete,
     Unit,
     Workspace,
@@ -474,3 +475,19 @@ def test_what_is_not_the_users_is_left_alone_by_a_restore_and_keeps_nothing_else
     assert [change.path for change in restored.left] == [name]
     assert (scene.root / "mine").read_bytes() == b"x\n"
     assert not (scene.root / name).exists()
+
+
+def test_folders_that_are_as_a_snapshot_held_them_that_has_gone_are_compared_all_the_same(scene: Scene) -> None:
+    for folder in ("a", "b"):
+        (scene.root / folder).mkdir()
+        (scene.root / folder / "file").write_bytes(b"one\n")
+    first = take(scene)
+    (scene.root / "a" / "file").write_bytes(b"two\n")
+    time.sleep(0.05)  # more than a tick, so that the next look need not look into the folders again
+    second = take(scene)
+    scene.workspace.delete_snapshots([second], who="me")
+    scene.workspace.collect(RetentionLimits(older_than=None, max_size=None), thorough=True)
+    changes, _ = scene.workspace.snapshot_changes(first)
+    assert [change.path for change in changes] == ["a/file"]
+    assert [change.path for change in scene.workspace.restore_snapshot(first).changes] == ["a/file"]
+    assert (scene.root / "a" / "file").read_bytes() == b"one\n"

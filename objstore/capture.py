@@ -11,7 +11,7 @@ from typing import Final
 from objstore.batch import Batch
 from objstore.changes import Change, Recorder, Version, external_change, new_conversation, version_of
 from objstore.descent import passages_since
-from objstore.errors import FileExists, FileMissing, FileTooLarge, PathIsDirectory
+from objstore.errors import FileExists, FileMissing, FileTooLarge, PathInvalid, PathIsDirectory
 from objstore.hunks import Hunk, hunks_fit
 from objstore.ids import blob_id
 from objstore.journal import Journal
@@ -20,6 +20,7 @@ from objstore.outcomes import CallInfo, CallOutcome
 from objstore.paths import Found, Spot, missing_at
 from objstore.rebase import Clash, Rebased, rebased
 from objstore.sources import MemorySource
+from objstore.spots import folders_of
 from objstore.standins import MAX_BLOB, is_stand_in, stand_in
 from objstore.terms import DocumentId, FileState, Operation
 from objstore.transition import Step
@@ -207,10 +208,11 @@ class Call:
     # ---- the end
 
     def commit(self) -> CallOutcome:
-        """Record the call and carry it out: once. Raises what Journal.commit raises."""
+        """Record the call and carry it out: once. Raises PathInvalid and what Journal.commit raises."""
         if self._committed:
             raise RuntimeError("a call is committed once")
         self._committed = True
+        self._refuse_files_below_files()
         given = self._info.conversation
         conversation = given or new_conversation()
         call = self._journal.store.next_call(given) if given else 0
@@ -246,6 +248,14 @@ class Call:
         )
 
     # ---- inside
+
+    def _refuse_files_below_files(self) -> None:
+        """Raise PathInvalid where the call leaves a file at a path, and another where that would be a folder."""
+        standing = {path for path, file in self._files.items() if file.now is not None}
+        for path in sorted(standing):
+            for folder in folders_of(path):
+                if folder in standing:
+                    raise PathInvalid(os.fsdecode(path), f"{os.fsdecode(folder)!r} is not a directory")
 
     def _change(self, file: _File, change: Change) -> None:
         if file.document is None and file.lineage is not None:

@@ -243,7 +243,7 @@ class Desk:
 
     def _say(self, workspace: "Workspace", outcome: Decided) -> None:
         screen = self.invocation.screen()
-        text = decided_text(outcome, screen, dry_run=self.dry_run)
+        text = decided_text(outcome, workspace.edit, screen, dry_run=self.dry_run)
         if self.dry_run:
             text = chain(text, effect_text(outcome.files, workspace.preview, screen))
         write(text, paged=self.dry_run)

@@ -206,7 +206,7 @@ class Review:
 
     def _note(self, unit: Unit, outcome: Decided, reason: str = "") -> None:
         """Tell what a decision did, and remember how to take it back."""
-        self._write(decided_text(outcome, self._screen, dry_run=False))
+        self._write(decided_text(outcome, self._workspace.edit, self._screen, dry_run=False))
         self._agenda.leave(unit)
         self._steps.append(_Step(unit, decision=outcome.number, verdicts=outcome.verdicts, reason=reason))
         self._remember(self._bookmark.decided, [changed for changed, _ in outcome.verdicts])
@@ -291,7 +291,7 @@ class Review:
             self._say("That can't be taken back now.")
             return _Same.STAY
         self._steps.pop()
-        self._write(decided_text(outcome, self._screen, dry_run=False))
+        self._write(decided_text(outcome, self._workspace.edit, self._screen, dry_run=False))
         self._agenda.go(step.unit)
         return step.unit if not step.amendment else _Same.ANEW
 

@@ -1,6 +1,6 @@
 """What a decision did, would do, or why it was refused, as text for a person: lines, as bytes to write."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from cli.naming import Selection
@@ -9,7 +9,7 @@ from cli.terminal import Screen, shown_name, visible
 from objstore import Action, Status, Unit
 
 if TYPE_CHECKING:
-    from objstore import Conflicted, Decided, EditView, ExternalChange, FileEffect
+    from objstore import Conflicted, Decided, EditView, ExternalChange, FileEffect, Seq
 
 __all__ = [
     "Preview",
@@ -48,17 +48,25 @@ Preview = Callable[["FileEffect"], tuple[bytes | None, bytes | None]]
 # ---- done, or shown
 
 
-def decided_text(outcome: "Decided", screen: Screen, *, dry_run: bool, files: Sequence[str] = ()) -> Iterator[bytes]:
+def decided_text(
+    outcome: "Decided",
+    edit: Callable[["Seq"], "EditView"],
+    screen: Screen,
+    *,
+    dry_run: bool,
+    files: Sequence[str] = (),
+) -> Iterator[bytes]:
     """Yield what a decision changed: the units, the files, and what was recorded on the way.
 
     `files`: those that the edits are of, where it has to be said.
     """
     besides = {*outcome.cascaded, *outcome.returned}
-    named = [unit for unit, _ in outcome.verdicts if unit not in besides]
+    verdicts = {unit: status for unit, status in outcome.verdicts if unit not in besides}
+    named = list(verdicts)
     if dry_run:
         yield screen.line("Dry run: nothing was changed.")
     said = f"Would {WANTED[outcome.action]}" if dry_run else DONE[outcome.action]
-    yield screen.line(f"{said} {shown_units(named)}{_of_files(files)}.")
+    yield screen.line(f"{said} {shown_units(named, _parted(verdicts, edit))}{_of_files(files)}.")
     aside = {unit for markers in outcome.markers for unit in markers.aside}
     if cascaded := [unit for unit in outcome.cascaded if unit not in aside]:
         yield screen.line(f"Also {shown_units(cascaded)}, which can't stand without.")
@@ -122,13 +130,26 @@ def effect_text(files: Iterable["FileEffect"], preview: Preview, screen: Screen)
         )
 
 
-def shown_units(units: Sequence[Unit]) -> str:
-    """Return units as a person names them: whole edits by number, else hunk by hunk."""
+def _parted(verdicts: Mapping[Unit, Status], edit: Callable[["Seq"], "EditView"]) -> set["Seq"]:
+    """Return the edits whose whole-file part was decided, and of whose hunks some are otherwise; of a few edits."""
+    wholes = {unit.seq: status for unit, status in verdicts.items() if not unit.hunk}
+    if len(wholes) > MOST_HUNKS:
+        return set()
+    found = set()
+    for seq, status in wholes.items():
+        units = enumerate(edit(seq).units)
+        if any(is_now is not status and Unit(seq, hunk) not in verdicts for hunk, is_now in units):
+            found.add(seq)
+    return found
+
+
+def shown_units(units: Sequence[Unit], parted: Container[int] = ()) -> str:
+    """Return units as a person names them: whole edits by number, else hunk by hunk, as those that are `parted`."""
     by_edit: dict[int, list[int]] = {}
     for unit in sorted(units):
         by_edit.setdefault(unit.seq, []).append(unit.hunk)
-    whole = [seq for seq, hunks in by_edit.items() if 0 in hunks]
-    parts = [f"{seq}:{hunk}" for seq, hunks in by_edit.items() if 0 not in hunks for hunk in hunks]
+    whole = [seq for seq, hunks in by_edit.items() if 0 in hunks and seq not in parted]
+    parts = [f"{seq}:{hunk}" for seq, hunks in by_edit.items() if seq not in whole for hunk in hunks]
     said = []
     if whole:
         said.append(f"edit{'s' if len(whole) > 1 else ''} {shown_edits(whole)}")

@@ -183,7 +183,13 @@ def _whole_changes(edit: "Edit") -> Iterator[str]:
 def _numbered_hunks(edit: "Edit", old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, Hunk]]:
     """Return the hunks to show, with their numbers: with the last line where only its newline came or went."""
     if edit.newline:
-        return [*enumerate(edit.hunks, 1), (0, Hunk(len(old) - 1, 1, len(new) - 1, 1))]
+        numbered = list(enumerate(edit.hunks, 1))
+        last = edit.hunks[-1] if edit.hunks else Hunk(0, 0, 0, 0)
+        if last.old_end < len(old):
+            return [*numbered, (0, Hunk(len(old) - 1, 1, len(new) - 1, 1))]
+        # What followed the last line went with its newline. Where nothing is left, there is no line to show it on.
+        above = [(0, Hunk(last.old_start - 1, 1, last.new_start - 1, 1))] if last.old_start and last.new_start else []
+        return [*numbered[:-1], *above, *numbered[-1:]]
     return list(enumerate(_with_last_lines(old, new, edit.hunks), 1))
 
 

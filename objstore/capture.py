@@ -17,6 +17,7 @@ from objstore.errors import (
     FileExists,
     FileMissing,
     FileTooLarge,
+    PathInvalid,
     PathIsDirectory,
     StoreDamaged,
     TreeInvalid,
@@ -29,6 +30,7 @@ from objstore.outcomes import CallInfo, CallOutcome
 from objstore.paths import Found, Spot, missing_at
 from objstore.rebase import Clash, Rebased, rebased
 from objstore.sources import MemorySource
+from objstore.spots import folders_of
 from objstore.standins import MAX_BLOB, is_stand_in, stand_in
 from objstore.terms import DocumentId, FileState, Operation, Origin
 from objstore.transition import Step
@@ -216,10 +218,11 @@ class Call:
     # ---- the end
 
     def commit(self) -> CallOutcome:
-        """Record the call and carry it out: once. Raises what Journal.commit raises."""
+        """Record the call and carry it out: once. Raises PathInvalid and what Journal.commit raises."""
         if self._committed:
             raise RuntimeError("a call is committed once")
         self._committed = True
+        self._refuse_files_below_files()
         given = self._info.conversation
         conversation = given or new_conversation()
         ahead = self._recorded_ahead()
@@ -276,6 +279,14 @@ class Call:
         self._journal.commit(self._batch, ())
         self._batch = Batch(self._journal.store)
         return views
+
+    def _refuse_files_below_files(self) -> None:
+        """Raise PathInvalid where the call leaves a file at a path, and another where that would be a folder."""
+        standing = {path for path, file in self._files.items() if file.now is not None}
+        for path in sorted(standing):
+            for folder in folders_of(path):
+                if folder in standing:
+                    raise PathInvalid(os.fsdecode(path), f"{os.fsdecode(folder)!r} is not a directory")
 
     def _change(self, file: _File, change: Change) -> None:
         if file.document is None and file.lineage is not None:

@@ -12,7 +12,7 @@ And text *returns* in the place of a unit that is gone: what it had taken out is
 that are gone as well, what these had taken out, and so on down; or it undid a deletion that is gone too. A unit that
 took out its text has then not what it was for.
 
-All this is kept up from flip to flip, and looked at further up only where they change: so in a line that was rewritten
+All this is kept up from flip to flip, and looked at further up only where it changes: so in a line that was rewritten
 ten thousand times a flip costs what it touches, not what stands on it.
 """
 

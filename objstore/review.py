@@ -27,7 +27,7 @@ from objstore.values import field, replace, value, variable
 
 # What records edits is imported where a decision finds some on disk, or writes markers.
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from objstore.changes import Change, Recorder
     from objstore.document import Document
@@ -161,7 +161,7 @@ class Planner:
             else:
                 loaded.give(settled.verdicts)
         conflicts = [conflict for document in documents for conflict in self._document(document).conflicts()]
-        conflicts += self._taken_paths(documents)
+        conflicts += self._taken_paths(documents, {unit for share in given.values() for unit in share})
         if conflicts:
             return self._refused(conflicts, before, given, is_new=is_new)
         changes = {document: self._document(document).changed_since(before[document]) for document in documents}
@@ -300,8 +300,11 @@ class Planner:
             amendments=[*resolved, *amendments],
         )
 
-    def _taken_paths(self, documents: Sequence[DocumentId]) -> list[Conflict]:
-        """Return a conflict for each document that now stands where another file does, or a folder for one."""
+    def _taken_paths(self, documents: Sequence[DocumentId], decided: Collection[Unit]) -> list[Conflict]:
+        """Return a conflict for each document that now stands where another file does, or a folder for one.
+
+        `decided`: what the decision is about. Of the two, what it says nothing of is in the way.
+        """
         standing: dict[bytes, DocumentId] = {}
         inside: dict[bytes, list[DocumentId]] = {}  # by folder
         chosen = set(documents)
@@ -318,12 +321,14 @@ class Planner:
             standing[now_is.path] = document
             for folder in folders:
                 inside.setdefault(folder, []).append(document)
-            found += [self._taken(document, other, now_is.path) for other in others]
+            found += [self._taken(document, other, now_is.path, decided) for other in others]
         return found
 
-    def _taken(self, document: DocumentId, other: DocumentId, path: bytes) -> Conflict:
+    def _taken(self, document: DocumentId, other: DocumentId, path: bytes, decided: Collection[Unit]) -> Conflict:
         unit = self._document(document).path_writer() or Unit(Seq(document), 0)
         needs = self._document(other).path_writer() or Unit(Seq(other), 0)
+        if needs in decided and unit not in decided:
+            unit, needs = needs, unit
         return Conflict(
             kind="path-taken",
             unit=unit,
@@ -435,7 +440,7 @@ class Planner:
             loaded.give_back(before)
             if shares.get(document):
                 loaded.give(self._settle(loaded, shares[document], is_new=is_new).verdicts)
-        found = any(self._document(name).conflicts() for name in statuses) or self._taken_paths(list(statuses))
+        found = any(self._document(name).conflicts() for name in statuses) or self._taken_paths(list(statuses), ())
         for document, before in statuses.items():
             self._document(document).give_back(before)
         return not found

@@ -249,7 +249,9 @@ class Desk:
         screen = self.invocation.screen()
         decided = {unit.seq for unit, _ in outcome.verdicts}
         files = list(dict.fromkeys(path for seq, path in paths.items() if seq in decided))
-        text = decided_text(outcome, screen, dry_run=self.dry_run, files=files if len(files) > 1 else ())
+        text = decided_text(
+            outcome, workspace.edit, screen, dry_run=self.dry_run, files=files if len(files) > 1 else ()
+        )
         if self.dry_run:
             text = chain(text, effect_text(outcome.files, workspace.preview, screen))
         write(text, paged=self.dry_run)

@@ -330,3 +330,17 @@ def test_of_thousands_of_conflicts_or_hunks_the_first_are_told_and_how_many_ther
     first, last = " ".join(hunks[:12]), f"{' '.join(hunks[:10])} ... 2:60 (60 hunks)"
     assert desk.done("reject", *hunks[:12]).text.splitlines()[0] == f"Rejected hunks {first}."
     assert desk.done("accept", *hunks).text.splitlines()[0] == f"Accepted hunks {last}."
+
+
+def test_of_two_files_for_one_path_the_one_that_is_not_decided_on_is_in_the_way(desk: Desk) -> None:
+    (desk.folder / "a").write_bytes(b"1\n2\n3\n")
+    (desk.folder / "b").write_bytes(b"x\ny\n")
+    desk.done("record")
+    decided = [f"{desk.delete('b')}"]
+    moved = desk.move("a", "b")
+    decided += [f"{desk.write('b', bytes((0,)))}", f"{desk.delete('b')}"]
+    ran = desk.cas("reject", *decided)
+    assert f"edit {decided[0]} puts a file where edit {moved} has put another (b)\n" in ran.said
+    assert ran.said.endswith(f"To reject them together:  cas reject {' '.join(decided)} {moved}\n")
+    desk.done("reject", *decided, str(moved))
+    assert desk.bytes("b") == b"x\ny\n"

@@ -334,3 +334,14 @@ def test_at_a_terminal_a_search_is_over_before_its_bar_could_stand_in_the_list(d
         desk.write("a", b"%d\n" % number)
     status, shown = desk.typed("log", "-S", "1")
     assert (status, shown.count("\n")) == (0, 2)
+
+
+def test_show_a_last_line_that_went_with_the_newline_above_it_shows_each_line_once(desk: Desk) -> None:
+    desk.write("f", b"a\nb\nc\n")
+    desk.write("f", b"a\nb")
+    text = desk.cas("show", "2").text
+    assert text.endswith(
+        "@@ -1,2 +1,2 @@ 2:0 pending\n a\n-b\n+b\n\\ No newline at end of file\n@@ -3,1 +2,0 @@ 2:1 pending\n-c\n"
+    )
+    desk.write("f", b"")
+    assert "2:0" not in desk.cas("show", "3").text

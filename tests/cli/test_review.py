@@ -455,3 +455,13 @@ def test_json_of_a_decision(desk: Desk) -> None:
     }
     assert list(effect) == ["path_before", "path_after", "blob_before", "blob_after", "mode_before", "mode_after"]
     assert effect["path_before"] == effect["path_after"] == os.fspath(desk.folder / "a")
+
+
+def test_the_final_newline_alone_is_named_as_a_part_of_its_edit(desk: Desk) -> None:
+    desk.write("f", b"a\nb\n")
+    desk.write("f", b"a")
+    assert desk.done("reject", "2:0").text.startswith("Rejected hunk 2:0.\n")
+    assert desk.done("reject", "2:1").text.startswith("Rejected hunk 2:1.\n")
+    assert desk.done("accept", "2:0", "--dry-run").text.splitlines()[1] == "Would accept hunk 2:0."
+    assert desk.done("accept", "2").text.startswith("Accepted edit 2.\n")
+    assert desk.done("reject", "1", "2").text.startswith("Rejected edits 1 2.\n")

@@ -243,3 +243,15 @@ def test_what_may_not_be_written_is_refused(scene: Scene) -> None:
             finally:
                 (root / "locked").chmod(0o755)
                 other.close()
+
+
+def test_a_call_leaves_no_file_below_a_file(scene: Scene) -> None:
+    scene.write("f", b"a\n")
+    scene.write("e/g", b"b\n")
+    for first, second in (("d", "d/c"), ("d/c", "d"), ("d", "d/e/c")):
+        refused(scene, PathInvalid, writes(first, b"1\n"), writes(second, b"2\n"))
+        refused(scene, PathInvalid, writes(first, b"1\n"), moves("f", second))
+    refused(scene, PathInvalid, deletes("f"), writes("f/c", b"1\n"), writes("f", b"2\n"))
+    refused(scene, PathInvalid, deletes("e/g"), writes("e", b"1\n"), writes("e/g", b"2\n"))
+    scene.call(writes("d", b"1\n"), deletes("d"), writes("d/c", b"2\n"))
+    assert scene.text("d/c") == b"2\n"

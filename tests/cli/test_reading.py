@@ -229,6 +229,25 @@ def test_stat_sums_by_file(desk: Desk) -> None:
     assert desk.cas("show", "2", "--stat", "-y").status == 2
 
 
+def test_stat_and_the_diffs_are_shown_both_and_neither_is_dropped_for_json(desk: Desk) -> None:
+    desk.write("a", b"1\n")
+    desk.edit("a", b"1", b"2")
+    for words in (["--stat", "-p"], ["-p", "--stat", "--reverse"]):
+        table = desk.done("log", *(word for word in words if word != "-p")).text
+        listed = desk.done("log", *(word for word in words if word != "--stat")).text
+        assert desk.done("log", *words).text == f"{table}\n{listed}"
+    for words in (
+        ["log", "-p"],
+        ["log", "--stat"],
+        ["log", "-y"],
+        ["show", "--stat"],
+        ["show", "-y"],
+        ["diff", "--stat"],
+    ):
+        ran = desk.cas(*words, "--json")
+        assert (ran.status, ran.out, "--json" in ran.said) == (2, b"", True), ran
+
+
 def test_stat_says_the_same_of_what_is_no_text_wherever_it_is_asked(desk: Desk) -> None:
     desk.write("bin", b"\0\1\n" * 10)
     desk.write("bin", b"\0\2\n" * 10)

@@ -473,3 +473,22 @@ sys.exit(main())
         [sys.executable, "-c", program], cwd=desk.folder, env=environment({}), capture_output=True, check=False
     )
     assert (ran.returncode, ran.stderr) == (130, b"")
+
+
+@pytest.mark.parametrize("words", [["mcp", "nosuch"], ["mcp", "."], ["mcp", "--", "--nosuch"]])
+def test_a_server_that_cannot_start_says_why_in_two_lines(tmp_path: Path, words: list[str]) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    ran = subprocess.run(
+        ["sh", "-c", 'rmdir "$0" && exec "$@"', str(gone), *PROGRAM, *words],
+        cwd=gone,
+        env=environment({}),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.startswith("editledger: error: ")
+    assert len(ran.stderr.splitlines()) == 2

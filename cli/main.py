@@ -32,6 +32,7 @@ __all__ = [
     "EXIT_NO_WORKSPACE",
     "EXIT_REFUSED",
     "EXIT_USAGE",
+    "SECTIONS",
     "cas",
     "main",
 ]

@@ -142,6 +142,12 @@ def test_an_unknown_name_is_status_1(desk: Desk, words: list[str], said: str) ->
         (["cat", "src/greet.py@99^"], "The newest edit is 1.\n"),
         (["accept", "1:9"], "Edit 1 has 1:0.\n"),
         (["accept", "9:1"], "The newest edit is 1.\n"),
+        (["show", "50..60"], "The newest edit is 1.\n"),
+        (["cat", "src/greet.py@latest"], "The newest edit is 1.\n"),
+        (
+            ["cat", "src/greet.py@x"],
+            "Behind @ stands an edit (12, or 12^ for before it) or a time (2h, yesterday, 2026-11-20).\n",
+        ),
         (["show", "src/greet.py"], "It is a file: `cas log src/greet.py` lists its edits.\n"),
         (["snapshot", "show", "9"], "`cas snapshot list` lists them.\n"),
         (["pin", "remove", "9"], "`cas pin` lists them.\n"),

@@ -100,8 +100,8 @@ def import_(
 ) -> None:
     """Make a workspace in the new or empty DIR out of a bundle: its files, and the whole history behind them.
 
-    FILE - is standard input. Everything in it is verified before anything is kept. A store is never imported into another one: take
-    edits there with cas export --patch.
+    FILE - is standard input. Everything in it is verified before anything is kept. A store is never imported
+    into another one: take edits there with cas export --patch.
 
     `cas import mcpdiff PATH` takes over what mcpdiff has recorded of the files of this workspace, with what was
     accepted and rejected: PATH is its .mcp/edit_history, or the folder that holds it. Each state is proven by its hash;

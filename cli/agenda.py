@@ -75,15 +75,19 @@ class Agenda:
         self._put_off.discard(unit)
         return unit
 
-    def find(self, fits: Callable[["EditView", Unit], bool], after: Unit) -> Unit | None:
-        """Return the next pending hunk behind `after` that fits, from the top again after the last (None: none)."""
+    def find(self, fits: Callable[["EditView", Unit], bool], after: Unit) -> tuple[Unit, bool] | None:
+        """Return the next pending hunk behind `after` that fits, from the top again after the last (None: none).
+
+        And whether it was found from the top.
+        """
         start = (self._seqs.index(after.seq), after.hunk)
         behind: list[tuple[EditView, Unit]] = []
         before: list[tuple[EditView, Unit]] = []
         for at, view in self._views(0):
             for unit in self._pending(view):
                 (behind if (at, unit.hunk) > start else before).append((view, unit))
-        return next((unit for view, unit in [*behind, *before] if fits(view, unit)), None)
+        found = ((unit, at >= len(behind)) for at, (view, unit) in enumerate([*behind, *before]) if fits(view, unit))
+        return next(found, None)
 
     def alike(self, view: "EditView", *, same_file: bool) -> list[Unit]:
         """Return what is pending of the edit's file in its conversation, or of the whole conversation."""

@@ -424,7 +424,10 @@ class Review:
             self._say(f"No pending hunk holds {shown_name(self._sought)}.")
             return _Same.STAY
         self._agenda.leave(unit)
-        return self._agenda.go(found)
+        if found[1]:
+            again = found[0] == unit
+            self._say("It is in no other pending hunk." if again else "Searched from the top again.")
+        return self._agenda.go(found[0])
 
     def _helped(self, _: Unit) -> Where:
         for key, meaning in KEYS.items():

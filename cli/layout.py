@@ -24,6 +24,8 @@ def takes_layout(function: Function) -> Function:
     def with_layout(*, stat: bool, columns: bool, **others: object) -> object:
         if stat and columns:
             raise click.UsageError("--stat and --side-by-side exclude each other.")
+        if (stat or columns) and others.get("as_json"):
+            raise click.UsageError(f"--json has a shape of its own: it goes without {'--stat' if stat else '-y'}.")
         return function(stat=stat, columns=columns, **others)
 
     return cast("Function", with_layout)

@@ -32,6 +32,7 @@ __all__ = [
     "EXIT_NO_WORKSPACE",
     "EXIT_REFUSED",
     "EXIT_USAGE",
+    "SECTIONS",
     "cas",
     "main",
 ]
@@ -287,19 +288,32 @@ def _sentences(error: Exception) -> list[str]:
 
 
 def _suggestion(error: Exception, asked: Invocation | None) -> list[str]:
-    """Return what a mistyped name may have been meant for, or where damage is looked into, as a line."""
-    from objstore import BlobDamaged, FileMissing, HistoryBroken, NoSuchName, NotAWorkspace, StoreDamaged
+    """Return what a mistyped name may have been meant for, where damage is looked into, or who may, as a line."""
+    from objstore import (
+        BlobDamaged,
+        FileMissing,
+        HistoryBroken,
+        NoSuchName,
+        NotAWorkspace,
+        PermissionRefused,
+        StoreDamaged,
+    )
 
     if isinstance(error, NotAWorkspace) and asked is not None and asked.is_told_by_variable():
         return ["CAS_WORKSPACE says to look there."]
     if isinstance(error, StoreDamaged | BlobDamaged | HistoryBroken):
         return ["`cas fsck` tells what is damaged, and what that means for which files."]
-    if asked is None or not isinstance(error, NoSuchName | FileMissing):
+    if asked is None or not isinstance(error, NoSuchName | FileMissing | PermissionRefused):
         return []
     try:
-        from cli.mistyped import meant, other_form
+        if isinstance(error, PermissionRefused):
+            from cli.denied import way_in
 
-        sentence = other_form(error) if isinstance(error, FileMissing) else meant(error, asked.start())
+            sentence = way_in(error, asked.start())
+        else:
+            from cli.mistyped import meant, other_form
+
+            sentence = other_form(error) if isinstance(error, FileMissing) else meant(error, asked.start())
     except Exception:  # noqa: BLE001 -- it would only have helped, and must not stand in place of what is wrong
         return []
     return [visible(sentence)] if sentence else []

@@ -13,7 +13,7 @@ from typing import Final
 
 import click
 
-from cli.main import __doc__ as endings, cas
+from cli.main import SECTIONS, __doc__ as endings, cas
 
 __all__ = ["page", "pages", "write_pages"]
 
@@ -54,17 +54,16 @@ def page(command: click.Command, name: str, context: click.Context) -> str:
     lines.append(".SH OPTIONS")
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context)
-        if record is not None:
+        if record is not None and record[1]:  # the synopsis has the arguments
             lines += [".TP", f".B {_text(record[0])}", _text(_plain(record[1]))]
     if name == "cas":
         lines.append(".SH ENVIRONMENT")
         for variable, meaning in ENVIRONMENT.items():
             lines += [".TP", f".B {_text(variable)}", _text(meaning)]
-        lines.append(".SH EXIT STATUS")
-        for status, meaning in ROWS.findall(endings or ""):
-            lines += [".TP", f".B {status}", _text(meaning)]
-    others = ["cas"] if name != "cas" else [f"cas-{inner}" for inner in cas.list_commands(context)]
-    lines += [".SH SEE ALSO", _text(", ".join(f"{other}({SECTION})" for other in others if other != title))]
+    lines.append(".SH EXIT STATUS")
+    for status, meaning in ROWS.findall(endings or ""):
+        lines += [".TP", f".B {status}", _text(meaning)]
+    lines += [".SH SEE ALSO", _text(", ".join(f"{other}({SECTION})" for other in _related(command, name, context)))]
     return "\n".join(filter(None, lines)) + "\n"
 
 
@@ -89,7 +88,8 @@ def _day() -> str:
 
 
 def _pages(command: click.Command, name: str, above: click.Context | None) -> Iterator[tuple[str, str]]:
-    context = click.Context(command, info_name=name.rpartition(" ")[2], parent=above)
+    own = name.rpartition(" ")[2]
+    context = click.Context(command, info_name=own, parent=above, **command.context_settings)
     yield f"{name.replace(' ', '-')}.{SECTION}", page(command, name, context)
     if isinstance(command, click.Group):
         for inner in command.list_commands(context):
@@ -100,6 +100,22 @@ def _pages(command: click.Command, name: str, above: click.Context | None) -> It
 
 def _plain(text: str) -> str:
     return " ".join(text.replace("\b", "").split())
+
+
+def _related(command: click.Command, name: str, context: click.Context) -> Iterator[str]:
+    """Yield the titles of other pages that have to do with a command: what it is part of, its parts, its neighbours."""
+    *above, own = name.split()
+    parts = command.list_commands(context) if isinstance(command, click.Group) else []
+    beside: list[str] = []
+    if context.parent is not None and isinstance(context.parent.command, click.Group):
+        beside = context.parent.command.list_commands(context.parent)
+    if above == ["cas"]:
+        sectioned = {other for names in SECTIONS.values() for other in names}
+        rest = [other for other in beside if other not in sectioned]
+        beside = next((names for names in SECTIONS.values() if own in names), rest)
+    yield from ("-".join(above[:depth]) for depth in range(1, len(above) + 1))
+    yield from ("-".join((*above, own, part)) for part in parts)
+    yield from ("-".join((*above, neighbour)) for neighbour in beside if neighbour != own)
 
 
 def _paragraphs(text: str) -> Iterator[str]:

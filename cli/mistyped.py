@@ -21,6 +21,9 @@ LOOKED_AT: Final = 20
 NEWEST: Final = frozenset({"head", "last", "latest", "newest", "tip"})
 """What other tools call the newest of all."""
 
+NUMBERED: Final = re.compile(r"[0-9]+(:.*|\.\.[0-9]+)?")
+"""Spellings of edits, hunks and ranges that begin with a number."""
+
 LISTED: Final = {"snapshot": "cas snapshot list", "pin": "cas pin"}
 """What lists the names of a kind that has its own numbers."""
 
@@ -215,8 +218,12 @@ def _newest(workspace: "Workspace", error: "NoSuchName") -> str:
         return ""
     newest = workspace.names_like(NameKind.EDIT, "", 1)
     spelt = error.spelling
-    if newest and (spelt.partition(":")[0].isdigit() or "@" in spelt or spelt.lower() in NEWEST):
+    path, _, version = spelt.rpartition("@")
+    named = version.removesuffix("^").lower() if path else spelt.lower()
+    if newest and (NUMBERED.fullmatch(named) or named in NEWEST):
         return f"The newest edit is {newest[0].name}."
+    if path and error.kind == "state":
+        return "Behind @ stands an edit (12, or 12^ for before it) or a time (2h, yesterday, 2026-11-20)."
     return ""
 
 

@@ -190,10 +190,14 @@ def conflict_text(outcome: "Conflicted", advice: Sequence[str], screen: Screen) 
     """Yield which edit needs which, on which lines, what the lines are, and what can be done."""
     number = len(outcome.conflicts)
     yield screen.line(f"cas: refused, nothing was changed: {number} conflict{'' if number == 1 else 's'}.")
+    quoted: tuple[Unit, bytes, bytes] | None = None
     for conflict in outcome.conflicts[:CONFLICTS_SHOWN]:
         yield screen.line(f"  {visible(str(conflict))}")
-        yield from _quoted(b"-", conflict.removed, screen)
-        yield from _quoted(b"+", conflict.inserted, screen)
+        lines = (conflict.unit, conflict.removed, conflict.inserted)
+        if lines != quoted:  # a hunk may need several others: its lines are said once
+            yield from _quoted(b"-", conflict.removed, screen)
+            yield from _quoted(b"+", conflict.inserted, screen)
+        quoted = lines
     if number > CONFLICTS_SHOWN:
         yield screen.line(f"  and {number - CONFLICTS_SHOWN} more, all of which --json has")
     for line in advice:

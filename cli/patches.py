@@ -134,9 +134,13 @@ def _diff(before: "StepState | None", after: "StepState | None") -> Iterator[byt
     diff = unified_diff(old, new, path_before=f"a/{old_name}", path_after=f"b/{new_name}")
     lines = diff.split(b"\n")
     for at, line in enumerate(lines[:2]):
-        # A tab ends a name that has spaces in it; git and GNU patch agree on that.
-        spaced = b" " in line[4:] and line[4:5] != b'"' and line[4:] != b"/dev/null"
-        lines[at] = line + b"\t" if spaced else line
+        name = line[4:]
+        if name.endswith(b" "):
+            # GNU patch takes the spaces at the end for none of the name, even before a tab.
+            lines[at] = line[:4] + b'"%b"' % name
+        elif b" " in name and not name.startswith(b'"') and name != b"/dev/null":
+            # A tab ends a name that has spaces in it; git and GNU patch agree on that.
+            lines[at] = line + b"\t"
     yield b"\n".join(lines)
 
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from cli.terminal import Screen, shown_name
+from cli.terminal import Screen, shown_name, width_of_terminal
 from objstore import (
     BlobId,
     Hunk,
@@ -36,6 +36,12 @@ __all__ = [
 ]
 
 CONTEXT: Final = 3
+FACT_AT: Final = 14
+"""Columns before what is known of an edit, for what that is."""
+
+SHORT_HASH: Final = 16
+"""Digits of a hash by which it can be named."""
+
 STATUS_COLOR: Final = {Status.PENDING: "yellow", Status.ACCEPTED: "green", Status.REJECTED: "red"}
 """In which colour a status is shown."""
 
@@ -58,7 +64,7 @@ def edit_header(view: "EditView", screen: Screen, standing: Sequence["StandingMa
         screen.paint(title, bold=True) + "  " + screen.paint(status_word(view), STATUS_COLOR[view.status])
     )
     facts = {
-        "id": view.id.hex(),
+        "id": _shown_hash(view.id.hex(), ""),
         "conversation": shown_name(edit.conversation),
         "call": str(edit.call),
         "tool": shown_name(edit.tool),
@@ -74,7 +80,7 @@ def edit_header(view: "EditView", screen: Screen, standing: Sequence["StandingMa
     } | {shown_name(key): shown_name(note) for key, note in sorted(edit.notes.items())}
     for name, fact in facts.items():
         if fact:
-            yield screen.line(f"{name:12}  {fact}")
+            yield screen.line(f"{name:{FACT_AT - 2}}  {fact}")
 
 
 def concerns(markers: "StandingMarkers", edit: "Edit") -> bool:
@@ -164,7 +170,14 @@ def _label(view: "EditView", hunk: int, screen: Screen) -> str:
 
 
 def _shown_state(state: "FileState | None") -> str:
-    return "(no file)" if state is None else f"{state.blob.hex()}  mode {state.mode:04o}"
+    return "(no file)" if state is None else _shown_hash(state.blob.hex(), f"  mode {state.mode:04o}")
+
+
+def _shown_hash(digits: str, behind: str) -> str:
+    """Return a hash and what stands behind it: at a terminal that has no room for it, its beginning, which names it."""
+    room = width_of_terminal()
+    is_cut = 0 < room < FACT_AT + len(digits) + len(behind)
+    return (digits[:SHORT_HASH] if is_cut else digits) + behind
 
 
 def _whole_changes(edit: "Edit") -> Iterator[str]:

@@ -19,6 +19,12 @@ SHORTEST_CONVERSATION: Final = 8
 SHORTEST_NAME: Final = 8
 """Columns below which a file's name is not cut."""
 
+WITH_OPERATION: Final = 69
+"""Columns below which a terminal has no room for what kind of edit it was."""
+
+WITH_TIME: Final = 60
+"""Columns below which a terminal has no room for times either."""
+
 NARROW: Final = 100
 """Columns below which a terminal has no room for times to the second."""
 
@@ -40,20 +46,33 @@ class Rows:
         """Yield one edit, and on a second line the reason of the decision on it."""
         edit = view.edit
         counts = f"+{edit.added} -{edit.removed}"
-        name, conversation, origin = shown_move(edit.source, edit.path), edit.conversation, _origin(view)
-        ahead = f"{edit.seq:5}  {short_moment(edit.time) if self._is_narrow else moment(edit.time)}  "
-        behind = f"  {edit.operation.value:7}  {counts:>9}  "
-        if self._width:
-            room = self._width - len(ahead) - 9 - len(behind) - len("  ") - len(origin)
-            if shown_width(name) + shown_width(shown_name(conversation)) > room:
-                conversation = self._shortest(conversation)
-            left = room - shown_width(shown_name(conversation))
-            if SHORTEST_NAME <= left < shown_width(name):
-                name = end_of(name, left)
+        ahead = f"{edit.seq:5}  {self._time(edit.time)}"
+        behind = (
+            f"  {counts:>9}  " if 0 < self._width < WITH_OPERATION else f"  {edit.operation.value:7}  {counts:>9}  "
+        )
+        name, last = self._fitted(view, len(ahead) + 9 + len(behind))
         status = self._screen.paint(f"{status_word(view):9}", STATUS_COLOR[view.status])
-        yield self._screen.line(f"{ahead}{status}{behind}{name}  {shown_name(conversation)}{origin}")
+        yield self._screen.line(f"{ahead}{status}{behind}{name}{last}")
         if view.reason:
             yield self._screen.line(f"{'':7}reason: {shown_name(view.reason)}")
+
+    def _time(self, microseconds: int) -> str:
+        if not self._is_narrow:
+            return f"{moment(microseconds)}  "
+        return "" if self._width < WITH_TIME else f"{short_moment(microseconds)}  "
+
+    def _fitted(self, view: "EditView", used: int) -> tuple[str, str]:
+        """Return the file's name and what stands behind it, in the columns that are left of the terminal's."""
+        name, conversation, origin = shown_move(view.edit.source, view.edit.path), view.edit.conversation, _origin(view)
+        last = f"  {shown_name(conversation)}{origin}"
+        room = self._width - used
+        if not self._width or shown_width(name + last) <= room:
+            return name, last
+        # Of what stands behind it, less and less, until something of the name can be told.
+        needed = min(SHORTEST_NAME, shown_width(name))
+        shorter = (f"  {shown_name(self._shortest(conversation))}{origin}", origin, "")
+        last = next((last for last in shorter if room - shown_width(last) >= needed), "")
+        return end_of(name, max(room - shown_width(last), needed)), last
 
     def _shortest(self, conversation: str) -> str:
         """Return the shortest beginning of a conversation's name that names no other one."""

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, NoReturn, TypeVar
 
 from mcptools.catalogue import SETS, chosen
 from mcptools.directories import Directories
@@ -25,9 +25,16 @@ _MOST: Final = (1 << 63) - 1
 _TOKEN = "EDITLEDGER_TOKEN"  # noqa: S105 - the name of the variable that holds it
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says of a command line that makes no sense what is wrong with it, and no more."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {message}\nTry `{self.prog} --help`.\n")
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Serve the directories on the command line until standard input ends, or, over HTTP, until interrupted."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="editledger",
         description="Serve file tools for AI agents over the Model Context Protocol, on standard input and output. "
         "Every change is recorded, for a person to review with `cas`.",
@@ -53,6 +60,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         directories = Directories(arguments.directories)
     except NotADirectoryError as error:
         parser.error(f"not a directory: {error}")
+    except FileNotFoundError:
+        parser.error("the current folder is gone: name a directory by its whole path, or start elsewhere")
     try:
         if arguments.export_acp is None:
             _serve(parser, arguments, directories)

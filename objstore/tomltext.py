@@ -92,7 +92,19 @@ def _settings(text: str, table: str, key: str, literal: str) -> Iterator[str]:
 def _removals(text: str, table: str, key: str) -> Iterator[str]:
     lines = text.splitlines(keepends=True)
     for at, _ in _assignments(lines, table, key):
-        yield "".join([*lines[:at], *lines[at + 1 :]])
+        left = [*lines[:at], *lines[at + 1 :]]
+        for header in _headers(left, table) if table else ():
+            if left[header].strip() == f"[{table}]" and _is_empty(left, header):
+                # The empty line above it was put there with it.
+                above = header - (header > 0 and not left[header - 1].strip())
+                yield "".join([*left[:above], *left[header + 1 :]])
+        yield "".join(left)
+
+
+def _is_empty(lines: list[str], header: int) -> bool:
+    """Return whether neither a key nor a comment stands below a header."""
+    is_commented = header + 1 < len(lines) and lines[header + 1].lstrip().startswith("#")
+    return _last_line(lines, header) == header and not is_commented
 
 
 def _assignments(lines: list[str], table: str, key: str) -> Iterator[tuple[int, re.Match[str]]]:

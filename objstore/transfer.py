@@ -8,6 +8,7 @@ docs/decisions/0010-import.md says why a store is never imported into another.
 import os
 import stat
 from collections import Counter
+from collections.abc import Callable
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Final
 
@@ -32,7 +33,7 @@ from objstore.values import value
 if TYPE_CHECKING:
     from objstore.ids import BlobId
 
-__all__ = ["Imported", "export_bundle", "import_bundle"]
+__all__ = ["Imported", "export_bundle", "import_bundle", "send_bundle"]
 
 _PLAIN_MODE: Final = 0o777
 """Permission bits that a file from elsewhere may bring along."""
@@ -67,6 +68,16 @@ def export_bundle(journal: Journal, path: str, progress: Progress | None = None)
             # The name that was given, not the one that the file has until it is whole.
             raise FileNotFoundError(error.errno, error.strerror, path) from error
     return os.stat(path).st_size
+
+
+def send_bundle(journal: Journal, take: Callable[[bytes], None], progress: Progress | None = None) -> None:
+    """Hand everything that is recorded to `take`, piece by piece, as `export_bundle` writes it.
+
+    Raises StoreDamaged, and what `take` raises.
+    """
+    with journal.reading() as store:
+        for piece in bundle_pieces(store.log, store.end, progress):
+            take(piece)
 
 
 def import_bundle(

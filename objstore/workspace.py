@@ -480,6 +480,13 @@ class Workspace:
         with self._journal.asking():
             return export_bundle(self._journal, path, progress)
 
+    def send_bundle(self, take: Callable[[bytes], None], progress: Progress | None = None) -> None:
+        """Hand all that is recorded to `take`, piece by piece, as `export_bundle` writes it. Raises StoreDamaged."""
+        from objstore.transfer import send_bundle
+
+        with self._journal.asking():
+            send_bundle(self._journal, take, progress)
+
     def take_over(
         self, history: str, *, origin: str | None = None, partly: bool = False, dry_run: bool = False
     ) -> TakenOver:

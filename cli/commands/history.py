@@ -92,6 +92,8 @@ def log(  # noqa: PLR0913 -- each is an option of the command
         raise click.UsageError("--follow follows one file: name one PATH.")
     if text == "":
         raise click.UsageError("-S looks for a text: give at least one character.")
+    if patch and as_json:
+        raise click.UsageError("--json of a list has no diffs: `cas show EDIT --json` has those of an edit.")
     invocation = Invocation.current()
     from cli.progress import Progress
 
@@ -117,6 +119,10 @@ def log(  # noqa: PLR0913 -- each is an option of the command
             from cli.jsonshapes import edit_shape, json_line
 
             pieces: Iterator[bytes] = (json_line(edit_shape(workspace, view)) for view in views)
+        elif stat and patch:
+            listed = list(views)  # the table comes first
+            table = _stat_text(workspace, listed, screen, newest_first=not reverse)
+            pieces = chain(table, [screen.line()], _log_text(workspace, listed, screen, patch=True))
         elif stat:
             pieces = _stat_text(workspace, views, screen, newest_first=not reverse)
         else:

@@ -1,6 +1,9 @@
 """The commands `cas export` and `cas import`: edits as patches, and a whole store in one file."""
 
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +25,9 @@ __all__ = ["export", "import_"]
 @command("export")
 @click.argument("names", metavar="[EDIT|CONVERSATION]...", nargs=-1)
 @click.option("--patch", is_flag=True, help="Write the live edits as a series of patches, for git am and patch.")
-@click.option("--bundle", metavar="FILE", help="Write everything that is recorded into the new FILE, for cas import.")
+@click.option(
+    "--bundle", metavar="FILE", help="Write everything that is recorded into the new FILE (-: to standard output)."
+)
 @click.option(
     "-o", "--output", metavar="DIR", help="Write the patches into DIR, one file each; else to standard output."
 )
@@ -48,11 +53,17 @@ def export(
         raise click.UsageError("Say --patch, or --bundle FILE.")
     if bundle and (names or output or conversation or file):
         raise click.UsageError("A bundle holds everything: it goes with no other choice.")
+    if bundle == "-" and (as_json or (sys.stdout is not None and sys.stdout.isatty())):
+        raise click.UsageError("A bundle is for `cas import`, neither for a terminal nor within JSON: name a FILE.")
     from objstore import FileExists
 
     invocation = Invocation.current()
     screen = invocation.screen()
     with invocation.workspace() as workspace:
+        if bundle == "-":
+            with Progress({"bytes": "writing"}) as progress:
+                workspace.send_bundle(lambda piece: write([piece]), progress.tell)
+            return
         if bundle:
             try:
                 with Progress({"bytes": "writing"}) as progress:
@@ -89,8 +100,8 @@ def import_(
 ) -> None:
     """Make a workspace in the new or empty DIR out of a bundle: its files, and the whole history behind them.
 
-    Everything in the bundle is verified before anything is kept. A store is never imported into another one: take
-    edits there with cas export --patch.
+    FILE - is standard input. Everything in it is verified before anything is kept. A store is never imported
+    into another one: take edits there with cas export --patch.
 
     `cas import mcpdiff PATH` takes over what mcpdiff has recorded of the files of this workspace, with what was
     accepted and rejected: PATH is its .mcp/edit_history, or the folder that holds it. Each state is proven by its hash;
@@ -105,8 +116,30 @@ def import_(
         return
     if root or partly or dry_run:
         raise click.UsageError("--root, --partly and --dry-run go with mcpdiff.")
+    if bundle == "-":
+        with _received() as received:
+            _import(received, directory, store_only=store_only, as_json=as_json)
+        return
     if not Path(bundle).is_file():
         raise click.UsageError(f"No such file: {shown_name(bundle)}")
+    _import(bundle, directory, store_only=store_only, as_json=as_json)
+
+
+@contextmanager
+def _received() -> Iterator[str]:
+    """Keep what comes on standard input in a file while it is looked at, and yield its path."""
+    from shutil import copyfileobj
+    from tempfile import NamedTemporaryFile
+
+    if sys.stdin is None or sys.stdin.isatty():
+        raise click.UsageError("Standard input has no bundle: `cas export --bundle - | cas import - DIR`.")
+    with NamedTemporaryFile(prefix="cas-", suffix=".bundle") as file:
+        copyfileobj(sys.stdin.buffer, file)
+        file.flush()
+        yield file.name
+
+
+def _import(bundle: str, directory: str, *, store_only: bool, as_json: bool) -> None:
     from objstore import FileExists, import_bundle
 
     with Progress({"blobs": "checking", "documents": "replaying"}) as progress:

@@ -93,6 +93,28 @@ def test_the_same_files_and_the_same_hash_chain(desk: Desk, bundle: Path, tmp_pa
     assert cas("diff", folder=there).out == b""
 
 
+def test_a_bundle_goes_through_a_pipe(desk: Desk, bundle: Path, tmp_path: Path) -> None:
+    sent = desk.done("export", "--bundle", "-").out
+    assert sent == bundle.read_bytes()
+    for words in (["piped"], ["alone", "--store-only"], ["told", "--json"]):
+        ran = cas("import", "-", *words, folder=tmp_path, stdin=sent)
+        assert (ran.status, ran.said) == (0, "")
+        assert cas("records", "--json", folder=tmp_path / words[0]).out == desk.done("records", "--json").out
+    assert tree(tmp_path / "piped") == tree(desk.folder)
+    for stdin in (b"", sent[:-1], b"no bundle"):
+        ran = cas("import", "-", "refused", folder=tmp_path, stdin=stdin)
+        assert (ran.status, ran.out) == (1, b"")
+        assert not (tmp_path / "refused").exists()
+    assert desk.cas("export", "--bundle", "-", "--json").status == 2
+    assert not (desk.folder / "-").exists()
+
+
+def test_a_bundle_is_neither_shown_on_a_terminal_nor_typed(desk: Desk) -> None:
+    for words in (["export", "--bundle", "-"], ["import", "-", "new"]):
+        status, shown = desk.typed(*words)
+        assert (status, "cas: " in shown) == (2, True), shown
+
+
 def test_the_history_goes_on_there(bundle: Path, tmp_path: Path) -> None:
     there = tmp_path / "there"
     assert cas("import", str(bundle), str(there), folder=tmp_path).status == 0

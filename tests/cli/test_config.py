@@ -57,6 +57,27 @@ def test_what_is_set_stands_in_the_file_beside_what_was_there(desk: Desk) -> Non
     assert sorted(path.name for path in file.parent.iterdir() if path.name.startswith(".cas-")) == []
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", ""),
+        ("# mine\n", "# mine\n"),
+        ('[retention]\nolder_than = "30d"\n', '[retention]\nolder_than = "30d"\n'),
+        ("[gc] # what goes\n", "[gc] # what goes\n"),
+        ("[gc]\n# off on laptops\n", "[gc]\n# off on laptops\n"),
+        ('[gc]\nevery = "1h"\n', '[gc]\nevery = "1h"\n'),
+        ('[gc]\n\n# about r\n[retention]\nolder_than = "30d"\n', '\n# about r\n[retention]\nolder_than = "30d"\n'),
+    ],
+)
+def test_what_is_set_and_unset_leaves_no_section_behind(desk: Desk, before: str, after: str) -> None:
+    file = desk.folder / ".cas" / "config.toml"
+    file.write_text(before)
+    desk.done("config", "set", "gc.background", "off")
+    assert desk.done("config", "get", "gc.background").text == "off\n"
+    desk.done("config", "unset", "gc.background")
+    assert file.read_text() == after
+
+
 def test_settings_of_a_person_hold_where_no_workspace_is(tmp_path: Path, home: Path) -> None:
     settings = {"XDG_CONFIG_HOME": str(home)}
     assert cas("config", "set", "gc.background", "off", folder=tmp_path, settings=settings).status == 10
@@ -114,7 +135,7 @@ def test_what_makes_no_sense_can_be_taken_out_again(desk: Desk) -> None:
     file = desk.folder / ".cas" / "config.toml"
     file.write_text("[retention]\nmax_sise = 3\n")
     desk.done("config", "unset", "retention.max_sise")
-    assert file.read_text() == "[retention]\n"
+    assert file.read_text() == ""
     desk.done("config")
 
 

@@ -51,6 +51,22 @@ def test_each_way_out_of_a_reject_works(desk: Desk, words: list[str]) -> None:
     assert desk.statuses() == {"1:0": PENDING, "2:1": REJECTED, "3:1": REJECTED}
 
 
+def test_lines_of_a_hunk_that_is_in_two_conflicts_are_said_once(desk: Desk) -> None:
+    desk.write("a", b"1\n2\n3\n4\n")
+    desk.edit("a", b"2\n", b"two\n")
+    desk.edit("a", b"3\n", b"three\n")
+    desk.edit("a", b"two\nthree\n", b"X\n")
+    assert desk.cas("reject", "2", "3").said.startswith(
+        "cas: refused, nothing was changed: 2 conflicts.\n"
+        "  edit 4 hunk 1 needs edit 2, 3 (a:2)\n"
+        "    - two\n"
+        "    - three\n"
+        "    + X\n"
+        "  edit 4 hunk 1 was made without text that edit 3 decides on (a:2)\n"
+        "To reject what depends on it too:"
+    )
+
+
 def test_a_cascade_says_what_went_with_it(desk: Desk) -> None:
     replaced_twice(desk)
     dry = desk.done("reject", "--cascade", "2", "--dry-run").text

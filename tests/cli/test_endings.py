@@ -142,6 +142,12 @@ def test_an_unknown_name_is_status_1(desk: Desk, words: list[str], said: str) ->
         (["cat", "src/greet.py@99^"], "The newest edit is 1.\n"),
         (["accept", "1:9"], "Edit 1 has 1:0.\n"),
         (["accept", "9:1"], "The newest edit is 1.\n"),
+        (["show", "50..60"], "The newest edit is 1.\n"),
+        (["cat", "src/greet.py@latest"], "The newest edit is 1.\n"),
+        (
+            ["cat", "src/greet.py@x"],
+            "Behind @ stands an edit (12, or 12^ for before it) or a time (2h, yesterday, 2026-11-20).\n",
+        ),
         (["show", "src/greet.py"], "It is a file: `cas log src/greet.py` lists its edits.\n"),
         (["snapshot", "show", "9"], "`cas snapshot list` lists them.\n"),
         (["pin", "remove", "9"], "`cas pin` lists them.\n"),
@@ -473,3 +479,22 @@ sys.exit(main())
         [sys.executable, "-c", program], cwd=desk.folder, env=environment({}), capture_output=True, check=False
     )
     assert (ran.returncode, ran.stderr) == (130, b"")
+
+
+@pytest.mark.parametrize("words", [["mcp", "nosuch"], ["mcp", "."], ["mcp", "--", "--nosuch"]])
+def test_a_server_that_cannot_start_says_why_in_two_lines(tmp_path: Path, words: list[str]) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    ran = subprocess.run(
+        ["sh", "-c", 'rmdir "$0" && exec "$@"', str(gone), *PROGRAM, *words],
+        cwd=gone,
+        env=environment({}),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.startswith("editledger: error: ")
+    assert len(ran.stderr.splitlines()) == 2

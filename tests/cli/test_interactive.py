@@ -304,8 +304,12 @@ def test_search_back_and_view(review: Review) -> None:
         press(stage, "OTHER\n", at("3:0"))
         press(stage, "b", at("1:0"))
         press(stage, "n", at("3:0"))
+        press(stage, "n", r"It is in no other pending hunk\.\n(?s:.)*" + at("3:0"))
         press(stage, "/", "Search for:")
         press(stage, "nowhere\n", r"No pending hunk holds nowhere\.\n" + at("3:0"))
+        press(stage, "/", "Search for:")
+        press(stage, "three\n", r"Searched from the top again\.\n(?s:.)*" + at("1:0"))
+        press(stage, "b", at("3:0"))
         assert "conversation  conv_two" in press(stage, "v", at("3:0"))
         press(stage, "q", "3 edits left pending")
 

@@ -24,7 +24,28 @@ def test_there_is_a_page_for_each_command_with_all_its_options() -> None:
     assert "interrupted" in written["cas.1"]
     for name, content in written.items():
         assert [line for line in content.splitlines() if not line] == [], name
-        assert re.findall(r"^\.SH (.*)$", content, re.MULTILINE)[:3] == ["NAME", "SYNOPSIS", "DESCRIPTION"], name
+        sections = re.findall(r"^\.SH (.*)$", content, re.MULTILINE)
+        assert sections[:3] == ["NAME", "SYNOPSIS", "DESCRIPTION"], name
+        assert sections[-2:] == ["EXIT STATUS", "SEE ALSO"], name
+        assert ".B \\-h, \\-\\-help" in content, name
+        # Behind the name of each entry stands what it is.
+        assert not re.search(r"^\.TP\n\.B .*\n\.", content, re.MULTILINE), name
+
+
+def test_a_page_names_those_beside_it_and_each_of_them_is_there() -> None:
+    written = dict(pages())
+    ends = {name: content.rpartition(".SH SEE ALSO\n")[2] for name, content in written.items()}
+    related = {name: end.replace("\\-", "-").strip() for name, end in ends.items()}
+    for name, said in related.items():
+        named = [other.replace("(1)", ".1") for other in said.split(", ")]
+        assert set(named) <= set(written) - {name}, name
+        assert len(named) == len(set(named)), name
+    assert related["cas-log.1"].startswith("cas(1), cas-status(1), cas-show(1), ")
+    assert related["cas-pin.1"].startswith(
+        "cas(1), cas-pin-add(1), cas-pin-list(1), cas-pin-remove(1), cas-snapshot(1)"
+    )
+    assert related["cas-pin-add.1"] == "cas(1), cas-pin(1), cas-pin-list(1), cas-pin-remove(1)"
+    assert "cas-log(1)" in related["cas.1"]
 
 
 @pytest.mark.parametrize("reader", [name for name in READERS if shutil.which(name)])

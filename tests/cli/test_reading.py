@@ -145,6 +145,22 @@ def test_colour_marks_words_and_says_the_same(desk: Desk) -> None:
         assert "\x1b[32m+red = \x1b[7m22\x1b[27m\x1b[0m\n" in colored
 
 
+def test_where_a_terminal_has_no_room_for_a_hash_its_beginning_is_shown_which_names_it(desk: Desk) -> None:
+    desk.write("a", b"1\n")
+    desk.edit("a", b"1", b"2")
+    whole = desk.done("show", "2").text
+    at = {
+        columns: desk.typed("show", "2", PAGER="cat", NO_COLOR="1", COLUMNS=str(columns))[1] for columns in (89, 80, 60)
+    }
+    assert at[89] == whole
+    assert all(len(row) <= columns for columns, shown in at.items() for row in shown.splitlines())
+    facts = dict(re.findall("(?m)^(id|before|after) +([0-9a-f]+)", at[60]))
+    assert {len(fact) for fact in facts.values()} == {16}
+    assert desk.done("cat", facts["before"]).out == b"1\n"
+    assert desk.done("cat", facts["after"]).out == b"2\n"
+    assert desk.done("show", facts["id"]).text == whole
+
+
 # ---- columns and tables
 
 
@@ -227,6 +243,25 @@ def test_stat_sums_by_file(desk: Desk) -> None:
     (desk.folder / "a").write_bytes(b"1\n")
     assert desk.done("diff", "--stat").text == " a | 2 --\n 1 file changed, 0 insertions(+), 2 deletions(-)\n"
     assert desk.cas("show", "2", "--stat", "-y").status == 2
+
+
+def test_stat_and_the_diffs_are_shown_both_and_neither_is_dropped_for_json(desk: Desk) -> None:
+    desk.write("a", b"1\n")
+    desk.edit("a", b"1", b"2")
+    for words in (["--stat", "-p"], ["-p", "--stat", "--reverse"]):
+        table = desk.done("log", *(word for word in words if word != "-p")).text
+        listed = desk.done("log", *(word for word in words if word != "--stat")).text
+        assert desk.done("log", *words).text == f"{table}\n{listed}"
+    for words in (
+        ["log", "-p"],
+        ["log", "--stat"],
+        ["log", "-y"],
+        ["show", "--stat"],
+        ["show", "-y"],
+        ["diff", "--stat"],
+    ):
+        ran = desk.cas(*words, "--json")
+        assert (ran.status, ran.out, "--json" in ran.said) == (2, b"", True), ran
 
 
 def test_stat_says_the_same_of_what_is_no_text_wherever_it_is_asked(desk: Desk) -> None:

@@ -5,6 +5,7 @@ import resource
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from pwd import getpwuid
 from typing import Final
 
 import pytest
@@ -127,6 +128,34 @@ def test_what_writes_is_refused(sealed: Desk) -> None:
         ran = as_anybody(*words, folder=sealed.folder)
         assert (ran.status, ran.out) == (1, b""), words
         assert "Permission denied" in ran.said
+
+
+def test_where_a_folder_may_not_be_written_that_is_said_and_how_it_may_be(desk: Desk) -> None:
+    desk.write("sub/a", b"1\n")
+    desk.write("sub/a", b"2\n")
+    folder = desk.folder / "sub"
+    folder.chmod(0o555)
+    said = as_anybody("reject", "2", folder=desk.folder).said
+    folder.chmod(0o755)
+    assert said == f"cas: Permission denied: sub/a\n{folder} has the mode 0555. To use it: chmod u+rwx {folder}\n"
+    lock = desk.folder / ".cas" / "lock"
+    lock.chmod(0o444)
+    said = as_anybody("reject", "2", folder=desk.folder).said
+    lock.chmod(0o644)
+    assert said == f"cas: Permission denied: {lock}\n{lock} has the mode 0444. To use it: chmod u+rw {lock}\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser can give a file away")
+def test_of_a_store_of_somebody_else_it_is_said_whose_it_is(desk: Desk) -> None:
+    desk.write("a", b"1\n")
+    store = desk.folder / ".cas"
+    for path in (store, *store.rglob("*")):
+        os.chown(path, 1, 1)
+    for words in (["status"], ["log"], ["reject", "1"]):
+        first, second = as_anybody(*words, folder=desk.folder).said.splitlines()
+        assert first == f"cas: Permission denied: {store}"
+        owner = getpwuid(1).pw_name
+        assert second == f"{store} belongs to {owner}: run cas as {owner}, or ask for the right to write there."
 
 
 def test_a_store_alone_answers_as_ever(written: Desk, tmp_path: Path) -> None:

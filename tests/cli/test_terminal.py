@@ -125,11 +125,24 @@ def test_where_there_is_room_and_for_programs_names_are_whole(desk: Desk) -> Non
     assert whole[0].endswith(f"  src/long/way/to/a/file.py  {UUIDS[0]}")
     assert rows_of_log(desk, len(whole[0])) == whole
     assert rows_of_log(desk, len(whole[0]) - 1) == [whole[0].replace(UUIDS[0], UUIDS[0][:8])]
-    # Too narrow for any of it: a name that is a few dots would help nobody.
-    year, second = whole[0][7:12], whole[0][23:26]
-    narrow = whole[0].replace(UUIDS[0], UUIDS[0][:8]).replace(year, "", 1).replace(second, "", 1)
-    assert re.fullmatch(r" +1  \d\d-\d\d \d\d:\d\d  pending .*", narrow)
-    assert rows_of_log(desk, 40) == [narrow]
+    (narrow,) = rows_of_log(desk, 70)
+    assert re.fullmatch(r" +1  \d\d-\d\d \d\d:\d\d  pending    create       \+1 -0  \.\.\.ile\.py  3f2b8c1e", narrow)
+
+
+@pytest.mark.parametrize("columns", [79, 69, 68, 60, 59, 50, 45, 40, 37])
+def test_a_row_of_the_log_stays_one_line_however_narrow_the_terminal_is(desk: Desk, columns: int) -> None:
+    desk.write("src/long/way/to/a/file-of-a-name-that-is-" + "very-" * 30 + "long.py", b"x\n", conversation=UUIDS[0])
+    desk.write("f.txt", b"x\n", conversation=UUIDS[1])
+    desk.call(lambda call: call.move("f.txt", "moved/f.txt"), conversation=UUIDS[2])
+    (desk.folder / "moved" / "f.txt").write_bytes(b"mine\n")
+    desk.done("record")
+    (desk.folder / "long").mkdir()
+    desk.done("reject", "2", "--cascade", "--on-external", "keep")
+    rows = [row for row in rows_of_log(desk, columns) if "reason:" not in row]
+    assert all(shown_width(row) <= columns for row in rows), rows
+    assert [int(row.split()[0]) for row in rows] == list(range(len(rows), 0, -1))
+    assert "long.py" in rows[-1] or "ng.py" in rows[-1]
+    assert "..." in rows[-1]
 
 
 def test_a_narrow_row_has_the_date_of_what_is_long_ago() -> None:

@@ -512,9 +512,11 @@ class Weave:
                 for unit in run.deleters
                 if unit.inserted and not unit.live and unit.deleted[-1] is run
             ]
-            stand_ins += run.copies
-            further = next((r for r in stand_ins[::-1] if below is None or self._order.precedes(r, below)), None)
-            if further is None:
+            further = run
+            for other in (*stand_ins, *run.copies):
+                if (below is None or self._order.precedes(other, below)) and self._order.precedes(further, other):
+                    further = other
+            if further is run:
                 break
             run = further
         return run

@@ -466,6 +466,18 @@ def test_an_insertion_beside_a_dead_replacement_keeps_its_side() -> None:
     assert before.then("p N X q").accept(1) == "p N Y q"
 
 
+def test_an_insertion_beside_a_line_stands_beyond_all_that_stood_in_for_it() -> None:
+    """Of those that were rejected the one that is furthest down, whichever was recorded first."""
+    h = history("p x q", "p A q", "p B q")
+    assert h.reject(2) == "p A q"
+    h.then("p C q")
+    assert h.reject(3, 1) == "p x q"
+    h.then("p x N q")
+    assert h.accept(1, 2) == "p B N q"
+    h.reject(2)
+    assert h.accept(3) == "p C N q"
+
+
 def test_hunks_of_one_edit_are_decided_one_by_one() -> None:
     h = history("a b c d e", "A b C d E")
     assert h.reject("1:2") == "A b c d E"

@@ -1,12 +1,12 @@
 """What a decision did, would do, or why it was refused, as text for a person: lines, as bytes to write."""
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from cli.naming import Selection
 from cli.overview import shown_edits
 from cli.terminal import Screen, shown_name, visible
-from objstore import Action, Status, Unit
+from objstore import Action, NoSuchName, Status, Unit
 
 if TYPE_CHECKING:
     from objstore import Conflicted, Decided, EditView, ExternalChange, FileEffect, Seq
@@ -61,12 +61,11 @@ def decided_text(
     `files`: those that the edits are of, where it has to be said.
     """
     besides = {*outcome.cascaded, *outcome.returned}
-    verdicts = {unit: status for unit, status in outcome.verdicts if unit not in besides}
-    named = list(verdicts)
+    named = [unit for unit, _ in outcome.verdicts if unit not in besides]
     if dry_run:
         yield screen.line("Dry run: nothing was changed.")
     said = f"Would {WANTED[outcome.action]}" if dry_run else DONE[outcome.action]
-    yield screen.line(f"{said} {shown_units(named, _parted(verdicts, edit))}{_of_files(files)}.")
+    yield screen.line(f"{said} {shown_units(named, _parted(outcome, edit))}{_of_files(files)}.")
     aside = {unit for markers in outcome.markers for unit in markers.aside}
     if cascaded := [unit for unit in outcome.cascaded if unit not in aside]:
         yield screen.line(f"Also {shown_units(cascaded)}, which can't stand without.")
@@ -130,14 +129,18 @@ def effect_text(files: Iterable["FileEffect"], preview: Preview, screen: Screen)
         )
 
 
-def _parted(verdicts: Mapping[Unit, Status], edit: Callable[["Seq"], "EditView"]) -> set["Seq"]:
+def _parted(outcome: "Decided", edit: Callable[["Seq"], "EditView"]) -> set["Seq"]:
     """Return the edits whose whole-file part was decided, and of whose hunks some are otherwise; of a few edits."""
+    verdicts = dict(outcome.verdicts)
     wholes = {unit.seq: status for unit, status in verdicts.items() if not unit.hunk}
     if len(wholes) > MOST_HUNKS:
         return set()
     found = set()
     for seq, status in wholes.items():
-        units = enumerate(edit(seq).units)
+        try:
+            units = enumerate(edit(seq).units)
+        except NoSuchName:
+            continue  # a dry run would first record it, from outside: it is decided whole
         if any(is_now is not status and Unit(seq, hunk) not in verdicts for hunk, is_now in units):
             found.add(seq)
     return found

@@ -19,6 +19,7 @@ from objstore.conflicts import About, ConflictKind, WeaveConflict, described, fi
 from objstore.hunks import borders, inserted_texts
 from objstore.lines import NOTHING_SHARED, closed, is_closed
 from objstore.markers import marked
+from objstore.placement import alert_surrounding, insert, set_ending, slot
 from objstore.putback import (
     count_bare,
     derive,
@@ -147,7 +148,7 @@ class Weave:
         if shown is not None:
             return shown[0]
         of = self._unit(unit)
-        place = self._slot(next(iter(of.deleted or of.inserted), None), None)
+        place = slot(self._order, next(iter(of.deleted or of.inserted), None), None)
         return 1 if place is None else self._order.lines_above(place) + 1
 
     def neighbours(self, unit: UnitIndex) -> tuple[UnitIndex, ...]:
@@ -420,7 +421,7 @@ class Weave:
             if hunk.old_count:
                 self._replace(parts[at], hunk, inserted[at])
             else:
-                self._insert(parts[at], hunk.old_start, inserted[at])
+                insert(self._order, parts[at], hunk.old_start, inserted[at])
         if len(parts) > 1:
             note_moves(parts)
 
@@ -464,28 +465,7 @@ class Weave:
         if first is not last and self._order.distance(first, last) >= len(removed):
             self._order.watch(unit)
         link_undone(unit, self._order)
-        self._alert_surrounding(unit)
-
-    def _insert(self, unit: Unit, line: int, text: bytes) -> None:
-        """Put `text` between two shown lines: beyond what stood in for the one, before the slot of the other."""
-        above, below = self._order.gap_at(line)
-        left, right = self._beyond(above, below), self._slot(below, above)
-        first = self._order.first() if left is None else self._order.next(left)
-        last = self._order.last() if right is None else self._order.previous(right)
-        if first is not None and last is not None and self._order.distance(first, last) >= 0:
-            unit.gap = first, last
-            self._order.watch(unit)
-        run = unit.put_in(text)
-        if right is None:
-            self._order.append(run)
-        else:
-            self._order.insert_before(right, run)
-        unit.above, unit.below = above, below
-        for neighbour in (above, below):
-            if neighbour is not None:
-                neighbour.anchored += (unit,)
-        link_undone(unit, self._order)
-        self._alert_surrounding(unit)
+        alert_surrounding(self._order, unit)
 
     def _take_out(self, unit: Unit, runs: list[Run]) -> None:
         """Let `unit` take out `runs`, and what is hidden of the very same lines: its word is on these, too."""
@@ -503,70 +483,11 @@ class Weave:
         lose(unit.taken)
         returned(suspects)
 
-    def _beyond(self, above: Run | None, below: Run | None) -> Run | None:
-        """Return the last of the runs that stood in for `above`, each for the one before: copies, or of dead units."""
-        run = above
-        while run is not None:
-            stand_ins = [
-                unit.inserted[-1]
-                for unit in run.deleters
-                if unit.inserted and not unit.live and unit.deleted[-1] is run
-            ]
-            further = run
-            for other in (*stand_ins, *run.copies):
-                if (below is None or self._order.precedes(other, below)) and self._order.precedes(further, other):
-                    further = other
-            if further is run:
-                break
-            run = further
-        return run
-
-    def _slot(self, below: Run | None, above: Run | None) -> Run | None:
-        """Return the first of the runs that `below` replaced or put back, and so on down, but none from `above` up."""
-        run = below
-        while run is not None:
-            author, first = run.inserter, run.original
-            if author.deleted and author.inserted[0] is run:
-                first = author.deleted[0]
-            if first is None or (above is not None and not self._order.precedes(above, first)):
-                break
-            run = first
-        return run
-
-    def _alert_surrounding(self, unit: Unit) -> None:
-        """Let units watch their regions from now on if `unit` put text between lines that they take out."""
-        if not unit.inserted:
-            return
-        above = unit.deleted[-1] if unit.deleted else self._order.previous(unit.inserted[0])
-        below = self._order.next(unit.inserted[-1])
-        if above is not None and below is not None and above.deleters and below.deleters:
-            for other in set(above.deleters) & set(below.deleters):
-                if not other.watches:
-                    self._order.watch(other)
-        if unit.deleted:
-            removed = unit.deleted[-1]
-            for other in removed.block.watchers:
-                if other.gap is not None and other.gap[1] is removed:
-                    other.gap = other.gap[0], unit.inserted[-1]
-                    self._order.watch(other)
-
     def _set_ending(self, index: UnitIndex, *, missing: bool) -> None:
         """Let a unit say whether the last line lacks its newline, where that is not so already."""
-        if not (missing or self.has_endings):
-            return
-        last = self._order.last_with_lines()
-        if last is None:
-            return
-        unit = self._unit(index)
-        lines = [last, *hidden_alike(last)]
-        original = last.original
-        while original is not None and original.is_open is not missing:  # else those above it are as it is
-            lines.append(original)
-            original = original.original
-        for run in lines:  # the same line, whichever of them comes back in this one's stead
-            if run.is_open is not missing:
-                run.endings += ((unit, missing),)
-                self.has_endings = True
+        last = self._order.last_with_lines() if missing or self.has_endings else None
+        if last is not None and set_ending(last, self._unit(index), missing=missing):
+            self.has_endings = True
 
 
 def _about(concerned: dict[Unit, About], unit: Unit) -> About:

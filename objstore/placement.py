@@ -1,0 +1,101 @@
+"""Placement: where an edit puts its text among runs of which many are gone, and who has to watch for it since."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from objstore.putback import hidden_alike, link_undone
+
+if TYPE_CHECKING:
+    from objstore.runorder import RunOrder
+    from objstore.runs import Run, Unit
+
+__all__ = ["alert_surrounding", "insert", "set_ending", "slot"]
+
+
+def insert(order: RunOrder, unit: Unit, line: int, text: bytes) -> None:
+    """Put `text` between two shown lines: beyond what stood in for the one, before the slot of the other."""
+    above, below = order.gap_at(line)
+    left, right = _beyond(order, above, below), slot(order, below, above)
+    first = order.first() if left is None else order.next(left)
+    last = order.last() if right is None else order.previous(right)
+    if first is not None and last is not None and order.distance(first, last) >= 0:
+        unit.gap = first, last
+        order.watch(unit)
+    run = unit.put_in(text)
+    if right is None:
+        order.append(run)
+    else:
+        order.insert_before(right, run)
+    unit.above, unit.below = above, below
+    for neighbour in (above, below):
+        if neighbour is not None:
+            neighbour.anchored += (unit,)
+    link_undone(unit, order)
+    alert_surrounding(order, unit)
+
+
+def alert_surrounding(order: RunOrder, unit: Unit) -> None:
+    """Let units watch their regions from now on if `unit` put text between lines that they take out."""
+    if not unit.inserted:
+        return
+    above = unit.deleted[-1] if unit.deleted else order.previous(unit.inserted[0])
+    below = order.next(unit.inserted[-1])
+    if above is not None and below is not None and above.deleters and below.deleters:
+        for other in set(above.deleters) & set(below.deleters):
+            if not other.watches:
+                order.watch(other)
+    if unit.deleted:
+        removed = unit.deleted[-1]
+        for other in removed.block.watchers:
+            if other.gap is not None and other.gap[1] is removed:
+                other.gap = other.gap[0], unit.inserted[-1]
+                order.watch(other)
+
+
+def set_ending(last: Run, unit: Unit, *, missing: bool) -> bool:
+    """Let a unit say whether the last line, at the end of a run, lacks its newline; return whether that is news."""
+    said = False
+    lines = [last, *hidden_alike(last)]
+    original = last.original
+    while original is not None and original.is_open is not missing:  # else those above it are as it is
+        lines.append(original)
+        original = original.original
+    for run in lines:  # the same line, whichever of them comes back in this one's stead
+        if run.is_open is not missing:
+            run.endings += ((unit, missing),)
+            said = True
+    return said
+
+
+def slot(order: RunOrder, below: Run | None, above: Run | None) -> Run | None:
+    """Return the first of the runs that `below` replaced or put back, and so on down, but none from `above` up."""
+    run = below
+    while run is not None:
+        author, first = run.inserter, run.original
+        if author.deleted and author.inserted[0] is run:
+            first = author.deleted[0]
+        if first is None or (above is not None and not order.precedes(above, first)):
+            break
+        run = first
+    return run
+
+
+# ---- inside
+
+
+def _beyond(order: RunOrder, above: Run | None, below: Run | None) -> Run | None:
+    """Return the last of the runs that stood in for `above`, each for the one before: copies, or of dead units."""
+    run = above
+    while run is not None:
+        stand_ins = [
+            unit.inserted[-1] for unit in run.deleters if unit.inserted and not unit.live and unit.deleted[-1] is run
+        ]
+        further = run
+        for other in (*stand_ins, *run.copies):
+            if (below is None or order.precedes(other, below)) and order.precedes(further, other):
+                further = other
+        if further is run:
+            break
+        run = further
+    return run

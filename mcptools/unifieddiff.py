@@ -367,7 +367,7 @@ class _File:
         old, new = hunk.old, hunk.new
         end = at + len(old)
         if not old:
-            return not len(self)
+            return at == len(self) == 0
         if end > len(self) or not all(self.has(at + i, line.text) for i, line in enumerate(old)):
             return False
         # Nothing may follow a line that lacks its newline.

@@ -102,8 +102,9 @@ def _removals(text: str, table: str, key: str) -> Iterator[str]:
 
 
 def _is_empty(lines: list[str], header: int) -> bool:
-    """Return whether neither a key nor a comment stands below a header."""
-    is_commented = header + 1 < len(lines) and lines[header + 1].lstrip().startswith("#")
+    """Return whether no key stands below a header, and no comment right above or below it."""
+    beside = [*lines[max(0, header - 1) : header], *lines[header + 1 : header + 2]]
+    is_commented = any(line.lstrip().startswith("#") for line in beside)
     return _last_line(lines, header) == header and not is_commented
 
 

@@ -4,7 +4,7 @@ import re
 from contextlib import suppress
 
 import pytest
-from hypothesis import assume, given, strategies as st
+from hypothesis import assume, example, given, strategies as st
 
 from mcptools.unifieddiff import (
     AmbiguousContext,
@@ -592,6 +592,7 @@ def test_what_stands_above_a_good_patch_does_not_matter() -> None:
 # ---- what it costs
 
 
+@example([], "", ["+a"], "")
 @given(
     st.lists(st.sampled_from(["a\n", "b\n", "a\r\n"]), max_size=8),
     st.sampled_from(["", "a", "b", "a\r"]),

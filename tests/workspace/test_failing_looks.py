@@ -117,7 +117,8 @@ def test_a_folder_that_may_not_be_looked_into_is_not_said_to_be_missing(scene: S
         ran = as_anybody("snapshot", "create", "locked", folder=scene.root)
     finally:
         (scene.root / "locked").chmod(0o755)
-    assert (ran.status, ran.said) == (1, "cas: Permission denied: locked\n")
+    assert ran.status == 1
+    assert ran.said.startswith("cas: Permission denied: locked\n")
 
 
 @pytest.mark.parametrize("scope", ["../secret", "/etc", "inner/../../secret"])

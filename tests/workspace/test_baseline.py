@@ -83,6 +83,16 @@ def told(scene: Scene, since: int) -> dict[str, bytes | None]:
     return found
 
 
+def check_that_all_is_told(looked: Scene, since: int) -> None:
+    """See that edits from one number on tell of each change, once, and that nothing else does after a collection."""
+    looked.workspace.collect(RetentionLimits(older_than=None, max_size=None), who="test", thorough=True)
+    looked.reopen()
+    assert looked.workspace.record_changes(SHELL).baseline is None
+    assert told(looked, since) == CHANGED
+    assert not looked.workspace.record_changes(SHELL).edits
+    assert check_store(str(looked.root)).faults == ()
+
+
 CHANGED = {"folder/file": b"work\n", "folder/deep/file": b"deep\n", "new": None}
 
 
@@ -100,12 +110,7 @@ def test_a_purge_of_what_the_baseline_holds_leaves_the_rest_of_it_known(looked: 
     assert held == {"folder/deep/file": "file", "folder/file": "file", "folder/secret": "left-out"}
     if changed == "after":
         change_what_was_never_recorded(looked)
-    looked.workspace.collect(RetentionLimits(older_than=None, max_size=None), who="test", thorough=True)
-    looked.reopen()
-    assert looked.workspace.record_changes(SHELL).baseline is None
-    assert told(looked, since) == CHANGED
-    assert not looked.workspace.record_changes(SHELL).edits
-    assert check_store(str(looked.root)).faults == ()
+    check_that_all_is_told(looked, since)
 
 
 @pytest.mark.parametrize("changed", ["after", "before"])
@@ -119,12 +124,7 @@ def test_giving_the_baseline_up_leaves_nothing_untold(looked: Scene, changed: st
     assert baseline.who == ""
     if changed == "after":
         change_what_was_never_recorded(looked)
-    looked.workspace.collect(RetentionLimits(older_than=None, max_size=None), who="test", thorough=True)
-    looked.reopen()
-    assert looked.workspace.record_changes(SHELL).baseline is None
-    assert told(looked, since) == CHANGED
-    assert not looked.workspace.record_changes(SHELL).edits
-    assert check_store(str(looked.root)).faults == ()
+    check_that_all_is_told(looked, since)
 
 
 def test_what_is_ignored_by_now_goes_with_the_baseline_that_held_it(looked: Scene) -> None:

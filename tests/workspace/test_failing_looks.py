@@ -1,5 +1,6 @@
-"""Looks that fail: that a file can't be looked at is never taken for its absence."""
+"""Errors of the system: that a file can't be looked at is not its absence, and whatever fails takes a call back."""
 
+import errno
 import os
 import resource
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ import pytest
 
 from objstore import (
     Action,
+    CallAborted,
     CallInfo,
     CasError,
     DiskFailed,
@@ -22,6 +24,7 @@ from objstore import (
     Workspace,
     blob_id,
 )
+from objstore.disk import Disk
 from tests.cli.desk import as_anybody
 from tests.workspace.scene import Scene
 
@@ -130,3 +133,29 @@ def test_no_snapshot_is_taken_of_what_lies_outside(scene: Scene, scope: str) -> 
     with pytest.raises(PathOutside):
         scene.workspace.take_snapshot(scope, who="me")
     assert blob_id(b"a secret\n") not in scene.workspace.blobs()
+
+
+class FailingUnnamed(Disk):
+    """A disk on which the second exchange fails with an error that nobody has given a name of ours."""
+
+    exchanges = 0
+
+    def exchange(self, source_directory: int, source: str, directory: int, name: str) -> bool:
+        self.exchanges += 1
+        if self.exchanges == 2:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return super().exchange(source_directory, source, directory, name)
+
+
+def test_an_error_without_a_name_of_ours_takes_a_call_back_too(scene: Scene) -> None:
+    for name in "ab":
+        (scene.root / name).write_bytes(b"before\n")
+    with Workspace.open(scene.root, FailingUnnamed()) as workspace:
+        with workspace.call(CallInfo(tool="edit")) as call:
+            for name in "ab":
+                call.write(name, b"after\n")
+            with pytest.raises(CallAborted, match="Input/output error"):
+                call.commit()
+        assert [(scene.root / name).read_bytes() for name in "ab"] == [b"before\n"] * 2
+        assert workspace.edits() == []
+        assert workspace.status().external == ()

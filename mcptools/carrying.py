@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Final, TypeAlias, TypeVar
+from concurrent.futures import wait
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import anyio
 
@@ -22,7 +24,67 @@ _MOST: Final = 40
 _LOOK: Final = 0.1
 """Seconds after which work that waits for a report to be taken looks whether it is still wanted."""
 
-_threads: Final = ThreadPoolExecutor(_MOST, thread_name_prefix="call")
+
+class _Job(Generic[ResultT]):
+    """What a call wants done, and what came of it."""
+
+    def __init__(self, work: Callable[[], ResultT], watch: Watch, end: Callable[[], object]) -> None:
+        """`end`: is called when it is done, on the thread that did it."""
+        self._work = work
+        self._watch = watch
+        self._end = end
+        self._results: list[ResultT] = []
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        """Do it, unless it is not wanted any more before it has begun."""
+        try:
+            if not self._watch.is_cancelled:
+                self._results.append(self._watch.run(self._work))
+        except BaseException as error:  # noqa: BLE001 - it is raised where the result is asked for
+            self._error = error
+        finally:
+            self._end()
+
+    def result(self) -> ResultT:
+        """Return what came of it. Raises what it raised."""
+        if self._error is not None:
+            raise self._error
+        return self._results[0]
+
+
+class _Crew:
+    """Threads, as many as there ever was work for at once, up to a limit.
+
+    An executor's way from `submit` to the thread takes twice as long, in which a client waits.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._jobs: SimpleQueue[_Job[Any]] = SimpleQueue()
+        self._lock = Lock()
+        self._threads = 0
+        self._wanted = 0  # jobs that are not done
+
+    def do(self, job: _Job[Any]) -> None:
+        """Have a job done."""
+        with self._lock:
+            self._wanted += 1
+            is_short = self._threads < min(self._wanted, self._most)
+            self._threads += is_short
+        if is_short:
+            # Whoever wants a job done waits for its end, so nothing is under way when the process ends.
+            Thread(target=self._work, name="call", daemon=True).start()
+        self._jobs.put(job)
+
+    def _work(self) -> None:
+        while True:
+            self._jobs.get().run()
+            with self._lock:
+                self._wanted -= 1
+
+
+_crew: Final = _Crew(_MOST)
 
 
 async def carried_out(work: Callable[[], ResultT], tell: Tell | None = None) -> ResultT:
@@ -33,17 +95,16 @@ async def carried_out(work: Callable[[], ResultT], tell: Tell | None = None) -> 
     loop = asyncio.get_running_loop()
     watch = Watch(None if tell is None else _report(tell, loop))
     ended = anyio.Event()
-    doing = _threads.submit(watch.run, work)
-    doing.add_done_callback(lambda _: loop.call_soon_threadsafe(ended.set))
+    job = _Job(work, watch, lambda: loop.call_soon_threadsafe(ended.set))
+    _crew.do(job)
     try:
         await ended.wait()
     except anyio.get_cancelled_exc_class():
         watch.cancel()
-        doing.cancel()  # if it has not begun
         with anyio.CancelScope(shield=True):
             await ended.wait()
         raise
-    return doing.result()
+    return job.result()
 
 
 def _report(tell: Tell, loop: asyncio.AbstractEventLoop) -> Report:

@@ -1,9 +1,12 @@
 """Replies: what a tool is, and what a call came to, a success or a failure, as the protocol tells it to a client."""
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from mcp.types import SERVER_INFO_META_KEY, CallToolResult, RequestId, ToolAnnotations
+from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
+from pydantic_core import to_json
 
 from mcptools.catalogue import Traits
 from mcptools.display import cut, cut_within
@@ -12,7 +15,10 @@ from mcptools.failures import Failure, Kind
 if TYPE_CHECKING:
     from mcptools.answers import Answer
 
-__all__ = ["annotations", "answered", "invalid_arguments", "refused"]
+__all__ = ["Said", "annotations", "invalid_arguments", "refusal", "refused", "response", "result_of", "success"]
+
+Said: TypeAlias = dict[str, Any]
+"""The result of a call, in the protocol's own names."""
 
 _LONGEST_WORDS: Final = 8000
 """Characters of each text in a refusal: some 2,500 tokens."""
@@ -29,17 +35,15 @@ def annotations(traits: Traits) -> ToolAnnotations:
     )
 
 
-def answered(answer: "Answer[Any]") -> CallToolResult:
+def success(answer: "Answer[Any]") -> Said:
     """Return what a client gets of a success."""
     from mcptools.answers import structured
 
-    content = [TextContent(type="text", text=answer.text)]
-    if answer.notes:
-        content.append(TextContent(type="text", text="\n".join(answer.notes)))
-    return CallToolResult(content=list(content), structured_content=structured(answer.content))
+    words = [answer.text, "\n".join(answer.notes)] if answer.notes else [answer.text]
+    return _said(words, structured(answer.content), is_error=False)
 
 
-def refused(failure: Failure, traits: Traits) -> CallToolResult:
+def refusal(failure: Failure, traits: Traits) -> Said:
     """Return what a client gets of a failure, in the shape that the tool's document gives failures."""
     structured: dict[str, object] = {"error": failure.error()}
     if traits.flat_errors:
@@ -48,10 +52,34 @@ def refused(failure: Failure, traits: Traits) -> CallToolResult:
         structured = {"success": False, **structured}
     # A text that a model gave, or a line of a file, may be longer than any answer.
     words = [cut(text, _LONGEST_WORDS) for text in (str(failure), failure.hint) if text]
-    told: dict[str, object] = cut_within(structured, _LONGEST_WORDS)
-    return CallToolResult(
-        content=[TextContent(type="text", text=text) for text in words], structured_content=told, is_error=True
-    )
+    return _said(words, cut_within(structured, _LONGEST_WORDS), is_error=True)
+
+
+def _said(words: list[str], structured: object, *, is_error: bool) -> Said:
+    content = [{"text": text, "type": "text"} for text in words]
+    return {"content": content, "isError": is_error, "resultType": "complete", "structuredContent": structured}
+
+
+def refused(failure: Failure, traits: Traits) -> CallToolResult:
+    """Return what a client gets of a failure, for the SDK to send."""
+    return result_of(refusal(failure, traits))
+
+
+def result_of(said: Said) -> CallToolResult:
+    """Return what a client gets of a call, for the SDK to send."""
+    return CallToolResult.model_validate(said, by_name=False)
+
+
+def response(number: RequestId, said: Said, version: str, server: Mapping[str, object]) -> bytes:
+    """Return the line that the SDK would make of the same answer in a version of the protocol.
+
+    `server`: what the server says of itself. Raises PydanticSerializationError for half a character.
+    """
+    if version in MODERN_PROTOCOL_VERSIONS:
+        said = {**said, "_meta": {SERVER_INFO_META_KEY: server}}
+    else:
+        said = {name: value for name, value in said.items() if name != "resultType"}
+    return to_json({"jsonrpc": "2.0", "id": number, "result": said}) + b"\n"
 
 
 def invalid_arguments(name: str, error: ValidationError) -> Failure:

@@ -52,11 +52,12 @@ from mcptools.following import Following
 from mcptools.limits import Limits
 from mcptools.news import News
 from mcptools.omissions import without_nulls
-from mcptools.replies import annotations, answered, invalid_arguments, refused
+from mcptools.replies import annotations, invalid_arguments, refusal, refused, response, result_of, success
 from mcptools.roots import root_paths
-from mcptools.stdio import HalfCharacter, are_waitable, messages
+from mcptools.stdio import ANSWERED, HalfCharacter, Outgoing, are_waitable, messages
 from mcptools.told import Told, told
 from mcptools.version import version
+from mcptools.watching import is_wanted
 
 __all__ = ["EditServer"]
 
@@ -105,6 +106,7 @@ class EditServer(MCPServer):
         self._limits = limits or Limits()
         self._clients = Clients(require_read=require_read)
         self._offered = offered
+        self._outgoing: Outgoing | None = None  # of standard streams
         self._asked: Final[ContextVar[Asked | None]] = ContextVar("asked")  # of a call that asks, which sets it first
         self.following: Final = Following(News(directories), self._clients, self._within)
         super().__init__(
@@ -205,6 +207,7 @@ class EditServer(MCPServer):
             await super().run_stdio_async()
             return
         async with messages() as (incoming, outgoing):
+            self._outgoing = outgoing
             server = self._lowlevel_server
             await server.run(incoming, outgoing, server.create_initialization_options())
 
@@ -302,12 +305,11 @@ class EditServer(MCPServer):
             client.session.client = _named(context)
             asked = self._asked.get() if asks else None
             tools = Tools(self._within(roots), client.session, self._limits, asked=asked)
-            try:
-                answer = await carried_out(functools.partial(method, tools, **arguments), _tell_of_progress(context))
-            except Failure as failure:
-                return refused(failure, traits)
-            await self._tell(client, context)
-            return answered(answer)
+            call = functools.partial(method, tools, **arguments)
+            result = await carried_out(lambda: self._answered(call, traits, context), _tell_of_progress(context))
+            if not result.is_error:
+                await self._tell(client, context)
+            return result
 
         run.__name__, run.__doc__ = name, inspect.getdoc(method)
         hidden: dict[str, object] = {_CONTEXT: Context[Any, Any]}
@@ -328,6 +330,26 @@ class EditServer(MCPServer):
         tool.parameters = described(flat(arguments.model_json_schema()), method)
         tool.fn_metadata.output_schema = output_schema(method, traits)
         return tool
+
+    def _answered(
+        self, call: Callable[[], "Answer[Any]"], traits: Traits, context: Context[Any, Any]
+    ) -> CallToolResult:
+        """Return what a client gets of a call, which is carried out on this thread, and let it have that at once.
+
+        On standard streams the answer need not wait for the event loop's thread to wake, and for all that the SDK
+        does before it would send it: that takes a tenth of the whole call's time.
+        """
+        try:
+            said = success(call())
+        except Failure as failure:
+            said = refusal(failure, traits)
+        request = context.request_context
+        if self._outgoing is not None and request.request_id is not None and is_wanted():
+            server = self._lowlevel_server.server_info_stamp
+            line = response(request.request_id, said, request.protocol_version, server)
+            self._outgoing.answer(request.request_id, line)
+            said = {"content": [], "isError": said["isError"], "_meta": {ANSWERED: True}}
+        return result_of(said)
 
     # ---- resources
 

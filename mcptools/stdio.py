@@ -22,6 +22,8 @@ from mcp.types import (
     JSONRPCMessage,
     JSONRPCNotification,
     JSONRPCRequest,
+    JSONRPCResponse,
+    RequestId,
     jsonrpc_message_adapter,
 )
 from pydantic import ValidationError
@@ -29,7 +31,10 @@ from pydantic import ValidationError
 from mcptools.display import shown
 from mcptools.wire import Wire, can_be_waited_for, standard_streams
 
-__all__ = ["HalfCharacter", "Incoming", "Outgoing", "are_waitable", "messages"]
+__all__ = ["ANSWERED", "HalfCharacter", "Incoming", "Outgoing", "are_waitable", "messages"]
+
+ANSWERED: Final = "editledger/answered"
+"""Said in the `_meta` of a result that has gone out already: it goes nowhere."""
 
 _MEMBER: Final = r'"(?:jsonrpc|id|method)"\s*:\s*(?:-?(?:0|[1-9][0-9]{0,17})|"[^"\\\x00-\x1f]*")'
 _HEAD: Final = re.compile(rf"\s*\{{\s*({_MEMBER}(?:\s*,\s*{_MEMBER})*)\s*,")
@@ -45,7 +50,8 @@ def are_waitable() -> bool:
 async def messages() -> AsyncIterator[tuple["Incoming", "Outgoing"]]:
     """Give the messages on standard input, and where those for standard output go."""
     with standard_streams() as (reading, writing), closing(Wire(reading, writing)) as wire:
-        yield Incoming(wire), Outgoing(wire)
+        outgoing = Outgoing(wire)
+        yield Incoming(wire, outgoing), outgoing
 
 
 class _End:
@@ -74,11 +80,17 @@ class HalfCharacter:
 class Incoming(_End):
     """Messages from the client."""
 
+    def __init__(self, wire: Wire, outgoing: "Outgoing") -> None:
+        super().__init__(wire)
+        self._outgoing: Final = outgoing
+
     async def receive(self) -> SessionMessage | Exception:
         """Return the next message; a line that is none is answered. Raises anyio.EndOfStream."""
         while (line := await self._wire.line()) is not None:
             try:
                 message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                if isinstance(message, JSONRPCRequest):
+                    self._outgoing.expect(message.id)
                 if not isinstance(message, JSONRPCNotification) or "id" not in json.loads(line):
                     return SessionMessage(message)
                 found: SessionMessage | list[JSONRPCError] = [_unnumbered()]
@@ -106,9 +118,29 @@ class Incoming(_End):
 class Outgoing(_End):
     """Messages to the client."""
 
+    def __init__(self, wire: Wire) -> None:
+        super().__init__(wire)
+        self._answered: Final[set[RequestId]] = set()  # before the SDK came to it
+
     async def send(self, item: SessionMessage) -> None:
         """Send a message. Raises anyio.BrokenResourceError if the client has gone."""
-        await self._wire.write(_spelt(item.message))
+        match item.message:
+            case JSONRPCResponse(id=number, result={"_meta": {**meta}}) if ANSWERED in meta:
+                self._answered.discard(number)
+            case JSONRPCError(id=int() | str() as number) if number in self._answered:
+                # The input ended before the SDK came to the answer, which is what it would say.
+                self._answered.discard(number)
+            case message:
+                await self._wire.write(_spelt(message))
+
+    def answer(self, number: RequestId, line: bytes) -> None:
+        """Send an answer at once, from the thread that has it. The SDK is to be given one that says `ANSWERED`."""
+        self._answered.add(number)
+        self._wire.put(line)
+
+    def expect(self, number: RequestId) -> None:
+        """Let a request that has come be answered, also where an earlier one had its number."""
+        self._answered.discard(number)
 
     async def aclose(self) -> None:
         """Wait until everything is sent."""

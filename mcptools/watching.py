@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Final, TypeAlias, TypeVar
 
-__all__ = ["Cancelled", "Report", "Watch", "checkpoint", "progress"]
+__all__ = ["Cancelled", "Report", "Watch", "checkpoint", "is_wanted", "progress"]
 
 ResultT = TypeVar("ResultT")
 
@@ -30,13 +30,13 @@ class Watch:
 
     def __init__(self, report: Report | None = None) -> None:
         """Watch a call. `report` is called on its thread; None: nobody wants to know."""
-        self._is_cancelled = False
+        self.is_cancelled = False
         self._report = report
         self._next = 0.0
 
     def cancel(self) -> None:
         """Let the call end where it next asks."""
-        self._is_cancelled = True
+        self.is_cancelled = True
 
     def run(self, work: Callable[[], ResultT]) -> ResultT:
         """Do the work, on this thread. Raises Cancelled, and what the work raises."""
@@ -48,7 +48,7 @@ class Watch:
 
     def check(self) -> None:
         """Raise Cancelled if the call was cancelled."""
-        if self._is_cancelled:
+        if self.is_cancelled:
             raise Cancelled
 
     def tell(self, done: float, total: float | None, words: str) -> None:
@@ -67,6 +67,12 @@ def checkpoint() -> None:
     watch = _current.get()
     if watch is not None:
         watch.check()
+
+
+def is_wanted() -> bool:
+    """Return whether somebody waits for this thread's call."""
+    watch = _current.get()
+    return watch is None or not watch.is_cancelled
 
 
 def progress(done: float, total: float | None, words: str) -> None:

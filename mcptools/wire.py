@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from select import PIPE_BUF, POLLOUT, poll
+from threading import Lock
 from typing import Final
 
 import anyio
@@ -67,7 +68,7 @@ def _errors() -> int:
 
 
 class Wire:
-    r"""Lines that come in over one descriptor and go out over another. Of one event loop, and not for threads.
+    r"""Lines that come in over one descriptor and go out over another. Of one event loop; only `put` is for threads.
 
     Lines end in b"\n" alone, as the protocol says: a CR is white space of JSON.
     """
@@ -85,6 +86,7 @@ class Wire:
         self._room: Final = poll()
         self._room.register(writing, POLLOUT)
         self._unsent: deque[memoryview] = deque()
+        self._turn: Final = Lock()  # of who writes, or adds to what is unsent
         self._sent: anyio.Event | None = None  # set when nothing is unsent any more; None: nobody waits for that
         self._is_broken = False  # nobody reads what is written
 
@@ -157,23 +159,33 @@ class Wire:
         Raises anyio.BrokenResourceError if nobody reads any more; then no more lines come in either.
         """
         if not self._is_broken:
-            self._unsent.append(memoryview(line))
-            if len(self._unsent) == 1:
-                self._send()
+            if not self._push(line):
+                self._settle()
             await self.written()
         if self._is_broken:
             raise anyio.BrokenResourceError
 
+    def put(self, line: bytes) -> None:
+        """Write a line, which has its end, from any thread, as far as there is room; the event loop writes the rest.
+
+        If nobody reads any more, it is dropped.
+        """
+        if not self._is_broken and not self._push(line):
+            self._loop.call_soon_threadsafe(self._settle)
+
     async def written(self) -> None:
         """Wait until all lines are written, or nobody reads any more."""
         if self._unsent:
-            if self._sent is None:
-                self._sent = anyio.Event()
-                self._loop.add_writer(self._writing, self._send)
-            await self._sent.wait()
+            await self._wait_for_room().wait()
 
-    def _send(self) -> None:
-        """Write what there is room for."""
+    def _push(self, line: bytes) -> bool:
+        """Add a line to what is unsent, and write what there is room for. Return whether that was all."""
+        with self._turn:
+            self._unsent.append(memoryview(line))
+            return len(self._unsent) == 1 and self._write_some()
+
+    def _write_some(self) -> bool:
+        """Write what there is room for, in one's turn. Return whether that was all; if nobody reads, it was not."""
         try:
             while self._unsent and self._room.poll(0):
                 # Where there is room at all there is room for so much, and a write does not block.
@@ -186,16 +198,37 @@ class Wire:
         except BlockingIOError:  # somebody else has set it so, and was faster
             pass
         except OSError:  # who read has gone
+            self._is_broken = True
+        return not self._unsent
+
+    def _send(self) -> None:
+        """Write what there is room for, on the event loop's thread."""
+        with self._turn:
+            self._write_some()
+        self._settle()
+
+    def _settle(self) -> None:
+        """Wait for room if something is unsent, and no longer if not."""
+        if self._is_broken:
             self._break()
-        if not self._unsent and self._sent is not None:
+        if self._unsent:
+            self._wait_for_room()
+        elif self._sent is not None:
             self._loop.remove_writer(self._writing)
             self._sent.set()
             self._sent = None
 
+    def _wait_for_room(self) -> anyio.Event:
+        """Have what is unsent written when there is room. Return what is set then."""
+        if self._sent is None:
+            self._sent = anyio.Event()
+            self._loop.add_writer(self._writing, self._send)
+        return self._sent
+
     def _break(self) -> None:
         """Let nothing more come in: whoever sent it could not be answered."""
-        self._is_broken = True
-        self._unsent.clear()
+        with self._turn:
+            self._unsent.clear()
         self._begun.clear()
         self._lines.clear()
         self._end()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import select
 import signal
 import socket
@@ -37,6 +38,20 @@ main()
 """A shell that starts tests in the background has them ignore Ctrl-C, and what they start as well."""
 
 COLD: Final = (sys.executable, "-P", "-c", HEEDING)
+
+LEFT_TO_THE_SDK: Final = """
+from mcptools.command import main
+from mcptools.server import EditServer
+EditServer._outgoing = property(lambda _: None, lambda *_: None)
+main()
+"""
+"""A server whose answers are those that the SDK makes of what the calls came to."""
+
+NEWER: Final = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "0"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
 
 Message: TypeAlias = dict[str, Any]
 
@@ -147,7 +162,8 @@ def raw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Raw]:
     with started(tmp_path_factory.mktemp("wire").resolve(), command=COLD) as raw:
         yield raw
         raw.writing.close()
-        assert raw.line() == b""
+        while line := raw.line():  # what is told unasked of the last change may come behind its answer
+            assert json.loads(line)["method"] == "notifications/resources/list_changed"
         assert raw.ended() == (0, b"")
 
 
@@ -289,6 +305,58 @@ def test_a_call_may_be_cancelled_before_it_has_begun(tmp_path: Path) -> None:
         raw.writing.close()
         assert raw.line() == b""
         assert raw.ended() == (0, b"")
+
+
+def test_the_number_of_a_cancelled_call_may_be_used_again(tmp_path: Path) -> None:
+    cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+    with started(tmp_path) as raw:
+        for turn in range(20):  # cancelled before it has begun, while it is at work, and when it is answered
+            raw.send(called(1, "list_directory", path=str(tmp_path)))
+            time.sleep(turn / 2000)
+            raw.send(cancelled, called(1, "read_file", path=f"{turn}"))
+            while not (answer := raw.next_answer())["result"]["isError"]:
+                pass  # the first call's, which may have been answered before it was cancelled
+            assert answer["result"]["structuredContent"]["error"]["path"].endswith(f"{turn}")
+        raw.writing.close()
+
+
+@pytest.mark.parametrize("meta", [None, NEWER], ids=["older era", "newer era"])
+def test_an_answer_is_what_the_sdk_would_send(tmp_path: Path, meta: Message | None) -> None:
+    calls: list[tuple[str, Message]] = [
+        ("write_file", {"path": "a.txt", "content": 'one\ntwo \u00e4 \u2028 \U0001f600 "\\" \x7f\n'}),
+        ("read_file", {"path": "a.txt"}),
+        ("multi_edit_text_file", {"path": "a.txt", "edits": [{"old_string": "one", "new_string": "1"}]}),
+        ("list_directory", {"path": "."}),
+        ("read_file", {"path": "none"}),
+        ("edit_file_diff", {"path": "a.txt", "diff": "no diff"}),
+        ("read_file", {"path": 1}),
+        ("Undo", {}),
+        ("nothing", {}),
+    ]
+
+    def answers(command: Sequence[str]) -> list[bytes]:
+        root = tmp_path / f"{len(list(tmp_path.iterdir()))}"
+        root.mkdir()
+        with started(root, command=command, greets=meta is None) as raw:
+            found = []
+            for number, (tool, arguments) in enumerate(calls):
+                call = called(number, tool, **arguments)
+                raw.send(call if meta is None else {**call, "params": {**call["params"], "_meta": meta}})
+                while b'"id":' not in (line := raw.line()):
+                    pass
+                found.append(re.sub(rb"conv_[0-9a-f_]+", b"conv", line.replace(os.fsencode(root), b"root")))
+            raw.writing.close()
+            return found
+
+    assert answers(()) == answers((sys.executable, "-P", "-c", LEFT_TO_THE_SDK))
+
+
+def test_an_answer_waits_for_nothing_that_is_told_besides(tmp_path: Path) -> None:
+    with started(tmp_path) as raw:
+        raw.send(called(1, "write_file", path="a.txt", content="a\n"))
+        assert json.loads(raw.line())["id"] == 1
+        assert json.loads(raw.line())["method"] == "notifications/resources/list_changed"
+        raw.writing.close()
 
 
 def test_it_serves_on_a_socket_too(tmp_path: Path) -> None:

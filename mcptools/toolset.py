@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from tempfile import TemporaryDirectory
 from typing import Annotated, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from mcptools import refusals
@@ -36,8 +35,10 @@ from objstore import (
     Operation,
     Rebased,
     Workspace,
+    compared,
     hunks_from_spans,
     is_binary,
+    rebased,
 )
 
 __all__ = [
@@ -226,9 +227,8 @@ class Toolset:
         content = made.content
         if base is not before:
             # Nothing is recorded, so the way from the one version to the other is found by comparison alone.
-            with TemporaryDirectory() as folder, Workspace.init(folder) as apart, apart.call(CallInfo(tool="")) as call:
-                call.write("file", before.bytes)
-                content, hunks = _carried(call.rebased("file", base.bytes, made.content, hunks), path, before)
+            steps = compared(base.bytes, before.bytes)
+            content, hunks = _carried(rebased(base.bytes, made.content, hunks, steps), path, before)
         stale = self._session.knows(key, before.blob) is Knowledge.STALE
         return EditedFile(
             place=absolute(files, before.path),

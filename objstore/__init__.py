@@ -114,7 +114,12 @@ if TYPE_CHECKING:
     from objstore.paths import find_root as find_root, real_path as real_path, see_free as see_free
     from objstore.pins import PinView as PinView
     from objstore.purge import PurgePlan as PurgePlan
-    from objstore.rebase import Clash as Clash, Rebased as Rebased
+    from objstore.rebase import (
+        Clash as Clash,
+        Rebased as Rebased,
+        compared as compared,
+        rebased as rebased,
+    )
     from objstore.recording import Recorded as Recorded
     from objstore.records import (
         Decision as Decision,
@@ -260,7 +265,7 @@ _HOMES: Final = {
         "is_closed",
         "split_lines",
     ),
-    "rebase": ("Clash", "Rebased"),
+    "rebase": ("Clash", "Rebased", "compared", "rebased"),
     "paths": ("find_root", "real_path", "see_free"),
     "pins": ("PinView",),
     "purge": ("PurgePlan",),

@@ -158,6 +158,7 @@ if TYPE_CHECKING:
     from objstore.terms import (
         MAX_INT as MAX_INT,
         Action as Action,
+        ConflictKind as ConflictKind,
         DocumentId as DocumentId,
         FileState as FileState,
         OnExternal as OnExternal,
@@ -290,6 +291,7 @@ _HOMES: Final = {
     "terms": (
         "MAX_INT",
         "Action",
+        "ConflictKind",
         "DocumentId",
         "FileState",
         "OnExternal",

@@ -7,8 +7,13 @@ A picture is a row of words, one word a line; `~` at its end says that the last 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from objstore.diff import Hunk, diff_lines
-from objstore.weave import BASE, ConflictKind, UnitIndex, Weave
+from objstore.weave import BASE, UnitIndex, Weave
+
+if TYPE_CHECKING:
+    from objstore.terms import ConflictKind
 
 __all__ = ["History", "history", "picture", "text"]
 

@@ -6,7 +6,8 @@ import pytest
 
 from objstore.cascade import Cascade, cascade
 from objstore.diff import Hunk
-from objstore.weave import BASE, ConflictKind, WeaveConflict
+from objstore.terms import ConflictKind
+from objstore.weave import BASE, WeaveConflict
 from tests.pictures import History, history
 
 # -- the table of answers

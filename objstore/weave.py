@@ -223,19 +223,11 @@ class Weave:
 
     # -- deciding
 
-    def set_live(self, changes: Mapping[UnitIndex, bool]) -> tuple[WeaveConflict, ...]:
-        """Make units live or dead, and return every conflict of the new state; none when it is clean.
-
-        The state is changed in either case: to refuse, set it back. Raises ValueError for the base.
-        """
-        self.flip(changes)
-        return self.conflicts()
-
     def flip(self, changes: Mapping[UnitIndex, bool]) -> list[UnitIndex]:
         """Make units live or dead; return those that this has left or brought in conflict.
 
-        Units that were in conflict before and that this could not help are not among them. Raises ValueError for the
-        base.
+        Units that were in conflict before and that this could not help are not among them. The state is changed in
+        either case: to refuse, flip them back. Raises ValueError for the base.
         """
         if not changes.get(BASE, True):
             raise ValueError("the text before the first edit can't be rejected")

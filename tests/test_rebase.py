@@ -10,6 +10,7 @@ from objstore.hunks import Hunk, hunks_fit
 from objstore.lines import closed, split_lines
 from objstore.rebase import Clash, Passage, Rebased, rebased
 from objstore.weave import Weave
+from tests.verdicts import set_live
 
 
 def text(picture: str) -> bytes:
@@ -145,9 +146,9 @@ def test_what_is_carried_over_is_what_the_weave_shows(data: st.DataObject) -> No
     found = carried(base, made, *steps[1:])
     weave = Weave(base)
     units = [unit for old, new in pairwise(steps) for unit in weave.record(new, diff_lines(old, new))]
-    weave.set_live(dict.fromkeys(units, False))
+    set_live(weave, dict.fromkeys(units, False))
     weave.record(made, diff_lines(base, made))
-    conflicts = weave.set_live(dict.fromkeys(units, True))
+    conflicts = set_live(weave, dict.fromkeys(units, True))
     shown = weave.text()
     assert shown is not None
     if isinstance(found, Rebased):

@@ -17,10 +17,10 @@ from objstore.indexrows import Tip
 from objstore.marking import Marker, put_back, taken_up
 from objstore.ondisk import file_at
 from objstore.outcomes import Conflict, Conflicted, FileEffect, MarkersWritten, Notice
+from objstore.recordedpaths import folders_of
 from objstore.records import Decision, Edit, Written
 from objstore.replay import load_document
 from objstore.reports import ExternalChange
-from objstore.spots import folders_of
 from objstore.terms import Action, ConflictKind, DocumentId, FileState, OnExternal, Seq, Status, Unit
 from objstore.transition import Step
 from objstore.values import field, replace, value, variable

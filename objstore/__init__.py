@@ -168,6 +168,12 @@ if TYPE_CHECKING:
         Status as Status,
         Unit as Unit,
     )
+    from objstore.tomltext import (
+        line_end as line_end,
+        toml_table as toml_table,
+        with_toml_table as with_toml_table,
+        without_toml_table as without_toml_table,
+    )
     from objstore.transfer import Imported as Imported, import_bundle as import_bundle
     from objstore.unified import (
         is_binary as is_binary,
@@ -302,6 +308,7 @@ _HOMES: Final = {
         "Unit",
     ),
     "takeover": ("NotTaken", "TakenOver"),
+    "tomltext": ("line_end", "toml_table", "with_toml_table", "without_toml_table"),
     "transfer": ("Imported", "import_bundle"),
     "unified": (
         "is_binary",

@@ -274,7 +274,7 @@ def _effect_shape(workspace: "Workspace", effect: "FileEffect", preview: Preview
 
 def _conflict_shape(workspace: "Workspace", conflict: "Conflict") -> dict[str, Json]:
     return {
-        "kind": conflict.kind,
+        "kind": conflict.kind.value,
         "unit": str(conflict.unit),
         "needs": [str(unit) for unit in conflict.needs],
         "file_path": _path(workspace, conflict.path),

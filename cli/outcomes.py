@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from cli.naming import Selection
 from cli.overview import shown_edits
 from cli.terminal import Screen, shown_name, visible
-from objstore import Action, NoSuchName, Status, Unit
+from objstore import Action, ConflictKind, NoSuchName, Status, Unit
 
 if TYPE_CHECKING:
     from objstore import Conflicted, Decided, EditView, ExternalChange, FileEffect, Seq
@@ -234,7 +234,7 @@ def ways_out(
             together = f"Or name them together:  cas reject {_spelt(selection)} {live}"
             cascade = f"To reject what depends on it too:  cas reject --cascade {_spelt(selection)}"
             # What has taken a path depends on nothing that it could follow.
-            is_path = any(conflict.kind == "path-taken" for conflict in outcome.conflicts)
+            is_path = any(conflict.kind is ConflictKind.PATH_TAKEN for conflict in outcome.conflicts)
             if is_path:
                 together = f"To reject them together:  cas reject {_spelt(selection)} {live}"
             return [*([] if is_path else [cascade]), *([together] if live else [])]

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from mcp.types import SERVER_INFO_META_KEY, CallToolResult, RequestId, ToolAnnotations
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import ValidationError
-from pydantic_core import to_json
+from pydantic import TypeAdapter, ValidationError
 
 from mcptools.catalogue import Traits
 from mcptools.display import cut, cut_within
@@ -20,6 +19,7 @@ __all__ = ["Said", "annotations", "invalid_arguments", "refusal", "refused", "re
 Said: TypeAlias = dict[str, Any]
 """The result of a call, in the protocol's own names."""
 
+_JSON: Final[TypeAdapter[object]] = TypeAdapter(object)
 _LONGEST_WORDS: Final = 8000
 """Characters of each text in a refusal: some 2,500 tokens."""
 
@@ -73,13 +73,13 @@ def result_of(said: Said) -> CallToolResult:
 def response(number: RequestId, said: Said, version: str, server: Mapping[str, object]) -> bytes:
     """Return the line that the SDK would make of the same answer in a version of the protocol.
 
-    `server`: what the server says of itself. Raises PydanticSerializationError for half a character.
+    `server`: what the server says of itself. Raises pydantic_core.PydanticSerializationError for half a character.
     """
     if version in MODERN_PROTOCOL_VERSIONS:
         said = {**said, "_meta": {SERVER_INFO_META_KEY: server}}
     else:
         said = {name: value for name, value in said.items() if name != "resultType"}
-    return to_json({"jsonrpc": "2.0", "id": number, "result": said}) + b"\n"
+    return _JSON.dump_json({"jsonrpc": "2.0", "id": number, "result": said}) + b"\n"
 
 
 def invalid_arguments(name: str, error: ValidationError) -> Failure:

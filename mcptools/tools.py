@@ -286,27 +286,11 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
         anchors = [edit.anchor.line for edit in wanted] + [edit.end.line for edit in wanted if edit.end is not None]
 
         def change(before: bytes) -> Placed:
-            lines = split_lines(before)
             if sha256(before) != file_hash.lower():
-                fresh = _around(lines, anchors[:_MAX_SHOWN])
+                fresh = _around(split_lines(before), anchors[:_MAX_SHOWN])
                 was_read = self._has_seen(path, file_hash)
                 raise refusals.stale_anchors(path, sha256(before), fresh, given=file_hash, was_read=was_read)
-            match apply_operations(before, wanted, between=checkpoint):
-                case Placed() as placed:
-                    return placed
-                case AnchorMissing() as refusal:
-                    raise refusals.anchor_missing(refusal, _around(lines, [refusal.anchor.line]))
-                case AnchorAmbiguous() as refusal:
-                    near = _around(lines, [refusal.anchor.line, *refusal.lines], margin=1)
-                    raise refusals.anchor_ambiguous(refusal, near)
-                case EndBeforeStart() as refusal:
-                    raise refusals.end_before_start(refusal)
-                case OperationsOverlap() as refusal:
-                    raise refusals.operations_overlap(refusal)
-                case TaggedContent() as refusal:
-                    raise refusals.tagged_content(refusal)
-                case outcome:
-                    assert_never(outcome)
+            return _placed(before, wanted)
 
         edited = self._edited("edit_text_file", path, mcp_conversation_id, change, file_hash=file_hash, rebase=rebase)
         now = edited.content
@@ -410,6 +394,27 @@ def _patch(diff: str) -> FilePatch:
 def _around(lines: Sequence[bytes], wanted: Sequence[int], *, margin: int = 2) -> str:
     """Return the lines of these numbers, and some above and below each, as hashlines, long ones cut."""
     return hashlines_around(lines, wanted, before=margin, after=margin, longest=_LONGEST_SHOWN)
+
+
+def _placed(before: bytes, wanted: Sequence[AnchoredEdit]) -> Placed:
+    """Return what anchored edits make of the bytes that their anchors mean. Raises Failure."""
+    lines = split_lines(before)
+    match apply_operations(before, wanted, between=checkpoint):
+        case Placed() as placed:
+            return placed
+        case AnchorMissing() as refusal:
+            raise refusals.anchor_missing(refusal, _around(lines, [refusal.anchor.line]))
+        case AnchorAmbiguous() as refusal:
+            near = _around(lines, [refusal.anchor.line, *refusal.lines], margin=1)
+            raise refusals.anchor_ambiguous(refusal, near)
+        case EndBeforeStart() as refusal:
+            raise refusals.end_before_start(refusal)
+        case OperationsOverlap() as refusal:
+            raise refusals.operations_overlap(refusal)
+        case TaggedContent() as refusal:
+            raise refusals.tagged_content(refusal)
+        case outcome:
+            assert_never(outcome)
 
 
 def _anchored_edit(index: int, operation: AnchorOp) -> AnchoredEdit:

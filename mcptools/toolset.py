@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from tempfile import TemporaryDirectory
+from functools import partial
 from typing import Annotated, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from mcptools import refusals
@@ -36,8 +36,10 @@ from objstore import (
     Operation,
     Rebased,
     Workspace,
+    compared,
     hunks_from_spans,
     is_binary,
+    rebased,
 )
 
 __all__ = [
@@ -186,52 +188,55 @@ class Toolset:
             if len(before.bytes) > self._limits.max_file_bytes:
                 raise FileTooLarge(path, len(before.bytes), self._limits.max_file_bytes)
             self._refuse_if_binary(before, path)
-            key = (workspace.root, before.path)
-            base = self._base(workspace, key, before, file_hash) if rebase else before
-            made = change(base.bytes)
-            hunks: Sequence[Hunk] = hunks_from_spans(base.bytes, made.content, made.spans)
-            changed = self._session.knows(key, before.blob) is Knowledge.STALE
-            changed = base is not before or (changed and file_hash is None)
-            content = made.content
-            if base is not before:
-                content, hunks = _carried(call.rebased(path, base.bytes, made.content, hunks), path, before)
+            carry = partial(call.rebased, path)
+            edited = self._worked_out(workspace, path, before, change, carry, file_hash=file_hash, rebase=rebase)
             if not dry_run:
-                call.write(path, content, hunks=hunks, operation=Operation.EDIT)
+                call.write(path, edited.content, hunks=edited.hunks, operation=Operation.EDIT)
                 outcome = self._commit(workspace, call)
-                written = call.state(path)
-                if written is not None and not changed:
+                key, written = (workspace.root, before.path), call.state(path)
+                if written is not None and not edited.changed_since_read:
                     self._session.saw(key, written.blob)
                 if written is not None and outcome.edits:
                     self._session.made(key, before.blob, written.blob)
-        return EditedFile(
-            place=absolute(workspace, before.path),
-            before=before,
-            made=made,
-            content=content,
-            hunks=hunks,
-            outcome=outcome,
-            changed_since_read=changed,
-            rebased=base is not before,
-        )
+        return replace(edited, outcome=outcome)
 
     def _tried(
         self, path: str, change: Callable[[bytes], MadeT], *, file_hash: str | None, rebase: bool
     ) -> "EditedFile[MadeT]":
         """Return what `_edited` comes to, found without a store."""
         files, before = self._changeable(path)
-        key = (files.root, before.path)
-        base = self._base(files, key, before, file_hash) if rebase else before
+
+        def carry(base: bytes, made: bytes, hunks: Sequence[Hunk]) -> Rebased | Clash:
+            # Nothing is recorded, so the way from the one version to the other is found by comparison alone.
+            return rebased(base, made, hunks, compared(base, before.bytes))
+
+        return self._worked_out(files, path, before, change, carry, file_hash=file_hash, rebase=rebase)
+
+    def _worked_out(
+        self,
+        place: Files | Workspace,
+        path: str,
+        before: Content,
+        change: Callable[[bytes], MadeT],
+        carry: Callable[[bytes, bytes, Sequence[Hunk]], Rebased | Clash],
+        *,
+        file_hash: str | None,
+        rebase: bool,
+    ) -> "EditedFile[MadeT]":
+        """Return what a change makes of a file that is `before` now; nothing is written. Raises Failure.
+
+        `carry`: what a change, with its hunks, from one version to another makes of the file as it is now.
+        """
+        key = (place.root, before.path)
+        base = self._base(place, key, before, file_hash) if rebase else before
         made = change(base.bytes)
         hunks: Sequence[Hunk] = hunks_from_spans(base.bytes, made.content, made.spans)
+        stale = self._session.knows(key, before.blob) is Knowledge.STALE
         content = made.content
         if base is not before:
-            # Nothing is recorded, so the way from the one version to the other is found by comparison alone.
-            with TemporaryDirectory() as folder, Workspace.init(folder) as apart, apart.call(CallInfo(tool="")) as call:
-                call.write("file", before.bytes)
-                content, hunks = _carried(call.rebased("file", base.bytes, made.content, hunks), path, before)
-        stale = self._session.knows(key, before.blob) is Knowledge.STALE
+            content, hunks = _carried(carry(base.bytes, made.content, hunks), path, before)
         return EditedFile(
-            place=absolute(files, before.path),
+            place=absolute(place, before.path),
             before=before,
             made=made,
             content=content,

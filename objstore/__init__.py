@@ -114,7 +114,12 @@ if TYPE_CHECKING:
     from objstore.paths import find_root as find_root, real_path as real_path, see_free as see_free
     from objstore.pins import PinView as PinView
     from objstore.purge import PurgePlan as PurgePlan
-    from objstore.rebase import Clash as Clash, Rebased as Rebased
+    from objstore.rebase import (
+        Clash as Clash,
+        Rebased as Rebased,
+        compared as compared,
+        rebased as rebased,
+    )
     from objstore.recording import Recorded as Recorded
     from objstore.records import (
         Decision as Decision,
@@ -153,6 +158,7 @@ if TYPE_CHECKING:
     from objstore.terms import (
         MAX_INT as MAX_INT,
         Action as Action,
+        ConflictKind as ConflictKind,
         DocumentId as DocumentId,
         FileState as FileState,
         OnExternal as OnExternal,
@@ -161,6 +167,12 @@ if TYPE_CHECKING:
         Seq as Seq,
         Status as Status,
         Unit as Unit,
+    )
+    from objstore.tomltext import (
+        line_end as line_end,
+        toml_table as toml_table,
+        with_toml_table as with_toml_table,
+        without_toml_table as without_toml_table,
     )
     from objstore.transfer import Imported as Imported, import_bundle as import_bundle
     from objstore.unified import (
@@ -260,7 +272,7 @@ _HOMES: Final = {
         "is_closed",
         "split_lines",
     ),
-    "rebase": ("Clash", "Rebased"),
+    "rebase": ("Clash", "Rebased", "compared", "rebased"),
     "paths": ("find_root", "real_path", "see_free"),
     "pins": ("PinView",),
     "purge": ("PurgePlan",),
@@ -285,6 +297,7 @@ _HOMES: Final = {
     "terms": (
         "MAX_INT",
         "Action",
+        "ConflictKind",
         "DocumentId",
         "FileState",
         "OnExternal",
@@ -295,6 +308,7 @@ _HOMES: Final = {
         "Unit",
     ),
     "takeover": ("NotTaken", "TakenOver"),
+    "tomltext": ("line_end", "toml_table", "with_toml_table", "without_toml_table"),
     "transfer": ("Imported", "import_bundle"),
     "unified": (
         "is_binary",

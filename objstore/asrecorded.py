@@ -19,6 +19,7 @@ from objstore.glance import changed_folders
 from objstore.ids import BlobId
 from objstore.indexrows import Look, Tip
 from objstore.ondisk import disk_state
+from objstore.recordedpaths import beginning
 from objstore.statlookups import AllStood, Stood, digest, folder_of, glimpse_of
 from objstore.terms import DocumentId, FileState
 from objstore.values import NamedTuple
@@ -200,5 +201,5 @@ def _are_few(stood: Stood) -> bool:
 
 def _others(stood: Stood) -> list[bytes]:
     """Return the paths of the files in a folder that were not as recorded, or could have changed unseen."""
-    above = stood.folder + b"/" if stood.folder else b""
+    above = beginning(stood.folder)
     return [above + name for name in stood.others.split(b"\0")]

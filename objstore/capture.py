@@ -29,8 +29,8 @@ from objstore.ondisk import stands_below, state_at
 from objstore.outcomes import CallInfo, CallOutcome
 from objstore.paths import Found, Spot, missing_at
 from objstore.rebase import Clash, Rebased, rebased
+from objstore.recordedpaths import folders_of
 from objstore.sources import MemorySource
-from objstore.spots import folders_of
 from objstore.standins import MAX_BLOB, is_stand_in, stand_in
 from objstore.terms import DocumentId, FileState, Operation, Origin
 from objstore.transition import Step

@@ -24,6 +24,9 @@ from objstore.standins import MAX_BLOB, MAX_CHUNKED
 from objstore.values import value
 
 __all__ = [
+    "BASE_AT",
+    "ENCODING_AT",
+    "ID_AT",
     "LEVEL",
     "MAX_DEPTH",
     "WORTH_AT_ONCE",
@@ -68,6 +71,12 @@ _FIELDS: Final = Struct(f"<{HASH_SIZE}sQBB6s")
 
 _DELTA: Final = Struct(f"<{HASH_SIZE}sQQ")
 _CHUNK: Final = Struct(f"<{HASH_SIZE}sQ")
+
+ID_AT: Final = slice(0, HASH_SIZE)
+ENCODING_AT: Final = HASH_SIZE + 8
+BASE_AT: Final = slice(_HEADER.size, _HEADER.size + HASH_SIZE)
+"""Where in a blob frame's payload stand its id, its encoding and, of a delta, its base's id: for who reads no more."""
+
 _RESERVED: Final = b"\0" * 6
 
 Buffer: TypeAlias = bytes | memoryview

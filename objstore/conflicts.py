@@ -29,11 +29,11 @@ of lines does not: that the newest unit with lines in the text has seen all that
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from objstore.putback import taken_out
 from objstore.runs import text_of
+from objstore.terms import ConflictKind
 from objstore.values import value
 
 if TYPE_CHECKING:
@@ -42,19 +42,10 @@ if TYPE_CHECKING:
     from objstore.runorder import RunOrder
     from objstore.runs import Run, Unit, UnitIndex
 
-__all__ = ["About", "Checked", "ConflictKind", "Finding", "WeaveConflict", "described", "findings", "unseen"]
+__all__ = ["About", "Checked", "Finding", "WeaveConflict", "described", "findings", "unseen"]
 
 _FEW_RUNS: Final = 8
 """Runs that a unit takes out and that are quicker looked at again than remembered."""
-
-
-class ConflictKind(StrEnum):
-    """Which rule a unit breaks."""
-
-    MISSING_TARGET = "missing-target"
-    BOTH_CHANGED = "both-changed"
-    SURROUNDINGS_GONE = "surroundings-gone"
-    TEXT_RETURNED = "text-returned-inside"
 
 
 @value

@@ -1,13 +1,13 @@
 """Descent: by which recorded steps a version of a file became what it is now."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from objstore.diff import diff_lines
 from objstore.errors import BlobMissing
 from objstore.ids import BlobId
 from objstore.indexrows import Tip
 from objstore.journal import Journal
-from objstore.rebase import Passage
+from objstore.rebase import Passage, compared
 from objstore.records import Decision, Edit
 from objstore.terms import DocumentId, FileState
 
@@ -27,13 +27,8 @@ def passages_since(journal: Journal, tip: Tip | None, base: bytes, name: BlobId,
         recorded = _recorded(journal, tip.document, tip.state.blob, name)
         if recorded is not None:
             latest = recorded[-1].after if recorded else base
-            return [*recorded, *_difference(latest, now)]
-    return list(_difference(base, now))
-
-
-def _difference(before: bytes, after: bytes) -> Iterator[Passage]:
-    if before != after:
-        yield Passage(hunks=diff_lines(before, after), after=after)
+            return [*recorded, *compared(latest, now)]
+    return list(compared(base, now))
 
 
 def _recorded(journal: Journal, document: DocumentId, newest: BlobId, base: BlobId) -> list[Passage] | None:

@@ -17,6 +17,7 @@ from objstore.looking import Looking
 from objstore.looks import UNKNOWN, FolderLook
 from objstore.ondisk import file_at
 from objstore.outcomes import CallInfo
+from objstore.recordedpaths import beginning
 from objstore.survey import Limits, Passed, ReadFile
 from objstore.terms import DocumentId, FileState, Operation, Origin
 from objstore.values import replace, value
@@ -114,7 +115,7 @@ def _folder_differences(row: FolderLook, known: Known) -> Iterator[_Difference]:
             passed.add(name)
         elif stat.S_ISREG(facts.mode):
             now[name] = FileState(blob=blob, mode=stat.S_IMODE(facts.mode))
-    prefix = row.path + b"/" if row.path else b""
+    prefix = beginning(row.path)
     if row.touched is None:
         names, folders = known.names(row.path)
         names |= now.keys()

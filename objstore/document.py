@@ -445,7 +445,7 @@ class Document:
 
     def _conflict(self, found: WeaveConflict) -> Conflict:
         return Conflict(
-            kind=found.kind.value,
+            kind=found.kind,
             unit=self._unit(found.unit),
             needs=tuple(map(self._unit, found.needs)),
             path=self._name(),

@@ -23,6 +23,7 @@ __all__ = [
     "MARKER",
     "MAX_PAYLOAD",
     "SEGMENT_HEADER_SIZE",
+    "STORE_ID",
     "Frame",
     "FrameKey",
     "FrameKind",
@@ -31,6 +32,7 @@ __all__ = [
     "SegmentHeader",
     "StoreId",
     "committed",
+    "declared_size",
     "encode_frame",
     "frame_key",
     "payload_at",
@@ -52,6 +54,9 @@ _FRAME_HEADER: Final = Struct("<4sBBHQ")
 _CHECKSUM_SIZE: Final = 16
 
 SEGMENT_HEADER_SIZE: Final = _SEGMENT_HEADER.size + _CHECKSUM_SIZE
+STORE_ID: Final = slice(16, 32)
+"""Where a segment's header holds the store's id."""
+
 _FIELDS_SIZE: Final = _FRAME_HEADER.size
 FRAME_HEADER_SIZE: Final = _FIELDS_SIZE + _CHECKSUM_SIZE
 
@@ -191,6 +196,14 @@ def read_frame(content: Buffer, key: FrameKey, offset: int, *, base: int = 0) ->
         commits=bool(flags & _COMMITS),
         payload=payload,
     )
+
+
+def declared_size(content: Buffer, offset: int = 0) -> int | None:
+    """Return the bytes of the frame at `offset` as its header has them, right or not; None: the header is cut off."""
+    if offset + FRAME_HEADER_SIZE > len(content):
+        return None
+    *_, length = _FRAME_HEADER.unpack_from(content, offset)
+    return FRAME_HEADER_SIZE + int(length)
 
 
 def _is_damaged(kind: int, flags: int, reserved: int, length: int) -> bool:

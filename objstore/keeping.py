@@ -6,7 +6,8 @@ from typing import Final
 from objstore.batch import Batch
 from objstore.ids import BlobId, blob_id
 from objstore.journal import Journal
-from objstore.looks import UNKNOWN, FolderLook, folders_above
+from objstore.looks import UNKNOWN, FolderLook
+from objstore.recordedpaths import folders_above, joined
 from objstore.survey import ReadFile, Survey
 from objstore.trees import FOLDER, LeftOut, TreeEntry, encode_tree
 
@@ -106,7 +107,7 @@ class Trees:
                 entries.append(TreeEntry(name, facts.tree_mode, blob))
                 self.files.add(blob)
         for name in row.folders:
-            path = row.path + b"/" + name if row.path else name
+            path = joined(row.path, name)
             inner = self._looks.get(path)
             if inner is None:
                 if path in self._unreadable:  # else it went while the survey was under way

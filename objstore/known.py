@@ -4,6 +4,7 @@ import stat
 from typing import TYPE_CHECKING, Final
 
 from objstore.journal import Journal
+from objstore.recordedpaths import beginning
 from objstore.terms import DocumentId, FileState
 from objstore.trees import LeftOut, TreeEntry, decode_tree, entry_at
 
@@ -77,7 +78,7 @@ class Known:
         waiting = [folder]
         while waiting:
             above = waiting.pop()
-            prefix = above + b"/" if above else b""
+            prefix = beginning(above)
             for name, entry in self.entries(above).items():
                 if isinstance(entry, TreeEntry) and entry.is_folder:
                     waiting.append(prefix + name)

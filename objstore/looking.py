@@ -9,9 +9,10 @@ from objstore.configuration import Configuration
 from objstore.errors import CasError, DiskFailed, PermissionRefused, StoreLinked, StoreNotRegular
 from objstore.ids import BlobId
 from objstore.journal import Journal
-from objstore.looks import UNKNOWN, Looks, folders_above
+from objstore.looks import UNKNOWN, Looks
 from objstore.names import STORE_NAME
 from objstore.premises import own_bytes, own_folder, put_derived
+from objstore.recordedpaths import folders_above
 from objstore.statlookups import Moment
 from objstore.survey import Keep, Limits, ReadFile, Survey
 

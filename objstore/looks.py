@@ -12,10 +12,11 @@ from msgpack import packb, unpackb
 
 from objstore.facts import FACTS_SIZE, Facts, FolderKey, Glimpse, unpack_facts
 from objstore.ids import HASH_SIZE, BlobId, blob_id
+from objstore.recordedpaths import folders_above, is_within
 from objstore.terms import MAX_INT
 from objstore.values import NamedTuple, variable
 
-__all__ = ["UNKNOWN", "FolderLook", "Looks", "Touched", "folders_above"]
+__all__ = ["UNKNOWN", "FolderLook", "Looks", "Touched"]
 
 _MAGIC: Final = b"caslook3"
 
@@ -60,13 +61,6 @@ class FolderLook:
             name: (facts, self.blob(at))
             for at, (name, facts) in enumerate(zip(self.names, unpack_facts(self.facts), strict=True))
         }
-
-
-def folders_above(path: bytes) -> Iterator[bytes]:
-    """Yield the folders that a path lies in, the innermost first."""
-    while path:
-        path = path.rpartition(b"/")[0]
-        yield path
 
 
 class Looks:
@@ -131,14 +125,14 @@ class Looks:
 
     def paths(self, scope: bytes) -> list[bytes]:
         """Return a folder and all below it of which something is known."""
-        return [path for path in {**self._rows, **self._open} if _is_in(path, scope)]
+        return [path for path in {**self._rows, **self._open} if is_within(path, scope)]
 
     def files(self, scope: bytes) -> int:
         """Return how many files and links are known in a folder and below it."""
         kept: int = sum(
-            row[_COUNT] for path, row in self._rows.items() if path not in self._open and _is_in(path, scope)
+            row[_COUNT] for path, row in self._rows.items() if path not in self._open and is_within(path, scope)
         )
-        return kept + sum(len(look.names) for path, look in self._open.items() if _is_in(path, scope))
+        return kept + sum(len(look.names) for path, look in self._open.items() if is_within(path, scope))
 
     def glimpses(self, scope: bytes) -> tuple[list[Glimpse], list[bytes]]:
         """Return what can be compared of a folder and all below it, and the folders that must be looked into anyway."""
@@ -146,7 +140,7 @@ class Looks:
         unsure: list[bytes] = []
         opened = self._open
         for path, row in self._rows.items():
-            if scope and not _is_in(path, scope):
+            if scope and not is_within(path, scope):
                 continue
             if path in opened:
                 row = _row(opened[path])  # noqa: PLW2901 - what was changed in place counts
@@ -154,19 +148,20 @@ class Looks:
                 unsure.append(path)
             else:
                 sure.append(Glimpse(path, row[_KEY], row[_NAMES], row[_FACTS]))
-        return sure, unsure + [path for path in self._open if path not in self._rows and _is_in(path, scope)]
+        return sure, unsure + [path for path in self._open if path not in self._rows and is_within(path, scope)]
 
     def unsettled(self, scope: bytes) -> list[FolderLook]:
         """Return the folders at and below `scope` that are not settled."""
         kept = [path for path, row in self._rows.items() if not row[_SETTLED] and path not in self._open]
         fresh = [path for path, look in self._open.items() if not look.is_settled]
-        return [look for path in sorted(kept + fresh) if _is_in(path, scope) and (look := self.get(path)) is not None]
+        inside = [path for path in sorted(kept + fresh) if is_within(path, scope)]
+        return [look for path in inside if (look := self.get(path)) is not None]
 
     def without_tree(self, scope: bytes) -> list[bytes]:
         """Return the folders at and below `scope` whose tree is not worked out."""
         kept = [path for path, row in self._rows.items() if not row[_TREE] and path not in self._open]
         fresh = [path for path, look in self._open.items() if not look.tree]
-        return [path for path in kept + fresh if _is_in(path, scope)]
+        return [path for path in kept + fresh if is_within(path, scope)]
 
     # ---- changing
 
@@ -287,7 +282,3 @@ def _look(row: list[Any]) -> FolderLook:
 
 def _split(names: bytes) -> list[bytes]:
     return names.split(b"\0") if names else []
-
-
-def _is_in(path: bytes, scope: bytes) -> bool:
-    return not scope or path == scope or path.startswith(scope + b"/")

@@ -5,7 +5,7 @@ from typing import Final, TypeAlias
 
 from objstore.ids import BlobId
 from objstore.reports import ExternalChange
-from objstore.terms import Action, DocumentId, Origin, Seq, Status, Unit
+from objstore.terms import Action, ConflictKind, DocumentId, Origin, Seq, Status, Unit
 from objstore.values import field, value
 from objstore.views import EditView
 
@@ -69,7 +69,7 @@ class FileEffect:
 class Conflict:
     """Why a set of live edits has no text: one hunk, and what it needs."""
 
-    kind: str  # missing-target, both-changed, surroundings-gone, text-returned-inside, path-taken
+    kind: ConflictKind
     unit: Unit
     needs: tuple[Unit, ...]
     path: str
@@ -88,17 +88,17 @@ class Conflict:
         needs = " and ".join([*named, *(["the change from outside"] if needed.intersection(self.outside) else [])])
         where = f"{self.path}:{self.line}" if self.line else self.path
         match self.kind:
-            case "both-changed" if not self.line:
+            case ConflictKind.BOTH_CHANGED if not self.line:
                 return f"{who} and {needs} both decide on the file as a whole ({where})"
-            case "both-changed":
+            case ConflictKind.BOTH_CHANGED:
                 return f"{who} and {needs} both change the same lines ({where})"
-            case "path-taken":
+            case ConflictKind.PATH_TAKEN:
                 return f"{who} puts a file where {needs} has put another ({where})"
-            case "text-returned-inside":
+            case ConflictKind.TEXT_RETURNED:
                 return f"{who} was made without text that {needs} decides on ({where})"
-            case "surroundings-gone":
+            case ConflictKind.SURROUNDINGS_GONE:
                 return f"{who} stands between lines that {needs} decides on ({where})"
-            case _:
+            case ConflictKind.MISSING_TARGET:
                 return f"{who} needs {needs} ({where})"
 
 

@@ -12,6 +12,7 @@ from objstore.ids import BlobId
 from objstore.intake import decoded
 from objstore.journal import Journal
 from objstore.ondisk import file_at
+from objstore.recordedpaths import beginning
 from objstore.records import Decision, Edit, Record, Snapshot, Void
 from objstore.refcounts import held_blobs, written_blobs
 from objstore.standard import suppress
@@ -103,7 +104,7 @@ class _Reading:
                 self._kept |= dict.fromkeys((path, blob) for blob in self._held_at(snapshot, path))
 
     def _held_at(self, snapshot: Snapshot, path: bytes) -> Iterator[BlobId]:
-        scope = b"" if snapshot.path is None else snapshot.path + b"/"
+        scope = beginning(snapshot.path or b"")
         if not path.startswith(scope):
             return
         found = entry_at(snapshot.root, path[len(scope) :], self._journal.store.blob)

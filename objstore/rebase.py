@@ -10,11 +10,12 @@ already.
 from collections.abc import Sequence
 from enum import Enum, auto
 
+from objstore.diff import diff_lines
 from objstore.hunks import Hunk, inserted_texts
 from objstore.lines import closed, is_closed, split_lines
 from objstore.values import replace, value
 
-__all__ = ["Clash", "Passage", "Rebased", "rebased"]
+__all__ = ["Clash", "Passage", "Rebased", "compared", "rebased"]
 
 
 @value
@@ -64,6 +65,11 @@ class _Piece:
     @property
     def end(self) -> int:
         return self.start + self.count
+
+
+def compared(before: bytes, after: bytes) -> tuple[Passage, ...]:
+    """Return the step between two versions of which nothing is known but their bytes; none where they are the same."""
+    return () if before == after else (Passage(hunks=diff_lines(before, after), after=after),)
 
 
 def rebased(base: bytes, made: bytes, hunks: Sequence[Hunk], passages: Sequence[Passage]) -> Rebased | Clash:

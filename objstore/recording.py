@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from objstore.errors import FileChanged
 from objstore.ondisk import file_at
 from objstore.paths import look_at
+from objstore.recordedpaths import is_within
 from objstore.values import value
 
 if TYPE_CHECKING:
@@ -178,4 +179,4 @@ def _sorted_out(journal: Journal, paths: Sequence[str] | None) -> tuple[list[byt
 
 
 def _is_inside(path: bytes, folder: bytes) -> bool:
-    return path != folder and (not folder or path.startswith(folder + b"/"))
+    return path != folder and is_within(path, folder)

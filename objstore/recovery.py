@@ -19,10 +19,10 @@ from objstore.lines import shared_head
 from objstore.ondisk import disk_state
 from objstore.paths import Found, Tree
 from objstore.recordcodec import decode_record
+from objstore.recordedpaths import folders_of
 from objstore.records import Decision, Edit, Record, TakenBack, Void
 from objstore.segments import Group
 from objstore.sources import FileSource
-from objstore.spots import folders_of
 from objstore.standins import MAX_BLOB, is_stand_in
 from objstore.store import Store
 from objstore.terms import FileState, Origin

@@ -27,11 +27,13 @@ from objstore.frames import (
     FRAME_HEADER_SIZE,
     MARKER,
     SEGMENT_HEADER_SIZE,
+    STORE_ID,
     Frame,
     FrameKind,
     Gap,
     SegmentHeader,
     StoreId,
+    declared_size,
     frame_key,
     read_frame,
     scan_windows,
@@ -45,9 +47,6 @@ __all__ = ["Damage", "FoundRecord", "Remains", "Segment", "SegmentEnd", "Spot", 
 
 _SUFFIX: Final = ".seg"
 _CACHE_BYTES: Final = 32 << 20
-_STORE_ID: Final = slice(16, 32)
-"""Where a segment's header holds the store's id."""
-
 _MOST_MISSING: Final = 1000
 """Missing segments that are named: a forged number leaves more than memory holds."""
 
@@ -331,7 +330,7 @@ class Remains:
                 continue
         for file, head in enumerate(heads):
             probes = self._probes(file)
-            for candidate in _near(head[_STORE_ID]) if probes else ():
+            for candidate in _near(head[STORE_ID]) if probes else ():
                 key = frame_key(candidate)
                 if any(isinstance(read_frame(probe, key, 0), Frame) for probe in probes):
                     return candidate
@@ -343,9 +342,9 @@ class Remains:
         found: list[bytes] = []
         at = content.find(MARKER)
         while at >= 0 and len(found) < _PROBES * _PROBES:
-            end = at + FRAME_HEADER_SIZE + int.from_bytes(content[at + 8 : at + 16], "little")
-            if end <= len(content):
-                found.append(content[at:end])
+            size = declared_size(content, at)
+            if size is not None and at + size <= len(content):
+                found.append(content[at : at + size])
             at = content.find(MARKER, at + 1)
         return sorted(found, key=len)[:_PROBES]
 

@@ -17,11 +17,11 @@ from objstore.indexrows import Tip
 from objstore.marking import Marker, put_back, taken_up
 from objstore.ondisk import file_at
 from objstore.outcomes import Conflict, Conflicted, FileEffect, MarkersWritten, Notice
+from objstore.recordedpaths import folders_of
 from objstore.records import Decision, Edit, Written
 from objstore.replay import load_document
 from objstore.reports import ExternalChange
-from objstore.spots import folders_of
-from objstore.terms import Action, DocumentId, FileState, OnExternal, Seq, Status, Unit
+from objstore.terms import Action, ConflictKind, DocumentId, FileState, OnExternal, Seq, Status, Unit
 from objstore.transition import Step
 from objstore.values import field, replace, value, variable
 
@@ -330,7 +330,7 @@ class Planner:
         if needs in decided and unit not in decided:
             unit, needs = needs, unit
         return Conflict(
-            kind="path-taken",
+            kind=ConflictKind.PATH_TAKEN,
             unit=unit,
             needs=(needs,),
             path=os.fsdecode(path),
@@ -372,7 +372,8 @@ class Planner:
         """
         statuses, wanted = dict(before), {document: dict(share) for document, share in given.items()}
         room: dict[DocumentId, dict[Unit, Status]] = {}
-        for unit in (unit for conflict in conflicts if conflict.kind == "path-taken" for unit in conflict.needs):
+        taken = [conflict for conflict in conflicts if conflict.kind is ConflictKind.PATH_TAKEN]
+        for unit in (unit for conflict in taken for unit in conflict.needs):
             document = self._lineage(unit)
             if document is None:  # whose it was has expired
                 return [], []

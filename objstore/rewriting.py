@@ -7,11 +7,11 @@ made anew: the first and the last of a group that has lost some, and a delta who
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from objstore.codec import Base, BlobHeader, Encoding, encode_blob, parse_blob_header
+from objstore.codec import BASE_AT, ENCODING_AT, ID_AT, Base, BlobHeader, Encoding, encode_blob, parse_blob_header
 from objstore.errors import BlobMissing, IndexDamaged
 from objstore.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, FrameKind, RawFrame, encode_frame
 from objstore.generations import GENERATION, Place
-from objstore.ids import HASH_SIZE, BlobId
+from objstore.ids import BlobId
 from objstore.moves import Moves
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ __all__ = ["Rewriting"]
 _PIECE: Final = 1 << 20
 """Bytes that are written together."""
 
-# Where in a blob's frame, with its header, it says so; FORMAT.md has the offsets in the payload.
-_ID: Final = slice(FRAME_HEADER_SIZE, FRAME_HEADER_SIZE + HASH_SIZE)
-_ENCODING: Final = FRAME_HEADER_SIZE + 40
-_BASE: Final = slice(FRAME_HEADER_SIZE + 48, FRAME_HEADER_SIZE + 48 + HASH_SIZE)
+# Where they stand in a blob's frame, with its header.
+_ID: Final = slice(FRAME_HEADER_SIZE + ID_AT.start, FRAME_HEADER_SIZE + ID_AT.stop)
+_ENCODING: Final = FRAME_HEADER_SIZE + ENCODING_AT
+_BASE: Final = slice(FRAME_HEADER_SIZE + BASE_AT.start, FRAME_HEADER_SIZE + BASE_AT.stop)
 # Plain numbers: members of an enum cost more to look up than all else that most frames need.
 _DELTAS: Final = frozenset({int(Encoding.DELTA_RAW), int(Encoding.DELTA_ZSTD)})
 _BLOB: Final = int(FrameKind.BLOB)

@@ -12,7 +12,6 @@ from objstore.annotations import Final
 from objstore.disk import Disk
 from objstore.errors import DiskFailed, StoreDamaged, StoreRefuses, Unacknowledged
 from objstore.frames import (
-    FRAME_HEADER_SIZE,
     SEGMENT_HEADER_SIZE,
     Frame,
     FrameKind,
@@ -21,6 +20,7 @@ from objstore.frames import (
     SegmentHeader,
     StoreId,
     committed,
+    declared_size,
     encode_frame,
     raw_frames,
     read_frame,
@@ -90,15 +90,13 @@ class Log(Generations):
         """Return the frame at `place`, or where that is now. Raises StoreDamaged."""
         place = self.newest(place) or place
         fd = self._fd(place.segment, place.generation)
-        # One read gets most frames whole; the header's length says how much is left of the others.
+        # One read gets most frames whole; the header says how much is left of the others.
         head = os.pread(fd, 4096, place.position)
         found = read_frame(head, self.key, 0, base=place.offset)
-        if isinstance(found, Gap) and len(head) >= FRAME_HEADER_SIZE:
-            length = int.from_bytes(head[8:16], "little")
-            size = os.fstat(fd).st_size - place.position
-            if FRAME_HEADER_SIZE + length > len(head) and FRAME_HEADER_SIZE + length <= size:
-                whole = head + _read(fd, FRAME_HEADER_SIZE + length - len(head), place.position + len(head))
-                found = read_frame(whole, self.key, 0, base=place.offset)
+        size = declared_size(head) if isinstance(found, Gap) else None
+        if size is not None and len(head) < size <= os.fstat(fd).st_size - place.position:
+            whole = head + _read(fd, size - len(head), place.position + len(head))
+            found = read_frame(whole, self.key, 0, base=place.offset)
         if isinstance(found, Gap):
             raise StoreDamaged(place.segment, place.position, found.reason)
         return found

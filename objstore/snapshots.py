@@ -19,6 +19,7 @@ from objstore.keeping import Pieces, Trees
 from objstore.looking import Looking, nothing_kept
 from objstore.names import is_reserved
 from objstore.outcomes import CallOutcome
+from objstore.recordedpaths import beginning
 from objstore.records import Expiry, Snapshot
 from objstore.suggestions import paths_near
 from objstore.survey import Limits, Passed
@@ -375,7 +376,7 @@ def _contains(folder: str, path: str) -> bool:
 
 
 def _prefix(scope: str) -> bytes:
-    return os.fsencode(scope) + b"/" if scope else b""
+    return beginning(os.fsencode(scope))
 
 
 def _change(change: TreeChange) -> SnapshotChange:

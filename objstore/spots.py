@@ -9,8 +9,9 @@ from typing import Final
 
 from objstore.errors import FileChanged
 from objstore.paths import Spot, Tree, Walk
+from objstore.recordedpaths import folders_of
 
-__all__ = ["Spots", "folders_of"]
+__all__ = ["Spots"]
 
 _MOST_HELD: Final = 16
 """Places that are held open at once, each with every folder on the way."""
@@ -63,9 +64,3 @@ class Spots:
         """Close every folder."""
         while self._held:
             self._held.popitem()[1][1].close()
-
-
-def folders_of(path: bytes) -> list[bytes]:
-    """Return the folders that a path lies in, the outermost first."""
-    parts = path.split(b"/")
-    return [b"/".join(parts[:depth]) for depth in range(1, len(parts))]

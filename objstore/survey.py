@@ -23,6 +23,7 @@ from objstore.looks import UNKNOWN, FolderLook, Looks, Touched
 from objstore.names import is_reserved
 from objstore.ondisk import state_at
 from objstore.paths import Spot, Tree, read_at
+from objstore.recordedpaths import joined
 from objstore.sources import FileSource, Source
 from objstore.standins import is_stand_in
 from objstore.terms import Progress, silent
@@ -209,11 +210,11 @@ class Survey:
         self.looks.put(look)
         self.is_news = True
         for name in set(() if old is None else old.folders) - set(look.folders):
-            self._drop(_joined(path, name))
+            self._drop(joined(path, name))
         if look.is_cut:
             return []
         is_ruled_anew = old is None or old.rules != look.rules
-        inner = [_joined(path, name) for name in look.folders]
+        inner = [joined(path, name) for name in look.folders]
         return [folder for folder in inner if is_ruled_anew or folder not in self.looks]
 
     def _rules_in(self, path: bytes) -> Rules:
@@ -302,7 +303,7 @@ class Survey:
                 names.files.append(spelt)
             else:
                 names.left_out.append(spelt)
-                self._pass(_joined(path, spelt), "no file, link or folder")
+                self._pass(joined(path, spelt), "no file, link or folder")
         names.files.sort()
         names.folders.sort()
         names.left_out.sort()
@@ -332,14 +333,14 @@ class Survey:
             except FileNotFoundError:
                 continue
             except OSError as error:
-                self._pass(_joined(path, name), str(failure(error, os.fsdecode(_joined(path, name)))))
+                self._pass(joined(path, name), str(failure(error, os.fsdecode(joined(path, name)))))
                 files.append(name)
                 facts.append(_UNSEEN)
                 blobs.append(UNKNOWN)
                 continue
             was, blob = known.get(name, (None, None))
             if was != now or blob is None or blob == UNKNOWN or now.ctime >= clock:
-                read = self._read_file(fd, _joined(path, name), name, now, blob)
+                read = self._read_file(fd, joined(path, name), name, now, blob)
                 if read is None:
                     continue
                 now, blob = read
@@ -401,7 +402,7 @@ class Survey:
                 if not self._is_cut(fd, path, there, above, None):
                     names = self._sorted_out(path, entries, rules)
                     count += len(names.files)
-                    waiting += [(_joined(path, folder), rules) for folder in names.folders]
+                    waiting += [(joined(path, folder), rules) for folder in names.folders]
         del self.passed[passed:]
         self.unreadable = unreadable
         return count
@@ -424,11 +425,11 @@ class Survey:
     def _text(self, fd: int, path: bytes, name: bytes) -> bytes:
         spelt = os.fsdecode(name)
         try:
-            return read_at(Spot(folder=fd, name=spelt, path=os.fsdecode(_joined(path, name)), missing=())).content
+            return read_at(Spot(folder=fd, name=spelt, path=os.fsdecode(joined(path, name)), missing=())).content
         except FileMissing:
             return b""
         except CasError as error:
-            self._pass(_joined(path, name), str(error))
+            self._pass(joined(path, name), str(error))
             return b""
 
     # ---- limits, and what is passed over
@@ -514,10 +515,6 @@ def _kind(entry: "os.DirEntry[str]") -> str:
     except OSError:
         return "file"  # the look at it will tell
     return "other"
-
-
-def _joined(folder: bytes, name: bytes) -> bytes:
-    return folder + b"/" + name if folder else name
 
 
 def _name(path: bytes) -> str:

@@ -10,6 +10,7 @@ from objstore.values import NamedTuple, value
 __all__ = [
     "MAX_INT",
     "Action",
+    "ConflictKind",
     "DocumentId",
     "FileState",
     "OnExternal",
@@ -88,6 +89,19 @@ class Action(StrEnum):
     RESET = "reset"
     UNDO = "undo"
     REDO = "redo"
+
+
+class ConflictKind(StrEnum):
+    """Why live edits have no text together: which rule of the weave one of them breaks, or that a path has two files.
+
+    `conflicts` says what the rules are.
+    """
+
+    MISSING_TARGET = "missing-target"
+    BOTH_CHANGED = "both-changed"
+    SURROUNDINGS_GONE = "surroundings-gone"
+    TEXT_RETURNED = "text-returned-inside"
+    PATH_TAKEN = "path-taken"  # of no weave: two files stand at one path
 
 
 class OnExternal(StrEnum):

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, TypeGuard
 
 from objstore.journal import Journal
+from objstore.recordedpaths import beginning, folders_of
 from objstore.records import Decision, Edit, Snapshot
 from objstore.terms import DocumentId, FileState
 from objstore.trees import LeftOut, TreeEntry, entry_at, tree_files
@@ -57,13 +58,13 @@ def files_at_moment(journal: Journal, moment: int, below: bytes = b"") -> dict[b
         held.update(tree_files(snapshot.root, journal.store.blob, scope))
         left_out = {path for path, entry in held.items() if isinstance(entry, LeftOut)}
         for path in [path for path in told if path.startswith(scope) and path not in held]:
-            if not any(folder in left_out for folder in _folders(path)):
+            if not any(folder in left_out for folder in folders_of(path)):
                 held[path] = None
         for path, entry in held.items():
             is_later = path not in recorded or recorded[path].time < snapshot.time
             if is_later and (entry is None or _is_file(entry)):
                 told[path] = _state(entry)
-    within = below + b"/" if below else b""
+    within = beginning(below)
     return {path: state for path, state in sorted(told.items()) if state is not None and path.startswith(within)}
 
 
@@ -116,7 +117,7 @@ def _snapshots(journal: Journal, moment: int) -> Iterator[Snapshot]:
 
 def _scope(snapshot: Snapshot) -> bytes:
     """Return how every path that a snapshot covers begins."""
-    return b"" if snapshot.path is None else snapshot.path + b"/"
+    return beginning(snapshot.path or b"")
 
 
 def _is_file(entry: TreeEntry | LeftOut) -> TypeGuard[TreeEntry]:
@@ -125,9 +126,3 @@ def _is_file(entry: TreeEntry | LeftOut) -> TypeGuard[TreeEntry]:
 
 def _state(entry: TreeEntry | None) -> FileState | None:
     return None if entry is None else FileState(blob=entry.blob, mode=stat.S_IMODE(entry.mode))
-
-
-def _folders(path: bytes) -> Iterator[bytes]:
-    """Yield the folders that a path lies in, from the nearest."""
-    while path := path.rpartition(b"/")[0]:
-        yield path

@@ -23,6 +23,7 @@ from objstore.intake import decoded
 from objstore.journal import Journal, forget_followed
 from objstore.names import STORE_NAME, is_reserved, is_store
 from objstore.paths import see_free
+from objstore.recordedpaths import folders_of
 from objstore.records import Decision, Edit, Snapshot
 from objstore.store import Store
 from objstore.terms import FileState, Progress
@@ -250,10 +251,8 @@ def _steps(tips: list[Tip]) -> list[Step]:
     counts = Counter(tip.path for tip in tips)
     for tip in tips:
         name = os.fsdecode(tip.path)
-        parts = name.split("/")
-        if any(map(is_reserved, parts)):
+        if any(map(is_reserved, name.split("/"))):
             raise BundleRefused(f"it would write {name!r}, into a store or version control; without files it can come")
-        above = (b"/".join(tip.path.split(b"/")[:depth]) for depth in range(1, len(parts)))
-        if counts[tip.path] > 1 or any(folder in counts for folder in above):
+        if counts[tip.path] > 1 or any(folder in counts for folder in folders_of(tip.path)):
             raise BundleRefused(f"two files stand at {name!r}")
     return [Step(path=tip.path, before=None, after=tip.state) for tip in tips]

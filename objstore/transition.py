@@ -35,7 +35,8 @@ from objstore.hardlinks import FileId, HardLinks, file_id
 from objstore.ids import BlobId
 from objstore.ondisk import disk_state, stands_below, state_at
 from objstore.paths import Found, Spot, Tree, look_at, open_folder
-from objstore.spots import Spots, folders_of
+from objstore.recordedpaths import folders_of
+from objstore.spots import Spots
 from objstore.terms import FileState, Progress, silent
 from objstore.values import replace, value
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Self, cast
 
 from objstore.adjacency import adjoining
-from objstore.conflicts import About, ConflictKind, WeaveConflict, described, findings, unseen
+from objstore.conflicts import About, WeaveConflict, described, findings, unseen
 from objstore.hunks import borders, inserted_texts
 from objstore.lines import NOTHING_SHARED, closed, is_closed
 from objstore.markers import marked
@@ -33,6 +33,7 @@ from objstore.putback import (
 from objstore.runorder import RunOrder
 from objstore.runs import BASE, Run, Unit, UnitIndex
 from objstore.splices import inserted_by
+from objstore.terms import ConflictKind
 from objstore.weavestate import order_and_units, state_of
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from objstore.splices import Splice
     from objstore.weavestate import WeaveState
 
-__all__ = ["BASE", "ConflictKind", "UnitIndex", "Weave", "WeaveConflict"]
+__all__ = ["BASE", "UnitIndex", "Weave", "WeaveConflict"]
 
 _FEW_HUNKS: Final = 4
 """Up to so many hunks, the order's own index finds their lines faster than one count of the text."""
@@ -222,19 +223,11 @@ class Weave:
 
     # -- deciding
 
-    def set_live(self, changes: Mapping[UnitIndex, bool]) -> tuple[WeaveConflict, ...]:
-        """Make units live or dead, and return every conflict of the new state; none when it is clean.
-
-        The state is changed in either case: to refuse, set it back. Raises ValueError for the base.
-        """
-        self.flip(changes)
-        return self.conflicts()
-
     def flip(self, changes: Mapping[UnitIndex, bool]) -> list[UnitIndex]:
         """Make units live or dead; return those that this has left or brought in conflict.
 
-        Units that were in conflict before and that this could not help are not among them. Raises ValueError for the
-        base.
+        Units that were in conflict before and that this could not help are not among them. The state is changed in
+        either case: to refuse, flip them back. Raises ValueError for the base.
         """
         if not changes.get(BASE, True):
             raise ValueError("the text before the first edit can't be rejected")

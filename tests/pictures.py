@@ -7,8 +7,14 @@ A picture is a row of words, one word a line; `~` at its end says that the last 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from objstore.diff import Hunk, diff_lines
-from objstore.weave import BASE, ConflictKind, UnitIndex, Weave
+from objstore.weave import BASE, UnitIndex, Weave
+from tests.verdicts import set_live
+
+if TYPE_CHECKING:
+    from objstore.terms import ConflictKind
 
 __all__ = ["History", "history", "picture", "text"]
 
@@ -62,11 +68,11 @@ class History:
 
     def decide(self, changes: dict[UnitIndex, bool]) -> str:
         undo = {unit: self.weave.is_live(unit) for unit in changes}
-        conflicts = self.weave.set_live(changes)
+        conflicts = set_live(self.weave, changes)
         if not conflicts:
             return self.text
         said = sorted({f"{self.name(c.unit)} needs {self.name(need)}" for c in conflicts for need in c.needs})
-        assert self.weave.set_live(undo) == ()
+        assert set_live(self.weave, undo) == ()
         return "C: " + ", ".join(said)
 
     @property
@@ -76,8 +82,8 @@ class History:
     def kinds(self, *names: int) -> set[ConflictKind]:
         """Return which rules break when the edits are rejected, and reject them no longer."""
         changes = {unit: False for name in names for unit in self.units(name)}
-        found = {conflict.kind for conflict in self.weave.set_live(changes)}
-        self.weave.set_live(dict.fromkeys(changes, True))
+        found = {conflict.kind for conflict in set_live(self.weave, changes)}
+        set_live(self.weave, dict.fromkeys(changes, True))
         return found
 
 

@@ -14,6 +14,7 @@ import pytest
 from objstore.diff import Hunk, diff_lines
 from objstore.lines import split_lines
 from objstore.weave import UnitIndex, Weave
+from tests.verdicts import set_live
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,9 +49,9 @@ class Drawn:
     def without(self, edit: int) -> bytes | None:
         """Return the text without one edit, None where that is a conflict; the weave is as before."""
         whole = dict.fromkeys(self.units[edit], True)
-        conflicts = self.weave.set_live(dict.fromkeys(whole, False))
+        conflicts = set_live(self.weave, dict.fromkeys(whole, False))
         text = self.weave.text()
-        assert self.weave.set_live(whole) == ()
+        assert set_live(self.weave, whole) == ()
         return None if conflicts else text
 
     def replayed_without(self, edit: int, merge: Callable[[bytes, bytes, bytes], bytes | None]) -> bytes | None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from objstore import Conflict, Notice, Seq, Status, Unit
+from objstore import Conflict, ConflictKind, Notice, Seq, Status, Unit
 
 
 def unit(name: str) -> Unit:
@@ -12,7 +12,7 @@ def unit(name: str) -> Unit:
 
 def conflict(kind: str, who: str, *needs: str, line: int = 3, outside: tuple[int, ...] = ()) -> Conflict:
     return Conflict(
-        kind=kind,
+        kind=ConflictKind(kind),
         unit=unit(who),
         needs=tuple(map(unit, needs)),
         path="f",

@@ -1,7 +1,7 @@
 """Settings: every spelling has one meaning, and a value in a file is changed with everything else left as it is."""
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from objstore.settings import SETTINGS, Kind, literal_of, value_of
 from objstore.tomltext import parsed, with_value, without_value
@@ -146,3 +146,19 @@ def test_setting_and_taking_out_change_one_value_of_any_text(lines: list[str], e
     assert len(set(text.splitlines()) - set(changed.splitlines())) <= 1
     gone = without_value(changed, "a.b")
     assert "b" not in parsed(gone).get("a", {})
+
+
+@given(lines=st.lists(LINES, min_size=1, max_size=8), end=st.sampled_from(["\n", "\r\n"]))
+@example(lines=["c = 1", ""], end="\n")
+def test_a_value_that_is_set_and_taken_out_again_leaves_the_text_as_it_was(lines: list[str], end: str) -> None:
+    text = "".join(f"{line}{end}" for line in lines)
+    try:
+        if "a" in parsed(text) or not text.strip():
+            return
+    except ValueError:
+        return
+    assert without_value(with_value(text, "a.b", '"new"'), "a.b") == text
+
+
+def test_what_is_not_a_number_keeps_nobody_from_setting_another_value() -> None:
+    assert with_value("[c]\nd = nan\n", "a.b", "1") == "[c]\nd = nan\n\n[a]\nb = 1\n"

@@ -11,6 +11,7 @@ from objstore.diff import Hunk, diff_lines
 from objstore.lines import common_affixes
 from objstore.splices import Splice
 from objstore.weave import Weave
+from tests.verdicts import set_live
 
 # Few lines, with shared beginnings: deltas then take in more, or less, than the lines that changed.
 texts = st.lists(st.sampled_from([b"", b"a", b"ab", b"ac", b"b", b"\x00\xff"]), max_size=9).flatmap(
@@ -37,7 +38,7 @@ def test_following_splices_is_recording_the_texts(history: list[bytes], less: in
         units = recorded.record(content, hunks)
         assert followed.follow(splice_of(now, content, less), hunks) == units
         flips = {unit: False for unit in units[1:] if data.draw(st.integers(0, 5)) == 0}
-        assert recorded.set_live(flips) == followed.set_live(flips)
+        assert set_live(recorded, flips) == set_live(followed, flips)
         assert recorded.text() == followed.text()
         assert recorded.blame() == followed.blame()
         if recorded.is_clean:

@@ -6,8 +6,10 @@ import pytest
 
 from objstore.cascade import Cascade, cascade
 from objstore.diff import Hunk
-from objstore.weave import BASE, ConflictKind, WeaveConflict
+from objstore.terms import ConflictKind
+from objstore.weave import BASE, WeaveConflict
 from tests.pictures import History, history
+from tests.verdicts import set_live
 
 # -- the table of answers
 
@@ -533,13 +535,13 @@ def test_a_conflict_says_which_rule_breaks(h: History, kind: ConflictKind) -> No
 def test_a_conflict_says_where_and_what() -> None:
     h = history("p x q", "p A B q", "p A C q")
     first, second = h.edits[1][1], h.edits[2][1]
-    assert h.weave.set_live({first: False}) == (
+    assert set_live(h.weave, {first: False}) == (
         WeaveConflict(
             kind=ConflictKind.MISSING_TARGET, unit=second, needs=(first,), line=3, removed=b"B\n", inserted=b"C\n"
         ),
     )
-    assert h.weave.conflicts() == h.weave.set_live({})
-    assert h.weave.set_live({first: True}) == ()
+    assert h.weave.conflicts() == set_live(h.weave, {})
+    assert set_live(h.weave, {first: True}) == ()
 
 
 def test_a_conflict_does_not_name_lines_that_a_deletion_never_saw() -> None:
@@ -549,7 +551,7 @@ def test_a_conflict_does_not_name_lines_that_a_deletion_never_saw() -> None:
     assert h.reject(2) == "a b"
     h.then("a N b")
     deletion = h.edits[2][0]
-    (removed,) = {c.removed for c in h.weave.set_live({deletion: True}) if c.unit == deletion}
+    (removed,) = {c.removed for c in set_live(h.weave, {deletion: True}) if c.unit == deletion}
     assert removed == b"a\nb\n"
 
 
@@ -599,7 +601,7 @@ def test_hunks_that_do_not_fit_change_nothing() -> None:
 
 def test_the_base_can_not_be_rejected() -> None:
     with pytest.raises(ValueError, match="before the first edit"):
-        history("a").weave.set_live({BASE: False})
+        set_live(history("a").weave, {BASE: False})
 
 
 # -- cascade

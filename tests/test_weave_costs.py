@@ -13,6 +13,7 @@ import pytest
 from objstore.cascade import cascade
 from objstore.diff import Hunk, diff_lines
 from objstore.weave import UnitIndex, Weave
+from tests.verdicts import set_live
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,7 +80,7 @@ class Region:
         self.weave = Weave(b"".join(lines))
         if deletion_first:
             self.deletion = self.weave.record(b"p\nq\n", [Hunk(1, LINES, 1, 0)])[1]
-            self.weave.set_live({self.deletion: False})
+            set_live(self.weave, {self.deletion: False})
         self.insertions: list[UnitIndex] = []
         for number in range(insertions):
             at = (2 * number + 1) * LINES // (2 * insertions) + 1 + number
@@ -91,7 +92,7 @@ class Region:
     def toggle_each(self) -> None:
         for live in (False, True):
             for unit in self.insertions:
-                self.weave.set_live({unit: live})
+                set_live(self.weave, {unit: live})
 
     def cascade(self) -> None:
         """Bring the deletion back, which every insertion excludes."""
@@ -228,8 +229,8 @@ class Recorded:
             self.entries.append((after, hunks))
             change = {UnitIndex(draw.randrange(1, len(weave.state().since) // 4)): draw.random() < 0.5}
             undo = {unit: weave.is_live(unit) for unit in change}
-            if weave.set_live(change):
-                weave.set_live(undo)
+            if set_live(weave, change):
+                set_live(weave, undo)
             else:
                 self.entries.append(change)
         self.units = [UnitIndex(unit) for unit in range(1, len(weave.state().since) // 4)]
@@ -238,7 +239,7 @@ class Recorded:
         weave = Weave(self.base)
         for entry in self.entries:
             if isinstance(entry, dict):
-                weave.set_live(entry)
+                set_live(weave, entry)
             else:
                 weave.record(*entry)
         return weave
@@ -254,7 +255,7 @@ def test_conflicts_found_bit_by_bit_are_those_found_at_once(seed: int) -> None:
     for _ in range(60):
         unit = draw.choice(recorded.units)
         live[unit] = not live[unit]
-        assert weave.set_live({unit: live[unit]}) == recorded.weave().set_live(live)
+        assert set_live(weave, {unit: live[unit]}) == set_live(recorded.weave(), live)
 
 
 TEN_LINES: Final = b"p\n" + b"".join(b"x%d\n" % number for number in range(10)) + b"q\n"
@@ -277,9 +278,9 @@ def test_what_is_remembered_of_a_move_is_looked_at_again_when_its_other_half_goe
     first = cut_in_ten(weave)[0]
     block = (weave.text() or b"").removeprefix(b"p\n").removesuffix(b"q\n")
     _, here, there = weave.record(b"p\nq\n" + block, [Hunk(1, 19, 1, 0), Hunk(21, 0, 2, 19)])
-    assert [(c.unit, c.needs) for c in weave.set_live({first: False})] == [(here, (first,))]
-    assert weave.set_live({there: False}) == ()
-    assert [(c.unit, c.needs) for c in weave.set_live({there: True})] == [(here, (first,))]
+    assert [(c.unit, c.needs) for c in set_live(weave, {first: False})] == [(here, (first,))]
+    assert set_live(weave, {there: False}) == ()
+    assert [(c.unit, c.needs) for c in set_live(weave, {there: True})] == [(here, (first,))]
 
 
 def test_what_is_remembered_of_text_put_back_is_looked_at_again_when_the_old_text_goes() -> None:
@@ -289,8 +290,8 @@ def test_what_is_remembered_of_text_put_back_is_looked_at_again_when_the_old_tex
     weave.record(TEN_LINES, [Hunk(1, 0, 1, 10)])
     inserted = cut_in_ten(weave)
     _, gone = weave.record(b"p\nq\n", [Hunk(1, 19, 1, 0)])
-    assert weave.set_live(dict.fromkeys([gone, *inserted, out], False)) == ()
+    assert set_live(weave, dict.fromkeys([gone, *inserted, out], False)) == ()
     _, again = weave.record(b"p\nq\n", [Hunk(1, 10, 1, 0)])
-    assert weave.set_live({gone: True}) == ()
-    assert [(c.unit, c.needs) for c in weave.set_live({again: False})] == [(gone, (out,))]
-    assert weave.set_live({again: True}) == ()
+    assert set_live(weave, {gone: True}) == ()
+    assert [(c.unit, c.needs) for c in set_live(weave, {again: False})] == [(gone, (out,))]
+    assert set_live(weave, {again: True}) == ()

@@ -15,6 +15,7 @@ from objstore.diff import Hunk, diff_lines
 from objstore.lines import closed, split_lines
 from objstore.weave import BASE, UnitIndex, Weave
 from tests.pictures import history
+from tests.verdicts import set_live
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -62,7 +63,7 @@ class Journal:
         weave = Weave(self.base)
         for entry in self.entries:
             if isinstance(entry, dict):
-                weave.set_live(entry)
+                set_live(weave, entry)
             else:
                 entry.record(weave)
         return weave
@@ -101,8 +102,8 @@ def journals(draw: st.DrawFn, *, decisions: bool = True) -> Journal:
         if decisions and journal.units and draw(st.booleans()):
             unit = draw(st.sampled_from(journal.units))
             change = {unit: not weave.is_live(unit)}
-            if weave.set_live(change):
-                weave.set_live({unit: not change[unit]})
+            if set_live(weave, change):
+                set_live(weave, {unit: not change[unit]})
             else:
                 journal.entries.append(change)
         else:
@@ -115,7 +116,7 @@ def journals(draw: st.DrawFn, *, decisions: bool = True) -> Journal:
 
 
 def all_live(weave: Weave, units: Iterable[UnitIndex]) -> None:
-    weave.set_live(dict.fromkeys(units, True))
+    set_live(weave, dict.fromkeys(units, True))
 
 
 # -- text
@@ -128,7 +129,7 @@ def test_all_live_is_the_last_written(journal: Journal) -> None:
         assert not isinstance(entry, dict)
         entry.record(weave)
         assert weave.text() == entry.after
-    weave.set_live(dict.fromkeys(journal.units, False))
+    set_live(weave, dict.fromkeys(journal.units, False))
     all_live(weave, journal.units)
     assert weave.text() == (journal.entries[-1].after if not isinstance(journal.entries[-1], dict) else None)
 
@@ -138,7 +139,7 @@ def test_what_is_recorded_is_the_text_and_clean(journal: Journal) -> None:
     weave = Weave(journal.base)
     for entry in journal.entries:
         if isinstance(entry, dict):
-            assert weave.set_live(entry) == ()
+            assert set_live(weave, entry) == ()
         else:
             entry.record(weave)
             assert weave.text() == entry.after
@@ -148,7 +149,7 @@ def test_what_is_recorded_is_the_text_and_clean(journal: Journal) -> None:
 @given(journals())
 def test_all_rejected_is_the_base(journal: Journal) -> None:
     weave = journal.weave()
-    assert weave.set_live(dict.fromkeys(journal.units, False)) == ()
+    assert set_live(weave, dict.fromkeys(journal.units, False)) == ()
     assert weave.text() == journal.base
 
 
@@ -158,9 +159,9 @@ def test_deciding_twice_is_identity(journal: Journal, data: st.DataObject) -> No
     before = weave.text(), weave.blame(), weave.conflicts()
     unit = data.draw(st.sampled_from(journal.units))
     live = weave.is_live(unit)
-    weave.set_live({unit: not live})
+    set_live(weave, {unit: not live})
     assert weave.is_live(unit) is not live
-    weave.set_live({unit: live})
+    set_live(weave, {unit: live})
     assert (weave.text(), weave.blame(), weave.conflicts()) == before
 
 
@@ -168,11 +169,11 @@ def test_deciding_twice_is_identity(journal: Journal, data: st.DataObject) -> No
 def test_the_state_is_a_function_of_the_live_units(journal: Journal, data: st.DataObject) -> None:
     one, other = journal.weave(), journal.weave()
     chosen = {unit: data.draw(st.booleans()) for unit in journal.units}
-    one.set_live(chosen)
+    set_live(one, chosen)
     for unit in data.draw(st.permutations(journal.units)):
-        other.set_live({unit: not other.is_live(unit)})
+        set_live(other, {unit: not other.is_live(unit)})
     for unit in data.draw(st.permutations(journal.units)):
-        other.set_live({unit: chosen[unit]})
+        set_live(other, {unit: chosen[unit]})
     assert (one.text(), one.blame(), one.conflicts()) == (other.text(), other.blame(), other.conflicts())
 
 
@@ -180,12 +181,12 @@ def test_the_state_is_a_function_of_the_live_units(journal: Journal, data: st.Da
 def test_a_replayed_weave_goes_on_as_the_first_would(journal: Journal, data: st.DataObject) -> None:
     one, other = journal.weave(), journal.weave()
     chosen = {unit: data.draw(st.booleans()) for unit in journal.units}
-    one.set_live(chosen)
-    one.set_live({unit: other.is_live(unit) for unit in journal.units})
+    set_live(one, chosen)
+    set_live(one, {unit: other.is_live(unit) for unit in journal.units})
     after = edited(data.draw, one.text())
     for weave in (one, other):
         weave.record(after, hunks_of(weave.text(), after))
-    assert one.set_live(chosen) == other.set_live(chosen)
+    assert set_live(one, chosen) == set_live(other, chosen)
     assert (one.text(), one.blame()) == (other.text(), other.blame())
 
 
@@ -198,11 +199,11 @@ def test_a_weave_that_was_kept_goes_on_as_the_first_would(journal: Journal, data
     live = {unit: one.is_live(unit) for unit in journal.units}
     after = edited(data.draw, one.text())
     for weave in (one, other):
-        weave.set_live(chosen)
-        weave.set_live(live)
+        set_live(weave, chosen)
+        set_live(weave, live)
         weave.record(after, hunks_of(weave.text(), after))
     assert other.state() == one.state()
-    assert one.set_live(chosen) == other.set_live(chosen)
+    assert set_live(one, chosen) == set_live(other, chosen)
     assert (one.text(), one.blame()) == (other.text(), other.blame())
 
 
@@ -216,7 +217,7 @@ def test_hunks_of_one_edit_are_independent(before: bytes, data: st.DataObject) -
     weave = Weave(before)
     whole, *units = weave.record(after, hunks)
     live = [data.draw(st.booleans()) for _ in units]
-    assert weave.set_live(dict(zip(units, live, strict=True))) == ()
+    assert set_live(weave, dict(zip(units, live, strict=True))) == ()
     old, new = closed(before).split(b"\n")[:-1], closed(after).split(b"\n")[:-1]
     for hunk, on in reversed(list(zip(hunks, live, strict=True))):
         if on:
@@ -244,7 +245,7 @@ def test_rejecting_an_edit_is_a_three_way_merge_where_that_is_clean(base: bytes,
     weave = Weave(base)
     first = weave.record(middle, diff_lines(base, middle))
     weave.record(last, on)
-    assert weave.set_live(dict.fromkeys(first, False)) == ()
+    assert set_live(weave, dict.fromkeys(first, False)) == ()
     assert closed(weave.text() or b"") == joined(merged, ended=True)
 
 
@@ -262,8 +263,8 @@ def places(draw: st.DrawFn) -> Journal:
         if journal.units and draw(st.integers(0, 2)) == 0:
             chosen = draw(st.sets(st.sampled_from(journal.units), min_size=1, max_size=3))
             change = {unit: not weave.is_live(unit) for unit in chosen}
-            if weave.set_live(change):
-                weave.set_live({unit: not live for unit, live in change.items()})
+            if set_live(weave, change):
+                set_live(weave, {unit: not live for unit, live in change.items()})
             else:
                 journal.entries.append(change)
         else:
@@ -287,9 +288,9 @@ def test_conflicts_found_from_flip_to_flip_are_those_of_a_weave_built_afresh(
     for _ in range(data.draw(st.integers(1, 8))):
         chosen = data.draw(st.sets(st.sampled_from(journal.units), min_size=1, max_size=3))
         live |= {unit: not live[unit] for unit in chosen}
-        found = weave.set_live({unit: live[unit] for unit in chosen})
+        found = set_live(weave, {unit: live[unit] for unit in chosen})
         afresh, taken_up = journal.weave(), Weave.from_state(kept)
-        assert found == afresh.set_live(live) == taken_up.set_live(live)
+        assert found == set_live(afresh, live) == set_live(taken_up, live)
         assert weave.text() == afresh.text() == taken_up.text()
         told = [(bool(unit.hidden), unit.bare, unit.returns) for unit in units_of(weave)]
         assert told == [(stands_back(unit), bare(unit), returns(unit)) for unit in units_of(weave)]
@@ -326,7 +327,7 @@ def test_of_each_line_the_last_live_unit_that_put_it_in_or_took_it_out_says_whet
     for _ in range(5):
         chosen = data.draw(st.sets(st.sampled_from(journal.units), max_size=3))
         live |= {unit: not live[unit] for unit in chosen}
-        if weave.set_live(live):
+        if set_live(weave, live):
             continue
         words: dict[tuple[Run, int], list[tuple[int, bool]]] = {}
         shown: Counter[tuple[Run, int]] = Counter()
@@ -400,7 +401,7 @@ def test_unit_lines_agree_with_blame(journal: Journal) -> None:
 def test_conflicts_name_live_units_and_places(journal: Journal, data: st.DataObject) -> None:
     weave = journal.weave()
     chosen = {unit: data.draw(st.booleans()) for unit in journal.units}
-    for conflict in weave.set_live(chosen):
+    for conflict in set_live(weave, chosen):
         assert weave.is_live(conflict.unit)
         assert conflict.needs
         assert conflict.unit not in conflict.needs
@@ -424,7 +425,7 @@ def test_a_cascade_ends_clean_or_changes_nothing(journal: Journal, data: st.Data
         if done.accept_first:
             ways_out = dict.fromkeys(done.accept_first, True) | dict.fromkeys(done.rejected, False)
             assert ways_out.keys().isdisjoint(named)
-            assert weave.set_live(named | ways_out) == ()
+            assert set_live(weave, named | ways_out) == ()
     else:
         assert weave.conflicts() == ()
         assert all(weave.is_live(unit) is live for unit, live in named.items())
@@ -462,13 +463,13 @@ def test_a_long_random_history_keeps_every_law() -> None:
     last = weave.text()
     for _ in range(3):
         dead = rng.sample(units, len(units) // 3)
-        found = weave.set_live(dict.fromkeys(dead, False))
+        found = set_live(weave, dict.fromkeys(dead, False))
         state = weave.text(), found
         for part in parts(rng.sample(units, len(units))):
-            weave.set_live(dict.fromkeys(part, True))
+            set_live(weave, dict.fromkeys(part, True))
         assert (weave.text(), weave.conflicts()) == (last, ())
         for part in parts(rng.sample(dead, len(dead))):
-            weave.set_live(dict.fromkeys(part, False))
+            set_live(weave, dict.fromkeys(part, False))
         assert (weave.text(), weave.conflicts()) == state
         all_live(weave, units)
 

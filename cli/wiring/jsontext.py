@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from cli.wiring.lines import line_end
+from objstore import line_end
 
 __all__ = [
     "JsonInvalid",

@@ -16,7 +16,7 @@ from typing import Any, Final
 from cli.wiring.hooklists import IN_ANY_CASE, is_ours, with_hook, without_hooks
 from cli.wiring.jsontext import Key, loaded, with_member, with_members, without_member
 from cli.wiring.plugin import FIRST_WORDS, PLUGIN, PROGRAM
-from cli.wiring.tomltext import table, with_table, without_table
+from objstore import toml_table, with_toml_table, without_toml_table
 
 __all__ = ["HOMES", "NAME", "WIRED", "Programs", "Scope", "Step", "plan"]
 
@@ -294,10 +294,10 @@ def _table(path: Path, names: Sequence[str], server: _Server) -> Step:
     """Return the step that puts it into a TOML file."""
     return Step(
         path=path,
-        apply=lambda text: with_table(text, names, server.members(table(text, names))),
-        undo=lambda text: without_table(text, names),
-        is_anothers=lambda text: server.is_anothers(table(text, names)),
-        remark=lambda text: server.remark(table(text, names)),
+        apply=lambda text: with_toml_table(text, names, server.members(toml_table(text, names))),
+        undo=lambda text: without_toml_table(text, names),
+        is_anothers=lambda text: server.is_anothers(toml_table(text, names)),
+        remark=lambda text: server.remark(toml_table(text, names)),
     )
 
 

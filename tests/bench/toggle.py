@@ -6,6 +6,7 @@ from typing import Final
 from objstore.hunks import Hunk
 from objstore.weave import UnitIndex, Weave
 from tests.bench.measure import Report, timed
+from tests.verdicts import set_live
 
 __all__ = ["bench_toggle"]
 
@@ -31,14 +32,14 @@ def bench_toggle(report: Report) -> None:
             units.append(weave.record(content, hunks)[1])
 
         recording += timed(record, 1)
-    flippable = [unit for unit in units if not weave.set_live({unit: False}) or weave.set_live({unit: True})]
+    flippable = [unit for unit in units if not set_live(weave, {unit: False}) or set_live(weave, {unit: True})]
     for unit in units:
-        weave.set_live({unit: True})
+        set_live(weave, {unit: True})
     before = weave.text()
 
     def toggle(i: int) -> None:
         unit = flippable[i * 7919 % len(flippable)]
-        weave.set_live({unit: not weave.is_live(unit)})
+        set_live(weave, {unit: not weave.is_live(unit)})
         weave.text()
 
     times = timed(lambda i: toggle(i // 2), ROUNDS)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from objstore.diff import diff_lines
 from objstore.weave import Weave
+from tests.verdicts import set_live
 
 
 def edited(rng: random.Random, text: bytes, repeats: float) -> bytes:
@@ -58,7 +59,7 @@ def main(histories: int) -> int:
                     after = edited(rng, states[-1], repeats)
                     units.append(weave.record(after, diff_lines(states[-1], after)))
                     states.append(after)
-                clean = not weave.set_live(dict.fromkeys(units[0], False))
+                clean = not set_live(weave, dict.fromkeys(units[0], False))
                 git = merged_by_git(Path(folder), base, states[1], states[-1])
                 if clean and git is not None:
                     counts["both clean, same" if weave.text() == git else "both clean, different"] += 1

@@ -7,7 +7,7 @@ nothing behind it has no ending.
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import assume, given, reject, strategies as st
 
 from mcptools.anchored import (
     Anchor,
@@ -181,9 +181,11 @@ def test_operations_on_the_same_lines_are_refused(
     for pair in ((one, other), (other, one)):
         operations = [operation(content, op, line, end, "X" if op.has_content else "") for op, line, end in pair]
         outcome = apply_operations(content, operations)
-        assert isinstance(outcome, OperationsOverlap if overlap else Placed)
-        if isinstance(outcome, OperationsOverlap):
+        if overlap:
+            assert isinstance(outcome, OperationsOverlap)
             assert (outcome.index, outcome.prior) == (1, 0)
+        else:
+            assert isinstance(outcome, Placed)
 
 
 # ---- anchors
@@ -296,23 +298,25 @@ def edits(draw: st.DrawFn) -> tuple[bytes, list[AnchoredEdit]]:
     return content, made
 
 
+def placed(content: bytes, operations: list[AnchoredEdit]) -> Placed:
+    """Return what operations come to; an example of some on the same lines says nothing here."""
+    outcome = apply_operations(content, operations)
+    assert isinstance(outcome, Placed | OperationsOverlap)
+    return outcome if isinstance(outcome, Placed) else reject()
+
+
 @given(edits())
 def test_spans_lead_from_the_text_before_to_the_text_after(case: tuple[bytes, list[AnchoredEdit]]) -> None:
     content, operations = case
-    outcome = apply_operations(content, operations)
-    if isinstance(outcome, Placed):
-        hunks = hunks_from_spans(content, outcome.content, outcome.spans)
-        assert hunks_fit(content, outcome.content, hunks)
-    else:
-        assert isinstance(outcome, OperationsOverlap)
+    outcome = placed(content, operations)
+    hunks = hunks_from_spans(content, outcome.content, outcome.spans)
+    assert hunks_fit(content, outcome.content, hunks)
 
 
 @given(edits())
 def test_lines_that_no_operation_names_keep_every_byte(case: tuple[bytes, list[AnchoredEdit]]) -> None:
     content, operations = case
-    outcome = apply_operations(content, operations)
-    if not isinstance(outcome, Placed):
-        return
+    outcome = placed(content, operations)
     lines = split_lines(content)
     named = {
         line
@@ -334,10 +338,9 @@ def test_a_last_line_that_no_operation_names_keeps_all_but_its_place_at_the_end(
     case: tuple[bytes, list[AnchoredEdit]],
 ) -> None:
     content, operations = case
-    outcome = apply_operations(content, operations)
+    outcome = placed(content, operations)
     lines = split_lines(content) or [b""]
-    if not isinstance(outcome, Placed) or any(edit.anchor.line <= len(lines) <= last(edit) for edit in operations):
-        return
+    assume(not any(edit.anchor.line <= len(lines) <= last(edit) for edit in operations))
     assert outcome.content.endswith(lines[-1].removeprefix(BOM))
 
 
@@ -349,11 +352,11 @@ def last(edit: AnchoredEdit) -> int:
 @given(edits())
 def test_whether_the_text_ends_in_a_newline_stays(case: tuple[bytes, list[AnchoredEdit]]) -> None:
     content, operations = case
-    outcome = apply_operations(content, operations)
+    outcome = placed(content, operations)
     # A mark alone is one empty line without an ending, which is nothing once there are others.
-    if isinstance(outcome, Placed) and outcome.content not in {b"", BOM} and content != BOM:
-        last = split_lines(outcome.content.removeprefix(BOM))[-1]
-        assert outcome.content.endswith(b"\n") is (content.endswith(b"\n") or last in {b"\n", b"\r\n"})
+    assume(outcome.content not in {b"", BOM} and content != BOM)
+    last = split_lines(outcome.content.removeprefix(BOM))[-1]
+    assert outcome.content.endswith(b"\n") is (content.endswith(b"\n") or last in {b"\n", b"\r\n"})
 
 
 def test_only_anchors_that_moved_are_told_of() -> None:

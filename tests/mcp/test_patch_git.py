@@ -66,6 +66,7 @@ def test_git_agrees_with_whatever_is_applied(old: bytes, new: bytes, other: byte
     part = part_for(parse_patches(patch.decode()), "/ws/f")
     for content in (old, other, b"above\n" + old):
         outcome = apply_patch(content, part)
+        assert content != old or isinstance(outcome, Applied)
         if isinstance(outcome, Applied):
             with tempfile.TemporaryDirectory() as place:
                 judged = applied_by_git(Path(place), content, patch)

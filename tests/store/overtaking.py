@@ -9,20 +9,31 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-__all__ = ["Moment", "overtaken"]
+__all__ = ["Moment", "moments", "overtaken"]
 
 
 class Moment:
-    """Whether the chosen moment has come."""
+    """Just before a call of the system, and whether it has come to that."""
 
-    came = False
+    def __init__(self, step: int) -> None:
+        self.step = step  # of the calls, counted from 0
+        self.came = False
+
+
+def moments(stride: int = 1) -> Iterator[Moment]:
+    """Yield one moment after the other, until one has not come. AssertionError where not even the first has."""
+    moment = Moment(0)
+    yield moment
+    assert moment.came
+    while moment.came:
+        moment = Moment(moment.step + stride)
+        yield moment
 
 
 @contextmanager
-def overtaken(step: int, act: Callable[[], object]) -> Iterator[Moment]:
-    """Have `act` done just before the call of the system (counted from 0) that comes next at that position."""
-    moment = Moment()
-    left = step
+def overtaken(moment: Moment, act: Callable[[], object]) -> Iterator[None]:
+    """Have `act` done at that moment of what is done inside."""
+    left = moment.step
 
     def watch(_: FrameType, event: str, called: Any) -> None:  # noqa: ANN401 - whatever was called
         nonlocal left
@@ -35,6 +46,6 @@ def overtaken(step: int, act: Callable[[], object]) -> Iterator[Moment]:
     before = sys.getprofile()
     sys.setprofile(watch)
     try:
-        yield moment
+        yield
     finally:
         sys.setprofile(before)

@@ -285,14 +285,17 @@ def test_a_full_disk_that_says_nothing_was_changed_has_changed_nothing(
     lasting: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
     stage = played(MANY_FILES, tmp_path / "stage")
+    refused = 0
     for step in range(len(stage.operations)):
         root = tmp_path / str(step)
         disk = CountdownDisk(step, full_disk, lasting=lasting)
         with acted(stage, root, disk) as raised:
             if isinstance(raised, DiskFull):
+                refused += 1
                 assert files(root) == stage.files[0], told(disk)
                 with Workspace.open(root, CountdownDisk(None)):
                     assert files(root) == stage.files[0], told(disk)
+    assert refused
 
 
 # ---- the power fails, and the machine starts again

@@ -13,6 +13,7 @@ from objstore.frames import (
     MARKER,
     MAX_PAYLOAD,
     SEGMENT_HEADER_SIZE,
+    STORE_ID,
     Frame,
     FrameKey,
     FrameKind,
@@ -21,6 +22,7 @@ from objstore.frames import (
     SegmentHeader,
     StoreId,
     committed,
+    declared_size,
     encode_frame,
     frame_key,
     raw_frames,
@@ -272,6 +274,17 @@ def test_the_end_of_a_group_without_its_beginning_is_no_group() -> None:
     assert whole(b"\0" * len(blob) + record) == []
     assert whole(record) == []
     assert whole(blob + blob + record) == [[(FrameKind.BLOB, b"blob"), (FrameKind.RECORD, b"record")]]
+
+
+@given(st.binary(max_size=100))
+def test_a_header_tells_how_long_its_frame_is_before_the_rest_is_read(payload: bytes) -> None:
+    frame = framed([(FrameKind.BLOB, payload)])
+    assert declared_size(frame) == declared_size(b"before" + frame[:FRAME_HEADER_SIZE], 6) == len(frame)
+    assert declared_size(frame[: FRAME_HEADER_SIZE - 1]) is None
+
+
+def test_the_stores_id_stands_where_a_segments_header_is_said_to_hold_it() -> None:
+    assert SegmentHeader(store=STORE, number=1, created=0).encode()[STORE_ID] == STORE
 
 
 # ---- frames that pretend

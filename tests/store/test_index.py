@@ -47,7 +47,7 @@ from objstore.segments import Group, Log
 from objstore.terms import DocumentId, FileState, Operation, Seq
 from objstore.values import replace
 from tests.store.countdown import CountdownDisk, broken_disk
-from tests.store.overtaking import overtaken
+from tests.store.overtaking import moments, overtaken
 from tests.store.scenes import rejected, write
 from tests.store.tables import Tables, counted_refs, rebuilt_tables, records_of, tables
 
@@ -489,23 +489,19 @@ def test_what_comes_into_a_segment_before_the_next_begins_is_taken_in(
             else:
                 forger.append(encode_record(create(4), forger.last))
 
-    came, step = True, 0
-    while came:
-        folder = tmp_path / str(step)
+    for moment in moments():
+        folder = tmp_path / str(moment.step)
         folder.mkdir()
         with closing(Forger(folder)) as forger, closing(Log(str(forger.store / "segments"), Disk())) as log:
             forger.append(encode_record(create(1), None))
             with closing(Index(str(folder / "index"), log)) as index:
                 forger.append(encode_record(create(2), forger.last))
-                with overtaken(step, partial(go_on, forger)) as moment:
+                with overtaken(moment, partial(go_on, forger)):
                     index.catch_up()
                 if not moment.came:
                     go_on(forger)
                 index.catch_up()
                 assert (index.end, index.last_record) == (forger.end, forger.last)
-        came = moment.came
-        step += 1
-    assert step > 1
 
 
 def test_a_record_that_does_not_follow_the_one_before_it_is_damage(forger: Forger, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from objstore.generations import Place
 from objstore.segments import Group, Log, create_log
 from tests.store import strategies as draw
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
-from tests.store.overtaking import overtaken
+from tests.store.overtaking import Moment, moments, overtaken
 
 Payload = tuple[FrameKind, bytes]
 GROUPS: list[list[Payload]] = [
@@ -453,16 +453,16 @@ def test_a_folder_without_segments_is_no_log(tmp_path: Path) -> None:
 # ---- readers beside a writer
 
 
-def read_while(folder: Path, step: int, act: Callable[[], object]) -> tuple[list[list[Payload]], bool]:
-    """Return what a reader finds that is overtaken at that step, and reads on later; and whether it came to that."""
+def read_while(folder: Path, moment: Moment, act: Callable[[], object]) -> list[list[Payload]]:
+    """Return what a reader finds that is overtaken at that moment, or else later, and reads on then."""
     log = Log(str(folder), Disk())
     try:
-        with overtaken(step, act) as moment:
+        with overtaken(moment, act):
             found = list(log.groups(log.first))
         if not moment.came:
             act()
         found += log.groups(found[-1].end)
-        return [payloads(group) for group in found], moment.came
+        return [payloads(group) for group in found]
     finally:
         log.close()
 
@@ -473,13 +473,9 @@ def test_a_group_half_written_when_a_reader_meets_it_is_no_damage(folder: Path, 
     start = segment(folder).stat().st_size
     fill(folder, GROUPS[1:])
     whole = segment(folder).read_bytes()
-    came, step = True, 0
-    while came:
+    for moment in moments():
         os.truncate(segment(folder), start + seen)
-        found, came = read_while(folder, step, lambda: segment(folder).write_bytes(whole))
-        assert found == GROUPS
-        step += 1
-    assert step > 1
+        assert read_while(folder, moment, lambda: segment(folder).write_bytes(whole)) == GROUPS
 
 
 def test_a_reader_that_met_a_group_half_written_reads_on_into_the_next_segment(
@@ -489,9 +485,8 @@ def test_a_reader_that_met_a_group_half_written_reads_on_into_the_next_segment(
     groups = [[(FrameKind.RECORD, b"%d" % i * 120)] for i in range(6)]
     for full in (200, 300):
         monkeypatch.setattr("objstore.segments.ROTATE_AT", full)
-        came, step = True, 0
-        while came:
-            folder = tmp_path / f"{full}-{step}"
+        for moment in moments():
+            folder = tmp_path / f"{full}-{moment.step}"
             folder.mkdir()
             create_log(str(folder), Disk())
             fill(folder, groups[:1])
@@ -499,10 +494,7 @@ def test_a_reader_that_met_a_group_half_written_reads_on_into_the_next_segment(
             with segment(folder).open("ab") as file:
                 file.write(bytes.fromhex("f5ca5efa") + b"half of a group")
             assert segment(folder).stat().st_size > whole
-            found, came = read_while(folder, step, partial(fill, folder, groups[1:]))
-            assert found == groups
-            step += 1
-        assert step > 1
+            assert read_while(folder, moment, partial(fill, folder, groups[1:])) == groups
 
 
 def test_what_comes_into_a_segment_before_the_next_begins_is_never_passed_over(
@@ -510,17 +502,13 @@ def test_what_comes_into_a_segment_before_the_next_begins_is_never_passed_over(
 ) -> None:
     monkeypatch.setattr("objstore.segments.ROTATE_AT", 300)
     groups = [[(FrameKind.RECORD, b"%d" % i * 60)] for i in range(8)]
-    came, step = True, 0
-    while came:
-        folder = tmp_path / str(step)
+    for moment in moments():
+        folder = tmp_path / str(moment.step)
         folder.mkdir()
         create_log(str(folder), Disk())
         fill(folder, groups[:1])
-        found, came = read_while(folder, step, partial(fill, folder, groups[1:]))
-        assert found == groups
+        assert read_while(folder, moment, partial(fill, folder, groups[1:])) == groups
         assert segment(folder, 2).exists()
-        step += 1
-    assert step > 1
 
 
 def test_a_log_goes_on_in_the_next_segment_only_where_nothing_is_left_in_this_one(
@@ -528,19 +516,15 @@ def test_a_log_goes_on_in_the_next_segment_only_where_nothing_is_left_in_this_on
 ) -> None:
     monkeypatch.setattr("objstore.segments.ROTATE_AT", 300)
     groups = [[(FrameKind.RECORD, b"%d" % i * 60)] for i in range(8)]
-    came, step = True, 0
-    while came:
-        folder = tmp_path / str(step)
+    for moment in moments():
+        folder = tmp_path / str(moment.step)
         folder.mkdir()
         create_log(str(folder), Disk())
         end = fill(folder, groups[:1])[-1].end
         log = Log(str(folder), Disk())
-        with overtaken(step, partial(fill, folder, groups[1:])) as moment:
+        with overtaken(moment, partial(fill, folder, groups[1:])):
             assert log.next_start(end) is None
         log.close()
-        came = moment.came
-        step += 1
-    assert step > 1
 
 
 def test_a_reader_outlives_a_writer_that_cuts_the_end_off(folder: Path) -> None:

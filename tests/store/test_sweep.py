@@ -53,7 +53,7 @@ from objstore.sweep import SweepOutcome, SweepPlan, plan_sweep, sweep
 from objstore.transfer import import_bundle
 from objstore.writerlock import WriterLock
 from tests.store.countdown import CountdownDisk, PowerCut, TooFullDisk, broken_disk, full_disk, power_cut
-from tests.store.overtaking import overtaken
+from tests.store.overtaking import moments, overtaken
 from tests.store.scenes import write
 from tests.store.tables import rebuilt_tables, records_of, tables
 
@@ -900,30 +900,22 @@ def checked(root: Path) -> None:
 def test_who_looks_at_a_store_while_it_is_written_anew_finds_nothing_wrong(
     several: Path, tmp_path: Path, look: Callable[[Path], None], stride: int
 ) -> None:
-    came, step = True, 0
-    while came:
-        root = tmp_path / str(step)
+    for moment in moments(stride):
+        root = tmp_path / str(moment.step)
         shutil.copytree(several, root)
-        with overtaken(step, partial(swept_twice, root)) as moment:
+        with overtaken(moment, partial(swept_twice, root)):
             look(root)
         shutil.rmtree(root)
-        came = moment.came
-        step += stride
-    assert step > stride
 
 
 def test_a_bundle_that_is_written_while_the_store_is_written_anew_is_whole(several: Path, tmp_path: Path) -> None:
-    came, step = True, 0
-    while came:
-        root, bundle, made = (tmp_path / f"{step}{what}" for what in ("", ".bundle", "-made"))
+    for moment in moments(7):
+        root, bundle, made = (tmp_path / f"{moment.step}{what}" for what in ("", ".bundle", "-made"))
         shutil.copytree(several, root)
-        with Workspace.open(root, CountdownDisk(None)) as workspace:
-            with overtaken(step, partial(swept_twice, root)) as moment:
-                workspace.export_bundle(str(bundle))
-            came = moment.came
+        opened = Workspace.open(root, CountdownDisk(None))
+        with opened as workspace, overtaken(moment, partial(swept_twice, root)):
+            workspace.export_bundle(str(bundle))
         import_bundle(str(bundle), str(made), disk=CountdownDisk(None))
         assert check_store(str(made), quick=True).faults == ()
         for path in (root, made):
             shutil.rmtree(path)
-        step += 7
-    assert step > 7

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from objstore import Action, Decided, EditExpired, NothingToDo, Origin, Status, blob_id
+from objstore import Action, ConflictKind, Decided, EditExpired, NothingToDo, Origin, Status, blob_id
 from objstore.batch import now
 from objstore.disk import Disk
 from objstore.journal import Journal
@@ -92,7 +92,7 @@ def test_a_file_whose_first_edits_have_expired_is_told_of_where_another_has_its_
     move = scene.move("f", "g")
     created = scene.write("f", lines("other"))
     (conflict,) = scene.refused(Action.REJECT, move)
-    assert (conflict.kind, conflict.path, conflict.line) == ("path-taken", "f", 0)
+    assert (conflict.kind, conflict.path, conflict.line) == (ConflictKind.PATH_TAKEN, "f", 0)
     assert (conflict.unit.seq, [unit.seq for unit in conflict.needs]) == (1, [created])
 
 

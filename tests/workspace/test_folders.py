@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from objstore import Action, Conflicted, Decided, FileExists, PathIsDirectory, PathReserved
+from objstore import Action, Conflicted, ConflictKind, Decided, FileExists, PathIsDirectory, PathReserved
 from tests.workspace.scene import Scene, deletes, moves, writes
 
 
@@ -67,7 +67,7 @@ def refused(scene: Scene, action: Action, seq: int, *, unit: tuple[int, int], ne
     outcome = scene.decide(action, seq)
     assert isinstance(outcome, Conflicted)
     (conflict,) = outcome.conflicts
-    assert (conflict.kind, conflict.unit, conflict.needs) == ("path-taken", unit, (needs,))
+    assert (conflict.kind, conflict.unit, conflict.needs) == (ConflictKind.PATH_TAKEN, unit, (needs,))
     assert standing(scene) == before
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from objstore import (
     Action,
+    ConflictKind,
     EditFilter,
     EditView,
     NoSuchName,
@@ -107,4 +108,4 @@ def test_a_move_over_the_path_of_a_rejected_file_stands_in_its_way(scene: Scene)
     scene.write("b", lines("two"))
     move = scene.move("b", "a")
     (conflict,) = scene.refused(Action.ACCEPT, created)
-    assert (conflict.kind, conflict.unit.seq, conflict.needs[0].seq) == ("path-taken", created, move)
+    assert (conflict.kind, conflict.unit.seq, conflict.needs[0].seq) == (ConflictKind.PATH_TAKEN, created, move)

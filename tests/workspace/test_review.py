@@ -5,6 +5,7 @@ import pytest
 from objstore import (
     Action,
     Conflicted,
+    ConflictKind,
     Decided,
     FileExists,
     NoSuchName,
@@ -168,7 +169,7 @@ def test_a_conflict_names_who_needs_whom_and_the_lines(scene: Scene) -> None:
 
     (conflict,) = scene.refused(Action.REJECT, needed)
 
-    assert conflict.kind == "missing-target"
+    assert conflict.kind == ConflictKind.MISSING_TARGET
     assert conflict.unit == Unit(needing, 1)
     assert conflict.needs == (Unit(needed, 1),)
     assert (conflict.path, conflict.removed, conflict.inserted) == ("d/f", b"y\n", b"Y\n")
@@ -250,7 +251,7 @@ def test_going_back_to_a_path_that_is_taken_is_a_conflict(scene: Scene) -> None:
 
     (conflict,) = scene.refused(Action.REJECT, move)
 
-    assert conflict.kind == "path-taken"
+    assert conflict.kind == ConflictKind.PATH_TAKEN
     assert conflict.path == "a"
     assert other in {need.seq for need in conflict.needs} | {conflict.unit.seq}
     scene.reject(other)

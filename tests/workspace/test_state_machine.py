@@ -23,6 +23,7 @@ from objstore import (
     BlobId,
     CallInfo,
     Conflicted,
+    ConflictKind,
     Decided,
     DecisionOutcome,
     DecisionView,
@@ -362,7 +363,7 @@ class Histories(RuleBasedStateMachine):
                     assert conflict.needs
                     assert conflict.unit in self.statuses or on_external is OnExternal.KEEP
                 if cascade:
-                    assert {conflict.kind for conflict in conflicts} == {"path-taken"}
+                    assert {conflict.kind for conflict in conflicts} == {ConflictKind.PATH_TAKEN}
                 assert self.everything() == before
             case Decided():
                 assert isinstance(dry, Decided)

@@ -1,0 +1,18 @@
+"""Verdicts: units of a weave made live or dead, with all that is wrong then."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from objstore.weave import UnitIndex, Weave, WeaveConflict
+
+__all__ = ["set_live"]
+
+
+def set_live(weave: Weave, changes: Mapping[UnitIndex, bool]) -> tuple[WeaveConflict, ...]:
+    """Make units live or dead, and return every conflict of the new state; none when it is clean."""
+    weave.flip(changes)
+    return weave.conflicts()

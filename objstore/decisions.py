@@ -14,7 +14,7 @@ from objstore.outcomes import Conflicted, Decided, DecisionOutcome, ExternalChan
 from objstore.records import Decision
 from objstore.reports import ExternalChange
 from objstore.review import Planner
-from objstore.terms import Action, OnExternal, Origin, Status, Unit
+from objstore.terms import Action, OnExternal, Origin, Seq, Status, Unit
 from objstore.values import field, replace, value
 
 __all__ = ["Request", "decide"]
@@ -34,6 +34,7 @@ class Request:
     expected: tuple[ExternalChange, ...]  # what the reviewer was shown; (): nothing
     dry_run: bool
     takes_back: int = 0  # number of the decision that an undo or redo takes back; 0: the one that is next to go
+    before: Seq = Seq(0)  # of an undo or redo: the newest edit before that decision, found under the lock, too
 
 
 def decide(journal: Journal, request: Request) -> tuple[DecisionOutcome, Callable[[BlobId], bytes]]:
@@ -61,7 +62,8 @@ def _undo(journal: Journal, request: Request) -> Request:
         return request
     number = standing[-1].number
     verdicts = dict.fromkeys(written_by(journal, number), Status.REJECTED) | statuses_before(journal, number)
-    return replace(request, verdicts=verdicts, takes_back=number)
+    before = journal.store.index.newest_edit_before(number)
+    return replace(request, verdicts=verdicts, takes_back=number, before=before)
 
 
 def _redo(journal: Journal, request: Request) -> Request:
@@ -77,7 +79,8 @@ def _redo(journal: Journal, request: Request) -> Request:
         for unit, status in statuses_before(journal, undo.number).items()
         if unit in decided or not _is_from_outside(journal, unit)
     }
-    return replace(request, verdicts=verdicts, reason=decision.reason, takes_back=undo.number)
+    before = journal.store.index.newest_edit_before(undo.number)
+    return replace(request, verdicts=verdicts, reason=decision.reason, takes_back=undo.number, before=before)
 
 
 def _is_from_outside(journal: Journal, unit: Unit) -> bool:
@@ -108,7 +111,7 @@ def _stacks(journal: Journal) -> tuple[list[Decision], list[tuple[Decision, Deci
 def _outcome(journal: Journal, request: Request, batch: Batch, *, is_writing: bool) -> DecisionOutcome:
     if not _changes_anything(journal, request):
         return NothingToDo()
-    planner = Planner(journal=journal, batch=batch)
+    planner = Planner(journal=journal, batch=batch, before=request.before)
     found = planner.external_changes(request.verdicts)
     if found and request.on_external is OnExternal.ABORT:
         return ExternalChanges(changes=found)

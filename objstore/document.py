@@ -280,13 +280,15 @@ class Document:
         self._weave.flip(before)
         return found
 
-    def amendments(self, verdicts: Mapping[Unit, Status]) -> list[Unit]:
+    def amendments(self, verdicts: Mapping[Unit, Status], after: int = 0) -> list[Unit]:
         """Return the live units that go with `verdicts` because they amend an edit of which nothing stays live.
 
-        Those of which `verdicts` says something itself are not among them.
+        Those of which `verdicts` says something itself are not among them, nor those of edits up to `after`.
         """
         given = dict(verdicts)
         for seq, amended in self._amendments:  # ascending, so that amendments of amendments go too
+            if seq <= after:
+                continue
             units = self._telling(amended)
             goes = any(unit in given and self._is_live(unit) for unit in units)
             if goes and all(given.get(unit, self._status(unit)) is Status.REJECTED for unit in units):
@@ -307,9 +309,10 @@ class Document:
         wanted = self._wanted(verdicts)
         done = cascade(self._weave, wanted)
         kept = {index: live for index, live in wanted.items() if live}
+        stay = set(self.amendments(verdicts))  # whoever left them out knows why
         while not done.blocked:
             went = dict.fromkeys(map(self._unit, done.rejected), Status.REJECTED)
-            goes = [self._index(unit) for unit in self.amendments({**verdicts, **went})]
+            goes = [self._index(unit) for unit in self.amendments({**verdicts, **went}) if unit not in stay]
             mixed = None if goes else self._mixed()
             if mixed is not None:
                 around = sorted({mixed.unit, *mixed.needs} - {BASE}, reverse=True)

@@ -4,6 +4,7 @@ While a sweep goes on, a place may still be of a segment's generation before. Th
 order of places matters, it is asked where they are now.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
 from objstore.annotations import Final
@@ -151,6 +152,17 @@ class Lookups(BlobLookups, StatLookups):
         """Return the id of the decision (None: there is none of this number)."""
         row = self._db.execute("SELECT id FROM decisions WHERE number = ? AND NOT void", (number,)).fetchone()
         return None if row is None else RecordId(row[0])
+
+    def newest_edit_before(self, number: int) -> Seq:
+        """Return the newest edit that was recorded before the decision (0: there is none)."""
+
+        def place(seq: int) -> Place:
+            query = "SELECT segment, offset FROM edits WHERE seq <= ? AND NOT void ORDER BY seq DESC LIMIT 1"
+            row = self._db.execute(query, (seq,)).fetchone()
+            return Place(0, 0) if row is None else self._now([Place(*row)])[0]
+
+        decided = self._now([self.decision_place(number) or Place(0, 0)])[0]
+        return Seq(bisect_left(range(1, self.next_seq()), decided, key=place))
 
     # ---- edits and decisions
 

@@ -99,6 +99,7 @@ class Planner:
 
     journal: Journal
     batch: Batch
+    before: Seq = Seq(0)  # of a step back: the newest edit before the decision that it takes back; 0: there is none
     _documents: dict[DocumentId, Document] = field(default_factory=dict)
     _tips: dict[DocumentId, Tip] = field(default_factory=dict)  # what the files are, external edits included
     _looked: dict[bytes, os.stat_result] = field(default_factory=dict)
@@ -292,7 +293,8 @@ class Planner:
         resolved = loaded.amendments(rejected)
         back = {unit: status for unit, status in back.items() if loaded.knows(unit)}
         loaded.give(back | rejected | dict.fromkeys(resolved, Status.REJECTED))
-        amendments = loaded.amendments(named)
+        # What amended an edit before the decision that is taken back stood as it does now, with that edit or without.
+        amendments = loaded.amendments(named, self.before)
         return _Settled(
             verdicts={**named, **dict.fromkeys(amendments, Status.REJECTED)},
             unmarked=gone,

@@ -12,6 +12,7 @@ from objstore import (
     NothingToDo,
     OnExternal,
     PathIsSymlink,
+    Seq,
     Status,
     Unit,
 )
@@ -125,6 +126,39 @@ def test_redo_makes_the_decision_again_that_was_taken_back(scene: Scene) -> None
     scene.undo()
     scene.undo()
     assert scene.workspace.undo() == NothingToDo()
+
+
+def accepted_beside_its_amendment(scene: Scene) -> tuple[Seq, Seq]:
+    """Amend an edit, reject both, and accept the amendment, and then the edit, each by itself."""
+    scene.write("f", TEN)
+    edit = scene.edit("f", b"2\n", b"two\n")
+    file = scene.workspace.amendable(edit)
+    (amendment,) = scene.workspace.amend(edit, file.bytes.replace(b"9\n", b"nine\n"), seen=file.blob).edits
+    scene.reject(edit)
+    scene.accept(amendment.seq)
+    scene.accept(edit)
+    return edit, amendment.seq
+
+
+@pytest.mark.parametrize("since", [b"nine\n", b"NINE\n"])
+def test_undo_leaves_an_amendment_alone_that_stood_without_the_edit(scene: Scene, since: bytes) -> None:
+    edit, amendment = accepted_beside_its_amendment(scene)
+    if since != b"nine\n":
+        scene.edit("f", b"nine\n", since)
+    with_both = scene.text("f")
+    outcome = scene.undo()
+    assert (scene.text("f"), scene.statuses()[amendment]) == (TEN.replace(b"9\n", since), Status.ACCEPTED)
+    assert {unit.seq for unit, _ in outcome.verdicts} == {edit}
+    assert isinstance(scene.workspace.redo(), Decided)
+    assert scene.text("f") == with_both
+
+
+def test_a_refused_undo_names_no_amendment_that_can_stay(scene: Scene) -> None:
+    accepted_beside_its_amendment(scene)
+    later = scene.edit("f", b"two\n", b"TWO\n")
+    outcome = scene.workspace.undo()
+    assert isinstance(outcome, Conflicted)
+    assert (outcome.accept_first, outcome.reject_first) == ((), (Unit(later, 1),))
 
 
 def test_redo_gives_back_the_amendment_that_the_undo_took_along(scene: Scene) -> None:

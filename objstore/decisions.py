@@ -58,11 +58,11 @@ def _undo(journal: Journal, request: Request) -> Request:
     No verdicts where there is none, or where it is not the one that is meant.
     """
     standing, _ = _stacks(journal)
-    if not standing or request.takes_back not in {0, standing[-1].number}:
+    if not standing or request.takes_back not in {0, standing[-1][0]}:
         return request
-    number = standing[-1].number
-    verdicts = dict.fromkeys(written_by(journal, number), Status.REJECTED) | statuses_before(journal, number)
-    before = journal.store.index.newest_edit_before(number)
+    number, taken = standing[-1]
+    verdicts = dict.fromkeys(written_by(journal, number), Status.REJECTED) | statuses_before(journal, taken.number)
+    before = journal.store.index.newest_edit_before(taken.number)
     return replace(request, verdicts=verdicts, takes_back=number, before=before)
 
 
@@ -71,7 +71,7 @@ def _redo(journal: Journal, request: Request) -> Request:
     _, undone = _stacks(journal)
     if not undone:
         return request
-    decision, undo = undone[-1]
+    (_, decision), undo = undone[-1]
     decided = {unit for unit, _ in decision.verdicts}
     # What the undo took along, as amendments, comes back; what was changed outside, and discarded with it, does not.
     verdicts = {
@@ -89,21 +89,26 @@ def _is_from_outside(journal: Journal, unit: Unit) -> bool:
     return record.origin is Origin.EXTERNAL and record.amends is None
 
 
-def _stacks(journal: Journal) -> tuple[list[Decision], list[tuple[Decision, Decision]]]:
+_Taken = tuple[int, Decision]
+"""The number of a decision, and the record that says what it changed: its own, or that of its last redo."""
+
+
+def _stacks(journal: Journal) -> tuple[list[_Taken], list[tuple[_Taken, Decision]]]:
     """Return the decisions that stand, and those taken back, each with its undo; the next to go stands last.
 
     Whoever decides something new after an undo has gone another way: then there is nothing to make again.
     """
-    standing: list[Decision] = []
-    undone: list[tuple[Decision, Decision]] = []
+    standing: list[_Taken] = []
+    undone: list[tuple[_Taken, Decision]] = []
     for view in decisions(journal):
         match view.decision.action:
             case Action.UNDO if standing:
                 undone.append((standing.pop(), view.decision))
             case Action.REDO if undone:
-                standing.append(undone.pop()[0])
+                (number, _), _ = undone.pop()
+                standing.append((number, view.decision))
             case _:
-                standing.append(view.decision)
+                standing.append((view.decision.number, view.decision))
                 undone.clear()
     return standing, undone
 

@@ -305,7 +305,10 @@ class Histories(RuleBasedStateMachine):
             assert isinstance(outcome, NothingToDo)
         if isinstance(outcome, Decided):
             assert self.workspace.decisions()[-1].decision.takes_back == self.undone[-1][1]
-            self.decided.append(self.undone.pop()[0])
+            assert self.made is not None
+            # It is the same decision again, and what there was before it is what there was before the redo.
+            number = self.undone.pop()[0].number
+            self.decided.append(Made(number=number, before=self.made.before, after=self.made.after))
 
     def refused_as_expired(self, wanted: dict[Unit, Status], decide: Callable[[], object]) -> bool:
         """Return whether a decision names something that has expired; then it is refused, and nothing changes."""

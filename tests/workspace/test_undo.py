@@ -128,6 +128,28 @@ def test_redo_makes_the_decision_again_that_was_taken_back(scene: Scene) -> None
     assert scene.workspace.undo() == NothingToDo()
 
 
+def test_undo_of_a_redo_gives_back_what_that_took_along(scene: Scene) -> None:
+    """The amendment that was made since the decision, and what somebody typed, which the redo was told to discard."""
+    scene.write("f", TEN)
+    edit = scene.edit("f", b"2\n", b"two\n")
+    scene.reject(edit, reason="no")
+    scene.undo()
+    file = scene.workspace.amendable(edit)
+    scene.workspace.amend(edit, file.bytes.replace(b"9\n", b"nine\n"), seen=file.blob)
+    typed = (scene.text("f") or b"").replace(b"5\n", b"five\n")
+    (scene.root / "f").write_bytes(typed)
+    for _ in range(2):
+        redone = scene.workspace.redo(on_external=OnExternal.DISCARD)
+        assert isinstance(redone, Decided)
+        assert scene.text("f") == TEN
+        assert scene.workspace.decisions()[-1].decision.reason == "no"
+        scene.undo()
+        assert scene.text("f") == typed
+        assert set(scene.statuses().values()) == {Status.PENDING, Status.ACCEPTED}
+        assert scene.workspace.decisions()[-1].decision.takes_back == 1
+    assert scene.workspace.undo() == NothingToDo()
+
+
 def accepted_beside_its_amendment(scene: Scene) -> tuple[Seq, Seq]:
     """Amend an edit, reject both, and accept the amendment, and then the edit, each by itself."""
     scene.write("f", TEN)

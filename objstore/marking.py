@@ -225,8 +225,12 @@ def put_back(
     journal: Journal, document: DocumentId, verdicts: Mapping[Unit, Status]
 ) -> tuple[list[Seq], dict[Unit, Status]]:
     """Return the same for a step back: the markers that `verdicts` itself takes out; nothing else comes back."""
-    rows = journal.store.index.markers(document)
-    return [row.seq for row in rows if verdicts.get(Unit(row.seq, 0)) is Status.REJECTED], {}
+    gone: list[Seq] = []
+    for row in journal.store.index.markers(document):
+        left = [verdicts.get(Unit(row.seq, hunk), status) for hunk, status in enumerate(row.units)]
+        if set(left) == {Status.REJECTED} and set(row.units) != {Status.REJECTED}:
+            gone.append(row.seq)
+    return gone, {}
 
 
 def still_there(journal: Journal, row: EditRow) -> StandingMarkers | None:

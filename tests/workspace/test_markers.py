@@ -227,6 +227,24 @@ def test_whoever_decides_anew_takes_the_markers_out(
     assert (marked.text("f"), units(marked)) == (with_markers, before)
 
 
+def test_undo_leaves_markers_alone_that_stood_before_the_decision(scene: Scene) -> None:
+    scene.write("f", lines("p x q y r"))
+    scene.write("f", lines("p A q B r"))
+    scene.write("f", lines("p C q D r"))
+    reject(scene, 2)
+    states = [(scene.text("f"), units(scene))]
+    for action, names in ((Action.REJECT, ["4"]), (Action.ACCEPT, ["4:3", "4:4"]), (Action.ACCEPT, ["4"])):
+        assert isinstance(scene.decide(action, *names), Decided)
+        states.append((scene.text("f"), units(scene)))
+    assert [drawn(text) for text, _ in states[1:3]] == ["p x q y r", "p x q <ours y |base B = D >theirs r"]
+    assert states[3][0] == states[0][0]
+    unmarked = []
+    for before in reversed(states[:3]):
+        unmarked.append(scene.undo().unmarked)
+        assert (scene.text("f"), units(scene)) == before
+    assert unmarked == [(), (4,), ()]
+
+
 def test_rejecting_what_is_set_aside_is_a_decision_on_it(marked: Scene) -> None:
     outcome = marked.reject("3:1")
     (aside,) = marked.units("3:1")

@@ -97,7 +97,7 @@ class Checked:
                 self.missing[author] = needed
         for other in about.deleters:
             self.rivals.discard(other)
-            if unit.inserted and other.live and not other.knew(unit):
+            if unit.inserted and other.live and not other.knew(unit) and _share(unit, other):
                 self.rivals.add(other)
         for run in about.runs:
             needs = _returned(unit, run) if run.shown and order.is_within(run, *unit.region) else None
@@ -185,6 +185,11 @@ def _rivals(unit: Unit) -> set[Unit]:
         for other in run.deleters
         if other.live and not other.knew(unit)
     }
+
+
+def _share(unit: Unit, other: Unit) -> bool:
+    """Return whether `other`, which takes out a run that `unit` takes out, does so of those that `unit` saw."""
+    return not unit.echoes or any(other in run.deleters for run in unit.deleted)
 
 
 def _hold_to_bound(unit: Unit, bound: Run, missing: set[Unit], rivals: set[Unit]) -> None:

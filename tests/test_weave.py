@@ -345,6 +345,16 @@ def test_a_deletion_goes_again_and_with_it_what_it_kept_away() -> None:
     assert h.accept(3) == "p X q"
 
 
+def test_who_takes_out_another_form_of_a_line_is_no_rival_for_it_whatever_was_decided_in_between() -> None:
+    for toggled in ((), (4,)):
+        h = history("o p A q r", "o p q r", "o p A q r", "o p q r")
+        assert (h.reject(3), h.reject(1)) == ("o p A q r", "o p A q r")
+        h.then("o Z r")
+        assert [h.reject(edit) for edit in toggled] == ["o p A q r" for _ in toggled]
+        assert [h.accept(edit) for edit in toggled] == ["o Z r" for _ in toggled]
+        assert (h.accept(3), h.reject(3), h.accept(3)) == ("o Z r", "o Z r", "o Z r")
+
+
 def test_what_stands_in_a_line_put_back_is_in_the_way_of_whoever_deleted_the_line() -> None:
     """It knows the line by another form: the one that stood while the put-back stood back."""
     for change in ("p X N Y q", "p W Y q"):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hypothesis import assume, given, strategies as st
 
 from objstore.cascade import cascade
+from objstore.conflicts import findings
 from objstore.diff import Hunk, diff_lines
 from objstore.lines import closed, split_lines
 from objstore.weave import BASE, UnitIndex, Weave
@@ -20,6 +21,7 @@ from tests.verdicts import set_live
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from objstore.conflicts import Finding
     from objstore.runs import Run, Unit
 
 LINES = [b"", b"a", b"b", b"c", b"\r", b"d\r", b"\x00", b"\xff\xfe"]
@@ -294,6 +296,51 @@ def test_conflicts_found_from_flip_to_flip_are_those_of_a_weave_built_afresh(
         assert weave.text() == afresh.text() == taken_up.text()
         told = [(bool(unit.hidden), unit.bare, unit.returns) for unit in units_of(weave)]
         assert told == [(stands_back(unit), bare(unit), returns(unit)) for unit in units_of(weave)]
+
+
+@given(journals(), st.data())
+def test_what_is_remembered_of_conflicts_is_what_is_found_of_each_unit_anew(
+    journal: Journal, data: st.DataObject
+) -> None:
+    assume(journal.units)
+    weave = journal.weave()
+    for _ in range(data.draw(st.integers(1, 8))):
+        chosen = data.draw(st.sets(st.sampled_from(journal.units), min_size=1, max_size=3))
+        weave.flip({unit: not weave.is_live(unit) for unit in chosen})
+        assert remembered(weave) == found_anew(weave)
+
+
+def test_what_is_remembered_of_a_stretch_rewritten_over_and_over_is_what_is_found_anew() -> None:
+    """Few texts in turn, so that lines are often those that somebody put back, or took out in another form."""
+    rng = random.Random(5)
+    texts = [b"p\nm\nA\nn\nq\n", b"p\nm\nn\nq\n", b"p\nm\nB\nn\nq\n", b"p\nZ\nq\n"]
+    for _ in range(150):
+        weave = Weave(rng.choice(texts[:2]))
+        units = list(weave.record(texts[3], diff_lines(weave.text() or b"", texts[3])))
+        for _ in range(25):
+            change = {unit: not weave.is_live(unit) for unit in rng.sample(units, rng.randint(1, 2))}
+            after = rng.choice([*texts[:2], *texts])
+            if rng.random() < 0.6:
+                units += weave.record(after, diff_lines(weave.text() or b"", after))
+            elif weave.set_live(change):
+                weave.set_live({unit: not live for unit, live in change.items()})
+        for _ in range(10):
+            weave.flip({unit: not weave.is_live(unit) for unit in rng.sample(units, rng.randint(1, 2))})
+            assert remembered(weave) == found_anew(weave)
+
+
+def remembered(weave: Weave) -> dict[Unit, list[Finding]]:
+    return weave._findings  # noqa: SLF001 - not shown otherwise
+
+
+def found_anew(weave: Weave) -> dict[Unit, list[Finding]]:
+    """Return what is found of each unit if nothing is remembered of it; it is remembered on as it was."""
+    found: dict[Unit, list[Finding]] = {}
+    for unit in units_of(weave):
+        checked, unit.checked = unit.checked, None
+        found[unit] = findings(unit, weave._order)  # noqa: SLF001 - not shown otherwise
+        unit.checked = checked
+    return {unit: those for unit, those in found.items() if those}
 
 
 def units_of(weave: Weave) -> list[Unit]:

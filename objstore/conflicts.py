@@ -178,24 +178,18 @@ def _missing_target(unit: Unit, author: Unit) -> Unit | None:
 def _rivals(unit: Unit) -> set[Unit]:
     if not unit.inserted:
         return set()
-    return {
-        other
-        for run in unit.deleted
-        if len(run.deleters) > 1
-        for other in run.deleters
-        if other.live and not other.knew(unit)
-    }
+    return {other for run in unit.deleted if len(run.takers) > 1 for other in run.takers if not other.knew(unit)}
 
 
 def _share(unit: Unit, other: Unit) -> bool:
-    """Return whether `other`, which takes out a run that `unit` takes out, does so of those that `unit` saw."""
-    return not unit.echoes or any(other in run.deleters for run in unit.deleted)
+    """Return whether `other`, which is live and takes out a run that `unit` does, does so of those that `unit` saw."""
+    return not unit.echoes or any(other in run.takers for run in unit.deleted)
 
 
 def _hold_to_bound(unit: Unit, bound: Run, missing: set[Unit], rivals: set[Unit]) -> None:
     """Add who is to blame that there is no file for what `unit` says of one."""
     if bound.inserter.live:
-        rivals.update(other for other in bound.deleters if other.live and not other.knew(unit))
+        rivals.update(other for other in bound.takers if not other.knew(unit))
     else:
         missing.add(bound.inserter)
 
@@ -215,8 +209,8 @@ def _reasons_gone(unit: Unit, neighbour: Run) -> Iterator[Unit]:
     elif author.hidden and author.undoes is not None:
         yield author.undoes
     else:
-        for other in neighbour.deleters:
-            if other.live and not other.knew(unit) and (neighbour in other.echoes or other.saw(neighbour)):
+        for other in neighbour.takers:
+            if not other.knew(unit) and (neighbour in other.echoes or other.saw(neighbour)):
                 yield other
 
 

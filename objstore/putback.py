@@ -13,7 +13,8 @@ that are gone as well, what these had taken out, and so on down; or it undid a d
 took out its text has then not what it was for.
 
 All this is kept up from flip to flip, and looked at further up only where it changes: so in a line that was rewritten
-ten thousand times a flip costs what it touches, not what stands on it.
+ten thousand times a flip costs what it touches, not what stands on it. Where text returns is kept up of those alone of
+whom somebody *asks*: who took out their text, or undid them. So what was tried and rejected there costs nothing either.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from objstore.runs import Run, Unit, UnitIndex
 
 __all__ = [
+    "ask",
     "count_bare",
     "derive",
     "hidden_alike",
@@ -52,7 +54,7 @@ def link_undone(unit: Unit, order: RunOrder) -> None:
         other = author if author.inserted == unit.deleted else None
     elif unit.gap is not None:
         first, last = unit.gap
-        deletions = (deleter for deleter in last.deleters if deleter.live and not deleter.inserted)
+        deletions = (taker for taker in last.takers if not taker.inserted)
         other = next((d for d in deletions if order.distance(first, d.deleted[0]) >= 0), None)
     if other is None or any(restoring.live and restoring.undoes is other for restoring in other.shadowed):
         return
@@ -63,6 +65,8 @@ def link_undone(unit: Unit, order: RunOrder) -> None:
     if not _same_lines(restored, unit.inserted) or any(len(run.copies) >= MOST_HIDDEN for run in restored):
         return
     _copy(restored, unit, order)
+    if not other.is_asked:
+        ask(other)
     unit.undoes = other
     unit.restores = tuple(dict.fromkeys(run.inserter for run in restored))
     for decisive in (other, *unit.restores):
@@ -168,8 +172,7 @@ def lose(runs: Iterable[Run]) -> set[Unit]:
 
 def _takers(run: Run) -> tuple[Unit, ...]:
     """Return the live units that take out `run`, or, where it stands back, what it stands for."""
-    takers = tuple([unit for unit in run.deleters if unit.live])
-    return run.lost if not takers and run.inserter.hidden else takers
+    return run.lost if not run.takers and run.inserter.hidden else run.takers
 
 
 def taken_out(unit: Unit) -> set[Unit]:
@@ -189,12 +192,24 @@ def _spites(other: Unit, unit: Unit) -> bool:
     return other.since < unit.since and not unit.knew(other)
 
 
+def ask(unit: Unit) -> None:
+    """Keep up from now on where text returns in the place of `unit`, which nobody needed to know up to now."""
+    unit.is_asked = True
+    for run in unit.taken:
+        run.asked += (unit,)
+    count_bare(unit)
+    returns = _in_place_of(unit)
+    if returns is not None:
+        unit.returns = returns
+
+
 def count_bare(unit: Unit) -> None:
-    """Count anew in how many places text is shown that `unit`, which was flipped, had taken out.
+    """Count anew in how many places text is shown that `unit`, which was flipped or is asked now, had taken out.
 
     A run that is shown now, in the place of whose author text returned up to now, counts twice until that is found.
     """
-    bare = 0 if unit.live else sum(run.shown + (run.inserter.returns is not None) for run in unit.taken)
+    is_needed = unit.is_asked and not unit.live
+    bare = sum(run.shown + (run.inserter.returns is not None) for run in unit.taken) if is_needed else 0
     if unit.bare != bare:
         unit.bare = bare
 
@@ -216,7 +231,7 @@ def returned(suspects: Iterable[Unit]) -> list[Unit]:
         changed.append(unit)
         waiting.add(other for other in unit.shadowed if other.undoes is unit)
         if step:
-            above = [other for run in unit.inserted for other in run.deleters if not other.live]
+            above = [other for run in unit.inserted for other in run.asked if not other.live]
             for other in above:
                 other.bare += step
             waiting.add(above)
@@ -251,8 +266,11 @@ def _depth(unit: Unit) -> int:
 
 
 def _in_place_of(unit: Unit) -> Unit | None:
-    """Return whom it takes to have no older text in the place of `unit` (None: there is none, or `unit` stands)."""
-    if unit.live and not unit.hidden:
+    """Return whom it takes to have no older text in the place of `unit`.
+
+    None: there is none, or `unit` stands, or it is not asked.
+    """
+    if not unit.is_asked or (unit.live and not unit.hidden):
         return None
     if unit.bare:
         return unit

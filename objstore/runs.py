@@ -7,7 +7,7 @@ in two when a later hunk lands inside it; runs are never moved, joined or forgot
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NewType
@@ -33,6 +33,7 @@ So a flip concerns no more than so many.
 """
 
 _START: Final = attrgetter("start")
+_INDEX: Final = attrgetter("index")
 _NOTHING: Final[Mapping[Unit, set[Unit]]] = MappingProxyType({})
 
 
@@ -40,7 +41,7 @@ class Unit:
     """What one unit put in and took out, where it stood, and when it was live."""
 
     # Most of ten thousand units never have more than these: the rest takes memory and time only where it is set.
-    __slots__ = ("__dict__", "deleted", "index", "inserted", "live", "since")
+    __slots__ = ("__dict__", "deleted", "index", "inserted", "is_asked", "live", "since")
 
     flips: tuple[int, ...] = ()  # how many units there were each time `live` changed
     above: Run | None = None  # for a pure insertion: the run whose last line stood above it, and
@@ -53,8 +54,8 @@ class Unit:
     restores: tuple[Unit, ...] = ()  # who had inserted that text
     shadowed: tuple[Unit, ...] = ()  # units that are hidden or not with the liveness of this one
     hidden = 0  # how many units down the text is that this one stands back for (see `putback`); 0: it doesn't
-    bare = 0  # while dead: the runs it took out in whose place text is shown
-    returns: Unit | None = None  # whom it takes, now that this one is gone, to have no older text in its place
+    bare = 0  # while dead, and asked: the runs it took out in whose place text is shown
+    returns: Unit | None = None  # whom it takes, now that this one is gone, to have no older text there; where asked
     moved: Mapping[Unit, set[Unit]] = _NOTHING  # author of deleted text -> units that put it back
     readers: tuple[Unit, ...] = ()  # units that took out text of which this one put some back elsewhere
     echoes: tuple[Run, ...] = ()  # copies of what it took out, hidden at the time: it takes these out as well
@@ -63,6 +64,7 @@ class Unit:
         self.index = index
         self.since = since  # the first unit of the same edit: the moment of recording
         self.live = True
+        self.is_asked = False  # whether anybody needs to know where text returns: who took its text out, or undid it
         self.inserted: list[Run] = []  # in text order, as is `deleted`
         self.deleted: list[Run] = []
 
@@ -87,6 +89,11 @@ class Unit:
     def flip(self, units: int) -> None:
         """Turn live into dead or dead into live, at the moment when there are so many `units`."""
         self.live = not self.live
+        for run in self.taken:
+            others = [unit for unit in run.takers if unit is not self]
+            if self.live:
+                insort(others, self, key=_INDEX)
+            run.takers = tuple(others)
         if self.flips and self.flips[-1] == units:
             self.flips = self.flips[:-1]
         else:
@@ -130,6 +137,7 @@ class Run:
 
     __slots__ = (
         "anchored",
+        "asked",
         "block",
         "copies",
         "deleters",
@@ -140,6 +148,7 @@ class Run:
         "original",
         "shown",
         "start",
+        "takers",
         "text",
     )
 
@@ -150,7 +159,9 @@ class Run:
         self.start = start  # lines that the inserter put in before this run
         self.text = text
         self.lines = lines  # 0: a bound of the file
-        self.deleters: tuple[Unit, ...] = ()
+        self.deleters: tuple[Unit, ...] = ()  # in the order of recording, and of these
+        self.takers: tuple[Unit, ...] = ()  # the live ones, and
+        self.asked: tuple[Unit, ...] = ()  # those that are asked, in any order
         self.shown = True
         self.anchored: tuple[Unit, ...] = ()  # pure insertions made directly above or below
         self.endings: tuple[tuple[Unit, bool], ...] = ()  # who left the last line without a newline, or gave it one
@@ -167,9 +178,7 @@ class Run:
     def wanted(self) -> bool:
         """Whether the live units show this run: its inserter is live, and none of its deleters."""
         author = self.inserter
-        if not author.live or author.hidden:
-            return False
-        return not any(unit.live for unit in self.deleters)
+        return author.live and not author.hidden and not self.takers
 
     def descendants(self) -> Iterator[Run]:
         """Yield the copies of this run, and theirs: each is newer than the one that it copies."""
@@ -184,7 +193,7 @@ class Run:
         author = self.inserter
         if not author.live or author.hidden:
             return False
-        return all(other is unit or not other.live for other in self.deleters)
+        return all(other is unit for other in self.takers)
 
     @property
     def is_open(self) -> bool:
@@ -195,7 +204,8 @@ class Run:
         """Keep the first `lines` lines, of `at` bytes; return the rest as a run of its own, not yet in order."""
         rest = Run(self.inserter, self.start + lines, self.text[at:], self.lines - lines)
         self.text, self.lines = self.text[:at], lines
-        rest.deleters, rest.lost, rest.shown = self.deleters, self.lost, self.shown
+        rest.deleters, rest.takers, rest.asked = self.deleters, self.takers, self.asked
+        rest.lost, rest.shown = self.lost, self.shown
         rest.endings, self.endings = self.endings, ()
         pieces = self.inserter.inserted
         pieces.insert(bisect_left(pieces, rest.start, key=_START), rest)
@@ -204,6 +214,7 @@ class Run:
                 unit.echoes += (rest,)
             else:
                 unit.deleted.insert(unit.deleted.index(self) + 1, rest)
+        for unit in self.asked:
             if not unit.live and (self.shown or self.inserter.returns is not None):
                 unit.bare += 1
         if self.anchored:

@@ -21,6 +21,7 @@ from objstore.lines import NOTHING_SHARED, closed, is_closed
 from objstore.markers import marked
 from objstore.placement import alert_surrounding, insert, set_ending, slot
 from objstore.putback import (
+    ask,
     count_bare,
     derive,
     hidden_alike,
@@ -250,7 +251,7 @@ class Weave:
             count_bare(unit)
         for author in returned(suspects):
             for run in author.inserted:
-                _note_deleters(concerned, run, author)
+                _note_author(concerned, run, author)
         # The file goes with the last of its lines, which need not be lines of the unit that put in its bounds.
         if self._holders and (had_file is not self._order.has_file() or any(_has_bounds(unit) for unit in flipped)):
             for unit in self._holders:
@@ -281,16 +282,13 @@ class Weave:
             _about(concerned, other).is_all = True
         for run in unit.deleted:
             self._reshow(run, concerned, suspects)
-            for other in run.deleters:
-                _about(concerned, other).deleters.add(unit)
+            _note_taker(concerned, run, unit)
         for run in unit.echoes:
             self._reshow(run, concerned, suspects)
-            for other in run.deleters:
-                if other.inserted:
-                    _about(concerned, other).deleters.add(unit)
+            _note_taker(concerned, run, unit)
         for run in unit.inserted:
             self._reshow(run, concerned, suspects)
-            _note_deleters(concerned, run, unit)
+            _note_author(concerned, run, unit)
 
     def _reshow(self, run: Run, concerned: dict[Unit, About], suspects: set[Unit]) -> None:
         for unit in run.anchored:
@@ -302,9 +300,9 @@ class Weave:
                 _about(concerned, unit).runs.add(run)
 
     def _show(self, run: Run, suspects: set[Unit], *, shown: bool) -> None:
-        """Show or hide `run`, which was hidden or shown; add to `suspects` the dead units that had taken it out."""
+        """Show or hide `run`, which was hidden or shown; add to `suspects` the dead that took it out and are asked."""
         self._order.show(run, shown=shown)
-        for unit in run.deleters:
+        for unit in run.asked:
             if not unit.live:
                 unit.bare += 1 if shown else -1
                 suspects.add(unit)
@@ -465,12 +463,18 @@ class Weave:
         unit.deleted = runs
         suspects: set[Unit] = set()
         for run in runs:
+            if not run.inserter.is_asked:
+                ask(run.inserter)
             if run.shown:
                 self._show(run, suspects, shown=False)
             run.deleters += (unit,)
+            run.takers += (unit,)
         echoes = dict.fromkeys(alike for run in runs for alike in hidden_alike(run) if unit not in alike.deleters)
         for run in echoes:
+            if not run.inserter.is_asked:
+                ask(run.inserter)
             run.deleters += (unit,)
+            run.takers += (unit,)
         if echoes:
             unit.echoes = tuple(echoes)
         lose(unit.taken)
@@ -490,10 +494,17 @@ def _about(concerned: dict[Unit, About], unit: Unit) -> About:
     return about
 
 
-def _note_deleters(concerned: dict[Unit, About], run: Run, author: Unit) -> None:
-    """Note that text of `author` is another matter now for those that took `run` of it out."""
-    for unit in run.deleters:
+def _note_author(concerned: dict[Unit, About], run: Run, author: Unit) -> None:
+    """Note that text of `author` is another matter now for those that take `run` of it out."""
+    for unit in run.takers:
         _about(concerned, unit).authors.add(author)
+
+
+def _note_taker(concerned: dict[Unit, About], run: Run, taker: Unit) -> None:
+    """Note that those that replace `run` may have a rival in `taker` now, or no longer."""
+    for unit in run.takers:
+        if unit.inserted:
+            _about(concerned, unit).deleters.add(taker)
 
 
 def _has_bounds(unit: Unit) -> bool:

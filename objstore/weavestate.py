@@ -111,12 +111,16 @@ def order_and_units(state: WeaveState) -> tuple[RunOrder, list[Unit | None]]:
     units = [None if idle else Unit(*both) for idle, both in known]
     # Only idle units are None, and no column names one of them.
     active = cast("Sequence[Unit]", units)
-    runs = _runs(state, active)
     for index, *flips in state.flips:
         active[index].flips = tuple(flips)
         active[index].live = len(flips) % 2 == 0
+    runs = _runs(state, active)
     _stand_among(state, runs, active)
     _relate(state, active)
+    for unit in units:
+        if unit is not None and unit.is_asked:
+            for run in unit.taken:
+                run.asked += (unit,)
     return _order(state, runs, active), units
 
 
@@ -137,6 +141,7 @@ def _stand_among(state: WeaveState, runs: Sequence[Run], units: Sequence[Unit]) 
 def _relate(state: WeaveState, units: Sequence[Unit]) -> None:
     for index, undone, *restored in state.undoes:
         units[index].undoes = units[undone]
+        units[undone].is_asked = True
         units[index].restores = tuple(units[other] for other in restored)
     for index, *others in state.shadowed:
         units[index].shadowed = tuple(units[other] for other in others)
@@ -159,6 +164,8 @@ def _runs(state: WeaveState, units: Sequence[Unit]) -> list[Run]:
         if deleter:
             unit = units[deleter - 1]
             run.deleters = (unit,)
+            run.takers = run.deleters if unit.live else ()
+            author.is_asked = True
             unit.deleted.append(run)
         if not shown:
             run.shown = False
@@ -185,6 +192,7 @@ def _delete_more(state: WeaveState, runs: Sequence[Run], units: Sequence[Unit]) 
     for number, *others in state.more_deleters:
         deleters = tuple(units[other] for other in others)
         runs[number].deleters += deleters
+        runs[number].takers += tuple(unit for unit in deleters if unit.live)
         for unit in deleters:
             unit.deleted.append(runs[number])
         concerned.update(deleters)

@@ -16,7 +16,7 @@ from objstore.weave import UnitIndex, Weave
 from tests.verdicts import set_live
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import FrameType
 
 ROOT: Final = Path(__file__).parents[1]
@@ -208,6 +208,50 @@ def test_a_line_deleted_and_put_back_over_and_over_costs_by_how_often_that_was(
         assert line.weave.text() == b"p\nX\nq\n"
         assert line.weave.conflicts() == ()
     assert costs[1] < 1.25 * times * costs[0], costs
+
+
+class Tried:
+    """A line that was changed or deleted over and over, or the file, and each time that was rejected."""
+
+    def __init__(self, after: Callable[[int], bytes | None], hunks: Sequence[Hunk]) -> None:
+        self.weave = Weave(b"p\n0\nq\n")
+        self.after, self.hunks = after, hunks
+        self.made: list[UnitIndex] = []
+
+    def try_again(self, times: int) -> None:
+        for number in range(times):
+            unit = self.weave.record(self.after(number), self.hunks)[-1]
+            self.weave.flip({unit: False})
+            self.made.append(unit)
+
+    def toggle_some(self) -> None:
+        for unit in self.made[:10]:
+            for live in (True, False):
+                assert self.weave.set_live({unit: live}) == ()
+
+
+@pytest.mark.parametrize(
+    ("after", "hunks"),
+    [
+        (lambda number: b"p\nnew %d\nq\n" % number, (Hunk(1, 1, 1, 1),)),
+        (lambda _: b"p\nq\n", (Hunk(1, 1, 1, 0),)),
+        (lambda number: b"new %d\n" % number, (Hunk(0, 3, 0, 1),)),
+        (lambda _: None, ()),
+    ],
+    ids=["changed", "deleted", "rewritten as a whole", "the file deleted"],
+)
+def test_what_was_tried_and_rejected_over_and_over_costs_by_what_is_tried_next(
+    after: Callable[[int], bytes | None], hunks: Sequence[Hunk]
+) -> None:
+    """Whatever takes the same lines out and is rejected is not looked at again."""
+    tried = Tried(after, hunks)
+    tried.try_again(50)
+    costs = []
+    for _ in range(2):
+        costs.append((operations(lambda: tried.try_again(10)), operations(tried.toggle_some)))
+        tried.try_again(400)
+    assert costs[0] == pytest.approx(costs[1], rel=0.1), costs
+    assert tried.weave.text() == b"p\n0\nq\n"
 
 
 class Recorded:

@@ -295,7 +295,13 @@ def test_conflicts_found_from_flip_to_flip_are_those_of_a_weave_built_afresh(
         assert found == set_live(afresh, live) == set_live(taken_up, live)
         assert weave.text() == afresh.text() == taken_up.text()
         told = [(bool(unit.hidden), unit.bare, unit.returns) for unit in units_of(weave)]
-        assert told == [(stands_back(unit), bare(unit), returns(unit)) for unit in units_of(weave)]
+        for unit, (hides, *where) in zip(units_of(weave), told, strict=True):
+            is_asked = any(run.deleters for run in unit.inserted) or any(u.undoes is unit for u in unit.shadowed)
+            assert hides is stands_back(unit)
+            assert where == ([bare(unit), returns(unit)] if is_asked else [0, None])
+        for run in {run for unit in units_of(weave) for run in unit.inserted}:
+            assert run.takers == tuple(unit for unit in run.deleters if unit.live)
+            assert {*run.asked} == {unit for unit in run.deleters if unit.is_asked}
 
 
 @given(journals(), st.data())

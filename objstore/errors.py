@@ -49,6 +49,7 @@ __all__ = [
     "StoreLocked",
     "StoreNotRegular",
     "StoreRefuses",
+    "StoreReplaced",
     "StoreUnknown",
     "TreeInvalid",
     "Unacknowledged",
@@ -317,6 +318,14 @@ class StoreRefuses(StoreError):
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(f"The store refuses to write until it is opened again: {reason}")
+
+
+class StoreReplaced(StoreError):
+    """What was opened lies at its path no more: it was moved, or something else was put in its place."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(f"{path} is not what was opened: it was moved or replaced. Nothing was changed; try again.")
 
 
 class PurgeUnfinished(StoreError):

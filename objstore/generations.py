@@ -12,7 +12,7 @@ from itertools import chain, pairwise
 
 from objstore.annotations import TYPE_CHECKING, Final
 from objstore.disk import Disk
-from objstore.errors import CasError, NotAWorkspace, StoreDamaged, StoreLinked, StoreNotRegular
+from objstore.errors import CasError, NotAWorkspace, StoreDamaged, StoreLinked, StoreNotRegular, StoreReplaced
 from objstore.frames import SEGMENT_HEADER_SIZE, FrameKey, SegmentHeader, StoreId, frame_key
 from objstore.premises import own_bytes, own_file, own_folder
 from objstore.standard import contextmanager, suppress
@@ -96,6 +96,12 @@ class Generations:
         self._superseded: list[tuple[int, int]] = []  # of those, the ones that an earlier look found to be old
         self._superseded_at = 0.0  # when it did, by the monotonic clock
         self._moves: dict[int, tuple[int, Moves]] = {}  # of segments: to which generation, and what was read of it
+        try:
+            self._found: Final = os.lstat(folder)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise NotAWorkspace(os.path.dirname(folder)) from error
+        if stat.S_ISLNK(self._found.st_mode):
+            raise StoreLinked(folder)
         self.store: Final[StoreId] = self._store()
         self.key: Final[FrameKey] = frame_key(self.store)
 
@@ -146,13 +152,23 @@ class Generations:
         """Look at the folder if it has changed. `anew`: even if it does not say so, as in the same tick of the clock.
 
         What a caller has got places of stays readable until two more segments' changes were seen, or for a minute; a
-        file that is being read from one end to the other, until its end.
+        file that is being read from one end to the other, until its end. Raises StoreReplaced.
         """
-        if not anew and os.lstat(self._folder).st_mtime_ns == self._looked:
+        if self.see_there() == self._looked and not anew:
             if self._superseded and time.monotonic() - self._superseded_at > _HELD_SECONDS:
                 self._close_superseded()
             return
         self._look()
+
+    def see_there(self) -> int:
+        """Return when the folder last changed, in ns. Raises StoreReplaced where its name leads to it no more."""
+        try:
+            found = os.lstat(self._folder)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise StoreReplaced(self._folder) from error
+        if not os.path.samestat(found, self._found):
+            raise StoreReplaced(self._folder)
+        return found.st_mtime_ns
 
     def _close_superseded(self) -> None:
         """Close the files that an earlier look found to be old.
@@ -314,16 +330,15 @@ class Generations:
         """Look at the folder, open the newest generation of each segment, and return them."""
         while True:
             # Before the names are read: what comes after is looked at the next time.
+            looked = self.see_there()
             try:
-                seen = os.lstat(self._folder)
-                if stat.S_ISLNK(seen.st_mode):
-                    raise StoreLinked(self._folder)
-                looked, names = seen.st_mtime_ns, set(os.listdir(self._folder))
+                names = set(os.listdir(self._folder))
             except FileNotFoundError:
-                return self._generations
+                continue
             found: dict[int, int] = {}
             for segment, generation in filter(None, map(_named, names)):
                 found[segment] = max(generation, found.get(segment, 0))
+            self._see_last(found)
             # Held open, what places name can be read, even if the file is superseded and removed.
             if not hasattr(self, "store") or all(map(self._is_open, found.items())):
                 self._looked, self._generations = looked, found
@@ -335,6 +350,21 @@ class Generations:
                     self._superseded = [one for one in self._descriptors if one[1] < found.get(one[0], 0)]
                     self._superseded_at = time.monotonic()
                 return found
+
+    def _see_last(self, found: dict[int, int]) -> None:
+        """Raise StoreReplaced where the last segment that was known is another file now, or is gone.
+
+        Only there, for there the log goes on: a full segment is as good as a copy of it.
+        """
+        last = max(self._generations, default=0)
+        fd = self._descriptors.get((last, self._generations.get(last, 0)))
+        if fd is None or found.get(last, -1) > self._generations[last]:
+            return
+        path = self._path(last, self._generations[last])
+        # One of a higher generation may have come, and this one gone, since the names were read.
+        with suppress(FileNotFoundError):
+            if last not in found or not os.path.samestat(os.stat(path), os.fstat(fd)):
+                raise StoreReplaced(path)
 
     def _keep_up(self, names: Collection[str]) -> None:
         """Read at once where frames went: a sweep removes that when all who come later can do without it."""

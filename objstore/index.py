@@ -45,6 +45,10 @@ _MOMENT_SECONDS: Final = 0.01
 """How long others may have to wait while the index reads on: who records edits has to put them in."""
 
 
+_CLOSED: Final = -1
+"""In place of an inode's number: what is closed is no file's, even if no other could be opened."""
+
+
 class Index(Lookups):
     """The index of one log."""
 
@@ -67,6 +71,7 @@ class Index(Lookups):
     def close(self) -> None:
         """Close the database."""
         self.finish_checkpoints()
+        self._inode = _CLOSED
         self._db.close()
 
     def finish_checkpoints(self) -> None:

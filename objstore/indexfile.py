@@ -228,7 +228,7 @@ class IndexErrors:
     __slots__ = ("_path",)
 
     def __init__(self, path: str) -> None:
-        """Name the index, or its folder."""
+        """Name the index."""
         self._path = path
 
     def __enter__(self) -> None:

@@ -24,12 +24,13 @@ from objstore.errors import (
     StoreLinked,
     StoreLocked,
     StoreNotRegular,
+    StoreReplaced,
     Unacknowledged,
 )
 from objstore.files import Files
 from objstore.generations import Place
 from objstore.indexfile import IndexErrors
-from objstore.names import STORE_NAME
+from objstore.names import INDEX_NAME, STORE_NAME
 from objstore.premises import own_bytes, own_file, own_folder, refuse_links
 from objstore.standard import contextmanager, nullcontext, suppress
 from objstore.store import Store
@@ -86,19 +87,14 @@ class Journal:
         self.files: Final = Files(root, disk)
         self.tree: Final[Tree] = self.files.tree
         self._folder: Final = os.path.join(self.tree.root, STORE_NAME)
-        if not os.path.isdir(self._folder) or os.path.islink(self._folder):
-            self.tree.close()
-            raise NotAWorkspace(self.tree.root)
-        if not os.access(self._folder, os.X_OK):
-            self.tree.close()
-            raise PermissionRefused(self._folder)
+        self._index: Final = os.path.join(self._folder, INDEX_NAME)
         try:
-            refuse_links(self._folder)
-            self.store = Store(self._folder, disk)
+            self.store = self._opened()
         except BaseException:
             self.tree.close()
             raise
         self.mutex: Final = RLock()
+        self._users = 0  # who use the store at this moment, one within the other
         self.progress: Progress = silent  # is told how far long work is, whatever asked for it
         self._lock: Final = WriterLock(os.path.join(self._folder, "lock"))
         self._scratch: int | None = None
@@ -113,26 +109,24 @@ class Journal:
 
     def close(self) -> None:
         """Close everything."""
-        for fd in (self._scratch, self._mark):
-            if fd is not None:
-                os.close(fd)
-        self._scratch = self._mark = None
-        self._lock.close()
-        self.store.close()
+        self._close_store(self.store)
         self.tree.close()
 
     # ---- reading
 
     @contextmanager
     def reading(self) -> Iterator[Store]:
-        """Hold the store still for this thread, up to date with the log."""
-        with self.mutex, IndexErrors(self._folder):
+        """Hold the store still for this thread, up to date with the log.
+
+        Where another one lies at its path by now, it is that. Raises NotAWorkspace where none does.
+        """
+        with self.mutex, IndexErrors(self._index), self._using():
             self.store.catch_up()
             yield self.store
 
     def asking(self) -> AbstractContextManager[None]:
         """Return what says it as an error of ours where the index can't be asked, as `reading` and `writing` do."""
-        return IndexErrors(self._folder)
+        return IndexErrors(self._index)
 
     def unfinished(self) -> bool:
         """Return whether files may not have followed the log, as far as the mark tells."""
@@ -156,7 +150,9 @@ class Journal:
     def reopen(self) -> None:
         """Open the store again if it refuses to write because a write has failed. Raises as opening it does."""
         if self.store.log.refuses:  # hardly ever, which is found out without waiting for who is writing
-            self._open_again()
+            with self.mutex:
+                if self.store.log.refuses:
+                    self._open_again()
             self.finish()
 
     @contextmanager
@@ -165,9 +161,11 @@ class Journal:
 
         `within`: how many seconds to wait for the lock (None: 30). `makes_room`: for who changes no file of the user's;
         what a crashed writer left may then wait until there is room for it. Raises StoreLocked, StoreRefuses,
-        StoreDamaged, and DiskFull where that is not to be finished for want of room.
+        StoreDamaged, DiskFull where that is not to be finished for want of room, NotAWorkspace, and StoreReplaced where
+        the folder is another one by now.
         """
-        with self.mutex, IndexErrors(self._folder), self._locked(within) as is_as_left:
+        with self.mutex, IndexErrors(self._index), self._using(), self._locked(within) as is_as_left:
+            self.tree.see_there()
             is_whole = is_as_left or self.store.catch_up(to_write=True)
             marked, boot = self._read_mark()
             if marked is not None and self.store.end < marked:
@@ -298,7 +296,7 @@ class Journal:
         if segments:
             from objstore.relocation import relocate
 
-            with self.mutex, IndexErrors(self._folder):
+            with self.mutex, IndexErrors(self._index):
                 relocate(index, log)
             for segment in segments:
                 log.forget_moves(segment)
@@ -312,7 +310,7 @@ class Journal:
         Raises StoreLocked, StoreDamaged.
         """
         reading = self.store.index_beside() if index else nullcontext()
-        with reading as beside, self.mutex, self._lock.held(), IndexErrors(self._folder):
+        with reading as beside, self.mutex, self._lock.held(), IndexErrors(self._index):
             if index:
                 self.store.index.make_anew(beside)
             self.store.catch_up()
@@ -323,12 +321,48 @@ class Journal:
 
     # ---- inside
 
+    @contextmanager
+    def _using(self) -> Iterator[None]:
+        """Use the store that lies at its path now: it is opened again where that is another one.
+
+        For who uses it already it stays the same: what they hold is of that one.
+        """
+        if not self._users and not self.keeps_out:
+            try:
+                self.store.log.refresh()
+            except StoreReplaced:
+                self._open_again()
+        self._users += 1
+        try:
+            yield
+        finally:
+            self._users -= 1
+
+    def _opened(self) -> Store:
+        if not os.path.isdir(self._folder) or os.path.islink(self._folder):
+            raise NotAWorkspace(self.tree.root)
+        if not os.access(self._folder, os.X_OK):
+            raise PermissionRefused(self._folder)
+        refuse_links(self._folder)
+        return Store(self._folder, self.disk)
+
     def _open_again(self) -> None:
-        with self.mutex:
-            if self.store.log.refuses:
-                refusing, self.store = self.store, Store(self._folder, self.disk)
-                refusing.close()
-                self._settled = False
+        opened = self._opened()
+        if not self.tree.is_there:
+            opened.close()
+            raise StoreReplaced(self.tree.root)
+        left, self.store = self.store, opened
+        self._close_store(left)
+        self._settled = self._is_behind = False
+
+    def _close_store(self, store: Store) -> None:
+        """Close what was opened in the store's folder."""
+        for fd in (self._scratch, self._mark):
+            if fd is not None:
+                os.close(fd)
+        self._scratch = self._mark = None
+        self._lock.close()
+        store.close()
 
     @contextmanager
     def _locked(self, within: float | None) -> Iterator[bool]:

@@ -25,6 +25,7 @@ from objstore.errors import (
     PathOutside,
     PathReserved,
     PermissionRefused,
+    StoreReplaced,
 )
 from objstore.names import (
     LOG_NAME,
@@ -132,10 +133,24 @@ class Tree:
         except OSError as error:
             raise failure(error, self._given) from error
         self.folds_names: Final = folds_names(self.fd)
+        self._found: Final = os.fstat(self.fd)
 
     def close(self) -> None:
         """Close the folder."""
         os.close(self.fd)
+
+    @property
+    def is_there(self) -> bool:
+        """Return whether the folder is still the one of its name: it may be moved, and another take its place."""
+        try:
+            return os.path.samestat(os.stat(self.root), self._found)
+        except OSError:
+            return False
+
+    def see_there(self) -> None:
+        """Raise StoreReplaced where the folder's name leads to it no more."""
+        if not self.is_there:
+            raise StoreReplaced(self.root)
 
     def confined(self, parts: "Iterable[str]") -> "Tree":
         """Return the same folder as far as these canonical paths below it go; it closes with this one."""

@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator, Sequence
 
 from objstore.annotations import Final
 from objstore.disk import Disk
-from objstore.errors import DiskFailed, StoreDamaged, StoreRefuses, Unacknowledged
+from objstore.errors import DiskFailed, StoreDamaged, StoreRefuses, StoreReplaced, Unacknowledged
 from objstore.frames import (
     SEGMENT_HEADER_SIZE,
     Frame,
@@ -194,8 +194,10 @@ class Log(Generations):
         Nothing may follow `end`: where something did, `repair_tail` has cut it off.
         Raises StoreRefuses, and DiskFull or DiskFailed with nothing changed. After a failed sync the group is cut off,
         and the log takes no more until it is opened again; Unacknowledged says that not even that was possible.
+        Raises StoreReplaced where nobody would find it.
         """
         self._writable()
+        self.see_there()
         if end.offset >= ROTATE_AT or self._begun == end.segment + 1:
             end = self._rotate(end.segment)
         elif end.offset == SEGMENT_HEADER_SIZE and end != self.first:
@@ -314,7 +316,11 @@ class Log(Generations):
         if self._appending is None or self._appending[0] != segment:
             if self._appending is not None:
                 os.close(self._appending[1])
-            fd = own_file(self._path(segment, 0), os.O_WRONLY | os.O_APPEND)
+            path = self._path(segment, 0)
+            fd = own_file(path, os.O_WRONLY | os.O_APPEND)
+            if not os.path.samestat(os.fstat(fd), os.fstat(self._fd(segment, 0))):
+                os.close(fd)
+                raise StoreReplaced(path)
             self._appending = (segment, fd)
         return self._appending[1]
 

@@ -112,13 +112,13 @@ class Store:
         """Read what other processes have appended; return whether the log ends there, with nothing unfinished behind.
 
         `to_write`: see besides that the last record that is known is that of the log, before another is put behind it.
-        Raises StoreDamaged.
+        Raises StoreDamaged, and StoreReplaced before the index of another store is taken for the one of this log.
         """
+        self.log.refresh()
         if not self._index.is_there:
             self._ahead = Ahead()  # all of it is in the log
             self._index.close()
             self._index = Index(self._index_path, self.log)
-        self.log.refresh()
         if not self._index.knows_generations:
             self.index.follow_generations()
             self.forget()  # what went from the store may have been meant to go for good

@@ -11,6 +11,7 @@ from objstore.errors import ConversationReserved
 from objstore.external import EXTERNAL_CONVERSATION
 from objstore.ids import HASH_SIZE
 from objstore.journal import Journal
+from objstore.names import STORE_NAME
 from objstore.paths import MAX_FILE, Tree, find_root
 from objstore.standard import contextmanager
 from objstore.standins import MAX_BLOB
@@ -105,6 +106,11 @@ class Workspace:
     def reopen(self) -> None:
         """Open the store again if it refuses to write because a write has failed. Raises as `open` does."""
         self._journal.reopen()
+
+    @property
+    def is_there(self) -> bool:
+        """Return whether its folder is still the one of that path, and a store in it."""
+        return self._journal.tree.is_there and os.path.isdir(os.path.join(self.root, STORE_NAME))
 
     def close(self) -> None:
         """Close every file."""

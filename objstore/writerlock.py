@@ -36,6 +36,7 @@ class WriterLock:
         """Name the file to lock; it is made if it is missing."""
         self._path: Final = path
         self._fd: int | None = None
+        self._locked: os.stat_result | None = None  # what the system says of that file
         self._waited: BaseFileLock | None = None
 
     @contextmanager
@@ -80,13 +81,20 @@ class WriterLock:
         while True:
             if self._fd is None:
                 self._fd = self._opened()
+                self._locked = os.fstat(self._fd)
             try:
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return False
-            if os.fstat(self._fd).st_nlink:
+            if self._is_there():
                 return True
-            self.close()  # somebody removed the file: a lock on it excludes nobody
+            self.close()  # somebody removed or moved the file: a lock on it excludes nobody
+
+    def _is_there(self) -> bool:
+        try:
+            return self._locked is not None and os.path.samestat(os.stat(self._path), self._locked)
+        except FileNotFoundError:
+            return False
 
     def _take_soon(self, seconds: float) -> bool:
         until = time.monotonic() + seconds

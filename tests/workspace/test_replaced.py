@@ -1,0 +1,238 @@
+"""A store that is moved, replaced or away for a moment, under who has it open: nothing goes where nobody finds it."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from objstore import CallInfo, NotAWorkspace, StoreReplaced, Workspace, blob_id, check_store
+from objstore.salvage import salvage_store
+from tests.store.countdown import CountdownDisk
+from tests.store.scenes import write
+
+TYPED: Final = b"a page that a person typed\n"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return a workspace with three edits, and a file that nobody recorded."""
+    root = tmp_path / "ws"
+    root.mkdir()
+    with Workspace.init(root, CountdownDisk(None)) as workspace:
+        for number in range(3):
+            write(workspace, "a.txt", b"%d\n" % number)
+    (root / "s.txt").write_bytes(TYPED)
+    return root
+
+
+def opened(root: Path) -> Workspace:
+    return Workspace.open(root, CountdownDisk(None))
+
+
+def sound(root: Path) -> tuple[str, ...]:
+    """Check that nothing is wrong with the store, and return what is worth knowing of it."""
+    report = check_store(str(root))
+    assert report.faults == ()
+    return report.notes
+
+
+def log_of(store: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted((store / "segments").iterdir())}
+
+
+def copy(store: Path, to: Path) -> None:
+    shutil.copytree(store, to, ignore=shutil.ignore_patterns("index.sqlite*"))
+
+
+# ---- what is put in the place of a store
+
+
+def salvaged(root: Path) -> Path:
+    """Do as docs/repair.md says."""
+    aside = root / "damaged"
+    (root / ".cas").rename(aside)
+    salvage_store(str(aside), str(root))
+    return aside
+
+
+def begun_anew(root: Path) -> Path:
+    aside = root.parent / "aside"
+    (root / ".cas").rename(aside)
+    Workspace.init(root).close()
+    return aside
+
+
+def put_back(root: Path) -> Path:
+    """Put a copy of the same store in its place."""
+    aside = root.parent / "aside"
+    (root / ".cas").rename(aside)
+    copy(aside, root / ".cas")
+    return aside
+
+
+def segments_put_back(root: Path) -> Path:
+    """Put copies of the segments in the place of those that are open, one by one."""
+    aside = root.parent / "aside"
+    copy(root / ".cas", aside)
+    for path in (root / ".cas" / "segments").iterdir():
+        copied = path.with_name("copied")
+        shutil.copy2(path, copied)
+        copied.replace(path)
+    return aside
+
+
+def folder_of_segments_put_back(root: Path) -> Path:
+    aside = root.parent / "aside"
+    aside.mkdir()
+    (root / ".cas" / "segments").rename(aside / "segments")
+    shutil.copytree(aside / "segments", root / ".cas" / "segments")
+    return aside
+
+
+REPLACED: Final = (salvaged, begun_anew, put_back, segments_put_back, folder_of_segments_put_back)
+
+
+@pytest.mark.parametrize("has_written", [False, True], ids=["read", "written"])
+@pytest.mark.parametrize("replaced", REPLACED)
+def test_what_is_acknowledged_is_in_the_store_of_that_path(
+    root: Path, replaced: Callable[[Path], Path], *, has_written: bool
+) -> None:
+    with opened(root) as workspace:
+        if has_written:
+            write(workspace, "before.txt", b"before\n")
+        workspace.status()
+        aside = replaced(root)
+        left = log_of(aside)
+        write(workspace, "s.txt", b"overwritten by an agent\n")
+        write(workspace, "s.txt", b"and again\n")
+        assert log_of(aside) == left, "it went to a store that lies elsewhere by now"
+        assert not [note for note in sound(root) if "unfinished" in note]
+        with opened(root) as other:
+            write(other, "t.txt", b"t\n")
+            assert other.blob(blob_id(TYPED)) == TYPED
+            assert workspace.edits() == other.edits()
+            assert [view.edit.path for view in other.edits()][-3:] == [b"s.txt", b"s.txt", b"t.txt"]
+    sound(root)
+
+
+@pytest.mark.parametrize("replaced", REPLACED)
+def test_what_is_read_is_of_the_store_of_that_path(root: Path, replaced: Callable[[Path], Path]) -> None:
+    with opened(root) as workspace:
+        workspace.status()
+        replaced(root)
+        with opened(root) as other:
+            write(other, "t.txt", b"t\n")
+            assert workspace.edits() == other.edits()
+            assert workspace.status() == other.status()
+    sound(root)
+
+
+def test_a_call_that_is_held_meanwhile_changes_nothing(root: Path) -> None:
+    with opened(root) as workspace:
+        write(workspace, "a.txt", b"before\n")
+        with workspace.call(CallInfo(tool="test")) as call:
+            call.write("s.txt", b"overwritten by an agent\n")
+            aside = put_back(root)
+            left = log_of(aside)
+            with pytest.raises(StoreReplaced):
+                call.commit()
+        assert (root / "s.txt").read_bytes() == TYPED
+        assert log_of(aside) == left == log_of(root / ".cas")
+        write(workspace, "s.txt", b"once more\n")
+    sound(root)
+
+
+def test_an_index_is_not_opened_for_the_log_of_another_store(root: Path) -> None:
+    with opened(root) as workspace:
+        workspace.status()
+        begun_anew(root)
+        with workspace._journal.reading() as held:  # noqa: SLF001 - as who reads for long has it
+            (root / ".cas").rename(root.parent / "second")
+            Workspace.init(root).close()
+            with pytest.raises(StoreReplaced):
+                held.catch_up()
+    sound(root)
+
+
+def test_who_has_the_lock_of_a_store_that_went_keeps_nobody_out_of_the_one_in_its_place(root: Path) -> None:
+    with opened(root) as workspace:
+        write(workspace, "a.txt", b"before\n")
+        aside = root.parent / "aside"
+        (root / ".cas").rename(aside)
+        (root / ".cas").mkdir()
+        (aside / "segments").rename(root / ".cas" / "segments")
+        write(workspace, "a.txt", b"after\n")
+        assert (root / ".cas" / "lock").exists()
+        with opened(root) as other, workspace._journal.keeping_out() as is_kept, other._journal.keeping_out() as both:  # noqa: SLF001 - the lock itself is what this is about
+            assert (is_kept, both) == (True, False)
+    sound(root)
+
+
+# ---- what is away for a moment
+
+
+def test_a_store_that_is_away_for_a_moment_is_as_it_was(root: Path) -> None:
+    with opened(root) as workspace:
+        write(workspace, "a.txt", b"before\n")
+        (root / ".cas").rename(root / "away")
+        for act in (workspace.edits, workspace.status, lambda: write(workspace, "a.txt", b"lost\n")):
+            with pytest.raises(NotAWorkspace, match=str(root)):
+                act()
+        (root / "away").rename(root / ".cas")
+        write(workspace, "a.txt", b"after\n")
+        assert len(workspace.edits()) == 5
+    sound(root)
+
+
+def test_a_workspace_that_is_away_for_a_moment_is_as_it_was(root: Path) -> None:
+    with opened(root) as workspace:
+        write(workspace, "a.txt", b"before\n")
+        root.rename(root.parent / "away")
+        for act in (workspace.edits, lambda: write(workspace, "a.txt", b"lost\n")):
+            with pytest.raises(NotAWorkspace, match=str(root)):
+                act()
+        (root.parent / "away").rename(root)
+        write(workspace, "a.txt", b"after\n")
+        assert len(workspace.edits()) == 5
+    sound(root)
+
+
+def test_an_index_that_can_not_be_opened_for_a_moment_is_opened_later(root: Path) -> None:
+    index = root / ".cas" / "index.sqlite"
+    with opened(root) as workspace:
+        write(workspace, "a.txt", b"before\n")
+        index.unlink()
+        index.symlink_to("elsewhere")
+        with pytest.raises(Exception, match=r"index\.sqlite"):
+            workspace.edits()
+        index.unlink()
+        write(workspace, "a.txt", b"after\n")
+        assert len(workspace.edits()) == 5
+    sound(root)
+
+
+# ---- another folder in the place of the workspace's
+
+
+@pytest.mark.parametrize("with_store", ["none", "another", "the same"])
+def test_no_file_of_another_folder_is_changed_or_recorded_in_its_store(root: Path, with_store: str) -> None:
+    aside = root.parent / "aside"
+    with opened(root) as workspace:
+        write(workspace, "a.txt", b"before\n")
+        root.rename(aside)
+        root.mkdir()
+        (root / "a.txt").write_bytes(b"another clone\n")
+        match with_store:
+            case "another":
+                Workspace.init(root).close()
+            case "the same":
+                (aside / ".cas").rename(root / ".cas")
+        with pytest.raises((StoreReplaced, NotAWorkspace)):
+            write(workspace, "a.txt", b"lost\n")
+        assert not workspace.is_there
+    assert (root / "a.txt").read_bytes() == b"another clone\n"
+    assert (aside / "a.txt").read_bytes() == b"before\n"
+    if with_store != "none":
+        sound(root)

@@ -32,7 +32,8 @@ class Directories:
             if not Path(root).is_dir():
                 raise NotADirectoryError(root)
         self._given: Final = tuple({os.path.realpath(root): None for root in roots})
-        self._opened: Final = _Opened(opening)
+        self._opening: Final = opening
+        self._opened: Final = _Opened()
         self.homes: Mapping[str, str] = {root: root for root in self._given}
         """Of each allowed directory, the workspace that it lies in."""
 
@@ -73,11 +74,11 @@ class Directories:
         root = self._root_of(path)
         if self._opened.recorded(self.homes[root]) is None:
             foresee()
-        return self._opened.workspace(self.homes[root]), self._parts(root)
+        return self._opened.workspace(self.homes[root], self._opening), self._parts(root)
 
     def home(self, root: str) -> Workspace:
-        """Return the workspace in this directory, which a call has changed before. Raises as Workspace.init."""
-        return self._opened.workspace(root)
+        """Return the workspace in this directory, which a call has changed before. Raises as Workspace.open."""
+        return self._opened.workspace(root, Workspace.open)
 
     def allows(self, workspace: Files | Workspace, path: str) -> bool:
         """Return whether a canonical path of a workspace lies in an allowed directory."""
@@ -142,10 +143,12 @@ class _Opened:
     The order of locks: a root's in `_turns`, then its workspace's own, which a held call keeps while it waits for
     another process, then `_lock`. So under `_lock` nothing is waited for but a folder that is opened, and who holds a
     call may look up whatever is open already.
+
+    A root may be moved, and another folder take its place: then that is opened. What was open before stays so until the
+    end, for calls may still be at it.
     """
 
-    def __init__(self, opening: Callable[[str], Workspace]) -> None:
-        self._opening = opening
+    def __init__(self) -> None:
         self._open: dict[str, Workspace] = {}
         self._looked_at: dict[str, Files] = {}
         self._turns: dict[str, Lock] = {}  # each held while the workspace there is opened, so that it is opened once
@@ -158,12 +161,12 @@ class _Opened:
     def files(self, root: str) -> Files:
         with self._lock:
             files = self._looked_at.get(root)
-            if files is None:
+            if files is None or not files.is_there:
                 files = self._looked_at[root] = self._closing.enter_context(Files(root))
             return files
 
-    def workspace(self, root: str) -> Workspace:
-        workspace = self._opened(root, self._opening)
+    def workspace(self, root: str, opening: Callable[[str], Workspace]) -> Workspace:
+        workspace = self._opened(root, opening)
         workspace.reopen()  # where a write has failed: the server outlasts a disk that was full
         return workspace
 
@@ -181,11 +184,11 @@ class _Opened:
         with self._lock:
             found = self._open.get(root)
             turn = self._turns.setdefault(root, Lock())
-        if found is not None:
+        if found is not None and found.is_there:
             return found
         with turn:
             found = self._open.get(root)
-            if found is not None:
+            if found is not None and found.is_there:
                 return found
             workspace = opening(root)
             with self._lock:

@@ -34,6 +34,11 @@ class Files:
         """Close the folder."""
         self.tree.close()
 
+    @property
+    def is_there(self) -> bool:
+        """Return whether it is still the folder of that path: it may be moved, and another take its place."""
+        return self.tree.is_there
+
     def confined(self, parts: Iterable[str]) -> Files:
         """Return the same folder as far as these canonical paths below it go; it closes with this one."""
         from copy import copy

@@ -131,7 +131,7 @@ def test_t_undo_05_a_failure_in_the_middle_leaves_every_file_as_it_was(tmp_path:
     tools = Tools(directories, session, Limits())
     (tmp_path / "changed").write_bytes(b"before\n")
     (tmp_path / "deleted").write_bytes(b"before\n")
-    workspace = directories.home(str(tmp_path))
+    workspace, _ = directories.changing("file", lambda: None)
     with workspace.call(CallInfo(tool="many")) as call:
         call.write("changed", b"after\n")
         call.delete("deleted")
@@ -325,7 +325,7 @@ def test_every_file_must_be_as_the_change_left_it(
 def test_one_spoilt_file_of_many_keeps_all_from_being_undone(tmp_path: Path) -> None:
     directories = Directories([str(tmp_path)])
     session = Session()
-    workspace = directories.home(str(tmp_path))
+    workspace, _ = directories.changing("file", lambda: None)
     with workspace.call(CallInfo(tool="many")) as call:
         for each in ("a", "b", "c"):
             call.write(each, b"text\n")
@@ -342,7 +342,7 @@ def test_one_spoilt_file_of_many_keeps_all_from_being_undone(tmp_path: Path) -> 
 def test_a_file_that_a_change_left_as_it_was_is_in_no_ones_way(tmp_path: Path) -> None:
     directories = Directories([str(tmp_path)])
     session = Session()
-    workspace = directories.home(str(tmp_path))
+    workspace, _ = directories.changing("file", lambda: None)
     (tmp_path / "a").write_bytes(b"one\n")
     with workspace.call(CallInfo(tool="many")) as call:
         for path, states in (("a", [b"two\n", b"one\n"]), ("b", [b"text\n"]), ("c", [b"text\n", None])):

@@ -1,0 +1,125 @@
+"""A served directory that is moved, replaced or away for a moment: the server goes on with what lies at its path."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from objstore import Workspace
+from tests.mcp.agent import Agent, connected
+
+OLD: Final = "old clone\n"
+NEW: Final = "new clone\n"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path.resolve() / "ws"
+    root.mkdir()
+    (root / "a").write_text(OLD)
+    return root
+
+
+@pytest.fixture
+def moved(root: Path) -> Iterator[Agent]:
+    with connected(root) as agent:
+        yield agent
+
+
+def removed(root: Path) -> None:
+    shutil.rmtree(root)
+
+
+def moved_away(root: Path) -> None:
+    root.rename(root.with_name("ws-old"))
+
+
+def cloned(root: Path) -> None:
+    root.mkdir()
+    (root / "a").write_text(NEW)
+    (root / "n").write_text("new file\n")
+
+
+@pytest.mark.parametrize("has_written", [False, True], ids=["read", "written"])
+@pytest.mark.parametrize("gone", [removed, moved_away])
+def test_a_directory_that_was_replaced_is_read_and_changed_where_it_is_now(
+    moved: Agent, root: Path, gone: Callable[[Path], None], *, has_written: bool
+) -> None:
+    a = str(root / "a")
+    assert OLD.strip() in moved.done("read_file", path=a).texts[0]
+    if has_written:
+        moved.done("write_file", path=str(root / "w"), content="w\n")
+        moved.done("list_edits")
+    gone(root)
+    cloned(root)
+    assert NEW.strip() in moved.done("read_file", path=a).texts[0]
+    assert moved.done("read_file", path=str(root / "n")).texts[0]
+    listed = moved.done("list_directory", path=str(root)).texts[0]
+    assert "a" in listed
+    assert "n" in listed
+    assert "w" not in listed.split()
+    moved.done("list_edits")
+    moved.done("multi_edit_text_file", path=a, edits=[{"old_string": "new", "new_string": "newer"}])
+    moved.done("write_file", path=a, content="written\n")
+    assert (root / "a").read_text() == "written\n"
+    with Workspace.open(root) as workspace:
+        assert [view.edit.tool for view in workspace.edits()] == ["multi_edit_text_file", "write_file"]
+    if gone is moved_away:
+        assert (root.with_name("ws-old") / "a").read_text() == OLD
+
+
+def test_what_was_read_before_is_no_knowledge_of_what_is_there_now(moved: Agent, root: Path) -> None:
+    a = str(root / "a")
+    moved.done("read_file", path=a)
+    moved_away(root)
+    cloned(root)
+    assert moved.call("write_file", path=a, content="blindly\n").error["type"] == "stale_file"
+    moved.done("read_file", path=a)
+    moved.done("write_file", path=a, content="knowingly\n")
+
+
+def test_a_change_in_a_directory_that_has_gone_is_not_undone_in_the_one_in_its_place(moved: Agent, root: Path) -> None:
+    moved.done("write_file", path=str(root / "a"), content=NEW)
+    moved_away(root)
+    cloned(root)
+    assert moved.call("Undo").refused
+    assert (root / "a").read_text() == NEW
+    assert not (root / ".cas").exists(), "a refusal made a store"
+
+
+@pytest.mark.parametrize("tool", ["list_edits", "Undo", "write_file", "read_file", "list_directory"])
+@pytest.mark.parametrize("part", ["", ".cas"])
+def test_what_is_away_for_a_moment_is_used_again_when_it_is_back(
+    moved: Agent, root: Path, tool: str, part: str
+) -> None:
+    moved.done("write_file", path=str(root / "a"), content="1\n")
+    away, place = root.with_name("away"), root / part
+    place.rename(away)
+    arguments = {
+        "write_file": {"path": str(root / "b"), "content": "x"},
+        "read_file": {"path": str(root / "a")},
+        "list_directory": {"path": str(root)},
+    }
+    result = moved.call(tool, **arguments.get(tool, {}))
+    assert part or result.refused
+    assert part or str(root) in result.texts[0]
+    if place.exists():  # who changes something where no store is makes one
+        shutil.rmtree(place)
+    away.rename(place)
+    for name in ("c", "d"):
+        moved.done("write_file", path=str(root / name), content="x")
+    assert "d" in moved.done("list_edits").texts[0]
+    with Workspace.open(root) as workspace:
+        assert [view.edit.path for view in workspace.edits()][:1] == [b"a"]
+
+
+def test_a_store_that_was_removed_is_begun_anew(moved: Agent, root: Path) -> None:
+    moved.done("write_file", path=str(root / "w"), content="1\n")
+    shutil.rmtree(root / ".cas")
+    moved.done("list_edits")
+    assert not (root / ".cas").exists()
+    moved.done("write_file", path=str(root / "v"), content="2\n")
+    with Workspace.open(root) as workspace:
+        assert [view.edit.path for view in workspace.edits()] == [b"v"]

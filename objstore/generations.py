@@ -36,9 +36,6 @@ GENERATION: Final = 1 << 40
 """How far apart the offsets of a segment's generations begin. A file of a terabyte would not be made."""
 
 _SUFFIX: Final = ".seg"
-_NUMBER_DIGITS: Final = 8
-"""Digits of a segment's number in its file's name, at least."""
-
 _GENERATION_DIGITS: Final = 6
 """Digits of a generation in such a name, at most."""
 
@@ -327,7 +324,11 @@ class Generations:
                 # It has been written anew since the folder was looked at.
 
     def _look(self) -> dict[int, int]:
-        """Look at the folder, open the newest generation of each segment, and return them."""
+        """Look at the folder, open the newest generation of each segment, and return them.
+
+        Raises StoreReplaced, and StoreDamaged where a file is listed again that is not to be found.
+        """
+        before: set[str] | None = None
         while True:
             # Before the names are read: what comes after is looked at the next time.
             looked = self.see_there()
@@ -340,7 +341,8 @@ class Generations:
                 found[segment] = max(generation, found.get(segment, 0))
             self._see_last(found)
             # Held open, what places name can be read, even if the file is superseded and removed.
-            if not hasattr(self, "store") or all(map(self._is_open, found.items())):
+            missing = [one for one in found.items() if not self._is_open(one)] if hasattr(self, "store") else []
+            if not missing:
                 self._looked, self._generations = looked, found
                 self._keep_up(names)
                 anew = {segment: generation for segment, generation in found.items() if generation}
@@ -350,6 +352,9 @@ class Generations:
                     self._superseded = [one for one in self._descriptors if one[1] < found.get(one[0], 0)]
                     self._superseded_at = time.monotonic()
                 return found
+            if names == before:
+                raise StoreDamaged(missing[0][0], 0, "the segment is listed, and not to be found")
+            before = names
 
     def _see_last(self, found: dict[int, int]) -> None:
         """Raise StoreReplaced where the last segment that was known is another file now, or is gone.
@@ -469,13 +474,11 @@ def segment_name(segment: int, generation: int) -> str:
 def _named(name: str) -> tuple[int, int] | None:
     """Return the segment and the generation that a file's name says (None: it is no segment's)."""
     number, dot, generation = name.removesuffix(_SUFFIX).partition(".")
-    if not name.endswith(_SUFFIX) or not _is_number(number) or len(number) < _NUMBER_DIGITS:
+    if not _is_number(number) or (dot and not _is_number(generation)) or len(generation) > _GENERATION_DIGITS:
         return None
-    if not dot:
-        return int(number), 0
-    if not _is_number(generation) or generation[0] == "0" or len(generation) > _GENERATION_DIGITS:
-        return None
-    return int(number), int(generation)
+    named = int(number), int(generation or 0)
+    # Only as we spell it: a file of any other name is one that nothing would find.
+    return named if segment_name(*named) == name else None
 
 
 def is_segment(name: str) -> bool:

@@ -179,6 +179,27 @@ def test_files_that_are_no_segments_are_passed_over(folder: Path) -> None:
     assert read(folder) == GROUPS
 
 
+@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.parametrize("spelling", ["{:09d}.seg", "{:012d}.1.seg", "{:08d}.01.seg", "{:08d}.0.seg"])
+def test_a_name_that_spells_a_number_in_another_way_is_no_segments(folder: Path, spelling: str, number: int) -> None:
+    fill(folder, GROUPS)
+    (folder / spelling.format(number)).write_bytes(b"")
+    with closing(Log(str(folder), Disk())) as log:
+        assert len(list(log.groups(log.first))) == len(GROUPS)
+        assert log.numbers() == [1]
+        assert log.superseded() == []
+
+
+def test_a_name_that_is_listed_and_can_not_be_found_is_reported(folder: Path) -> None:
+    fill(folder, GROUPS)
+    with closing(Log(str(folder), Disk())) as log, pytest.MonkeyPatch.context() as patch:
+        # As a network's file system lists what another machine has removed.
+        names = [*(path.name for path in folder.iterdir()), segment(folder, 2).name]
+        patch.setattr("objstore.generations.os.listdir", lambda _: names)
+        with pytest.raises(StoreDamaged, match="segment 2"):
+            log.refresh(anew=True)
+
+
 def test_one_call_is_one_append_and_one_sync(folder: Path) -> None:
     disk = CountdownDisk(None)
     fill(folder, GROUPS, disk)

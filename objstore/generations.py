@@ -29,6 +29,7 @@ __all__ = [
     "is_segment",
     "newest_files",
     "open_segment",
+    "pread",
     "segment_name",
 ]
 
@@ -428,7 +429,7 @@ class Generations:
         if fd is None:
             raise StoreDamaged(segment, 0, NO_FILE)
         try:
-            header = SegmentHeader.decode(os.pread(fd, SEGMENT_HEADER_SIZE, 0), segment=segment)
+            header = SegmentHeader.decode(pread(fd, SEGMENT_HEADER_SIZE, 0, segment), segment=segment)
             if hasattr(self, "store") and header.store != self.store:
                 raise StoreDamaged(segment, 0, "the segment belongs to another store")
         except CasError:
@@ -453,6 +454,14 @@ def _allow_files(wanted: int) -> None:
 def _close(descriptors: Iterable[int]) -> None:
     for fd in descriptors:
         os.close(fd)
+
+
+def pread(fd: int, size: int, position: int, segment: int) -> bytes:
+    """Return up to `size` bytes of a segment's file. Raises StoreDamaged where the disk can't read them."""
+    try:
+        return os.pread(fd, size, position)
+    except OSError as error:
+        raise StoreDamaged(segment, position, error.strerror or str(error)) from error
 
 
 def open_segment(path: str) -> int | None:

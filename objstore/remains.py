@@ -38,7 +38,7 @@ from objstore.frames import (
     read_frame,
     scan_windows,
 )
-from objstore.generations import NO_FILE, is_segment, newest_files, open_segment
+from objstore.generations import NO_FILE, is_segment, newest_files, open_segment, pread
 from objstore.ids import BlobHasher, BlobId, RecordId, record_id
 from objstore.recordcodec import decode_record
 from objstore.records import Record
@@ -49,6 +49,9 @@ _SUFFIX: Final = ".seg"
 _CACHE_BYTES: Final = 32 << 20
 _MOST_MISSING: Final = 1000
 """Missing segments that are named: a forged number leaves more than memory holds."""
+
+_SECTOR: Final = 4096
+"""Bytes that are read alone where they can't be read with others: as many as a disk loses together."""
 
 _PROBES: Final = 4
 """How many frames are tried with an id that is only guessed."""
@@ -105,6 +108,7 @@ class Remains:
         Raises FileMissing where there are no segments, StoreUnknown where no frame can be told from chance.
         """
         self._fds: list[int] = []
+        self._unreadable: dict[tuple[int, int], str] = {}  # by file and sector: why it can't be read
         self.damage: Final[list[Damage]] = []
         self.blobs: Final[dict[BlobId, list[Spot]]] = {}
         self.large: Final[set[BlobId]] = set()  # those of them that are read from chunks
@@ -146,7 +150,7 @@ class Remains:
 
     def payload(self, spot: Spot) -> bytes:
         """Return the payload of a frame that was found. Raises StoreDamaged if the file has changed since."""
-        content = os.pread(self._fds[spot.file], FRAME_HEADER_SIZE + spot.size, spot.offset)
+        content = self._bytes(spot.file, spot.offset, FRAME_HEADER_SIZE + spot.size)
         found = read_frame(content, self.key, 0, base=spot.offset)
         if isinstance(found, Gap):
             raise StoreDamaged(self.segments[spot.file].number or 0, spot.offset, found.reason)
@@ -321,7 +325,7 @@ class Remains:
 
     def _store(self) -> StoreId:
         """Return the id that a header tells, or one that a damaged header nearly tells and a frame proves."""
-        heads = [os.pread(fd, SEGMENT_HEADER_SIZE, 0) for fd in self._fds]
+        heads = [self._bytes(file, 0, SEGMENT_HEADER_SIZE) for file in range(len(self._fds))]
         is_stray = [not is_segment(os.path.basename(segment.path)) for segment in self.segments]
         for _, head in sorted(zip(is_stray, heads, strict=True), key=itemgetter(0)):
             try:
@@ -338,7 +342,7 @@ class Remains:
 
     def _probes(self, file: int) -> list[bytes]:
         """Return the smallest of what may be the first frames of a segment."""
-        content = os.pread(self._fds[file], 1 << 20, 0)
+        content = self._bytes(file, 0, 1 << 20)
         found: list[bytes] = []
         at = content.find(MARKER)
         while at >= 0 and len(found) < _PROBES * _PROBES:
@@ -375,28 +379,61 @@ class Remains:
         self.ends.append(SegmentEnd(min(whole, size), size))
 
     def _frames(self, file: int, size: int, name: str) -> Iterator[Frame]:
-        fd, segment = self._fds[file], self.segments[file]
+        segment = self.segments[file]
         start, fault = SEGMENT_HEADER_SIZE, ""
         try:
-            header = SegmentHeader.decode(os.pread(fd, SEGMENT_HEADER_SIZE, 0), segment=segment.number)
+            header = SegmentHeader.decode(self._bytes(file, 0, SEGMENT_HEADER_SIZE), segment=segment.number)
         except StoreDamaged as error:
             # What begins the file may have been cut off, and the first frame with it or not.
-            start, fault = 0, error.reason
+            start, fault = 0, self._reason(file, 0, SEGMENT_HEADER_SIZE, error.reason)
         else:
             if header.store != self.store:
                 self.damage.append(Damage(name, 0, size, "the segment belongs to another store"))
                 return
-        for found in scan_windows(lambda offset, wanted: os.pread(fd, wanted, offset), self.key, start, size):
+        for found in scan_windows(lambda offset, wanted: self._bytes(file, offset, wanted), self.key, start, size):
             if fault:
                 end = found.end if isinstance(found, Gap) else 0
                 self.damage.append(Damage(name, 0, end, fault))
                 fault = ""
             elif isinstance(found, Gap):
-                self.damage.append(Damage(name, found.offset, found.end, found.reason))
+                reason = self._reason(file, found.offset, found.end, found.reason)
+                self.damage.append(Damage(name, found.offset, found.end, reason))
             if isinstance(found, Frame):
                 yield found
         if fault:
             self.damage.append(Damage(name, 0, 0, fault))
+
+    def _bytes(self, file: int, offset: int, size: int) -> bytes:
+        """Return `size` bytes of a segment, or what there is; zeros in place of what the disk can't read.
+
+        No frame with such bytes in it is then found.
+        """
+        fd = self._fds[file]
+        try:
+            return os.pread(fd, size, offset)
+        except OSError:
+            end = min(offset + size, os.fstat(fd).st_size)
+        pieces = []
+        while offset < end:
+            sector, into = divmod(offset, _SECTOR)
+            wanted = min(_SECTOR - into, end - offset)
+            try:
+                piece = os.pread(fd, wanted, offset)
+            except OSError as error:
+                self._unreadable[file, sector] = error.strerror or str(error)
+                piece = bytes(wanted)
+            if not piece:
+                break
+            pieces.append(piece)
+            offset += len(piece)
+        return b"".join(pieces)
+
+    def _reason(self, file: int, offset: int, end: int, otherwise: str) -> str:
+        """Return why there is nothing in these bytes: that the disk can't read some of them, or else `otherwise`."""
+        if not self._unreadable:
+            return otherwise
+        sectors = range(offset // _SECTOR, (end - 1) // _SECTOR + 1)
+        return next((why for at in sectors if (why := self._unreadable.get((file, at)))), otherwise)
 
     def _remember(self, header: BlobHeader, content: bytes) -> None:
         if header.id in self._cache or len(content) > _CACHE_BYTES // 4:
@@ -427,7 +464,7 @@ def _number(name: str, fd: int) -> int | None:
     stem = name.removesuffix(_SUFFIX).partition(".")[0]
     if not is_segment(name):
         try:
-            return SegmentHeader.decode(os.pread(fd, SEGMENT_HEADER_SIZE, 0), segment=None).number
+            return SegmentHeader.decode(pread(fd, SEGMENT_HEADER_SIZE, 0, 0), segment=None).number
         except StoreDamaged:
             pass
     return int(stem) if stem.isascii() and stem.isdigit() else None

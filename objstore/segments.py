@@ -6,7 +6,7 @@ before it does, it cuts off what a crashed writer left unfinished at the end.
 
 import os
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 
 from objstore.annotations import Final
 from objstore.disk import Disk
@@ -26,7 +26,7 @@ from objstore.frames import (
     read_frame,
     scan_windows,
 )
-from objstore.generations import GENERATION, Generations, Place, segment_name
+from objstore.generations import GENERATION, Generations, Place, pread, segment_name
 from objstore.premises import own_file
 from objstore.standard import suppress
 from objstore.values import NamedTuple
@@ -91,11 +91,11 @@ class Log(Generations):
         place = self.newest(place) or place
         fd = self._fd(place.segment, place.generation)
         # One read gets most frames whole; the header says how much is left of the others.
-        head = os.pread(fd, 4096, place.position)
+        head = pread(fd, 4096, place.position, place.segment)
         found = read_frame(head, self.key, 0, base=place.offset)
         size = declared_size(head) if isinstance(found, Gap) else None
         if size is not None and len(head) < size <= os.fstat(fd).st_size - place.position:
-            whole = head + _read(fd, size - len(head), place.position + len(head))
+            whole = head + _read(fd, size - len(head), place.position + len(head), place.segment)
             found = read_frame(whole, self.key, 0, base=place.offset)
         if isinstance(found, Gap):
             raise StoreDamaged(place.segment, place.position, found.reason)
@@ -121,21 +121,22 @@ class Log(Generations):
         """
         with self._kept_open(start.segment, start.generation) as fd:
             end = os.fstat(fd).st_size if end is None else end
-            for found in raw_frames(lambda at, size: _read(fd, size, at), self.key, SEGMENT_HEADER_SIZE, end):
+            read = _reader(fd, start.segment)
+            for found in raw_frames(read, self.key, SEGMENT_HEADER_SIZE, end):
                 if isinstance(found, Gap):
                     raise StoreDamaged(start.segment, found.offset, found.reason)
                 yield found
 
     def piece(self, place: Place, size: int) -> bytes:
         """Return `size` bytes from `place` on, or what there is. Raises StoreDamaged."""
-        return os.pread(self._fd(place.segment, place.generation), size, place.position)
+        return pread(self._fd(place.segment, place.generation), size, place.position, place.segment)
 
     def bytes_of(self, segment: int, size: int) -> Iterator[bytes]:
         """Yield the first `size` bytes of a segment, in pieces. Raises StoreDamaged where there are fewer."""
         with self._kept_open(segment, self._generations.get(segment, 0)) as fd:
             offset = 0
             while offset < size:
-                piece = os.pread(fd, min(_PIECE, size - offset), offset)
+                piece = pread(fd, min(_PIECE, size - offset), offset, segment)
                 if not piece:
                     raise StoreDamaged(segment, offset, "the segment became shorter")
                 offset += len(piece)
@@ -181,7 +182,7 @@ class Log(Generations):
                     # sync the system takes it for written; only bytes that are written again are sent to the disk.
                     offset, end = group.frames[0].offset, group.end.offset
                     while offset < end:
-                        piece = _read(self._fd(segment, 0), min(_PIECE, end - offset), offset)
+                        piece = _read(self._fd(segment, 0), min(_PIECE, end - offset), offset, segment)
                         self._disk.overwrite(fd, piece, offset, name)
                         offset += len(piece)
                 self._disk.sync(fd, name)
@@ -258,9 +259,12 @@ class Log(Generations):
     def _last_group(self, start: Place) -> Group | None:
         """Return the last group behind `start` (None: there is none, or no group ends there)."""
         last = None
-        with suppress(StoreDamaged):
+        try:
             for group in self.groups(start):
                 last = group
+        except StoreDamaged as error:
+            if isinstance(error.__cause__, OSError):
+                raise  # it may be there, and can't be read
         return last
 
     def _cut(self, end: Place) -> int:
@@ -302,9 +306,8 @@ class Log(Generations):
         size = os.fstat(fd).st_size
         if size > start.position:
             # Read, not mapped: touching a map of bytes that a writer cuts off at that moment kills the process.
-            yield from committed(
-                scan_windows(lambda at, wanted: _read(fd, wanted, at - base), self.key, start.offset, base + size)
-            )
+            read = _reader(fd, start.segment, base)
+            yield from committed(scan_windows(read, self.key, start.offset, base + size))
 
     def _is_tail(self, fd: int, segment: int, gap: Gap) -> bool:
         """Return whether nothing whole follows `gap`, so that it is what a crashed or a running writer leaves."""
@@ -357,11 +360,16 @@ class _Breaking:
             self.reason = str(error) or type(error).__name__
 
 
-def _read(fd: int, size: int, offset: int) -> bytes:
-    """Return `size` bytes from `offset`, or what there is; one read may stop short of 2 GiB."""
-    content = os.pread(fd, size, offset)
+def _reader(fd: int, segment: int, base: int = 0) -> Callable[[int, int], bytes]:
+    """Return what reads so many bytes from an offset on, which is counted from `base`."""
+    return lambda offset, size: _read(fd, size, offset - base, segment)
+
+
+def _read(fd: int, size: int, offset: int, segment: int) -> bytes:
+    """Return `size` bytes from `offset`, or what there is; one read may stop short of 2 GiB. Raises StoreDamaged."""
+    content = pread(fd, size, offset, segment)
     while len(content) < size:
-        more = os.pread(fd, size - len(content), offset + len(content))
+        more = pread(fd, size - len(content), offset + len(content), segment)
         if not more:
             break
         content += more

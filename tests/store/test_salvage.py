@@ -20,6 +20,7 @@ from objstore import (
     FileMissing,
     Operation,
     RecordId,
+    StoreDamaged,
     StoreUnknown,
     Unit,
     Workspace,
@@ -30,7 +31,7 @@ from objstore import (
 from objstore.codec import parse_blob_header
 from objstore.disk import Disk
 from objstore.founding import is_making
-from objstore.frames import SEGMENT_HEADER_SIZE, Frame, FrameKind, SegmentHeader, frame_key
+from objstore.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, Frame, FrameKind, SegmentHeader, frame_key
 from objstore.ids import record_id
 from objstore.recordcodec import encode_record
 from objstore.remains import Remains
@@ -39,6 +40,7 @@ from objstore.values import replace
 from tests.store.countdown import CountdownDisk, PowerCut, UnsyncedDisk, full_disk
 from tests.store.scans import scan
 from tests.store.scenes import TEXT, change, files, history, rejected, write
+from tests.store.sectors import SECTOR, unreadable
 from tests.store.test_index import Forger, create
 
 SAMPLES: Final = 160
@@ -433,3 +435,55 @@ def test_of_two_branches_of_a_journal_the_longer_is_its_course(tmp_path: Path) -
     with Workspace.open(tmp_path / "saved") as workspace:
         assert [(view.seq, view.edit.time) for view in workspace.edits()] == [(1, 1), (2, 2), (3, 1)]
     assert check_store(str(tmp_path / "saved")).faults == ()
+
+
+# ---- what the disk can't read
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    """Return a workspace of three segments, of several sectors each."""
+    root = tmp_path / "ws"
+    root.mkdir()
+    with pytest.MonkeyPatch.context() as patch, Workspace.init(root, CountdownDisk(None)) as workspace:
+        patch.setattr("objstore.segments.ROTATE_AT", 5 * SECTOR)
+        draw = random.Random(7)
+        while len(list((root / ".cas" / "segments").iterdir())) < 3:
+            write(workspace, f"f{draw.randrange(9)}", draw.randbytes(900))
+    return root
+
+
+@pytest.mark.parametrize("sectors", [(0,), (2,), (1, 2, 4), range(9)], ids=["the header", "one", "three", "all"])
+def test_of_a_segment_with_sectors_that_can_not_be_read_the_rest_is_saved(
+    written: Path, tmp_path: Path, sectors: tuple[int, ...]
+) -> None:
+    segment = written / ".cas" / "segments" / "00000002.seg"
+    with Remains(str(segment.parent)) as whole:
+        spots = {name: whole.spot(name) for name in whole.blobs}
+        sizes = {name: len(whole.payload(spot)) for name, spot in spots.items()}
+    bad = {at * SECTOR + byte for at in sectors for byte in range(SECTOR)}
+    frames = {name: range(spot.offset, spot.offset + FRAME_HEADER_SIZE + sizes[name]) for name, spot in spots.items()}
+    lost = {name for name, spot in spots.items() if spot.file == 1 and not bad.isdisjoint(frames[name])}
+    with unreadable(segment, sectors):
+        report = check_store(str(written))
+        salvage = salvage_store(str(written), str(tmp_path / "saved"))
+    assert set(spots) - set(salvage.blobs) <= lost
+    assert len(salvage.blobs) > len(spots) // 3
+    assert any("00000002.seg" in fault.what and "Input/output error" in fault.what for fault in report.faults)
+    for damage in salvage.damage:
+        assert damage.segment == segment.name
+    with Workspace.open(tmp_path / "saved") as saved:
+        for name in salvage.blobs:
+            assert blob_id(saved.blob(name)) == name
+
+
+def test_who_reads_what_the_disk_can_not_read_is_told_where_it_lies(written: Path, tmp_path: Path) -> None:
+    segment = written / ".cas" / "segments" / "00000002.seg"
+    with unreadable(segment, range(9)), Workspace.open(written) as workspace:
+        edits = workspace.edits
+        with pytest.raises(StoreDamaged, match=r"segment 2 at byte \d+: Input/output error"):
+            edits()
+        with pytest.raises(StoreDamaged, match=r"segment 2 at byte \d+: Input/output error"):
+            workspace.export_bundle(str(tmp_path / "bundle"))
+    assert not (tmp_path / "bundle").exists()
+    assert check_store(str(written)).faults == ()

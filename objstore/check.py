@@ -194,7 +194,7 @@ class _Checking:
             self._fault(Part.SEGMENTS, f"segment {number} is missing", "What was recorded in it is lost; see below.")
         last = remains.segments[-1]
         tail, size = remains.ends[-1]
-        end = Place(last.number or 0, tail)
+        end = remains.end(len(remains.segments) - 1)
         is_acknowledged = marked is not None and end < marked
         if tail < size and not is_acknowledged:
             self._notes.append(f"{size - tail} bytes of an unfinished write at the end; the next one cuts it off.")
@@ -209,7 +209,7 @@ class _Checking:
         if is_acknowledged:
             self._fault(
                 Part.MARK,
-                f"the log ends at byte {end.offset} of segment {end.segment}, and files had followed it further",
+                f"the log ends at byte {end.position} of segment {end.segment}, and files had followed it further",
                 "The newest edits are lost, or .cas/applied is another store's; no write is taken until repaired.",
                 repairable=tail == size,
             )

@@ -26,6 +26,7 @@ __all__ = [
     "NO_FILE",
     "Generations",
     "Place",
+    "generation_of",
     "is_segment",
     "newest_files",
     "open_segment",
@@ -493,6 +494,12 @@ def _named(name: str) -> tuple[int, int] | None:
 def is_segment(name: str) -> bool:
     """Return whether a file's name is a segment's: others in the folder are ignored."""
     return _named(name) is not None
+
+
+def generation_of(name: str) -> int:
+    """Return which generation of its segment a file's name says it is (0: also of what is no segment's)."""
+    named = _named(name)
+    return 0 if named is None else named[1]
 
 
 def _is_unfinished(rest: str) -> bool:

@@ -38,7 +38,16 @@ from objstore.frames import (
     read_frame,
     scan_windows,
 )
-from objstore.generations import NO_FILE, is_segment, newest_files, open_segment, pread
+from objstore.generations import (
+    GENERATION,
+    NO_FILE,
+    Place,
+    generation_of,
+    is_segment,
+    newest_files,
+    open_segment,
+    pread,
+)
 from objstore.ids import BlobHasher, BlobId, RecordId, record_id
 from objstore.recordcodec import decode_record
 from objstore.records import Record
@@ -147,6 +156,12 @@ class Remains:
         numbers = sorted({segment.number for segment in self.segments if segment.number is not None})
         gaps = (range(before + 1, number) for before, number in pairwise([0, *numbers]))
         return list(islice(chain.from_iterable(gaps), _MOST_MISSING))
+
+    def end(self, file: int) -> Place:
+        """Return where the last whole group of a segment ends."""
+        segment = self.segments[file]
+        generation = generation_of(os.path.basename(segment.path))
+        return Place(segment.number or 0, generation * GENERATION + self.ends[file].whole)
 
     def payload(self, spot: Spot) -> bytes:
         """Return the payload of a frame that was found. Raises StoreDamaged if the file has changed since."""

@@ -53,7 +53,7 @@ class Log(Generations):
     def __init__(self, folder: str, disk: Disk) -> None:
         """Open the log in `folder`. Raises NotAWorkspace, StoreDamaged or FormatTooNew."""
         super().__init__(folder, disk)
-        self._appending: tuple[int, int] | None = None  # segment and descriptor
+        self._appending: tuple[tuple[int, int], int] | None = None  # segment and generation, and the descriptor
         self._begun: int | None = None  # a segment without a group, which a writer left that died
         self._breaking: Final = _Breaking()
 
@@ -173,6 +173,8 @@ class Log(Generations):
         if group is not None and group.end.generation:
             group = None  # what was written anew was durable before it had its name
         segment = max(self._generations) if group is None else group.segment
+        if self._generations[segment]:
+            return
         name = self._path(segment, 0)
         with self._breaking:
             fd = own_file(name, os.O_WRONLY)
@@ -268,11 +270,15 @@ class Log(Generations):
         return last
 
     def _cut(self, end: Place) -> int:
-        # The last segment is never written anew: it is sealed before.
-        unfinished = os.fstat(self._fd(end.segment, 0)).st_size - end.offset
+        # The last segment is one that was written anew only where the one that was begun behind it has been lost.
+        unfinished = os.fstat(self._fd(end.segment, end.generation)).st_size - end.position
         if unfinished > 0:
+            path = self._path(end.segment, end.generation)
             with self._breaking:
-                self._disk.truncate(self._append_fd(end.segment), end.offset, self._path(end.segment, 0))
+                fd = self._append_fd(end.segment, end.generation)
+                self._disk.truncate(fd, end.position, path)
+                if end.generation:
+                    self._disk.sync(fd, path)  # what is appended goes to the next segment
         return max(0, unfinished)
 
     def _groups_in(self, fd: int, start: Place) -> Generator[Group, None, Place | None]:
@@ -315,16 +321,17 @@ class Log(Generations):
             return False
         return not any(isinstance(found, list) for found in self._committed(fd, Place(segment, gap.end)))
 
-    def _append_fd(self, segment: int) -> int:
-        if self._appending is None or self._appending[0] != segment:
+    def _append_fd(self, segment: int, generation: int = 0) -> int:
+        if self._appending is None or self._appending[0] != (segment, generation):
             if self._appending is not None:
                 os.close(self._appending[1])
-            path = self._path(segment, 0)
+                self._appending = None
+            path = self._path(segment, generation)
             fd = own_file(path, os.O_WRONLY | os.O_APPEND)
-            if not os.path.samestat(os.fstat(fd), os.fstat(self._fd(segment, 0))):
+            if not os.path.samestat(os.fstat(fd), os.fstat(self._fd(segment, generation))):
                 os.close(fd)
                 raise StoreReplaced(path)
-            self._appending = (segment, fd)
+            self._appending = (segment, generation), fd
         return self._appending[1]
 
     def _writable(self) -> None:

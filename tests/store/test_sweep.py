@@ -36,6 +36,7 @@ from objstore import (
     salvage_store,
 )
 from objstore.batch import Batch, now
+from objstore.check import Part
 from objstore.codec import encode_blob, parse_blob_header
 from objstore.disk import Disk
 from objstore.errors import CasError
@@ -919,3 +920,33 @@ def test_a_bundle_that_is_written_while_the_store_is_written_anew_is_whole(sever
         assert check_store(str(made), quick=True).faults == ()
         for path in (root, made):
             shutil.rmtree(path)
+
+
+@pytest.mark.parametrize(
+    ("is_marked", "behind"),
+    [(True, b""), (False, b""), (False, b"x"), (False, bytes(100))],
+    ids=["marked", "unmarked", "a byte behind", "zeros behind"],
+)
+def test_a_log_that_ends_in_a_segment_that_was_written_anew_goes_on_behind_it(
+    root: Path, tmp_path: Path, behind: bytes, *, is_marked: bool
+) -> None:
+    swept(root, all_segments=True)
+    store = root / ".cas"
+    begun = store / "segments" / "00000002.seg"
+    assert begun.stat().st_size == SEGMENT_HEADER_SIZE
+    begun.unlink()  # as of a copy that stopped
+    with (store / "segments" / "00000001.1.seg").open("ab") as last:
+        last.write(behind)
+    report = check_store(str(root))
+    if is_marked:
+        assert [fault.part for fault in report.faults] == [Part.MARK]
+        report = repair_store(report)
+    else:
+        (store / "applied").unlink()
+        report = check_store(str(root))
+    assert report.faults == ()
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        write(workspace, "c.txt", b"behind it\n")
+    assert begun.stat().st_size > SEGMENT_HEADER_SIZE
+    assert check_store(str(root)).faults == ()
+    assert_sound(root, tmp_path)

@@ -207,10 +207,19 @@ class _Checking:
                     "Blobs or records that lay there are lost; see below.",
                 )
         if is_acknowledged:
+            ends = "ends at"
+            meaning = "The newest edits are lost, or .cas/applied is another store's; no write is taken until repaired."
+            if tail < size:
+                # Where the index knows the newest edits, and their last record is whole, writes go on behind them.
+                ends = "is whole up to"
+                meaning = (
+                    "What was acknowledged behind that is damaged. Writes may be refused, or go on behind the damage; "
+                    "`cas salvage` makes a store of what is left."
+                )
             self._fault(
                 Part.MARK,
-                f"the log ends at byte {end.position} of segment {end.segment}, and files had followed it further",
-                "The newest edits are lost, or .cas/applied is another store's; no write is taken until repaired.",
+                f"the log {ends} byte {end.position} of segment {end.segment}, and files had followed it further",
+                meaning,
                 repairable=tail == size,
             )
         return [found for found in remains.records if not self._is_in(remains, found.spot, tail)]

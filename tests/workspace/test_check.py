@@ -20,9 +20,10 @@ from objstore.batch import Batch
 from objstore.check import Part
 from objstore.codec import encode_blob
 from objstore.disk import Disk
-from objstore.frames import FrameKind
+from objstore.frames import FRAME_HEADER_SIZE, FrameKind
 from objstore.ids import record_id
 from objstore.journal import Journal
+from objstore.remains import Remains
 from objstore.segments import Log
 from objstore.terms import DocumentId
 from tests.store.scenes import TEXT, change, history, rejected, write
@@ -204,6 +205,25 @@ def test_a_mark_beyond_the_log_stops_writes_until_it_is_repaired(root: Path) -> 
     assert repair_store(report).faults == ()
     with Workspace.open(root) as workspace:
         write(workspace, "other", b"goes on\n")
+
+
+def test_damage_in_the_newest_group_is_not_said_to_keep_writes_out(root: Path) -> None:
+    with Workspace.open(root) as workspace:
+        write(workspace, "d.txt", b"newest\n")
+    with Remains(str(root / ".cas" / "segments")) as remains:
+        spots = [remains.spot(name) for name in remains.blobs]
+        spot = max(spot for spot in spots if spot.file == len(remains.segments) - 1)
+        path = Path(remains.segments[spot.file].path)
+    content = bytearray(path.read_bytes())
+    content[spot.offset + FRAME_HEADER_SIZE + spot.size - 1] ^= 1
+    path.write_bytes(content)
+    (mark,) = [fault for fault in check_store(str(root)).faults if fault.part is Part.MARK]
+    assert "no write" not in mark.meaning
+    assert "cas salvage" in mark.meaning
+    assert not mark.repairable
+    with Workspace.open(root) as workspace:
+        write(workspace, "e.txt", b"behind it\n")
+    assert Part.SEGMENTS in parts(root)
 
 
 def test_checking_changes_neither_log_nor_mark_nor_files(root: Path) -> None:

@@ -78,7 +78,7 @@ class AgentCalls:
         recorded. What it raises is raised after that.
         """
         known = self._known(call)
-        if known.paths == ():
+        if known.paths == () and not self._open.is_open(call):
             return []
         with self._alone():
             standing = self._open.calls()
@@ -86,23 +86,29 @@ class AgentCalls:
             if not call.is_named:
                 name = _name_among(standing, known, self._ended_at(known)) or name
                 self._note_end(known)
-            if known.paths is not None:
+            paths = known.paths
+            if paths is not None:
                 standing.setdefault(name, known)
             if name in standing:
-                standing[name] = replace(standing[name], is_asked=False)  # it was let run
+                # It was let run. What it named may lead elsewhere than when it began.
+                begun = standing[name].paths
+                paths = _all_of(begun, known.paths)
+                standing[name] = replace(standing[name], paths=begun if paths is None else paths, is_asked=False)
             if go_on is None or not self._is_soon_looked_at():
-                return self._settle_end(name, known.paths, standing)
-            return self._settle_behind(go_on, name, known.paths, standing)
+                return self._settle_end(name, paths, standing)
+            return self._settle_behind(go_on, name, paths, standing)
 
     def withdraw(self, call: AgentCall) -> list[EditView]:
         """Note that a call was not let run after all; return what was found, none of it its own. Raises as `begin`."""
         known = self._known(call)
-        if known.paths == ():
+        if known.paths == () and not self._open.is_open(call):
             return []
         with self._alone():
-            self._open.remove(self._open.name_of(call))
             standing = self._open.calls()
-            return self._let_go(known.paths or (), standing) + self._settle(known.paths, standing)
+            begun = standing.pop(self._open.name_of(call), known)
+            self._open.remove(self._open.name_of(call))
+            paths = _all_of(begun.paths, known.paths)
+            return self._let_go(paths or (), standing) + self._settle(paths, standing)
 
     def asked(self, call: AgentCall) -> None:
         """Note that a person is asked whether a call may run: the newest like it, for it comes without its id."""
@@ -231,7 +237,7 @@ class AgentCalls:
         claims = Claims(standing.values())
         for path in claims.named:
             if (paths is not None and path in paths) or (_is_among(path, paths) and not claims.is_waited_for(path)):
-                yield self._record(claims.of(path), [path])
+                yield self._record(claims.of(path), [path], are_canonical=True)
         rest = None if paths is None else [path for path in paths if path not in claims.named]
         if rest is None or rest:
             # What a named file becomes from here on is told by the call that named it, which is still open.
@@ -242,7 +248,8 @@ class AgentCalls:
     def _let_go(self, paths: Iterable[str], standing: Mapping[str, AgentCall]) -> list[EditView]:
         """Record as nobody's what became of files that were left to a call, which then was not let run."""
         claims = Claims(standing.values())
-        return [view for path in paths if claims.is_waited_for(path) for view in self._record(NOBODY, [path]).edits]
+        waiting = [path for path in paths if claims.is_waited_for(path)]
+        return [view for path in waiting for view in self._record(NOBODY, [path], are_canonical=True).edits]
 
     def _settle_end(self, name: str, paths: Sequence[str] | None, standing: Mapping[str, AgentCall]) -> list[EditView]:
         found = self._settle(paths, standing)
@@ -276,10 +283,17 @@ class AgentCalls:
         except OSError:
             return False  # it is the first
 
-    def _record(self, info: CallInfo, paths: Sequence[str] | None, *, besides: Collection[str] = ()) -> "Recorded":
+    def _record(
+        self,
+        info: CallInfo,
+        paths: Sequence[str] | None,
+        *,
+        are_canonical: bool = False,
+        besides: Collection[str] = (),
+    ) -> "Recorded":
         from objstore.recording import record_changes
 
-        return record_changes(self._journal, info, paths, besides=besides)
+        return record_changes(self._journal, info, paths, are_canonical=are_canonical, besides=besides)
 
     def _known(self, call: AgentCall) -> AgentCall:
         """Return the call in our own terms: paths of this workspace alone, for a tool may well name others."""
@@ -305,7 +319,8 @@ class AgentCalls:
         with suppress(PathError, ValueError):
             if real:
                 path = os.path.realpath(os.path.join(self._journal.tree.root, path))
-            with self._journal.tree.locate(path, changing=True) as spot:
+            # A patch may make a folder of a file.
+            with self._journal.tree.locate(path, changing=True, is_vacated=lambda _: True) as spot:
                 return spot.path
         return ""
 
@@ -377,6 +392,11 @@ def _together(looks: "Sequence[Recorded]") -> "Recorded":
         files=sum(look.files for look in looks),
         passed=tuple(dict.fromkeys(place for look in looks for place in look.passed)),
     )
+
+
+def _all_of(begun: tuple[str, ...] | None, known: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Return the paths that a call named, as they led when it began and as they lead now (None: any)."""
+    return None if begun is None or known is None else tuple(dict.fromkeys([*begun, *known]))
 
 
 def _is_like(begun: AgentCall, call: AgentCall) -> bool:

@@ -7,7 +7,7 @@ from typing import Final
 
 from objstore.batch import Batch
 from objstore.changes import Change, Recorder, Version, new_conversation, version_of
-from objstore.errors import BlobMissing, FileChanged
+from objstore.errors import BlobMissing, PathError
 from objstore.external import EXTERNAL_CONVERSATION
 from objstore.ids import BlobId, blob_id
 from objstore.journal import Journal
@@ -135,7 +135,7 @@ def _file_difference(journal: Journal, known: Known, path: bytes, pieces: Pieces
         version = version_of(found, journal.tree, path)
         if version is not None:
             pieces.keep(ReadFile(path, version.content, version.state.blob, None, version.source))
-    except FileChanged as error:
+    except PathError as error:
         known.passed.append(Passed(path=os.fsdecode(path), reason=str(error)))
         return
     yield from _difference(path, None if found is None else found[0], known)

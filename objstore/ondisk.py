@@ -40,12 +40,14 @@ def disk_state(tree: Tree, path: bytes) -> tuple[FileState, Found] | None:
 def file_at(tree: Tree, path: bytes) -> tuple[FileState, Found] | None:
     """Return the file that stands at a recorded path, or None where nothing does, or something that is no file.
 
-    A folder or a link in the file's place, or a file in its folder's, means that the file is gone.
+    A folder or a link in the file's place, or a file or a link in its folder's, means that the file is gone.
     Raises FileTooLarge, FileChanged, PermissionRefused, DiskFailed.
     """
+    name = os.fsdecode(path)
     try:
-        return disk_state(tree, path)
-    except (PathIsDirectory, PathIsSymlink, PathNotRegular, PathInvalid, PathOutside):
+        with tree.locate(name, as_spelt=False) as spot:
+            return state_at(spot) if spot.path == name else None
+    except (FileMissing, PathIsDirectory, PathIsSymlink, PathNotRegular, PathInvalid, PathOutside):
         return None
 
 

@@ -99,6 +99,10 @@ class OpenCalls:
         """Return the name of a call's file."""
         return _OPEN + _key(recordable_name(call.conversation), call.id)
 
+    def is_open(self, call: AgentCall) -> bool:
+        """Return whether a call is kept under its own name."""
+        return os.path.lexists(os.path.join(self._folder, self.name_of(call)))
+
     def put(self, name: str, call: AgentCall) -> None:
         """Keep a call under the name of its file. Raises what the disk raises."""
         self._write(name, _told_of(call))

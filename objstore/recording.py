@@ -13,7 +13,7 @@ import os
 import stat
 from typing import TYPE_CHECKING, Final
 
-from objstore.errors import FileChanged
+from objstore.errors import PathError
 from objstore.ondisk import file_at
 from objstore.paths import look_at
 from objstore.recordedpaths import is_within
@@ -51,17 +51,19 @@ def record_changes(
     info: CallInfo,
     paths: Sequence[str] | None = None,
     *,
+    are_canonical: bool = False,
     besides: Collection[str] = (),
     limits: Limits | None = None,
 ) -> Recorded:
     """Record every file that is not in its known state as an edit of one call, and return what was found.
 
     `info` says whose call it was: an agent's, a person's, or (origin external) nobody's, as before a command.
-    `paths`: only these files and what lies below these folders; the tree is not walked for files. `besides`: files
-    that are left to another look, relative to the workspace.
+    `paths`: only these files and what lies below these folders; the tree is not walked for files. `are_canonical`:
+    they are spelt as they are recorded, and what a link on the way leads to by now is not what they mean. `besides`:
+    files that are left to another look, relative to the workspace.
     Raises SnapshotIncomplete (at the first look), what Journal.commit raises, and what paths raise.
     """
-    scopes, files = _sorted_out(journal, paths)
+    scopes, files = _sorted_out(journal, paths, are_canonical=are_canonical)
     with journal.reading() as store:
         is_first = store.index.baseline() is None
         strange = [path for path in files if is_first or not _is_as_recorded(journal, path)]
@@ -123,8 +125,8 @@ def _is_as_recorded(journal: Journal, path: bytes) -> bool:
     tip = journal.store.index.tip_at(path)
     try:
         found = file_at(journal.tree, path)
-    except FileChanged:
-        return False  # it changes at this moment
+    except PathError:
+        return False  # it changes at this moment, or may not be read
     return tip is not None and tip.state == (None if found is None else found[0])
 
 
@@ -163,19 +165,34 @@ def _first_look(journal: Journal, limits: Limits | None) -> SnapshotTaken:
     return taken
 
 
-def _sorted_out(journal: Journal, paths: Sequence[str] | None) -> tuple[list[bytes], list[bytes]]:
+def _sorted_out(
+    journal: Journal, paths: Sequence[str] | None, *, are_canonical: bool
+) -> tuple[list[bytes], list[bytes]]:
     """Return the folders and the files that are meant, relative to the workspace."""
     if paths is None:
         return [b""], []
     scopes: set[bytes] = set()
     files: set[bytes] = set()
     for path in paths:
-        with journal.tree.locate(path, changing=True) as spot:
-            found = look_at(spot)
-            name = b"" if spot.path == "." else os.fsencode(spot.path)
-            (scopes if found is not None and stat.S_ISDIR(found.st_mode) else files).add(name)
+        name, is_folder = _place(journal, path, is_canonical=are_canonical)
+        (scopes if is_folder else files).add(name)
     outer = [scope for scope in scopes if not any(_is_inside(scope, other) for other in scopes)]
     return sorted(outer), sorted(path for path in files if not any(_is_inside(path, scope) for scope in outer))
+
+
+def _place(journal: Journal, path: str, *, is_canonical: bool) -> tuple[bytes, bool]:
+    """Return where a path leads, relative to the workspace, and whether a folder stands there."""
+    try:
+        # Below what is a file by now, nothing stands.
+        with journal.tree.locate(path, changing=True, is_vacated=lambda _: True) as spot:
+            if not is_canonical or spot.path == path:
+                found = look_at(spot)
+                is_folder = found is not None and stat.S_ISDIR(found.st_mode)
+                return b"" if spot.path == "." else os.fsencode(spot.path), is_folder
+    except PathError:
+        if not is_canonical:
+            raise
+    return os.fsencode(path), False
 
 
 def _is_inside(path: bytes, folder: bytes) -> bool:

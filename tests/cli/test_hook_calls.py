@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from objstore import EditFilter, Workspace
-from tests.cli.agents import ClaudeCode, Codex, Copilot, Gemini, Session, shell
-from tests.cli.desk import Desk, cas
+from tests.cli.agents import ClaudeCode, Codex, Copilot, Cursor, Gemini, Session, shell
+from tests.cli.desk import Desk, as_anybody, cas
 
 WORKER = {"agent_id": "agent-7", "agent_type": "worker"}
 FORKED = {"agent_id": "agent-8", "agent_type": ""}
@@ -492,3 +492,68 @@ def test_a_subagent_of_codex_is_over_when_it_is_back_and_may_go_on_nevertheless(
         typed(folder)
         session.ask("go on")
         assert whose(folder) == [("a.txt", session.name), ("a.txt", "external")] * turn
+
+
+# ---- a named file whose folder is none any more
+
+
+@pytest.mark.parametrize("end", ["its own", "the turn's", "nobody's"])
+@pytest.mark.parametrize("command", ["echo f > src", "ln -s /tmp src", "ln -s src src", "ln -s more src"])
+def test_a_named_file_whose_folder_became_another_thing_keeps_nobody_from_the_record(
+    folder: Path, command: str, end: str
+) -> None:
+    (folder / "more").mkdir()
+    (folder / "more" / "b.py").write_text("y = 1\n")
+    assert cas("record", folder=folder).status == 0
+    done = len(whose(folder))
+    session, other = ClaudeCode(folder), ClaudeCode(folder, "other")
+    session.calls += 1
+    named = session.write_event("src/b.py", "x\n", before=True)
+    session.tell(named)
+    session.run(f"rm -r src && {command}")
+    if end == "its own":
+        session.tell(named | {"hook_event_name": "PostToolUse", "tool_use_id": "call-session-1-1"})
+    elif end == "the turn's":
+        session.stop()
+    other.run("echo more >> a.txt")
+    ran = cas("record", folder=folder)
+    assert (ran.status, ran.err) == (0, b"")
+    made = [("src", session.name)] if "echo" in command else []
+    assert sorted(whose(folder)[done:]) == [("a.txt", "other"), *made, ("src/b.py", session.name)]
+    assert not (folder / ".cas" / "hook.log").exists()
+    if end == "the turn's":
+        assert not list((folder / ".cas" / "agents").glob("open-*"))
+
+
+def test_a_patch_may_make_a_folder_a_file(folder: Path) -> None:
+    session = Codex(folder)
+    patch = "*** Delete File: src/b.py\n*** Add File: src\n+new\n"
+    event = session.tool_event("apply_patch", {"command": f"*** Begin Patch\n{patch}*** End Patch\n"}, before=True)
+    session.tell(event)
+    shell("rm -r src; echo new > src", folder=folder)
+    session.tell(event | {"hook_event_name": "PostToolUse"})
+    assert whose(folder) == [("src/b.py", session.name), ("src", session.name)]
+    assert not list((folder / ".cas" / "agents").glob("open-*"))
+
+
+def test_a_call_that_is_not_let_run_is_over_whatever_became_of_the_folder_of_its_file(folder: Path) -> None:
+    session = Cursor(folder)
+    session.calls += 1
+    event = session.write_event("src/b.py", "x\n", before=True)
+    session.tell(event)
+    shell("rm -r src; ln -s src src", folder=folder)
+    session.tell(event | {"hook_event_name": "postToolUseFailure", "failure_type": "permission_denied"})
+    assert not list((folder / ".cas" / "agents").glob("open-*"))
+    assert cas("record", folder=folder).status == 0
+    assert [path for path, conversation in whose(folder) if conversation != session.name] == ["src/b.py"]
+
+
+def test_a_named_file_that_may_not_be_read_any_more_keeps_no_other_from_the_record(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.tell(session.write_event("src/b.py", "x\n", before=True))
+    typed(folder)
+    (folder / "src").chmod(0)
+    ran = as_anybody("record", folder=folder)
+    (folder / "src").chmod(0o755)
+    assert ran.status == 0, ran.said
+    assert [path for path, _ in whose(folder)] == ["a.txt"]

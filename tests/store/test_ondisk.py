@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from objstore import blob_id, is_binary
-from objstore.ondisk import state_at
+from objstore.ondisk import file_at, state_at
 from objstore.paths import Tree
 from objstore.unified import is_either_binary
 
@@ -26,6 +26,18 @@ def test_a_likely_blob_is_believed_only_where_the_bytes_are_its_own(
     assert found is not None
     assert found[0].blob == blob_id(b"what stands there")
     assert found[1].content == b"what stands there"
+
+
+@pytest.mark.parametrize("target", ["other", "/usr", "folder"])
+def test_what_a_link_on_the_way_leads_to_is_not_the_file_of_that_path(tmp_path: Path, target: str) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "a").write_bytes(b"another\n")
+    (tmp_path / "folder").symlink_to(target)
+    tree = Tree(tmp_path)
+    found = file_at(tree, b"folder/a"), file_at(tree, b"other/a")
+    tree.close()
+    assert found[0] is None
+    assert found[1] is not None
 
 
 @given(st.sampled_from([b"", b"text\n" * 2000, b"text\n" * 1638 + b"tx", "tä".encode() * 2731 + b"t"]), st.binary())

@@ -421,6 +421,16 @@ def test_only_the_paths_that_are_named_are_looked_at(known: Scene) -> None:
     assert told(known.workspace.record_changes(AGENT)) == []
 
 
+def test_a_file_may_be_named_that_is_gone_because_another_took_the_name_of_its_folder(known: Scene) -> None:
+    (known.root / "src" / "b.py").unlink()
+    (known.root / "src" / "deep" / "c.py").unlink()
+    (known.root / "src" / "deep").rmdir()
+    (known.root / "src").rmdir()
+    put(known, "src", b"file\n")
+    assert told(known.workspace.record_changes(AGENT, ["src/b.py"])) == ["delete src/b.py"]
+    assert told(known.workspace.record_changes(AGENT)) == ["create src", "delete src/deep/c.py"]
+
+
 # ---- what can't be told
 
 

@@ -67,6 +67,7 @@ def record_changes(
     with journal.reading() as store:
         is_first = store.index.baseline() is None
         strange = [path for path in files if is_first or not _is_as_recorded(journal, path)]
+        strange += [scope for scope in scopes if scope and _is_known(journal, scope)]  # it was a file
     taken = None
     if is_first:
         journal.let_in()  # all files are read
@@ -128,6 +129,17 @@ def _is_as_recorded(journal: Journal, path: bytes) -> bool:
     except PathError:
         return False  # it changes at this moment, or may not be read
     return tip is not None and tip.state == (None if found is None else found[0])
+
+
+def _is_known(journal: Journal, path: bytes) -> bool:
+    """Return whether a file is known at a path."""
+    tip = journal.store.index.tip_at(path)
+    if tip is not None:
+        return tip.state is not None
+    from objstore.known import known_of_one
+    from objstore.terms import FileState
+
+    return isinstance(known_of_one(journal, path), FileState)
 
 
 def _glance(

@@ -536,6 +536,19 @@ def test_a_patch_may_make_a_folder_a_file(folder: Path) -> None:
     assert not list((folder / ".cas" / "agents").glob("open-*"))
 
 
+def test_what_a_patch_makes_of_a_file_that_becomes_a_folder_is_all_its_own(folder: Path) -> None:
+    session = Codex(folder)
+    patch = "*** Delete File: a.txt\n*** Add File: a.txt/main\n+new\n"
+    event = session.tool_event("apply_patch", {"command": f"*** Begin Patch\n{patch}*** End Patch\n"}, before=True)
+    session.tell(event)
+    shell("rm a.txt; mkdir a.txt; echo new > a.txt/main", folder=folder)
+    session.tell(event | {"hook_event_name": "PostToolUse"})
+    session.stop()
+    assert whose(folder) == [("a.txt", session.name), ("a.txt/main", session.name)]
+    assert cas("reject", "--conversation", session.name, folder=folder).status == 0
+    assert (folder / "a.txt").read_text() == "one\ntwo\nthree\n"
+
+
 def test_a_call_that_is_not_let_run_is_over_whatever_became_of_the_folder_of_its_file(folder: Path) -> None:
     session = Cursor(folder)
     session.calls += 1

@@ -431,6 +431,20 @@ def test_a_file_may_be_named_that_is_gone_because_another_took_the_name_of_its_f
     assert told(known.workspace.record_changes(AGENT)) == ["create src", "delete src/deep/c.py"]
 
 
+@pytest.mark.parametrize("is_recorded", [True, False])
+@pytest.mark.parametrize("named", [["a.txt"], ["a.txt", "a.txt/new"], ["a.txt/new", "a.txt"]])
+def test_a_file_that_is_a_folder_by_now_is_gone_for_whoever_names_it(
+    known: Scene, named: list[str], *, is_recorded: bool
+) -> None:
+    if is_recorded:
+        known.write("a.txt", b"of a tool\n")
+    (known.root / "a.txt").unlink()
+    put(known, "a.txt/new", b"new\n")
+    found = known.workspace.record_changes(AGENT, named)
+    assert told(found) == ["create a.txt/new", "delete a.txt"]
+    assert told(known.workspace.record_changes(NOBODY)) == []
+
+
 # ---- what can't be told
 
 

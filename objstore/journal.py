@@ -398,6 +398,7 @@ class Journal:
             scratch=self._scratch_fd(),
             looked=looked,
             is_made=self._is_made,
+            was_file=self._was_file,
             left=left,
             progress=self.progress,
         )
@@ -415,6 +416,10 @@ class Journal:
     def _is_made(self, folder: bytes) -> bool:
         """Return whether a recorded edit made the folder; only whoever asks has the index brought up to date."""
         return self.store.index.made_folder(folder)
+
+    def _was_file(self, path: bytes) -> bool:
+        """Return whether a recorded file ever stood at a path; as `_is_made`."""
+        return self.store.index.ever_at(path)
 
     def _void(self, group: Group, reason: str) -> None:
         """Record that the group was taken back."""

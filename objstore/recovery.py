@@ -58,12 +58,12 @@ def due_steps(tree: Tree, store: Store, marked: Place | None) -> Iterator[list[S
         vacated = {step.path for step in steps if step.after is None}
         judge = _Judge(tree, store, earlier, folders, since, vacated)
         judged = [(step, judge.verdict(step)) for step in steps]
-        # The old name of a move goes only if the new one is there, or will be.
+        # The old name of a move goes only if the new one is there, or will be. What is gone already is said to go.
         holds = all(verdict is not _OTHER for step, verdict in judged if step.after is not None)
         yield [
             replace(step, before=verdict.found)
             for step, verdict in judged
-            if verdict.is_due and (holds or step.after is not None)
+            if (verdict.is_due and (holds or step.after is not None)) or (verdict is _DONE and step.after is None)
         ]
 
 
@@ -140,7 +140,7 @@ class _Judge:
             found = disk_state(self._tree, step.path)
         except PathIsDirectory:
             # It gives way to the file if it is empty.
-            return self._verdict_of_nothing(step) if self._store.index.made_folder(step.path) else _OTHER
+            return self._verdict_of_nothing(step) if self._gives_way(step.path) else _OTHER
         except PathInvalid:
             is_blocked = not self._vacated.isdisjoint(folders_of(step.path))
             return self._verdict_of_nothing(step) if is_blocked else _OTHER
@@ -153,6 +153,10 @@ class _Judge:
             return _DONE
         is_due = self._is_older(step, state, file) or self._is_unfinished(step, file) or self._is_cut_short(step, file)
         return _Verdict(is_due=True, found=state) if is_due else _OTHER
+
+    def _gives_way(self, folder: bytes) -> bool:
+        """Return whether edits made a folder, or files of the group go from it."""
+        return self._store.index.made_folder(folder) or any(folder in folders_of(path) for path in self._vacated)
 
     def _verdict_of_nothing(self, step: Step) -> _Verdict:
         if step.after is None:

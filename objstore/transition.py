@@ -10,7 +10,7 @@ record knows. The read-back comes last, and only then is success reported.
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Final, Protocol, Self
 
@@ -28,6 +28,7 @@ from objstore.errors import (
     PathIsDirectory,
     PathIsSymlink,
     PathNotRegular,
+    PathOutside,
     PermissionRefused,
     Unacknowledged,
 )
@@ -80,6 +81,7 @@ class Transition:
         scratch: int,
         looked: Mapping[bytes, os.stat_result] | None = None,
         is_made: Callable[[bytes], bool],
+        was_file: Callable[[bytes], bool],
         left: Iterable[bytes] | None = None,
         progress: Progress = silent,
     ) -> None:
@@ -87,6 +89,7 @@ class Transition:
 
         `looked`: what was seen of files when they were read.
         `is_made`: which folders recorded edits made. One that is empty by then gives way to a file of its name.
+        `was_file`: at which paths recorded files ever stood. A folder there has come since, and goes with its files.
         `left`: they go when the last file in them goes, and so do those of these paths (None: they stay).
         `progress` is told of the paths: each is looked at twice besides, before it changes and when all have.
         """
@@ -97,14 +100,16 @@ class Transition:
         self._scratch_device: Final = os.fstat(scratch).st_dev
         self._looked = dict(looked or {})
         self._is_made = is_made
+        self._was_file = was_file
         self._left = None if left is None else tuple(left)
-        wanted = [_movable(step) for step in steps if step.before != step.after]
+        steps = tuple(steps)
+        wanted = _movable([step for step in steps if step.before != step.after])
         # What goes away first, so that a folder may take a file's name and the other way round.
         self._steps = sorted(wanted, key=lambda step: (step.after is not None, step.path))
         self._moved: Final = {step.moved_from for step in self._steps}
         self._staged: dict[bytes, tuple[int, str]] = {}
         self._opened: list[int] = []  # folders that are staged in, apart from `scratch`
-        self._vacated: Final = {step.path for step in self._steps if step.after is None}
+        self._vacated: Final = {step.path for step in steps if step.after is None}  # by it, or before it already
         self._made: dict[bytes, os.stat_result | None] = {}  # folders that this transition has made, as they then were
         self._spots: Final = Spots(tree, self._vacated)
         self._progress: Final = progress
@@ -184,7 +189,7 @@ class Transition:
         elif step.before is None:
             if stat.S_ISLNK(found.st_mode):
                 raise PathIsSymlink(spot.path)
-            if not stat.S_ISDIR(found.st_mode) or not self._gives_way(spot):
+            if not stat.S_ISDIR(found.st_mode) or not self._gives_way(step.path, spot):
                 raise FileExists(spot.path)
         else:
             _check_kind(found, spot.path)
@@ -194,10 +199,14 @@ class Transition:
         if not os.access(".", os.W_OK | os.X_OK, dir_fd=spot.folder):
             raise PermissionRefused(spot.path)
 
-    def _gives_way(self, spot: Spot) -> bool:
-        """Return whether a folder may go for a file: recorded edits made it, and this transition empties it."""
+    def _gives_way(self, path: bytes, spot: Spot) -> bool:
+        """Return whether a folder may go for a file: this transition empties it, and nobody else made it."""
         files, folders = stands_below(spot)
-        return self._vacated.issuperset(files) and all(map(self._is_made, folders))
+        if not self._vacated.issuperset(files):
+            return False
+        # Decisions bring back folders that no edit made, for the files in them.
+        come = {folder for file in self._vacated for folder in folders_of(file)} if self._was_file(path) else set()
+        return all(folder in come or self._is_made(folder) for folder in folders)
 
     def _check_unchanged(self, step: Step, spot: Spot, found: os.stat_result) -> None:
         looked = self._looked.get(step.path)
@@ -392,7 +401,7 @@ class Transition:
         self._progress("paths", self._passes // _PASSES, len(self._steps))
 
     def _prune(self) -> None:
-        """Remove folders that recorded edits made and that have become empty."""
+        """Remove folders that have become empty, and that recorded edits made, or a decision in a file's place."""
         if self._left is None:
             return
         taken = {step.path for step in self._steps if step.after is not None}
@@ -400,7 +409,7 @@ class Transition:
             if not taken.isdisjoint(folders_of(path)):
                 continue  # a file has taken its folder's name
             folder = path.rpartition(b"/")[0]
-            while folder and self._is_made(folder) and self._remove_folder(folder):
+            while folder and (self._is_made(folder) or self._was_file(folder)) and self._remove_folder(folder):
                 folder = folder.rpartition(b"/")[0]
 
     # ---- after a failure
@@ -430,8 +439,8 @@ class Transition:
         """Bring a file back if it was changed or removed by this transition; return whether it was."""
         try:
             found = disk_state(self._tree, step.path)
-        except (PathIsDirectory, PathIsSymlink, PathNotRegular):
-            return False  # somebody else's: leave it; the next look reports it
+        except (PathIsDirectory, PathIsSymlink, PathNotRegular, PathInvalid, PathOutside):
+            return False  # somebody else's, or below what is: leave it; the next look reports it
         now = None if found is None else found[0]
         if now is None and step.before is None:
             self._unmake(step.path)
@@ -491,13 +500,18 @@ class Transition:
                     break
 
 
-def _movable(step: Step) -> Step:
-    """Return the step; a file that moves to the name of its own folder, or into one of its own name, comes as new."""
-    if step.moved_from is None:
-        return step
-    source = step.moved_from
-    is_own = step.path in folders_of(source) or source in folders_of(step.path)
-    return replace(step, moved_from=None) if is_own else step
+def _movable(steps: Sequence[Step]) -> list[Step]:
+    """Return the steps; a file comes as new if its old name, or a folder of it, is in the way of any that comes."""
+    comings = {step.path for step in steps if step.after is not None}
+    folders = {folder for path in comings for folder in folders_of(path)}
+
+    def is_in_the_way(source: bytes) -> bool:
+        return source in folders or not comings.isdisjoint(folders_of(source))
+
+    return [
+        replace(step, moved_from=None) if step.moved_from is not None and is_in_the_way(step.moved_from) else step
+        for step in steps
+    ]
 
 
 def _check_kind(found: os.stat_result, path: str) -> None:

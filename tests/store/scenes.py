@@ -127,6 +127,25 @@ def _traded(workspace: Workspace) -> None:
         call.commit()
 
 
+def _swapped(workspace: Workspace) -> None:
+    """Have a shell swap the names of a folder and a file that nobody had recorded."""
+    root = Path(workspace.root)
+    (root / "d").mkdir()
+    (root / "d/x.txt").write_bytes(TEXT)
+    (root / "d/y.txt").write_bytes(b"why\n")
+    (root / "z").write_bytes(b"a file\n")
+    workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
+    (root / "d").rename(root / "aside")
+    (root / "z").rename(root / "d")
+    (root / "aside").rename(root / "z")
+    _recorded(workspace)
+
+
+def _swapped_back(workspace: Workspace) -> None:
+    _swapped(workspace)
+    rejected(workspace, 1, 2, 3)
+
+
 def _rejected_two(workspace: Workspace) -> None:
     _edited(workspace)
     rejected(workspace, 2)
@@ -187,6 +206,8 @@ SCENES: Final = (
     Scene(name="reject", prepare=_edited, act=lambda workspace: rejected(workspace, 2)),
     Scene(name="reject over many files", prepare=_all_sorts_done, act=lambda w: rejected(w, 6, 7, 8, 9, 10)),
     Scene(name="folder and file", prepare=_folder_and_file, act=_traded),
+    Scene(name="reject of swapped names", prepare=_swapped, act=lambda workspace: rejected(workspace, 1, 2, 3)),
+    Scene(name="undo of that", prepare=_swapped_back, act=lambda workspace: workspace.undo()),
     Scene(name="restored snapshot", prepare=_disturbed, act=lambda workspace: workspace.restore_snapshot(1)),
     Scene(name="undo", prepare=_rejected_two, act=lambda workspace: workspace.undo()),
 )

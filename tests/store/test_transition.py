@@ -46,6 +46,7 @@ class Desk:
         self.tree = Tree(root)
         self._blobs: dict[BlobId, bytes] = {}
         self.made: set[bytes] = set()  # folders that edits made
+        self.were_files: set[bytes] = set()  # paths at which recorded files stood
 
     def close(self) -> None:
         self.tree.close()
@@ -94,6 +95,7 @@ class Desk:
             scratch=self._scratch,
             looked=looked,
             is_made=self.made.__contains__,
+            was_file=self.were_files.__contains__,
         ) as transition:
             transition.prepare()
             between()
@@ -378,6 +380,23 @@ def test_a_file_that_appears_meanwhile_is_kept(desk: Desk) -> None:
     assert desk.files == {"b": ONE, "z": (b"mine\n", 0o644)}
 
 
+def test_what_stands_in_the_place_of_a_folder_that_went_is_left(desk: Desk) -> None:
+    desk.put("d/x", *ONE)
+    desk.made.add(b"d")
+
+    class Taken(Disk):
+        """Somebody else puts a file where the folder was, and then the disk fails."""
+
+        def rename_new(self, source_directory: int, source: str, directory: int, name: str) -> None:  # noqa: ARG002 - fails
+            (desk.root / "d").rmdir()
+            desk.put("d", b"mine\n")
+            raise DiskFailed(name, "the disk failed")
+
+    with pytest.raises(CallAborted):
+        desk.run(desk.step("d/x", ONE, None), desk.step("new", None, TWO), disk=Taken())
+    assert desk.files == {"d": (b"mine\n", 0o644)}
+
+
 def test_bytes_written_just_before_the_exchange_go_back(desk: Desk) -> None:
     path = desk.put("a", *ONE)
 
@@ -428,19 +447,40 @@ def test_everything_at_once_is_done(desk: Desk) -> None:
     assert desk.files == DONE
 
 
-def test_whatever_fails_everything_is_as_before(tmp_path: Path) -> None:
+def swapped(desk: Desk) -> tuple[Step, ...]:
+    desk.put("d/x", *ONE)
+    desk.put("d/sub/y", *TWO)
+    desk.put("z", *TOOL)
+    desk.were_files.add(b"d")
+    return (
+        desk.step("d/x", ONE, None),
+        desk.step("d/sub/y", TWO, None),
+        desk.step("z", TOOL, None),
+        desk.step("d", None, TOOL, moved_from="z"),
+        desk.step("z/x", None, ONE, moved_from="d/x"),
+        desk.step("z/sub/y", None, TWO, moved_from="d/sub/y"),
+    )
+
+
+SWAPPED: Files = {"d": TOOL, "z/x": ONE, "z/sub/y": TWO}
+
+
+@pytest.mark.parametrize(("act", "done"), [(everything, DONE), (swapped, SWAPPED)], ids=["everything", "swapped"])
+def test_whatever_fails_everything_is_as_before(
+    tmp_path: Path, act: Callable[[Desk], tuple[Step, ...]], done: Files
+) -> None:
     step = 0
     while True:
         (tmp_path / str(step)).mkdir()
         desk = Desk(tmp_path / str(step))
-        steps, before = everything(desk), desk.files
+        steps, before = act(desk), desk.files
         disk = CountdownDisk(step, broken_disk, lasting=False)
         try:
             desk.run(*steps, disk=disk)
         except (CallAborted, DiskFailed):
             assert desk.files == before, disk.done
         else:
-            assert desk.files == DONE
+            assert desk.files == done
         assert desk.staged == [], disk.done
         desk.close()
         if disk.failed is None:

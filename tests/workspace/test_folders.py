@@ -1,10 +1,23 @@
 """Folders and files of one name: each may take the other's place, in one call, and every decision about it holds."""
 
+import os
 from pathlib import Path
 
 import pytest
 
-from objstore import Action, Conflicted, ConflictKind, Decided, FileExists, PathIsDirectory, PathReserved
+from objstore import (
+    Action,
+    CallInfo,
+    Conflicted,
+    ConflictKind,
+    Decided,
+    FileExists,
+    Origin,
+    PathIsDirectory,
+    PathReserved,
+    Status,
+    Unit,
+)
 from tests.workspace.scene import Scene, deletes, moves, writes
 
 
@@ -20,6 +33,11 @@ def standing(scene: Scene) -> dict[str, str]:
         elif not any(path.iterdir()):
             found[name] = "empty folder"
     return found
+
+
+def files(scene: Scene) -> dict[str, str]:
+    """Return every file and its words."""
+    return {name: words for name, words in standing(scene).items() if words != "empty folder"}
 
 
 FOLDER, FILE, AGAIN = {"d/e/x": "one"}, {"d": "file"}, {"d/y": "two"}
@@ -118,3 +136,78 @@ def test_no_reserved_name_comes_to_be_behind_a_file_that_goes(scene: Scene) -> N
             scene.call(deletes("f"), writes(path, b"x\n"))
     assert standing(scene) == {"f": "f"}
     assert Path(scene.root / "f").is_file()
+
+
+# ---- by a shell, among files that nobody recorded before
+
+
+@pytest.mark.parametrize("names", [("d", "a"), ("d", "z"), ("d/e", "d/f"), ("d/e", "d/d"), ("d/e", "z"), ("d", "t/d")])
+@pytest.mark.parametrize(
+    "script",
+    [
+        "rm -r D; mv F D",
+        "rm -r D; echo new > D",
+        "mv D T; mv F D",
+        "mv D T; mv F D; mv T F",
+        "rm F; mkdir F; mv D/x F/y",
+        "rm F; mv D F",
+        "rm F; mv D F; mkdir D; mv F/x D/x; rm -r F",
+        "mv D T; mkdir D; mv F D/x; mv T F",
+        "mv D/s/y T; rm -r D; mv T D; rm F",
+    ],
+)
+def test_what_a_shell_made_of_folders_and_files_is_rejected_and_taken_up_again(
+    scene: Scene, script: str, names: tuple[str, str]
+) -> None:
+    for path, content in {"D/x": b"x\n", "D/s/y": b"y\n", "F": b"file\n", "other": b"other\n"}.items():
+        file = scene.root / path.replace("D", names[0]).replace("F", names[1])
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+    scene.workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
+    before = files(scene)
+    command = script.replace("D", names[0]).replace("F", names[1]).replace("T", "aside")
+    assert os.system(f"cd '{scene.root}' && {command}") == 0  # noqa: S605 - the commands above
+    after = files(scene)
+    edits = scene.workspace.record_changes(CallInfo(tool="Bash", conversation="c")).edits
+    units = [Unit(view.seq, hunk) for view in edits for hunk in range(len(view.units))]
+    for action, wanted in ((Action.REJECT, before), (Action.ACCEPT, after), (Action.REJECT, before)):
+        assert isinstance(scene.workspace.decide(action, units), Decided)
+        assert files(scene) == wanted
+    for wanted in (after, before, after):
+        scene.undo()
+        assert files(scene) == wanted
+    assert scene.workspace.status().external == ()
+
+
+def test_a_folder_that_a_decision_left_empty_is_not_in_the_way_of_the_next(scene: Scene) -> None:
+    (scene.root / "d").mkdir()
+    (scene.root / "d" / "x").write_bytes(b"x\n")
+    scene.workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
+    assert os.system(f"cd '{scene.root}' && rm -r d && echo new > d") == 0  # noqa: S605 - our own command
+    gone, new = scene.workspace.record_changes(CallInfo(tool="Bash", conversation="c")).edits
+    assert isinstance(scene.decide(Action.REJECT, gone.seq, new.seq), Decided)
+    assert isinstance(scene.decide(Action.ACCEPT, gone.seq), Decided)
+    assert isinstance(scene.decide(Action.ACCEPT, new.seq), Decided)
+    assert standing(scene) == {"d": "new"}
+
+
+@pytest.mark.parametrize("stranger", ["d/late", "d/s/late", "d/empty/"])
+def test_a_folder_that_was_a_file_once_stays_with_anything_in_it_that_nobody_recorded(
+    scene: Scene, stranger: str
+) -> None:
+    (scene.root / "d" / "s").mkdir(parents=True)
+    (scene.root / "d" / "s" / "x").write_bytes(b"x\n")
+    scene.workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
+    assert os.system(f"cd '{scene.root}' && rm -r d && echo new > d") == 0  # noqa: S605 - our own command
+    edits = scene.workspace.record_changes(CallInfo(tool="Bash", conversation="c")).edits
+    units = [Unit(view.seq, 0) for view in edits]
+    assert isinstance(scene.workspace.decide(Action.REJECT, units), Decided)
+    if stranger.endswith("/"):
+        (scene.root / stranger).mkdir()
+    else:
+        (scene.root / stranger).write_bytes(b"late\n")
+    before = standing(scene)
+    with pytest.raises(FileExists):
+        scene.workspace.decide(Action.ACCEPT, units)
+    assert standing(scene) == before
+    assert [edit.status for edit in scene.workspace.edits()] == [Status.REJECTED] * 2

@@ -1,4 +1,4 @@
-"""What the system does not let a person do: who may, and what to do about it."""
+"""What the system, or a link, does not let a person do: who may, and what to do about it."""
 
 import os
 import stat
@@ -10,9 +10,23 @@ from typing import TYPE_CHECKING
 from cli.terminal import visible
 
 if TYPE_CHECKING:
-    from objstore import PermissionRefused
+    from objstore import PathIsSymlink, PermissionRefused
 
-__all__ = ["way_in"]
+__all__ = ["way_around", "way_in", "words_of"]
+
+
+def words_of(error: Exception) -> str:
+    """Return what an error says to a person. Of a link, the store says it in the words of the contracts."""
+    from objstore import PathIsSymlink
+
+    if isinstance(error, PathIsSymlink):
+        return f"{error.path} is a link now, which no edit tells of, and links are never changed."
+    return str(error)
+
+
+def way_around(error: "PathIsSymlink") -> str:
+    """Return what to do about a link."""
+    return f"Remove it by hand and do the same again, or leave out the edits of {error.path}."
 
 
 def way_in(error: "PermissionRefused", start: str) -> str:

@@ -15,6 +15,7 @@ from click import ClickException
 from cli.agenda import Agenda, real_units
 from cli.bookmark import Bookmark
 from cli.closeup import close_up
+from cli.denied import words_of
 from cli.editor import edited
 from cli.invocation import reviewer
 from cli.keyboard import END, ENTER, Keyboard
@@ -146,7 +147,7 @@ class Review:
             return act(unit)
         except (CasError, OSError) as error:
             # A lock, a full disk, a file that is changed at this moment: the hunk is as it was, and can be tried again.
-            self._say(f"cas: {visible(str(error))}")
+            self._say(f"cas: {visible(words_of(error))}")
             return _Same.STAY
         except ClickException as error:
             self._say(f"cas: {visible(error.format_message())}. Nothing was changed.")  # the editor's failure

@@ -279,7 +279,9 @@ def _sentences(error: Exception) -> list[str]:
             # Who leaves a question finds the shell in a line of its own.
             return [""] if isinstance(error, click.Abort) else []
         case CasError() | OutputFailed():
-            return [f"cas: {_one_line(str(error))}"]
+            from cli.denied import words_of
+
+            return [f"cas: {_one_line(words_of(error))}"]
         case OSError():
             named = f": {error.filename}" if error.filename is not None else ""
             return [f"cas: {_one_line(f'{error.strerror or error}{named}')}"]
@@ -295,6 +297,7 @@ def _suggestion(error: Exception, asked: Invocation | None) -> list[str]:
         HistoryBroken,
         NoSuchName,
         NotAWorkspace,
+        PathIsSymlink,
         PermissionRefused,
         StoreDamaged,
     )
@@ -303,6 +306,10 @@ def _suggestion(error: Exception, asked: Invocation | None) -> list[str]:
         return ["CAS_WORKSPACE says to look there."]
     if isinstance(error, StoreDamaged | BlobDamaged | HistoryBroken):
         return ["`cas fsck` tells what is damaged, and what that means for which files."]
+    if isinstance(error, PathIsSymlink):
+        from cli.denied import way_around
+
+        return [visible(way_around(error))]
     if asked is None or not isinstance(error, NoSuchName | FileMissing | PermissionRefused):
         return []
     try:

@@ -129,6 +129,24 @@ def test_an_unknown_name_is_status_1(desk: Desk, words: list[str], said: str) ->
     assert ran.said.count("\n") <= 2
 
 
+def test_a_link_in_the_way_of_a_decision_is_told_as_such_and_what_to_do(desk: Desk) -> None:
+    desk.write("a", b"x\n")
+    desk.write("k", b"k\n")
+    desk.delete("a")
+    (desk.folder / "a").symlink_to("k")
+    for words in (["reject", "3"], ["reject", "3", "--on-external", "discard"], ["reject", "3", "--dry-run"]):
+        ran = desk.cas(*words)
+        assert (ran.status, ran.out) == (1, b"")
+        assert ran.said == (
+            "cas: a is a link now, which no edit tells of, and links are never changed.\n"
+            "Remove it by hand and do the same again, or leave out the edits of a.\n"
+        )
+    assert (desk.folder / "a").is_symlink()
+    (desk.folder / "a").unlink()
+    desk.done("reject", "3")
+    assert (desk.folder / "a").read_bytes() == b"x\n"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from objstore import history
@@ -235,7 +235,7 @@ def _count(made: list[Edit]) -> ChangeCount:
 
 
 def files_at(journal: Journal, seq: int | None = None, *, before: bool = False) -> dict[str, FileState]:
-    """Return every file that existed after edit `seq` (`before`: just before it; None: now), by path.
+    """Return every file that existed after edit `seq` (`before`: just before it; None: now), by path, as edits tell.
 
     Raises NoSuchName.
     """
@@ -245,21 +245,37 @@ def files_at(journal: Journal, seq: int | None = None, *, before: bool = False) 
         raise NoSuchName(str(seq), "edit")
     journalled = [view.record for view in records(journal)]
     taken_back = TakenBack(journalled)
+    journalled = [record for record in journalled if record not in taken_back]
+    # What a file's first edit found stood there before, unless another recorded file did meanwhile.
+    found = _found_first(journalled)
     standing: dict[DocumentId, tuple[bytes, FileState]] = {}
+    had: set[bytes] = set()  # paths at which recorded files stood by then
     for record in journalled:
-        if record in taken_back:
-            continue
+        if isinstance(record, Edit) and record.document in found:
+            standing[record.document] = found.pop(record.document)
         if isinstance(record, Decision):
             for written in record.written:
                 _stand(standing, written.document, written.path_after, written.after)
+                had.add(written.path_after or b"")
         if not isinstance(record, Edit):
             continue
         if before and record.seq == seq:
             break
         _stand(standing, record.document, record.path, record.after)
+        had |= {record.path, record.source or record.path}
         if record.seq == seq:
             break
-    return {os.fsdecode(path): state for path, state in sorted(standing.values(), key=lambda item: item[0])}
+    stood = {path: state for path, state in reversed(found.values()) if path not in had}
+    return {os.fsdecode(path): state for path, state in sorted((stood | dict(standing.values())).items())}
+
+
+def _found_first(journalled: Iterable[Record]) -> dict[DocumentId, tuple[bytes, FileState]]:
+    """Return what the first edit of each file found, and where, as far as it found anything; the earliest first."""
+    found: dict[DocumentId, tuple[bytes, FileState]] = {}
+    for record in journalled:
+        if isinstance(record, Edit) and int(record.seq) == int(record.document):
+            _stand(found, record.document, record.source or record.path, record.before)
+    return found
 
 
 def _stand(

@@ -168,3 +168,42 @@ def test_a_name_with_an_at_sign_is_still_a_name(scene: Scene) -> None:
     scene.write("a@2h", b"1\n")
     state = scene.workspace.find_state("a@2h")
     assert state.path == "a@2h"
+
+
+def test_what_an_edit_found_stood_there_after_every_edit_before_it(scene: Scene) -> None:
+    for path in ("a", "src/b", "src/old"):
+        (scene.root / path).parent.mkdir(exist_ok=True)
+        (scene.root / path).write_bytes(b"old\n")
+    scene.write("a", b"new\n")  # 1
+    scene.write("src/b", b"new\n")  # 2
+    scene.move("src/old", "src/moved")  # 3
+    scene.write("made", b"new\n")  # 4
+    scene.delete("a")  # 5
+
+    def listed(seq: int, *, before: bool = False) -> dict[str, str]:
+        found = scene.workspace.files_at(seq, before=before)
+        return {path: scene.workspace.blob(state.blob).decode().strip() for path, state in found.items()}
+
+    first = {"a": "old", "src/b": "old", "src/old": "old"}
+    assert listed(1, before=True) == first
+    assert listed(1) == first | {"a": "new"}
+    assert listed(2) == listed(3, before=True) == first | {"a": "new", "src/b": "new"}
+    assert listed(3) == listed(4, before=True) == {"a": "new", "src/b": "new", "src/moved": "old"}
+    assert listed(5) == {"made": "new", "src/b": "new", "src/moved": "old"}
+
+
+def test_what_an_edit_found_at_a_path_that_another_file_had_is_not_said_of_that_ones_time(scene: Scene) -> None:
+    scene.write("a", b"first\n")  # 1
+    scene.move("a", "b")  # 2
+    (scene.root / "a").write_bytes(b"another\n")
+    scene.write("a", b"more\n")  # 3
+    another, more = (scene.workspace.find_state(name).blob for name in ("a@3^", "a@3"))
+    moments = ((1, False), (2, False), (3, True), (3, False))
+    at_a = [scene.workspace.files_at(seq, before=before).get("a") for seq, before in moments]
+    assert [None if state is None else scene.workspace.blob(state.blob) for state in at_a] == [
+        b"first\n",
+        None,
+        b"another\n",
+        b"more\n",
+    ]
+    assert (another, more) == tuple(state.blob for state in at_a[2:] if state is not None)

@@ -264,7 +264,7 @@ def _restored_text(done: "Restored", screen: Screen, *, dry_run: bool) -> Iterat
     for change in done.changes:
         yield screen.line(f"{words[change.after is not None]} {shown_name(change.path)}")
     for change in done.left:
-        yield screen.line(f"Left alone {shown_name(change.path)}: {_why_left(change)}")
+        yield screen.line(f"Left alone {shown_name(change.path)}: {_why_left(change, done.left)}")
     if done.outcome is not None:
         outcome = done.outcome
         for view in outcome.external:
@@ -278,8 +278,9 @@ def _restored_text(done: "Restored", screen: Screen, *, dry_run: bool) -> Iterat
         yield screen.line("No file differs.")
 
 
-def _why_left(change: "SnapshotChange") -> str:
-    kinds = {side.kind for side in (change.before, change.after) if side is not None}
+def _why_left(change: "SnapshotChange", left: "Sequence[SnapshotChange]") -> str:
+    above = [other for other in left if change.path.startswith(f"{other.path}/")]
+    kinds = {side.kind for each in (change, *above) for side in (each.before, each.after) if side is not None}
     if "left-out" in kinds:
         return "the snapshot does not hold it, or it is ignored"
     if "symlink" in kinds:

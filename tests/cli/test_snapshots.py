@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -217,6 +218,27 @@ def test_a_path_that_no_snapshot_holds_and_nothing_stands_at_is_refused(full: De
     assert (full.folder / "new").exists()
     assert full.done("snapshot", "restore", "2", ".").text == "No file differs.\n"
     assert full.done("snapshot", "restore", "1", "src", "a").text == "No file differs.\n"
+
+
+def test_what_is_left_alone_for_its_folder_is_told_with_the_folders_reason(full: Desk) -> None:
+    put(full, "away/z")
+    put(full, "taken/z")
+    put(full, "linked/z")
+    full.done("snapshot")
+    put(full, ".casignore", b"away\n")
+    shutil.rmtree(full.folder / "taken")
+    shutil.rmtree(full.folder / "linked")
+    put(full, "taken")
+    (full.folder / "linked").symlink_to("src")
+    reasons = {
+        "away": "the snapshot does not hold it, or it is ignored",
+        "linked": "a link is neither made nor changed",
+        "taken": "a folder and a file want the same name",
+    }
+    said = full.done("snapshot", "restore", "1", "--dry-run").text.splitlines()
+    assert sorted(line for line in said if line.startswith("Left alone")) == sorted(
+        f"Left alone {path}: {why}" for folder, why in reasons.items() for path in (folder, f"{folder}/z")
+    )
 
 
 def test_what_is_left_out_is_not_said_to_be_as_it_was(full: Desk) -> None:

@@ -147,11 +147,12 @@ class AgentCalls:
         agents = [each for each in self._agents(conversation) if each != agent]
         self._open.note(conversation, {"agents": [*agents, agent][-_MOST_AGENTS:]})
 
-    def notice(self, otherwise: CallInfo, paths: Sequence[str] | None = None) -> "Recorded":
+    def notice(self, otherwise: CallInfo, paths: Sequence[str] | None = None, *, ignored: bool = False) -> "Recorded":
         """Record what changed: as open calls' doing where that can be known, and else as `otherwise` says.
 
         Where calls of several agents are open it is nobody's, whatever `otherwise` says. `paths`: only these files, and
-        what lies below these folders. Raises as `begin`, and what paths raise.
+        what lies below these folders. `ignored`: without `paths`, also those recorded files that ignore rules leave out
+        by now. Raises as `begin`, and what paths raise.
         """
         with self._alone(None):  # no agent waits for this
             standing = self._open.calls()
@@ -159,7 +160,7 @@ class AgentCalls:
             if over:
                 self._settle(None, standing)
                 standing = self._open.calls()
-            return _together(list(self._looks(paths, standing, otherwise)))
+            return _together(list(self._looks(paths, standing, otherwise, ignored=ignored)))
 
     def knows(self, conversation: str) -> bool:
         """Return whether the conversation was ever heard of here, or has a call open."""
@@ -225,7 +226,12 @@ class AgentCalls:
         return [view for found in self._looks(paths, standing) for view in found.edits]
 
     def _looks(
-        self, paths: Sequence[str] | None, standing: Mapping[str, AgentCall], otherwise: CallInfo = NOBODY
+        self,
+        paths: Sequence[str] | None,
+        standing: Mapping[str, AgentCall],
+        otherwise: CallInfo = NOBODY,
+        *,
+        ignored: bool = False,
     ) -> "Iterator[Recorded]":
         """Look, and record each change as whose it is; yield what was found, last what no call had named.
 
@@ -241,7 +247,7 @@ class AgentCalls:
         rest = None if paths is None else [path for path in paths if path not in claims.named]
         if rest is None or rest:
             # What a named file becomes from here on is told by the call that named it, which is still open.
-            yield self._record(claims.of_others(otherwise), rest, besides=claims.named)
+            yield self._record(claims.of_others(otherwise), rest, besides=claims.named, ignored=ignored)
         for name in over:
             self._open.remove(name)
 
@@ -290,10 +296,11 @@ class AgentCalls:
         *,
         are_canonical: bool = False,
         besides: Collection[str] = (),
+        ignored: bool = False,
     ) -> "Recorded":
         from objstore.recording import record_changes
 
-        return record_changes(self._journal, info, paths, are_canonical=are_canonical, besides=besides)
+        return record_changes(self._journal, info, paths, are_canonical=are_canonical, besides=besides, ignored=ignored)
 
     def _known(self, call: AgentCall) -> AgentCall:
         """Return the call in our own terms: paths of this workspace alone, for a tool may well name others."""

@@ -53,6 +53,7 @@ def record_changes(
     *,
     are_canonical: bool = False,
     besides: Collection[str] = (),
+    ignored: bool = False,
     limits: Limits | None = None,
 ) -> Recorded:
     """Record every file that is not in its known state as an edit of one call, and return what was found.
@@ -60,10 +61,16 @@ def record_changes(
     `info` says whose call it was: an agent's, a person's, or (origin external) nobody's, as before a command.
     `paths`: only these files and what lies below these folders; the tree is not walked for files. `are_canonical`:
     they are spelt as they are recorded, and what a link on the way leads to by now is not what they mean. `besides`:
-    files that are left to another look, relative to the workspace.
+    files that are left to another look, relative to the workspace. `ignored`: without `paths`, also those recorded
+    files that ignore rules leave out by now; it takes a status besides.
     Raises SnapshotIncomplete (at the first look), what Journal.commit raises, and what paths raise.
     """
     scopes, files = _sorted_out(journal, paths, are_canonical=are_canonical)
+    named = len(files)
+    if ignored and paths is None:
+        from objstore.status import external_changes
+
+        files = [os.fsencode(change.path) for change in external_changes(journal) if change.path not in besides]
     with journal.reading() as store:
         is_first = store.index.baseline() is None
         strange = [path for path in files if is_first or not _is_as_recorded(journal, path)]
@@ -104,7 +111,7 @@ def record_changes(
         conversation=conversation,
         edits=tuple(edits),
         baseline=None if taken is None else taken.view,
-        files=seen + len(files),
+        files=seen + named,
         passed=tuple(passed),
     )
 

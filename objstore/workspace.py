@@ -372,12 +372,18 @@ class Workspace:
     # ---- what happened while nobody watched, and snapshots
 
     def record_changes(
-        self, info: CallInfo, paths: Sequence[str] | None = None, *, limits: Limits | None = None
+        self,
+        info: CallInfo,
+        paths: Sequence[str] | None = None,
+        *,
+        ignored: bool = False,
+        limits: Limits | None = None,
     ) -> Recorded:
         """Record each file that is not in its known state as an edit of one call, and return what was found.
 
         `info` says whose call it was: an agent's, a person's, or (origin external) nobody's, as before a command.
         `paths`: only these files, and what lies below these folders; for files the tree is not walked.
+        `ignored`: without `paths`, also those recorded files that ignore rules leave out by now.
         The first look takes a baseline: what stands then is known from there on, and is no edit.
         Raises ConversationReserved, SnapshotIncomplete (at the first look), and what paths and Call.commit raise.
         """
@@ -386,7 +392,7 @@ class Workspace:
         from objstore import recording
 
         with self._journal.asking():
-            return recording.record_changes(self._journal, info, paths, limits=limits)
+            return recording.record_changes(self._journal, info, paths, ignored=ignored, limits=limits)
 
     def agent_calls(self) -> AgentCalls:
         """Return what is known of the calls that agents' own programs carry out in the workspace."""

@@ -53,7 +53,7 @@ def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, 
         with followed(workspace, LOOKING):
             # Who says whose it is, knows; of the rest, agents at work may have done some.
             is_said = bool(agent or conversation)
-            found = (workspace.record_changes if is_said else workspace.agent_calls().notice)(info, named)
+            found = (workspace.record_changes if is_said else workspace.agent_calls().notice)(info, named, ignored=True)
         if as_json:
             from cli.snapshotshapes import recorded_shape
             from cli.storeshapes import json_line

@@ -337,6 +337,18 @@ def test_only_the_paths_that_are_named_are_recorded(full: Desk) -> None:
     assert full.cas("record", "/etc").status == 1
 
 
+@pytest.mark.parametrize("words", [(), ("--agent", "a")])
+def test_record_takes_in_all_that_status_says_is_changed_outside(full: Desk, words: tuple[str, ...]) -> None:
+    full.done("record")
+    full.write("a", b"recorded\n")
+    put(full, ".casignore", b"a\n")
+    full.done("record")
+    put(full, "a", b"mine\n")
+    assert "changed outside" in full.done("status").text
+    assert "edit         +1 -1  a" in full.done("record", *words).text
+    assert "changed outside" not in full.done("status").text
+
+
 def test_the_conversation_of_what_nobody_recorded_is_refused(full: Desk) -> None:
     ran = full.cas("record", "--conversation", "external")
     assert (ran.status, ran.out) == (1, b"")

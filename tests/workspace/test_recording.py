@@ -329,6 +329,24 @@ def test_what_goes_while_it_is_ignored_is_told(known: Scene, ignored: str, *, fo
     assert told(known.workspace.record_changes(PERSON)) == wanted
 
 
+@pytest.mark.parametrize("is_noticed", [False, True])
+def test_what_was_recorded_and_is_ignored_since_is_told_to_who_asks_for_it(known: Scene, *, is_noticed: bool) -> None:
+    known.write("a.txt", b"a\nb\n")
+    known.write("src/b.py", b"b\n")
+    put(known, "other", b"o\n")
+    put(known, ".casignore", b"a.txt\nsrc\n")
+    known.workspace.record_changes(PERSON)
+    for path in ("a.txt", "src/b.py", "src/deep/c.py", "other"):
+        put(known, path, b"mine\n")
+    assert {change.path for change in known.workspace.status().external} == {"a.txt", "other", "src/b.py"}
+    record = known.workspace.agent_calls().notice if is_noticed else known.workspace.record_changes
+    found = record(PERSON, ignored=True)
+    assert told(found) == ["edit a.txt", "edit other", "edit src/b.py"]
+    assert len({(view.edit.conversation, view.edit.call) for view in found.edits}) == 1
+    assert known.workspace.status().external == ()
+    assert told(record(PERSON, ignored=True)) == []
+
+
 def test_a_document_goes_on(known: Scene) -> None:
     first = known.write("a.txt", b"a\nb\n")
     put(known, "a.txt", b"a\nb\nc\n")

@@ -300,18 +300,19 @@ class Review:
 
     def _amended(self, unit: Unit) -> Where:
         file = self._workspace.amendable(unit.seq)
-        with self._keyboard.released():
-            content = edited(file)
-        return self._record_amendment(unit, content, file.blob)
+        with self._keyboard.released(), edited(file) as content:
+            return self._record_amendment(unit, content, file.blob, base=file.bytes)
 
-    def _record_amendment(self, unit: Unit, content: bytes, seen: "BlobId") -> Where:
-        outcome = self._workspace.amend(unit.seq, content, seen=seen, who=reviewer())
+    def _record_amendment(self, unit: Unit, content: bytes, seen: "BlobId", base: bytes | None = None) -> Where:
+        outcome = self._workspace.amend(unit.seq, content, seen=seen, base=base, who=reviewer())
         if not outcome.edits:
             self._say("Nothing was changed.")
             return _Same.STAY
         for view in outcome.edits:
             self._steps.append(_Step(unit, amendment=view.seq))
             self._say(f"Recorded edit {view.seq}, which amends edit {unit.seq}. {unit} itself is still pending.")
+            if view.edit.before is not None and view.edit.before.blob != seen:
+                self._say("The file had changed meanwhile: what you typed was carried over.")
         return _Same.STAY
 
     def _split(self, unit: Unit) -> Where:

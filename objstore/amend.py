@@ -3,12 +3,15 @@
 import os
 
 from objstore.capture import Call
+from objstore.diff import diff_lines
 from objstore.errors import FileChanged, NotAmendable
 from objstore.history import edit
 from objstore.ids import BlobId
 from objstore.journal import Journal
 from objstore.outcomes import CallInfo, CallOutcome
+from objstore.rebase import Clash
 from objstore.terms import Operation, Origin, Seq, Status
+from objstore.unified import is_binary
 
 __all__ = ["amend", "amendable_path"]
 
@@ -27,11 +30,14 @@ def amendable_path(journal: Journal, seq: int) -> str:
     return os.fsdecode(tip.path)
 
 
-def amend(journal: Journal, seq: int, content: bytes, *, who: str, seen: BlobId) -> CallOutcome:
+def amend(
+    journal: Journal, seq: int, content: bytes, *, who: str, seen: BlobId, base: bytes | None = None
+) -> CallOutcome:
     """Give the edit's file these bytes, as an amendment of the edit. `seen`: what the reviewer started from.
 
-    Raises NoSuchName, NotAmendable, FileChanged where the file is no longer as it was seen, and what Call.commit
-    raises.
+    `base`: its bytes, so that a change of text is carried over to what the file holds by now (None: it is not). Raises
+    NoSuchName, NotAmendable, FileChanged where the file is no longer as it was seen and nothing is carried over, and
+    what Call.commit raises.
     """
     with journal.writing() as batch:
         path = amendable_path(journal, seq)
@@ -43,7 +49,14 @@ def amend(journal: Journal, seq: int, content: bytes, *, who: str, seen: BlobId)
             notes={"who": who} if who else {},
         )
         call = Call(journal, batch, info)
-        if call.read(path).blob != seen:
-            raise FileChanged(path)
-        call.write(path, content, operation=Operation.EDIT)
+        hunks = None
+        now = call.read(path)
+        if now.blob != seen:
+            if base is None or any(map(is_binary, (base, content, now.bytes))):
+                raise FileChanged(path)
+            carried = call.rebased(path, base, content, diff_lines(base, content))
+            if isinstance(carried, Clash):
+                raise FileChanged(path)
+            content, hunks = carried.content, carried.hunks
+        call.write(path, content, hunks=hunks, operation=Operation.EDIT)
         return call.commit()

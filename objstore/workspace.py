@@ -609,16 +609,17 @@ class Workspace:
             path = amendable_path(self._journal, seq)
         return self.read(path, limit=MAX_BLOB)
 
-    def amend(self, seq: int, content: bytes, *, seen: BlobId, who: str = "") -> CallOutcome:
+    def amend(self, seq: int, content: bytes, *, seen: BlobId, base: bytes | None = None, who: str = "") -> CallOutcome:
         """Give the file that an edit changed new bytes, recorded as an amendment of the edit, by a person.
 
         Whoever rejects the whole edit rejects its amendments with it; an amendment rejected gives back the edit's own
-        result. `seen`: what the file held when the reviewer began; FileChanged is raised if it has moved on. Raises
+        result. `seen`: what the file held when the reviewer began, and `base` its bytes. If it has moved on, FileChanged
+        is raised, unless `base` is given and the change can be carried over to the text that stands there now. Raises
         NoSuchName, NotAmendable, FileMissing and what Call.commit raises.
         """
         from objstore.amend import amend
 
-        return amend(self._journal, seq, content, who=who, seen=seen)
+        return amend(self._journal, seq, content, who=who, seen=seen, base=base)
 
     def preview(self, effect: FileEffect) -> tuple[bytes | None, bytes | None]:
         """Return a file before and after an effect, as `text` does (None: no file); also of the last dry run's."""

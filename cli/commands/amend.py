@@ -1,6 +1,7 @@
 """The command `cas amend`: a person betters the result of an edit."""
 
 import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,8 +29,11 @@ def amend(*, name: str, source: str | None, as_json: bool) -> None:
     with invocation.workspace() as workspace:
         seq = workspace.find_units(name)[0].seq
         file = workspace.amendable(seq)
-        content = _typed(file) if source is None else _read(source)
-        outcome = workspace.amend(seq, content, seen=file.blob, who=reviewer())
+        if source is None:
+            with _typed(file) as content:
+                outcome = workspace.amend(seq, content, seen=file.blob, base=file.bytes, who=reviewer())
+        else:
+            outcome = workspace.amend(seq, _read(source), seen=file.blob, who=reviewer())
         if as_json:
             from cli.jsonshapes import edit_shape, json_line
 
@@ -40,13 +44,15 @@ def amend(*, name: str, source: str | None, as_json: bool) -> None:
             write([screen.line(f"Nothing to do: {shown_name(file.path)} holds these bytes already.")])
         for view in outcome.edits:
             write([screen.line(f"Recorded edit {view.seq}, which amends edit {seq}.")])
+            if view.edit.before is not None and view.edit.before.blob != file.blob:
+                write([screen.line(f"{shown_name(file.path)} had changed meanwhile: what you typed was carried over.")])
 
 
 def _read(source: str) -> bytes:
     return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
 
 
-def _typed(file: "Content") -> bytes:
+def _typed(file: "Content") -> AbstractContextManager[bytes]:
     if not can_ask():
         raise click.UsageError("Without a terminal there is no editor: name the new bytes with --from FILE.")
     from cli.editor import edited

@@ -26,6 +26,13 @@ def editor(folder: Path, script: str) -> str:
     return str(program)
 
 
+def kept(folder: Path, shown: str) -> bytes:
+    """Return what was typed, from the one copy that is left of it, and which is named."""
+    (copy,) = folder.glob("cas-amend-*/a")
+    assert f"What you typed is in {copy}\n" in shown
+    return copy.read_bytes()
+
+
 def test_an_amendment_from_a_file_is_bound_to_its_edit(edited: Desk, tmp_path: Path) -> None:
     new = tmp_path / "new"
     new.write_bytes(b"one\nzwei\nthree\n")
@@ -61,10 +68,19 @@ def test_an_editor_that_changes_nothing_records_nothing(edited: Desk, tmp_path: 
 
 
 def test_an_editor_that_fails_changes_nothing(edited: Desk, tmp_path: Path) -> None:
-    status, shown = edited.typed("amend", "2", EDITOR=editor(tmp_path, 'echo lost > "$1"; exit 3'), VISUAL="")
+    program = editor(tmp_path, 'echo typed > "$1"; exit 3')
+    status, shown = edited.typed("amend", "2", EDITOR=program, VISUAL="", TMPDIR=str(tmp_path))
+    assert status == 1
+    assert "\ncas: " in shown
+    assert edited.bytes("a") == b"one\n2\nthree\n"
+    assert kept(tmp_path, shown) == b"typed\n"
+
+
+def test_an_editor_that_fails_before_anything_is_typed_leaves_nothing_behind(edited: Desk, tmp_path: Path) -> None:
+    status, shown = edited.typed("amend", "2", EDITOR=editor(tmp_path, "exit 3"), VISUAL="", TMPDIR=str(tmp_path))
     assert status == 1
     assert shown.startswith("cas: ")
-    assert edited.bytes("a") == b"one\n2\nthree\n"
+    assert not list(tmp_path.glob("cas-amend-*"))
 
 
 def test_an_editor_with_an_open_quote_is_no_internal_error(edited: Desk) -> None:
@@ -75,10 +91,23 @@ def test_an_editor_with_an_open_quote_is_no_internal_error(edited: Desk) -> None
 
 def test_a_file_that_changes_while_the_editor_is_open_is_not_overwritten(edited: Desk, tmp_path: Path) -> None:
     script = f'echo mine > "$1"; echo theirs > "{edited.folder / "a"}"'
-    status, shown = edited.typed("amend", "2", EDITOR=editor(tmp_path, script), VISUAL="")
+    status, shown = edited.typed("amend", "2", EDITOR=editor(tmp_path, script), VISUAL="", TMPDIR=str(tmp_path))
     assert status == 1
     assert "changed on disk meanwhile" in shown
     assert edited.bytes("a") == b"theirs\n"
+    assert kept(tmp_path, shown) == b"mine\n"
+
+
+def test_what_is_typed_beside_other_lines_that_change_meanwhile_is_carried_over(edited: Desk, tmp_path: Path) -> None:
+    script = f'sed -i s/2/II/ "$1"; echo four >> "{edited.folder / "a"}"'
+    program = editor(tmp_path, script)
+    status, shown = edited.typed("amend", "2", EDITOR=program, VISUAL="", TMPDIR=str(tmp_path))
+    assert (status, shown) == (
+        0,
+        "Recorded edit 4, which amends edit 2.\na had changed meanwhile: what you typed was carried over.\n",
+    )
+    assert edited.bytes("a") == b"one\nII\nthree\nfour\n"
+    assert not list(tmp_path.glob("cas-amend-*"))
 
 
 def test_without_a_terminal_the_new_bytes_are_named(edited: Desk) -> None:

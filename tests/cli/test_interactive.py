@@ -293,6 +293,20 @@ def test_editing_is_an_amendment(history: Desk, review: Review, tmp_path: Path) 
         assert history.bytes("a").startswith(b"one\n2\n")
 
 
+def test_what_was_typed_is_kept_where_the_file_has_changed_meanwhile(
+    history: Desk, review: Review, tmp_path: Path
+) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text(f'#!/bin/sh\nsed -i s/^2$/II/ "$1"\nsed -i s/^2$/zwei/ "{history.folder / "a"}"\n')
+    editor.chmod(0o755)
+    with review("2", EDITOR=str(editor), VISUAL=str(editor), TMPDIR=str(tmp_path)) as stage:
+        stage.sees(at("2:1"))
+        press(stage, "e", r"What you typed is in (?s:.*)changed on disk meanwhile(?s:.*)" + at("2:1"))
+    (copy,) = tmp_path.glob("cas-amend-*/a")
+    assert copy.read_bytes().startswith(b"one\nII\n")
+    assert history.bytes("a").startswith(b"one\nzwei\n")
+
+
 # ---- finding one's way
 
 

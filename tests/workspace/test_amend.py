@@ -191,6 +191,35 @@ def test_an_amendment_outlasts_being_kept(scene: Scene) -> None:
     assert (scene.text("f") or b"").startswith(POEM)
 
 
+def test_what_was_made_of_an_earlier_state_is_carried_over(scene: Scene) -> None:
+    scene.write("f", POEM)
+    edit = scene.edit("f", b"two", b"TWO")
+    file = scene.workspace.amendable(edit)
+    made = file.bytes.replace(b"TWO", b"Two")
+    agents = scene.edit("f", b"four", b"FOUR")
+    (scene.root / "f").write_bytes(b"zero\n" + (scene.text("f") or b""))
+    with pytest.raises(FileChanged):
+        scene.workspace.amend(edit, made, seen=file.blob)
+    outcome = scene.workspace.amend(edit, made, seen=file.blob, base=file.bytes)
+    assert scene.text("f") == b"zero\none\nTwo\nthree\nFOUR\nfive\n"
+    assert len(outcome.external) == 1
+    (view,) = outcome.edits
+    assert (view.edit.amends, len(view.edit.hunks)) == (edit, 1)
+    scene.reject(agents)
+    assert scene.text("f") == b"zero\none\nTwo\nthree\nfour\nfive\n"
+
+
+@pytest.mark.parametrize("now", [POEM.replace(b"two", b"zwei"), POEM.replace(b"two", b"TWO").replace(b"five", b"\0")])
+def test_what_was_made_of_an_earlier_state_and_fits_no_more_changes_nothing(scene: Scene, now: bytes) -> None:
+    scene.write("f", POEM)
+    edit = scene.edit("f", b"two", b"TWO")
+    file = scene.workspace.amendable(edit)
+    (scene.root / "f").write_bytes(now)
+    with pytest.raises(FileChanged):
+        scene.workspace.amend(edit, file.bytes.replace(b"TWO", b"Two"), seen=file.blob, base=file.bytes)
+    assert (scene.root / "f").read_bytes() == now
+
+
 def test_what_has_no_result_can_not_be_amended(scene: Scene) -> None:
     scene.write("f", POEM)
     edit = scene.edit("f", b"two", b"TWO")

@@ -29,7 +29,7 @@ __all__ = [
     "asked",
     "connect_inside",
 ]
-__all__ += ["identity", "is_private", "packed", "peer", "received"]
+__all__ += ["identity", "is_private", "own_settings", "packed", "peer", "received"]
 
 SOCKET: Final = "hook.sock"
 """Name of the helper's socket, in the store's folder."""
@@ -65,8 +65,8 @@ def asked(client: str, event: bytes) -> bytes | None:
     """Return what the helper of the workspace around the current folder wants printed (None: no helper has done it)."""
     if sys.platform != "linux":
         return None  # nobody says who is at the other end
-    if any(name.startswith(_OURS) for name in os.environ):
-        return None  # a setting of this process alone is not the helper's
+    if own_settings():
+        return None
     line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         here, home = os.fsencode(os.getcwd()), os.fsencode(os.environ.get(PROJECT, ""))  # noqa: PTH109 - pathlib costs
@@ -76,6 +76,11 @@ def asked(client: str, event: bytes) -> bytes | None:
         return None
     finally:
         line.close()
+
+
+def own_settings() -> list[str]:
+    """Return the variables by which this process has settings that no other need have: such a one uses no helper."""
+    return sorted(name for name in os.environ if name.startswith(_OURS))
 
 
 def identity() -> bytes:

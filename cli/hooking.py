@@ -90,8 +90,11 @@ def _print(answer: bytes) -> None:
 
 def _start_helper(event: Event) -> None:
     """Start the helper that answers the next events, where that is wished for. Raises what settings raise, OSError."""
+    from cli.errand import own_settings
     from objstore import Configuration
 
+    if own_settings():
+        return
     for root in _roots(event)[:1]:
         if sys.platform == "linux" and Configuration(root).get("hook.resident").value is True:
             from cli.resident import start

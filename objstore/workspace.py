@@ -613,8 +613,8 @@ class Workspace:
         """Give the file that an edit changed new bytes, recorded as an amendment of the edit, by a person.
 
         Whoever rejects the whole edit rejects its amendments with it; an amendment rejected gives back the edit's own
-        result. `seen`: what the file held when the reviewer began, and `base` its bytes. If it has moved on, FileChanged
-        is raised, unless `base` is given and the change can be carried over to the text that stands there now. Raises
+        result. `seen`: what the file held when the reviewer began, and `base` its bytes. If that has changed, it raises
+        FileChanged, unless `base` is given and the change can be carried over to the text that stands there now. Raises
         NoSuchName, NotAmendable, FileMissing and what Call.commit raises.
         """
         from objstore.amend import amend

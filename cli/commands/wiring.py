@@ -174,8 +174,12 @@ def hook(*, client: str | None, resident: bool, idle: float) -> None:
 
 
 def _stay(idle: float) -> None:
+    from cli.errand import own_settings
     from objstore import Workspace
 
+    if own := own_settings():
+        names = f"{', '.join(own)} {'is' if len(own) == 1 else 'are'}"
+        raise click.ClickException(f"{names} set for this process alone, and a helper answers all others: unset first")
     with Workspace.find(Invocation.current().start()) as workspace:
         # Kept open so that SQLite doesn't tidy up after each event.
         root = workspace.root

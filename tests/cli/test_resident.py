@@ -462,3 +462,16 @@ def test_settings_of_one_process_are_not_given_to_another(folder: Path, monkeypa
     with helper(folder):
         monkeypatch.setenv("CAS_SNAPSHOT_GITIGNORED", "off")
         assert asked("claude-code", NOTHING) is None
+
+
+@pytest.mark.parametrize("name", ["CAS_SNAPSHOT_GITIGNORED", "CAS_HOOK_RESIDENT"])
+def test_a_process_with_settings_of_its_own_starts_no_helper_for_others(folder: Path, name: str) -> None:
+    assert cas("config", "set", "hook.resident", "on", folder=folder).status == 0
+    event = json.dumps({"session_id": "s0", "hook_event_name": "SessionStart"}).encode()
+    assert cas("hook", "claude-code", folder=folder, settings={name: "on"}, stdin=event).status == 0
+    ran = cas("hook", "--resident", "--idle", "0.1", folder=folder, settings={name: "on"})
+    assert (ran.status, ran.said) == (
+        1,
+        f"cas: {name} is set for this process alone, and a helper answers all others: unset first\n",
+    )
+    assert not (folder / ".cas" / "hook.lock").exists()  # the first thing that a helper makes

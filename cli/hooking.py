@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, cast
 from cli.clients.event import NOWHERE, Client, Event, Moment, Payload
 
 if TYPE_CHECKING:
-    from objstore import AgentCall, AgentCalls, EditView
+    from objstore import AgentCall, AgentCalls, Rejection
 
 __all__ = ["CLIENTS", "HOOK_LOG", "answer_to", "client_of", "event_of", "handle", "is_about", "log_fault", "main"]
 
@@ -268,14 +268,14 @@ def _call(calls: "AgentCalls", event: Event) -> "AgentCall":
     )
 
 
-def _rejections(views: "list[EditView]") -> str:
+def _rejections(rejections: "list[Rejection]") -> str:
     """Return what an agent should read of its rejected edits."""
-    lines = [
-        f"- edit {view.seq} of {os.fsdecode(view.edit.path)!r}: "
-        + (f"rejected, because: {view.reason}" if view.reason else "rejected")
-        for view in views[:_MOST_TOLD]
-    ]
-    more = [f"- and {len(views) - _MOST_TOLD} more"] if len(views) > _MOST_TOLD else []
+    lines = []
+    for each in rejections[:_MOST_TOLD]:
+        name = each.edit.seq if each.is_whole else ", ".join(map(str, each.units))
+        because = f", because: {each.reason}" if each.reason else ""
+        lines.append(f"- edit {name} of {os.fsdecode(each.edit.edit.path)!r}: rejected{because}")
+    more = [f"- and {len(rejections) - _MOST_TOLD} more"] if len(rejections) > _MOST_TOLD else []
     return "\n".join([_REJECTED, *lines, *more])
 
 

@@ -190,6 +190,7 @@ if TYPE_CHECKING:
         EditView as EditView,
         Expiration as Expiration,
         FileFacts as FileFacts,
+        Rejection as Rejection,
         Seen as Seen,
         State as State,
     )
@@ -347,6 +348,7 @@ _HOMES: Final = {
         "EditView",
         "Expiration",
         "FileFacts",
+        "Rejection",
         "Seen",
         "State",
     ),

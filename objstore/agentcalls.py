@@ -15,9 +15,8 @@ from objstore.journal import Journal
 from objstore.names import STORE_NAME
 from objstore.opencalls import AgentCall, OpenCalls, now, recordable, recordable_name
 from objstore.outcomes import NOBODY, CallInfo
-from objstore.terms import Status
 from objstore.values import replace
-from objstore.views import EditFilter, EditView
+from objstore.views import EditView, Rejection
 from objstore.writerlock import WriterLock
 
 if TYPE_CHECKING:
@@ -178,28 +177,30 @@ class AgentCalls:
 
     # ---- what an agent is told
 
-    def rejected(self, conversation: str) -> list[EditView]:
-        """Return the edits of a conversation that are rejected, and of which it was not told. Raises as reads do."""
-        wanted = EditFilter(conversation=recordable_name(conversation), status=Status.REJECTED)
-        found: list[EditView] = []
-        with self._journal.reading() as store:
-            # Mostly there is none, and then what reads records need not be imported.
-            if store.index.edits(conversation=wanted.conversation, status=wanted.status, limit=1):
-                from objstore.history import edits
-
-                found = edits(self._journal, wanted)
+    def rejected(self, conversation: str) -> list[Rejection]:
+        """Return what is rejected of a conversation's edits, and it was not told of. Raises as reads do."""
         known = self._told(conversation)
-        if gone := known - {view.seq for view in found}:
-            # An edit that was accepted again and then rejected once more is told again.
-            self._call_told(conversation, known - gone)
-        return [view for view in found if view.seq not in known]
+        with self._journal.reading() as store:
+            rows = store.index.rejected_edits(recordable_name(conversation))
+            found = {str(unit): unit for row in rows for unit in row.rejected}
+            if gone := known - found.keys():
+                # What was accepted again and then rejected once more is told again.
+                self._call_told(conversation, known - gone)
+            untold = [unit for name, unit in found.items() if name not in known]
+            if not untold:
+                return []
+            # Mostly there is none, and then what reads records need not be imported.
+            from objstore.history import rejections
 
-    def told(self, conversation: str, views: Iterable[EditView]) -> None:
-        """Remember that the conversation has been told of the edits. Raises what the disk raises.
+            return rejections(self._journal, untold)
+
+    def told(self, conversation: str, rejections: Iterable[Rejection]) -> None:
+        """Remember that the conversation has been told of the rejections. Raises what the disk raises.
 
         Called when they have been said, not before: of two evils, a rejection is heard twice rather than never.
         """
-        self._call_told(conversation, self._told(conversation) | {view.seq for view in views})
+        units = {str(unit) for rejection in rejections for unit in rejection.units}
+        self._call_told(conversation, self._told(conversation) | units)
 
     # ---- inside
 
@@ -331,12 +332,13 @@ class AgentCalls:
                 return spot.path
         return ""
 
-    def _told(self, conversation: str) -> set[int]:
+    def _told(self, conversation: str) -> set[str]:
+        """Return the units that the conversation knows to be rejected, as they are spelt."""
         told = self._open.session(conversation).get("told")
-        return {seq for seq in told if isinstance(seq, int)} if isinstance(told, list) else set()
+        return {unit for unit in told if isinstance(unit, str)} if isinstance(told, list) else set()
 
-    def _call_told(self, conversation: str, seqs: Iterable[int]) -> None:
-        self._open.note(conversation, {"told": sorted(seqs)})
+    def _call_told(self, conversation: str, units: Iterable[str]) -> None:
+        self._open.note(conversation, {"told": sorted(units)})
 
     def _agents(self, conversation: str) -> list[str]:
         """Return the subagents of a conversation that are known and not known to be done."""

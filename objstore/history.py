@@ -1,5 +1,7 @@
 """History: the edits and decisions of a workspace as surfaces are shown them."""
 
+from collections.abc import Iterable
+
 from objstore.errors import NoSuchName
 from objstore.expired import expiration, expiration_by
 from objstore.indexrows import EditRow
@@ -7,9 +9,9 @@ from objstore.journal import Journal
 from objstore.naming import recorded_path
 from objstore.records import Decision, Edit
 from objstore.terms import Status, Unit
-from objstore.views import DecisionView, EditFilter, EditView, Expiration, Seen
+from objstore.views import DecisionView, EditFilter, EditView, Expiration, Rejection, Seen
 
-__all__ = ["changed_since", "decisions", "edit", "edits", "seen", "statuses_before"]
+__all__ = ["changed_since", "decisions", "edit", "edits", "rejections", "seen", "statuses_before"]
 
 
 def edits(journal: Journal, wanted: EditFilter) -> list[EditView]:
@@ -35,6 +37,36 @@ def edit(journal: Journal, seq: int) -> EditView:
     if row is None:
         raise NoSuchName(str(seq), "edit")
     return _view(journal, row, expiration(journal, row))
+
+
+def rejections(journal: Journal, units: Iterable[Unit]) -> list[Rejection]:
+    """Return the rejections of these units, edit by edit, each with the reason of its own decision."""
+    by_edit: dict[int, list[Unit]] = {}
+    for unit in units:
+        by_edit.setdefault(unit.seq, []).append(unit)
+    found: list[Rejection] = []
+    for seq, own in by_edit.items():
+        view = edit(journal, seq)
+        by_reason: dict[str, list[Unit]] = {}
+        for unit, reason in _reasons(journal, view, own).items():
+            by_reason.setdefault(reason, []).append(unit)
+        is_all = view.status is Status.REJECTED and len(own) == len(view.units) - (not view.whole)
+        for reason, theirs in by_reason.items():
+            is_whole = is_all and len(by_reason) == 1
+            found.append(Rejection(edit=view, units=tuple(theirs), is_whole=is_whole, reason=reason))
+    return found
+
+
+def _reasons(journal: Journal, view: EditView, units: list[Unit]) -> dict[Unit, str]:
+    """Return the reason of the newest decision on each unit of an edit ("": it gave none, or has expired)."""
+    reasons: dict[Unit, str] = {}
+    places = journal.store.index.history(view.edit.document)
+    while places and len(reasons) < len(units):
+        record, _ = journal.store.record(places.pop())
+        if isinstance(record, Decision):
+            said = {unit for unit, _ in record.verdicts}
+            reasons |= {unit: record.reason for unit in units if unit in said and unit not in reasons}
+    return {unit: reasons.get(unit, "") for unit in units}
 
 
 def decisions(journal: Journal) -> list[DecisionView]:

@@ -31,7 +31,7 @@ __all__ = [
     "unusable",
 ]
 
-SCHEMA_VERSION: Final = 16
+SCHEMA_VERSION: Final = 17
 _BUSY_SECONDS: Final = 10
 _POLL_SECONDS: Final = 0.0005
 _PRIMARY: Final = 0xFF
@@ -73,6 +73,7 @@ CREATE TABLE edits (
 );
 CREATE INDEX edits_by_document ON edits (document, seq);
 CREATE INDEX edits_by_conversation ON edits (conversation, call);
+CREATE INDEX edits_rejected ON edits (conversation) WHERE instr(units, 'r');
 CREATE INDEX edits_by_status ON edits (status, seq, void, expired);
 CREATE INDEX edits_by_age ON edits (time) WHERE NOT void AND NOT expired AND status != 'p';
 CREATE INDEX edits_taken_back ON edits (seq) WHERE void;

@@ -3,7 +3,7 @@
 from objstore.annotations import TYPE_CHECKING, Final, TypeAlias
 from objstore.generations import Place
 from objstore.ids import BlobId, RecordId
-from objstore.terms import DocumentId, FileState, Seq, Status
+from objstore.terms import DocumentId, FileState, Seq, Status, Unit
 from objstore.values import NamedTuple
 
 if TYPE_CHECKING:
@@ -66,6 +66,12 @@ class EditRow(NamedTuple):
     whole: bool
     reason: str
     expired: int  # number of the expiry that took what it mentions; 0: none has
+
+    @property
+    def rejected(self) -> list[Unit]:
+        """Return the units that are rejected, of those that change anything."""
+        first = 0 if self.whole or len(self.units) == 1 else 1
+        return [Unit(self.seq, i) for i in range(first, len(self.units)) if self.units[i] is Status.REJECTED]
 
 
 class StateTold(NamedTuple):

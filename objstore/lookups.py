@@ -208,6 +208,12 @@ class Lookups(BlobLookups, StatLookups):
             values += (_asked(limit) or -1, _asked(skip))
         return self._edits(" AND ".join(conditions), tuple(values), order)
 
+    def rejected_edits(self, conversation: str) -> list[EditRow]:
+        """Return the edits of a conversation of which a part at least is rejected."""
+        if not _can_be_asked(conversation):
+            return []
+        return self._edits("conversation = ? AND instr(units, 'r') AND NOT void", (conversation,), "ORDER BY +seq")
+
     def markers(self, document: DocumentId | None = None) -> list[EditRow]:
         """Return the edits that wrote conflict markers and have not expired, of one document or (None) of all."""
         if document is None:

@@ -10,7 +10,7 @@ from objstore.values import value
 if TYPE_CHECKING:
     from objstore.ids import BlobId, RecordId
     from objstore.records import Decision, Edit
-    from objstore.terms import Seq, Status
+    from objstore.terms import Seq, Status, Unit
 
 __all__ = [
     "Content",
@@ -20,6 +20,7 @@ __all__ = [
     "EditView",
     "Expiration",
     "FileFacts",
+    "Rejection",
     "State",
 ]
 
@@ -78,6 +79,16 @@ class EditView:
         """Return whether its units have different statuses."""
         first = 0 if self.whole or len(self.units) == 1 else 1
         return len(set(self.units[first:])) > 1
+
+
+@value
+class Rejection:
+    """Units of one edit that were rejected for one reason."""
+
+    edit: EditView
+    units: tuple[Unit, ...]
+    is_whole: bool  # whether these are all of the edit
+    reason: str  # "": none given
 
 
 @value

@@ -613,6 +613,11 @@ def test_a_session_that_has_gone_elsewhere_still_ends_what_it_began(folder: Path
 # ---- what could not be said
 
 
+def told_of(session: ClaudeCode) -> list[str]:
+    """Return the rejections that the agent hears of when a person goes on."""
+    return session.ask("go on").splitlines()[1:]
+
+
 def test_a_rejection_that_nobody_heard_is_said_again(folder: Path) -> None:
     session = ClaudeCode(folder)
     session.run("sed -i s/two/2/ a.txt")
@@ -667,6 +672,31 @@ def test_an_edit_that_is_rejected_again_is_told_again(folder: Path) -> None:
         assert reason in session.ask("go on")
         assert cas("accept", "1", folder=folder).status == 0
         assert session.ask("go on") == ""
+
+
+def test_of_an_edit_that_is_rejected_in_parts_each_part_is_told_with_its_reason(folder: Path) -> None:
+    numbers = [str(number) for number in range(30)]
+    (folder / "a.txt").write_text("\n".join(numbers))
+    session = ClaudeCode(folder)
+    session.run("sed -i 's/^3$/three/; s/^14$/fourteen/; s/^25$/twentyfive/' a.txt")
+    assert [view.edit.conversation for view in edits(folder)] == ["external", "session-1"]
+    assert cas("reject", "2:2", "--reason", "keep digits here", folder=folder).status == 0
+    assert told_of(session) == ["- edit 2:2 of 'a.txt': rejected, because: keep digits here"]
+    assert told_of(session) == []
+    assert cas("accept", "2:2", folder=folder).status == 0
+    assert told_of(session) == []
+    assert cas("reject", "2:1", "--reason", "here too", folder=folder).status == 0
+    assert cas("reject", "2:2", "2:3", folder=folder).status == 0
+    assert told_of(session) == [
+        "- edit 2:1 of 'a.txt': rejected, because: here too",
+        "- edit 2:2, 2:3 of 'a.txt': rejected",
+    ]
+    assert cas("reset", "2", folder=folder).status == 0
+    assert told_of(session) == []
+    assert cas("reject", "2", "--reason", "all of it", folder=folder).status == 0
+    assert told_of(session) == ["- edit 2 of 'a.txt': rejected, because: all of it"]
+    assert cas("accept", "2:1", "2:2", "2:3", folder=folder).status == 0
+    assert told_of(session) == []
 
 
 @pytest.mark.parametrize("is_first_damaged", [False, True])

@@ -110,17 +110,15 @@ class AgentCalls:
             return self._let_go(paths or (), standing) + self._settle(paths, standing)
 
     def asked(self, call: AgentCall) -> None:
-        """Note that a person is asked whether a call may run: the newest like it, for it comes without its id."""
+        """Note that a person is asked whether a call may run: any that is like it, for it comes without its id.
+
+        One of those that runs already says so by its end.
+        """
         known = self._known(call)
         with self._alone():
-            alike = [
-                (begun.began, name, begun)
-                for name, begun in self._open.calls().items()
-                if _is_like(begun, known) and begun.notes.get("command") == known.notes.get("command")
-            ]
-            if alike:
-                _, name, begun = max(alike, key=lambda each: each[:2])
-                self._open.put(name, replace(begun, is_asked=True))
+            for name, begun in self._open.calls().items():
+                if _is_like(begun, known) and begun.notes.get("command") == known.notes.get("command"):
+                    self._open.put(name, replace(begun, is_asked=True))
 
     def pause(self, conversation: str, agent: str = "") -> list[EditView]:
         """Note that no call of one agent in the conversation is running; return what was found. Raises as `begin`.

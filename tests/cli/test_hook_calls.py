@@ -140,6 +140,34 @@ def test_of_two_calls_alike_the_one_is_refused_that_was_asked_about(folder: Path
     assert sorted(whose(folder)) == [("a.txt", "external"), ("src/b.py", session.name)]
 
 
+@pytest.mark.parametrize("questions", [1, 2])
+@pytest.mark.parametrize("by_shell", [True, False], ids=["shell", "write"])
+def test_of_two_calls_that_nothing_tells_apart_neither_claims_anything_until_its_end(
+    folder: Path, questions: int, *, by_shell: bool
+) -> None:
+    session = ClaudeCode(folder)
+    events = []
+    for _ in range(2):
+        session.calls += 1
+        events.append(
+            session.shell_event("make", before=True) if by_shell else session.write_event("a.txt", "x\n", before=True)
+        )
+        session.tell(events[-1])
+    for event in events[:questions]:
+        session.tell(asked(event))
+    typed(folder)
+    session.stop()
+    assert whose(folder) == [("a.txt", "external")]
+    for event in events:
+        session.tell(event)
+    session.tell(asked(events[0]))
+    typed(folder)  # by the first, which was allowed
+    session.tell(events[0] | {"hook_event_name": "PostToolUse"})
+    typed(folder)
+    session.stop()
+    assert whose(folder)[1:] == [("a.txt", session.name), ("a.txt", "external")]
+
+
 def test_who_is_asked_whether_a_running_command_may_use_the_network_does_not_stop_it(folder: Path) -> None:
     session = Codex(folder)
     session.calls += 1

@@ -1,12 +1,26 @@
 """opencode: a plugin that passes its hooks on, one JSON object an event; plugin and shape are ours.
 
 Source: the client's plugin interface, of version 1 and of version 2. Some of its versions never call
-`tool.execute.after`, so the plugin also says when a session falls idle: what a tool did is told then at the latest.
+`tool.execute.after`, so the plugin also says when a session falls idle: what a tool did is told then at the latest. A
+subagent is a session that names its parent; the plugin says whose it is.
 """
 
 from typing import Final
 
-from cli.clients.event import ANYWHERE, Event, Moment, Payload, Touched, map_of, notes_of, patched, text, touched_by
+from cli.clients.event import (
+    ANYWHERE,
+    Event,
+    Moment,
+    Payload,
+    Touched,
+    map_of,
+    notes_of,
+    patched,
+    subagent,
+    text,
+    touched_by,
+    within,
+)
 
 __all__ = ["read", "reply"]
 
@@ -18,6 +32,7 @@ _MOMENTS: Final = {
     "session.created": Moment.OVER,
     "session.idle": Moment.PAUSE,
 }
+_OF_SUBAGENTS: Final = {"session.created": Moment.SENT, "session.idle": Moment.BACK}
 _WRITES: Final = frozenset({"write", "edit", "multiedit"})
 _READS: Final = frozenset(
     {"read", "glob", "grep", "list", "webfetch", "websearch", "todowrite", "todoread", "task", "subagent"}
@@ -32,8 +47,10 @@ def read(payload: Payload) -> Event:
     name = text(payload, "hook")
     tool = text(payload, "tool")
     given = map_of(payload, "args")
+    agent = subagent(payload)
+    moments = _MOMENTS | _OF_SUBAGENTS if agent else _MOMENTS
     return Event(
-        moment=_MOMENTS.get(name, Moment.OTHER),
+        moment=within(payload, moments.get(name, Moment.OTHER)),
         conversation=text(payload, "sessionID"),
         place=text(payload, "directory"),
         name=name,
@@ -47,6 +64,7 @@ def read(payload: Payload) -> Event:
             model=text(payload, "model"),
             command=text(given, "command"),
         ),
+        agent=agent,
     )
 
 

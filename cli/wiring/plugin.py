@@ -50,31 +50,51 @@ function asked(event) {
   })
 }
 
+const DEEPEST = 20 // sessions that send each other
+
+// A session that another one has sent works for that one. `found` gives what the client knows of a session.
+function kinship(found) {
+  const parents = new Map()
+  async function parent(id) {
+    try {
+      if (!parents.has(id)) parents.set(id, (await found(id)).parentID)
+    } catch {} // it may be known next time
+    return parents.get(id)
+  }
+  return async (sessionID) => {
+    let first = sessionID
+    for (let depth = 0; depth < DEEPEST; depth++) first = (await parent(first)) ?? first
+    return first === sessionID ? { sessionID } : { sessionID: first, agent_id: sessionID }
+  }
+}
+
 // Version 1 calls this.
-const server = async ({ directory }) => ({
-  "chat.message": async (input, output) => {
-    const words = (output.parts ?? []).filter((part) => part.type === "text").map((part) => part.text)
-    const prompt = words.join("\\n")
-    await tell({ hook: "chat.message", sessionID: input.sessionID, agent: input.agent, prompt, directory })
-  },
-  "tool.execute.before": async (input, output) => {
-    const { tool, sessionID, callID } = input
-    await tell({ hook: "tool.execute.before", tool, sessionID, callID, args: output.args, directory })
-  },
-  "tool.execute.after": async (input, output) => {
-    const { tool, sessionID, callID, args } = input
-    const said = await tell({ hook: "tool.execute.after", tool, sessionID, callID, args, directory })
-    if (said && typeof output.output === "string") output.output += `\\n\\n${said}`
-  },
-  event: async ({ event }) => {
-    if (event.type !== "session.idle" && event.type !== "session.created") return
-    const sessionID = event.properties?.sessionID ?? event.properties?.info?.id
-    await tell({ hook: event.type, sessionID, directory })
-  },
-})
+const server = async ({ client, directory }) => {
+  const who = kinship(async (id) => (await client.session.get({ path: { id } })).data)
+  return {
+    "chat.message": async (input, output) => {
+      const words = (output.parts ?? []).filter((part) => part.type === "text").map((part) => part.text)
+      const prompt = words.join("\\n")
+      await tell({ hook: "chat.message", ...(await who(input.sessionID)), agent: input.agent, prompt, directory })
+    },
+    "tool.execute.before": async ({ tool, sessionID, callID }, { args }) => {
+      await tell({ hook: "tool.execute.before", tool, ...(await who(sessionID)), callID, args, directory })
+    },
+    "tool.execute.after": async ({ tool, sessionID, callID, args }, output) => {
+      const said = await tell({ hook: "tool.execute.after", tool, ...(await who(sessionID)), callID, args, directory })
+      if (said && typeof output.output === "string") output.output += `\\n\\n${said}`
+    },
+    event: async ({ event }) => {
+      if (event.type !== "session.idle" && event.type !== "session.created") return
+      const sessionID = event.properties?.sessionID ?? event.properties?.info?.id
+      await tell({ hook: event.type, ...(await who(sessionID)), directory })
+    },
+  }
+}
 
 // Version 2 calls this. Its hooks and events may be those of sessions in other folders.
 async function setup(ctx) {
+  const who = kinship((sessionID) => ctx.session.get({ sessionID }))
   async function folder(sessionID) {
     try {
       return (await ctx.session.get({ sessionID })).location.directory
@@ -83,10 +103,12 @@ async function setup(ctx) {
     }
   }
   async function pass(hook, { sessionID, agent, tool, id, input }) {
-    return tell({ hook, sessionID, agent, tool, callID: id, args: input, directory: await folder(sessionID) })
+    const directory = await folder(sessionID)
+    return tell({ hook, ...(await who(sessionID)), agent, tool, callID: id, args: input, directory })
   }
   await ctx.session.hook("prompt", async ({ sessionID, prompt }) => {
-    await tell({ hook: "chat.message", sessionID, prompt: prompt?.text, directory: await folder(sessionID) })
+    const directory = await folder(sessionID)
+    await tell({ hook: "chat.message", ...(await who(sessionID)), prompt: prompt?.text, directory })
   })
   await ctx.tool.hook("execute.before", async (event) => {
     await pass("tool.execute.before", event)

@@ -478,6 +478,34 @@ def test_a_subagent_keeps_no_rejection_from_the_session_that_sent_it(folder: Pat
         assert "two is a word" in session.run("true")
 
 
+def test_opencodes_subagents_work_for_the_session_that_sent_them(folder: Path) -> None:
+    session = OpenCode(folder)
+    session.start()
+    session.ask("do both")
+    task = session.tool_event("task", {}, before=True)
+    session.tell(task)
+    children = [{"agent_id": "ses_A", "agent": "coder"}, {"agent_id": "ses_B", "agent": "tester"}]
+    for child in children:
+        session.tell(session.started() | child)
+        session.tell(session.prompted("your part of it") | child)
+    events = []
+    for child in children:
+        session.calls += 1
+        events.append(session.shell_event("make", before=True) | child)
+        session.tell(events[-1])
+    shell("echo new > new.txt; echo 1 >> a.txt", folder=folder)
+    assert session.tell(events[0] | {"hook": "tool.execute.after"}) == ""
+    session.tell(session.stopped() | children[0])  # the other one's call runs on
+    shell("echo 2 >> a.txt", folder=folder)
+    session.tell(events[1] | {"hook": "tool.execute.after"})
+    session.tell(session.stopped() | children[1])
+    found = edits(folder)
+    assert {view.edit.conversation for view in found} == {session.name}
+    assert {view.edit.notes["prompt"] for view in found} == {"do both"}
+    assert cas("reject", "1", "--reason", "not wanted", folder=folder).status == 0
+    assert "not wanted" in session.tell(task | {"hook": "tool.execute.after"})
+
+
 def test_a_turn_of_a_subagent_ends_no_call_of_its_session(folder: Path) -> None:
     session = Codex(folder)
     session.ask("do it")

@@ -18,14 +18,16 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 HOSTS: Final = {
     "version 1": """\
-const hooks = await plugin.server({ directory })
-const begin = () => hooks.event({ event: { type: "session.created", properties: { info: { id: "ses_1" } } } })
+const client = { session: { get: async ({ path }) => ({ data: { id: path.id, parentID: parents[path.id] } }) } }
+const hooks = await plugin.server({ client, directory })
+const begin = (id = "ses_1") =>
+  hooks.event({ event: { type: "session.created", properties: { info: { id, parentID: parents[id] } } } })
 const ask = (text) => hooks["chat.message"]({ sessionID: "ses_1", agent: "build" }, { parts: [{ type: "text", text }] })
 const end = () => hooks.event({ event: { type: "session.idle", properties: { sessionID: "ses_1" } } })
-async function tool(name, callID, args, act) {
-  const call = { tool: name, sessionID: "ses_1", callID }
+async function tool(name, callID, args, act, sessionID = "ses_1") {
+  const call = { tool: name, sessionID, callID }
   await hooks["tool.execute.before"](call, { args })
-  act()
+  await act()
   const output = { title: "", output: "done", metadata: {} }
   await hooks["tool.execute.after"]({ ...call, args }, output)
   said.push(output.output)
@@ -45,27 +47,27 @@ async function* events({ signal }) {
 const cleanup = await plugin.setup({
   location: { directory: "/nowhere" },
   session: {
-    get: async ({ sessionID }) => ({ id: sessionID, location: { directory } }),
+    get: async ({ sessionID }) => ({ id: sessionID, parentID: parents[sessionID], location: { directory } }),
     hook: async (name, call) => (hooks[name] = call),
   },
   tool: { hook: async (name, call) => (hooks[name] = call) },
   event: { subscribe: events },
 })
-async function emit(type) {
-  waiting.push({ type, data: { sessionID: "ses_1" } })
+async function emit(type, sessionID) {
+  waiting.push({ type, data: { sessionID } })
   wake()
   await settled()
 }
-const begin = () => emit("session.created")
+const begin = (sessionID = "ses_1") => emit("session.created", sessionID)
 const ask = (text) => hooks["prompt"]({ sessionID: "ses_1", messageID: "msg_1", prompt: { text } })
 const end = async () => {
-  await emit("session.idle")
+  await emit("session.idle", "ses_1")
   cleanup()
 }
-async function tool(name, id, input, act) {
-  const call = { tool: name, sessionID: "ses_1", agent: "build", messageID: "msg_1", id, input }
+async function tool(name, id, input, act, sessionID = "ses_1") {
+  const call = { tool: name, sessionID, agent: "build", messageID: "msg_1", id, input }
   await hooks["execute.before"](call)
-  act()
+  await act()
   const failed = { ...call, status: "error", error: new Error("not this one") }
   if (input.fails) return hooks["execute.after"](failed).then(() => said.push(failed.error.message))
   const content = said.length % 2 ? "done" : [{ type: "text", text: "done" }]
@@ -86,6 +88,7 @@ import { appendFileSync, readdirSync, writeFileSync } from "node:fs"
 const { default: plugin } = await import(process.argv[2])
 const [directory, cas] = process.argv.slice(3)
 const said = []
+const parents = { ses_2: "ses_1", ses_3: "ses_2" }
 const settled = () => new Promise((resolve) => setTimeout(resolve, 1500))
 %s
 await begin()
@@ -97,6 +100,10 @@ await tool("bash", "call_2", { command }, () => execSync(command, { cwd: directo
 execSync(`"${cas}" reject 2 --reason "two is a word"`, { cwd: directory })
 await tool("bash", "call_3", { command: "true", fails: true }, () => {})
 await tool("read", "call_4", { filePath: file }, () => {})
+await begin("ses_2")
+await begin("ses_3")
+const inner = () => tool("bash", "call_6", { command: "b" }, () => appendFileSync(file, "theirs\\n"), "ses_3")
+await tool("bash", "call_5", { command: "a" }, inner, "ses_2")
 appendFileSync(file, "mine\\n")
 await end()
 console.log(JSON.stringify(said))
@@ -152,6 +159,7 @@ def _played(node: str, folder: Path, script: str, heard: int) -> Iterator[tuple[
 EXPECTED: Final = [
     ("ses_1", "write", "create", "new.txt", "pending", "use digits"),
     ("ses_1", "bash", "edit", "a.txt", "rejected", "use digits"),
+    ("ses_1", "bash", "edit", "new.txt", "pending", "use digits"),
     ("external", "", "edit", "new.txt", "accepted", ""),
 ]
 

@@ -243,6 +243,8 @@ def _record(calls: "AgentCalls", event: Event, go_on: Callable[[], None] | None)
             calls.asked(_call(calls, event))
         case Moment.AFTER:
             calls.end(_call(calls, event), go_on)
+        case Moment.BEHIND:
+            calls.run_on(_call(calls, event))
         case Moment.DENIED:
             calls.withdraw(_call(calls, event))
         case Moment.OTHER:

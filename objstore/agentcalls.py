@@ -97,6 +97,19 @@ class AgentCalls:
                 return self._settle_end(name, paths, standing)
             return self._settle_behind(go_on, name, paths, standing)
 
+    def run_on(self, call: AgentCall) -> list[EditView]:
+        """Note that a call has answered and runs on, until its turn ends; return what was found. Raises as `begin`."""
+        known = self._known(call)
+        if known.paths == ():
+            return []
+        with self._alone():
+            standing = self._open.calls()
+            name = self._open.name_of(call)
+            if name in standing:
+                standing[name] = replace(standing[name], is_asked=False)  # it was let run
+                self._open.put(name, standing[name])
+            return self._settle(known.paths, standing)
+
     def withdraw(self, call: AgentCall) -> list[EditView]:
         """Note that a call was not let run after all; return what was found, none of it its own. Raises as `begin`."""
         known = self._known(call)

@@ -3,7 +3,8 @@
 Source: the client's hooks reference (events, fields, additionalContext). What is said before a tool runs is read beside
 its result, as what is said after it is, but not for every decision on the call: so it is said after it. A tool that a
 person does not let run has no end; that they were asked is all that is told. Nor has a turn that a person breaks off;
-that Claude waits for them is told a minute later.
+that Claude waits for them is told a minute later. A command in the background is over for its hook as soon as it runs,
+and of its own end nothing is told but that a later Stop names it no more.
 """
 
 from typing import Final
@@ -63,6 +64,8 @@ def read(payload: Payload) -> Event:
     moment = _MOMENTS.get(name, Moment.OTHER)
     if moment is Moment.OVER and text(payload, "source") == "compact":
         moment = Moment.PAUSE  # the session goes on, and so do its subagents
+    if moment is Moment.AFTER and text(map_of(payload, "tool_response"), "backgroundTaskId"):
+        moment = Moment.BEHIND
     if name == "Notification" and text(payload, "notification_type") == _WAITS:
         moment = Moment.PAUSE
     return Event(

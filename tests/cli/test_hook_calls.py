@@ -74,6 +74,46 @@ def test_what_a_running_tool_did_is_its_agents_though_a_person_has_it_recorded(
     assert whose(folder) == [("a.txt", session.name), ("src/b.py", session.name), ("a.txt", mine)]
 
 
+# ---- what runs on behind its answer
+
+
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_what_a_shell_does_in_the_background_is_its_agents_until_the_turn_ends(folder: Path, *, is_asked: bool) -> None:
+    session = ClaudeCode(folder)
+    session.ask("go")
+    session.calls += 1
+    began = session.shell_event("make", before=True)
+    session.tell(began)
+    if is_asked:
+        session.tell(asked(began))
+    shell("echo 1 >> a.txt", folder=folder)
+    done = began | {"hook_event_name": "PostToolUse"}
+    answered = done | {"tool_response": {"stdout": "", "interrupted": False, "backgroundTaskId": "b1"}}
+    session.tell(answered)
+    shell("echo 2 >> a.txt", folder=folder)
+    session.run("true")
+    shell("echo 3 >> a.txt", folder=folder)
+    running = {"id": "b1", "type": "shell", "status": "running", "command": "make"}
+    session.tell(session.stopped() | {"background_tasks": [running]})
+    assert whose(folder) == [("a.txt", session.name)] * 3
+    typed(folder)  # while the shell may still run, but the person is back at work
+    session.ask("and on")
+    assert whose(folder)[3:] == [("a.txt", "external")]
+
+
+def test_of_a_shell_in_the_background_that_never_told_of_its_beginning_nothing_is_believed(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.calls += 1
+    answered = {"tool_response": {"backgroundTaskId": "b1"}}
+    session.tell(session.shell_event("make", before=False) | answered)
+    typed(folder)
+    session.stop()
+    assert whose(folder) == [("a.txt", "external")]
+
+
+# ---- what may be several agents' doing
+
+
 def test_what_shells_of_two_agents_may_have_done_is_no_persons(folder: Path) -> None:
     for name in ("one", "other"):
         session = ClaudeCode(folder, name)

@@ -316,6 +316,8 @@ def _diff_columns(before: bytes, after: bytes, screen: Screen) -> Iterator[bytes
 
     old, new = split_lines(before), split_lines(after)
     hunks = _with_last_lines(old, new, diff_lines(before, after))
+    if not hunks:
+        return  # an empty file came or went, or nothing but a name or a mode is otherwise
     shown = 0
     for hunk, following in zip(hunks, [*(later.old_start for later in hunks[1:]), len(old)], strict=True):
         lead, trail = min(CONTEXT, hunk.old_start - shown), min(CONTEXT, following - hunk.old_end)

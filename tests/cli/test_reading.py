@@ -178,6 +178,22 @@ def test_both_sides_stand_next_to_each_other(desk: Desk) -> None:
         assert "\n".join(rows) in shown
 
 
+def test_a_change_of_no_line_has_no_rows_in_columns(desk: Desk) -> None:
+    desk.write("empty", b"")
+    desk.write("run", b"echo\n")
+    desk.call(lambda call: call.write("run", b"echo\n", mode=0o755))
+    desk.call(lambda call: call.move("run", "go"))
+    desk.delete("empty")
+    shown = desk.done("log", "-p", "--side-by-side").text
+    for said in ("new file mode 100644", "mode 0644 -> 0755", "move run -> go", "deleted file mode 100644"):
+        assert f"{said}\n" in shown
+    for number in ("1", "3", "4", "5", "conv_one"):
+        assert desk.done("show", number, "--side-by-side").text
+    (desk.folder / "go").chmod(0o600)
+    assert desk.done("diff", "--side-by-side").text.endswith("old mode 100755\nnew mode 100600\n")
+    assert desk.done("diff", "empty@1^", "empty@1", "--side-by-side").text.endswith("new file mode 100644\n")
+
+
 def test_a_long_line_is_folded_and_nothing_of_it_is_lost(desk: Desk) -> None:
     line = "".join(chr(ord("a") + i % 26) for i in range(90))
     desk.write("a", b"x\n")

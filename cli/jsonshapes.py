@@ -220,7 +220,7 @@ def outcome_shape(
                     {"name": str(unit), "status": status.value, "cascaded": unit in outcome.cascaded}
                     for unit, status in outcome.verdicts
                     # The whole-file part of an edit that has none can't be named.
-                    if unit.hunk or workspace.edit(unit.seq).whole
+                    if unit.hunk or _has_whole(workspace, unit.seq, outcome)
                 ],
                 "files": [
                     _effect_shape(workspace, effect, workspace.preview if dry_run else None) for effect in outcome.files
@@ -255,6 +255,14 @@ def outcome_shape(
         case _:
             assert_never(outcome)
     return shape
+
+
+def _has_whole(workspace: "Workspace", seq: int, outcome: Decided) -> bool:
+    """Return whether an edit has a whole-file part; a dry run may speak of one that it would only record."""
+    for edit in outcome.unrecorded:
+        if edit.seq == seq:
+            return edit.changes_whole
+    return workspace.edit(seq).whole
 
 
 def _effect_shape(workspace: "Workspace", effect: "FileEffect", preview: Preview | None) -> dict[str, Json]:

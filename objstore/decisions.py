@@ -147,6 +147,7 @@ def _outcome(journal: Journal, request: Request, batch: Batch, *, is_writing: bo
         cascaded=plan.cascaded,
         files=plan.effects(),
         external=() if request.dry_run else tuple(edit(journal, found.seq) for found in plan.external),
+        unrecorded=tuple(plan.external) if request.dry_run else (),
         notices=plan.notices,
         markers=markers,
         unmarked=plan.unmarked,

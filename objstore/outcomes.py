@@ -1,13 +1,16 @@
 """Outcomes: what surfaces ask for and what came of it, conflicts among it, as plain values."""
 
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from objstore.ids import BlobId
 from objstore.reports import ExternalChange
 from objstore.terms import Action, ConflictKind, DocumentId, Origin, Seq, Status, Unit
 from objstore.values import field, value
 from objstore.views import EditView
+
+if TYPE_CHECKING:
+    from objstore.records import Edit
 
 __all__ = [
     "NOBODY",
@@ -141,6 +144,7 @@ class Decided:
     cascaded: tuple[Unit, ...]  # those among them that were not named, but needed something that was
     files: tuple[FileEffect, ...]  # files whose bytes, mode or path change; () when only statuses do
     external: tuple[EditView, ...]  # changes nobody had recorded, recorded first
+    unrecorded: "tuple[Edit, ...]"  # those that would be recorded first, if it was a dry run
     notices: tuple[Notice, ...]
     markers: tuple[MarkersWritten, ...] = ()
     unmarked: tuple[Seq, ...] = ()  # edits that wrote markers, which are gone now

@@ -3,6 +3,7 @@
 import pytest
 
 from objstore import Origin, Status
+from tests.cli.agents import shell
 from tests.cli.desk import Desk
 from tests.cli.test_review import looks
 
@@ -65,6 +66,20 @@ def test_a_dry_run_shows_the_outcome_of_a_choice_and_records_nothing(desk: Desk,
     assert text.endswith(f"@@ -1,3 +1,3 @@\n-one\n+1\n 2\n{last}")
     assert looks(desk.folder) == before
     assert len(desk.done("log", "--json").lines()) == 2
+
+
+@pytest.mark.parametrize("choice", ["keep", "discard"])
+@pytest.mark.parametrize("change", ["echo 4 >> a", "rm a", "chmod 600 a", "printf '1\ntwo\n3' > a"])
+def test_a_dry_run_as_json_names_what_the_decision_changes(desk: Desk, choice: str, change: str) -> None:
+    desk.write("a", b"1\n2\n3\n")
+    desk.edit("a", b"2", b"two")
+    shell(change, folder=desk.folder)
+    words = ("reject", "2", "--on-external", choice, "--json")
+    planned, done = desk.cas(*words, "--dry-run"), desk.cas(*words)
+    assert (planned.status, planned.said) == (done.status, done.said)
+    for name in ("outcome", "changed", "conflicts"):
+        assert planned.json()[name] == done.json()[name]
+    assert len(planned.json()["files"]) == len(done.json()["files"])
 
 
 def test_changes_in_other_files_do_not_stand_in_the_way(desk: Desk) -> None:

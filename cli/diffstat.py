@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from cli.overview import counted
 from cli.terminal import Screen, end_of, padded, shown_name, shown_width
-from objstore import diff_lines, is_binary, value
+from objstore import diff_lines, is_binary, is_stand_in, value
 
 if TYPE_CHECKING:
     from objstore import BlobId, EditView
@@ -25,14 +25,14 @@ class FileChange:
     name: str
     added: int  # lines
     removed: int
-    binary: tuple[int, int] | None = None  # bytes before and after; None: it is text
+    binary: tuple[int | None, int | None] | None = None  # bytes before and after, None of a large state; None: text
 
 
 def file_change(name: str, before: bytes | None, after: bytes | None) -> FileChange:
     """Return how much changed between two states of a file (None: no file)."""
     old, new = before or b"", after or b""
     if is_binary(old) or is_binary(new):
-        return FileChange(name=name, added=0, removed=0, binary=(len(old), len(new)))
+        return FileChange(name=name, added=0, removed=0, binary=(_size(old), _size(new)))
     hunks = diff_lines(old, new)
     return FileChange(name=name, added=sum(h.new_count for h in hunks), removed=sum(h.old_count for h in hunks))
 
@@ -83,7 +83,8 @@ def diffstat(changes: Iterable[FileChange], screen: Screen, *, newest_first: boo
     for change, name in zip(changes, names, strict=True):
         head = padded(name, width)
         if change.binary is not None:
-            yield screen.line(f" {head} | Bin {change.binary[0]} -> {change.binary[1]} bytes")
+            sizes = "" if None in change.binary else f" {change.binary[0]} -> {change.binary[1]} bytes"
+            yield screen.line(f" {head} | Bin{sizes}")
             continue
         bar = screen.paint("+" * _scaled(change.added, most, room), "green")
         bar += screen.paint("-" * _scaled(change.removed, most, room), "red")
@@ -95,6 +96,11 @@ def diffstat(changes: Iterable[FileChange], screen: Screen, *, newest_first: boo
 
 
 # ---- inside
+
+
+def _size(text: bytes) -> int | None:
+    """Return how many bytes a state has; None for one that is too large to be here."""
+    return None if is_stand_in(text) else len(text)
 
 
 def _scaled(lines: int, most: int, room: int) -> int:

@@ -152,7 +152,7 @@ if TYPE_CHECKING:
         SnapshotTaken as SnapshotTaken,
         SnapshotView as SnapshotView,
     )
-    from objstore.standins import MAX_BLOB as MAX_BLOB, stand_in as stand_in
+    from objstore.standins import MAX_BLOB as MAX_BLOB, is_stand_in as is_stand_in, stand_in as stand_in
     from objstore.suggestions import NameFound as NameFound, NameKind as NameKind
     from objstore.survey import Limits as Limits, Passed as Passed
     from objstore.takeover import NotTaken as NotTaken, TakenOver as TakenOver
@@ -295,7 +295,7 @@ _HOMES: Final = {
     "salvage": ("Salvage", "salvage_store"),
     "series": ("SeriesStep", "StepState"),
     "settings": ("Kind", "Setting", "value_of"),
-    "standins": ("MAX_BLOB", "stand_in"),
+    "standins": ("MAX_BLOB", "is_stand_in", "stand_in"),
     "suggestions": ("NameFound", "NameKind"),
     "terms": (
         "MAX_INT",

@@ -12,7 +12,7 @@ from cli.chart import chart
 from cli.moments import moment_named
 from cli.terminal import EXACT, shown_width
 from cli.words import emphasis, paired_lines
-from objstore import Call
+from objstore import MAX_BLOB, Call
 from tests.cli.desk import Desk
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
@@ -278,6 +278,17 @@ def test_stat_and_the_diffs_are_shown_both_and_neither_is_dropped_for_json(desk:
     ):
         ran = desk.cas(*words, "--json")
         assert (ran.status, ran.out, "--json" in ran.said) == (2, b"", True), ran
+
+
+def test_stat_gives_no_size_of_a_large_file_rather_than_that_of_what_stands_for_it(desk: Desk) -> None:
+    desk.write("big", bytes(MAX_BLOB + 1))
+    desk.delete("big")
+    table = " big | Bin\n 1 file changed, 0 insertions(+), 0 deletions(-)\n"
+    for words in (["show", "1"], ["show", "2"], ["log", "-n", "1"], ["diff", "big@1^", "big@1"]):
+        assert desk.done(*words, "--stat").text == table
+    desk.write("big", b"\0")
+    (desk.folder / "big").write_bytes(bytes(MAX_BLOB + 2))
+    assert desk.done("diff", "--stat").text == table
 
 
 def test_stat_says_the_same_of_what_is_no_text_wherever_it_is_asked(desk: Desk) -> None:

@@ -212,11 +212,12 @@ def ways_out(
     selection: Selection | None,
     outcome: "Conflicted",
     edit: Callable[[int], "EditView"],
+    newest: int,
 ) -> list[str]:
     """Return what a person can do about a refused decision, as commands to type.
 
     `selection` is what was named, as spelt (None: nothing, it was an undo or redo); `edit` looks up an edit by its
-    number.
+    number, and `newest` is that of the newest.
     """
     outside = set(outcome.outside)
     in_the_way = outcome.reject_first
@@ -229,17 +230,20 @@ def ways_out(
             "or --markers to keep both in the file.",
             *([f"Besides, make room:  cas reject {live}"] if live else []),
         ]
+    named = "" if selection is None else _spelt(selection)
+    if selection is not None and selection.everything:
+        named = f"1..{newest}"  # the same, where nothing may stand beside --all
     match action:
         case Action.REJECT if selection is not None:
-            together = f"Or name them together:  cas reject {_spelt(selection)} {live}"
+            together = f"Or name them together:  cas reject {named} {live}"
             cascade = f"To reject what depends on it too:  cas reject --cascade {_spelt(selection)}"
             # What has taken a path depends on nothing that it could follow.
             is_path = any(conflict.kind is ConflictKind.PATH_TAKEN for conflict in outcome.conflicts)
             if is_path:
-                together = f"To reject them together:  cas reject {_spelt(selection)} {live}"
+                together = f"To reject them together:  cas reject {named} {live}"
             return [*([] if is_path else [cascade]), *([together] if live else [])]
         case Action.ACCEPT | Action.RESET if selection is not None:
-            together = f"To {action.value} them together:  cas {action.value} {_spelt(selection)} {dead}"
+            together = f"To {action.value} them together:  cas {action.value} {named} {dead}"
             room = f"To make room first:  cas reject {live}"
             return [*([room] if live else []), *([together] if dead else [])]
         case _:

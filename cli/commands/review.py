@@ -224,7 +224,8 @@ class Desk:
                 if not self.as_json:
                     self._say(workspace, outcome, paths or {})
             case Conflicted():
-                advice = ways_out(action, selection, outcome, workspace.edit)
+                newest = workspace.edits(EditFilter(newest_first=True, limit=1))[0].seq
+                advice = ways_out(action, selection, outcome, workspace.edit, newest)
                 if markers:
                     advice.insert(0, "Markers can't show this: they stand between live lines of a text.")
                 for line in conflict_text(outcome, advice, FOR_STDERR):

@@ -51,6 +51,29 @@ def test_each_way_out_of_a_reject_works(desk: Desk, words: list[str]) -> None:
     assert desk.statuses() == {"1:0": PENDING, "2:1": REJECTED, "3:1": REJECTED}
 
 
+def test_the_ways_out_of_rejecting_or_accepting_all_work(desk: Desk) -> None:
+    desk.write("a", b"one\ntwo\n")
+    (desk.folder / "a").write_bytes(b"one\nmine\n")
+    desk.done("record")
+    ran = desk.cas("reject", "--all")
+    assert (ran.status, ran.said.splitlines()[-2:]) == (
+        1,
+        [
+            "To reject what depends on it too:  cas reject --cascade --all",
+            "Or name them together:  cas reject 1..2 2",
+        ],
+    )
+    desk.edit("a", b"mine", b"theirs")
+    desk.done("accept", "1")
+    desk.done("reject", "2", "--cascade")
+    ran = desk.cas("accept", "--all")
+    assert (ran.status, ran.said.splitlines()[-1]) == (1, "To accept them together:  cas accept 1..3 2")
+    desk.done("accept", "1..3", "2")
+    assert desk.bytes("a") == b"one\ntheirs\n"
+    desk.done("reject", "1..3", "2")
+    assert not (desk.folder / "a").exists()
+
+
 def test_lines_of_a_hunk_that_is_in_two_conflicts_are_said_once(desk: Desk) -> None:
     desk.write("a", b"1\n2\n3\n4\n")
     desk.edit("a", b"2\n", b"two\n")

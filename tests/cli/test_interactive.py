@@ -436,7 +436,7 @@ def test_an_editor_that_fails_leaves_the_review_where_it_is(history: Desk, revie
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\necho lost > "$1"\nexit 3\n')
     editor.chmod(0o755)
-    with review("1", EDITOR=str(editor), VISUAL=str(editor)) as stage:
+    with review("1", EDITOR=str(editor), VISUAL=str(editor), TMPDIR=str(tmp_path)) as stage:
         stage.sees(at("1:0"))
         assert "Editing failed. Nothing was changed." in press(stage, "e", at("1:0"))
         stage.type("q")

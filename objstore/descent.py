@@ -9,7 +9,7 @@ from objstore.indexrows import Tip
 from objstore.journal import Journal
 from objstore.rebase import Passage, compared
 from objstore.records import Decision, Edit
-from objstore.terms import DocumentId, FileState
+from objstore.terms import DocumentId, FileState, Operation, Origin
 
 __all__ = ["passages_since"]
 
@@ -68,5 +68,7 @@ def _passage(step: Edit | Decision, document: DocumentId, text: Callable[[BlobId
     if before is None or after is None:
         raise AssertionError("a step leads from one version to another")
     content = text(after.blob)
-    hunks = step.hunks if isinstance(step, Edit) else diff_lines(text(before.blob), content)
-    return Passage(hunks=hunks, after=content)
+    if not isinstance(step, Edit):
+        return Passage(hunks=diff_lines(text(before.blob), content), after=content, compared=True)
+    is_meant = step.origin is Origin.AGENT and step.operation is not Operation.REPLACE
+    return Passage(hunks=step.hunks, after=content, compared=not is_meant)

@@ -5,6 +5,9 @@ it is about: what a step did above shifts it, what a step did below leaves it, a
 nothing is guessed. The rules are the weave's (see `weave`): lines directly beside each other are independent, and an
 insertion needs one of its two neighbours, with nothing put between them. What both made alike, byte for byte, is there
 already.
+
+A comparison can't say which of several equal lines came or went. A hunk that one found stands for every place to which
+it slides over equal lines, and all these are lines that it is about.
 """
 
 from collections.abc import Sequence
@@ -24,6 +27,7 @@ class Passage:
 
     hunks: tuple[Hunk, ...]
     after: bytes
+    compared: bool = False  # whether the hunks were found by comparison; else they are the lines that were meant
 
 
 @value
@@ -67,9 +71,24 @@ class _Piece:
         return self.start + self.count
 
 
+@value
+class _Theirs:
+    """A hunk of a step, the closed text that it puts in, and the lines that it is about."""
+
+    hunk: Hunk
+    text: bytes
+    start: int  # of the lines before the step
+    end: int
+    lines: tuple[bytes, ...] = ()  # these lines, where it slides over any
+
+    def makes(self, start: int, end: int, text: bytes) -> bytes:
+        """Return what these lines are with some of them replaced."""
+        return b"".join([*self.lines[: start - self.start], text, *self.lines[end - self.start :]])
+
+
 def compared(before: bytes, after: bytes) -> tuple[Passage, ...]:
     """Return the step between two versions of which nothing is known but their bytes; none where they are the same."""
-    return () if before == after else (Passage(hunks=diff_lines(before, after), after=after),)
+    return () if before == after else (Passage(hunks=diff_lines(before, after), after=after, compared=True),)
 
 
 def rebased(base: bytes, made: bytes, hunks: Sequence[Hunk], passages: Sequence[Passage]) -> Rebased | Clash:
@@ -84,11 +103,11 @@ def rebased(base: bytes, made: bytes, hunks: Sequence[Hunk], passages: Sequence[
     ]
     before = base
     for number, passage in enumerate(passages):
-        theirs = inserted_texts(before, passage.after, passage.hunks)
+        theirs = _theirs(before, passage)
         for index, piece in enumerate(pieces):
             if piece is None:
                 continue
-            met = _carried(piece, passage.hunks, theirs)
+            met = _carried(piece, theirs)
             if isinstance(met, Hunk):
                 return _clash(index, hunks[index], met, passages[number + 1 :])
             pieces[index] = met
@@ -99,11 +118,43 @@ def rebased(base: bytes, made: bytes, hunks: Sequence[Hunk], passages: Sequence[
     return Rebased(content=content, hunks=found)
 
 
-def _carried(piece: _Piece, hunks: Sequence[Hunk], texts: Sequence[bytes]) -> _Piece | Hunk | None:
+def _theirs(before: bytes, passage: Passage) -> list[_Theirs]:
+    """Return the hunks of a step. Raises ValueError as `inserted_texts` does."""
+    hunks = passage.hunks
+    texts = inserted_texts(before, passage.after, hunks)
+    theirs = [
+        _Theirs(hunk=hunk, text=text, start=hunk.old_start, end=hunk.old_end)
+        for hunk, text in zip(hunks, texts, strict=True)
+    ]
+    if passage.compared and not all(hunk.old_count and hunk.new_count for hunk in hunks):
+        lines = split_lines(closed(before))
+        lows = [0, *(hunk.old_end for hunk in hunks)]
+        highs = [*(hunk.old_start for hunk in hunks[1:]), len(lines)]
+        return [_slid(met, lines, low, high) for met, low, high in zip(theirs, lows, highs, strict=False)]
+    return theirs
+
+
+def _slid(met: _Theirs, lines: Sequence[bytes], low: int, high: int) -> _Theirs:
+    """Return an insertion or deletion with all the lines, `low` to `high` at most, over which it slides."""
+    start, end = met.start, met.end
+    if start < end and met.text:
+        return met
+    moving = split_lines(met.text) or lines[start:end]
+    up = down = 0
+    while low < start - up and lines[start - up - 1] == moving[-1 - up % len(moving)]:
+        up += 1
+    while end + down < high and lines[end + down] == moving[down % len(moving)]:
+        down += 1
+    start, end = start - up, end + down
+    return replace(met, start=start, end=end, lines=tuple(lines[start:end]))
+
+
+def _carried(piece: _Piece, theirs: Sequence[_Theirs]) -> _Piece | Hunk | None:
     """Return the piece behind a step (None: the step did the same), or the hunk of the step that it clashes with."""
     shift = 0
-    for hunk, text in zip(hunks, texts, strict=True):
-        match _meeting(piece, hunk, text):
+    for met in theirs:
+        hunk = met.hunk
+        match _meeting(piece, met):
             case _Meeting.SAME:
                 return None
             case _Meeting.CLASH:
@@ -120,13 +171,28 @@ def _carried(piece: _Piece, hunks: Sequence[Hunk], texts: Sequence[bytes]) -> _P
     return replace(piece, start=piece.start + shift)
 
 
-def _meeting(piece: _Piece, hunk: Hunk, text: bytes) -> _Meeting:
-    if (hunk.old_start, hunk.old_count) == (piece.start, piece.count):
+def _meeting(piece: _Piece, met: _Theirs) -> _Meeting:
+    hunk = met.hunk
+    if _made_alike(piece, met):
+        return _Meeting.SAME
+    if not piece.count and not hunk.old_count:
         # Where both insert, nothing says in which order.
-        return _Meeting.SAME if text == piece.text else _Meeting.CLASH
-    if hunk.old_end <= piece.start:
-        return _Meeting.ABOVE
-    return _Meeting.BELOW if hunk.old_start >= piece.end else _Meeting.CLASH
+        clash = met.start <= piece.start <= met.end
+    else:
+        clash = met.start < piece.end and piece.start < met.end
+    if clash:
+        return _Meeting.CLASH
+    return _Meeting.ABOVE if hunk.old_end <= piece.start else _Meeting.BELOW
+
+
+def _made_alike(piece: _Piece, met: _Theirs) -> bool:
+    hunk = met.hunk
+    if (hunk.old_start, hunk.old_count) == (piece.start, piece.count):
+        return met.text == piece.text
+    if not met.lines or piece.start < met.start or met.end < piece.end:
+        return False
+    there = met.makes(hunk.old_start, hunk.old_end, met.text)
+    return there == met.makes(piece.start, piece.end, piece.text)
 
 
 def _clash(index: int, wanted: Hunk, met: Hunk, rest: Sequence[Passage]) -> Clash:

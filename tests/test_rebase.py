@@ -21,8 +21,10 @@ def text(picture: str) -> bytes:
     return content[:-1] if is_open else content
 
 
-def carried(base: bytes, made: bytes, *versions: bytes) -> Rebased | Clash:
-    steps = [Passage(hunks=diff_lines(old, new), after=new) for old, new in pairwise((base, *versions))]
+def carried(base: bytes, made: bytes, *versions: bytes, compared: bool = False) -> Rebased | Clash:
+    steps = [
+        Passage(hunks=diff_lines(old, new), after=new, compared=compared) for old, new in pairwise((base, *versions))
+    ]
     return rebased(base, made, diff_lines(base, made), steps)
 
 
@@ -120,6 +122,58 @@ def test_known_steps_tell_equal_lines_apart() -> None:
     found = rebased(base, made, diff_lines(base, made), [step])
     assert isinstance(found, Rebased)
     assert found.content == text("s S")
+
+
+@pytest.mark.parametrize(
+    ("base", "hunk", "made", "now", "result"),
+    [
+        pytest.param("x } } e", Hunk(1, 1, 1, 0), "x } e", "x } e", "x } e", id="both removed one of two, the first"),
+        pytest.param("x } } e", Hunk(2, 1, 2, 0), "x } e", "x } e", "x } e", id="both removed one of two, the second"),
+        pytest.param("a b a b", Hunk(0, 2, 0, 0), "a b", "a b", "a b", id="both removed one of two pairs"),
+        pytest.param("a b a b", Hunk(1, 2, 1, 0), "a b", "a b", "a b", id="a pair, cut another way"),
+        pytest.param("a _ b", Hunk(1, 0, 1, 1), "a _ _ b", "a _ _ b", "a _ _ b", id="both put one beside it, above"),
+        pytest.param("a _ b", Hunk(2, 0, 2, 1), "a _ _ b", "a _ _ b", "a _ _ b", id="both put one beside it, below"),
+        pytest.param("x } } } e", Hunk(1, 1, 1, 0), "x } } e", "x } e", None, id="one here, two there"),
+        pytest.param("x } } e", Hunk(1, 1, 1, 1), "x ) } e", "x } e", None, id="one is changed here, gone there"),
+        pytest.param("x } } e", Hunk(2, 0, 2, 1), "x } n } e", "x } e", None, id="put between two, one of them gone"),
+        pytest.param("a _ b", Hunk(1, 0, 1, 1), "a n _ b", "a _ _ b", None, id="two insertions, perhaps at one place"),
+        pytest.param("x } } e", Hunk(3, 1, 3, 1), "x } } E", "x } e", "x } E", id="the line below"),
+        pytest.param("x } } e", Hunk(0, 1, 0, 1), "X } } e", "x } e", "X } e", id="the line above"),
+        pytest.param("x } } e", Hunk(1, 0, 1, 1), "x n } } e", "x } e", "x n } e", id="put above all of them"),
+        pytest.param("x } } e }", Hunk(4, 1, 4, 0), "x } } e", "x } e }", "x } e", id="an equal line elsewhere"),
+    ],
+)
+def test_a_comparison_can_not_tell_equal_lines_apart(
+    base: str, hunk: Hunk, made: str, now: str, result: str | None
+) -> None:
+    step = Passage(hunks=diff_lines(text(base), text(now)), after=text(now), compared=True)
+    found = rebased(text(base), text(made), [hunk], [step])
+    if result is None:
+        assert isinstance(found, Clash)
+    else:
+        assert isinstance(found, Rebased)
+        assert found.content == text(result)
+        assert hunks_fit(text(now), found.content, found.hunks)
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_which_of_equal_lines_a_comparison_names_makes_no_difference(data: st.DataObject) -> None:
+    lines = data.draw(st.lists(st.sampled_from("ab"), min_size=1, max_size=8))
+    count = data.draw(st.integers(1, len(lines)))
+    start = data.draw(st.integers(0, len(lines) - count))
+    base, now = text(" ".join(lines)), text(" ".join(lines[:start] + lines[start + count :]))
+    hunks = [Hunk(at, count, at, 0) for at in range(len(lines) - count + 1)]
+    if data.draw(st.booleans()):
+        base, now = now, base
+        hunks = [Hunk(hunk.new_start, 0, hunk.old_start, count) for hunk in hunks]
+    made = data.draw(st.one_of(versions(base, "abm"), st.just(now)))
+    found = [
+        rebased(base, made, diff_lines(base, made), [Passage(hunks=(hunk,), after=now, compared=True)])
+        for hunk in hunks
+        if hunks_fit(base, now, (hunk,))
+    ]
+    assert len({each.content if isinstance(each, Rebased) else None for each in found}) == 1
 
 
 @st.composite

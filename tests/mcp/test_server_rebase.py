@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import pytest
 
-from objstore import Action, EditFilter, Origin, Unit, Workspace
+from objstore import Action, CallInfo, EditFilter, Origin, Unit, Workspace
 from tests.mcp.agent import Agent, Result, connected
 
 READ = "one\ntwo\nthree\nfour\nfive\n"
@@ -111,6 +111,27 @@ def test_recorded_steps_tell_equal_lines_apart(agent: Agent, folder: Path) -> No
     replace = [{"op": "replace", "anchor": anchors[2], "content": "mine"}]
     agent.done("edit_text_file", path=str(file), file_hash=file_hash, operations=replace, rebase=True)
     assert file.read_text() == "same\nsame\nmine\n"
+
+
+@pytest.mark.parametrize("is_recorded", [False, True])
+def test_of_equal_lines_the_one_that_both_removed_is_gone_once(
+    agent: Agent, folder: Path, *, is_recorded: bool
+) -> None:
+    file = folder / "file.txt"
+    agent.done("write_file", path=str(file), content="if a {\n  x\n}\n}\nend\n")
+    anchors, file_hash = tags(agent, file)
+    file.write_text(now := "if a {\n  x\n}\nend\n")  # which of them is gone, nobody knows
+    if is_recorded:
+        with Workspace.open(agent.root) as workspace:
+            workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
+    for line in (2, 3):
+        operations = [{"op": "delete", "anchor": anchors[line]}]
+        agent.done("edit_text_file", path=str(file), file_hash=file_hash, operations=operations, rebase=True)
+        assert file.read_text() == now
+    operations = [{"op": "replace", "anchor": anchors[2], "content": "};"}]
+    result = agent.call("edit_text_file", path=str(file), file_hash=file_hash, operations=operations, rebase=True)
+    assert result.error["type"] == "rebase_conflict"
+    assert file.read_text() == now
 
 
 def test_a_change_is_carried_over_a_reviewers_decision(agent: Agent, folder: Path) -> None:

@@ -4,7 +4,7 @@ The later version is known by the steps that led to it, each as hunks. A hunk of
 it is about: what a step did above shifts it, what a step did below leaves it, and where both are about the same lines
 nothing is guessed. The rules are the weave's (see `weave`): lines directly beside each other are independent, and an
 insertion needs one of its two neighbours, with nothing put between them. What both made alike, byte for byte, is there
-already.
+already, if no later step was about these lines.
 
 A comparison can't say which of several equal lines came or went. A hunk that one found stands for every place to which
 it slides over equal lines, and all these are lines that it is about.
@@ -65,6 +65,7 @@ class _Piece:
     text: bytes
     above: bool = True  # of an insertion: whether its upper neighbour, or the beginning, is still what it was
     below: bool = True
+    is_there: bool = False  # whether a step did the same: the lines are those that it left, and stay what they are
 
     @property
     def end(self) -> int:
@@ -98,21 +99,19 @@ def rebased(base: bytes, made: bytes, hunks: Sequence[Hunk], passages: Sequence[
     before it.
     """
     texts = inserted_texts(base, made, hunks)
-    pieces: list[_Piece | None] = [
+    pieces = [
         _Piece(start=hunk.old_start, count=hunk.old_count, text=text) for hunk, text in zip(hunks, texts, strict=True)
     ]
     before = base
     for number, passage in enumerate(passages):
         theirs = _theirs(before, passage)
         for index, piece in enumerate(pieces):
-            if piece is None:
-                continue
             met = _carried(piece, theirs)
             if isinstance(met, Hunk):
                 return _clash(index, hunks[index], met, passages[number + 1 :])
             pieces[index] = met
         before = passage.after
-    kept = [piece for piece in pieces if piece is not None]
+    kept = [piece for piece in pieces if not piece.is_there]
     ends = is_closed(made) if is_closed(made) is not is_closed(base) else is_closed(before)
     content, found = _placed(before, kept, ends=ends)
     return Rebased(content=content, hunks=found)
@@ -149,14 +148,14 @@ def _slid(met: _Theirs, lines: Sequence[bytes], low: int, high: int) -> _Theirs:
     return replace(met, start=start, end=end, lines=tuple(lines[start:end]))
 
 
-def _carried(piece: _Piece, theirs: Sequence[_Theirs]) -> _Piece | Hunk | None:
-    """Return the piece behind a step (None: the step did the same), or the hunk of the step that it clashes with."""
+def _carried(piece: _Piece, theirs: Sequence[_Theirs]) -> _Piece | Hunk:
+    """Return the piece behind a step, or the hunk of the step that it clashes with."""
     shift = 0
     for met in theirs:
         hunk = met.hunk
         match _meeting(piece, met):
             case _Meeting.SAME:
-                return None
+                return replace(piece, start=hunk.new_start, count=hunk.new_count, is_there=True)
             case _Meeting.CLASH:
                 return hunk
             case _Meeting.ABOVE:
@@ -166,14 +165,18 @@ def _carried(piece: _Piece, theirs: Sequence[_Theirs]) -> _Piece | Hunk | None:
             case _Meeting.BELOW:
                 if hunk.old_start == piece.end:
                     piece = replace(piece, below=False)
-        if not (piece.count or piece.above or piece.below):
+        if not (piece.count or piece.above or piece.below or piece.is_there):
             return hunk  # both neighbours of an insertion are gone
     return replace(piece, start=piece.start + shift)
 
 
 def _meeting(piece: _Piece, met: _Theirs) -> _Meeting:
     hunk = met.hunk
-    if _made_alike(piece, met):
+    if piece.is_there:
+        # More lines than before, where the step deleted some, may be these.
+        if not piece.count and hunk.new_count > hunk.old_count and met.start <= piece.start <= met.end:
+            return _Meeting.CLASH
+    elif _made_alike(piece, met):
         return _Meeting.SAME
     if not piece.count and not hunk.old_count:
         # Where both insert, nothing says in which order.

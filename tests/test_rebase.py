@@ -116,6 +116,36 @@ def test_later_steps_move_a_clash_or_take_it_in() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("base", "made", "later"),
+    [
+        pytest.param("a x", "A x", ("A x", "a x"), id="taken back"),
+        pytest.param("a x", "A x", ("A x", "a y"), id="taken back, and something else"),
+        pytest.param("a x", "A x", ("A x", "n A x", "n b x"), id="changed again, further below"),
+        pytest.param("a x", "a n x", ("a n x", "a x"), id="an insertion taken back"),
+        pytest.param("a b x", "a x", ("a x", "a b x"), id="a deletion taken back"),
+        pytest.param("a b x", "a x", ("a x", "a n b x"), id="a deletion taken back, and something put in"),
+        pytest.param("a b x", "a x", ("a x", "A b x"), id="a deletion taken back, the line above changed"),
+    ],
+)
+def test_what_was_there_already_and_is_no_more_is_a_clash(base: str, made: str, later: tuple[str, ...]) -> None:
+    assert isinstance(carried(text(base), text(made), *map(text, later)), Clash)
+
+
+@pytest.mark.parametrize(
+    ("base", "made", "later"),
+    [
+        pytest.param("a b c", "a B c", ("a B c", "n A B C m"), id="all around it changed"),
+        pytest.param("a b c", "a n b c", ("a n b c", "A n b c", "A n B c"), id="an insertion, its neighbours changed"),
+        pytest.param("a b c", "a c", ("a c", "A c", "A C"), id="a deletion, its neighbours changed"),
+    ],
+)
+def test_what_is_there_already_stays_so_whatever_its_neighbours_become(
+    base: str, made: str, later: tuple[str, ...]
+) -> None:
+    assert carried(text(base), text(made), *map(text, later)) == Rebased(content=text(later[-1]), hunks=())
+
+
 def test_known_steps_tell_equal_lines_apart() -> None:
     base, made, now = text("s s s"), text("s S s"), text("s s")
     step = Passage(hunks=(Hunk(2, 1, 2, 0),), after=now)

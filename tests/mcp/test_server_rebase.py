@@ -134,6 +134,24 @@ def test_of_equal_lines_the_one_that_both_removed_is_gone_once(
     assert file.read_text() == now
 
 
+def test_what_another_made_alike_and_took_back_is_not_told_as_made(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    agent.done("write_file", path=str(file), content="a\nm\nx\n")
+    anchors, file_hash = tags(agent, file)
+    with connected(agent.root) as other:
+        for content in ("A\nm\nx\n", "a\nm\ny\n"):
+            tags(other, file)
+            other.done("write_file", path=str(file), content=content)
+    operations = [
+        {"op": "replace", "anchor": anchors[0], "content": "A"},
+        {"op": "insert_after", "anchor": anchors[1], "content": "new"},
+    ]
+    result = agent.call("edit_text_file", path=str(file), file_hash=file_hash, operations=operations, rebase=True)
+    assert result.error["type"] == "rebase_conflict"
+    assert "line 1 as you read it (line 1 now)" in result.error["message"]
+    assert file.read_text() == "a\nm\ny\n"
+
+
 def test_a_change_is_carried_over_a_reviewers_decision(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     agent.done("write_file", path=str(file), content=READ)

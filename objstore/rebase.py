@@ -12,6 +12,7 @@ it slides over equal lines, and all these are lines that it is about.
 
 from collections.abc import Sequence
 from enum import Enum, auto
+from typing import Final
 
 from objstore.diff import diff_lines
 from objstore.hunks import Hunk, inserted_texts
@@ -19,6 +20,10 @@ from objstore.lines import closed, is_closed, split_lines
 from objstore.values import replace, value
 
 __all__ = ["Clash", "Passage", "Rebased", "compared", "rebased"]
+
+
+_MISSING: Final = 1
+_SAID: Final = 2  # by the change, so that no step says otherwise
 
 
 @value
@@ -92,6 +97,47 @@ def compared(before: bytes, after: bytes) -> tuple[Passage, ...]:
     return () if before == after else (Passage(hunks=diff_lines(before, after), after=after, compared=True),)
 
 
+class _Endings:
+    """Of each line of a text on its way: whether it lacks its newline wherever it is the last one."""
+
+    def __init__(self, base: bytes, made: bytes, hunks: Sequence[Hunk]) -> None:
+        """Begin with `base`, of which the change makes `made`."""
+        self._missing = _MISSING if not is_closed(made) else 0
+        self._keeps = is_closed(base) is is_closed(made)
+        self._lines = bytearray(closed(base).count(b"\n"))
+        if not is_closed(base):
+            self._lines[-1] = _MISSING
+        last = len(self._lines) - 1  # of `made`, where it was there before
+        self._puts_in_last = False
+        if hunks and hunks[-1].old_end == len(self._lines):
+            self._puts_in_last = hunks[-1].new_count > 0
+            last = -1 if self._puts_in_last else hunks[-1].old_start - 1
+        if last >= 0 and self._lines[last] != self._missing:
+            self._lines[last] = _SAID | self._missing
+
+    def step(self, theirs: Sequence[_Theirs], after: bytes) -> None:
+        """Go on to the text behind a step."""
+        for met in reversed(theirs):
+            self._lines[met.start : met.start + met.hunk.old_count] = bytes(met.hunk.new_count)
+        if self._lines and not self._lines[-1] & _SAID:
+            self._lines[-1] = _MISSING if not is_closed(after) else 0
+
+    def end(self, pieces: Sequence[_Piece]) -> bool:
+        """Return whether the text ends in a newline once the change's pieces are in their places."""
+        lines, missing, below = self._lines, self._missing, 0
+        if self._puts_in_last:
+            last = pieces[-1]
+            below = len(lines) - last.end
+            if self._keeps and last.count:
+                missing = lines[last.end - 1]  # who writes the line anew and leaves its end leaves it as it is
+        for piece in reversed(pieces):
+            if not piece.is_there:
+                lines[piece.start : piece.end] = bytes(piece.text.count(b"\n"))
+        if self._puts_in_last:
+            lines[-1 - below] = missing
+        return not (lines and lines[-1] & _MISSING)
+
+
 def rebased(base: bytes, made: bytes, hunks: Sequence[Hunk], passages: Sequence[Passage]) -> Rebased | Clash:
     """Return what the change from `base` to `made` is after `passages`, or the first of its hunks that does not fit.
 
@@ -103,8 +149,10 @@ def rebased(base: bytes, made: bytes, hunks: Sequence[Hunk], passages: Sequence[
         _Piece(start=hunk.old_start, count=hunk.old_count, text=text) for hunk, text in zip(hunks, texts, strict=True)
     ]
     before = base
+    endings = _Endings(base, made, hunks)
     for number, passage in enumerate(passages):
         theirs = _theirs(before, passage)
+        endings.step(theirs, passage.after)
         for index, piece in enumerate(pieces):
             met = _carried(piece, theirs)
             if isinstance(met, Hunk):
@@ -112,8 +160,7 @@ def rebased(base: bytes, made: bytes, hunks: Sequence[Hunk], passages: Sequence[
             pieces[index] = met
         before = passage.after
     kept = [piece for piece in pieces if not piece.is_there]
-    ends = is_closed(made) if is_closed(made) is not is_closed(base) else is_closed(before)
-    content, found = _placed(before, kept, ends=ends)
+    content, found = _placed(before, kept, ends=endings.end(pieces))
     return Rebased(content=content, hunks=found)
 
 

@@ -36,7 +36,8 @@ class Session:
 
     A version is known from a read, or from a write of a file that was known or new to the session. An edit that
     goes ahead in a file which has changed since leaves the session's knowledge as it is: the model has still not
-    seen those changes, and must not bury them by writing the whole file.
+    seen those changes, and must not bury them by writing the whole file. Where the edit is carried over, the model
+    knows the version that it knew with that edit made, which the file never was.
     """
 
     def __init__(self, *, require_read: bool = False) -> None:
@@ -81,8 +82,18 @@ class Session:
             self._pins.note(file, after)
             self._pins.drop(before)
 
+    def carried(self, file: FileKey, base: BlobId, version: BlobId, content: bytes) -> None:
+        """Note what the model has made of `base`, which the file was no longer: it is what the model has in mind.
+
+        `content`: the version's bytes, which are in no store. Of a base that is not the version that it knows, nothing.
+        """
+        with self._lock:
+            if self._known.get(file) == base:
+                self._known[file] = version
+                self._pins.keep(version, content)
+
     def known(self, file: FileKey) -> BlobId | None:
-        """Return the version of the file that the model knows; None: it knows none, or knows that it was deleted."""
+        """Return the version that the model knows of the file, or has in mind (`carried`); None: none, or no file."""
         with self._lock:
             return self._known.get(file)
 

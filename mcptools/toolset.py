@@ -36,6 +36,7 @@ from objstore import (
     Operation,
     Rebased,
     Workspace,
+    blob_id,
     compared,
     hunks_from_spans,
     is_binary,
@@ -196,6 +197,9 @@ class Toolset:
                 key, written = (workspace.root, before.path), call.state(path)
                 if written is not None and not edited.changed_since_read:
                     self._session.saw(key, written.blob)
+                if edited.rebased:
+                    made = edited.made.content
+                    self._session.carried(key, edited.base.blob, blob_id(made), made)
                 if written is not None and outcome.edits:
                     self._session.made(key, before.blob, written.blob)
         return replace(edited, outcome=outcome)
@@ -237,13 +241,13 @@ class Toolset:
             content, hunks = _carried(carry(base.bytes, made.content, hunks), path, before)
         return EditedFile(
             place=absolute(place, before.path),
+            base=base,
             before=before,
             made=made,
             content=content,
             hunks=hunks,
             outcome=None,
             changed_since_read=base is not before or (stale and file_hash is None),
-            rebased=base is not before,
         )
 
     def _changeable(self, path: str) -> tuple[Files, Content]:
@@ -332,13 +336,18 @@ class EditedFile(Generic[MadeT]):
     """What an edit of a text file came to."""
 
     place: str
+    base: Content  # the version that the change was made to: where it was carried over, the one that the model has seen
     before: Content
-    made: MadeT  # of the version that the model has seen, where the change was carried over
+    made: MadeT  # of `base`
     content: bytes  # of the file now (of a dry run: as it would be)
     hunks: Sequence[Hunk]  # from `before` to `content`
     outcome: CallOutcome | None  # None: a dry run
     changed_since_read: bool
-    rebased: bool  # whether the change was carried over
+
+    @property
+    def rebased(self) -> bool:
+        """Return whether the change was carried over."""
+        return self.base is not self.before
 
     @property
     def number(self) -> int:

@@ -99,6 +99,39 @@ def test_two_edits_from_one_reading_are_both_kept(agent: Agent, folder: Path) ->
     assert file.read_text() == "1\n2\n2\nthree\nfour\n5\n"
 
 
+def test_a_second_change_builds_on_the_first(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text(READ)
+    tags(agent, file)
+    file.write_text(NOW)
+
+    def change(old: str, new: str) -> Result:
+        edits = [{"old_string": old, "new_string": new}]
+        return agent.call("multi_edit_text_file", path=str(file), edits=edits, rebase=True)
+
+    assert change("four", "vier").structured["rebased"] is True
+    assert change("vier", "quatre").structured["rebased"] is True
+    assert file.read_text() == NOW.replace("four", "quatre")
+    assert change("four", "FOUR").error["code"] == -32010  # it is gone, and by the model's own hand
+    diff = "--- f\n+++ f\n@@ -3,3 +3,4 @@\n three\n quatre\n+and more\n five\n"
+    agent.done("edit_file_diff", path=str(file), diff=diff, rebase=True)
+    assert file.read_text() == NOW.replace("four", "quatre\nand more")
+    assert agent.call("write_file", path=str(file), content="mine\n").error["type"] == "stale_file"
+
+
+def test_a_change_to_an_older_reading_leaves_what_the_model_knows(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text(READ)
+    first = tags(agent, file)
+    file.write_text(newer := READ + "six\n")
+    tags(agent, file)
+    file.write_text("somebody's\n" + newer)
+    assert by_tags(agent, file, first).structured["rebased"] is True
+    edits = [{"old_string": "six", "new_string": "SIX"}]
+    agent.done("multi_edit_text_file", path=str(file), edits=edits, rebase=True)
+    assert file.read_text() == CHANGED + "SIX\n"
+
+
 def test_recorded_steps_tell_equal_lines_apart(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("same\n" * 4)

@@ -4,7 +4,8 @@ A patch may be about several files; the tools that work on one take the part of 
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import PurePath
 from typing import Annotated, Final, assert_never
 
@@ -38,7 +39,7 @@ from mcptools.unifieddiff import (
     parse_patches,
 )
 from mcptools.watching import checkpoint
-from objstore import Content, is_binary, unified_diff
+from objstore import BlobMissing, Content, EditFilter, blob_id, is_binary, unified_diff
 
 __all__ = ["Patching", "applied", "changes_of", "part_for", "part_of", "preview_of"]
 
@@ -89,6 +90,24 @@ class Patching(Safeguarded):
             text=f"{message} (+{part.added} -{part.removed} lines)",
             notes=(*_moves(made), *edited.notes, *(self._hindrances(file_path) if dry_run else ())),
         )
+
+    def _moved(self, path: str, now: bytes, part: FilePatch) -> tuple[int, ...] | None:
+        """Return where a part was applied, as `Applied.moved`, if that was what last changed the file.
+
+        None: it was not, or nobody can tell, as it is not recorded or the bytes before it have expired.
+        """
+        workspace = self._directories.recorded_of(path)
+        if workspace is None:
+            return None
+        for view in workspace.edits(EditFilter(path=path, newest_first=True, limit=1)):
+            before, after = view.edit.before, view.edit.after
+            if before is None or after is None or after.blob != blob_id(now):
+                continue
+            with suppress(BlobMissing):
+                outcome = apply_patch(workspace.blob(before.blob), part, between=checkpoint)
+                if isinstance(outcome, Applied) and outcome.content == now:
+                    return outcome.moved
+        return None
 
     def _place(self, path: str, found: Content | None) -> str:
         """Return the absolute path of a file, or of one that could not be read (None) as it was given."""
@@ -151,16 +170,18 @@ class Patching(Safeguarded):
         """
         with refusing(file_path=shown(file_path), reverted=False):
             found = self._checked(file_path, write=True, space=True)
-            part = part_of(patch, self._place(file_path, found)).reverse
-            edited = self._edited(
-                "revert_patch", file_path, mcp_conversation_id, lambda before: _reverted(before, part)
-            )
+            part = part_of(patch, self._place(file_path, found))
+
+            def reverted(now: bytes) -> Applied:
+                return _reverted(now, part, self._moved(file_path, now, part))
+
+            edited = self._edited("revert_patch", file_path, mcp_conversation_id, reverted)
         message = f"Successfully reverted patch from {shown(PurePath(file_path).name)}"
         return Answer(
             content=PatchReverted(
                 file_path=shown(file_path),
                 changes=RevertedChanges(
-                    lines_added=part.added, lines_removed=part.removed, hunks_reverted=len(part.hunks)
+                    lines_added=part.removed, lines_removed=part.added, hunks_reverted=len(part.hunks)
                 ),
                 message=message,
                 hunk_offsets=list(edited.made.moved),
@@ -168,7 +189,7 @@ class Patching(Safeguarded):
                 changed_since_read=edited.changed_since_read,
                 mcp_conversation_id=edited.conversation,
             ),
-            text=f"{message} (+{part.added} -{part.removed} lines)",
+            text=f"{message} (+{part.removed} -{part.added} lines)",
             notes=(*_moves(edited.made), *edited.notes),
         )
 
@@ -286,11 +307,17 @@ def applied(content: bytes, part: FilePatch) -> Applied:
             assert_never(outcome)
 
 
-def _reverted(content: bytes, part: FilePatch) -> Applied:
-    """Return what a part, turned round, makes of a file. Raises Failure."""
+def _reverted(content: bytes, part: FilePatch, moved: tuple[int, ...] | None) -> Applied:
+    """Return what a part, turned round, makes of a file. Raises Failure.
+
+    `moved`: where it was applied; None: it is not known, and not believed to be at its stated lines.
+    """
     if not part.hunks:
         return Applied(content=content, spans=(), moved=())
-    outcome = apply_patch(content, part, between=checkpoint)
+    back = (part if moved is None else part.at(moved)).reverse
+    outcome = apply_patch(content, back, believed=moved is not None, between=checkpoint)
+    if isinstance(outcome, Applied) and moved is not None:
+        outcome = replace(outcome, moved=moved)
     if isinstance(outcome, Applied):
         return outcome
     not_utf8 = _not_utf8(outcome) if isinstance(outcome, ContextMismatch) else None

@@ -111,7 +111,10 @@ def cannot_revert(refusal: ContextMismatch | AmbiguousContext) -> Failure:
         found = "the end of the file" if refusal.found is None else f"'{_quotable(refusal.found)}'"
         expected = _quotable(refusal.expected)
         message = f"Cannot revert: context at line {refusal.line} has changed. Expected '{expected}' but found {found}"
-    return Failure(told.kind, message, hint=told.hint, **told.facts)
+    hint = told.hint
+    if isinstance(refusal, AmbiguousContext) and refusal.places:
+        hint = f"What hunk {refusal.hunk} made is at {_lines(refusal.places)}. Edit the file where it was meant."
+    return Failure(told.kind, message, hint=hint, **told.facts)
 
 
 def ambiguous_context(refusal: AmbiguousContext) -> Failure:

@@ -128,6 +128,11 @@ class FilePatch:
             shift += len(hunk.new) - len(hunk.old)
         return replace(self, source=self.target, target=self.source, hunks=tuple(hunks))
 
+    def at(self, moved: Sequence[int]) -> "FilePatch":
+        """Return the patch with each hunk so many lines further down."""
+        hunks = zip(self.hunks, moved, strict=True)
+        return replace(self, hunks=tuple(replace(hunk, start=hunk.start + lines) for hunk, lines in hunks))
+
     @property
     def added(self) -> int:
         """Return how many lines it puts in."""
@@ -202,22 +207,25 @@ def parse_patches(patch: str) -> tuple[FilePatch, ...]:
         raise
 
 
-def apply_patch(content: bytes, patch: FilePatch, *, between: Callable[[], object] = lambda: None) -> DiffOutcome:
+def apply_patch(
+    content: bytes, patch: FilePatch, *, believed: bool = True, between: Callable[[], object] = lambda: None
+) -> DiffOutcome:
     """Return `content` with every hunk of `patch` applied, or the first hunk that does not fit.
 
-    `between`: called before each search for a hunk, which goes through the whole file. Raises what it raises.
+    `believed`: whether the line numbers, where all are right, say which of several places is meant. `between`: called
+    before each search for a hunk, which goes through the whole file. Raises what it raises.
     """
     file = _File(content, bridges=patch.bridges)
     stated = [hunk.start for hunk in patch.hunks]
-    if all(file.fits(hunk, at) for hunk, at in zip(patch.hunks, stated, strict=True)):
+    if believed and all(file.fits(hunk, at) for hunk, at in zip(patch.hunks, stated, strict=True)):
         return _applied(file, patch.hunks, stated)
-    # Some line number is wrong, so none is believed.
+    # Where some line number is wrong, none is believed.
     places: list[int] = []
     end = 0
     for number, hunk in enumerate(patch.hunks, 1):
         between()
-        found = file.places(hunk) if hunk.old else []
-        if len(found) > 1 or not hunk.old:
+        found = file.places(hunk) if hunk.old else [at for at in (hunk.start,) if file.fits(hunk, at)]
+        if len(found) > 1 or not (found or hunk.old):
             return AmbiguousContext(hunk=number, places=tuple(at + 1 for at in found))
         if not found or found[0] < end:
             return _mismatch(file, hunk, number)

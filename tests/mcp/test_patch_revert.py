@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mcp.agent import Agent
+from tests.mcp.agent import Agent, connected
 
 UTILS = "import re\n\n\ndef process():\n    return old_method()\n"
 UTILS_PATCH = """--- utils.py
@@ -77,6 +77,30 @@ def test_what_can_not_be_told_apart_is_refused(agent: Agent, folder: Path) -> No
     result = agent.call("revert_patch", file_path=str(file), patch="--- f\n+++ f\n@@ -1 +1 @@\n-old\n+new\n")
     assert result.structured["error"] == "Cannot revert: file has been modified since patch was applied"
     assert result.structured["lines"] == [2, 4]
+
+
+TWICE = "begin\nb\nend\n--\nbegin\na\nend\n"
+TWICE_PATCH = "--- f\n+++ f\n@@ -1,3 +1,3 @@\n begin\n-a\n+b\n end\n"
+
+
+def test_a_patch_is_taken_back_where_it_was_applied(agent: Agent, folder: Path) -> None:
+    file = folder / "f"
+    file.write_text(TWICE)
+    assert agent.done("apply_patch", file_path=str(file), patch=TWICE_PATCH).structured["hunk_offsets"] == [4]
+    with connected(agent.root) as other:  # what was applied where is known from the history
+        assert other.done("revert_patch", file_path=str(file), patch=TWICE_PATCH).structured["hunk_offsets"] == [4]
+    assert file.read_text() == TWICE
+
+
+def test_where_a_patch_was_applied_is_not_guessed(agent: Agent, folder: Path) -> None:
+    file = folder / "f"
+    file.write_text(TWICE)
+    agent.done("apply_patch", file_path=str(file), patch=TWICE_PATCH)
+    file.write_text(now := file.read_text() + "somebody's\n")
+    result = agent.call("revert_patch", file_path=str(file), patch=TWICE_PATCH)
+    assert result.structured["error"] == "Cannot revert: file has been modified since patch was applied"
+    assert result.structured["lines"] == [1, 5]
+    assert file.read_text() == now
 
 
 def test_changes_elsewhere_stay(agent: Agent, folder: Path) -> None:

@@ -41,6 +41,7 @@ class Backups(Safeguarded):
                 original = call.read(file_path)
                 named = stage_backup(call, file_path, original)
                 outcome = self._commit(workspace, call)
+                self._session.copied((workspace.root, original.path), original.blob)
                 untimely = keep_times(workspace, named, facts)
         backed_up = FileBackedUp(
             original_file=shown(file_path),

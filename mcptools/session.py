@@ -45,6 +45,7 @@ class Session:
         self.undoing: Final = Lock()  # held while a change is undone, so that it is undone once
         self._require_read = require_read
         self._known: dict[FileKey, BlobId | None] = {}  # None: the file was gone
+        self._copied: dict[FileKey, BlobId] = {}  # the versions last copied; they count where none is known
         self._to_read: set[FileKey] = set()  # files that were undone
         self._last: LastChange | None = None  # None: nothing to undo
         self._pins = Pins()
@@ -55,13 +56,18 @@ class Session:
         """Return what the session knows of a file that is `now` such (None: it does not exist)."""
         with self._lock:
             if file not in self._known:
-                return Knowledge.NONE
+                return Knowledge.NONE if self._copied.get(file, now) == now else Knowledge.STALE
             return Knowledge.CURRENT if self._known[file] == now else Knowledge.STALE
 
     def must_read(self, file: FileKey, now: BlobId) -> bool:
         """Return whether the model may not change a file that is `now` such before it has read it."""
         with self._lock:
             return file in self._to_read or (self._require_read and self._known.get(file) != now)
+
+    def copied(self, file: FileKey, version: BlobId) -> None:
+        """Note that the model had the file copied, which is no reading: a file that is another by then has changed."""
+        with self._lock:
+            self._copied[file] = version
 
     def saw(self, file: FileKey, version: BlobId | None, content: bytes | None = None) -> None:
         """Note that the model has read the file, or made it what it is (None: deleted it).
@@ -110,6 +116,8 @@ class Session:
     def moved(self, source: FileKey, destination: FileKey) -> None:
         """Note that the model has moved the file; what was known of it is known of it there."""
         with self._lock:
+            if source in self._copied:
+                self._copied[destination] = self._copied.pop(source)
             if source in self._known:
                 self._known[destination] = self._known[source]
             self._known[source] = None

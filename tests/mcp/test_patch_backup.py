@@ -177,6 +177,26 @@ def test_restore_with_force(agent: Agent, folder: Path) -> None:
         assert workspace.blob(before.blob) == b"somebody's work\n"
 
 
+def test_an_edit_in_between_does_not_make_a_persons_change_ours(agent: Agent, folder: Path) -> None:
+    file = folder / "f"
+    file.write_text("one\ntwo\n")
+    backup = backed_up(agent, file)
+    file.write_text("one\ntwo\na person's\n")
+    patch = "--- f\n+++ f\n@@ -1,2 +1,2 @@\n-one\n+ONE\n two\n"
+    assert agent.done("apply_patch", file_path=str(file), patch=patch).structured["changed_since_read"] is True
+    result = agent.call("restore_backup", backup_file=backup)
+    assert result.structured["error_type"] == "context_mismatch"
+    assert file.read_text() == "ONE\ntwo\na person's\n"
+
+
+def test_a_backup_is_no_reading(folder: Path) -> None:
+    file = folder / "f"
+    file.write_text("one\n")
+    with connected(folder, options=["--require-read"]) as agent:
+        backed_up(agent, file)
+        assert agent.call("write_file", path=str(file), content="mine\n").refused
+
+
 def test_restore_backup_not_found(agent: Agent, folder: Path) -> None:
     path = str(folder / "config.py.backup.20250117_143052")
     result = agent.call("restore_backup", backup_file=path)

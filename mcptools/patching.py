@@ -11,7 +11,7 @@ from typing import Annotated, Final, assert_never
 
 from mcptools import refusals
 from mcptools.answers import Answer
-from mcptools.display import cut, shown
+from mcptools.display import cut, one_line, shown
 from mcptools.failures import Failure, Kind
 from mcptools.patchanswers import (
     AffectedLineRange,
@@ -239,7 +239,7 @@ class Patching(Safeguarded):
                 total_lines_removed=sum(file.lines_removed for file in files),
             ),
         )
-        listed = [f"{file.target}: +{file.lines_added} -{file.lines_removed}" for file in files]
+        listed = [f"{one_line(file.target)}: +{file.lines_added} -{file.lines_removed}" for file in files]
         return Answer(content=inspected, text="\n".join([inspected.message, *listed]))
 
     def _version(self, path: str, which: str) -> bytes:
@@ -360,7 +360,7 @@ def changes_of(part: FilePatch) -> PatchChanges:
 
 
 def _file_info(part: FilePatch) -> FileInfo:
-    source, target = part.names
+    source, target = map(shown, part.names)
     return FileInfo(
         source=source, target=target, hunks=len(part.hunks), lines_added=part.added, lines_removed=part.removed
     )

@@ -68,6 +68,12 @@ _NOWHERE: Final = "/dev/null"
 _COMES_OR_GOES: Final = (("new file mode ", f"--- {_NOWHERE}"), ("deleted file mode ", f"+++ {_NOWHERE}"))
 """What git says of a file besides, and the header that says it too."""
 
+_QUOTED: Final = re.compile(r'"((?:[^"\\]|\\(?:["\\abtnvfr]|[0-3][0-7]{2}))*)"')
+"""A name in quotes, as git and GNU diff spell one that has unusual bytes."""
+
+_ESCAPE: Final = re.compile(rb"\\([0-3][0-7]{2}|.)")
+_ESCAPED: Final = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r"}
+
 _REVERSED: Final = {" ": " ", "-": "+", "+": "-"}
 _MAX_PLACES: Final = 20
 """Places that are told of a hunk that fits more than once."""
@@ -253,13 +259,26 @@ def _parsed(patch: str) -> tuple[FilePatch, ...]:
 def _file_patch(file: PatchedFile) -> FilePatch:
     hunks = tuple(_hunk(parsed) for parsed in file)
     _check_order(hunks)
-    source, target = file.source_file.removesuffix("\r"), file.target_file.removesuffix("\r")
+    source, target = _name(file.source_file.removesuffix("\r")), _name(file.target_file.removesuffix("\r"))
     return FilePatch(
         source=None if source == _NOWHERE else source,
         target=None if target == _NOWHERE else target,
         hunks=hunks,
         bridges=not any(line.text.endswith(b"\r\n") for hunk in hunks for line in hunk.lines),
     )
+
+
+def _name(spelt: str) -> str:
+    """Return the name that a header spells, in quotes or as it is."""
+    quoted = _QUOTED.fullmatch(spelt)
+    if quoted is None:
+        return spelt
+    raw = quoted[1].encode("utf-8", "surrogatepass")
+    return _ESCAPE.sub(lambda found: _byte(found[1]), raw).decode("utf-8", "surrogateescape")
+
+
+def _byte(escape: bytes) -> bytes:
+    return bytes([int(escape, 8)]) if escape.isdigit() else _ESCAPED.get(escape, escape)
 
 
 def _check_all_was_read(files: PatchSet, patch: str) -> None:

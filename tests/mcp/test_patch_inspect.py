@@ -124,3 +124,23 @@ def test_the_signature_of_a_mail_is_named_and_counted_as_no_line(agent: Agent) -
     result = agent.call("inspect_patch", patch=MODIFIED + "-- \n2.40.0\n")
     assert result.structured["error"].endswith("beyond the counts in its hunk's @@ header at line 8")
     assert result.texts[1] == "Where that begins the signature of a mail, leave it out, and what follows."
+
+
+def test_files_that_git_names_in_quotes_are_named_as_paths_and_patched(agent: Agent, folder: Path) -> None:
+    names = ["b.txt", "é.txt", 'tab\t"quotes".txt']
+    for name in names:
+        (folder / name).write_text("one\ntwo\n")
+    patch = "".join(
+        f"diff --git {source} {target}\n--- {source}\n+++ {target}\n@@ -1,2 +1,2 @@\n one\n-two\n+TWO\n"
+        for source, target in (
+            ("a/b.txt", "b/b.txt"),
+            ('"a/\\303\\251.txt"', '"b/\\303\\251.txt"'),
+            ('"a/tab\\t\\"quotes\\".txt"', '"b/tab\\t\\"quotes\\".txt"'),
+        )
+    )
+    files = agent.done("inspect_patch", patch=patch).structured["files"]
+    assert [(file["source"], file["target"]) for file in files] == [(name, name) for name in names]
+    for name in names:
+        agent.done("validate_patch", file_path=str(folder / name), patch=patch)
+        agent.done("apply_patch", file_path=str(folder / name), patch=patch)
+        assert (folder / name).read_text() == "one\nTWO\n"

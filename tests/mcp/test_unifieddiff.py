@@ -18,7 +18,7 @@ from mcptools.unifieddiff import (
     parse_patches,
 )
 from objstore.hunks import Span, hunks_fit, hunks_from_spans
-from objstore.unified import unified_diff
+from objstore.unified import quoted_name, unified_diff
 from tests.test_weave_costs import operations
 
 HEAD = "--- a/f\n+++ b/f\n"
@@ -351,6 +351,19 @@ def test_a_patch_of_a_program_that_ends_lines_in_cr_lf_names_the_same_files() ->
     patch = f"{HEAD}@@ -1,1 +1,1 @@\n-a\n+b\n\n".replace("\n", "\r\n")
     (part,) = parse_patches(patch)
     assert (part.source, part.target, len(part.hunks)) == ("a/f", "b/f", 1)
+
+
+@pytest.mark.parametrize("name", ["é.txt", "a\tb", 'a"b', "a\\b", "a b", "\a\b\n\v\f\r", "\udcff", "日本/é", '"', ""])
+def test_a_name_in_quotes_is_read_as_git_and_our_own_diffs_spell_it(name: str) -> None:
+    octal = '"' + "".join(f"\\{byte:03o}" for byte in f"a/{name}".encode("utf-8", "surrogateescape")) + '"'
+    for source in (octal, quoted_name(f"a/{name}").decode()):
+        part = parse_patch(f"--- {source}\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n")
+        assert part.names == (name, "x")
+
+
+@pytest.mark.parametrize("name", ['"a', 'a"', '"a"b"', '"a\\"', '"\\q"', '"\\8"', '"\\777"', '"\\12"', '"'])
+def test_what_is_not_quoted_as_names_are_is_the_name_itself(name: str) -> None:
+    assert parse_patch(f"--- {name}\n+++ {name}\n@@ -1 +1 @@\n-a\n+b\n").names == (name, name)
 
 
 def test_prefixes_go_where_both_names_have_theirs() -> None:

@@ -9,7 +9,7 @@ from mcptools.answers import Answer
 from mcptools.display import one_line, shown
 from mcptools.failures import Failure, Kind
 from mcptools.findings import EditListed, EditShown, EditsListed
-from mcptools.paging import Page, page_of
+from mcptools.paging import Page, fitted, page_of
 from mcptools.reading import OffsetArgument
 from mcptools.toolset import Toolset, absolute, telling
 from objstore import MAX_INT, AmbiguousName, EditFilter, EditView, NoSuchName, Status, Workspace, date_of, unified_diff
@@ -75,7 +75,7 @@ class History(Toolset):
             lines = edit_diff(workspace, view).decode("utf-8", "backslashreplace").splitlines(keepends=True)
         page = page_of(lines, len, offset=offset, limit=0, budget=self._limits.max_answer)
         listed = edit_listed(workspace, view)
-        diff = "".join(page.items)
+        diff, cut = fitted("".join(page.items), self._limits.max_answer)
         return Answer(
             content=EditShown(
                 edit=listed,
@@ -84,7 +84,7 @@ class History(Toolset):
                 next_offset=page.next_offset,
             ),
             text=f"{_line(listed)}\n{diff}",
-            notes=page.note("lines"),
+            notes=(*cut, *page.note("lines")),
         )
 
     # ---- inside

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-__all__ = ["Page", "page_of"]
+__all__ = ["Page", "fitted", "page_of"]
 
 ItemT = TypeVar("ItemT")
 
@@ -53,3 +53,10 @@ def page_of(
             break
         end += 1
     return Page(items=items[offset:end], offset=offset, next_offset=end if end < len(items) else 0, total=len(items))
+
+
+def fitted(text: str, budget: int) -> tuple[str, tuple[str, ...]]:
+    """Return a page's text, and what has to be said where even one line is longer than an answer may be."""
+    if len(text) <= budget:
+        return text, ()
+    return text[:budget], (f"The last line is cut: {len(text) - budget} more characters do not fit.",)

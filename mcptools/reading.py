@@ -11,7 +11,7 @@ from mcptools.failures import Failure, Kind
 from mcptools.findings import AllowedDirectories, FileDescribed, FileOfMany, FilesRead, LinesRead
 from mcptools.hashline import hashlines, hashlines_around
 from mcptools.matching import TooSlow, matching
-from mcptools.paging import Page, page_of
+from mcptools.paging import Page, fitted, page_of
 from mcptools.toolset import PathArgument, Toolset, absolute, sha256, telling
 from mcptools.watching import progress
 from objstore import Content, Files, date_of, is_binary, split_lines
@@ -252,10 +252,7 @@ class Reading(Toolset):
 
     def _fitted(self, text: str) -> tuple[str, tuple[str, ...]]:
         """Return a page's text, and what has to be said where even one line is longer than an answer may be."""
-        limit = self._limits.max_answer
-        if len(text) <= limit:
-            return text, ()
-        return text[:limit], (f"The last line is cut: {len(text) - limit} more characters do not fit.",)
+        return fitted(text, self._limits.max_answer)
 
     def _page(self, lines: Sequence[bytes], offset: int, limit: int, *, size: int) -> Page[bytes]:
         """Return the lines that fit an answer. `size`: characters of all of them together."""

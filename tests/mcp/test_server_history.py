@@ -126,3 +126,16 @@ def test_a_page_of_a_history_is_read_without_what_comes_before_it(tmp_path: Path
         assert seqs(skip=2, limit=3, newest_first=True) == [7, 6, 5]
         assert seqs(skip=1, conversation="odd", before=8) == [4, 6]
         assert seqs(skip=9) == []
+
+
+def test_a_line_longer_than_an_answer_is_cut_and_the_rest_of_the_edit_follows(agent: Agent, folder: Path) -> None:
+    file, line, most = folder / "min.js", "x=1;" * 30_000, 80_000
+    file.write_text(f"{line}\nend\n")
+    edits = [{"old_string": "x=1;\nend", "new_string": "y;\nend"}]
+    number = agent.done("multi_edit_text_file", path=str(file), edits=edits).structured["edit"]
+    removed = agent.done("show_edit", edit=number, offset=3)
+    assert removed.structured["diff"] == f"-{line}"[:most]
+    assert len(removed.texts[0]) < most + 1000
+    assert f"The last line is cut: {len(line) + 2 - most} more characters do not fit." in removed.texts[-1]
+    added = agent.done("show_edit", edit=number, offset=removed.structured["next_offset"])
+    assert added.structured["diff"].startswith("+x=1;")

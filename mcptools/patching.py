@@ -316,10 +316,8 @@ def _reverted(content: bytes, part: FilePatch, moved: tuple[int, ...] | None) ->
         return Applied(content=content, spans=(), moved=())
     back = (part if moved is None else part.at(moved)).reverse
     outcome = apply_patch(content, back, believed=moved is not None, between=checkpoint)
-    if isinstance(outcome, Applied) and moved is not None:
-        outcome = replace(outcome, moved=moved)
     if isinstance(outcome, Applied):
-        return outcome
+        return outcome if moved is None else replace(outcome, moved=moved)
     not_utf8 = _not_utf8(outcome) if isinstance(outcome, ContextMismatch) else None
     raise not_utf8 or refusals.cannot_revert(outcome)
 

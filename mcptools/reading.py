@@ -14,7 +14,7 @@ from mcptools.matching import TooSlow, matching
 from mcptools.paging import Page, fitted, page_of
 from mcptools.toolset import PathArgument, Toolset, absolute, sha256, telling
 from mcptools.watching import progress
-from objstore import Content, Files, date_of, is_binary, split_lines
+from objstore import Content, Files, date_of, split_lines
 
 __all__ = ["LimitArgument", "OffsetArgument", "Reading"]
 
@@ -187,7 +187,7 @@ class Reading(Toolset):
     def _text(self, path: str) -> tuple[str, Content]:
         """Return the absolute path and the content of a text file. Raises Failure."""
         files, found = self._read(path)
-        if is_binary(found.bytes):
+        if self._is_binary(found.bytes):
             raise Failure(Kind.BINARY_FILE, f"Cannot read binary file as text: {shown(path)}", path=path)
         return absolute(files, found.path), found
 
@@ -226,7 +226,7 @@ class Reading(Toolset):
 
     def _whole(self, files: Files, found: Content, offset: int, limit: int) -> Answer[FileRead]:
         content = found.bytes
-        binary = is_binary(content)
+        binary = self._is_binary(content)
         kind = mimetypes.guess_type(found.path)[0] or ("application/octet-stream" if binary else "text/plain")
         whole, utf8 = ("", False) if binary else decoded(content)
         lines = [] if binary else split_lines(content)

@@ -15,7 +15,6 @@ from objstore import (
     PathIsDirectory,
     PathNotRegular,
     PathOutside,
-    is_binary,
 )
 
 __all__ = ["Safeguarded", "refusing"]
@@ -45,8 +44,7 @@ class Safeguarded(Toolset):
             if facts.kind != "file":
                 raise Failure(Kind.IO, f"Not a regular file: {shown(path)}")
             found = files.read(path, limit=limit, follow=False)
-            limits = self._limits
-            if is_binary(found.bytes, checked=limits.binary_check_bytes, share=limits.non_text_threshold):
+            if self._is_binary(found.bytes):
                 raise Failure(Kind.BINARY_FILE, f"Binary files are not supported: {shown(path)}")
             if write and not facts.writable:
                 raise Failure(Kind.PERMISSION_DENIED, f"File is not writable: {shown(path)}")

@@ -14,7 +14,7 @@ from mcptools.paging import page_of
 from mcptools.reading import OffsetArgument
 from mcptools.toolset import PathArgument, Toolset, absolute, telling
 from mcptools.walking import Walk
-from objstore import CasError, is_binary, split_lines
+from objstore import CasError, split_lines
 
 __all__ = ["Searching"]
 
@@ -99,7 +99,7 @@ class Searching(Toolset):
                     for content, place in self._texts(walk, include):
                         if content is None:
                             passed_over += 1
-                        elif not is_binary(content):
+                        elif not self._is_binary(content):
                             found += _found_in(content, place, lines_of)
                             files += 1
             except TooSlow:
@@ -134,7 +134,7 @@ class Searching(Toolset):
         if walk.files.facts(walk.start).kind == "file":
             found = walk.files.read(walk.start, limit=self._limits.max_file_bytes)
             place = absolute(walk.files, found.path)
-            if is_binary(found.bytes):
+            if self._is_binary(found.bytes):
                 raise Failure(Kind.BINARY_FILE, f"Cannot search binary file: {place}", path=place)
             yield found.bytes, place
             return

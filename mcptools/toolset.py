@@ -273,9 +273,13 @@ class Toolset:
         if stale:
             self._refuse_if_stale(files, found, path)
 
-    def _refuse_if_binary(self, found: Content, path: str) -> None:
+    def _is_binary(self, content: bytes) -> bool:
+        """Return whether a file's bytes are no text, by the limits."""
         limits = self._limits
-        if is_binary(found.bytes, checked=limits.binary_check_bytes, share=limits.non_text_threshold):
+        return is_binary(content, checked=limits.binary_check_bytes, share=limits.non_text_threshold)
+
+    def _refuse_if_binary(self, found: Content, path: str) -> None:
+        if self._is_binary(found.bytes):
             raise Failure(Kind.BINARY_FILE, f"Cannot edit binary file: {shown(path)}", path=path)
 
     def _base(self, workspace: Files | Workspace, key: FileKey, now: Content, file_hash: str | None) -> Content:

@@ -177,3 +177,28 @@ def test_a_limit_that_makes_no_sense_is_refused(tmp_path: Path, limit: str, caps
         main([limit, str(tmp_path)])
     assert ended.value.code == 2
     assert f"argument {limit.partition('=')[0]}: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "content"),
+    [
+        pytest.param(["--non-text-threshold", "0.9"], b"\xe9\xe8 caf\xe9\n" * 3, id="Latin-1"),
+        pytest.param(["--binary-check-bytes", "100"], b"caf\n" * 100 + b"\0\n", id="NUL behind what is looked at"),
+    ],
+)
+def test_what_is_text_to_the_editing_tools_is_text_to_the_reading_ones(
+    tmp_path: Path, options: list[str], content: bytes
+) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    file = root / "f"
+    file.write_bytes(content)
+    with connected(root) as agent:
+        assert agent.done("read_file", path="f").structured["binary"] is True
+        assert agent.call("read_text_file", path="f").error["type"] == "binary_file"
+    with connected(root, options=options) as agent:
+        assert agent.done("read_file", path="f").structured["binary"] is False
+        assert "caf" in agent.done("read_text_file", path="f").text
+        assert agent.done("read_file_by_keyword", path="f", keyword="caf").structured["matches"]
+        for place in (file, root):
+            assert agent.done("grep_files", path=str(place), pattern="caf").structured["matches"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, TypeAlias
 
-__all__ = ["FileChange", "Json", "Shape", "ToolCall", "ToolResult", "call_began", "call_ended"]
+__all__ = ["PATHS", "FileChange", "Json", "Shape", "ToolCall", "ToolResult", "call_began", "call_ended"]
 
 Json: TypeAlias = dict[str, object]
 
@@ -38,7 +38,7 @@ _KINDS: Final[Mapping[str, str]] = {
 }
 """Kinds of tools that are none of `edit`."""
 
-_PATHS: Final = (
+PATHS: Final = (
     "path",
     "file_path",
     "source",
@@ -145,7 +145,7 @@ def _title(call: ToolCall) -> str:
 
 def _paths(arguments: Mapping[str, object]) -> list[str]:
     """Return the files that a call names, each once."""
-    named = [arguments.get(name) for name in _PATHS]
+    named = [arguments.get(name) for name in PATHS]
     patches = arguments.get("patches")
     if isinstance(patches, Sequence) and not isinstance(patches, str):
         named += [patch.get("file_path") for patch in patches if isinstance(patch, Mapping)]

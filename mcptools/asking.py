@@ -15,12 +15,19 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import ListRootsRequest, ListRootsResult, Root
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from mcptools.display import one_line, shown
+from mcptools.acp import PATHS
+from mcptools.display import cut, one_line, shown
 from mcptools.failures import Failure, Kind
 
-__all__ = ["NO_ANSWER", "Approval", "addresses", "approval", "roots_of", "with_readable_roots"]
+__all__ = ["NO_ANSWER", "Approval", "addresses", "approval", "roots_of", "wish_for", "with_readable_roots"]
 
 NO_ANSWER: Final = "What the client sent for the person's answer is none, so this is not approved; nothing was changed"
+
+_MOST_TOLD: Final = 10
+"""Files that a person is told of."""
+
+_LONGEST: Final = 500
+"""Characters of a name that a person is told."""
 
 _NOWHERE: Final = "file://nowhere.invalid/"
 """The address of a directory that no machine has."""
@@ -41,6 +48,19 @@ class Approval(BaseModel):
         if said and "approve" not in said:
             raise ValueError("that answers another question")
         return said
+
+
+def wish_for(tool: str, title: str, arguments: Mapping[str, object]) -> str:
+    """Return what an agent wants to do, in words for the person who is to decide on it: a tool, and on which files."""
+    named = [(name, arguments[name]) for name in PATHS if name in arguments]
+    match arguments.get("patches"):
+        case list(patches):
+            named += dict.fromkeys(("file_path", getattr(patch, "file_path", None)) for patch in patches)
+    told = [f"{name}: {cut(one_line(shown(path)), _LONGEST)}" for name, path in named if isinstance(path, str) and path]
+    if len(told) > _MOST_TOLD:
+        told = [*told[:_MOST_TOLD], f"and {len(told) - _MOST_TOLD} more"]
+    files = f" ({', '.join(told)})" if told else ""
+    return f"use {tool}{files}: {title}"
 
 
 class _Root(BaseModel):

@@ -42,7 +42,7 @@ from mcp.types import (
 )
 from pydantic import ValidationError
 
-from mcptools.asking import NO_ANSWER, Approval, addresses, approval, roots_of, with_readable_roots
+from mcptools.asking import NO_ANSWER, Approval, addresses, approval, roots_of, wish_for, with_readable_roots
 from mcptools.carrying import Tell, carried_out
 from mcptools.catalogue import TOOLS, Traits
 from mcptools.clients import Client, Clients
@@ -257,16 +257,22 @@ class EditServer(MCPServer):
         self._clients.current().learn_roots(roots, lasting=_tells_of_roots(context))
         return roots
 
-    def _approval(self, name: str, traits: Traits) -> Callable[..., Coroutine[Any, Any, Approval | Elicit[Approval]]]:
-        """Return what asks the person whether a tool may be called, and notes what it was that was asked about."""
+    def _approval(
+        self, name: str, traits: Traits, parameters: Sequence[inspect.Parameter]
+    ) -> Callable[..., Coroutine[Any, Any, Approval | Elicit[Approval]]]:
+        """Return what asks the person whether a tool may be called, and notes what it was that was asked about.
 
-        async def ask(context: Context[Any, Any]) -> Approval | Elicit[Approval]:
+        `parameters`: of the tool; the arguments say what the call is about.
+        """
+
+        async def ask(**arguments: Any) -> Approval | Elicit[Approval]:  # noqa: ANN401 - checked before
+            context = arguments.pop(_CONTEXT)
             self._asked.set(None)
             capabilities = context.client_capabilities
             asks = capabilities.elicitation if capabilities is not None else None
             if asks is None or (asks.form is None and asks.url is not None):
                 return Approval()  # the client can't ask; its own approval of tools holds
-            wish = f"use {name}: {traits.title}"
+            wish = wish_for(name, traits.title, arguments)
             if name == "Undo":
                 from mcptools.toolset import Asked
                 from mcptools.undoing import told_to_person
@@ -279,6 +285,8 @@ class EditServer(MCPServer):
             question = f"The agent wants to {wish}. Shall it go ahead?"
             return Elicit(question, Approval) if _is_stateless(context) else await approval(context, question)
 
+        _give_signature(ask, parameters, {_CONTEXT: Context[Any, Any]})
+        ask.__annotations__["return"] = Approval | Elicit[Approval]
         return ask
 
     # ---- tools
@@ -313,10 +321,13 @@ class EditServer(MCPServer):
 
         run.__name__, run.__doc__ = name, inspect.getdoc(method)
         hidden: dict[str, object] = {_CONTEXT: Context[Any, Any]}
+        parameters = parameters_of(method)
         if asks:  # who asks two things has the SDK put them into one round
             hidden[_ROOTS] = Annotated[ListRootsResult | tuple[str, ...], Resolve(self._roots)]
-            hidden[_APPROVAL] = Annotated[ElicitationResult[Approval], Resolve(self._approval(name, traits))]
-        _give_signature(run, parameters_of(method), hidden)
+            hidden[_APPROVAL] = Annotated[
+                ElicitationResult[Approval], Resolve(self._approval(name, traits, parameters))
+            ]
+        _give_signature(run, parameters, hidden)
         tool = Tool.from_function(
             run,
             title=traits.title,

@@ -203,6 +203,33 @@ def test_the_question_before_an_undo_names_the_tool_and_each_file(root: Path) ->
     assert deleted[2] == "bring back f1, which it deleted. Shall it go ahead?"
 
 
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+def test_the_question_before_a_tool_names_its_files(root: Path, mode: str) -> None:
+    person = Person(ElicitResult(action="decline"))
+    patch = "--- a\n+++ a\n@@ -1 +1 @@\n-text\n+more\n"
+    asking = "write_file,move_file,delete_file,apply_patches,restore_backup,list_edits"
+    with connected(root, mode=mode, options=["--approve", asking], person=person) as agent:
+        agent.call("write_file", path="new\nline", content="text\n")
+        agent.call("move_file", source="a", destination="b")
+        agent.call("delete_file", path="x" * 1000)
+        patches = [{"file_path": f"f{number % 12}", "patch": patch} for number in range(13)]
+        agent.call("apply_patches", strategy="atomic", patches=patches)
+        agent.call("restore_backup", backup_file="f.backup.20260101_000000")
+        agent.call("list_edits")
+    long = f"{'x' * 500}… (1000 characters in all)"
+    assert person.asked == [
+        f"The agent wants to use {wish}. Shall it go ahead?"
+        for wish in (
+            "write_file (path: 'new\\nline'): Write a file",
+            "move_file (source: a, destination: b): Move a file",
+            f"delete_file (path: {long}): Delete a file",
+            f"apply_patches ({', '.join(f'file_path: f{n}' for n in range(10))}, and 2 more): Apply patches together",
+            "restore_backup (backup_file: f.backup.20260101_000000): Restore a backup",
+            "list_edits: List recorded edits",
+        )
+    ]
+
+
 def test_which_tools_ask_is_chosen(root: Path) -> None:
     person = Person(ElicitResult(action="decline"))
     with connected(root, options=["--approve", "delete_file,move_file"], person=person) as agent:

@@ -54,7 +54,7 @@ from mcptools.news import News
 from mcptools.omissions import without_nulls
 from mcptools.replies import annotations, invalid_arguments, refusal, refused, response, result_of, success
 from mcptools.roots import root_paths
-from mcptools.stdio import ANSWERED, HalfCharacter, Outgoing, are_waitable, messages
+from mcptools.stdio import ANSWERED, HALF_CHARACTER, HalfCharacter, Outgoing, are_waitable, messages
 from mcptools.told import Told, told
 from mcptools.version import version
 from mcptools.watching import is_wanted
@@ -137,6 +137,7 @@ class EditServer(MCPServer):
         """Call a tool. What the SDK would tell in its own words, wrong arguments and crashes, is told as a failure."""
         traits = self._offered.get(name)
         half = None if context is None else context.request_context.request
+        half = getattr(half, "scope", {}).get(HALF_CHARACTER, half)  # over HTTP it is the request that has one
         if traits is not None and isinstance(half, HalfCharacter):
             message = f"{half.where} holds half a character, which UTF-8 can't encode"
             return refused(Failure(Kind.ENCODING, message, argument=half.where), traits)

@@ -31,10 +31,22 @@ from pydantic import ValidationError
 from mcptools.display import shown
 from mcptools.wire import Wire, can_be_waited_for, standard_streams
 
-__all__ = ["ANSWERED", "HalfCharacter", "Incoming", "Outgoing", "are_waitable", "messages"]
+__all__ = [
+    "ANSWERED",
+    "HALF_CHARACTER",
+    "HalfCharacter",
+    "Incoming",
+    "Outgoing",
+    "are_waitable",
+    "half_character",
+    "messages",
+]
 
 ANSWERED: Final = "editledger/answered"
 """Said in the `_meta` of a result that has gone out already: it goes nowhere."""
+
+HALF_CHARACTER: Final = "editledger.half_character"
+"""Where a request over HTTP has its HalfCharacter, in its scope."""
 
 _MEMBER: Final = r'"(?:jsonrpc|id|method)"\s*:\s*(?:-?(?:0|[1-9][0-9]{0,17})|"[^"\\\x00-\x1f]*")'
 _HEAD: Final = re.compile(rf"\s*\{{\s*({_MEMBER}(?:\s*,\s*{_MEMBER})*)\s*,")
@@ -173,7 +185,7 @@ def _read_anew(line: bytes, error: ValidationError) -> SessionMessage | list[JSO
         refusal = ErrorData(code=INVALID_REQUEST, message="Invalid request: a line has to be one JSON-RPC 2.0 message")
     else:
         refusal = ErrorData(code=PARSE_ERROR, message=f"Parse error: {wrong['msg']}")
-        if (half := _half_character(said)) is not None and (number := _number(said)) is not None:
+        if (half := half_character(said)) is not None and (number := _number(said)) is not None:
             request = JSONRPCRequest(jsonrpc="2.0", id=number, method=said["method"], params=said["params"])
             return SessionMessage(request, ServerMessageMetadata(request_context=half))
     if isinstance(said, dict) and "method" not in said and ("result" in said or "error" in said):
@@ -203,7 +215,7 @@ def _number(said: object) -> int | str | None:
     return number
 
 
-def _half_character(said: object) -> HalfCharacter | None:
+def half_character(said: object) -> HalfCharacter | None:
     """Return where a call's arguments hold half a character; None: nowhere, or the rest of the message does as well."""
     match said:
         case {"jsonrpc": "2.0", "method": "tools/call", "params": {"arguments": dict(arguments), **others}, **rest}:

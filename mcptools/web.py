@@ -9,6 +9,7 @@ import functools
 import hmac
 import json
 import logging
+import re
 import sys
 from collections.abc import Awaitable, Callable, MutableMapping
 from socket import socket
@@ -20,8 +21,9 @@ from mcp.server import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
 
 from mcptools.limits import Limits
+from mcptools.stdio import HALF_CHARACTER, half_character
 
-__all__ = ["Guard", "serve"]
+__all__ = ["Guard", "Halves", "serve"]
 
 _Message: TypeAlias = MutableMapping[str, Any]
 _Receive: TypeAlias = Callable[[], Awaitable[_Message]]
@@ -32,6 +34,9 @@ _PATH: Final = "/mcp"
 _LOCAL: Final = ("127.0.0.1", "localhost", "[::1]")
 _GRACE: Final = 1
 """Seconds that requests have which are not over when the server is to end."""
+
+_HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+"""What every escape of half a character begins with, and those of some whole ones."""
 
 _SPELT: Final = 6
 """Characters that a byte of a file takes at most in a request: an escape of JSON."""
@@ -83,6 +88,56 @@ class Guard:
         return None
 
 
+class Halves:
+    """What stands before the application and lets a call through which holds half a character, for its tool to refuse.
+
+    The SDK takes a body with such an escape for no JSON, and a model could not be told what to mend.
+    """
+
+    def __init__(self, app: _App, most: int) -> None:
+        """Stand before `app`, which refuses bodies of more than `most` bytes."""
+        self._app = app
+        self._most = most
+
+    async def __call__(self, scope: _Message, receive: _Receive, send: _Send) -> None:
+        """Have a request served, and say in its scope what its transport knows of it."""
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
+        come = [await receive()]
+        size = len(come[0].get("body", b""))
+        while come[-1].get("more_body") and size <= self._most:
+            come.append(await receive())
+            size += len(come[-1].get("body", b""))
+        if size <= self._most and come[-1]["type"] == "http.request":
+            said = _said(b"".join(message.get("body", b"") for message in come))
+            half = half_character(said)
+            if half is not None:
+                body = json.dumps(said, ensure_ascii=False).encode(errors="replace")
+                headers = [(name, value) for name, value in scope["headers"] if name.lower() != b"content-length"]
+                headers.append((b"content-length", str(len(body)).encode()))
+                scope = {**scope, "headers": headers, HALF_CHARACTER: half}
+                come = [{"type": "http.request", "body": body, "more_body": False}]
+        again = iter(come)
+
+        async def received() -> _Message:
+            for message in again:
+                return message
+            return await receive()
+
+        await self._app(scope, received, send)
+
+
+def _said(body: bytes) -> object:
+    """Return what a body says that may hold half a character; None: it is no JSON, or holds none."""
+    if _HALF.search(body) is None:
+        return None
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
 class _Web(uvicorn.Server):
     """A server that waits for no client when it is to end, and tells of none that it left."""
 
@@ -102,10 +157,11 @@ def serve(server: MCPServer, listener: socket, token: str | None, limits: Limits
     """Serve at a socket that listens already, until interrupted. `token`: as a Guard takes it."""
     host, port = listener.getsockname()[:2]
     hosts = [f"{name}:{port}" for name in _LOCAL]
+    most = _SPELT * limits.max_file_bytes + (1 << 20)
     app = server.streamable_http_app(
         streamable_http_path=_PATH,
         host=host,
-        max_request_body_size=_SPELT * limits.max_file_bytes + (1 << 20),
+        max_request_body_size=most,
         transport_security=TransportSecuritySettings(
             allowed_hosts=hosts, allowed_origins=[f"http://{name}" for name in hosts]
         ),
@@ -114,7 +170,7 @@ def serve(server: MCPServer, listener: socket, token: str | None, limits: Limits
     sys.stderr.write(f"editledger: serving at http://{shown}:{port}{_PATH}\n")
     sys.stderr.flush()
     config = uvicorn.Config(
-        Guard(app, port, token), log_level="error", server_header=False, timeout_graceful_shutdown=_GRACE
+        Guard(Halves(app, most), port, token), log_level="error", server_header=False, timeout_graceful_shutdown=_GRACE
     )
     web = _Web(config)
     anyio.run(functools.partial(web.serve, sockets=[listener]))

@@ -85,15 +85,16 @@ class Served:
         mode: str,
         name: str = "test",
         headers: Mapping[str, str] | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
     ) -> ResultT:
-        """Do something with the official client. `headers`: sent with each request."""
+        """Do something with the official client. `headers`: sent with each request; `transport`: which sends them."""
 
         async def connected() -> ResultT:
             sent = {"Authorization": f"Bearer {self.token}", **(headers or {})}
-            async with httpx2.AsyncClient(headers=sent) as connection:
-                transport = streamable_http_client(f"http://127.0.0.1:{self.port}/mcp", http_client=connection)
+            async with httpx2.AsyncClient(headers=sent, transport=transport) as connection:
+                streams = streamable_http_client(f"http://127.0.0.1:{self.port}/mcp", http_client=connection)
                 named = Implementation(name=name, version="1")
-                async with Client(transport, mode=mode, client_info=named) as client:
+                async with Client(streams, mode=mode, client_info=named) as client:
                     with anyio.fail_after(SECONDS_TO_ANSWER):
                         return await work(client)
 

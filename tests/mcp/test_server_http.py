@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import httpx2
 import pytest
 from mcp import Client
 from mcp.types import CallToolResult
@@ -37,6 +38,36 @@ def test_the_official_client_reads_and_writes(served: Served, mode: str) -> None
     assert [bool(result.is_error) for result in (wrote, read, undone, gone)] == [False, False, False, True]
     assert read.structured_content is not None
     assert read.structured_content["content"].endswith("|one\n")
+
+
+class Halving(httpx2.AsyncHTTPTransport):
+    """Sends half a character where the SDK's client, which sends none, has been given another text."""
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        body = (await request.aread()).replace(b"half of it", b"\\ud83d")
+        headers = {name: value for name, value in request.headers.items() if name != "content-length"}
+        changed = httpx2.Request(
+            request.method, request.url, headers=headers, content=body, extensions=request.extensions
+        )
+        return await super().handle_async_request(changed)
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+def test_half_a_character_in_a_call_is_refused_as_the_tool_refuses(served: Served, mode: str) -> None:
+    async def work(client: Client) -> list[CallToolResult]:
+        calls = [
+            ("write_file", {"path": "half", "content": "half of it"}),
+            ("apply_patch", {"file_path": "half of it", "patch": ""}),
+        ]
+        return [await client.call_tool(name, arguments) for name, arguments in calls]
+
+    results = served.with_client(work, mode=mode, transport=Halving())
+    for result, where in zip(results, ("content", "file_path"), strict=True):
+        assert result.is_error
+        assert (
+            str(result.content[0].model_dump()["text"]) == f"{where} holds half a character, which UTF-8 can't encode"
+        )
+    assert not (served.root / "half").exists()
 
 
 def test_what_one_client_changed_is_not_another_ones_to_undo(served: Served) -> None:

@@ -18,6 +18,11 @@ class Page(Generic[ItemT]):
     next_offset: int  # items up to the end of these; 0: nothing is left
     total: int | None  # None: there are more, and nobody has counted them
 
+    @property
+    def span(self) -> range:
+        """Return which of the items these are, counted from 0."""
+        return range(self.offset, self.offset + len(self.items))
+
     def note(self, items: str) -> tuple[str, ...]:
         """Return what tells a client how to go on, or that it went too far: nothing where nothing is left."""
         if self.offset and not self.items and not self.next_offset:

@@ -2,7 +2,7 @@
 
 import mimetypes
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Final, TypeAlias
 
 from mcptools.answers import Answer, DirectoryListed, FileRead, ListedEntry, TextRead
@@ -34,22 +34,26 @@ class Reading(Toolset):
 
     def read_file(self, path: PathArgument, offset: OffsetArgument = 0, limit: LimitArgument = 0) -> Answer[FileRead]:
         """Read a file. Of a binary file: its type, size and hash."""
-        return self._whole(*self._read(path), offset, limit)
+        files, found = self._look(path)
+        answer, lines, of = self._whole(files, found, offset, limit)
+        self._showed(files, found, [lines], of=of)
+        return answer
 
     def read_text_file(
         self, path: PathArgument, offset: OffsetArgument = 0, limit: LimitArgument = 0
     ) -> Answer[TextRead]:
         """Read a text file with a tag on each line: `{line}:{tag}|{content}`."""
-        place, found = self._text(path)
+        files, found = self._text(path)
         content = found.bytes
         lines = split_lines(content)
         whole, utf8 = decoded(content)
         page = self._page(lines, offset, limit, size=len(whole))
         text, cut = self._fitted(hashlines(page.items, offset + 1))
         file_hash = sha256(content)
+        self._showed(files, found, [page.span], of=len(lines))
         return Answer(
             content=TextRead(
-                path=place,
+                path=absolute(files, found.path),
                 content=text,
                 file_hash=file_hash,
                 lines=len(lines),
@@ -75,10 +79,11 @@ class Reading(Toolset):
             progress(number, len(paths) - offset, shown(path))
             try:
                 where, found = self._look(path)
-                read = self._whole(where, found, 0, 0).content
+                answer, lines, of = self._whole(where, found, 0, 0)
+                read = answer.content
                 if files and len(read.content) > left:
                     break
-                self._session.saw((where.root, found.path), found.blob, found.bytes)
+                self._showed(where, found, [lines], of=of)
                 files.append(_one_of_many(read))
             except Failure as failure:
                 files.append(_unreadable(path, failure))
@@ -184,12 +189,16 @@ class Reading(Toolset):
 
     # ---- inside
 
-    def _text(self, path: str) -> tuple[str, Content]:
-        """Return the absolute path and the content of a text file. Raises Failure."""
-        files, found = self._read(path)
+    def _text(self, path: str) -> tuple[Files, Content]:
+        """Return a text file as it stands; whether the model sees it is not yet said. Raises Failure."""
+        files, found = self._look(path)
         if self._is_binary(found.bytes):
             raise Failure(Kind.BINARY_FILE, f"Cannot read binary file as text: {shown(path)}", path=path)
-        return absolute(files, found.path), found
+        return files, found
+
+    def _showed(self, files: Files, found: Content, lines: Iterable[range], *, of: int) -> None:
+        """Note what an answer shows of a file. Called where nothing can refuse the call any more."""
+        self._session.showed((files.root, found.path), found.blob, found.bytes, lines, of)
 
     def _chosen(
         self, path: str, choose: Callable[[bytes], list[int]], offset: int, *, before: int, after: int
@@ -197,18 +206,25 @@ class Reading(Toolset):
         if min(before, after) < 0:
             raise Failure(Kind.INVALID_REQUEST, "before and after cannot be negative")
         self._check_page(offset, 0)
-        place, found = self._text(path)
+        files, found = self._text(path)
         lines = split_lines(found.bytes)
 
+        def near(number: int) -> range:
+            return range(max(0, number - 1 - before), min(number + after, len(lines)))
+
         def size(number: int) -> int:
-            return sum(map(_size, lines[max(0, number - 1 - before) : number + after]))
+            return sum(_size(lines[index]) for index in near(number))
 
         page = page_of(choose(found.bytes), size, offset=offset, limit=0, budget=self._limits.max_answer)
         text, cut = self._fitted(hashlines_around(lines, page.items, before=before, after=after))
         file_hash = sha256(found.bytes)
+        given = [near(number) for number in page.items]
+        if cut:  # there is one match; a line that is too long alone can't be shown otherwise, and the others can
+            given = [given[0][: max(1, text.count("\n"))]]
+        self._showed(files, found, given, of=len(lines))
         return Answer(
             content=LinesRead(
-                path=place,
+                path=absolute(files, found.path),
                 content=text,
                 matches=list(page.items),
                 file_hash=file_hash,
@@ -224,7 +240,8 @@ class Reading(Toolset):
             ),
         )
 
-    def _whole(self, files: Files, found: Content, offset: int, limit: int) -> Answer[FileRead]:
+    def _whole(self, files: Files, found: Content, offset: int, limit: int) -> tuple[Answer[FileRead], range, int]:
+        """Return what is said of a file, which lines that shows, and of how many, as Session.showed takes them."""
         content = found.bytes
         binary = self._is_binary(content)
         kind = mimetypes.guess_type(found.path)[0] or ("application/octet-stream" if binary else "text/plain")
@@ -235,7 +252,7 @@ class Reading(Toolset):
         text, cut = self._fitted(
             whole if len(page.items) == len(lines) else "".join(decoded(line)[0] for line in page.items)
         )
-        return Answer(
+        answer = Answer(
             content=FileRead(
                 path=absolute(files, found.path),
                 content=text,
@@ -249,6 +266,7 @@ class Reading(Toolset):
             text=f"Binary file: {kind}, {len(content)} bytes, SHA-256 {file_hash}" if binary else text,
             notes=(*cut, *page.note("lines"), *_exactness(utf8=utf8 or binary)),
         )
+        return answer, page.span, len(lines)
 
     def _fitted(self, text: str) -> tuple[str, tuple[str, ...]]:
         """Return a page's text, and what has to be said where even one line is longer than an answer may be."""

@@ -133,7 +133,7 @@ def stale(path: str, file_hash: str) -> Failure:
     return Failure(
         Kind.STALE_FILE,
         f"File has changed since it was last read or written here: {shown(path)}",
-        hint="Read it again, so that nobody's work is lost, then decide.",
+        hint="Read all of it again, so that nobody's work is lost, then decide.",
         path=path,
         file_hash=file_hash,
     )

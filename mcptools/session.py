@@ -20,7 +20,7 @@ class Knowledge(Enum):
 
     NONE = auto()  # it never read or wrote the file
     CURRENT = auto()
-    STALE = auto()  # the file has changed since
+    STALE = auto()  # the file has changed since, and it was not shown all of what it is now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +34,11 @@ class LastChange:
 class Session:
     """What a server remembers of one client's model, for as long as it runs. Safe to use from several threads.
 
-    A version is known from a read, or from a write of a file that was known or new to the session. An edit that
-    goes ahead in a file which has changed since leaves the session's knowledge as it is: the model has still not
-    seen those changes, and must not bury them by writing the whole file. Where the edit is carried over, the model
-    knows the version that it knew with that edit made, which the file never was.
+    A version is known from a read, or from a write of a file that was known or new to the session. Of a file which has
+    changed since, all lines have to be shown, in whatever parts. An edit that goes ahead in it without that leaves the
+    session's knowledge as it is: the model has still not seen those changes, and must not bury them by writing the
+    whole file. Where the edit is carried over, the model knows the version that it knew with that edit made, which the
+    file never was.
     """
 
     def __init__(self, *, require_read: bool = False) -> None:
@@ -46,6 +47,8 @@ class Session:
         self._require_read = require_read
         self._known: dict[FileKey, BlobId | None] = {}  # None: the file was gone
         self._copied: dict[FileKey, BlobId] = {}  # the versions last copied; they count where none is known
+        self._parts: dict[FileKey, tuple[BlobId, bytearray]] = {}
+        """Of files that had changed and were shown in part: of which version, and for each line whether it was."""
         self._to_read: set[FileKey] = set()  # files that were undone
         self._last: LastChange | None = None  # None: nothing to undo
         self._pins = Pins()
@@ -57,7 +60,7 @@ class Session:
         with self._lock:
             if file not in self._known:
                 return Knowledge.NONE if self._copied.get(file, now) == now else Knowledge.STALE
-            return Knowledge.CURRENT if self._known[file] == now else Knowledge.STALE
+            return Knowledge.CURRENT if self._known[file] == now and file not in self._parts else Knowledge.STALE
 
     def must_read(self, file: FileKey, now: BlobId) -> bool:
         """Return whether the model may not change a file that is `now` such before it has read it."""
@@ -69,22 +72,43 @@ class Session:
         with self._lock:
             self._copied[file] = version
 
-    def saw(self, file: FileKey, version: BlobId | None, content: bytes | None = None) -> None:
-        """Note that the model has read the file, or made it what it is (None: deleted it).
-
-        `content`: the version's bytes, where it may be in no store.
-        """
+    def saw(self, file: FileKey, version: BlobId | None) -> None:
+        """Note that the model has made the file what it is (None: deleted it); the version is in the store."""
         with self._lock:
             self._known[file] = version
+            self._parts.pop(file, None)
             self._to_read.discard(file)
             if version is not None:
                 self._pins.note(file, version)
-                if content is not None:
-                    self._pins.keep(version, content)
+
+    def showed(self, file: FileKey, version: BlobId, content: bytes, shown: Iterable[range], of: int) -> None:
+        """Note which lines, counted from 0, of how many (0: of an empty or binary file) the model was shown.
+
+        `content`: the version's bytes, which may be in no store. Where no line was shown, nothing is noted.
+        """
+        parts = list(filter(None, shown))
+        if of and not parts:
+            return
+        with self._lock:
+            if file in self._parts or self._known.get(file, version) != version:
+                of_version, lines = self._parts.get(file, (version, bytearray(of)))
+                if of_version != version:
+                    lines = bytearray(of)
+                for part in parts:
+                    lines[part.start : part.stop] = b"\1" * len(part)
+                self._parts[file] = version, lines
+                if 0 not in lines:
+                    del self._parts[file]
+            self._known[file] = version
+            self._to_read.discard(file)
+            self._pins.note(file, version)
+            self._pins.keep(version, content)
 
     def made(self, file: FileKey, before: BlobId, after: BlobId) -> None:
         """Note a version that the model has made of another one, in parts of the file; both are in the store."""
         with self._lock:
+            if self._known.get(file) == before:
+                self._known[file] = after
             self._pins.note(file, after)
             self._pins.drop(before)
 
@@ -121,6 +145,9 @@ class Session:
             if source in self._known:
                 self._known[destination] = self._known[source]
             self._known[source] = None
+            self._parts.pop(destination, None)
+            if source in self._parts:
+                self._parts[destination] = self._parts.pop(source)
             self._pins.move(source, destination)
 
     def changed(self, root: str, edits: tuple[EditView, ...]) -> None:

@@ -63,7 +63,9 @@ _CONVERSATION: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 _NOBODYS: Final = "external"
 """The conversation of what nobody recorded, which the store lets nobody choose."""
 
-_CHANGED: Final = "The file had changed since you last read or wrote it; the change was made in its present version."
+_CHANGED: Final = (
+    "The file had changed since you last read all of it or wrote it; the change was made in its present version."
+)
 _REBASED: Final = (
     "The file had changed since you read it; your change was carried over to its present version. Read it again to see "
     "what else is new."
@@ -107,12 +109,6 @@ class Toolset:
         self._asked = asked
         self._session = session
         self._limits = limits
-
-    def _read(self, path: str) -> tuple[Files, Content]:
-        """Return a file as it stands, for the model to see."""
-        files, found = self._look(path)
-        self._session.saw((files.root, found.path), found.blob, found.bytes)
-        return files, found
 
     def _look(self, path: str) -> tuple[Files, Content]:
         """Return a file as it stands; whether the model sees it is not yet said."""

@@ -75,6 +75,13 @@ def test_with_require_read_every_change_needs_a_read_of_the_present_version(root
         file.write_text("one\nsomebody's work\n")
         # What was read is not the present version.
         assert agent.call("multi_edit_text_file", path=str(file), edits=edits).refused
+        assert agent.call("read_text_file", path=str(file), limit=-1).refused
+        assert agent.call("multi_edit_text_file", path=str(file), edits=edits).refused
+        # Where only a part was read, the session may go on from what it makes of the file.
+        agent.done("read_file_by_line", path=str(file), ranges=["1"])
+        agent.done("multi_edit_text_file", path=str(file), edits=edits)
+        agent.done("edit_file_diff", path=str(file), diff="--- a\n+++ a\n@@ -1 +1 @@\n-two\n+one\n")
+        assert agent.call("write_file", path=str(file), content="three\n").refused
         agent.done("read_text_file", path=str(file))
         agent.done("multi_edit_text_file", path=str(file), edits=edits)
         # What the session made of a file is known to it, and a new file can't be read before.

@@ -120,9 +120,9 @@ def test_many_files_are_read_in_pages(agent: Agent, folder: Path) -> None:
 def test_what_was_not_given_does_not_count_as_read(agent: Agent, folder: Path) -> None:
     names = [folder / "a", folder / "b"]
     for name in names:
-        name.write_text(("x" * 99 + "\n") * 700)
+        name.write_text(("x" * 99 + "\n") * 600)
         agent.done("read_file", path=str(name))
-        name.write_text(("y" * 99 + "\n") * 700)
+        name.write_text(("y" * 99 + "\n") * 600)
     result = agent.done("read_multiple_files", paths=list(map(str, names)))
     assert result.structured["next_offset"] == 1
     assert not agent.call("write_file", path=str(names[0]), content="").refused

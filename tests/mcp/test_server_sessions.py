@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from mcptools.limits import Limits
 from objstore import Origin, Status
 from tests.mcp.agent import Agent, connected
 
@@ -147,6 +148,91 @@ def test_edits_with_their_own_context_go_ahead_and_say_that_the_file_had_changed
     assert file.read_text() == "I\n2\nsomebody's work\n"
     # The model has still not seen the line at the end, so it must not bury it.
     assert agent.call("write_file", path=str(file), content="I\n2\n").error["code"] == -32020
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "is_refused"),
+    [
+        ("read_file_by_keyword", {"keyword": "(", "use_regex": True}, True),
+        ("read_file_by_keyword", {"keyword": ""}, True),
+        ("read_file_by_keyword", {"keyword": "one", "before": -1}, True),
+        ("read_file_by_keyword", {"keyword": "nowhere"}, False),
+        ("read_file_by_keyword", {"keyword": "one", "offset": 9}, False),
+        ("read_file_by_line", {"ranges": ["x"]}, True),
+        ("read_file_by_line", {"ranges": ["7"]}, False),
+        ("read_file", {"offset": -1}, True),
+        ("read_file", {"offset": 99}, False),
+        ("read_text_file", {"limit": -1}, True),
+        ("read_text_file", {"offset": 99}, False),
+        ("read_multiple_files", {"offset": -1}, True),
+    ],
+)
+def test_a_call_that_shows_nothing_of_a_file_does_not_count_as_reading_it(
+    agent: Agent, folder: Path, tool: str, arguments: dict[str, object], *, is_refused: bool
+) -> None:
+    file = folder / "file.txt"
+    file.write_text("one\n")
+    agent.done("read_file", path=str(file))
+    file.write_text("one\nsomebody's work\n")
+    named: dict[str, object] = {"paths": [str(file)]} if tool == "read_multiple_files" else {"path": str(file)}
+    assert agent.call(tool, **named, **arguments).refused is is_refused
+    assert agent.call("write_file", path=str(file), content="two\n").error["type"] == "stale_file"
+
+
+def test_of_a_file_that_has_changed_all_lines_must_be_shown_before_the_whole_is_replaced(
+    agent: Agent, folder: Path
+) -> None:
+    file = folder / "file.txt"
+    file.write_text("".join(f"{number}\n" for number in range(1, 10)))
+    path = str(file)
+    agent.done("read_file", path=path)
+    file.write_text(file.read_text() + "somebody's work\n")
+    parts: list[tuple[str, dict[str, object]]] = [
+        ("read_file", {"limit": 2}),
+        ("read_text_file", {"offset": 6, "limit": 3}),
+        ("read_file_by_keyword", {"keyword": "4", "before": 1, "after": 2}),
+    ]
+    for tool, arguments in parts:
+        agent.done(tool, path=path, **arguments)
+        assert agent.call("write_file", path=path, content="mine\n").error["type"] == "stale_file", tool
+    agent.done("read_file_by_line", path=path, ranges=["10"])
+    file.write_text(file.read_text() + "and more\n")
+    agent.done("read_file_by_line", path=path, ranges=["1-10"])
+    assert agent.call("write_file", path=path, content="mine\n").error["type"] == "stale_file"
+    file.write_text("and less\n" + file.read_text())
+    agent.done("read_file", path=path, offset=10)
+    assert agent.call("write_file", path=path, content="mine\n").error["type"] == "stale_file"
+    agent.done("read_file", path=path, limit=10)
+    agent.done("write_file", path=path, content="mine\n")
+
+
+def test_a_part_that_was_read_first_is_known_as_it_was(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("one\ntwo\n")
+    agent.done("read_file", path=str(file), limit=1)
+    edited = agent.done("multi_edit_text_file", path=str(file), edits=[edit("one", "1")])
+    assert edited.structured["changed_since_read"] is False
+    file.write_text("1\ntwo\nsomebody's work\n")
+    assert agent.call("write_file", path=str(file), content="2\n").error["type"] == "stale_file"
+
+
+def test_what_is_too_long_to_be_shown_keeps_nobody_from_writing(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("one\n")
+    agent.done("read_file", path=str(file))
+    file.write_text("x" * (Limits().max_answer + 500) + "\nlast\n")
+    agent.done("read_text_file", path=str(file))
+    agent.done("read_text_file", path=str(file), offset=1)
+    agent.done("write_file", path=str(file), content="two\n")
+
+
+def test_lines_that_are_cut_away_around_a_match_do_not_count_as_read(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("one\n")
+    agent.done("read_file", path=str(file))
+    file.write_text("match\n" + "x" * Limits().max_answer + "\nsomebody's work\n")
+    assert "cut" in agent.done("read_file_by_keyword", path=str(file), keyword="match", after=9).texts[-1]
+    assert agent.call("write_file", path=str(file), content="two\n").error["type"] == "stale_file"
 
 
 def test_what_somebody_changed_is_recorded_as_theirs(agent: Agent, folder: Path) -> None:

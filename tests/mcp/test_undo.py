@@ -176,6 +176,9 @@ def test_t_undo_06_a_file_must_be_read_again_before_any_tool_changes_it(agent: A
             f"File must be read before it is changed: {file}",
         ), tool
     assert file.read_text() == "one\n"
+    assert agent.call("read_file", path=str(file), offset=-1).refused
+    agent.done("read_file_by_keyword", path=str(file), keyword="nowhere")  # shows nothing of it
+    assert agent.call("delete_file", path=str(file)).error["type"] == "stale_file"
     agent.done("read_file", path=str(file))
     edit(agent, file, "one", "three")
 

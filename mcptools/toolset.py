@@ -243,7 +243,8 @@ class Toolset:
             content=content,
             hunks=hunks,
             outcome=None,
-            changed_since_read=base is not before or (stale and file_hash is None),
+            # A `file_hash` that is right proves no reading: a refusal tells it, with a few lines of the file.
+            changed_since_read=base is not before or stale,
         )
 
     def _changeable(self, path: str) -> tuple[Files, Content]:

@@ -160,6 +160,23 @@ def test_a_file_that_changed_since_it_was_read_is_refused_with_fresh_tags(agent:
     assert file.read_text().splitlines()[10] == "ten"
 
 
+def test_the_hash_that_a_refusal_tells_is_not_that_of_a_reading(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("".join(f"{number}\n" for number in range(1, 10)))
+    anchors, file_hash = read(agent, file)
+    file.write_text(file.read_text() + "somebody's work\n")
+    wanted = {"op": "replace", "anchor": anchors[0], "content": "one"}
+    told = edit(agent, file, file_hash, wanted).error["file_hash"]
+    edited = edit(agent, file, told, wanted)
+    assert "had changed" in edited.texts[-1]
+    # The line at the end was in none of the lines that were shown.
+    assert agent.call("write_file", path=str(file), content="one\n").error["type"] == "stale_file"
+    assert edit(agent, file, edited.structured["file_hash"], {"op": "delete", "anchor": anchors[1]}).texts
+    assert agent.call("write_file", path=str(file), content="one\n").error["type"] == "stale_file"
+    agent.done("read_file", path=str(file))
+    agent.done("write_file", path=str(file), content="one\n")
+
+
 @pytest.mark.parametrize(
     ("change", "hint"),
     [

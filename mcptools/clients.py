@@ -1,5 +1,6 @@
 """Clients: what a server remembers of each one that it serves, and which of them a request is from."""
 
+import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
@@ -11,7 +12,10 @@ from mcptools.session import Session
 __all__ = ["Client", "Clients"]
 
 _MOST: Final = 1000
-"""Clients that are remembered: of those with the least to lose, those that were heard last."""
+"""Clients that are remembered; who is forgotten for another says `Clients`."""
+
+_LONG: Final = 30 * 60.0
+"""Seconds without a word after which a client may be gone: where it has a session, the SDK ends that then."""
 
 
 @dataclass(slots=True, eq=False)
@@ -25,6 +29,7 @@ class Client:
     subscribed: set[str] = field(default_factory=set)
     tell: Callable[[str | None], Awaitable[None]] | None = None
     """Tells it of what it has subscribed to (None: that there is something new); None: it never subscribed."""
+    heard_at: float = 0.0  # in seconds of a clock
     _changes: int = 0  # how often the roots have changed
     _asked_at: int = -1  # how often they had when they were last asked for
 
@@ -51,23 +56,43 @@ class Client:
 
 
 class Clients:
-    """The clients of one server."""
+    """The clients of one server.
 
-    def __init__(self, *, require_read: bool) -> None:
+    Whose session ends is forgotten. Where there are too many all the same, whoever was not heard for long makes room
+    first, and then who has the least to lose: whoever calls itself something else each time takes no place from those
+    who have done anything, unless it does so too. Of equals that is who was not heard the longest.
+    """
+
+    def __init__(self, *, require_read: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        """`clock`: counts seconds."""
         self._require_read = require_read
+        self._clock = clock
         self._clients: OrderedDict[str, Client] = OrderedDict()
         self._current: ContextVar[Client] = ContextVar("client")
 
-    def heard(self, key: str) -> None:
-        """Note whom the message is from that is being answered."""
+    def heard(self, key: str) -> bool:
+        """Note whom the message is from that is being answered. Return whether it was not known."""
         client = self._clients.get(key)
+        is_new = client is None
         if client is None:
             if len(self._clients) >= _MOST:
-                # Whoever calls itself something else each time takes no place from those who have done anything.
-                del self._clients[min(self._clients, key=lambda other: self._clients[other].worth)]
+                del self._clients[min(self._clients, key=self._claim)]
             client = self._clients[key] = Client(Session(require_read=self._require_read))
+        client.heard_at = self._clock()
         self._clients.move_to_end(key)
         self._current.set(client)
+        return is_new
+
+    def _claim(self, key: str) -> int:
+        """Return how good a client's claim to its place is."""
+        client = self._clients[key]
+        # Who has subscribed is there, however silent: otherwise its session would have ended.
+        is_there = bool(client.subscribed) or self._clock() - client.heard_at < _LONG
+        return 1 + client.worth if is_there else 0
+
+    def ended(self, key: str) -> None:
+        """Forget a client, whose session is over."""
+        self._clients.pop(key, None)
 
     def subscribers(self) -> list[Client]:
         """Return those who have subscribed to something."""

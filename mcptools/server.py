@@ -216,7 +216,9 @@ class EditServer(MCPServer):
 
     async def _notice(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """See every message pass, for what concerns the client as such and not one call."""
-        self._clients.heard(_key(ctx))
+        key = _key(ctx)
+        if self._clients.heard(key) and key.startswith(_SESSION):
+            _when_over(ctx, functools.partial(self._clients.ended, key))
         if ctx.method == "notifications/roots/list_changed":
             self._clients.current().forget_roots()
         if ctx.method in _NARROWED:
@@ -481,9 +483,21 @@ def _key(context: ServerRequestContext[Any, Any]) -> str:
         return ""  # standard streams have one client
     session = headers.get("mcp-session-id")
     if session and context.protocol_version < _STATELESS_SINCE:  # later it is a header like any, and no key to others'
-        return f"session {session}"
+        return f"{_SESSION}{session}"
     params = context.session.client_params
     return "" if params is None else f"client {params.client_info.name} {params.client_info.version}"
+
+
+_SESSION: Final = "session "
+"""What the key of a client begins with that has a session."""
+
+
+def _when_over(context: ServerRequestContext[Any, Any], forget: Callable[[], None]) -> None:
+    """Have something done when the session is over that a message belongs to, however it ends."""
+    # The SDK advises to put this there, and gives no public way to it. Without it the client is forgotten later.
+    connection = getattr(context.session, "_connection", None)
+    if connection is not None:
+        connection.exit_stack.callback(forget)
 
 
 def _is_stateless(context: Context[Any, Any]) -> bool:

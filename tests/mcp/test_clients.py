@@ -2,10 +2,15 @@
 
 from pathlib import Path
 
+import anyio
+import httpx2
+
 from mcptools.clients import Clients
 from mcptools.directories import Directories
 from mcptools.limits import Limits
+from mcptools.server import EditServer
 from mcptools.tools import Tools
+from tests.mcp.served import INITIALIZE
 
 
 def test_whoever_has_something_to_lose_is_not_forgotten_for_names_that_have_not(tmp_path: Path) -> None:
@@ -50,4 +55,59 @@ def test_a_client_that_is_new_is_remembered_where_all_others_have_something_to_l
     clients.heard("writer 999")
     clients.heard("new")
     assert clients.current() is new
+    directories.close()
+
+
+def test_whoever_was_not_heard_for_long_makes_room_before_anybody_who_was(tmp_path: Path) -> None:
+    now = 0.0
+    clients, directories = Clients(require_read=False, clock=lambda: now), Directories([str(tmp_path)])
+    (tmp_path / "file").write_text("text\n")
+
+    def heard(name: str) -> Tools:
+        clients.heard(name)
+        return Tools(directories, clients.current().session, Limits())
+
+    clients.heard("listener")
+    listener = clients.current()
+    listener.subscribed.add("cas://edit/1")
+    for number in range(998):
+        heard(f"wrote once {number}").write_file("new", f"{number}\n")
+    now = 3600.0
+    heard("reader").read_file("file")
+    reader = clients.current()
+    for number in range(998):
+        clients.heard(f"new {number}")
+    for name, client in (("reader", reader), ("listener", listener)):
+        clients.heard(name)
+        assert clients.current() is client, name
+    directories.close()
+
+
+def test_a_client_whose_session_has_ended_is_forgotten(tmp_path: Path) -> None:
+    directories = Directories([str(tmp_path)])
+    server = EditServer(directories)
+    app = server.streamable_http_app()
+    headers = {"Accept": "application/json, text/event-stream", "Host": "127.0.0.1:8000"}
+
+    async def subscribed_and_ended() -> tuple[bool, bool]:
+        transport = httpx2.ASGITransport(app)
+        async with (
+            server.session_manager.run(),
+            httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000", headers=headers) as connection,
+        ):
+            began = await connection.post("/mcp", json=INITIALIZE)
+            session = {"Mcp-Session-Id": began.headers["mcp-session-id"]}
+            for method, params in (
+                ("notifications/initialized", {}),
+                ("resources/subscribe", {"uri": "cas://edit/1"}),
+            ):
+                message = {"jsonrpc": "2.0", "method": method, "params": params}
+                numbered = message if method.startswith("notifications") else {**message, "id": 2}
+                assert (await connection.post("/mcp", json=numbered, headers=session)).is_success
+            before = server.following.is_heard()
+            assert (await connection.delete("/mcp", headers=session)).is_success
+            await anyio.wait_all_tasks_blocked()
+            return before, server.following.is_heard()
+
+    assert anyio.run(subscribed_and_ended) == (True, False)
     directories.close()

@@ -28,7 +28,10 @@ class Client:
     """The roots as last told, for what can't ask for them; (): it has none; None: not known: it is shown none."""
     subscribed: set[str] = field(default_factory=set)
     tell: Callable[[str | None], Awaitable[None]] | None = None
-    """Tells it of what it has subscribed to (None: that there is something new); None: it never subscribed."""
+    """Tells it that an address reads anew (None: that there is something new); None: there was nothing to tell yet."""
+    to_tell: dict[str | None, None] = field(default_factory=dict)
+    """What it is still to be told, in this order."""
+    is_being_told: bool = False
     heard_at: float = 0.0  # in seconds of a clock
     _changes: int = 0  # how often the roots have changed
     _asked_at: int = -1  # how often they had when they were last asked for

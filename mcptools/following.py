@@ -1,8 +1,8 @@
 """Following: while somebody listens, tells of what anybody records or decides, in this process or in another."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import anyio
 import anyio.to_thread
@@ -10,6 +10,9 @@ import anyio.to_thread
 from mcptools.clients import Client, Clients
 from mcptools.directories import Directories
 from mcptools.news import Changed, News, addresses
+
+if TYPE_CHECKING:
+    from anyio.abc import TaskGroup
 
 __all__ = ["Following", "Telling"]
 
@@ -31,17 +34,31 @@ class Following:
         self._opening = 0  # streams that are there, or are about to be
         self._streams: dict[object, tuple[Client, Telling]] = {}
         self._is_on = anyio.Event()  # set while somebody listens
-        self._telling = anyio.Lock()
+        self._is_new = anyio.Event()  # set where there are news for sure
+        self._tasks: TaskGroup | None = None  # of who is being told something
 
-    async def run(self) -> None:
-        """Look again and again, for as long as the server runs; while nobody listens, wait."""
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Look again and again while this is entered, as long as somebody listens."""
+        async with anyio.create_task_group() as self._tasks:
+            self._tasks.start_soon(self._look)
+            yield
+            self._tasks.cancel_scope.cancel()
+
+    async def _look(self) -> None:
         while True:
             await self._is_on.wait()
-            await anyio.sleep(_ROUND)
+            with anyio.move_on_after(_ROUND):
+                await self._is_new.wait()
+            self._is_new = anyio.Event()
             if self.is_heard():
-                await self.tell()
+                await self._tell()
             else:
                 self._is_on = anyio.Event()
+
+    def look_now(self) -> None:
+        """Look at once, where somebody listens, and don't wait for that."""
+        self._is_new.set()
 
     def is_heard(self) -> bool:
         """Return whether anybody listens."""
@@ -73,19 +90,37 @@ class Following:
 
         return end
 
-    async def tell(self) -> None:
+    def tell(self, client: Client, addresses: Iterable[str | None]) -> None:
+        """Have a client of the older era told, as soon as it takes that: who does not read holds up nobody.
+
+        What it has still to be told it is told once.
+        """
+        client.to_tell.update(dict.fromkeys(addresses))
+        if client.to_tell and not client.is_being_told and self._tasks is not None:
+            client.is_being_told = True
+            self._tasks.start_soon(self._tell_all, client)
+
+    async def _tell_all(self, client: Client) -> None:
+        try:
+            while client.to_tell:
+                address = next(iter(client.to_tell))
+                del client.to_tell[address]  # what changes from now on is to be told again
+                if client.tell is not None:
+                    await client.tell(address)
+        finally:
+            client.is_being_told = False
+
+    async def _tell(self) -> None:
         """Tell the news, if there are any, to streams and to each connection that has subscribed."""
-        async with self._telling:
-            changed = await anyio.to_thread.run_sync(self._news.since)
-            if not changed:
-                return
-            for client, tell in list(self._streams.values()):
-                for address in await self._heard_by(client, changed):
-                    await tell(address)
-            for client in self._clients.subscribers():
-                for address in await self._heard_by(client, changed):
-                    if client.tell is not None and (address is None or address in client.subscribed):
-                        await client.tell(address)
+        changed = await anyio.to_thread.run_sync(self._news.since)
+        if not changed:
+            return
+        for client, tell in list(self._streams.values()):
+            for address in await self._heard_by(client, changed):
+                await tell(address)
+        for client in self._clients.subscribers():
+            heard = await self._heard_by(client, changed)
+            self.tell(client, [address for address in heard if address is None or address in client.subscribed])
 
     async def _heard_by(self, client: Client, changed: Sequence[Changed]) -> list[str | None]:
         """Return what a client is told of changes: of none that lie outside its roots, or may do so."""

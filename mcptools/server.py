@@ -319,7 +319,7 @@ class EditServer(MCPServer):
             call = functools.partial(method, tools, **arguments)
             result = await carried_out(lambda: self._answered(call, traits, context), _tell_of_progress(context))
             if not result.is_error:
-                await self._tell(client, context)
+                self._tell(client, context)
             return result
 
         run.__name__, run.__doc__ = name, inspect.getdoc(method)
@@ -412,14 +412,17 @@ class EditServer(MCPServer):
 
     # ---- who listens
 
-    async def _tell(self, client: Client, context: Context[Any, Any]) -> None:
-        """Tell at once of what a call has recorded: on a connection of the older era even who did not subscribe."""
+    def _tell(self, client: Client, context: Context[Any, Any]) -> None:
+        """Have told at once of what a call has recorded: on a connection of the older era even who did not subscribe.
+
+        The call does not wait for that.
+        """
         if not client.session.has_news():
             return
-        if self.following.is_heard():
-            await self.following.tell()
+        self.following.look_now()
         if not _is_stateless(context) and not client.subscribed:
-            await _tell_session(context.session, None)
+            client.tell = functools.partial(_tell_session, context.session)
+            self.following.tell(client, [None])
 
 
 @asynccontextmanager
@@ -427,10 +430,8 @@ async def _following(server: MCPServer[None]) -> AsyncIterator[None]:
     """Follow what is recorded while the server runs."""
     if not isinstance(server, EditServer):
         raise TypeError(f"{server.name} is no EditServer")
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(server.following.run)
+    async with server.following.running():
         yield
-        tasks.cancel_scope.cancel()
 
 
 class _Streams(InMemorySubscriptionBus):

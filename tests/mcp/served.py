@@ -4,11 +4,11 @@ import http.client
 import json
 import re
 import subprocess
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, MutableMapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio
 import httpx2
@@ -18,7 +18,9 @@ from mcp import Client
 from mcp.client.session import MessageHandlerFnT
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import Implementation
+from starlette.applications import Starlette
 
+from mcptools.server import EditServer
 from tests.mcp.agent import REPOSITORY, SECONDS_TO_ANSWER, Agent, server_command
 
 ResultT = TypeVar("ResultT")
@@ -99,6 +101,73 @@ class Served:
                         return await work(client)
 
         return anyio.run(connected)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inside:
+    """A server in this process, spoken to in the older era over HTTP without a socket."""
+
+    app: Starlette
+    connection: httpx2.AsyncClient
+
+    async def session(self) -> dict[str, str]:
+        """Begin a session, and return the headers of its requests."""
+        began = await self.connection.post("/mcp", json=INITIALIZE)
+        session = {"Mcp-Session-Id": began.headers["mcp-session-id"]}
+        initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        assert (await self.connection.post("/mcp", json=initialized, headers=session)).is_success
+        return session
+
+    async def ask(self, session: Mapping[str, str], method: str, **params: object) -> dict[str, Any]:
+        """Send a request, and return its result, within bounds."""
+        message = {"jsonrpc": "2.0", "id": 2, "method": method, "params": params}
+        with anyio.fail_after(SECONDS_TO_ANSWER):
+            answer = await self.connection.post("/mcp", json=message, headers=session)
+        (line,) = [line for line in answer.text.splitlines() if line.startswith("data: {")]
+        result: dict[str, Any] = json.loads(line.removeprefix("data: "))["result"]
+        return result
+
+    async def listen(self, session: Mapping[str, str], take: Callable[[bytes], Awaitable[None]]) -> None:
+        """Open a session's stream, and have what comes on it taken: what is not taken stays where it is."""
+        headers = {**self.connection.headers, **session}
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": "GET",
+            "scheme": "http",
+            "path": "/mcp",
+            "raw_path": b"/mcp",
+            "query_string": b"",
+            "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
+        }
+
+        bodies = iter([{"type": "http.request", "body": b"", "more_body": False}])
+
+        async def receive() -> dict[str, object]:
+            for body in bodies:
+                return body
+            await anyio.sleep_forever()
+            raise AssertionError
+
+        async def send(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.body":
+                await take(message["body"])
+
+        await self.app(scope, receive, send)
+
+
+@asynccontextmanager
+async def inside(server: EditServer) -> AsyncIterator[Inside]:
+    """Run a server in this process."""
+    app = server.streamable_http_app()
+    headers = {"Accept": "application/json, text/event-stream", "Host": "127.0.0.1:8000"}
+    transport = httpx2.ASGITransport(app)
+    async with (
+        server.session_manager.run(),
+        httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000", headers=headers) as connection,
+    ):
+        yield Inside(app=app, connection=connection)
 
 
 @contextmanager

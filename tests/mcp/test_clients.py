@@ -3,14 +3,13 @@
 from pathlib import Path
 
 import anyio
-import httpx2
 
 from mcptools.clients import Clients
 from mcptools.directories import Directories
 from mcptools.limits import Limits
 from mcptools.server import EditServer
 from mcptools.tools import Tools
-from tests.mcp.served import INITIALIZE
+from tests.mcp.served import inside
 
 
 def test_whoever_has_something_to_lose_is_not_forgotten_for_names_that_have_not(tmp_path: Path) -> None:
@@ -86,26 +85,13 @@ def test_whoever_was_not_heard_for_long_makes_room_before_anybody_who_was(tmp_pa
 def test_a_client_whose_session_has_ended_is_forgotten(tmp_path: Path) -> None:
     directories = Directories([str(tmp_path)])
     server = EditServer(directories)
-    app = server.streamable_http_app()
-    headers = {"Accept": "application/json, text/event-stream", "Host": "127.0.0.1:8000"}
 
     async def subscribed_and_ended() -> tuple[bool, bool]:
-        transport = httpx2.ASGITransport(app)
-        async with (
-            server.session_manager.run(),
-            httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000", headers=headers) as connection,
-        ):
-            began = await connection.post("/mcp", json=INITIALIZE)
-            session = {"Mcp-Session-Id": began.headers["mcp-session-id"]}
-            for method, params in (
-                ("notifications/initialized", {}),
-                ("resources/subscribe", {"uri": "cas://edit/1"}),
-            ):
-                message = {"jsonrpc": "2.0", "method": method, "params": params}
-                numbered = message if method.startswith("notifications") else {**message, "id": 2}
-                assert (await connection.post("/mcp", json=numbered, headers=session)).is_success
+        async with inside(server) as served:
+            session = await served.session()
+            await served.ask(session, "resources/subscribe", uri="cas://edit/1")
             before = server.following.is_heard()
-            assert (await connection.delete("/mcp", headers=session)).is_success
+            assert (await served.connection.delete("/mcp", headers=session)).is_success
             await anyio.wait_all_tasks_blocked()
             return before, server.following.is_heard()
 

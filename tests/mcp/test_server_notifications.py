@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TypeAlias
+from uuid import uuid4
 
 import anyio
 import anyio.to_thread
@@ -15,9 +16,11 @@ from mcp.client.subscriptions import ResourcesListChanged, ResourceUpdated
 from mcp.shared.exceptions import MCPDeprecationWarning
 from mcp.types import ResourceListChangedNotification, ResourceUpdatedNotification
 
+from mcptools.directories import Directories
+from mcptools.server import EditServer
 from tests.cli.desk import cas
-from tests.mcp.agent import Agent, connected
-from tests.mcp.served import serving
+from tests.mcp.agent import SECONDS_TO_ANSWER, Agent, connected
+from tests.mcp.served import inside, serving
 
 Connecting: TypeAlias = Callable[..., AbstractContextManager[Agent]]
 
@@ -187,3 +190,33 @@ def test_what_others_record_is_told(root: Path, connecting: Connecting) -> None:
                 return {await anext(stream), await anext(stream)}
 
         assert agent.run(work) == {ResourcesListChanged(), ResourceUpdated("cas://conversation/theirs")}
+
+
+def test_who_does_not_read_what_it_is_told_holds_up_nobody_else(root: Path) -> None:
+    directories = Directories([str(root)])
+    heard = anyio.Event()
+
+    async def never(_: bytes) -> None:
+        await anyio.sleep_forever()
+
+    async def note(piece: bytes) -> None:
+        if b"cas://conversation/two" in piece:
+            heard.set()
+
+    async def told_and_written() -> None:
+        async with inside(EditServer(directories)) as served, anyio.create_task_group() as tasks:
+            deaf, busy, attentive = [await served.session() for _ in range(3)]
+            tasks.start_soon(served.listen, deaf, never)
+            tasks.start_soon(served.listen, attentive, note)
+            await anyio.wait_all_tasks_blocked()
+            await served.ask(deaf, "resources/subscribe", uri="cas://conversation/one")
+            await served.ask(attentive, "resources/subscribe", uri="cas://conversation/two")
+            for conversation in [*["one"] * 20, "two"]:
+                arguments = {"path": "file", "content": f"{uuid4()}\n", "mcp_conversation_id": conversation}
+                assert not (await served.ask(busy, "tools/call", name="write_file", arguments=arguments))["isError"]
+            with anyio.fail_after(SECONDS_TO_ANSWER):
+                await heard.wait()
+            tasks.cancel_scope.cancel()
+
+    anyio.run(told_and_written)
+    directories.close()

@@ -19,7 +19,7 @@ Tell: TypeAlias = Callable[[float, float | None, str], Awaitable[None]]
 """Tells a client, from the event loop, what a `Report` says."""
 
 _MOST: Final = 40
-"""Calls that are carried out at once; others wait for their turn."""
+"""Calls of one kind that are carried out at once; others wait for their turn."""
 
 _LOOK: Final = 0.1
 """Seconds after which work that waits for a report to be taken looks whether it is still wanted."""
@@ -84,19 +84,21 @@ class _Crew:
                 self._wanted -= 1
 
 
-_crew: Final = _Crew(_MOST)
+_reading: Final = _Crew(_MOST)
+_changing: Final = _Crew(_MOST)  # all of which may wait for another process
 
 
-async def carried_out(work: Callable[[], ResultT], tell: Tell | None = None) -> ResultT:
+async def carried_out(work: Callable[[], ResultT], tell: Tell | None = None, *, changes: bool = False) -> ResultT:
     """Return what the work returns, done on a thread. If the caller is cancelled, tell the work, and wait for its end.
 
-    `tell`: gets reports of progress; None: nobody wants to know. Raises what the work raises.
+    `tell`: gets reports of progress; None: nobody wants to know. `changes`: it may wait for its turn to write, which
+    is to keep no thread from those that only read. Raises what the work raises.
     """
     loop = asyncio.get_running_loop()
     watch = Watch(None if tell is None else _report(tell, loop))
     ended = anyio.Event()
     job = _Job(work, watch, lambda: loop.call_soon_threadsafe(ended.set))
-    _crew.do(job)
+    (_changing if changes else _reading).do(job)
     try:
         await ended.wait()
     except anyio.get_cancelled_exc_class():

@@ -317,7 +317,11 @@ class EditServer(MCPServer):
             asked = self._asked.get() if asks else None
             tools = Tools(self._within(roots), client.session, self._limits, asked=asked)
             call = functools.partial(method, tools, **arguments)
-            result = await carried_out(lambda: self._answered(call, traits, context), _tell_of_progress(context))
+            result = await carried_out(
+                lambda: self._answered(call, traits, context),
+                _tell_of_progress(context),
+                changes=not traits.read_only,
+            )
             if not result.is_error:
                 self._tell(client, context)
             return result

@@ -163,6 +163,18 @@ def test_a_change_cancelled_before_its_turn_is_not_made(agent: Agent, folder: Pa
     agent.done("write_file", path=str(file), content="the session goes on\n")
 
 
+def test_reading_waits_for_no_number_of_calls_that_wait_for_their_turn_to_write(agent: Agent, folder: Path) -> None:
+    (folder / "file").write_text("text\n")
+    with writing_elsewhere(agent.root):
+        writes = [
+            agent.start([("write_file", {"path": str(folder / f"{number}"), "content": "new\n"})])
+            for number in range(60)
+        ]
+        agent.done("read_file", path=str(folder / "file"))
+        assert not [write for write in writes if write.done()]
+    assert not [write for write in writes if write.result()[0].refused]
+
+
 def test_undo_cancelled_midway_is_made_on_all_files_or_on_none(agent: Agent, folder: Path) -> None:
     patches = patch(folder, 5)
     agent.done("apply_patches", strategy="atomic", patches=patches)

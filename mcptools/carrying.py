@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from concurrent.futures import wait
+from concurrent.futures import Future, wait
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import anyio
 
-from mcptools.watching import Cancelled, Report, Watch, checkpoint
+from mcptools.watching import Watch, checkpoint
 
 __all__ = ["Tell", "carried_out"]
 
@@ -22,7 +22,7 @@ _MOST: Final = 40
 """Calls of one kind that are carried out at once; others wait for their turn."""
 
 _LOOK: Final = 0.1
-"""Seconds after which work that waits for a report to be taken looks whether it is still wanted."""
+"""Seconds after which an answer that waits for a report to be taken looks whether it is still wanted."""
 
 
 class _Job(Generic[ResultT]):
@@ -95,7 +95,8 @@ async def carried_out(work: Callable[[], ResultT], tell: Tell | None = None, *, 
     is to keep no thread from those that only read. Raises what the work raises.
     """
     loop = asyncio.get_running_loop()
-    watch = Watch(None if tell is None else _report(tell, loop))
+    reports = None if tell is None else _Reports(tell, loop)
+    watch = Watch() if reports is None else Watch(reports, reports.settle)
     ended = anyio.Event()
     job = _Job(work, watch, lambda: loop.call_soon_threadsafe(ended.set))
     (_changing if changes else _reading).do(job)
@@ -109,20 +110,25 @@ async def carried_out(work: Callable[[], ResultT], tell: Tell | None = None, *, 
     return job.result()
 
 
-def _report(tell: Tell, loop: asyncio.AbstractEventLoop) -> Report:
-    """Return what tells the client of progress, from a call's thread."""
+class _Reports:
+    """Tells the client of progress, from a call's thread, which may hold the writer's lock and waits for no client.
 
-    async def telling(done: float, total: float | None, words: str) -> None:
-        await tell(done, total, words)
+    What comes while the last report has not been taken is left out.
+    """
 
-    def report(done: float, total: float | None, words: str) -> None:
-        told = asyncio.run_coroutine_threadsafe(telling(done, total, words), loop)
-        try:
-            while not wait([told], _LOOK).done:
-                checkpoint()  # the client may never read it
-        except Cancelled:
-            told.cancel()
-            raise
-        told.result()
+    def __init__(self, tell: Tell, loop: asyncio.AbstractEventLoop) -> None:
+        self._tell = tell
+        self._loop = loop
+        self._last: Future[None] | None = None
 
-    return report
+    def __call__(self, done: float, total: float | None, words: str) -> None:
+        if self._last is None or self._last.done():
+            self._last = asyncio.run_coroutine_threadsafe(self._telling(done, total, words), self._loop)
+
+    async def _telling(self, done: float, total: float | None, words: str) -> None:
+        await self._tell(done, total, words)
+
+    def settle(self) -> None:
+        """Wait until the last report is taken. Raises Cancelled if nobody waits for the call any more."""
+        while self._last is not None and not wait([self._last], _LOOK).done:
+            checkpoint()  # the client may never read it

@@ -57,7 +57,7 @@ from mcptools.roots import root_paths
 from mcptools.stdio import ANSWERED, HALF_CHARACTER, HalfCharacter, Outgoing, are_waitable, messages
 from mcptools.told import Told, told
 from mcptools.version import version
-from mcptools.watching import is_wanted
+from mcptools.watching import is_wanted, settle
 
 __all__ = ["EditServer"]
 
@@ -365,6 +365,7 @@ class EditServer(MCPServer):
         if self._outgoing is not None and request.request_id is not None and is_wanted():
             server = self._lowlevel_server.server_info_stamp
             line = response(request.request_id, said, request.protocol_version, server)
+            settle()
             self._outgoing.answer(request.request_id, line)
             said = {"content": [], "isError": said["isError"], "_meta": {ANSWERED: True}}
         return result_of(said)

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Final, TypeAlias, TypeVar
 
-__all__ = ["Cancelled", "Report", "Watch", "checkpoint", "is_wanted", "progress"]
+__all__ = ["Cancelled", "Report", "Watch", "checkpoint", "is_wanted", "progress", "settle"]
 
 ResultT = TypeVar("ResultT")
 
 Report: TypeAlias = Callable[[float, float | None, str], None]
-"""Tells a client how much of how much (None: nobody knows) is done, and in words."""
+"""Tells a client how much of how much (None: nobody knows) is done, and in words. It waits for nobody."""
 
 _INTERVAL: Final = 0.1
 """Seconds between two reports."""
@@ -28,9 +28,10 @@ class Cancelled(Exception):
 class Watch:
     """One call that is under way on a thread."""
 
-    def __init__(self, report: Report | None = None) -> None:
-        """Watch a call. `report` is called on its thread; None: nobody wants to know."""
+    def __init__(self, report: Report | None = None, settle: Callable[[], object] = lambda: None) -> None:
+        """Watch a call. `report` is called on its thread; None: nobody wants to know. `settle`: ends what it began."""
         self.is_cancelled = False
+        self.settle = settle
         self._report = report
         self._next = 0.0
 
@@ -81,3 +82,10 @@ def progress(done: float, total: float | None, words: str) -> None:
     if watch is not None:
         watch.check()
         watch.tell(done, total, words)
+
+
+def settle() -> None:
+    """Wait until what was last told of this thread's call is on its way: an answer comes after it. Raises Cancelled."""
+    watch = _current.get()
+    if watch is not None:
+        watch.settle()

@@ -111,6 +111,11 @@ def called(number: int, tool: str, **arguments: object) -> Message:
     return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
 
 
+def told_of(token: int, call: Message) -> Message:
+    """Return a call whose client wants to know how far it has come."""
+    return {**call, "params": {**call["params"], "_meta": {"progressToken": token}}}
+
+
 def ping(number: int) -> Message:
     return {"jsonrpc": "2.0", "id": number, "method": "ping"}
 
@@ -280,6 +285,31 @@ def test_who_does_not_read_holds_up_no_call_and_every_line_is_whole_in_the_end(r
         assert time.monotonic() < patience
         time.sleep(0.01)
     assert {raw.next_answer()["id"] for _ in range(4)} == {7, *names}
+
+
+def test_no_change_waits_for_its_client_to_read_how_far_it_has_come(raw: Raw) -> None:
+    name = "x" * MORE_THAN_A_PIPE_HOLDS
+    made = raw.root / "patched"
+    made.write_text("old\n")
+    patches = [{"file_path": str(made), "patch": "--- a\n+++ a\n@@ -1 +1 @@\n-old\n+new\n"}]
+    raw.send(ping(0) | {"id": name})
+    raw.send(told_of(8, called(8, "apply_patches", strategy="atomic", patches=patches)))
+    patience = time.monotonic() + SECONDS_TO_ANSWER
+    while made.read_text() != "new\n":
+        assert time.monotonic() < patience
+        time.sleep(0.01)
+    assert {raw.next_answer()["id"] for _ in range(2)} == {8, name}
+
+
+def test_how_far_a_call_has_come_is_told_before_its_answer(raw: Raw) -> None:
+    (raw.root / "name").touch()
+    for number in range(100, 150):
+        raw.send(told_of(number, called(number, "search_files", path=str(raw.root), pattern="none")))
+        told = []
+        while "id" not in (message := json.loads(raw.line())):
+            if message["method"] == "notifications/progress":
+                told.append(message["params"]["progressToken"])
+        assert (message["id"], set(told)) == (number, {number})
 
 
 def test_what_runs_in_the_server_can_not_reach_the_wire(raw: Raw) -> None:

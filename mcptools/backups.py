@@ -37,7 +37,10 @@ class Backups(Safeguarded):
             facts = self._checked_with_facts(file_path, space=True)[1]
             # The file itself is not changed, so the call is for the backup; which name is free shows under the lock.
             place = next(_names(file_path))
-            with self._changing("backup_file", place, mcp_conversation_id, file_path) as (workspace, call):
+            with self._changing("backup_file", place, mcp_conversation_id, file_path, takes_unread=True) as (
+                workspace,
+                call,
+            ):
                 original = call.read(file_path)
                 named = stage_backup(call, file_path, original)
                 outcome = self._commit(workspace, call)

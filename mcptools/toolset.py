@@ -130,7 +130,8 @@ class Toolset:
 
         What the session saw of the call is noted while it is held, so that parallel calls note it in their order.
         `foresee`: raises what the call is going to, called where there is no store: none is made for a refusal.
-        `takes_unread`: for who refuses files that have to be read first together with whatever else does not fit.
+        `takes_unread`: for who refuses files that have to be read first together with whatever else does not fit, or
+        changes none that is there.
         """
         _refuse_reserved(conversation)
         with telling(path, *more_paths):

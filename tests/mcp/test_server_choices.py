@@ -91,6 +91,14 @@ def test_with_require_read_every_change_needs_a_read_of_the_present_version(root
     assert file.read_text() == "three\n"
 
 
+def test_with_require_read_backups_of_one_second_have_names_of_their_own(root: Path) -> None:
+    (root / "file.txt").write_text("one\n")
+    with connected(root, options=["--require-read"]) as agent:
+        for _ in range(4):
+            agent.done("backup_file", file_path=str(root / "file.txt"))
+    assert len(list(root.glob("file.txt.backup.*"))) == 4
+
+
 # ---- what a person is asked
 
 

@@ -227,7 +227,7 @@ class Tried:
     def toggle_some(self) -> None:
         for unit in self.made[:10]:
             for live in (True, False):
-                assert self.weave.set_live({unit: live}) == ()
+                assert set_live(self.weave, {unit: live}) == ()
 
 
 @pytest.mark.parametrize(

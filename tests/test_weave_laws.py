@@ -328,8 +328,8 @@ def test_what_is_remembered_of_a_stretch_rewritten_over_and_over_is_what_is_foun
             after = rng.choice([*texts[:2], *texts])
             if rng.random() < 0.6:
                 units += weave.record(after, diff_lines(weave.text() or b"", after))
-            elif weave.set_live(change):
-                weave.set_live({unit: not live for unit, live in change.items()})
+            elif set_live(weave, change):
+                set_live(weave, {unit: not live for unit, live in change.items()})
         for _ in range(10):
             weave.flip({unit: not weave.is_live(unit) for unit in rng.sample(units, rng.randint(1, 2))})
             assert remembered(weave) == found_anew(weave)

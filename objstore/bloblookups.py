@@ -198,6 +198,11 @@ class BlobLookups:
         ).fetchone()
         return None if row is None else BlobId(row[0])
 
+    def dead_lists(self) -> list[BlobId]:
+        """Return the large blobs that nothing holds."""
+        rows = self._db.execute(f"SELECT id FROM blobs INDEXED BY large WHERE size > {MAX_BLOB} AND refs = 0")  # noqa: S608 - a number of our own
+        return [BlobId(row[0]) for row in rows]
+
     def held_lists(self) -> list[BlobId]:
         """Return the large blobs whose chunks count as held."""
         return [BlobId(row[0]) for row in self._db.execute("SELECT id FROM lists")]

@@ -80,11 +80,15 @@ class _Intake:
         return [*self._headers, header], [*self._payloads, payload]
 
     def _known(self) -> tuple[Chunk, ...]:
-        """Return the chunks of the earlier version; none where it is no large blob, or can't be read."""
+        """Return the chunks of the earlier version; none where it is no large blob, or can't be read.
+
+        If there is a list of the blob itself, its chunks: it is the first of a blob's frames that is used.
+        """
+        base = self._base if self._store.blob_place(self._name) is None else self._name
         try:
-            if self._base is None or self._store.size(self._base) <= MAX_BLOB:
+            if base is None or self._store.size(base) <= MAX_BLOB:
                 return ()
-            return self._store.chunks(self._base)
+            return self._store.chunks(base)
         except (BlobMissing, BlobDamaged, StoreDamaged):
             return ()
 

@@ -10,11 +10,11 @@ is made anew; if it dies after that, the next one has the rows follow.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
-from objstore.codec import parse_blob_header
-from objstore.errors import BlobDamaged, DiskFull, IndexDamaged, RoomNeeded
+from objstore.codec import Encoding, parse_blob_header, parse_chunks
+from objstore.errors import BlobDamaged, BlobMissing, DiskFull, IndexDamaged, RoomNeeded, StoreDamaged
 from objstore.frames import SEGMENT_HEADER_SIZE, FrameKind
 from objstore.generations import Place
 from objstore.holders import named_besides_edits
@@ -29,6 +29,9 @@ from objstore.values import value
 
 if TYPE_CHECKING:
     from array import array
+    from collections.abc import Container
+
+    from objstore.store import Store
 
 __all__ = ["SweepOutcome", "SweepPlan", "adopt", "clear_away", "discard", "plan_sweep", "room_for", "sweep"]
 
@@ -101,9 +104,11 @@ def plan_sweep(journal: Journal, *, all_segments: bool = False, is_sparing: bool
             # What is not written anew may need what would have gone: look again.
             chosen = worthwhile
             needed = _needed(bases, chosen)
-        dropped = frozenset(
-            name for segment in chosen for name in store.index.dead_blobs(segment) if name not in needed
-        )
+        dropped = _dropped(store, chosen, needed)
+        while bereft := _bereft(store, dropped) - chosen:
+            chosen |= bereft
+            needed = _needed(bases, chosen)
+            dropped = _dropped(store, chosen, needed)
         # What goes is gone: so the counts are held against what they count, as other parts of the database say it, and
         # the log.
         unheld = store.index.unheld_mention() or _first(dropped, named_besides_edits(store)) if dropped else None
@@ -214,6 +219,26 @@ def _needed(bases: Iterable[tuple[BlobId, int, int, int]], chosen: set[int]) -> 
     }
 
 
+def _dropped(store: "Store", chosen: set[int], needed: "Container[BlobId]") -> frozenset[BlobId]:
+    return frozenset(name for segment in chosen for name in store.index.dead_blobs(segment) if name not in needed)
+
+
+def _bereft(store: "Store", dropped: frozenset[BlobId]) -> set[int]:
+    """Return where lists of chunks lie that nothing holds and of which a chunk goes, or has gone.
+
+    A list that stayed behind would look like damage.
+    """
+    found = set()
+    for name in store.index.dead_lists():
+        with suppress(BlobDamaged, BlobMissing, StoreDamaged):
+            chunks = {chunk.id for chunk in store.chunks(name)}
+            place = store.blob_place(name)
+            is_whole = len(store.index.blob_places(list(chunks))) == len(chunks) and dropped.isdisjoint(chunks)
+            if place is not None and not is_whole:
+                found.add(place.place.segment)
+    return found
+
+
 class _Sweeping:
     """One sweep in progress."""
 
@@ -221,7 +246,7 @@ class _Sweeping:
         self._journal: Final = journal
         self._plan: Final = plan
         self._since = plan.end
-        self._needed: set[BlobId] = set()  # of what goes: held or a base since the plan
+        self._needed: set[BlobId] = set()  # of what goes: held, a base or a chunk since the plan
         self._staying: dict[int, array[int]] = {}  # where the blobs lie that stay, by segment
         self._unsure = 0  # times since the plan that more may have come to be held than the records say by themselves
 
@@ -289,7 +314,11 @@ class _Sweeping:
         for group in store.log.groups(self._since):
             for frame in group.frames:
                 if frame.kind is FrameKind.BLOB:
-                    self._need(parse_blob_header(frame.payload).base)
+                    header = parse_blob_header(frame.payload)
+                    self._need(header.base)
+                    if header.encoding is Encoding.CHUNKED:
+                        for chunk in parse_chunks(header, frame.payload):
+                            self._need(chunk.id)
                 else:
                     record, _ = decode_record(bytes(frame.payload))
                     # A snapshot holds what its trees name, and a large blob its chunks.

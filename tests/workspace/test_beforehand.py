@@ -132,6 +132,18 @@ def test_a_list_is_not_stored_without_its_chunks(root: Path) -> None:
     deleted(root, "big", LARGE)
 
 
+def test_a_sweep_that_was_planned_before_leaves_the_chunks_of_a_list_that_came_since(root: Path) -> None:
+    with closing(Journal(str(root), Disk())) as journal:
+        take_in_beforehand(journal, blob_id(LARGE), MemorySource(b"big", LARGE), None)
+        plan = plan_sweep(journal, all_segments=True)
+        (root / "big").write_bytes(OTHER)
+        foresee(journal, [b"big"])
+        assert not sweep(journal, plan).is_done
+        with journal.reading() as store:
+            assert store.has(blob_id(OTHER))
+    deleted(root, "big", OTHER)
+
+
 @pytest.mark.parametrize("at", [4, 6])
 def test_no_chunk_is_told_against_one_that_a_sweep_takes_away(root: Path, at: int) -> None:
     with closing(Journal(str(root), Disk())) as journal:

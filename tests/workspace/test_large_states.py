@@ -36,8 +36,10 @@ from objstore import (
 from objstore.disk import Disk, Pieces
 from objstore.journal import Journal
 from objstore.limits import RetentionLimits
+from objstore.retention import expire, plan_expiry
 from objstore.standins import PREFIX, stand_in
-from objstore.sweep import plan_sweep
+from objstore.sweep import plan_sweep, sweep
+from objstore.values import replace
 from tests.cli.desk import environment
 from tests.store.countdown import CountdownDisk, PowerCut, full_disk, power_cut
 from tests.store.test_crash import aged, started_again
@@ -162,6 +164,46 @@ def test_what_nothing_holds_goes_with_its_chunks_and_what_is_shared_stays(scene:
     assert not {blob_id(LARGE), blob_id(LARGE[::-1])} & set(scene.workspace.blobs())
     assert b"".join(scene.workspace.pieces(blob_id(OTHER))) == OTHER
     edit(scene, "f", LARGE)
+    assert (scene.root / "f").read_bytes() == LARGE
+    scene.reopen()
+    sound(scene)
+
+
+def gone_but_for_its_list(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a large file go, the list of whose chunks lies in a segment of which most is in use."""
+    monkeypatch.setattr("objstore.segments.ROTATE_AT", 4 * MEGABYTE)
+    edit(scene, "f", LARGE)
+    edit(scene, "in use", LARGE[: len(NOISE)][::-1])
+    with scene.workspace.call(CallInfo(tool="t", conversation="c")) as call:
+        call.delete("f")
+        call.commit()
+    decide(scene, Action.ACCEPT, 1, 2, 3)
+
+
+def test_a_list_goes_with_its_chunks_wherever_it_lies(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone_but_for_its_list(scene, monkeypatch)
+    scene.workspace.collect(RetentionLimits(older_than=0))
+    assert blob_id(LARGE) not in set(scene.workspace.blobs())
+    sound(scene)
+    edit(scene, "f", LARGE)
+    assert b"".join(scene.workspace.pieces(blob_id(LARGE))) == LARGE
+    sound(scene)
+
+
+def test_a_list_that_was_left_without_its_chunks_is_no_blob_that_is_stored(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone_but_for_its_list(scene, monkeypatch)
+    with closing(Journal(str(scene.root), Disk())) as journal:
+        limits = RetentionLimits(older_than=0)
+        expire(journal, plan_expiry(journal, limits), who="")
+        plan = plan_sweep(journal, all_segments=True)
+        assert sweep(journal, replace(plan, dropped=plan.dropped - {blob_id(LARGE)})).is_done
+    assert len(check_store(str(scene.root)).faults) == 1
+    restored = edit(scene, "f", LARGE)
+    assert b"".join(scene.workspace.pieces(blob_id(LARGE))) == LARGE
+    decide(scene, Action.REJECT, restored)
+    decide(scene, Action.ACCEPT, restored)
     assert (scene.root / "f").read_bytes() == LARGE
     scene.reopen()
     sound(scene)

@@ -32,9 +32,9 @@ from objstore.journal import Journal, acknowledged
 from objstore.names import INDEX_NAME, STORE_NAME
 from objstore.paths import find_root
 from objstore.premises import refuse_links
-from objstore.records import Decision, Edit
+from objstore.records import Decision, Edit, Numbering
 from objstore.refcounts import held_blobs, recount
-from objstore.remains import FoundRecord, Remains, Spot
+from objstore.remains import MOST_LOST, FoundRecord, Remains, Spot
 from objstore.replay import forget_kept, kept_differs
 from objstore.status import external_changes
 from objstore.store import Store
@@ -231,10 +231,12 @@ class _Checking:
     def _check_chain(self, records: list[FoundRecord], remains: Remains) -> None:
         last = None
         last_seq = 0
+        numbering: Numbering | None = Numbering()  # None: it is known no more
         for at, found in enumerate(records):
             if found.previous != last:
                 name = os.path.basename(remains.segments[found.spot.file].path)
-                lost = tuple(range(last_seq + 1, _edits_before(records[at:]) + 1))
+                lost = tuple(range(last_seq + 1, _edits_before(records[at:]) + 1)[:MOST_LOST])
+                numbering = None
                 self._fault(
                     Part.RECORDS,
                     f"{name}, byte {found.spot.offset}: the record does not follow the one before it",
@@ -243,6 +245,14 @@ class _Checking:
                     + ". `cas salvage` makes a store of the rest.",
                     edits=lost,
                 )
+            wrong = numbering.take(found.record) if numbering is not None else ""
+            if wrong:
+                self._fault(
+                    Part.RECORDS,
+                    f"{os.path.basename(remains.segments[found.spot.file].path)}, byte {found.spot.offset}: {wrong}",
+                    "Nothing can be looked up. `cas salvage` makes a store of what was recorded before it.",
+                )
+                numbering = None
             last = found.id
             last_seq = int(found.record.seq) if isinstance(found.record, Edit) else last_seq
 

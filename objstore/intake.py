@@ -18,12 +18,18 @@ from objstore.generations import Place
 from objstore.ids import BlobId, RecordId, record_id
 from objstore.indexrows import STATUS_LETTERS, BlobPlace, Chained
 from objstore.recordcodec import decode_record, written_by
-from objstore.records import Decision, Edit, Expiry, Pin, Snapshot, Void
+from objstore.records import Decision, Edit, Expiry, Numbering, Pin, Snapshot, Void
 from objstore.refcounts import RefCounts, written_blobs
 from objstore.segments import Group, Log
 from objstore.terms import DocumentId, FileState, Seq, Status, Unit
 
 __all__ = ["Intake", "decoded"]
+
+
+_NEWEST: Final = """
+SELECT (SELECT ifnull(max(seq), 0) FROM edits), (SELECT ifnull(max(number), 0) FROM decisions),
+    (SELECT ifnull(max(number), 0) FROM snapshots), (SELECT ifnull(max(number), 0) FROM pins)
+"""
 
 
 class Intake:
@@ -55,6 +61,8 @@ class Intake:
         self._counts: Final = RefCounts(db, place_of, read, chunks)
         self._tips: dict[DocumentId, tuple[bytes | None, FileState | None]] = {}  # path and state: not yet put in
         self._paths: set[tuple[bytes | None, DocumentId]] = set()  # the same
+        newest: tuple[int, ...] = db.execute(_NEWEST).fetchone()
+        self._numbering: Final = Numbering(*newest)
         self.last_record = last_record
         self.last_place = last_place
 
@@ -81,6 +89,9 @@ class Intake:
     def _take_record(self, chained: Chained, place: Place) -> None:
         if chained.previous != self.last_record:
             raise place.damaged("the record does not follow the one before it")
+        wrong = self._numbering.take(chained.record)
+        if wrong:
+            raise place.damaged(wrong)
         match chained.record:
             case Edit():
                 self._take_edit(chained.record, chained.id, place)

@@ -1,9 +1,10 @@
 """Numbers told as ranges: of thousands of neighbours, only the ends."""
 
+from bisect import bisect_right
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-__all__ = ["Range", "ranges_of"]
+__all__ = ["Range", "Ranges", "ranges_of"]
 
 
 class Range(NamedTuple):
@@ -11,6 +12,25 @@ class Range(NamedTuple):
 
     first: int
     last: int
+
+
+class Ranges:
+    """Which numbers lie in some ranges, in memory that does not depend on how many those are."""
+
+    def __init__(self, ranges: Iterable[Range]) -> None:
+        self._firsts: Final[list[int]] = []
+        self._lasts: Final[list[int]] = []
+        for first, last in sorted(ranges):
+            if self._lasts and first <= self._lasts[-1]:
+                self._lasts[-1] = max(last, self._lasts[-1])
+            else:
+                self._firsts.append(first)
+                self._lasts.append(last)
+
+    def __contains__(self, number: int) -> bool:
+        """Return whether a range holds the number."""
+        at = bisect_right(self._firsts, number)
+        return at > 0 and number <= self._lasts[at - 1]
 
 
 def ranges_of(numbers: Iterable[int]) -> tuple[Range, ...]:

@@ -17,6 +17,7 @@ from objstore.codec import BlobHeader
 from objstore.errors import BlobDamaged, BlobMissing, StoreDamaged, TreeInvalid
 from objstore.generations import Place
 from objstore.ids import BlobId
+from objstore.ranges import Ranges
 from objstore.records import Decision, Edit, Expiry, Pin, Record, Snapshot, TakenBack, Void, Written
 from objstore.standins import MAX_BLOB
 from objstore.terms import DocumentId
@@ -238,8 +239,8 @@ def unexpired(journal: Iterable[Record]) -> list[Record]:
     """Return the records that still hold what they mention, in their order: neither expired nor taken back."""
     journal = list(journal)
     expiries = [record for record in journal if isinstance(record, Expiry)]
-    edits = {seq for expiry in expiries for first, last in expiry.edits for seq in range(first, last + 1)}
-    decisions = {number for expiry in expiries for first, last in expiry.decisions for number in range(first, last + 1)}
+    edits = Ranges(each for expiry in expiries for each in expiry.edits)
+    decisions = Ranges(each for expiry in expiries for each in expiry.decisions)
     taken_back = TakenBack(journal)
     snapshots = {number for expiry in expiries for number in expiry.snapshots}
     pins = {number for expiry in expiries for number in expiry.pins}

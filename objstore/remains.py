@@ -52,10 +52,13 @@ from objstore.ids import BlobHasher, BlobId, RecordId, record_id
 from objstore.recordcodec import decode_record
 from objstore.records import Record
 
-__all__ = ["Damage", "FoundRecord", "Remains", "Segment", "SegmentEnd", "Spot", "segment_folder"]
+__all__ = ["MOST_LOST", "Damage", "FoundRecord", "Remains", "Segment", "SegmentEnd", "Spot", "segment_folder"]
 
 _SUFFIX: Final = ".seg"
 _CACHE_BYTES: Final = 32 << 20
+MOST_LOST: Final = 1 << 20
+"""Lost edits and decisions that are named, as many of each: as with segments."""
+
 _MOST_MISSING: Final = 1000
 """Missing segments that are named: a forged number leaves more than memory holds."""
 

@@ -8,8 +8,8 @@ are written out beside it. docs/decisions/0007-salvage.md says why it is not rec
 
 import errno
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import groupby, islice
 from typing import Final, NamedTuple
 
 from objstore.disk import Disk
@@ -21,9 +21,9 @@ from objstore.ids import BlobId, RecordId
 from objstore.journal import acknowledged, forget_followed
 from objstore.names import STORE_NAME
 from objstore.paths import see_free
-from objstore.records import Decision, Edit, Record, TakenBack
+from objstore.records import Decision, Edit, Numbering, Record, TakenBack
 from objstore.refcounts import held_blobs, unexpired
-from objstore.remains import Damage, FoundRecord, Remains, segment_folder
+from objstore.remains import MOST_LOST, Damage, FoundRecord, Remains, segment_folder
 from objstore.rescue import Rescue
 from objstore.segments import Log
 from objstore.terms import DocumentId, FileState, Progress, Seq
@@ -145,8 +145,8 @@ def plan_salvage(remains: Remains, marked: Place | None, progress: Progress | No
         lost_blobs=tuple(_lost_blobs(known, saved, lost)),
         journal=tuple(journal),
         beyond=tuple(beyond),
-        lost_edits=tuple(Seq(n) for n in range(1, max(edits, default=0)) if n not in edits),
-        lost_decisions=tuple(n for n in range(1, max(decisions, default=0)) if n not in decisions),
+        lost_edits=tuple(map(Seq, _gaps(edits))),
+        lost_decisions=tuple(_gaps(decisions)),
         breaks=tuple(_breaks(known)),
         recovered=tuple(file for file in _states(beyond) if file.state.blob in saved),
     )
@@ -212,13 +212,21 @@ def _chain(records: Sequence[FoundRecord]) -> tuple[list[FoundRecord], list[Foun
         longest[last] = max((longest[name] + 1 for name in following.get(last, ())), default=0)
     journal: list[FoundRecord] = []
     last = None
+    numbering = Numbering()
     while last in following:
         branches = following[last]
         last = max(branches, key=longest.__getitem__)
+        if numbering.take(branches[last].record):
+            break  # no store takes it, nor what comes behind it
         journal.append(branches[last])
     in_journal = {found.id for found in journal}
     beyond = {found.id: found for found in records if found.id not in in_journal}
     return journal, list(beyond.values())
+
+
+def _gaps(numbers: Collection[int]) -> Iterator[int]:
+    """Yield the numbers that are missing below the highest; of very many, the first."""
+    return islice((number for number in range(1, max(numbers, default=0)) if number not in numbers), MOST_LOST)
 
 
 def _lost_blobs(known: Iterable[Record], saved: dict[BlobId, None], lost: dict[BlobId, str]) -> Iterator[LostBlob]:

@@ -24,17 +24,20 @@ from objstore import (
     import_bundle,
     salvage_store,
 )
+from objstore.bundle import bundle_pieces
 from objstore.canonical import unpack
 from objstore.check import Part
 from objstore.chunking import MAX_CHUNK, Chunk
 from objstore.codec import MAX_DEPTH, Base, at_depth, encode_blob, encode_chunks
 from objstore.frames import SEGMENT_HEADER_SIZE, FrameKind, SegmentHeader
 from objstore.generations import segment_name
+from objstore.ids import record_id
 from objstore.journal import Journal
+from objstore.ranges import Range
 from objstore.recordcodec import encode_record
-from objstore.records import Edit
+from objstore.records import Decision, Edit, Expiry, Pin, Record, Snapshot
 from objstore.standins import MAX_BLOB
-from objstore.terms import DocumentId, Seq
+from objstore.terms import Action, DocumentId, Seq
 from objstore.values import replace
 from tests.store.countdown import CountdownDisk
 from tests.store.scenes import write
@@ -215,6 +218,48 @@ def test_a_record_with_a_name_that_is_no_text_is_damage_and_the_rest_is_salvaged
     assert "a field's name is no text" in fault.what
     salvage = salvage_store(str(root), None)
     assert (len(salvage.blobs), len(salvage.journal), salvage.lost_blobs) == (1, 1, ())
+
+
+MISNUMBERED: Final[dict[str, Callable[[Edit], Record]]] = {
+    "edit": lambda edit: replace(edit, seq=Seq(1 << 40), document=DocumentId(1 << 40)),
+    "decision": lambda _: Decision(number=2, time=1, action=Action.ACCEPT, verdicts=(), written=(), who=""),
+    "snapshot": lambda _: Snapshot(number=1 << 40, time=1, root=blob_id(b"a tree"), path=None, who="me"),
+    "pin": lambda _: Pin(number=2, time=1, edits=(Seq(1),), blobs=(), who="me"),
+    "edits that go": lambda _: Expiry(time=1, edits=(Range(1, 1 << 62),), reason="older", who=""),
+    "decisions that go": lambda _: Expiry(time=1, decisions=(Range(1, 1 << 62),), reason="older", who=""),
+    "snapshots that go": lambda _: Expiry(time=1, snapshots=(1,), reason="older", who=""),
+    "pins that go": lambda _: Expiry(time=1, pins=(1,), reason="older", who=""),
+}
+"""Records of numbers that a journal of one edit does not come to."""
+
+
+@pytest.mark.parametrize("kind", MISNUMBERED)
+def test_a_number_that_the_journal_has_not_come_to_is_damage_and_takes_no_memory(
+    root: Path, tmp_path: Path, kind: str
+) -> None:
+    with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
+        forged = encode_record(MISNUMBERED[kind](newest(journal)), journal.store.last_record)
+        end = journal.store.log.append(journal.store.end, [(FrameKind.RECORD, forged)]).end
+        (tmp_path / "bundle").write_bytes(b"".join(bundle_pieces(journal.store.log, end)))
+    with pytest.raises(StoreDamaged, match="number"):
+        Workspace.open(root, CountdownDisk(None))
+    for quick in (False, True):
+        (fault,) = (fault for fault in check_store(str(root), quick=quick).faults if fault.part is Part.RECORDS)
+        assert "number" in fault.what
+    with pytest.raises(BundleRefused, match="number"):
+        import_bundle(str(tmp_path / "bundle"), str(tmp_path / "there"))
+    salvage = salvage_store(str(root), str(tmp_path / "new"))
+    assert (len(salvage.journal), len(salvage.beyond), salvage.lost_blobs) == (1, 1, ())
+    assert check_store(str(tmp_path / "new")).faults == ()
+
+
+def test_of_very_many_edits_that_would_be_lost_the_first_are_named(root: Path) -> None:
+    with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
+        forged = encode_record(replace(newest(journal), seq=Seq(1 << 40)), record_id(b"a lost one"))
+        journal.store.log.append(journal.store.end, [(FrameKind.RECORD, forged)])
+    (fault,) = check_store(str(root)).faults
+    lost = salvage_store(str(root), None).lost_edits
+    assert lost[:3] == fault.edits[:3] == (2, 3, 4)
 
 
 def test_a_file_that_is_no_segment_is_none_though_its_checksum_holds(root: Path) -> None:

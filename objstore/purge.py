@@ -6,16 +6,19 @@ A file that holds the bytes now is not touched: then nothing is purged.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+import stat
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
 from objstore.batch import Batch, now
+from objstore.changes import version_of
 from objstore.codec import parse_blob_header
-from objstore.errors import IndexDamaged, PurgeRefused, PurgeUnfinished, StoreError, StoreLocked
+from objstore.errors import CasError, IndexDamaged, PurgeRefused, PurgeUnfinished, StoreError, StoreLocked
 from objstore.frames import FrameKind
 from objstore.ids import BlobId, blob_id
 from objstore.journal import Journal
 from objstore.mending import with_sound_index
+from objstore.ondisk import file_at
 from objstore.paststates import past_states
 from objstore.ranges import Range, ranges_of
 from objstore.records import Expiry, Pin, Snapshot
@@ -134,17 +137,33 @@ def _plan(journal: Journal, holding: "_Holding") -> PurgePlan:
 
 
 def _renew_baseline(journal: Journal, batch: Batch, holding: "_Holding") -> None:
-    """Record a baseline that holds what the one before does, but for the blobs.
+    """Record a baseline that holds what the one before does, and where that held one of the blobs, what stands there.
 
     Else nobody could tell any more what became of files that were never recorded.
     """
     baseline = journal.store.index.baseline()
     if baseline is None or baseline.root in holding.blobs:
         return
-    trees = holding.trees_without(baseline.root)
+
+    def stands(path: bytes) -> TreeEntry | LeftOut | None:
+        name = path.rpartition(b"/")[2]
+        if journal.store.ever_at(path):
+            return LeftOut(name)  # its edits tell
+        try:
+            found = version_of(file_at(journal.tree, path), journal.tree, path)
+        except CasError:
+            return LeftOut(name)
+        if found is None:
+            return None
+        if found.state.blob in holding.blobs:
+            return LeftOut(name)
+        batch.state(found.content, name=found.state.blob, source=found.source)
+        return TreeEntry(name, stat.S_IFREG | found.state.mode, found.state.blob)
+
+    trees = holding.trees_without(baseline.root, stands)
     for encoded in trees.values():
         batch.blob(encoded)
-    root = blob_id(trees[baseline.root])
+    root = blob_id(trees[b""])
     number = journal.store.index.next_snapshot()
     batch.record(Snapshot(number=number, time=now(), root=root, path=None, who="", title="baseline"))
 
@@ -269,33 +288,38 @@ class _Holding:
                 )
         return self._found[root]
 
-    def trees_without(self, root: BlobId) -> dict[BlobId, bytes]:
-        """Return a tree that holds one of the blobs, and those below it that do, spelt without them; by their ids now.
+    def trees_without(self, root: BlobId, instead: Callable[[bytes], TreeEntry | LeftOut | None]) -> dict[bytes, bytes]:
+        """Return a tree that holds one of the blobs, and those below it that do, spelt without them; by their paths.
 
-        Where one was, the tree says that it does not hold what stood there. Raises as `holds` does.
+        `instead`: what a tree says where one was, by its path (None: nothing). Raises as `holds` does.
         """
-        anew: dict[BlobId, bytes] = {}
-        waiting = [root]
+        anew: dict[bytes, bytes] = {}
+        waiting = [(b"", root)]
         while waiting:
-            entries = decode_tree(self._store.blob(waiting[-1]))
+            folder, tree = waiting[-1]
+            prefix = folder + b"/" if folder else b""
+            entries = decode_tree(self._store.blob(tree))
             inner = [
-                entry.blob
+                (prefix + entry.name, entry.blob)
                 for entry in entries
                 if isinstance(entry, TreeEntry)
                 and entry.is_folder
                 and entry.blob not in self.blobs
-                and entry.blob not in anew
+                and prefix + entry.name not in anew
                 and self.holds(entry.blob)
             ]
             if inner:
                 waiting += inner
                 continue
-            anew[waiting.pop()] = encode_tree(self._without(entry, anew) for entry in entries)
+            waiting.pop()
+            kept = []
+            for entry in entries:
+                if isinstance(entry, TreeEntry) and entry.blob in self.blobs:
+                    found = LeftOut(entry.name) if entry.is_folder else instead(prefix + entry.name)
+                    kept += [] if found is None else [found]
+                elif isinstance(entry, TreeEntry) and prefix + entry.name in anew:
+                    kept.append(entry._replace(blob=blob_id(anew[prefix + entry.name])))
+                else:
+                    kept.append(entry)
+            anew[folder] = encode_tree(kept)
         return anew
-
-    def _without(self, entry: TreeEntry | LeftOut, anew: dict[BlobId, bytes]) -> TreeEntry | LeftOut:
-        if isinstance(entry, LeftOut):
-            return entry
-        if entry.blob in self.blobs:
-            return LeftOut(entry.name)
-        return entry._replace(blob=blob_id(anew[entry.blob])) if entry.is_folder and entry.blob in anew else entry

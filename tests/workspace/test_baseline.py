@@ -113,6 +113,43 @@ def test_a_purge_of_what_the_baseline_holds_leaves_the_rest_of_it_known(looked: 
     check_that_all_is_told(looked, since)
 
 
+@pytest.mark.parametrize("now", [b"clean\n", None], ids=["changed", "gone"])
+def test_a_file_that_was_never_recorded_is_watched_on_after_a_purge_of_what_it_was(
+    scene: Scene, now: bytes | None
+) -> None:
+    """The same folder twice: a tree of the baseline that two paths have, which are no longer the same then."""
+    paths = ["one/deep/secret", "two/deep/secret"]
+    for path in paths:
+        (scene.root / path).parent.mkdir(parents=True)
+        (scene.root / path).write_bytes(b"the secret\n")
+    scene.workspace.record_changes(NOBODY)
+    (scene.root / paths[0]).write_bytes(b"clean\n")
+    (scene.root / paths[1]).unlink()
+    if now is not None:
+        (scene.root / paths[1]).write_bytes(b"clean, too\n")
+    scene.workspace.purge([blob_id(b"the secret\n")], force=True)
+    scene.reopen()
+    assert not scene.workspace.record_changes(SHELL).edits
+    for number, path in enumerate(paths):
+        (scene.root / path).write_bytes(b"changed %d\n" % number)
+    found = scene.workspace.record_changes(SHELL)
+    befores = [
+        None if view.edit.before is None else scene.workspace.blob(view.edit.before.blob) for view in found.edits
+    ]
+    assert befores == [b"clean\n", None if now is None else b"clean, too\n"]
+    assert found.passed == ()
+    assert check_store(str(scene.root)).faults == ()
+
+
+def test_what_a_file_still_is_that_was_never_recorded_is_not_kept_again_by_a_purge(scene: Scene) -> None:
+    (scene.root / "secret").write_bytes(b"the secret\n")
+    scene.workspace.record_changes(NOBODY)
+    scene.workspace.purge([blob_id(b"the secret\n")], force=True)
+    with pytest.raises(BlobMissing):
+        scene.workspace.blob(blob_id(b"the secret\n"))
+    assert not scene.workspace.record_changes(SHELL).edits
+
+
 @pytest.mark.parametrize("changed", ["after", "before"])
 def test_giving_the_baseline_up_leaves_nothing_untold(looked: Scene, changed: str) -> None:
     (old,) = looked.workspace.snapshots()

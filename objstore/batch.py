@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 
 from objstore.codec import MAX_DEPTH, WORTH_AT_ONCE, Base, BlobHeader, encode_blob
-from objstore.errors import BlobMissing
+from objstore.errors import BlobDamaged, BlobMissing, StoreDamaged
 from objstore.frames import FrameKind
 from objstore.ids import BlobId, RecordId, blob_id, record_id
 from objstore.indexrows import Chained
@@ -152,4 +152,7 @@ class Batch:
         found = self._store.blob_place(name)
         if found is None or found.depth >= MAX_DEPTH or found.size > MAX_BLOB:
             return None
-        return Base(id=name, content=self._store.blob(name), depth=found.depth)
+        try:
+            return Base(id=name, content=self._store.blob(name), depth=found.depth)
+        except (BlobDamaged, BlobMissing, StoreDamaged):
+            return None  # it only saves space

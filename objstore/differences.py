@@ -7,7 +7,7 @@ from typing import Final
 
 from objstore.batch import Batch
 from objstore.changes import Change, Recorder, Version, new_conversation, version_of
-from objstore.errors import BlobMissing, PathError
+from objstore.errors import BlobDamaged, BlobMissing, PathError, StoreDamaged
 from objstore.external import EXTERNAL_CONVERSATION
 from objstore.ids import BlobId, blob_id
 from objstore.journal import Journal
@@ -79,14 +79,16 @@ def record_differences(
             dirty += survey.looks.unsettled(scope)
         if pieces.large:
             return Unforeseen(paths=pieces.large)
+        pieces.put(batch)
+        found = _readable(journal, batch, found, known)
         left: set[bytes] = set()  # folders of which not all was told
         for row in dirty:
             differences = list(_folder_differences(row, known))
-            told = [difference for difference in differences if difference.path not in besides]
+            wanted = [difference for difference in differences if difference.path not in besides]
+            told = _readable(journal, batch, wanted, known)
             left |= {row.path} if len(told) < len(differences) else set()
             found += told
-        pieces.put(batch)
-        found = [_with_bytes(journal, batch, difference) for difference in _unique(found)]
+        found = _unique(found)
         edits, conversation = _recorded(journal, batch, info, found)
         if batch:
             journal.commit(batch, ())
@@ -150,6 +152,20 @@ def _difference(path: bytes, now: FileState | None, known: Known) -> Iterator[_D
         return
     folders = known.new_folders(path) if state is None else 0
     yield _Difference(path=path, document=document, known=state, now=now, folders=folders)
+
+
+def _readable(journal: Journal, batch: Batch, found: Iterable[_Difference], known: Known) -> list[_Difference]:
+    """Return the differences of which both states can be read, each with the bytes; of the others, note that."""
+    readable = []
+    for difference in found:
+        try:
+            if difference.known is not None:
+                batch.text(difference.known.blob)
+            readable.append(_with_bytes(journal, batch, difference))
+        except (BlobDamaged, BlobMissing, StoreDamaged) as error:
+            reason = f"what the store has of it can't be read; see `cas fsck` ({error})"
+            known.passed.append(Passed(path=os.fsdecode(difference.path), reason=reason))
+    return readable
 
 
 def _with_bytes(journal: Journal, batch: Batch, difference: _Difference) -> _Difference:

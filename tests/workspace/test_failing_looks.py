@@ -159,3 +159,44 @@ def test_an_error_without_a_name_of_ours_takes_a_call_back_too(scene: Scene) -> 
         assert [(scene.root / name).read_bytes() for name in "ab"] == [b"before\n"] * 2
         assert workspace.edits() == []
         assert workspace.status().external == ()
+
+
+@pytest.fixture
+def damaged(scene: Scene) -> Scene:
+    """Return a scene in which what the store has of one file's last state can't be read; the file itself is well."""
+    for state in (b"a" * 99, b"b" * 99):
+        scene.write("damaged", state)
+        scene.write("dir/damaged", state[1:])
+    scene.write("sound", b"1\n")
+    scene.workspace.record_changes(CallInfo(tool="look"))
+    (segment,) = (scene.root / ".cas" / "segments").iterdir()
+    content = bytearray(segment.read_bytes())
+    for length in (98, 99):
+        content[content.index(blob_id(b"b" * length)) + 60] ^= 1
+    segment.write_bytes(content)
+    scene.reopen()
+    return scene
+
+
+def test_a_tool_writes_a_file_though_what_the_store_has_of_it_cannot_be_read(damaged: Scene) -> None:
+    damaged.write("damaged", b"c" * 99)
+    damaged.write("damaged", b"c" * 99 + b"d")
+    assert damaged.text("damaged") == b"c" * 99 + b"d"
+    assert damaged.workspace.blob(blob_id(b"c" * 99)) == b"c" * 99
+
+
+def test_a_look_records_the_rest_where_what_the_store_has_of_a_file_cannot_be_read(damaged: Scene) -> None:
+    (damaged.root / "damaged").write_bytes(b"by hand\n")
+    (damaged.root / "dir" / "damaged").unlink()
+    (damaged.root / "sound").write_bytes(b"2\n")
+    (damaged.root / "new").write_bytes(b"3\n")
+    found = damaged.workspace.record_changes(CallInfo(tool="look"))
+    assert [view.edit.path for view in found.edits] == [b"new", b"sound"]
+    for _ in range(2):  # as long as it is so
+        assert [passed.path for passed in found.passed] == ["damaged", "dir/damaged"]
+        assert all("can't be read" in passed.reason for passed in found.passed)
+        found = damaged.workspace.record_changes(CallInfo(tool="look"))
+        assert not found.edits
+    (damaged.root / "damaged").write_bytes(b"a" * 99)
+    found = damaged.workspace.record_changes(CallInfo(tool="look"), ["damaged"])
+    assert [passed.path for passed in found.passed] == ["damaged"]

@@ -18,12 +18,10 @@ from objstore.disk import Disk, Pieces, is_same_file
 from objstore.errors import (
     CallAborted,
     CasError,
-    DiskFailed,
     FileChanged,
     FileExists,
     FileMissing,
     NamesShared,
-    PathError,
     PathInvalid,
     PathIsDirectory,
     PathIsSymlink,
@@ -171,7 +169,7 @@ class Transition:
                 self._tell()
             self._read_back(self._steps)
             self._prune()
-        except (CasError, OSError) as error:
+        except Exception as error:  # whatever it is: what was recorded holds only if all of it was done
             self._take_back(done, error)
             raise CallAborted(os.fsdecode(done[-1].path), str(error)) from error
 
@@ -415,25 +413,23 @@ class Transition:
     # ---- after a failure
 
     def _take_back(self, done: list[Step], cause: Exception) -> None:
-        """Bring every path of `done` back to what it was, as far as it is now what we made of it."""
+        """Bring every path of `done` back to what it was, as far as it is now what we made of it.
+
+        What can't be brought back keeps no other from it. Raises Unacknowledged, which names what can't.
+        """
+        failed: list[str] = []
         restored: list[Step] = []
         for step in reversed(done):
-            with self._taking_back(step, cause):
+            with _noted(step, failed):
                 if self._is_restored(step):
                     restored.append(step)
         for step in restored:
-            with self._taking_back(step, cause):
+            with _noted(step, failed):
                 found = disk_state(self._tree, step.path)
                 if found is None or step.before is None or found[0].blob != step.before.blob:
                     raise FileChanged(os.fsdecode(step.path))
-
-    @contextmanager
-    def _taking_back(self, step: Step, cause: Exception) -> Iterator[None]:
-        try:
-            yield
-        except (PathError, DiskFailed, OSError) as error:
-            path = os.fsdecode(step.path)
-            raise Unacknowledged(f"{cause}; and {path} could not be taken back ({error})") from error
+        if failed:
+            raise Unacknowledged("; and ".join([str(cause), *failed])) from cause
 
     def _is_restored(self, step: Step) -> bool:
         """Bring a file back if it was changed or removed by this transition; return whether it was."""
@@ -498,6 +494,15 @@ class Transition:
                 self._spots.forget_below(folder)
                 if not self._remove_folder(folder, self._made[folder]):
                     break
+
+
+@contextmanager
+def _noted(step: Step, failed: list[str]) -> Iterator[None]:
+    """Note where a path can't be taken back, for whatever reason."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - the other paths are taken back all the same
+        failed.append(f"{os.fsdecode(step.path)} could not be taken back ({error})")
 
 
 def _movable(steps: Sequence[Step]) -> list[Step]:

@@ -20,13 +20,15 @@ from objstore import (
     OnExternal,
     PathOutside,
     Seq,
+    Status,
+    Unacknowledged,
     Unit,
     Workspace,
     blob_id,
 )
 from objstore.disk import Disk
 from tests.cli.desk import as_anybody
-from tests.workspace.scene import Scene
+from tests.workspace.scene import Scene, writes
 
 DEEP = "a/b/c/d/e/f/g/h/file"
 
@@ -200,3 +202,71 @@ def test_a_look_records_the_rest_where_what_the_store_has_of_a_file_cannot_be_re
     (damaged.root / "damaged").write_bytes(b"a" * 99)
     found = damaged.workspace.record_changes(CallInfo(tool="look"), ["damaged"])
     assert [passed.path for passed in found.passed] == ["damaged"]
+
+
+class LosingIndex(Disk):
+    """A disk on which the index can't be read any more once a file was removed."""
+
+    def __init__(self, index: Path) -> None:
+        self._index = index
+
+    def unlink(self, directory: int, name: str) -> None:
+        super().unlink(directory, name)
+        os.truncate(self._index, 0)
+
+
+def test_an_index_that_fails_when_folders_are_to_go_takes_a_decision_back(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path) as workspace:
+        for number in range(300):
+            with workspace.call(CallInfo(tool="edit")) as call:
+                call.write(f"folder {number}/inner/file", b"%d\n" % number)
+                call.commit()
+    index = tmp_path / ".cas" / "index.sqlite"
+    with Workspace.open(tmp_path, LosingIndex(index)) as workspace, pytest.raises(CallAborted):
+        workspace.decide(Action.REJECT, [Unit(Seq(300), 0)])
+    index.unlink()
+    with Workspace.open(tmp_path) as workspace:
+        assert workspace.edit(300).status is Status.PENDING
+        assert workspace.status().external == ()
+    assert (tmp_path / "folder 299" / "inner" / "file").read_bytes() == b"299\n"
+
+
+class LosingStates(Disk):
+    """A disk on which the third exchange fails, and what the store had of the states before is gone by then."""
+
+    exchanges = 0
+
+    def __init__(self, segment: Path, states: list[bytes]) -> None:
+        self._segment = segment
+        self._states = states
+
+    def exchange(self, source_directory: int, source: str, directory: int, name: str) -> bool:
+        self.exchanges += 1
+        if self.exchanges < 3:
+            return super().exchange(source_directory, source, directory, name)
+        content = self._segment.read_bytes()
+        for state in self._states:
+            at = content.index(blob_id(state)) + 60
+            with self._segment.open("r+b") as file:
+                file.seek(at)
+                file.write(bytes([content[at] ^ 1]))
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def test_a_file_that_cannot_be_taken_back_keeps_no_other_from_it_and_is_told_of(scene: Scene) -> None:
+    states = {name: name.encode() * 99 for name in "abc"}
+    for state in ("old", "new"):
+        scene.call(*(writes(name, states[name] + state.encode()) for name in "abc"))
+    (segment,) = (scene.root / ".cas" / "segments").iterdir()
+    units = [Unit(Seq(seq), hunk) for seq in (4, 5, 6) for hunk in (0, 1)]
+    disk = LosingStates(segment, [states["b"] + b"new"])
+    with (
+        Workspace.open(scene.root, disk) as workspace,
+        pytest.raises(Unacknowledged, match="b could not be taken back"),
+    ):
+        workspace.decide(Action.REJECT, units)
+    assert [scene.text(name) for name in "abc"] == [
+        states["a"] + b"new",
+        states["b"] + b"old",
+        states["c"] + b"new",
+    ]

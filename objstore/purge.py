@@ -9,6 +9,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from typing import Final
 
 from objstore.batch import Batch, now
 from objstore.changes import version_of
@@ -35,6 +36,8 @@ __all__ = ["PurgePlan", "blobs_of_path", "plan_purge", "purge"]
 
 _TRIES = 5
 
+_EMPTY: Final = blob_id(b"")
+
 
 @value
 class PurgePlan:
@@ -57,12 +60,14 @@ class PurgePlan:
 
 
 def blobs_of_path(journal: Journal, path: bytes) -> list[BlobId]:
-    """Return every state that the files had which ever stood at the path, but for those that some file holds now.
+    """Return every state that the files had which ever stood at the path, but for those that they hold now.
 
-    Raises what `past_states` raises.
+    And but for that of an empty file, of which there is nothing to be kept. Raises what `past_states` raises.
     """
-    held = {tip.state.blob for tip in journal.store.index.tips() if tip.state is not None}
-    return [blob for blob in past_states(journal, path) if blob not in held]
+    index = journal.store.index
+    own = set(index.documents_of_path(path))
+    held = {tip.state.blob for tip in index.tips() if tip.document in own and tip.state is not None}
+    return [blob for blob in past_states(journal, path) if blob not in held and blob != _EMPTY]
 
 
 def plan_purge(journal: Journal, blobs: Iterable[BlobId]) -> PurgePlan:
@@ -190,6 +195,7 @@ class _Closure:
     def __init__(self, journal: Journal, holding: "_Holding") -> None:
         self._store = journal.store
         self._index = journal.store.index
+        self._tree = journal.tree
         self._holding = holding
         self._blobs = holding.blobs
         self._flipped: dict[int, int] = {}  # where the last decision lies that flipped an edit
@@ -218,6 +224,9 @@ class _Closure:
         gone |= {number for number, numbers in named.items() if kept.isdisjoint(numbers)}
         tips = (tip for tip in self._index.tips() if tip.state is not None and tip.state.blob in self._blobs)
         snapshots, baseline = tuple(self._snapshots()), self._index.baseline()
+        files = [tip.path for tip in tips]
+        if baseline is not None and baseline.number in snapshots and baseline.root not in self._blobs:
+            files += self._unrecorded(baseline.root)
         return PurgePlan(
             blobs=tuple(sorted(self._blobs)),
             edits=ranges_of(self._edits),
@@ -226,7 +235,7 @@ class _Closure:
             snapshots=snapshots,
             baseline=None if baseline is None or baseline.number not in snapshots else baseline.number,
             pins=tuple(self._pins()),
-            files=tuple(os.fsdecode(tip.path) for tip in tips),
+            files=tuple(map(os.fsdecode, files)),
             documents=tuple(sorted(self._documents)),
         )
 
@@ -246,6 +255,18 @@ class _Closure:
             touched = max(touched, self._flipped.get(own, 0))
             if status is Status.PENDING:
                 self._pending.add(own)
+
+    def _unrecorded(self, baseline: BlobId) -> list[bytes]:
+        """Return the files without an edit that hold one of the blobs now, as they did when the baseline was taken."""
+        paths: list[bytes] = []
+        self._holding.trees_without(baseline, paths.append)
+        return [path for path in paths if not self._store.ever_at(path) and self._still_holds(path)]
+
+    def _still_holds(self, path: bytes) -> bool:
+        with suppress(CasError):  # what can't be read tells nothing
+            found = file_at(self._tree, path)
+            return found is not None and found[0].blob in self._blobs
+        return False
 
     def _snapshots(self) -> Iterator[int]:
         for row in self._index.snapshots():

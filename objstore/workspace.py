@@ -726,7 +726,7 @@ class Workspace:
             return self._journal.store.next_seq()
 
     def plan_purge(self, *, blobs: Iterable[BlobId] = (), path: str = "") -> PurgePlan:
-        """Return what would go with some blobs, or with every state of the file at `path` but what files hold now.
+        """Return what would go with some blobs, or with every state of the file at `path` but what that holds now.
 
         Raises what paths raise, and StoreDamaged.
         """

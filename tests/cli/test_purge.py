@@ -68,6 +68,39 @@ def test_a_file_that_holds_it_now_comes_first(desk: Desk) -> None:
     assert desk.done("status", "--json").json()["pending"] == 0
 
 
+def test_another_file_that_holds_a_past_state_of_a_path_comes_first_and_is_named(desk: Desk) -> None:
+    """Also where it was only looked at, and never recorded."""
+    (desk.folder / "looked at").write_bytes(SECRET)
+    desk.done("record")
+    desk.write("conf", SECRET)
+    desk.write("copy", SECRET)
+    desk.write("conf", b"")
+    desk.write("empty", b"")
+    for state in (b"other\n", b"clean\n"):
+        desk.write("conf", state)
+        for holders in ("copy, looked at", "looked at"):
+            if holders == "looked at":
+                desk.write("copy", b"clean copy\n")
+            ran = desk.cas("purge", "conf", "--force")
+            assert (ran.status, f"Nothing was purged: {holders} holds these bytes now" in ran.said) == (1, True)
+            planned = desk.done("purge", "conf", "--dry-run").text.splitlines()
+            assert planned[-1] == f"First, change what holds the bytes now: {holders}."
+        desk.write("copy", SECRET)
+    (desk.folder / "looked at").unlink()
+    desk.write("copy", b"clean copy\n")
+    assert desk.done("purge", "conf", "--force").text.splitlines()[0] == "Purged 2 blobs."
+    assert b"hunter2" not in everything_kept(desk)
+    assert desk.bytes("empty") == b""
+    assert desk.done("fsck", "--json").json()["sound"]
+
+
+def test_a_state_that_the_file_itself_holds_again_is_no_past_one(desk: Desk) -> None:
+    desk.write("conf", SECRET)
+    desk.write("conf", b"clean\n")
+    desk.write("conf", SECRET)
+    assert desk.done("purge", "conf", "--dry-run", "--json").json()["blobs"] == [blob_id(b"clean\n").hex()]
+
+
 def test_pins_and_snapshots_are_named_and_go_only_by_force(desk: Desk) -> None:
     leaked(desk)
     desk.done("pin", "add", "conf@2")

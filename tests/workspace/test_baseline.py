@@ -10,6 +10,7 @@ from objstore import (
     NoSuchName,
     Operation,
     Origin,
+    PurgeRefused,
     RetentionLimits,
     Status,
     Workspace,
@@ -141,13 +142,13 @@ def test_a_file_that_was_never_recorded_is_watched_on_after_a_purge_of_what_it_w
     assert check_store(str(scene.root)).faults == ()
 
 
-def test_what_a_file_still_is_that_was_never_recorded_is_not_kept_again_by_a_purge(scene: Scene) -> None:
-    (scene.root / "secret").write_bytes(b"the secret\n")
+def test_what_a_file_still_is_that_was_never_recorded_is_not_purged(scene: Scene) -> None:
+    (scene.root / "folder").mkdir()
+    (scene.root / "folder" / "secret").write_bytes(b"the secret\n")
     scene.workspace.record_changes(NOBODY)
-    scene.workspace.purge([blob_id(b"the secret\n")], force=True)
-    with pytest.raises(BlobMissing):
-        scene.workspace.blob(blob_id(b"the secret\n"))
-    assert not scene.workspace.record_changes(SHELL).edits
+    assert scene.workspace.plan_purge(blobs=[blob_id(b"the secret\n")]).files == ("folder/secret",)
+    with pytest.raises(PurgeRefused, match="folder/secret holds these bytes now"):
+        scene.workspace.purge([blob_id(b"the secret\n")], force=True)
 
 
 @pytest.mark.parametrize("changed", ["after", "before"])

@@ -92,8 +92,9 @@ def purge(
             _see_gone(journal, wanted)
         return outcome
 
-    wanted = frozenset(blobs)
-    holding = _Holding(journal.store, wanted)
+    with journal.reading() as store:
+        holding = _Holding(store, frozenset(blobs))
+    wanted = holding.blobs
     # Before anybody has to wait: the trees of many snapshots take long, and are what they are. What can't be read shows
     # again under the lock, unless the snapshot has gone by then.
     with suppress(StoreError), journal.reading():
@@ -131,7 +132,7 @@ def purge(
     journal.store.log.sync_names()  # or a power cut could bring the old files back
     with journal.reading() as store:
         store.forget()
-        if any(map(store.has, wanted)):
+        if any(store.blob_place(name) is not None for name in wanted):
             raise PurgeUnfinished
     return plan
 
@@ -180,7 +181,7 @@ def _see_gone(journal: Journal, blobs: frozenset[BlobId]) -> None:
             for frame in group.frames:
                 if frame.kind is FrameKind.BLOB:
                     name = parse_blob_header(frame.payload).id
-                    if name in blobs and not store.has(name):
+                    if name in blobs and store.blob_place(name) is None:
                         raise IndexDamaged(f"blob {name.hex()} is in the log and not in it")
 
 
@@ -283,12 +284,22 @@ class _Closure:
                 yield row.number
 
 
+def _made_of(store: Store, blobs: frozenset[BlobId]) -> Iterator[BlobId]:
+    """Yield the large blobs of which one of the blobs is a chunk. Raises what Store.chunks raises."""
+    for name in store.index.held_lists():
+        if any(chunk.id in blobs for chunk in store.chunks(name)):
+            yield name
+
+
 class _Holding:
-    """Which trees hold one of some blobs, or have one below that does. Each is read once, whoever has it."""
+    """Which trees hold one of some blobs, or have one below that does. Each is read once, whoever has it.
+
+    With a chunk goes every large blob that it is a part of.
+    """
 
     def __init__(self, store: Store, blobs: frozenset[BlobId]) -> None:
         self._store = store
-        self.blobs = blobs
+        self.blobs = blobs.union(_made_of(store, blobs))
         self._found: dict[BlobId, bool] = {}
 
     def holds(self, root: BlobId) -> bool:

@@ -27,6 +27,7 @@ from objstore import (
     FileTooLarge,
     IndexDamaged,
     OnExternal,
+    PurgeRefused,
     Workspace,
     blob_id,
     check_store,
@@ -36,6 +37,7 @@ from objstore import (
 from objstore.disk import Disk, Pieces
 from objstore.journal import Journal
 from objstore.limits import RetentionLimits
+from objstore.ranges import Range
 from objstore.retention import expire, plan_expiry
 from objstore.standins import PREFIX, stand_in
 from objstore.sweep import plan_sweep, sweep
@@ -206,6 +208,24 @@ def test_a_list_that_was_left_without_its_chunks_is_no_blob_that_is_stored(
     decide(scene, Action.ACCEPT, restored)
     assert (scene.root / "f").read_bytes() == LARGE
     scene.reopen()
+    sound(scene)
+
+
+def test_a_purge_of_a_chunk_takes_the_states_that_it_is_a_part_of(scene: Scene) -> None:
+    edit(scene, "f", LARGE)
+    edit(scene, "f", OTHER)
+    with closing(Journal(str(scene.root), Disk())) as journal, journal.reading() as store:
+        chunks = [{chunk.id for chunk in store.chunks(blob_id(state))} for state in (LARGE, OTHER)]
+    (chunk,) = chunks[1] - chunks[0]
+    assert scene.workspace.plan_purge(blobs=[chunk]).files == ("f",)
+    with pytest.raises(PurgeRefused):
+        scene.workspace.purge([chunk], force=True)
+    edit(scene, "f", LARGE)
+    plan = scene.workspace.purge([chunk], force=True)
+    assert set(plan.blobs) == {chunk, blob_id(OTHER)}
+    assert plan.edits == (Range(1, 3),)
+    assert not {chunk, blob_id(OTHER)} & set(scene.workspace.blobs())
+    assert b"".join(scene.workspace.pieces(blob_id(LARGE))) == LARGE
     sound(scene)
 
 

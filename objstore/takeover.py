@@ -428,11 +428,10 @@ class _Taking:
         state = FileState(blob=blob, mode=stands.mode)
         if line.now is None or (line.now.state, line.path) != (state, stands.path):
             line.now = Version(content=stands.content, state=state)
-        if stands.path != line.path:
-            if self._lines.get(line.path) is line:
-                del self._lines[line.path]
-            line.path = stands.path
-            self._lines[line.path] = line
+        if stands.path != line.path and self._lines.get(line.path) is line:
+            del self._lines[line.path]
+        line.path = stands.path
+        self._lines[line.path] = line  # whoever had the path last has no file there any more
 
     def _add_decision(self, action: Action, verdicts: dict[Unit, Status], written: Sequence[Written]) -> None:
         if not verdicts:

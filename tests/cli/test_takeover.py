@@ -149,6 +149,20 @@ def test_what_is_otherwise_on_disk_is_a_change_from_outside(past: McpDiff) -> No
     assert (past.root / "a.txt").read_text() == "one\ntwo\nthree\nmine\nmine too\n"
 
 
+def test_a_file_that_a_rejection_brings_back_where_another_one_went_since_is_held_against_the_disk(
+    past: McpDiff,
+) -> None:
+    deleted = past.delete("c1", "a.txt")
+    past.move("c1", "old.txt", "a.txt")
+    past.delete("c1", "a.txt")
+    past.give(deleted, "rejected")
+    assert taken_over(past)["external"] == 1
+    with Workspace.open(past.root) as workspace:
+        assert workspace.external_changes() == ()
+        assert workspace.edits()[-1].edit.operation is Operation.DELETE
+    assert list(files_of(past.root)) == []
+
+
 def test_a_rejection_that_something_live_needs_is_told_and_waits(past: McpDiff) -> None:
     first = past.write("c", "a.txt", "one\n2\nthree\n")
     past.write("c", "a.txt", "one\n2 and more\nthree\n")

@@ -130,7 +130,8 @@ class _Taking:
             except (PathError, ValueError) as error:
                 self.problems.append(NotTaken(f"edit {entry.id}", str(error)))
         self._decide()
-        for line in self._all:
+        # Of those that were at a path, the one that stands there; a rejection may have brought any back, or away.
+        for line in {line.path: line for line in sorted(self._all, key=lambda line: line.now is not None)}.values():
             self._meet_disk(line)
 
     def outcome(self, *, is_recorded: bool) -> TakenOver:
@@ -458,8 +459,9 @@ class _Taking:
 
     def _meet_disk(self, line: _Line) -> None:
         """Lead the lineage to what stands on disk, where that is otherwise."""
-        if self._lines.get(line.path) is not line:
-            return  # what stands there is another's
+        other = self._lines.get(line.path)
+        if other is not None and other.replayed is None and other.now is not None:
+            return  # what stands there is another's, of which nothing was taken over
         try:
             found = file_at(self._journal.tree, line.path)
         except PathError as error:

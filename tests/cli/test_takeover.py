@@ -163,6 +163,16 @@ def test_a_file_that_a_rejection_brings_back_where_another_one_went_since_is_hel
     assert list(files_of(past.root)) == []
 
 
+def test_a_path_that_a_rejection_clears_is_held_against_the_disk(past: McpDiff) -> None:
+    past.delete("c1", "a.txt")
+    past.give(past.move("c1", "old.txt", "a.txt"), "rejected")
+    assert taken_over(past)["external"] == 2
+    with Workspace.open(past.root) as workspace:
+        assert workspace.external_changes() == ()
+        assert [view.edit.operation for view in workspace.edits()[-2:]] == [Operation.CREATE, Operation.DELETE]
+    assert list(files_of(past.root)) == ["a.txt"]
+
+
 def test_a_rejection_that_something_live_needs_is_told_and_waits(past: McpDiff) -> None:
     first = past.write("c", "a.txt", "one\n2\nthree\n")
     past.write("c", "a.txt", "one\n2 and more\nthree\n")

@@ -112,6 +112,8 @@ def units_named(workspace: "Workspace", action: Action, selection: Selection) ->
         found = _grouped(workspace, selection)
         # What a person typed is recorded too, but goes only when it is named itself.
         views = _by_agents(found)
+        if selection.everything:
+            views = [view for view in views if view.expired is None]
         if not views and selection.conversation:
             # A conversation of a person's alone, such as a restored snapshot, is named by its name.
             views = [view for view in found if view.edit.origin is Origin.PERSON]

@@ -82,6 +82,7 @@ class StoreStats:
     """A store in numbers."""
 
     edits: Mapping[Status, int]
+    edit_count: int  # those included that expired before anybody decided them, which count as none of these
     decisions: int
     voids: int
     conversations: int
@@ -204,6 +205,7 @@ def _stats(journal: Journal) -> StoreStats:
         files.setdefault(edit.document, []).append(edit)
     return StoreStats(
         edits=index.counts(),
+        edit_count=index.edit_count(),
         decisions=tally.decisions,
         voids=tally.voids,
         conversations=index.conversation_count(),

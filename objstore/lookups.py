@@ -298,13 +298,16 @@ class Lookups(BlobLookups, StatLookups):
         undecided = self._number(by_status, STATUS_LETTERS[Status.PENDING])
         rejected = self._number(by_status, STATUS_LETTERS[Status.REJECTED])
         # Most edits are accepted: they are what is left, so that they need not be counted one by one.
-        taken_back = self._number("SELECT count(*) FROM edits INDEXED BY edits_taken_back WHERE void")
-        standing = self._number("SELECT count(*) FROM edits") - taken_back
         return {
             Status.PENDING: pending,
-            Status.ACCEPTED: standing - undecided - rejected,
+            Status.ACCEPTED: self.edit_count() - undecided - rejected,
             Status.REJECTED: rejected,
         }
+
+    def edit_count(self) -> int:
+        """Return the number of edits, those included that expired before anybody decided them."""
+        taken_back = self._number("SELECT count(*) FROM edits INDEXED BY edits_taken_back WHERE void")
+        return self._number("SELECT count(*) FROM edits") - taken_back
 
     def conversation_count(self) -> int:
         """Return the number of conversations."""

@@ -31,7 +31,7 @@ def report(journal: Journal, ahead: HeadStart | None = None) -> StatusReport:
     store_bytes, blobs = journal.store.log.total_bytes(), index.blob_count()
     return StatusReport(
         root=journal.tree.root,
-        edits=sum(counts.values()),
+        edits=index.edit_count(),
         pending=counts[Status.PENDING],
         accepted=counts[Status.ACCEPTED],
         rejected=counts[Status.REJECTED],

@@ -35,7 +35,7 @@ def _stats_text(found: "StoreStats", screen: Screen) -> Iterator[bytes]:
     edits = ", ".join(f"{number} {status.value}" for status, number in found.edits.items())
     saved = found.blob_bytes / found.stored_blob_bytes if found.stored_blob_bytes else 1.0
     facts = {
-        "edits": f"{sum(found.edits.values())} ({edits}) in {counted(found.conversations, 'conversation')}",
+        "edits": f"{found.edit_count} ({edits}) in {counted(found.conversations, 'conversation')}",
         "decisions": f"{found.decisions}",
         "taken back": f"{found.voids}" if found.voids else "",
         "blobs": f"{found.blobs}, {found.blob_bytes} bytes, stored in {found.stored_blob_bytes} ({saved:.1f} to 1)",

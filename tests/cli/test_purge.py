@@ -146,6 +146,19 @@ def test_decisions_that_need_the_bytes_are_named(desk: Desk) -> None:
     assert desk.cas("undo").status == 1
 
 
+def test_what_was_purged_undecided_is_counted_and_waits_for_nobody(desk: Desk) -> None:
+    desk.write("conf", SECRET)
+    desk.write("conf", b"clean\n")
+    desk.done("purge", "conf", "--force")
+    found = desk.done("status", "--json").json()
+    assert [found[name] for name in ("edits", "pending", "accepted", "rejected")] == [2, 0, 0, 0]
+    assert "Nothing is recorded" not in desk.done("status").text
+    assert "2 (0 pending, 0 accepted, 0 rejected)" in desk.done("stats").text
+    for action in ("accept", "reject", "reset"):
+        assert desk.done(action, "--all").text.startswith("Nothing to do: ")
+    assert "expired on" in desk.cas("accept", "2").said
+
+
 def test_a_state_without_a_file_has_nothing_to_purge(desk: Desk) -> None:
     desk.write("conf", SECRET)
     ran = desk.cas("purge", "conf@1^", "--dry-run")

@@ -72,9 +72,12 @@ class Directories:
         Raises as files_of, and what Workspace.init raises.
         """
         root = self._root_of(path)
-        if self._opened.recorded(self.homes[root]) is None:
+        workspace = self._opened.recorded(self.homes[root])
+        if workspace is None:
             foresee()
-        return self._opened.workspace(self.homes[root], self._opening), self._parts(root)
+            return self._opened.workspace(self.homes[root], self._opening), self._parts(root)
+        workspace.reopen()
+        return workspace, self._parts(root)
 
     def home(self, root: str) -> Workspace:
         """Return the workspace in this directory, which a call has changed before. Raises as Workspace.open."""

@@ -102,6 +102,8 @@ async def carried_out(work: Callable[[], ResultT], tell: Tell | None = None, *, 
     (_changing if changes else _reading).do(job)
     try:
         await ended.wait()
+        if reports is not None:
+            await reports.taken()
     except anyio.get_cancelled_exc_class():
         watch.cancel()
         with anyio.CancelScope(shield=True):
@@ -128,7 +130,15 @@ class _Reports:
     async def _telling(self, done: float, total: float | None, words: str) -> None:
         await self._tell(done, total, words)
 
+    async def taken(self) -> None:
+        """Wait until the last report is taken: what comes behind the answer is heard by nobody."""
+        if self._last is not None:
+            await asyncio.wait([asyncio.wrap_future(self._last)])
+
     def settle(self) -> None:
-        """Wait until the last report is taken. Raises Cancelled if nobody waits for the call any more."""
+        """Wait for the same on the call's thread, which may hold no lock then.
+
+        Raises Cancelled if nobody waits for the call any more.
+        """
         while self._last is not None and not wait([self._last], _LOOK).done:
             checkpoint()  # the client may never read it

@@ -1,5 +1,6 @@
 """Clients: what a server remembers of each one that it serves, and which of them a request is from."""
 
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -41,6 +42,15 @@ class Client:
         """Return how much would be lost if it were forgotten."""
         return max(self.session.worth, 2 * bool(self.subscribed))
 
+    def is_silent(self, now: float) -> bool:
+        """Return whether it was not heard for long. `now`: by the clock by which it was heard."""
+        return now - self.heard_at >= _LONG
+
+    def claim(self, now: float) -> int:
+        """Return how good its claim to a place is; 0: it may be gone, 1: it has nothing to lose."""
+        # Who has subscribed is there, however silent: otherwise its session would have ended.
+        return 0 if self.is_silent(now) and not self.subscribed else 1 + self.worth
+
     def asking_for_roots(self) -> None:
         """Note that the roots are being asked for."""
         self._asked_at = self._changes
@@ -79,19 +89,23 @@ class Clients:
         is_new = client is None
         if client is None:
             if len(self._clients) >= _MOST:
-                del self._clients[min(self._clients, key=self._claim)]
+                del self._clients[self._first_to_go()]
             client = self._clients[key] = Client(Session(require_read=self._require_read))
         client.heard_at = self._clock()
         self._clients.move_to_end(key)
         self._current.set(client)
         return is_new
 
-    def _claim(self, key: str) -> int:
-        """Return how good a client's claim to its place is."""
-        client = self._clients[key]
-        # Who has subscribed is there, however silent: otherwise its session would have ended.
-        is_there = bool(client.subscribed) or self._clock() - client.heard_at < _LONG
-        return 1 + client.worth if is_there else 0
+    def _first_to_go(self) -> str:
+        """Return whose claim to a place is the least; of equals, who was not heard the longest."""
+        now, least, found = self._clock(), math.inf, ""
+        for key, client in self._clients.items():  # in the order in which they were last heard
+            claim = client.claim(now)
+            if claim < least:
+                least, found = claim, key
+            if least <= (0 if client.is_silent(now) else 1):
+                break  # nobody behind has less
+        return found
 
     def ended(self, key: str) -> None:
         """Forget a client, whose session is over."""

@@ -172,41 +172,32 @@ class Numbering:
 
     def __init__(self, edits: int = 0, decisions: int = 0, snapshots: int = 0, pins: int = 0) -> None:
         """Go on behind the newest number of each kind (0: there is none)."""
-        self._edits = edits
-        self._decisions = decisions
-        self._snapshots = snapshots
-        self._pins = pins
+        self._newest: dict[type[Record], int] = {Edit: edits, Decision: decisions, Snapshot: snapshots, Pin: pins}
 
     def take(self, record: Record) -> str:
         """Go on by one record, unless its numbers are wrong; return what is wrong with them ("": nothing)."""
-        given, is_next = 0, True
         match record:
             case Edit():
-                given, is_next = record.seq, record.seq == self._edits + 1
-                self._edits += is_next
-            case Decision():
-                given, is_next = record.number, record.number == self._decisions + 1
-                self._decisions += is_next
-            case Snapshot():
-                given, is_next = record.number, record.number == self._snapshots + 1
-                self._snapshots += is_next
-            case Pin():
-                given, is_next = record.number, record.number == self._pins + 1
-                self._pins += is_next
+                given = int(record.seq)
+            case Decision() | Snapshot() | Pin():
+                given = record.number
             case Expiry():
                 return self._beyond(record)
             case Void():
-                pass  # what it names is looked up, and has no range
+                return ""  # what it names is looked up, and has no range
             case _:
                 assert_never(record)
-        return "" if is_next else f"the record has the number {given}, which is not the next one of its kind"
+        if given != self._newest[type(record)] + 1:
+            return f"the record has the number {given}, which is not the next one of its kind"
+        self._newest[type(record)] = given
+        return ""
 
     def _beyond(self, expiry: Expiry) -> str:
         named = (
-            (max((each.last for each in expiry.edits), default=0), self._edits),
-            (max((each.last for each in expiry.decisions), default=0), self._decisions),
-            (max(expiry.snapshots, default=0), self._snapshots),
-            (max(expiry.pins, default=0), self._pins),
+            (max((each.last for each in expiry.edits), default=0), self._newest[Edit]),
+            (max((each.last for each in expiry.decisions), default=0), self._newest[Decision]),
+            (max(expiry.snapshots, default=0), self._newest[Snapshot]),
+            (max(expiry.pins, default=0), self._newest[Pin]),
         )
         beyond = [number for number, newest in named if number > newest]
         return f"the record lets go of number {beyond[0]}, which there is not" if beyond else ""

@@ -398,14 +398,13 @@ def _around(lines: Sequence[bytes], wanted: Sequence[int], *, margin: int = 2) -
 
 def _placed(before: bytes, wanted: Sequence[AnchoredEdit]) -> Placed:
     """Return what anchored edits make of the bytes that their anchors mean. Raises Failure."""
-    lines = split_lines(before)
     match apply_operations(before, wanted, between=checkpoint):
         case Placed() as placed:
             return placed
         case AnchorMissing() as refusal:
-            raise refusals.anchor_missing(refusal, _around(lines, [refusal.anchor.line]))
+            raise refusals.anchor_missing(refusal, _around(split_lines(before), [refusal.anchor.line]))
         case AnchorAmbiguous() as refusal:
-            near = _around(lines, [refusal.anchor.line, *refusal.lines], margin=1)
+            near = _around(split_lines(before), [refusal.anchor.line, *refusal.lines], margin=1)
             raise refusals.anchor_ambiguous(refusal, near)
         case EndBeforeStart() as refusal:
             raise refusals.end_before_start(refusal)

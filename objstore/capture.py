@@ -22,7 +22,7 @@ from objstore.errors import (
     StoreDamaged,
     TreeInvalid,
 )
-from objstore.hunks import Hunk, hunks_fit
+from objstore.hunks import FittedHunks, Hunk, hunks_fit
 from objstore.ids import blob_id
 from objstore.journal import Journal
 from objstore.ondisk import stands_below, state_at
@@ -129,7 +129,9 @@ class Call:
         if hunks is not None and before is not None:
             if is_stand_in(before.content) or is_stand_in(after.content):
                 hunks = None  # a large state is replaced as a whole
-            elif not hunks_fit(before.content, content, hunks):
+            elif FittedHunks.known(hunks, before.content, content) is None and not hunks_fit(
+                before.content, content, hunks
+            ):
                 raise ValueError(f"the hunks do not lead from what {path!r} holds to what it shall hold")
         self._write(spot, file, after, hunks, operation)
 

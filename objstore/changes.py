@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from objstore.batch import Batch, now
 from objstore.diff import diff_lines
 from objstore.external import EXTERNAL_CONVERSATION
-from objstore.hunks import Hunk
+from objstore.hunks import FittedHunks, Hunk
 from objstore.ids import BlobId
 from objstore.journal import Journal
 from objstore.lines import Affixes, common_affixes, is_closed
@@ -90,7 +90,7 @@ class Recorder:
         if after is not None:
             base = None
             if before is not None and before.state.blob != after.state.blob:
-                base, affixes = before.state.blob, common_affixes(before.content, after.content)
+                base, affixes = before.state.blob, _affixes(before.content, after.content, change.hunks)
             # What a stand-in shares with another text says nothing of the bytes.
             shared = None if before is not None and is_stand_in(before.content) else affixes
             self._batch.state(after.content, base, name=after.state.blob, affixes=shared, source=after.source)
@@ -206,6 +206,12 @@ def external_change(
         origin=Origin.EXTERNAL,
         folders=folders,
     )
+
+
+def _affixes(before: bytes, after: bytes, hunks: Sequence[Hunk] | None) -> Affixes:
+    """Return what two texts share at their ends, as far as their hunks know it, if they do."""
+    known = FittedHunks.known(hunks, before, after)
+    return common_affixes(before, after) if known is None else known.shared
 
 
 def _hunks(

@@ -6,7 +6,7 @@ that both texts share stands between two of them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from objstore.lines import (
     NOTHING_SHARED,
@@ -16,10 +16,12 @@ from objstore.lines import (
     lines_end,
     same_bytes,
     shared_ends,
+    shared_head,
+    shared_tail,
     starts_line,
 )
 
-__all__ = ["Hunk", "Span", "borders", "hunks_fit", "hunks_from_spans", "inserted_texts"]
+__all__ = ["FittedHunks", "Hunk", "Span", "borders", "hunks_fit", "hunks_from_spans", "inserted_texts"]
 
 
 class Hunk(NamedTuple):
@@ -39,6 +41,30 @@ class Hunk(NamedTuple):
     def new_end(self) -> int:
         """The first new line after the hunk."""
         return self.new_start + self.new_count
+
+
+class FittedHunks(tuple[Hunk, ...]):  # noqa: SLOT001 - a tuple of its own can have no slots
+    """The hunks between two texts from which they were made, so that nobody need see whether they lead there.
+
+    `shared`: how much the texts share at their ends, as far as it is known.
+    """
+
+    before: bytes
+    after: bytes
+    shared: Affixes
+
+    def __new__(cls, hunks: Iterable[Hunk], before: bytes, after: bytes, shared: Affixes) -> Self:
+        """Hold hunks that lead from `before` to `after`."""
+        made = super().__new__(cls, hunks)
+        made.before, made.after, made.shared = before, after, shared
+        return made
+
+    @classmethod
+    def known(cls, hunks: Sequence[Hunk] | None, before: bytes, after: bytes) -> Self | None:
+        """Return hunks that were made from these very texts; None: others, which may not lead from one to the other."""
+        if isinstance(hunks, cls) and hunks.before is before and hunks.after is after:
+            return hunks
+        return None
 
 
 class Span(NamedTuple):
@@ -126,7 +152,7 @@ def hunks_fit(before: bytes, after: bytes, hunks: Sequence[Hunk]) -> bool:
     return True
 
 
-def hunks_from_spans(before: bytes, after: bytes, spans: Iterable[tuple[int, int, int, int]]) -> tuple[Hunk, ...]:
+def hunks_from_spans(before: bytes, after: bytes, spans: Iterable[tuple[int, int, int, int]]) -> FittedHunks:
     """Return the hunks of a change whose replaced bytes are known.
 
     Spans say which of several equal lines was meant, where a diff can only guess. They ascend without
@@ -148,7 +174,21 @@ def hunks_from_spans(before: bytes, after: bytes, spans: Iterable[tuple[int, int
         hunk = Hunk(old_line + kept, old_count, new_line + kept, new_count)
         hunks.append(hunk)
         old_at, old_line, new_line = span.old_end, hunk.old_end, hunk.new_end
-    return tuple(hunks)
+    return FittedHunks(hunks, before, after, _shared(before, after, named))
+
+
+def _shared(before: bytes, after: bytes, spans: Sequence[Span]) -> Affixes:
+    """Return what two texts share at their ends beyond the spans between them, and in those."""
+    if not spans:
+        return Affixes(len(before), 0)
+    first, last = spans[0], spans[-1]
+    if first is last:
+        inside = common_affixes(before[first.old_start : first.old_end], after[first.new_start : first.new_end])
+    else:
+        head = shared_head(before[first.old_start : first.old_end], after[first.new_start : first.new_end])
+        removed, added = before[last.old_start : last.old_end], after[last.new_start : last.new_end]
+        inside = Affixes(head, shared_tail(removed, added, min(len(removed), len(added))))
+    return Affixes(first.old_start + inside.prefix, len(before) - last.old_end + inside.suffix)
 
 
 def _check(before: bytes, after: bytes, spans: Sequence[Span]) -> None:

@@ -5,6 +5,7 @@ Source: POSIX diff -u, with GNU's `\ No newline at end of file` and git's quotin
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Final
 
 from objstore.hunks import Hunk
@@ -128,7 +129,11 @@ class _Lines:
         self._lines = split_lines(text) if at_once else None  # None: not cut
         self._line = self._offset = 0  # how far they were asked for
         self.is_closed = is_closed(text)
-        self.count = text.count(b"\n") + (not self.is_closed)
+
+    @cached_property
+    def count(self) -> int:
+        """How many there are, for which all of the text is looked through."""
+        return self._text.count(b"\n") + (not self.is_closed)
 
     def between(self, start: int, end: int) -> list[bytes]:
         """Return the lines from `start` up to `end`. Raises ValueError beyond the last line."""
@@ -137,9 +142,18 @@ class _Lines:
         first = self._reach(start)
         return split_lines(self._text[first : self._reach(end)])
 
+    def after(self, start: int, most: int) -> list[bytes]:
+        """Return the lines from `start` on, as far as there are any. Raises ValueError beyond the last line."""
+        if self._lines is not None:
+            return self._lines[start : start + most]
+        first = end = self._reach(start)
+        for _ in range(most):
+            end = self._text.find(b"\n", end) + 1 or len(self._text)
+        return split_lines(self._text[first:end])
+
     def _reach(self, line: int) -> int:
         """Return the offset at which a line begins that is no earlier than the last one asked for."""
-        ends = line == self.count
+        ends = not self.is_closed and line == self.count
         self._offset = len(self._text) if ends else lines_end(self._text, self._offset, line - self._line)
         self._line = line
         return self._offset
@@ -147,6 +161,8 @@ class _Lines:
 
 def _with_newlines(old: _Lines, new: _Lines, hunks: Sequence[Hunk]) -> list[Hunk]:
     """Return the hunks, with the last line of a text in one where only its newline differs."""
+    if old.is_closed and new.is_closed:
+        return list(hunks)
     found: list[Hunk] = []
     old_at = new_at = 0
     for hunk in [*hunks, Hunk(old.count, 0, new.count, 0)]:
@@ -183,20 +199,20 @@ def _grouped(hunks: Sequence[Hunk], context: int) -> Iterator[list[Hunk]]:
 def _rendered(old: _Lines, new: _Lines, group: list[Hunk], context: int) -> Iterator[bytes]:
     first, last = group[0], group[-1]
     lead = min(context, first.old_start)
-    tail = min(context, old.count - last.old_end)
-    old_start, old_end = first.old_start - lead, last.old_end + tail
-    new_start, new_end = first.new_start - lead, last.new_end + tail
-    yield b"@@ -%b +%b @@\n" % (
-        _range(old_start, old_end - old_start),
-        _range(new_start, new_end - new_start),
-    )
-    at = old_start
+    at = first.old_start - lead
+    lines: list[bytes] = []
     for hunk in group:
-        yield from map(_kept, old.between(at, hunk.old_start))
-        yield from (_line(b"-", line) for line in old.between(hunk.old_start, hunk.old_end))
-        yield from (_line(b"+", line) for line in new.between(hunk.new_start, hunk.new_end))
+        lines += map(_kept, old.between(at, hunk.old_start))
+        lines += (_line(b"-", line) for line in old.between(hunk.old_start, hunk.old_end))
+        lines += (_line(b"+", line) for line in new.between(hunk.new_start, hunk.new_end))
         at = hunk.old_end
-    yield from map(_kept, old.between(at, old_end))
+    tail = old.after(at, context)
+    yield b"@@ -%b +%b @@\n" % (
+        _range(first.old_start - lead, lead + last.old_end - first.old_start + len(tail)),
+        _range(first.new_start - lead, lead + last.new_end - first.new_start + len(tail)),
+    )
+    yield from lines
+    yield from map(_kept, tail)
 
 
 def _kept(line: bytes) -> bytes:

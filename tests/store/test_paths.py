@@ -25,7 +25,7 @@ from objstore.errors import (
     PermissionRefused,
 )
 from objstore.names import STORE_NAME, is_store
-from objstore.paths import Tree, look_at
+from objstore.paths import Tree, look_at, real_path
 from objstore.views import DirectoryEntry
 from tests.store.ground import SECRET, Ground, nobody
 
@@ -457,3 +457,31 @@ def test_the_root_of_the_file_system_is_outside_wherever_the_process_stands(
     for spelling in ("/", "//"):
         with pytest.raises(PathOutside):
             ground.spot(spelling)
+
+
+# ---- where a path really is
+
+
+@pytest.mark.parametrize("start", ["", "{ws}/", "{ws}//", "/{ws}/", "{ws}/link/", "{ws}/folder/up/"])
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "",
+        "/",
+        "a.txt",
+        "folder/b.txt",
+        "folder//b.txt",
+        "./a.txt",
+        ".hidden",
+        "folder/../a.txt",
+        "gone/x",
+        "a.txt/x",
+        "loop/x",
+    ],
+)
+def test_a_path_is_where_its_links_lead(ground: Ground, start: str, rest: str) -> None:
+    ground.link("link", "folder")
+    ground.link("folder/up", "..")
+    ground.link("loop", "loop")
+    path = start.format(ws=ground.ws) + rest
+    assert real_path(path) == os.path.realpath(path)

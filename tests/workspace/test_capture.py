@@ -21,6 +21,7 @@ from objstore import (
     Status,
     Workspace,
     blob_id,
+    hunks_from_spans,
 )
 from tests.workspace.scene import TEN, Scene, deletes, writes
 
@@ -60,8 +61,9 @@ def test_given_hunks_decide_which_of_equal_lines_depends(scene: Scene) -> None:
 def test_hunks_that_do_not_fit_are_refused_before_anything_is_recorded(scene: Scene) -> None:
     scene.write("f", TEN)
     before = scene.everything()
+    of_others = hunks_from_spans(TEN, TEN.replace(b"1\n", b"one\n", 1), [(0, 1, 0, 3)])
     wrong: tuple[list[Hunk], ...] = [Hunk(0, 1, 0, 1)], [Hunk(1, 1, 1, 2)], [Hunk(90, 1, 90, 1)], []
-    for hunks in wrong:
+    for hunks in (*wrong, of_others):
         with pytest.raises(ValueError, match="f"):
             scene.write("f", TEN.replace(b"2\n", b"two\n"), hunks=hunks)
     assert scene.everything() == before

@@ -214,6 +214,11 @@ class Lookups(BlobLookups, StatLookups):
             return []
         return self._edits("conversation = ? AND instr(units, 'r') AND NOT void", (conversation,), "ORDER BY +seq")
 
+    def has_rejected(self, document: DocumentId) -> bool:
+        """Return whether a part of any edit of the document is rejected."""
+        query = "SELECT 1 FROM edits WHERE document = ? AND instr(units, 'r') AND NOT void LIMIT 1"
+        return self._db.execute(query, (document,)).fetchone() is not None
+
     def markers(self, document: DocumentId | None = None) -> list[EditRow]:
         """Return the edits that wrote conflict markers and have not expired, of one document or (None) of all."""
         if document is None:

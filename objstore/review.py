@@ -101,11 +101,11 @@ class Planner:
     batch: Batch
     before: Seq = Seq(0)  # of a step back: the newest edit before the decision that it takes back; 0: there is none
     _documents: dict[DocumentId, Document] = field(default_factory=dict)
+    _before: dict[DocumentId, bytes] = field(default_factory=dict)  # what was said of their units
     _tips: dict[DocumentId, Tip] = field(default_factory=dict)  # what the files are, external edits included
     _looked: dict[bytes, os.stat_result] = field(default_factory=dict)
     _external: list[Edit] = field(default_factory=list)
     _lineages: dict[Seq, DocumentId] = field(default_factory=dict)  # of the edits named, and of external ones
-    _made: dict[Seq, bytes] = field(default_factory=dict)  # paths of the edits named that made folders
     _recorder: Recorder | None = None  # knows the numbers that it has given; None: it has given none
 
     def external_changes(self, units: Iterable[Unit]) -> tuple[ExternalChange, ...]:
@@ -136,11 +136,14 @@ class Planner:
         Raises FileChanged when the disk is not as `expected`, where that is given, and HistoryBroken.
         """
         documents = self._documents_of(verdicts)
+        discarded = self._take_in_external(documents, on_external, expected)
+        said = self._only_said(self._by_document(verdicts))
+        documents = [document for document in documents if document not in said]
         before: dict[DocumentId, bytes] = {}
         for document in documents:
             self.journal.progress("documents", len(before), len(documents))
-            before[document] = self._document(document).statuses()
-        discarded = self._take_in_external(documents, on_external, expected)
+            self._document(document)
+            before[document] = self._before[document]
         cascaded: list[Unit] = []
         marker = Marker(self.journal, self.batch, self._external)
         unmarked: list[Seq] = []
@@ -166,7 +169,7 @@ class Planner:
         if conflicts:
             return self._refused(conflicts, before, given, is_new=is_new)
         changes = {document: self._document(document).changed_since(before[document]) for document in documents}
-        changed = {unit: status for share in changes.values() for unit, status in share.items()}
+        changed = {unit: status for share in (said | changes).values() for unit, status in share.items()}
         return Plan(
             verdicts=anew | changed,
             cascaded=tuple(unit for unit in cascaded if unit in changed),
@@ -174,7 +177,7 @@ class Planner:
             external=self._external,
             looked=self._looked,
             notices=tuple(self._notices(changes)),
-            left=tuple(self._made[unit.seq] for unit, status in changed.items() if self._goes(unit, status)),
+            left=tuple(self._left(changed)),
             marked=marker,
             unmarked=tuple(unmarked),
             returned=tuple(unit for unit in returned if unit in changed),
@@ -209,16 +212,32 @@ class Planner:
     def _documents_of(self, units: Iterable[Unit]) -> list[DocumentId]:
         found: dict[DocumentId, None] = {}
         for seq in {unit.seq: None for unit in units}:
-            row = self.journal.store.index.edit(seq)
-            if row is None:
-                raise NoSuchName(str(seq), "edit")
-            record, _ = self.journal.store.record(row.place)
-            if isinstance(record, Edit):
-                found[record.document] = None
-                self._lineages[seq] = record.document
-                if record.folders:
-                    self._made[record.seq] = record.path
+            document = self._lineages.get(seq)
+            if document is None:
+                document = self.journal.store.index.document_of(seq)
+                if document is None:
+                    raise NoSuchName(str(seq), "edit")
+                self._lineages[seq] = document
+            found[document] = None
         return list(found)
+
+    def _only_said(self, shares: Mapping[DocumentId, Mapping[Unit, Status]]) -> dict[DocumentId, dict[Unit, Status]]:
+        """Return those of the shares, with what changes, that say something and do nothing: no need to replay for them.
+
+        They are of documents of which all is live and stays so, with nothing found on disk and without markers.
+        """
+        index = self.journal.store.index
+        found: dict[DocumentId, dict[Unit, Status]] = {}
+        for document, share in shares.items():
+            if document in self._documents or Status.REJECTED in share.values():
+                continue
+            if index.has_rejected(document) or index.markers(document):
+                continue
+            units = {seq: row.units for seq in {unit.seq for unit in share} if (row := index.edit(seq)) is not None}
+            found[document] = {
+                unit: status for unit, status in share.items() if units[unit.seq][unit.hunk] is not status
+            }
+        return found
 
     def _by_document(self, verdicts: Mapping[Unit, Status]) -> dict[DocumentId, dict[Unit, Status]]:
         shares: dict[DocumentId, dict[Unit, Status]] = {}
@@ -226,13 +245,22 @@ class Planner:
             shares.setdefault(self._lineages[unit.seq], {})[unit] = status
         return shares
 
-    def _goes(self, unit: Unit, status: Status) -> bool:
-        return not unit.hunk and status is Status.REJECTED and unit.seq in self._made
+    def _left(self, changed: Mapping[Unit, Status]) -> Iterator[bytes]:
+        """Yield the paths of edits that made folders, were named, and are rejected as a whole now."""
+        for unit, status in changed.items():
+            row = None
+            if not unit.hunk and status is Status.REJECTED and unit.seq in self._lineages:
+                row = self.journal.store.index.edit(unit.seq)
+            if row is not None:
+                record, _ = self.journal.store.record(row.place)
+                if isinstance(record, Edit) and record.folders:
+                    yield record.path
 
     def _document(self, document: DocumentId) -> Document:
         loaded = self._documents.get(document)
         if loaded is None:
             loaded = self._documents[document] = load_document(self.journal, document)
+            self._before[document] = loaded.statuses()
         return loaded
 
     def _tip(self, document: DocumentId) -> Tip:
@@ -425,9 +453,7 @@ class Planner:
 
     def _lineage(self, unit: Unit) -> DocumentId | None:
         """Return the document of a unit that is in the way (None: its edit has expired)."""
-        if unit.seq not in self._lineages and self.journal.store.index.edit(unit.seq) is not None:
-            self._documents_of([unit])
-        document = self._lineages.get(unit.seq)
+        document = self._lineages.get(unit.seq) or self.journal.store.index.document_of(unit.seq)
         return document if document is not None and self._document(document).knows(unit) else None
 
     def _is_possible(

@@ -20,6 +20,7 @@ from objstore import (
     Decided,
     FileState,
     HistoryBroken,
+    OnExternal,
     Operation,
     Origin,
     Seq,
@@ -84,6 +85,23 @@ def test_a_long_history_is_kept_and_a_short_one_is_not(scene: Scene) -> None:
     long_history(scene)
     scene.decide(Action.REJECT, 40)
     assert [path.name for path in kept(scene)] == ["weave-2"]
+
+
+def test_what_only_says_something_of_live_edits_replays_nothing(scene: Scene) -> None:
+    long_history(scene)
+    assert scene.accept(*range(1, 80)).files == ()
+    assert set(scene.reset(7, 8).verdicts) == {(unit, Status.PENDING) for unit in scene.units(7, 8)}
+    assert scene.accept(7).verdicts == tuple((unit, Status.ACCEPTED) for unit in scene.units(7))
+    assert kept(scene) == []
+    # Beside what is rejected, and where the file was changed outside, there is more to say.
+    scene.decide(Action.REJECT, 40)
+    assert kept(scene)
+    other = scene.write("other", TEN)
+    (scene.root / "other").write_bytes(TEN + b"more\n")
+    kept_on = scene.decide(Action.ACCEPT, other, 8, on_external=OnExternal.KEEP)
+    assert isinstance(kept_on, Decided)
+    assert [view.edit.path for view in kept_on.external] == [b"other"]
+    assert scene.statuses()[other] is scene.statuses()[8] is Status.ACCEPTED
 
 
 def test_a_kept_state_answers_as_a_replay_does(scene: Scene, tmp_path: Path) -> None:

@@ -466,7 +466,7 @@ class Journal:
         self._note_followed()
 
     def _finish_steps(self, marked: Place | None) -> None:
-        """Carry out what is due behind the mark (None: it tells nothing). Raises DiskFull."""
+        """Carry out what is due behind the mark (None: it tells nothing). Raises DiskFull and DiskFailed."""
         from objstore.recovery import due_steps
 
         for steps in due_steps(self.tree, self.store, marked):
@@ -476,7 +476,7 @@ class Journal:
                 try:
                     transition.run()
                 except CallAborted as error:
-                    if isinstance(error.__cause__, DiskFull):
+                    if isinstance(error.__cause__, DiskFailed):
                         raise error.__cause__ from error  # it can be finished, only not yet
                     raise
 

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Final, TypeGuard
 
 from objstore.batch import now
-from objstore.errors import CasError, FileChanged, PathInvalid, PathIsDirectory, StoreDamaged
+from objstore.errors import FileChanged, PathError, PathInvalid, PathIsDirectory, StoreDamaged
 from objstore.frames import FrameKind
 from objstore.generations import Place
 from objstore.lines import shared_head
@@ -45,6 +45,7 @@ def due_steps(tree: Tree, store: Store, marked: Place | None) -> Iterator[list[S
     """Yield what is still to be done, group by group, the oldest first. Each step starts from what stands there now.
 
     `marked`: how far files have followed the log; None: nobody can tell, the machine has stopped since.
+    Raises DiskFailed where a file can't be looked at now.
     """
     groups = None if marked is None else _since_mark(store, marked)
     after_power_cut = groups is None
@@ -134,6 +135,7 @@ class _Judge:
         self._since = since  # the step's time, after a power cut; None: the machine has run on
 
     def verdict(self, step: Step) -> _Verdict:
+        """Return it. Raises DiskFailed where that can't be seen now: what failed says nothing of what stands there."""
         if step.after is not None and not self._store.has(step.after.blob):
             return _OTHER  # a later record says what stands there, and nothing holds this any more
         try:
@@ -144,7 +146,7 @@ class _Judge:
         except PathInvalid:
             is_blocked = not self._vacated.isdisjoint(folders_of(step.path))
             return self._verdict_of_nothing(step) if is_blocked else _OTHER
-        except CasError:
+        except PathError:
             return _OTHER
         if found is None:
             return self._verdict_of_nothing(step)

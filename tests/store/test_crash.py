@@ -30,6 +30,7 @@ from tests.store.scenes import (
     write,
 )
 from tests.store.tables import rebuilt_tables, tables
+from tests.workspace.test_failing_looks import DEEP, with_few_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,6 +261,56 @@ def test_wherever_the_disk_fails_the_call_is_whole_and_an_error_says_so(
             # Only what failed beside the point, such as removing a staged file, may go unsaid.
             assert isinstance(raised, CasError) or files(root) == stage.files[1], told(disk)
             assert_whole_or_void(stage, root, tmp_path, told(disk))
+
+
+def test_wherever_the_disk_fails_while_a_call_is_finished_it_is_finished_later(stage: Stage, tmp_path: Path) -> None:
+    synced = stage.operations.index("sync") + 1
+    for step in count():
+        root = tmp_path / str(step)
+        with acted(stage, root, CountdownDisk(synced, power_cut)):
+            disk = CountdownDisk(step, broken_disk, lasting=False)
+            with suppress(CasError):
+                Workspace.open(root, disk).close()
+            assert assert_whole(stage, root, tmp_path, told(disk))
+        if disk.failed is None:
+            break
+
+
+def test_a_file_that_could_not_be_opened_while_a_call_is_finished_is_nobody_elses(tmp_path: Path) -> None:
+    stopped = 0
+    for spare in range(2, 30):
+        root = tmp_path / str(spare)
+        halfway(root)
+        with with_few_files(spare):
+            try:
+                Workspace.open(root, CountdownDisk(None)).close()
+            except (CasError, OSError):  # not even the store can be opened
+                stopped += 1
+        with Workspace.open(root, CountdownDisk(None)) as workspace:
+            assert {name: found[0] for name, found in files(root).items()} == {"a.txt": b"new\n", DEEP: b"new\n"}, spare
+            assert workspace.external_changes() == ()
+    assert 0 < stopped < 28
+
+
+def halfway(root: Path) -> None:
+    """Make a workspace in which a process was killed between the two files of a call."""
+    root.mkdir()
+    with Workspace.init(root, CountdownDisk(None)) as workspace:
+        change(workspace, ("a.txt", b"old\n"), (DEEP, b"old\n"))
+    workspace = Workspace.open(root, KilledBetween(None))
+    with suppress(PowerCut):
+        change(workspace, ("a.txt", b"new\n"), (DEEP, b"new\n"))
+    workspace.close()
+    assert sorted(found[0] for found in files(root).values()) == [b"new\n", b"old\n"]
+
+
+class KilledBetween(CountdownDisk):
+    """A disk whose process is killed before it replaces a second file."""
+
+    def exchange(self, source_directory: int, source: str, directory: int, name: str) -> bool:
+        if "exchange" in self.done:
+            raise PowerCut
+        return super().exchange(source_directory, source, directory, name)
 
 
 @pytest.mark.parametrize("failure", [full_disk, broken_disk])

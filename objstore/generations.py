@@ -56,6 +56,9 @@ _MAKING_DIGITS: Final = 16
 
 _HEXADECIMAL: Final = frozenset("0123456789abcdef")
 
+_NEVER: Final = (0, 0)
+"""In place of when a folder had changed: whatever it says, it is looked at."""
+
 NO_FILE: Final = "it is no regular file"
 """What is wrong with something else that has a segment's name."""
 
@@ -90,7 +93,7 @@ class Generations:
         self._disk: Final = disk
         self._generations: dict[int, int] = {}  # the newest of each segment, by the last look at the folder
         self._anew: dict[int, int] = {}  # those of them that are not 0
-        self._looked = 0  # when the folder had last changed at that look, in ns
+        self._looked = _NEVER  # when the folder had last changed at that look
         self._descriptors: dict[tuple[int, int], int] = {}  # by segment and generation
         self._superseded: list[tuple[int, int]] = []  # of those, the ones that an earlier look found to be old
         self._superseded_at = 0.0  # when it did, by the monotonic clock
@@ -159,15 +162,22 @@ class Generations:
             return
         self._look()
 
-    def see_there(self) -> int:
-        """Return when the folder last changed, in ns. Raises StoreReplaced where its name leads to it no more."""
+    def look_again(self) -> None:
+        """Have the next `refresh` look at the folder, whatever that says: what it is known to hold is not there."""
+        self._looked = _NEVER
+
+    def see_there(self) -> tuple[int, int]:
+        """Return when the folder last changed, in ns. Raises StoreReplaced where its name leads to it no more.
+
+        By two times: who puts a backup back gives the folder the first one again, and nobody can set the second.
+        """
         try:
             found = os.lstat(self._folder)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise StoreReplaced(self._folder) from error
         if not os.path.samestat(found, self._found):
             raise StoreReplaced(self._folder)
-        return found.st_mtime_ns
+        return found.st_mtime_ns, found.st_ctime_ns
 
     def _close_superseded(self) -> None:
         """Close the files that an earlier look found to be old.

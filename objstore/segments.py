@@ -55,6 +55,7 @@ class Log(Generations):
         super().__init__(folder, disk)
         self._appending: tuple[tuple[int, int], int] | None = None  # segment and generation, and the descriptor
         self._begun: int | None = None  # a segment without a group, which a writer left that died
+        self._appended_at = 0  # when the file of the last append changed with it, in ns
         self._breaking: Final = _Breaking()
 
     def close(self) -> None:
@@ -75,9 +76,26 @@ class Log(Generations):
         size = os.fstat(self._fd(place.segment, place.generation)).st_size
         return size == place.position and not self.exists(place.segment + 1)
 
+    def is_as_appended(self, end: Place) -> bool:
+        """Return whether the log ends at `end`, and was not written to since this process appended up to there.
+
+        Its length alone does not say that: somebody may have put a backup into the same file, and others written on.
+        """
+        found = os.fstat(self._fd(end.segment, end.generation))
+        is_as_appended = (found.st_size, found.st_ctime_ns) == (end.position, self._appended_at)
+        return is_as_appended and not self.exists(end.segment + 1)
+
     def bytes_behind(self, place: Place) -> int:
         """Return how many bytes follow `place` in its segment. Raises StoreDamaged where that is not there any more."""
         return os.fstat(self._fd(place.segment, place.generation)).st_size - place.position
+
+    def has(self, group: Group) -> bool:
+        """Return whether the log still has a group that this process has appended."""
+        last = group.frames[-1]
+        try:
+            return self.read(Place(group.segment, last.offset)).payload == last.payload
+        except StoreDamaged:
+            return False
 
     def next_start(self, end: Place) -> Place | None:
         """Return where the log goes on behind a segment that ends at `end` (None: it has not begun the next one)."""
@@ -221,6 +239,7 @@ class Log(Generations):
                 self._sync(fd, end, name)
         if failure is not None:
             raise failure
+        self._appended_at = os.fstat(fd).st_ctime_ns
         frames: list[Frame] = []
         offset = end.offset
         for (kind, payload), frame in zip(payloads, encoded, strict=True):
@@ -330,6 +349,7 @@ class Log(Generations):
             fd = own_file(path, os.O_WRONLY | os.O_APPEND)
             if not os.path.samestat(os.fstat(fd), os.fstat(self._fd(segment, generation))):
                 os.close(fd)
+                self.look_again()
                 raise StoreReplaced(path)
             self._appending = (segment, generation), fd
         return self._appending[1]

@@ -86,7 +86,9 @@ class Store:
 
     def close(self) -> None:
         """Close the index and the log."""
-        self._flush_if_possible()
+        with suppress(CasError):  # the index of a store that took the place of this one is not for what this one has
+            self._see_log()
+            self._flush_if_possible()
         self._index.close()
         self.log.close()
 
@@ -114,7 +116,7 @@ class Store:
         `to_write`: see besides that the last record that is known is that of the log, before another is put behind it.
         Raises StoreDamaged, and StoreReplaced before the index of another store is taken for the one of this log.
         """
-        self.log.refresh()
+        self._see_log()
         if not self._index.is_there:
             self._ahead = Ahead()  # all of it is in the log
             self._index.close()
@@ -131,9 +133,15 @@ class Store:
         self.index.catch_up()
         return self.log.ends_at(self.end)
 
+    def _see_log(self) -> None:
+        """Look at the log, and forget what is ahead of the index if that is not in it. Raises StoreReplaced."""
+        self.log.refresh()
+        if self._ahead.groups and not self.log.has(self._ahead.groups[-1][0]):
+            self._ahead, self._appended = Ahead(), None  # an older log was put into the same file
+
     @property
     def is_as_left(self) -> bool:
-        """Return whether nothing came to the log, or went from it, since this process appended to it.
+        """Return whether nobody has written to the log since this process appended to it.
 
         Then its end is durable, and nobody cuts it off.
         """
@@ -142,7 +150,7 @@ class Store:
             return False
         with suppress(StoreDamaged):
             # Asking where the log ends looks at the folder, and so at the generations.
-            return self.log.ends_at(end) and self._index.knows_generations and self._index.is_there
+            return self.log.is_as_appended(end) and self._index.knows_generations and self._index.is_there
         return False  # it ended in a generation that has gone
 
     @property

@@ -1,5 +1,6 @@
 """A store that is moved, replaced or away for a moment, under who has it open: nothing goes where nobody finds it."""
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -83,6 +84,16 @@ def segments_put_back(root: Path) -> Path:
     return aside
 
 
+def segments_put_back_with_their_times(root: Path) -> Path:
+    """Do the same as `cp -a`, `rsync -a` and `tar -x` do, which give the folder its time again."""
+    folder = root / ".cas" / "segments"
+    found = folder.stat()
+    aside = segments_put_back(root)
+    os.utime(folder, ns=(found.st_atime_ns, found.st_mtime_ns))
+    assert folder.stat().st_mtime_ns == found.st_mtime_ns
+    return aside
+
+
 def folder_of_segments_put_back(root: Path) -> Path:
     aside = root.parent / "aside"
     aside.mkdir()
@@ -91,7 +102,14 @@ def folder_of_segments_put_back(root: Path) -> Path:
     return aside
 
 
-REPLACED: Final = (salvaged, begun_anew, put_back, segments_put_back, folder_of_segments_put_back)
+REPLACED: Final = (
+    salvaged,
+    begun_anew,
+    put_back,
+    segments_put_back,
+    segments_put_back_with_their_times,
+    folder_of_segments_put_back,
+)
 
 
 @pytest.mark.parametrize("has_written", [False, True], ids=["read", "written"])
@@ -126,6 +144,45 @@ def test_what_is_read_is_of_the_store_of_that_path(root: Path, replaced: Callabl
             write(other, "t.txt", b"t\n")
             assert workspace.edits() == other.edits()
             assert workspace.status() == other.status()
+    sound(root)
+
+
+@pytest.mark.parametrize("has_read", [False, True])
+def test_who_knew_a_log_that_an_older_one_took_the_place_of_goes_on_with_that(root: Path, *, has_read: bool) -> None:
+    """The older one is put into the very file, and others write on until it has the length that was known."""
+    segment = root / ".cas" / "segments" / "00000001.seg"
+    with opened(root) as workspace:
+        write(workspace, "a.txt", b"the first\n")
+        kept = {path: path.read_bytes() for path in (segment, root / ".cas" / "applied")}
+        write(workspace, "c.txt", b"is lost\n")
+        known = segment.stat()
+        if has_read:
+            workspace.edits()
+        for path, content in kept.items():
+            path.write_bytes(content)
+        with opened(root) as other:
+            write(other, "b.txt", b"another\n")
+            assert (segment.stat().st_ino, segment.stat().st_size) == (known.st_ino, known.st_size)
+            write(workspace, "a.txt", b"goes on\n")
+            assert workspace.edits() == other.edits()
+            assert [view.edit.path for view in other.edits()][3:] == [b"a.txt", b"b.txt", b"a.txt"]
+    sound(root)
+
+
+def test_who_closes_a_store_puts_nothing_into_the_index_of_the_one_in_its_place(root: Path) -> None:
+    segment = root / ".cas" / "segments" / "00000001.seg"
+    workspace = opened(root)
+    write(workspace, "a.txt", b"the first\n")
+    workspace.edits()
+    kept = {path: path.read_bytes() for path in (segment, root / ".cas" / "applied")}
+    write(workspace, "a.txt", b"is lost\n")
+    for path, content in kept.items():
+        path.unlink()
+        path.write_bytes(content)
+    with opened(root) as other:
+        write(other, "b.txt", b"another\n")
+        assert len(other.edits()) == 5
+    workspace.close()
     sound(root)
 
 

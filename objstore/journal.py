@@ -469,7 +469,7 @@ class Journal:
         """Carry out what is due behind the mark (None: it tells nothing). Raises DiskFull and DiskFailed."""
         from objstore.recovery import due_steps
 
-        for steps in due_steps(self.tree, self.store, marked):
+        for steps in due_steps(self.tree, self.store, marked, lambda: self.disk.clock(self._scratch_fd(), "tmp")):
             # A path that can't be finished stays as it is, and shows as a change from outside.
             with self._transition(steps, self.store) as transition, suppress(PathError, CallAborted):
                 transition.prepare()

@@ -41,10 +41,11 @@ _POWER_CUT_RECORDS: Final = 10_000
 """How many records are looked at for it, at most."""
 
 
-def due_steps(tree: Tree, store: Store, marked: Place | None) -> Iterator[list[Step]]:
+def due_steps(tree: Tree, store: Store, marked: Place | None, clock: Callable[[], int]) -> Iterator[list[Step]]:
     """Yield what is still to be done, group by group, the oldest first. Each step starts from what stands there now.
 
-    `marked`: how far files have followed the log; None: nobody can tell, the machine has stopped since.
+    `marked`: how far files have followed the log; None: nobody can tell, the machine has stopped since. `clock` returns
+    the time that the file system gives to what changes now, in nanoseconds.
     Raises DiskFailed where a file can't be looked at now.
     """
     groups = None if marked is None else _since_mark(store, marked)
@@ -54,8 +55,12 @@ def due_steps(tree: Tree, store: Store, marked: Place | None) -> Iterator[list[S
     # As they stand now: the first step that is carried out in a folder changes its time.
     folders = {_folder(step.path): 0 for steps, _ in newest for step in steps}
     folders = {folder: _folder_time(tree, folder) for folder in folders}
+    times: list[int] = []
+    latest, ahead = 0, _ahead_by(clock) if after_power_cut else 0
     for steps, time in newest:
-        earlier, since = (suspects.earlier, time) if after_power_cut else ({}, None)
+        earlier, since = {}, None
+        if after_power_cut:
+            earlier, since = suspects.earlier, _Since(time, times if latest > time and steps else (), ahead)
         vacated = {step.path for step in steps if step.after is None}
         judge = _Judge(tree, store, earlier, folders, since, vacated)
         judged = [(step, judge.verdict(step)) for step in steps]
@@ -66,6 +71,14 @@ def due_steps(tree: Tree, store: Store, marked: Place | None) -> Iterator[list[S
             for step, verdict in judged
             if (verdict.is_due and (holds or step.after is not None)) or (verdict is _DONE and step.after is None)
         ]
+        times.append(time)
+        latest = max(latest, time)
+
+
+def _ahead_by(clock: Callable[[], int]) -> int:
+    """Return by how many microseconds the clock of files is ahead of that of records, as that of a share may be."""
+    asked = now()
+    return max(0, clock() // 1000 - asked)
 
 
 def void_of(group: Group, reason: str) -> Void:
@@ -95,12 +108,33 @@ def _since_power_cut(store: Store) -> list[list[Record]]:
     What has expired since is among it: its files stand as ever.
     """
     recent: list[list[Record]] = []
+    newest, present = None, now()
     for place in store.index.newest_places(_POWER_CUT_RECORDS):
         record, _ = store.record(place)
-        if recent and record.time < recent[0][0].time - _POWER_CUT_WINDOW:
+        if newest is not None and record.time < newest - _POWER_CUT_WINDOW:
             break
+        if newest is None and record.time <= present:
+            newest = record.time  # of one that is still to come, the clock was wrong
         recent.append([record])
     return recent[::-1]
+
+
+class _Since:
+    """When a step was recorded, for what has changed before or after it on disk."""
+
+    def __init__(self, time: int, before: Iterable[int], ahead: int) -> None:
+        """`before`: the times of the records before it; `ahead`: by how much the clock of files is. In microseconds."""
+        self._time: Final = time + ahead
+        # Records that come before it and have a later time: the clock was set back in between.
+        self._set_back: Final = [earlier + ahead for earlier in before if earlier > time]
+
+    def is_behind(self, changed: int) -> bool:
+        """Return whether what has the time `changed` had it when the step was recorded."""
+        return changed <= self._time or any(abs(changed - earlier) <= _STAGING for earlier in self._set_back)
+
+    def may_have_written(self, changed: int) -> bool:
+        """Return whether what has the time `changed` was written by the step, or before it."""
+        return changed <= self._time + _STAGING or self.is_behind(changed)
 
 
 @value
@@ -124,7 +158,7 @@ class _Judge:
         store: Store,
         earlier: Mapping[bytes, Collection[FileState | None]],
         folders: Mapping[bytes, int],
-        since: int | None,
+        since: _Since | None,
         vacated: AbstractSet[bytes],
     ) -> None:
         self._tree = tree
@@ -132,7 +166,7 @@ class _Judge:
         self._earlier = earlier  # states that a path has had lately, before the step
         self._folders = folders  # when a name last came or went in each
         self._vacated = vacated  # paths of the group's files that go
-        self._since = since  # the step's time, after a power cut; None: the machine has run on
+        self._since = since  # when the step was recorded, after a power cut; None: the machine has run on
 
     def verdict(self, step: Step) -> _Verdict:
         """Return it. Raises DiskFailed where that can't be seen now: what failed says nothing of what stands there."""
@@ -163,7 +197,7 @@ class _Judge:
     def _verdict_of_nothing(self, step: Step) -> _Verdict:
         if step.after is None:
             return _DONE
-        untouched = self._since is None or self._folders[_folder(step.path)] <= self._since
+        untouched = self._since is None or self._since.is_behind(self._folders[_folder(step.path)])
         # After a power cut the name may be gone that an earlier record gave, and that this one only found.
         was_nothing = step.before is None or None in self._earlier.get(step.path, ())
         return _Verdict(is_due=True) if was_nothing and untouched else _OTHER
@@ -174,7 +208,7 @@ class _Judge:
             return state == step.before
         # After a power cut it may be older than that; what somebody put back later has a later time.
         is_recorded = state == step.before or state in self._earlier.get(step.path, ())
-        return is_recorded and file.stat.st_mtime_ns // 1000 <= self._since
+        return is_recorded and self._since.is_behind(file.stat.st_mtime_ns // 1000)
 
     def _is_unfinished(self, step: Step, file: Found) -> bool:
         """Return whether the file holds a part of what it should, and of nothing else than what it did."""
@@ -193,11 +227,11 @@ class _Judge:
 
     def _may_be_cut_off(self, file: Found) -> bool:
         """Return whether a power cut may have taken bytes of what the step wrote: nobody has written to it later."""
-        return self._since is not None and file.stat.st_mtime_ns // 1000 <= self._since + _STAGING
+        return self._since is not None and self._since.may_have_written(file.stat.st_mtime_ns // 1000)
 
     def _is_cut_short(self, step: Step, file: Found) -> bool:
         """Return whether the file holds the beginning of what once stood there, and nothing or zeros behind it."""
-        if self._since is None or file.stat.st_mtime_ns // 1000 > self._since:
+        if self._since is None or not self._since.is_behind(file.stat.st_mtime_ns // 1000):
             return False
         is_large, written = is_stand_in(file.content), file.content.rstrip(b"\0")
         for state in {step.before, *self._earlier.get(step.path, ())}:

@@ -13,6 +13,7 @@ from typing import Final
 import pytest
 
 from objstore import Action, CallInfo, CasError, DiskFull, Origin, Unit, Workspace
+from objstore.batch import now
 from objstore.limits import RetentionLimits
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
 from tests.store.scenes import (
@@ -376,9 +377,21 @@ def put_back(path: Path, content: bytes, like: os.stat_result) -> None:
     os.utime(path, ns=(like.st_atime_ns, like.st_mtime_ns))
 
 
-def settled(root: Path) -> tuple[Files, tuple[str, ...]]:
+class AheadDisk(CountdownDisk):
+    """A disk that gives files times ahead of the machine's, as a share may."""
+
+    AHEAD: Final = 30  # seconds
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    def clock(self, directory: int, name: str) -> int:
+        return super().clock(directory, name) + self.AHEAD * 1_000_000_000
+
+
+def settled(root: Path, disk: CountdownDisk | None = None) -> tuple[Files, tuple[str, ...]]:
     """Let the next writer come; return the files without its own, and the paths of what it leaves reported."""
-    with Workspace.open(root, CountdownDisk(None)) as workspace:
+    with Workspace.open(root, disk or CountdownDisk(None)) as workspace:
         write(workspace, "next.txt", b"")
         found = files(root)
         del found["next.txt"]
@@ -548,6 +561,59 @@ class TestAfterAPowerCut:
         aged(self.root / "a.txt", 60)
         started_again(self.root)
         assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ("a.txt",))
+
+    @pytest.mark.parametrize("seconds", [2, 300])
+    def test_a_clock_that_was_set_back_leaves_no_file_behind(
+        self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, seconds: int
+    ) -> None:
+        change(workspace, ("a.txt", b"one\n"), ("b.txt", b"one\n"), ("d.txt", b"one\n"))
+        old = {name: (self.root / name).stat() for name in ("a.txt", "d.txt")}
+        monkeypatch.setattr("objstore.changes.now", lambda: now() - seconds * 1_000_000)
+        change(workspace, ("a.txt", b"two\n"), ("b.txt", b"two\n"), ("c.txt", b"two\n"), ("d.txt", b"two\n"))
+        put_back(self.root / "a.txt", b"one\n", old["a.txt"])
+        put_back(self.root / "d.txt", b"o", old["d.txt"])
+        (self.root / "c.txt").unlink()
+        started_again(self.root)
+        two = b"two\n", 0o644
+        assert settled(self.root) == ({"a.txt": two, "b.txt": two, "c.txt": two, "d.txt": two}, ())
+
+    def test_a_file_that_a_person_put_back_later_is_left_though_the_clock_was_set_back(
+        self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        write(workspace, "a.txt", b"one\n")
+        monkeypatch.setattr("objstore.changes.now", lambda: now() - 300 * 1_000_000)
+        write(workspace, "a.txt", b"two\n")
+        (self.root / "a.txt").write_bytes(b"one\n")
+        aged(self.root / "a.txt", -120)
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ("a.txt",))
+
+    @pytest.mark.parametrize(("later", "left"), [(0, b"two\n"), (20, b"one\n")], ids=["cut off", "put back"])
+    def test_files_on_a_share_whose_clock_is_ahead_are_compared_by_its_clock(
+        self, workspace: Workspace, later: int, left: bytes
+    ) -> None:
+        write(workspace, "a.txt", b"one\n")
+        aged(self.root / "a.txt", AheadDisk.AHEAD - 1)
+        old = (self.root / "a.txt").stat()
+        write(workspace, "a.txt", b"two\n")
+        put_back(self.root / "a.txt", b"one\n", old)
+        if later:
+            aged(self.root / "a.txt", AheadDisk.AHEAD + later)
+        started_again(self.root)
+        found, reported = settled(self.root, AheadDisk())
+        assert (found["a.txt"][0], reported) == (left, ("a.txt",) if later else ())
+
+    def test_one_record_from_a_clock_that_ran_ahead_hides_none_before_it(
+        self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        write(workspace, "a.txt", b"one\n")
+        old = (self.root / "a.txt").stat()
+        write(workspace, "a.txt", b"two\n")
+        monkeypatch.setattr("objstore.changes.now", lambda: now() + 10**15)
+        write(workspace, "b.txt", b"two\n")
+        put_back(self.root / "a.txt", b"one\n", old)
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"two\n", 0o644), "b.txt": (b"two\n", 0o644)}, ())
 
     def found(self, workspace: Workspace) -> None:
         """Record what a person has changed."""

@@ -61,7 +61,6 @@ class Ahead:
     def note(self, group: Group, blobs: Sequence["BlobHeader"], records: Sequence[Chained]) -> None:
         """Add a group that was just appended, with its blobs and its records, in order."""
         self.groups.append((group, records))
-        self.end = group.end
         if records:
             self.last_record = records[-1].id
         frames = [frame for frame in group.frames if frame.kind is FrameKind.BLOB]
@@ -76,3 +75,5 @@ class Ahead:
             self.tips[edit.path] = Tip(edit.document, edit.path, edit.after)
             self.calls[edit.conversation] = edit.call + 1
             self.seq = Seq(edit.seq + 1)
+        # Last: if anything fails before, the log goes on behind what is known, and is read.
+        self.end = group.end

@@ -295,12 +295,13 @@ class Index(Lookups):
         if self._db.in_transaction:
             yield  # it is held already
             return
-        self._db.execute("BEGIN")
         try:
+            self._db.execute("BEGIN")
             self._load_position()
             yield
         finally:
-            self._db.execute("COMMIT")
+            if self._db.in_transaction:
+                self._db.execute("COMMIT")
 
     # ---- what is worked out once
 
@@ -390,9 +391,9 @@ class Index(Lookups):
 
     @contextmanager
     def _transaction(self, within: float | None = None) -> Iterator[None]:
-        begin_writing(self._db, within)
         known = self.end, self.last_record, self._last_place
         try:
+            begin_writing(self._db, within)
             yield
             self._db.execute("COMMIT")
         except BaseException:

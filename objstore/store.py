@@ -337,8 +337,8 @@ class Store:
     ) -> Group:
         """Append a group at the end of the log, durably, and return it. `blobs`, `records`: those in it, in order."""
         group = self.log.append(self.end, payloads)
-        self._appended = group.end
         self._ahead.note(group, blobs, records)
+        self._appended = group.end
         if self._ahead.is_full:
             self._flush_if_possible(0.0 if self._ahead.may_wait else None)
         return group

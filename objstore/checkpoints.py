@@ -66,7 +66,7 @@ def checkpoint(path: str) -> None:
     # Nothing is lost where it can't be done: the changes stay in SQLite's log, and the next one who looks does it.
     # By a connection of its own, which makes no file where there is none: somebody may have removed the index.
     with (
-        suppress(sqlite3.DatabaseError),
+        suppress(sqlite3.DatabaseError, UnicodeDecodeError),
         closing(sqlite3.connect(address_of(path, "mode=rw"), uri=True, isolation_level=None)) as db,
     ):
         db.execute("PRAGMA synchronous = NORMAL")

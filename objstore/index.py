@@ -20,6 +20,7 @@ from objstore.indexfile import (
     COMPARED,
     SCHEMA,
     SCHEMA_VERSION,
+    SQLITE_ERRORS,
     TRIGGERS,
     IndexErrors,
     begin_writing,
@@ -258,7 +259,7 @@ class Index(Lookups):
                 self._told = self._log.generations()
             else:
                 self.rebuild()
-        except sqlite3.DatabaseError as error:
+        except SQLITE_ERRORS as error:
             if not is_broken(error):
                 raise
             # Other processes see that theirs is no longer the file of its name, and open the new one.
@@ -292,8 +293,9 @@ class Index(Lookups):
     @contextmanager
     def still(self) -> Iterator[None]:
         """Hold all that is asked to one moment, whatever other processes put in meanwhile. Nothing may be put in."""
-        if self._db.in_transaction:
-            yield  # it is held already
+        is_held = self._db.in_transaction
+        if is_held:
+            yield
             return
         try:
             self._db.execute("BEGIN")
@@ -333,7 +335,7 @@ class Index(Lookups):
             return self._connect_and_follow()
         try:
             return self._connect_and_follow()
-        except sqlite3.DatabaseError as error:
+        except SQLITE_ERRORS as error:
             if is_unwritable(error):
                 return self._followed(copy_in_memory(self._path))
             if not is_broken(error):

@@ -7,7 +7,7 @@ import _sqlite3 as sqlite3  # `sqlite3` adds what turns dates into text, and `da
 import os
 import time
 
-from objstore.annotations import Final
+from objstore.annotations import Final, TypeAlias
 from objstore.checkpoints import CHECKPOINT_PAGES
 from objstore.errors import DiskFailed, DiskFull, StoreLocked
 from objstore.premises import own_file, refuse_link
@@ -19,6 +19,7 @@ __all__ = [
     "COMPARED",
     "SCHEMA",
     "SCHEMA_VERSION",
+    "SQLITE_ERRORS",
     "TRIGGERS",
     "IndexErrors",
     "begin_writing",
@@ -30,6 +31,10 @@ __all__ = [
     "remove_index",
     "unusable",
 ]
+
+SqliteError: TypeAlias = sqlite3.DatabaseError | UnicodeDecodeError
+SQLITE_ERRORS: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
+"""What comes of a database that can't be opened: what SQLite says of a damaged schema may be no text."""
 
 SCHEMA_VERSION: Final = 17
 _BUSY_SECONDS: Final = 10
@@ -195,7 +200,7 @@ def copy_in_memory(path: str) -> sqlite3.Connection:
     db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     # Nobody can write beside it either, so the file is taken as it stands; what is newer is in the log.
     address = address_of(path, "mode=ro&immutable=1")
-    with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(address, uri=True)) as kept:
+    with suppress(*SQLITE_ERRORS), closing(sqlite3.connect(address, uri=True)) as kept:
         kept.backup(db)
         db.execute("SELECT count(*) FROM position").fetchone()
         return db
@@ -203,18 +208,18 @@ def copy_in_memory(path: str) -> sqlite3.Connection:
     return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
 
 
-def is_unwritable(error: sqlite3.DatabaseError) -> bool:
+def is_unwritable(error: SqliteError) -> bool:
     """Return whether SQLite says that the file or its folder may not be written, or that there is no room to."""
     return _code(error) in _UNWRITABLE or getattr(error, "sqlite_errorcode", None) in _NO_SHARED_MEMORY
 
 
-def is_broken(error: sqlite3.DatabaseError) -> bool:
+def is_broken(error: SqliteError) -> bool:
     """Return whether SQLite says that the file is no index of ours."""
     return _code(error) in _BROKEN
 
 
-def _code(error: sqlite3.DatabaseError) -> int:
-    # Text that is no UTF-8 is found by Python, which gives no code.
+def _code(error: SqliteError) -> int:
+    # Text that is no UTF-8 is found by Python, which gives no code: in a row, or in what SQLite says of a schema.
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & _PRIMARY
 
 

@@ -57,6 +57,26 @@ def test_a_damaged_page_is_said_in_a_sentence_wherever_it_is_met(
         act(workspace)
 
 
+@pytest.mark.parametrize("act", [Workspace.edits, Workspace.status, Workspace.repack])
+def test_a_schema_that_is_no_text_any_more_is_that_of_no_index(
+    tmp_path: Path, act: Callable[[Workspace], object]
+) -> None:
+    """SQLite's own message has the damaged bytes in it, which Python can't decode."""
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"first\n")
+        edits = workspace.edits()
+    index = tmp_path / ".cas" / "index.sqlite"
+    with closing(sqlite3.connect(index)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    content = bytearray(index.read_bytes())
+    content[content.index(b"CREATE TABLE") + len(b"CREATE TA")] ^= 0x80
+    index.write_bytes(content)
+    with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
+        act(workspace)
+        assert workspace.edits() == edits
+    assert check_store(str(tmp_path)).faults == ()
+
+
 # ---- values of a type that the column never has
 
 

@@ -18,12 +18,14 @@ from objstore.errors import (
     BlobMissing,
     CasError,
     DiskFailed,
+    DiskFull,
     FileMissing,
     StoreDamaged,
     StoreError,
     StoreUnknown,
     TreeInvalid,
 )
+from objstore.frames import SEGMENT_HEADER_SIZE
 from objstore.generations import Place
 from objstore.ids import BlobId
 from objstore.index import Index
@@ -92,7 +94,7 @@ def check_store(start: str, *, quick: bool = False, progress: Progress | None = 
     """Check the store of the workspace at or above `start`.
 
     `quick`: neither decode the blobs nor replay the documents; a frame's checksum vouches for its bytes all the same.
-    Raises NotAWorkspace, StoreLinked and FormatTooNew.
+    Raises NotAWorkspace, StoreLinked and FormatTooNew, and DiskFull where there is no room to look.
     """
     checking = _Checking(find_root(start), quick=quick, progress=progress or silent)
     checking.run()
@@ -199,12 +201,16 @@ class _Checking:
         if tail < size and not is_acknowledged:
             self._notes.append(f"{size - tail} bytes of an unfinished write at the end; the next one cuts it off.")
         for damage in remains.damage:
-            in_tail = damage.segment == os.path.basename(last.path) and damage.offset >= tail
+            # Not the header, which no write leaves unfinished: who begins a segment gives it its name with that.
+            is_in_last = damage.segment == os.path.basename(last.path)
+            in_tail = is_in_last and damage.offset >= max(tail, SEGMENT_HEADER_SIZE)
             if not in_tail or is_acknowledged:
+                is_header = damage.offset < SEGMENT_HEADER_SIZE
+                advice = " The store can't be opened; `cas salvage` makes one of the rest." if is_header else ""
                 self._fault(
                     Part.SEGMENTS,
                     f"{damage.segment}, bytes {damage.offset} to {damage.end}: {damage.reason}",
-                    "Blobs or records that lay there are lost; see below.",
+                    f"Blobs or records that lay there are lost; see below.{advice}",
                 )
         if is_acknowledged:
             ends = "ends at"
@@ -300,6 +306,8 @@ class _Checking:
     def _check_derived(self, records: list[FoundRecord]) -> None:
         try:
             journal = Journal(self.report.root, Disk())
+        except DiskFull:
+            raise  # it says nothing of the index
         except CasError as error:
             self._fault(Part.INDEX, str(error), "Nothing can be looked up until it is made anew.", repairable=True)
             return
@@ -314,6 +322,8 @@ class _Checking:
                     if not self._quick:
                         self._check_documents(journal)
                     self._check_files(journal)
+            except DiskFull:
+                raise
             except DiskFailed as error:
                 # SQLite finds some damage only where it reads.
                 meaning = "Nothing can be looked up until it is made anew."

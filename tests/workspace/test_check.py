@@ -114,6 +114,21 @@ def test_an_unfinished_write_is_no_fault(root: Path) -> None:
     assert "unfinished write" in report.notes[0]
 
 
+@pytest.mark.parametrize("left", [0, 30, 64])
+def test_a_last_segment_whose_header_is_cut_off_is_damage_of_the_log(root: Path, left: int) -> None:
+    """No write leaves that; a copy onto a full disk does."""
+    last = segments(root)[-1]
+    behind = last.with_name(f"{int(last.stem) + 1:08d}.seg")
+    behind.write_bytes(bytes(left))
+    index = (root / ".cas" / "index.sqlite").stat()
+    report = check_store(str(root))
+    assert [(fault.part, fault.repairable) for fault in report.faults] == [(Part.SEGMENTS, False)]
+    assert behind.name in report.faults[0].what
+    assert "cas salvage" in report.faults[0].meaning
+    repair_store(report)
+    assert (root / ".cas" / "index.sqlite").stat() == index
+
+
 def test_a_file_changed_outside_is_no_fault(root: Path) -> None:
     (root / "b.txt").write_bytes(b"typed\n")
     report = check_store(str(root))

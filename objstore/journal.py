@@ -104,6 +104,7 @@ class Journal:
         # Where the system doesn't tell, no mark is known to be of this start of the machine until files were looked at.
         self._knows_boot = self._boot != UNKNOWN_BOOT
         self._settled = False  # whether this process has looked once for what others left unfinished
+        self._unfinished: set[str] = set()  # files that could not be finished when this process tried
         self._is_behind = False  # whether files could not follow the log yet, because the disk is full
         self.keeps_out = False  # whether the writer lock is held for more than one write
 
@@ -470,13 +471,16 @@ class Journal:
         from objstore.recovery import due_steps
 
         for steps in due_steps(self.tree, self.store, marked, lambda: self.disk.clock(self._scratch_fd(), "tmp")):
-            # A path that can't be finished stays as it is, and shows as a change from outside.
+            # A path that can't be finished stays as it is, and shows as a change from outside. Where the disk fails, only
+            # the second time: once may have been the only time, and nobody should be kept from writing for ever.
             with self._transition(steps, self.store) as transition, suppress(PathError, CallAborted):
                 transition.prepare()
                 try:
                     transition.run()
                 except CallAborted as error:
-                    if isinstance(error.__cause__, DiskFailed):
+                    is_first = error.path not in self._unfinished
+                    if isinstance(error.__cause__, DiskFull) or (isinstance(error.__cause__, DiskFailed) and is_first):
+                        self._unfinished.add(error.path)
                         raise error.__cause__ from error  # it can be finished, only not yet
                     raise
 

@@ -6,6 +6,7 @@ What decodes blobs and records is imported where they are read: a status reads n
 from __future__ import annotations
 
 import os
+import time
 from _sqlite3 import DatabaseError  # as in `indexfile`
 from collections import OrderedDict
 
@@ -22,6 +23,7 @@ from objstore.errors import (
 )
 from objstore.ids import BlobHasher, BlobId, RecordId, record_id
 from objstore.index import NAMELESS, Index
+from objstore.indexfile import is_unwritable
 from objstore.names import INDEX_NAME, LOG_NAME
 from objstore.segments import Group, Log, create_log
 from objstore.standard import closing, contextmanager, suppress
@@ -51,6 +53,9 @@ _LARGE_DECISION: Final = 64
 
 _DECISIONS_KEPT: Final = 8
 
+_IN_MEMORY_SECONDS: Final = 5.0
+"""How long the index stays in memory when its disk was full, until it is tried again."""
+
 
 def create_store(folder: str, disk: Disk) -> None:
     """Make an empty store in the existing, empty `folder`."""
@@ -72,6 +77,7 @@ class Store:
         self._disk: Final = disk
         self.log: Final = Log(self._log_path, disk)
         self._ahead = Ahead()
+        self._in_memory_until: float | None = None  # by the monotonic clock; None: the index is in its file
         try:
             self._index_path: Final = os.path.join(folder, INDEX_NAME)
             self._index = Index(self._index_path, self.log)
@@ -97,7 +103,10 @@ class Store:
     @property
     def index(self) -> Index:
         """Return the index, with everything in it that this process has appended."""
-        self.flush()
+        try:
+            self.flush()
+        except DatabaseError as error:
+            self._go_on_in_memory(error)
         return self._index
 
     @property
@@ -116,11 +125,31 @@ class Store:
         `to_write`: see besides that the last record that is known is that of the log, before another is put behind it.
         Raises StoreDamaged, and StoreReplaced before the index of another store is taken for the one of this log.
         """
+        try:
+            return self._caught_up(to_write=to_write)
+        except DatabaseError as error:
+            self._go_on_in_memory(error)
+            return self._caught_up(to_write=to_write)
+
+    def _go_on_in_memory(self, error: DatabaseError) -> None:
+        """Open the index again where there is no room for what it takes in: then it is kept in memory for a while.
+
+        Raises the error if it is another one. Whoever asks the index that was open may go on with that.
+        """
+        if not is_unwritable(error):
+            raise error
+        self._index = Index(self._index_path, self.log)
+        self._ahead = Ahead()  # all of it is in the log
+        self._in_memory_until = time.monotonic() + _IN_MEMORY_SECONDS
+
+    def _caught_up(self, *, to_write: bool) -> bool:
         self._see_log()
-        if not self._index.is_there:
+        is_over = self._in_memory_until is not None and time.monotonic() > self._in_memory_until
+        if is_over or not self._index.is_there:
             self._ahead = Ahead()  # all of it is in the log
             self._index.close()
             self._index = Index(self._index_path, self.log)
+            self._in_memory_until = None
         if not self._index.knows_generations:
             self.index.follow_generations()
             self.forget()  # what went from the store may have been meant to go for good

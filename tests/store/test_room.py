@@ -1,7 +1,9 @@
 """A full disk, and a call that a writer left unfinished: what makes room goes on, and the call comes after it."""
 
 import os
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -13,6 +15,7 @@ from objstore.limits import RetentionLimits
 from objstore.room import KEPT_BYTES, ROOM
 from tests.store.countdown import CountdownDisk, PowerCut, TooFullDisk, broken_disk, full_disk, power_cut
 from tests.store.scenes import write
+from tests.store.tables import rebuilt_tables, tables
 
 EVERYTHING: Final = RetentionLimits(older_than=0, max_size=None)
 VERSIONS: Final = 6
@@ -82,6 +85,56 @@ def collect(root: Path, disk: CountdownDisk) -> None:
         assert collected.is_done
         assert collected.bytes_after < collected.bytes_before / 2
         assert workspace.edit(2).expired is not None
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """Return a folder on a disk of a few megabytes; only root may make one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if not sys.platform.startswith("linux") or os.geteuid() or not mounted(folder):
+        pytest.skip("no disk can be mounted here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+def mounted(folder: Path) -> bool:
+    return not subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "none", folder], check=False).returncode
+
+
+def fill(path: Path) -> None:
+    """Take all the room that is left."""
+    with path.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(4096))
+
+
+@pytest.mark.parametrize("seconds", [0.0, 60.0], ids=["tried again", "not yet"])
+def test_who_has_the_store_open_reads_on_when_its_disk_is_full(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    monkeypatch.setattr("objstore.store._IN_MEMORY_SECONDS", seconds)
+    root = small / "workspace"
+    root.mkdir()
+    with Workspace.init(root, CountdownDisk(None)) as workspace:
+        for number in range(60):
+            write(workspace, f"{number}.txt", b"%d\n" % number)
+        workspace.edits()
+        for number in range(10):  # recorded, and not in the index yet
+            write(workspace, f"{number}.txt", b"again\n")
+        fill(small / "ballast")
+        assert len(workspace.edits()) == 70
+        assert workspace.status().external == ()
+        with pytest.raises(DiskFull):
+            write(workspace, "a.txt", bytes(5000))
+        assert len(workspace.edits()) == 70
+        (small / "ballast").unlink()
+        write(workspace, "a.txt", b"and on\n")
+        assert len(workspace.edits()) == 71
+    assert check_store(str(root)).faults == ()
+    assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas", tmp_path)
 
 
 def test_what_makes_room_need_not_wait_for_a_call_that_finds_none(root: Path) -> None:

@@ -54,7 +54,7 @@ def amend(
         if now.blob != seen:
             if base is None or any(map(is_binary, (base, content, now.bytes))):
                 raise FileChanged(path)
-            carried = call.rebased(path, base, content, diff_lines(base, content))
+            carried = call.rebased(path, base, content, diff_lines(base, content), is_compared=True)
             if isinstance(carried, Clash):
                 raise FileChanged(path)
             content, hunks = carried.content, carried.hunks

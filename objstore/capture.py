@@ -93,15 +93,18 @@ class Call:
         """Return whether a file stands there. Raises what paths raise."""
         return self._file(path)[1].now is not None
 
-    def rebased(self, path: str, base: bytes, made: bytes, hunks: Sequence[Hunk]) -> Rebased | Clash:
+    def rebased(
+        self, path: str, base: bytes, made: bytes, hunks: Sequence[Hunk], *, is_compared: bool = False
+    ) -> Rebased | Clash:
         """Return what a change from `base`, an earlier version of the file, to `made` makes of the file as it is now.
 
-        `hunks` lead from `base` to `made`; ValueError is raised where they don't. Raises FileMissing.
+        `hunks` lead from `base` to `made`; ValueError is raised where they don't. `is_compared`: they were found by
+        comparison. Raises FileMissing.
         """
         now = self.read(path).bytes
         tip = self._journal.store.tip_at(self._file(path)[0])
         passages = passages_since(self._journal, tip, base, blob_id(base), now)
-        return rebased(base, made, hunks, passages)
+        return rebased(base, made, hunks, passages, is_compared=is_compared)
 
     # ---- changing
 

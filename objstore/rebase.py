@@ -1,29 +1,32 @@
 """Rebasing: a change made to one version of a text, placed in a later version of it.
 
-The later version is known by the steps that led to it, each as hunks. A hunk of the change moves with the lines that
+The later version is known by the steps that led to it, each as hunks. A part of the change moves with the lines that
 it is about: what a step did above shifts it, what a step did below leaves it, and where both are about the same lines
 nothing is guessed. The rules are the weave's (see `weave`): lines directly beside each other are independent, and an
 insertion needs one of its two neighbours, with nothing put between them. What both made alike, byte for byte, is there
 already, if no later step was about these lines.
 
-A comparison can't say which of several equal lines came or went. A hunk that one found stands for every place to which
-it slides over equal lines, and all these are lines that it is about.
+A comparison can't say which of several equal lines came or went. A hunk that one found, of a step or of the change,
+stands for every place to which what it takes out or puts in slides over equal lines: all these are lines that it is
+about, as one stretch. So there are stretches of the change and stretches of a step, and one of each may be the same.
 """
 
-from collections.abc import Sequence
-from enum import Enum, auto
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from objstore.diff import diff_lines
 from objstore.hunks import Hunk, inserted_texts
-from objstore.lines import closed, is_closed, split_lines
+from objstore.lines import closed, is_closed, lines_end, split_lines
 from objstore.values import replace, value
 
 __all__ = ["Clash", "Passage", "Rebased", "compared", "rebased"]
 
 
-_MISSING: Final = 1
-_SAID: Final = 2  # by the change, so that no step says otherwise
+_MISSING: Final = 1  # the line lacks its newline wherever it is the last one
+_SAID: Final = 2  # that is by the change, so that no step says otherwise
+_PUT_IN: Final = 4  # a step put it in, or perhaps
+_GONE: Final = 8  # a step took lines out directly above, or perhaps
 
 
 @value
@@ -54,42 +57,62 @@ class Clash:
     count: int  # 0: nothing; what was there is gone
 
 
-class _Meeting(Enum):
-    ABOVE = auto()
-    BELOW = auto()
-    SAME = auto()  # both made the same of the same lines
-    CLASH = auto()
+@value
+class _Stretch:
+    """Lines that one side is about, as a whole, and what it makes of them."""
+
+    start: int
+    end: int
+    first: int  # of its hunks, from 0
+    hunks: tuple[Hunk, ...]
+    texts: tuple[bytes, ...]  # closed: what each puts in
+
+    @property
+    def takes_out(self) -> bool:
+        return any(hunk.old_count for hunk in self.hunks)
+
+    @property
+    def is_exact(self) -> bool:
+        """Return whether these are the lines of one hunk, and no others."""
+        return len(self.hunks) == 1 and (self.start, self.end) == (self.hunks[0].old_start, self.hunks[0].old_end)
+
+    @property
+    def shift(self) -> int:
+        """Return how far what is below the stretch moves."""
+        return self.hunks[-1].new_end - self.hunks[-1].old_end
+
+    @property
+    def grows(self) -> bool:
+        return any(hunk.new_count > hunk.old_count for hunk in self.hunks)
+
+    @property
+    def growth(self) -> int:
+        return sum(hunk.new_count - hunk.old_count for hunk in self.hunks)
+
+    def over(self, lines: Sequence[bytes], above: int) -> bytes:
+        """Return what becomes of `lines`, which begin `above` lines further up than the text its hunks are about."""
+        made = list(lines)
+        for hunk, text in zip(reversed(self.hunks), reversed(self.texts), strict=True):
+            made[hunk.old_start - above : hunk.old_end - above] = [text]
+        return b"".join(made)
 
 
 @value
 class _Piece:
-    """A hunk of the change on its way: the lines that give way, and the closed text that takes their place."""
+    """A stretch of the change on its way: which lines it is about now."""
 
+    stretch: _Stretch
     start: int
-    count: int
-    text: bytes
+    end: int
     above: bool = True  # of an insertion: whether its upper neighbour, or the beginning, is still what it was
     below: bool = True
     is_there: bool = False  # whether a step did the same: the lines are those that it left, and stay what they are
+    taken: frozenset[bytes] = frozenset()  # once it is there: the lines that both took out
 
     @property
-    def end(self) -> int:
-        return self.start + self.count
-
-
-@value
-class _Theirs:
-    """A hunk of a step, the closed text that it puts in, and the lines that it is about."""
-
-    hunk: Hunk
-    text: bytes
-    start: int  # of the lines before the step
-    end: int
-    lines: tuple[bytes, ...] = ()  # these lines, where it slides over any
-
-    def makes(self, start: int, end: int, text: bytes) -> bytes:
-        """Return what these lines are with some of them replaced."""
-        return b"".join([*self.lines[: start - self.start], text, *self.lines[end - self.start :]])
+    def shift(self) -> int:
+        """Return how far it has come, while it is not there."""
+        return self.start - self.stretch.start
 
 
 def compared(before: bytes, after: bytes) -> tuple[Passage, ...]:
@@ -97,162 +120,240 @@ def compared(before: bytes, after: bytes) -> tuple[Passage, ...]:
     return () if before == after else (Passage(hunks=diff_lines(before, after), after=after, compared=True),)
 
 
-class _Endings:
-    """Of each line of a text on its way: whether it lacks its newline wherever it is the last one."""
+class _Lines:
+    """What is known of each line of a text on its way."""
 
     def __init__(self, base: bytes, made: bytes, hunks: Sequence[Hunk]) -> None:
         """Begin with `base`, of which the change makes `made`."""
         self._missing = _MISSING if not is_closed(made) else 0
         self._keeps = is_closed(base) is is_closed(made)
-        self._lines = bytearray(closed(base).count(b"\n"))
+        count = closed(base).count(b"\n")
+        self._marks = bytearray(count + 1)  # the last one is for the end of the text
         if not is_closed(base):
-            self._lines[-1] = _MISSING
-        last = len(self._lines) - 1  # of `made`, where it was there before
+            self._marks[count - 1] = _MISSING
+        last = count - 1  # of `made`, where it was there before
         self._puts_in_last = False
-        if hunks and hunks[-1].old_end == len(self._lines):
+        if hunks and hunks[-1].old_end == count:
             self._puts_in_last = hunks[-1].new_count > 0
             last = -1 if self._puts_in_last else hunks[-1].old_start - 1
-        if last >= 0 and self._lines[last] != self._missing:
-            self._lines[last] = _SAID | self._missing
+        if last >= 0 and self._marks[last] != self._missing:
+            self._marks[last] = _SAID | self._missing
 
-    def step(self, theirs: Sequence[_Theirs], after: bytes) -> None:
-        """Go on to the text behind a step."""
-        for met in reversed(theirs):
-            self._lines[met.start : met.start + met.hunk.old_count] = bytes(met.hunk.new_count)
-        if self._lines and not self._lines[-1] & _SAID:
-            self._lines[-1] = _MISSING if not is_closed(after) else 0
+    def may_be_put_in(self, start: int, end: int) -> bool:
+        """Return whether a step may have put in any of these lines."""
+        return any(mark & _PUT_IN for mark in self._marks[start:end])
+
+    def may_be_filled(self, start: int, end: int) -> bool:
+        """Return whether a step may have taken out or changed what stood between, above or below these lines."""
+        around = self._marks[max(0, start - 1) : end + 1]
+        return any(mark & (_PUT_IN | _GONE) for mark in around)
+
+    def step(self, theirs: Sequence[_Stretch], same: Mapping[int, _Piece], after: bytes) -> None:
+        """Go on to the text behind a step. `same`: by place in `theirs`, the piece that is made alike."""
+        marks = self._marks
+        for index in range(len(theirs) - 1, -1, -1):
+            met, piece = theirs[index], same.get(index)
+            start, end = met.start, met.end
+            if piece is not None:
+                start, end = min(start, piece.start), max(end, piece.end)
+            is_put_in = any(met.texts) or self.may_be_put_in(start, end)
+            if piece is not None:
+                _mark(marks, piece.stretch, piece.shift)  # which lines stay is known better to the change
+            else:
+                # What slides is taken for the uppermost: what is said of the last line holds for the one that stays.
+                _mark(marks, met, 0 if met.is_exact or len(met.hunks) > 1 else met.start - met.hunks[0].old_start)
+            end += met.growth
+            for line in range(start, end):
+                marks[line] |= _PUT_IN * is_put_in
+            for line in range(start, end + 1):
+                marks[line] |= _GONE * met.takes_out
+        if len(marks) > 1 and not marks[-2] & _SAID:
+            marks[-2] = marks[-2] & ~_MISSING | (0 if is_closed(after) else _MISSING)
 
     def end(self, pieces: Sequence[_Piece]) -> bool:
         """Return whether the text ends in a newline once the change's pieces are in their places."""
-        lines, missing, below = self._lines, self._missing, 0
+        marks, missing, below = self._marks, self._missing, 0
         if self._puts_in_last:
             last = pieces[-1]
-            below = len(lines) - last.end
-            if self._keeps and last.count:
-                missing = lines[last.end - 1]  # who writes the line anew and leaves its end leaves it as it is
+            hunk = last.stretch.hunks[-1]
+            end = last.end if last.is_there else hunk.old_end + last.shift
+            below = len(marks) - end
+            if self._keeps and (last.is_there or hunk.old_count):
+                missing = marks[end - 1]  # who writes the line anew and leaves its end leaves it as it is
         for piece in reversed(pieces):
             if not piece.is_there:
-                lines[piece.start : piece.end] = bytes(piece.text.count(b"\n"))
+                _mark(marks, piece.stretch, piece.shift)
         if self._puts_in_last:
-            lines[-1 - below] = missing
-        return not (lines and lines[-1] & _MISSING)
+            marks[-1 - below] = missing
+        return len(marks) == 1 or not marks[-2] & _MISSING
 
 
-def rebased(base: bytes, made: bytes, hunks: Sequence[Hunk], passages: Sequence[Passage]) -> Rebased | Clash:
+def _mark(marks: bytearray, stretch: _Stretch, shift: int) -> None:
+    """Put marks of their own in the place of those of the lines that a stretch's hunks take out."""
+    for hunk in reversed(stretch.hunks):
+        start = hunk.old_start + shift
+        marks[start : start + hunk.old_count] = bytes([_PUT_IN]) * hunk.new_count
+
+
+def rebased(
+    base: bytes, made: bytes, hunks: Sequence[Hunk], passages: Sequence[Passage], *, is_compared: bool = False
+) -> Rebased | Clash:
     """Return what the change from `base` to `made` is after `passages`, or the first of its hunks that does not fit.
 
-    Raises ValueError unless `hunks` lead from `base` to `made` and the passages on from `base`, each from the text
-    before it.
+    `is_compared`: whether its hunks were found by comparison. Raises ValueError unless they lead from `base` to `made`
+    and the passages on from `base`, each from the text before it.
     """
-    texts = inserted_texts(base, made, hunks)
-    pieces = [
-        _Piece(start=hunk.old_start, count=hunk.old_count, text=text) for hunk, text in zip(hunks, texts, strict=True)
-    ]
+    stretches = _stretches(base, made, hunks, is_compared=is_compared)
+    pieces = [_Piece(stretch=stretch, start=stretch.start, end=stretch.end) for stretch in stretches]
+    lines = _Lines(base, made, hunks)
     before = base
-    endings = _Endings(base, made, hunks)
     for number, passage in enumerate(passages):
-        theirs = _theirs(before, passage)
-        endings.step(theirs, passage.after)
-        for index, piece in enumerate(pieces):
-            met = _carried(piece, theirs)
-            if isinstance(met, Hunk):
-                return _clash(index, hunks[index], met, passages[number + 1 :])
-            pieces[index] = met
+        theirs = _stretches(before, passage.after, passage.hunks, is_compared=passage.compared)
+        step = _Step(before=before, theirs=theirs, lines=lines, is_guessed=is_compared or passage.compared)
+        carried = step.carried(pieces)
+        if isinstance(carried, _Collision):
+            return _clash(carried, passages[number + 1 :])
+        pieces, same = carried
+        lines.step(theirs, same, passage.after)
         before = passage.after
-    kept = [piece for piece in pieces if not piece.is_there]
-    content, found = _placed(before, kept, ends=endings.end(pieces))
+    content, found = _placed(before, pieces, ends=lines.end(pieces))
     return Rebased(content=content, hunks=found)
 
 
-def _theirs(before: bytes, passage: Passage) -> list[_Theirs]:
-    """Return the hunks of a step. Raises ValueError as `inserted_texts` does."""
-    hunks = passage.hunks
-    texts = inserted_texts(before, passage.after, hunks)
-    theirs = [
-        _Theirs(hunk=hunk, text=text, start=hunk.old_start, end=hunk.old_end)
-        for hunk, text in zip(hunks, texts, strict=True)
-    ]
-    if passage.compared and not all(hunk.old_count and hunk.new_count for hunk in hunks):
-        lines = split_lines(closed(before))
-        lows = [0, *(hunk.old_end for hunk in hunks)]
-        highs = [*(hunk.old_start for hunk in hunks[1:]), len(lines)]
-        return [_slid(met, lines, low, high) for met, low, high in zip(theirs, lows, highs, strict=False)]
-    return theirs
+def _stretches(before: bytes, after: bytes, hunks: Sequence[Hunk], *, is_compared: bool) -> list[_Stretch]:
+    """Return what a side is about, in order, nothing twice. Raises ValueError as `inserted_texts` does."""
+    texts = inserted_texts(before, after, hunks)
+    lines = split_lines(closed(before)) if is_compared and hunks else []
+    found: list[_Stretch] = []
+    for number, (hunk, text) in enumerate(zip(hunks, texts, strict=True)):
+        start, end = hunk.old_start, hunk.old_end
+        if is_compared:
+            low = hunks[number - 1].old_end if number else 0
+            high = hunks[number + 1].old_start if number + 1 < len(hunks) else len(lines)
+            slides = [_slide(lines, hunk, moving, low, high) for moving in (lines[start:end], split_lines(text))]
+            start, end = start - max(up for up, _ in slides), end + max(down for _, down in slides)
+        stretch = _Stretch(start=start, end=end, first=number, hunks=(hunk,), texts=(text,))
+        if found and start < found[-1].end:
+            last = found.pop()
+            both = (*last.hunks, hunk), (*last.texts, text)
+            stretch = replace(last, end=max(end, last.end), hunks=both[0], texts=both[1])
+        found.append(stretch)
+    return found
 
 
-def _slid(met: _Theirs, lines: Sequence[bytes], low: int, high: int) -> _Theirs:
-    """Return an insertion or deletion with all the lines, `low` to `high` at most, over which it slides."""
-    start, end = met.start, met.end
-    if start < end and met.text:
-        return met
-    moving = split_lines(met.text) or lines[start:end]
+def _slide(lines: Sequence[bytes], hunk: Hunk, moving: Sequence[bytes], low: int, high: int) -> tuple[int, int]:
+    """Return how far what a hunk takes out, or what it puts in, slides up and down between two lines."""
     up = down = 0
-    while low < start - up and lines[start - up - 1] == moving[-1 - up % len(moving)]:
-        up += 1
-    while end + down < high and lines[end + down] == moving[down % len(moving)]:
-        down += 1
-    start, end = start - up, end + down
-    return replace(met, start=start, end=end, lines=tuple(lines[start:end]))
+    if moving:
+        while low < hunk.old_start - up and lines[hunk.old_start - up - 1] == moving[-1 - up % len(moving)]:
+            up += 1
+        while hunk.old_end + down < high and lines[hunk.old_end + down] == moving[down % len(moving)]:
+            down += 1
+    return up, down
 
 
-def _carried(piece: _Piece, theirs: Sequence[_Theirs]) -> _Piece | Hunk:
-    """Return the piece behind a step, or the hunk of the step that it clashes with."""
-    shift = 0
-    for met in theirs:
-        hunk = met.hunk
-        match _meeting(piece, met):
-            case _Meeting.SAME:
-                return replace(piece, start=hunk.new_start, count=hunk.new_count, is_there=True)
-            case _Meeting.CLASH:
-                return hunk
-            case _Meeting.ABOVE:
-                shift += hunk.new_count - hunk.old_count
-                if hunk.old_end == piece.start:
-                    piece = replace(piece, above=False)
-            case _Meeting.BELOW:
-                if hunk.old_start == piece.end:
-                    piece = replace(piece, below=False)
-        if not (piece.count or piece.above or piece.below or piece.is_there):
-            return hunk  # both neighbours of an insertion are gone
-    return replace(piece, start=piece.start + shift)
+@value
+class _Collision:
+    """A piece of the change and a stretch of a step that are not the same, about the same lines."""
+
+    piece: _Piece
+    met: _Stretch
 
 
-def _meeting(piece: _Piece, met: _Theirs) -> _Meeting:
-    hunk = met.hunk
+@value
+class _Step:
+    """A step, about to be taken."""
+
+    before: bytes
+    theirs: Sequence[_Stretch]
+    lines: _Lines
+    is_guessed: bool  # whether either side's hunks were found by comparison
+
+    def carried(self, pieces: Sequence[_Piece]) -> tuple[list[_Piece], dict[int, _Piece]] | _Collision:
+        """Return the pieces behind the step, and by place in `theirs` those that it made alike."""
+        ends = [met.end for met in self.theirs]
+        moved: list[_Piece] = []
+        same: dict[int, _Piece] = {}
+        cut_above = -1  # the line below one that the change takes out
+        for piece in pieces:
+            index = bisect_left(ends, piece.start)
+            shift = self.theirs[index - 1].shift if index else 0
+            above, below, alike = piece.above, piece.below, None
+            takes_out = piece.stretch.takes_out and not piece.is_there
+            while index < len(ends) and self.theirs[index].start <= piece.end:
+                met = self.theirs[index]
+                if _meet(piece, met):
+                    if alike is not None or index in same or not self._is_same(piece, met):
+                        return _Collision(piece=piece, met=met)
+                    same[index], alike = piece, met
+                elif met.end <= piece.start:
+                    shift, above = met.shift, False
+                    if takes_out and met.start == met.end == cut_above:
+                        return _Collision(piece=piece, met=met)  # both neighbours of what it puts in go
+                else:
+                    below = False
+                if piece.start == piece.end and not (takes_out or above or below or piece.is_there):
+                    return _Collision(piece=piece, met=met)  # both neighbours of an insertion are gone
+                index += 1
+            cut_above = piece.end if takes_out else -1
+            if alike is not None:
+                moved.append(self._there(piece, alike))
+            else:
+                moved.append(replace(piece, start=piece.start + shift, end=piece.end + shift, above=above, below=below))
+        return moved, same
+
+    def _is_same(self, piece: _Piece, met: _Stretch) -> bool:
+        """Return whether both make the same of the same lines, as far as that can be known."""
+        if piece.is_there:
+            return False  # whatever is done there may take it back
+        start, end = min(piece.start, met.start), max(piece.end, met.end)
+        if any(piece.stretch.texts) and self.lines.may_be_filled(start, end):
+            return False  # what it puts in may be what was taken out there
+        if not self.is_guessed:
+            return (met.start, met.end, met.texts) == (piece.start, piece.end, piece.stretch.texts)
+        if self.lines.may_be_put_in(start, end):
+            return False  # what it takes out may be what was put in there
+        lines = _cut(self.before, start, end)
+        return met.over(lines, start) == piece.stretch.over(lines, start - piece.shift)
+
+    def _there(self, piece: _Piece, met: _Stretch) -> _Piece:
+        """Return the piece behind the step that made it alike: it stands for all that either was about."""
+        start, end = min(piece.start, met.start), max(piece.end, met.end)
+        hunks, shift = piece.stretch.hunks, piece.shift
+        taken = [line for hunk in hunks for line in _cut(self.before, hunk.old_start + shift, hunk.old_end + shift)]
+        first = met.hunks[0].new_start - met.hunks[0].old_start
+        return replace(piece, start=start + first, end=end + met.shift, is_there=True, taken=frozenset(taken))
+
+
+def _cut(text: bytes, start: int, end: int) -> list[bytes]:
+    """Return some lines of the closed text."""
+    whole = closed(text)
+    at = lines_end(whole, 0, start)
+    return split_lines(whole[at : lines_end(whole, at, end - start)])
+
+
+def _meet(piece: _Piece, met: _Stretch) -> bool:
+    """Return whether a piece and a stretch are about the same lines, or the same place between two."""
     if piece.is_there:
-        # More lines than before, where the step deleted some, may be these.
-        if not piece.count and hunk.new_count > hunk.old_count and met.start <= piece.start <= met.end:
-            return _Meeting.CLASH
-    elif _made_alike(piece, met):
-        return _Meeting.SAME
-    if not piece.count and not hunk.old_count:
-        # Where both insert, nothing says in which order.
-        clash = met.start <= piece.start <= met.end
+        # Lines put in directly beside, where some were taken out, may be these.
+        touches = any(hunk.new_count < hunk.old_count for hunk in piece.stretch.hunks) and met.grows
+        touches = touches or any(not piece.taken.isdisjoint(split_lines(text)) for text in met.texts)
     else:
-        clash = met.start < piece.end and piece.start < met.end
-    if clash:
-        return _Meeting.CLASH
-    return _Meeting.ABOVE if hunk.old_end <= piece.start else _Meeting.BELOW
+        touches = not (piece.stretch.takes_out or met.takes_out)  # nothing says in which order both put in
+    if touches:
+        return met.start <= piece.end and piece.start <= met.end
+    return met.start < piece.end and piece.start < met.end
 
 
-def _made_alike(piece: _Piece, met: _Theirs) -> bool:
-    hunk = met.hunk
-    if (hunk.old_start, hunk.old_count) == (piece.start, piece.count):
-        return met.text == piece.text
-    if not met.lines or piece.start < met.start or met.end < piece.end:
-        return False
-    there = met.makes(hunk.old_start, hunk.old_end, met.text)
-    return there == met.makes(piece.start, piece.end, piece.text)
-
-
-def _clash(index: int, wanted: Hunk, met: Hunk, rest: Sequence[Passage]) -> Clash:
-    start, end = met.new_start, met.new_end
+def _clash(found: _Collision, rest: Sequence[Passage]) -> Clash:
+    stretch = found.piece.stretch
+    start, end = found.met.hunks[0].new_start, found.met.hunks[-1].new_end
     for passage in rest:
         start, end = _followed(start, passage.hunks, end=False), _followed(end, passage.hunks, end=True)
     return Clash(
-        hunk=index + 1,
-        read_start=wanted.old_start + 1,
-        read_count=wanted.old_count,
+        hunk=stretch.first + 1,
+        read_start=stretch.hunks[0].old_start + 1,
+        read_count=stretch.hunks[-1].old_end - stretch.hunks[0].old_start,
         start=start + 1,
         count=max(0, end - start),
     )
@@ -270,21 +371,25 @@ def _followed(line: int, hunks: Sequence[Hunk], *, end: bool) -> int:
 
 
 def _placed(text: bytes, pieces: Sequence[_Piece], *, ends: bool) -> tuple[bytes, tuple[Hunk, ...]]:
-    """Return `text` with the pieces in their places, and the hunks that lead there; pieces that touch are one."""
+    """Return `text` with the pieces in their places, and the hunks that lead there; what touches is one hunk."""
     lines = split_lines(closed(text))
     made: list[bytes] = []
     hunks: list[Hunk] = []
     at = new_at = 0
     for piece in pieces:
-        made += lines[at : piece.start]
-        made.append(piece.text)
-        new_at += piece.start - at
-        hunk = Hunk(piece.start, piece.count, new_at, piece.text.count(b"\n"))
-        if hunks and hunks[-1].old_end == hunk.old_start:
-            last = hunks.pop()
-            old_count, new_count = last.old_count + hunk.old_count, last.new_count + hunk.new_count
-            hunk = Hunk(last.old_start, old_count, last.new_start, new_count)
-        hunks.append(hunk)
-        at, new_at = piece.end, hunk.new_end
+        if piece.is_there:
+            continue
+        for wanted, put_in in zip(piece.stretch.hunks, piece.stretch.texts, strict=True):
+            start = wanted.old_start + piece.shift
+            made += lines[at:start]
+            made.append(put_in)
+            new_at += start - at
+            hunk = Hunk(start, wanted.old_count, new_at, wanted.new_count)
+            at, new_at = hunk.old_end, hunk.new_end
+            if hunks and hunks[-1].old_end == hunk.old_start:
+                last = hunks.pop()
+                old_count, new_count = last.old_count + hunk.old_count, last.new_count + hunk.new_count
+                hunk = Hunk(last.old_start, old_count, last.new_start, new_count)
+            hunks.append(hunk)
     content = b"".join([*made, *lines[at:]])
     return content if ends else content.removesuffix(b"\n"), tuple(hunks)

@@ -1,6 +1,9 @@
 """A change to an older version of a text, carried over: it lands where its lines are now, or is refused."""
 
+from collections import Counter
+from collections.abc import Iterable
 from itertools import pairwise
+from typing import TypeAlias
 
 import pytest
 from hypothesis import given, reject, settings, strategies as st
@@ -193,6 +196,108 @@ def test_a_comparison_can_not_tell_equal_lines_apart(
         assert hunks_fit(text(now), found.content, found.hunks)
 
 
+@pytest.mark.parametrize(
+    ("meant", "result"),
+    [
+        pytest.param(Hunk(2, 1, 2, 0), "k x } e", id="the one that the comparison named as well"),
+        pytest.param(Hunk(3, 1, 3, 0), "k x } e", id="the other"),
+        pytest.param(Hunk(1, 1, 1, 0), "k } e", id="the line above"),
+        pytest.param(Hunk(2, 2, 2, 0), None, id="both"),
+        pytest.param(Hunk(3, 0, 3, 1), None, id="one more"),
+    ],
+)
+def test_a_change_that_was_found_by_comparison_can_not_tell_equal_lines_apart_either(
+    meant: Hunk, result: str | None
+) -> None:
+    base, made = text("k x } } e"), text("k x } e")
+    lines = split_lines(base)
+    now = b"".join([*lines[: meant.old_start], b"}\n" * meant.new_count, *lines[meant.old_end :]])
+    found = rebased(base, made, diff_lines(base, made), [Passage(hunks=(meant,), after=now)], is_compared=True)
+    assert (found.content if isinstance(found, Rebased) else None) == (None if result is None else text(result))
+
+
+@pytest.mark.parametrize(
+    ("base", "hunks", "made", "now"),
+    [
+        pytest.param("x } } } e", [Hunk(1, 1, 1, 0), Hunk(3, 1, 2, 0)], "x } e", "x } } e", id="deletions"),
+        pytest.param("x } } e", [Hunk(1, 0, 1, 1), Hunk(2, 0, 3, 1)], "x } } } } e", "x } } } e", id="insertions"),
+    ],
+)
+def test_what_a_step_did_once_answers_for_one_part_of_a_change(
+    base: str, hunks: list[Hunk], made: str, now: str
+) -> None:
+    step = Passage(hunks=diff_lines(text(base), text(now)), after=text(now), compared=True)
+    assert isinstance(rebased(text(base), text(made), hunks, [step]), Clash)
+
+
+@pytest.mark.parametrize("line", [1, 2])
+@pytest.mark.parametrize("fewer", ["a _ b", "x } e"])
+def test_what_was_made_alike_and_taken_back_is_a_clash_whichever_of_equal_lines_that_names(
+    line: int, fewer: str
+) -> None:
+    base = text(fewer)
+    made = base.replace(b"_\n", b"_\n_\n").replace(b"}\n", b"}\n}\n")
+    hunk, back = Hunk(1, 0, 1, 1), Hunk(line, 1, line, 0)
+    if b"}" in base:
+        base, made, hunk, back = made, base, Hunk(1, 1, 1, 0), Hunk(line, 0, line, 1)
+    there = Passage(hunks=diff_lines(base, made), after=made, compared=True)
+    assert rebased(base, made, [hunk], [there]) == Rebased(content=made, hunks=())
+    assert isinstance(rebased(base, made, [hunk], [there, Passage(hunks=(back,), after=base)]), Clash)
+
+
+@pytest.mark.parametrize(
+    ("hunk", "made", "steps"),
+    [
+        pytest.param(Hunk(1, 1, 1, 0), "a b", [("a _ _ b", Hunk(2, 0, 2, 1)), ("a _ b", None)], id="a deletion"),
+        pytest.param(Hunk(1, 0, 1, 1), "a _ _ b", [("a b", Hunk(1, 1, 1, 0)), ("a _ b", None)], id="an insertion"),
+        pytest.param(Hunk(1, 0, 1, 1), "a _ _ b", [("a n b", Hunk(1, 1, 1, 1)), ("a _ n b", None)], id="a replacement"),
+    ],
+)
+def test_what_a_step_did_to_what_another_had_done_may_not_be_the_same(
+    hunk: Hunk, made: str, steps: list[tuple[str, Hunk | None]]
+) -> None:
+    before, passages = text("a _ b"), []
+    for after, meant in steps:
+        hunks = (meant,) if meant else diff_lines(before, text(after))
+        passages.append(Passage(hunks=hunks, after=text(after), compared=meant is None))
+        before = text(after)
+    assert isinstance(rebased(text("a _ b"), text(made), [hunk], passages), Clash)
+
+
+@pytest.mark.parametrize("line", [1, 2])
+def test_the_final_newline_of_equal_lines_goes_with_the_change_wherever_it_took_one_out(line: int) -> None:
+    base, made, now = text("c d d"), text("c d ."), text("u c d")
+    step = Passage(hunks=diff_lines(base, now), after=now, compared=True)
+    found = rebased(base, made, [Hunk(line, 1, line, 0)], [step])
+    assert isinstance(found, Rebased)
+    assert found.content == text("u c d .")
+
+
+@pytest.mark.parametrize(
+    ("base", "hunk", "made", "now", "result"),
+    [
+        pytest.param("} }", Hunk(0, 2, 0, 1), "}", "}", "}", id="all lines"),
+        pytest.param("x } } .", Hunk(1, 2, 1, 1), "x } .", "x }", "x }", id="the change leaves the end as it was"),
+        pytest.param("x } }", Hunk(1, 2, 1, 1), "x } .", "x }", "x } .", id="the change opens it"),
+    ],
+)
+def test_hunks_with_lines_that_stay_are_carried_over_too(
+    base: str, hunk: Hunk, made: str, now: str, result: str
+) -> None:
+    step = Passage(hunks=diff_lines(text(base), text(now)), after=text(now), compared=True)
+    found = rebased(text(base), text(made), [hunk], [step])
+    assert isinstance(found, Rebased)
+    assert found.content == text(result)
+
+
+def test_what_was_put_between_two_lines_that_the_change_takes_out_is_a_clash() -> None:
+    steps = text("a d g b"), text("a d u g b")
+    assert carried(text("a d f g b"), text("a f b"), *steps) == Clash(
+        hunk=2, read_start=4, read_count=1, start=3, count=1
+    )
+    assert isinstance(carried(text("a d f g b"), text("a f g b"), *steps), Rebased)
+
+
 @settings(max_examples=300)
 @given(st.data())
 def test_which_of_equal_lines_a_comparison_names_makes_no_difference(data: st.DataObject) -> None:
@@ -252,3 +357,120 @@ def test_what_is_carried_over_is_what_the_weave_shows(data: st.DataObject) -> No
         # Here the change leaves the end as they made it; to the weave the line is the change's with its end.
         shown, found = closed(shown), replace(found, content=closed(found.content))
     assert shown == found.content
+
+
+Cut: TypeAlias = tuple[int, int, str]
+"""Where lines give way, how many, and the letters that take their place."""
+
+Line: TypeAlias = tuple[str, str]
+"""Of a line that is followed from version to version: whose it is, and its letter."""
+
+
+@st.composite
+def cuts(draw: st.DrawFn, lines: list[Line], letters: str) -> list[Cut]:
+    """Return one or two cuts that do not touch, and none whose ends stay as they are."""
+    found: list[Cut] = []
+    at = 0
+    for _ in range(draw(st.integers(1, 2))):
+        if at > len(lines):
+            break
+        start = draw(st.integers(at, len(lines)))
+        count = draw(st.integers(0, min(2, len(lines) - start)))
+        put_in = draw(st.text(letters, max_size=2))
+        taken = "".join(letter for _, letter in lines[start : start + count])
+        if taken[:1] != put_in[:1] and taken[-1:] != put_in[-1:]:
+            found.append((start, count, put_in))
+            at = start + count + 1
+    return found
+
+
+def made_of(lines: list[Line], found: list[Cut], whose: str) -> tuple[list[Line], list[Hunk]]:
+    """Return the lines that cuts make of others, and the hunks that lead there."""
+    made: list[Line] = []
+    hunks: list[Hunk] = []
+    at = 0
+    for start, count, letters in found:
+        made += lines[at:start]
+        hunks.append(Hunk(start, count, len(made), len(letters)))
+        made += [(whose, letter) for letter in letters]
+        at = start + count
+    return made + lines[at:], hunks
+
+
+def spelt(lines: list[Line]) -> bytes:
+    return "".join(f"{letter}\n" for _, letter in lines).encode()
+
+
+def letters_of(lines: Iterable[Line]) -> Counter[str]:
+    return Counter(letter for _, letter in lines)
+
+
+@settings(max_examples=1500)
+@given(st.data())
+def test_whatever_is_carried_over_both_sides_have_what_they_wanted(data: st.DataObject) -> None:
+    """Each line's identity is followed, although the lines are equal, and although half the hunks are compared.
+
+    A line that both sides took out may be one or two, and so may a line that both put in: no more may be missing.
+    """
+    letters = data.draw(st.text("ab", min_size=1, max_size=6))
+    base: list[Line] = [(f"base {number}", letter) for number, letter in enumerate(letters)]
+    wanted = data.draw(cuts(base, "abm"))
+    made, hunks = made_of(base, wanted, "change")
+    is_compared = data.draw(st.booleans())
+    if is_compared:
+        hunks = list(diff_lines(spelt(base), spelt(made)))
+    passages, now = [], base
+    for _ in range(data.draw(st.integers(1, 3))):
+        after, meant = made_of(now, data.draw(cuts(now, "abt")), "step")
+        is_guessed = data.draw(st.booleans())
+        found_hunks = diff_lines(spelt(now), spelt(after)) if is_guessed else tuple(meant)
+        passages.append(Passage(hunks=found_hunks, after=spelt(after), compared=is_guessed))
+        now = after
+    found = rebased(spelt(base), spelt(made), hunks, passages, is_compared=is_compared)
+    if not isinstance(found, Rebased):
+        reject()
+    assert hunks_fit(spelt(now), found.content, found.hunks)
+    had, have = letters_of(base), Counter(found.content.decode().replace("\n", ""))
+    ours_out, theirs_out = letters_of(set(base) - set(made)), letters_of(set(base) - set(now))
+    ours_in = letters_of(line for line in made if line[0] == "change")
+    theirs_in = letters_of(line for line in now if line[0] == "step")
+    for letter in "abmt":
+        most = had[letter] + ours_in[letter] + theirs_in[letter] - max(ours_out[letter], theirs_out[letter])
+        least = had[letter] - ours_out[letter] - theirs_out[letter] + max(ours_in[letter], theirs_in[letter])
+        assert least <= have[letter] <= most
+
+
+@settings(max_examples=500)
+@given(st.data())
+def test_what_two_did_to_a_run_of_equal_lines_is_done_once_or_refused(data: st.DataObject) -> None:
+    """Of a run of equal lines one side at least does not know which it took out, or where in it it put in others."""
+    count = data.draw(st.integers(1, 5))
+    run: list[Line] = [(f"base {number}", "s") for number in range(count)]
+
+    def of_run() -> list[Cut]:
+        if data.draw(st.booleans()):
+            return data.draw(cuts(run, "s").filter(bool))
+        return [(data.draw(st.integers(0, count)), 0, "s" * data.draw(st.integers(1, 3)))]
+
+    above, below = data.draw(st.sampled_from(["", "x\n"])), data.draw(st.sampled_from(["", "e\n"]))
+    (made, ours), (now, theirs) = made_of(run, of_run(), "change"), made_of(run, of_run(), "step")
+    if len(made) == count or len(now) == count:
+        reject()
+    whole, wanted, after = (above.encode() + b"s\n" * len(lines) + below.encode() for lines in (run, made, now))
+    shift = bool(above)
+    hunks = [Hunk(old + shift, out, new + shift, put) for old, out, new, put in ours]
+    step = [Hunk(old + shift, out, new + shift, put) for old, out, new, put in theirs]
+    is_change, is_step = data.draw(st.sampled_from([(True, False), (False, True), (True, True)]))
+    if is_change:
+        hunks = list(diff_lines(whole, wanted))
+    if is_step:
+        step = list(diff_lines(whole, after))
+    passage = Passage(hunks=tuple(step), after=after, compared=is_step)
+    found = rebased(whole, wanted, hunks, [passage], is_compared=is_change)
+    ours_more, theirs_more = len(made) - count, len(now) - count
+    if ours_more == theirs_more and len(hunks) == len(step) == 1:
+        assert found == Rebased(content=after, hunks=())
+    elif (ours_more > 0) is (theirs_more > 0):
+        assert isinstance(found, Clash)
+    elif isinstance(found, Rebased):  # one put in beside what the other took out of
+        assert found.content.count(b"s") == count + ours_more + theirs_more

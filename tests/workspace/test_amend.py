@@ -10,9 +10,11 @@ from objstore import (
     EditFilter,
     FileChanged,
     FileMissing,
+    Hunk,
     NoSuchName,
     NotAmendable,
     OnExternal,
+    Operation,
     Origin,
     Seq,
     Status,
@@ -207,6 +209,20 @@ def test_what_was_made_of_an_earlier_state_is_carried_over(scene: Scene) -> None
     assert (view.edit.amends, len(view.edit.hunks)) == (edit, 1)
     scene.reject(agents)
     assert scene.text("f") == b"zero\none\nTwo\nthree\nfour\nfive\n"
+
+
+@pytest.mark.parametrize("line", [2, 3])
+def test_of_equal_lines_the_one_that_the_reviewer_removed_and_an_agent_too_is_gone_once(
+    scene: Scene, line: int
+) -> None:
+    whole, less = b"k\nx\n}\n}\ne\n", b"k\nx\n}\ne\n"
+    edit = scene.write("f", whole)
+    file = scene.workspace.amendable(edit)
+    hunks = [Hunk(line, 1, line, 0)]
+    scene.call(lambda call: call.write("f", less, hunks=hunks, operation=Operation.EDIT))
+    outcome = scene.workspace.amend(edit, less, seen=file.blob, base=file.bytes)
+    assert scene.text("f") == less
+    assert outcome.edits == ()
 
 
 @pytest.mark.parametrize("now", [POEM.replace(b"two", b"zwei"), POEM.replace(b"two", b"TWO").replace(b"five", b"\0")])

@@ -22,7 +22,7 @@ from objstore.errors import (
     StoreDamaged,
     TreeInvalid,
 )
-from objstore.hunks import FittedHunks, Hunk, hunks_fit
+from objstore.hunks import FittedHunks, Hunk, hunks_fit, hunks_through
 from objstore.ids import blob_id
 from objstore.journal import Journal
 from objstore.ondisk import stands_below, state_at
@@ -152,7 +152,7 @@ class Call:
         earlier = self._last_write(spot)
         if earlier is not None:
             # The call has written this file before: together that is one edit, or none.
-            earlier.after, earlier.hunks = after, None
+            self._go_on(earlier, after, hunks, operation)
             if earlier.before is not None and earlier.before.state == state:
                 self._drop(file, earlier)
         else:
@@ -173,6 +173,19 @@ class Call:
             )
         file.now = after
         file.moved_from = None
+
+    def _go_on(self, earlier: Change, after: Version, hunks: Sequence[Hunk] | None, operation: Operation) -> None:
+        """Let a change of this call lead to `after`, by way of what it led to before."""
+        before, between, known = earlier.before, earlier.after, earlier.hunks
+        earlier.after = after
+        if between is not None and between.state.blob == after.state.blob:
+            return  # other permissions
+        if earlier.operation is Operation.EDIT:
+            earlier.operation = operation  # who then wrote the whole file said of no line that it was meant
+        if before is None or known is None or hunks is None:
+            earlier.hunks = None
+        else:
+            earlier.hunks = hunks_through(before.content, after.content, known, hunks)
 
     def delete(self, path: str) -> None:
         """Delete the file. Raises FileMissing."""

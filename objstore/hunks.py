@@ -21,7 +21,16 @@ from objstore.lines import (
     starts_line,
 )
 
-__all__ = ["FittedHunks", "Hunk", "Span", "borders", "hunks_fit", "hunks_from_spans", "inserted_texts"]
+__all__ = [
+    "FittedHunks",
+    "Hunk",
+    "Span",
+    "borders",
+    "hunks_fit",
+    "hunks_from_spans",
+    "hunks_through",
+    "inserted_texts",
+]
 
 
 class Hunk(NamedTuple):
@@ -175,6 +184,41 @@ def hunks_from_spans(before: bytes, after: bytes, spans: Iterable[tuple[int, int
         hunks.append(hunk)
         old_at, old_line, new_line = span.old_end, hunk.old_end, hunk.new_end
     return FittedHunks(hunks, before, after, _shared(before, after, named))
+
+
+def hunks_through(before: bytes, after: bytes, first: Sequence[Hunk], second: Sequence[Hunk]) -> tuple[Hunk, ...]:
+    """Return the hunks of two changes as those of one: `first` leads from `before` on, `second` from there to `after`.
+
+    So the lines that each of them named are known still. What both are about, or what they did side by side, is one
+    hunk, freed of equal lines at its start and at its end.
+    """
+    old, new = closed(before), closed(after)
+    old_at, new_at = _ascending_offsets(old), _ascending_offsets(new)
+    firsts, seconds = list(reversed(first)), list(reversed(second))
+    old_shift = new_shift = 0  # from lines between the changes, where both have come to
+    hunks: list[Hunk] = []
+    while firsts or seconds:
+        start = end = min([hunk.new_start for hunk in firsts[-1:]] + [hunk.old_start for hunk in seconds[-1:]])
+        old_line, new_line, left = start + old_shift, start + new_shift, (len(firsts), len(seconds))
+        while True:
+            if firsts and firsts[-1].new_start <= end:
+                hunk = firsts.pop()
+                end, old_shift = max(end, hunk.new_end), hunk.old_end - hunk.new_end
+            elif seconds and seconds[-1].old_start <= end:
+                hunk = seconds.pop()
+                end, new_shift = max(end, hunk.old_end), hunk.new_end - hunk.old_end
+            else:
+                break
+        hunk = Hunk(old_line, end + old_shift - old_line, new_line, end + new_shift - new_line)
+        if len(firsts) < left[0] and len(seconds) < left[1]:
+            removed, added = old[old_at(old_line) : old_at(hunk.old_end)], new[new_at(new_line) : new_at(hunk.new_end)]
+            head, tail = shared_ends(removed, added, common_affixes(removed, added))
+            above, below = removed.count(b"\n", 0, head), removed.count(b"\n", len(removed) - tail)
+            same = above + below
+            hunk = Hunk(old_line + above, hunk.old_count - same, new_line + above, hunk.new_count - same)
+        if hunk.old_count or hunk.new_count:
+            hunks.append(hunk)
+    return tuple(hunks)
 
 
 def _shared(before: bytes, after: bytes, spans: Sequence[Span]) -> Affixes:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from objstore.diff import Hunk, Span, diff_lines, hunks_fit, hunks_from_spans, split_lines
-from objstore.hunks import FittedHunks, inserted_texts
+from objstore.hunks import FittedHunks, hunks_through, inserted_texts
 from objstore.lines import closed, lines_end
 
 texts = st.lists(st.sampled_from([b"", b"a", b"b", b"}", b"\r", b"\x00\xff"]), max_size=12).flatmap(
@@ -170,6 +170,23 @@ def test_hunks_from_spans_lead_from_before_to_after(change: tuple[bytes, bytes, 
     hunks = hunks_from_spans(before, after, spans)
     assert hunks_fit(before, after, hunks)
     assert applied(before, after, hunks) == lines_of(after)
+
+
+@given(spans_over(), st.data())
+def test_two_changes_go_through_to_one(change: tuple[bytes, bytes, list[Span]], data: st.DataObject) -> None:
+    before, between, spans = change
+    after = data.draw(texts)
+    first, second = hunks_from_spans(before, between, spans), diff_lines(between, after)
+    assert hunks_fit(before, after, hunks_through(before, after, first, second))
+    assert hunks_through(before, between, first, ()) == first
+    assert hunks_through(between, after, (), second) == second
+
+
+def test_lines_that_either_of_two_changes_named_are_known_still() -> None:
+    first, second = [Hunk(1, 1, 1, 0)], [Hunk(2, 0, 2, 1), Hunk(4, 1, 5, 0)]
+    hunks = hunks_through(text("} } } } } } e"), text("} } } } } e"), first, second)
+    assert hunks == (Hunk(1, 1, 1, 0), Hunk(3, 0, 2, 1), Hunk(5, 1, 5, 0))
+    assert hunks_through(text("a b c"), text("a b c"), [Hunk(1, 1, 1, 2)], [Hunk(1, 2, 1, 1)]) == ()
 
 
 @given(spans_over())

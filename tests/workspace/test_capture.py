@@ -2,11 +2,13 @@
 
 import os
 import shutil
+from collections.abc import Callable
 
 import pytest
 
 from objstore import (
     Action,
+    Call,
     CallInfo,
     CasError,
     Conflicted,
@@ -56,6 +58,28 @@ def test_given_hunks_decide_which_of_equal_lines_depends(scene: Scene) -> None:
     assert [need.seq for conflict in conflicts for need in conflict.needs] == [upper]
     scene.reject(lower)
     assert scene.text("f") == b"Y\nx\n"
+
+
+@pytest.mark.parametrize("line", [2, 3])
+def test_of_two_writes_in_a_call_both_tools_hunks_are_kept(scene: Scene, line: int) -> None:
+    scene.write("f", b"k\nx\n}\n}\ne\n")
+    steps = [(b"K\nx\n}\n}\ne\n", Hunk(0, 1, 0, 1)), (b"K\nx\n}\ne\n", Hunk(line, 1, line, 0))]
+
+    def write(content: bytes, hunk: Hunk, mode: int) -> Callable[[Call], None]:
+        return lambda call: call.write("f", content, hunks=[hunk], mode=mode, operation=Operation.EDIT)
+
+    changes = [write(*step, 0o644) for step in steps]
+    (view,) = scene.call(*changes, writes("f", steps[1][0], mode=0o755)).edits
+    assert (view.edit.operation, view.edit.hunks) == (Operation.EDIT, (Hunk(0, 1, 0, 1), Hunk(line, 1, line, 0)))
+
+
+def test_an_edit_in_a_call_that_then_writes_the_whole_file_is_no_edit_of_lines(scene: Scene) -> None:
+    scene.write("f", b"}\n}\n")
+    (view,) = scene.call(
+        lambda call: call.write("f", b"n\n}\n}\n", hunks=[Hunk(0, 0, 0, 1)], operation=Operation.EDIT),
+        writes("f", b"n\n}\n"),
+    ).edits
+    assert view.edit.operation is Operation.REPLACE
 
 
 def test_hunks_that_do_not_fit_are_refused_before_anything_is_recorded(scene: Scene) -> None:

@@ -143,7 +143,7 @@ class Recorder:
             conversation = EXTERNAL_CONVERSATION if is_nobodys else info.conversation
             beside = calls.setdefault(conversation, [])
             view = self.record(
-                self._bound_to_markers(change) if is_nobodys else replace(change, origin=info.origin),
+                self.bound_to_markers(replace(change, origin=info.origin)),
                 document=change.document,
                 conversation=conversation,
                 call=beside[0].edit.call if beside else self._store.next_call(conversation),
@@ -155,9 +155,12 @@ class Recorder:
             views.append(view)
         return views
 
-    def _bound_to_markers(self, change: Change) -> Change:
-        """Return a change found on disk as an amendment, where all of it lies between conflict markers."""
-        if change.document is None or change.before is None or change.after is None:
+    def bound_to_markers(self, change: Change) -> Change:
+        """Return a change found on disk as an amendment, where all of it lies between conflict markers.
+
+        An agent's is none: it is to be reviewed.
+        """
+        if change.origin is Origin.AGENT or change.document is None or change.before is None or change.after is None:
             return change
         if change.before.state.mode != change.after.state.mode:
             return change  # no markers are about that

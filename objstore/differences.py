@@ -206,7 +206,7 @@ def _recorded(
     edits = []
     for ordinal, change in enumerate(_changes(found, info.origin, batch)):
         view = recorder.record(
-            change,
+            recorder.bound_to_markers(change),
             document=change.document,
             conversation=conversation,
             call=call,

@@ -359,8 +359,8 @@ def test_markers_resolved_by_hand_are_remembered_no_more(marked: Scene) -> None:
     assert [c.path for c in marked.external().values()] == ["f"]
 
 
-@pytest.mark.parametrize("by", ["a decision", "a tool", "an amendment"])
-def test_what_resolves_markers_amends_the_edit_that_wrote_them(marked: Scene, by: str) -> None:
+@pytest.mark.parametrize("by", ["a decision", "a tool", "an amendment", Origin.PERSON, Origin.EXTERNAL])
+def test_what_resolves_markers_amends_the_edit_that_wrote_them(marked: Scene, by: str | Origin) -> None:
     match by:
         case "a decision":
             resolve(marked, "p x C q R")
@@ -371,6 +371,9 @@ def test_what_resolves_markers_amends_the_edit_that_wrote_them(marked: Scene, by
                 call.write("g", b"")
                 call.read("f")
                 call.commit()
+        case Origin():
+            resolve(marked, "p x C q R")
+            marked.workspace.record_changes(CallInfo(tool="record", origin=by))
         case _:
             now = marked.workspace.amendable(4)
             marked.workspace.amend(4, lines("p x C q R"), seen=now.blob)
@@ -458,6 +461,9 @@ def test_an_agent_that_resolves_them_has_made_an_edit_to_review(marked: Scene) -
     assert (marked.view(edit).status, marked.view(edit).edit.amends) == (PENDING, None)
     marked.reject(edit)
     assert drawn(marked.text("f")) == MARKED
+    resolve(marked, "p x C q R")
+    found = marked.workspace.record_changes(CallInfo(tool="record", conversation="conv_two", origin=Origin.AGENT))
+    assert [(view.status, view.edit.amends) for view in found.edits] == [(PENDING, None)]
 
 
 def test_markers_outlast_everything_that_is_derived(marked: Scene) -> None:

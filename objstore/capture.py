@@ -336,9 +336,10 @@ class Call:
         name = self._names.get(path)
         if name is None:
             with self._tree.locate(path, changing=True, is_vacated=self._is_vacated) as spot:
-                name = self._names[path] = os.fsencode(spot.path)
+                name = os.fsencode(spot.path)
                 if name not in self._files:
                     self._files[name] = self._look(name, spot)
+                self._names[path] = name
         return name, self._files[name]
 
     def _missing(self, path: str) -> FileMissing:

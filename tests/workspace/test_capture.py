@@ -18,6 +18,7 @@ from objstore import (
     NothingToDo,
     Operation,
     Origin,
+    PathIsDirectory,
     PathOutside,
     PathReserved,
     Status,
@@ -80,6 +81,14 @@ def test_an_edit_in_a_call_that_then_writes_the_whole_file_is_no_edit_of_lines(s
         writes("f", b"n\n}\n"),
     ).edits
     assert view.edit.operation is Operation.REPLACE
+
+
+def test_what_is_refused_is_refused_again(scene: Scene) -> None:
+    (scene.root / "d").mkdir()
+    with scene.workspace.call(CallInfo(tool="test")) as call:
+        for ask in (call.exists, call.read, call.state, call.exists):
+            with pytest.raises(PathIsDirectory):
+                ask("d")
 
 
 def test_hunks_that_do_not_fit_are_refused_before_anything_is_recorded(scene: Scene) -> None:

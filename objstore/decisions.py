@@ -114,8 +114,10 @@ def _stacks(journal: Journal) -> tuple[list[_Taken], list[tuple[_Taken, Decision
 
 
 def _outcome(journal: Journal, request: Request, batch: Batch, *, is_writing: bool) -> DecisionOutcome:
-    if not _changes_anything(journal, request):
+    telling = _without_idle(journal, request)
+    if telling is None:
         return NothingToDo()
+    request = telling
     planner = Planner(journal=journal, batch=batch, before=request.before)
     found = planner.external_changes(request.verdicts)
     if found and request.on_external is OnExternal.ABORT:
@@ -171,16 +173,29 @@ def _session(journal: Journal, *, dry_run: bool) -> Iterator[tuple[Batch, bool]]
         yield batch, is_writing
 
 
-def _changes_anything(journal: Journal, request: Request) -> bool:
-    found = False
+def _without_idle(journal: Journal, request: Request) -> Request | None:
+    """Return what the request asks for that can be told; None: nothing is otherwise than it shall be.
+
+    A whole-file part from which nothing follows is decided with the rest of its edit, and not where that is decided
+    already: nobody is shown it. A step back takes back whatever was decided.
+    """
     # Each edit once: it is read with all of its units, of which thousands may be decided.
     rows = {seq: journal.store.index.edit(seq) for seq in {unit.seq for unit in request.verdicts}}
+    idle: set[Unit] = set()
+    telling: set[int] = set()
     for unit, wanted in request.verdicts.items():
         row = rows[unit.seq]
         if row is None or not 0 <= unit.hunk < len(row.units):
             raise NoSuchName(str(unit), "hunk")
-        found = found or row.units[unit.hunk] is not wanted
+        if row.units[unit.hunk] is not wanted:
+            if unit.hunk or row.whole or len(row.units) == 1 or request.takes_back:
+                telling.add(unit.seq)
+            else:
+                idle.add(unit)
     for row in filter(None, rows.values()):
         refuse_expired(journal, row)
     # What was set aside is rejected for the time being only.
-    return found or (not request.takes_back and not set_aside(journal).isdisjoint(request.verdicts))
+    if not telling and (request.takes_back or set_aside(journal).isdisjoint(request.verdicts)):
+        return None
+    verdicts = request.verdicts.items()
+    return replace(request, verdicts={unit: to for unit, to in verdicts if unit not in idle or unit.seq in telling})

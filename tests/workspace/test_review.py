@@ -162,6 +162,21 @@ def test_what_is_so_already_is_nothing_to_do(scene: Scene) -> None:
 # ---- conflicts and cascade
 
 
+@pytest.mark.parametrize("named", ["3:1", "2"])
+def test_an_edit_whose_hunks_are_all_decided_is_decided(scene: Scene, named: str) -> None:
+    scene.write("f", lines("a b c"))
+    scene.write("f", lines("a B c"))
+    scene.write("f", lines("a X c"))
+    scene.write("f", lines("A X c"))
+    scene.decide(Action.REJECT, named, cascade=True)
+    assert scene.decide(Action.REJECT, 3) == NothingToDo()
+    outcome = scene.reject(3, 4)
+    assert dict.fromkeys(unit.seq for unit, _ in outcome.verdicts) == {4: None}
+    scene.undo()
+    scene.undo()
+    assert words(scene.text("f")) == "A X c"
+
+
 def test_a_conflict_names_who_needs_whom_and_the_lines(scene: Scene) -> None:
     scene.write("d/f", lines("a b c"))
     needed = scene.edit("d/f", b"b\n", b"x\ny\nz\n")

@@ -12,6 +12,7 @@ __all__ = [
     "NO_MARK",
     "NO_NEWLINE",
     "SIGNED",
+    "UNNUMBERED",
     "InvalidPatch",
     "misread",
     "of_another_format",
@@ -22,6 +23,7 @@ HUNK_HEADER: Final = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\
 NO_MARK: Final = "a line that is neither context, removed nor added"
 BEYOND: Final = "a line beyond the counts in its hunk's @@ header"
 SIGNED: Final = "Where that begins the signature of a mail, leave it out, and what follows."
+UNNUMBERED: Final = "a hunk header without line numbers"
 NO_NEWLINE: Final = "\\ No newline at end of file"
 
 BETWEEN_FILES: Final = ("--- ", "diff ", "index ", "Index: ", "=====")

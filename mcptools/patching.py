@@ -211,7 +211,7 @@ class Patching(Safeguarded):
             path_after=PurePath(modified_file).name,
             context=context_lines,
         ).decode()
-        (part,) = parse_patches(patch) or (_NOTHING,)
+        (part,) = parse_patches(patch, between=checkpoint) or (_NOTHING,)
         generated = PatchGenerated(
             original_file=shown(original_file),
             modified_file=shown(modified_file),
@@ -225,7 +225,7 @@ class Patching(Safeguarded):
     def inspect_patch(self, patch: Annotated[str, "Unified diff patch content to analyze"]) -> Answer[PatchInspected]:
         """Analyze patch content (supports multi-file patches). No file is needed."""
         try:
-            parts = parse_patches(patch)
+            parts = parse_patches(patch, between=checkpoint)
         except InvalidPatch as refusal:
             failure = refusals.invalid_patch(refusal)
             raise failure.with_facts(valid=False, message="Patch is not valid") from refusal
@@ -264,7 +264,7 @@ class Patching(Safeguarded):
 def part_of(patch: str, place: str) -> FilePatch:
     """Return the part of a patch that is for the file at `place`. Raises Failure."""
     try:
-        return part_for(parse_patches(patch), place)
+        return part_for(parse_patches(patch, between=checkpoint), place)
     except InvalidPatch as refusal:
         raise refusals.invalid_patch(refusal) from refusal
 

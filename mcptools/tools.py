@@ -381,7 +381,7 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
 def _patch(diff: str) -> FilePatch:
     """Return the patch of an existing file that `diff` spells. Raises Failure."""
     try:
-        patch = parse_patch(diff)
+        patch = parse_patch(diff, between=checkpoint)
     except InvalidPatch as refusal:
         raise refusals.invalid_patch(refusal) from refusal
     if patch.source is None:

@@ -13,11 +13,11 @@ the mark `\ No newline at end of file`.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, groupby, pairwise, repeat
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from unidiff import Hunk as ParsedHunk, PatchedFile, PatchSet, UnidiffParseError
 
@@ -29,6 +29,7 @@ from mcptools.patchfaults import (
     NO_MARK,
     NO_NEWLINE,
     SIGNED,
+    UNNUMBERED,
     InvalidPatch,
     misread,
     of_another_format,
@@ -49,7 +50,9 @@ __all__ = [
     "parse_patches",
 ]
 
-_GIT_HEADER: Final = re.compile(r"^(?:diff --git|new file mode|deleted file mode) ", re.MULTILINE)
+ItemT = TypeVar("ItemT")
+
+_GIT_HEADER: Final = ("diff --git ", "new file mode ", "deleted file mode ")
 _NOT_LINES: Final = (
     "rename from ",
     "rename to ",
@@ -59,6 +62,7 @@ _NOT_LINES: Final = (
     "new mode ",
     "new file mode ",
     "deleted file mode ",
+    "Binary file ",
     "Binary files ",
     "GIT binary patch",
 )
@@ -77,6 +81,9 @@ _ESCAPED: Final = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\
 _REVERSED: Final = {" ": " ", "-": "+", "+": "-"}
 _MAX_PLACES: Final = 20
 """Places that are told of a hunk that fits more than once."""
+
+_MANY: Final = 1000
+"""Lines of a patch that are read in some milliseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,9 +188,9 @@ class AmbiguousContext:
 DiffOutcome: TypeAlias = Applied | ContextMismatch | AmbiguousContext
 
 
-def parse_patch(patch: str) -> FilePatch:
-    """Return what `patch` says of the one file that it is about. Raises InvalidPatch."""
-    parts = parse_patches(patch)
+def parse_patch(patch: str, *, between: Callable[[], object] = lambda: None) -> FilePatch:
+    """Return what `patch` says of the one file that it is about. Raises InvalidPatch, and what `between` raises."""
+    parts = parse_patches(patch, between=between)
     if not parts:
         raise InvalidPatch("the patch is empty")
     if len(parts) > 1:
@@ -193,10 +200,11 @@ def parse_patch(patch: str) -> FilePatch:
     return parts[0]
 
 
-def parse_patches(patch: str) -> tuple[FilePatch, ...]:
+def parse_patches(patch: str, *, between: Callable[[], object] = lambda: None) -> tuple[FilePatch, ...]:
     """Return what `patch` says of each file, in its order; () where it is blank. Raises InvalidPatch.
 
-    The last line may lack an ending. A file's headers may stand without hunks.
+    The last line may lack an ending. A file's headers may stand without hunks. `between`: called every so many lines.
+    Raises what it raises.
     """
     if not patch.isascii():
         try:
@@ -206,7 +214,7 @@ def parse_patches(patch: str) -> tuple[FilePatch, ...]:
     if not patch.strip():
         return ()
     try:
-        return _parsed(patch if patch.endswith("\n") else f"{patch}\n")
+        return _parsed(patch if patch.endswith("\n") else f"{patch}\n", between)
     except InvalidPatch:
         if (other := of_another_format(patch)) is not None:
             raise other from None
@@ -243,21 +251,38 @@ def apply_patch(
 # ---- reading
 
 
-def _parsed(patch: str) -> tuple[FilePatch, ...]:
-    _check_only_lines_change(patch)
+def _parsed(patch: str, between: Callable[[], object]) -> tuple[FilePatch, ...]:
+    lines = patch.split("\n")
+    _check_only_lines_change(lines, between)
     try:
-        # Only the headers that every unified diff has say which file is meant; git's own lines would overrule them.
-        files = PatchSet(_GIT_HEADER.sub("diff ", patch))
+        files = PatchSet(_said(lines, between))
     except UnidiffParseError as error:
         raise misread(str(error), patch) from error
-    _check_all_was_read(files, patch)
+    _check_all_was_read(files, lines, between)
     if not files:
         raise InvalidPatch("missing --- header", 1)
-    return tuple(_file_patch(file) for file in files)
+    return tuple(_file_patch(file, between) for file in files)
 
 
-def _file_patch(file: PatchedFile) -> FilePatch:
-    hunks = tuple(_hunk(parsed) for parsed in file)
+def _watched(items: Iterable[ItemT], between: Callable[[], object]) -> Iterator[ItemT]:
+    """Yield the items, with a call of `between` before the first and every so many of them."""
+    for number, item in enumerate(items):
+        if not number % _MANY:
+            between()
+        yield item
+
+
+def _said(lines: Sequence[str], between: Callable[[], object]) -> Iterator[str]:
+    """Yield the lines of a patch with their endings, without what git says in lines of its own."""
+    for number, line in enumerate(_watched(lines[:-1], between), 1):
+        if line.startswith("@@ -") and not HUNK_HEADER.fullmatch(line):
+            raise InvalidPatch(UNNUMBERED, number)
+        # Only the headers that every unified diff has say which file is meant; git's own lines would overrule them.
+        yield "diff\n" if line.startswith(_GIT_HEADER) else f"{line}\n"
+
+
+def _file_patch(file: PatchedFile, between: Callable[[], object]) -> FilePatch:
+    hunks = tuple(_hunk(parsed, between) for parsed in file)
     _check_order(hunks)
     source, target = _name(file.source_file.removesuffix("\r")), _name(file.target_file.removesuffix("\r"))
     return FilePatch(
@@ -281,15 +306,14 @@ def _byte(escape: bytes) -> bytes:
     return bytes([int(escape, 8)]) if escape.isdigit() else _ESCAPED.get(escape, escape)
 
 
-def _check_all_was_read(files: PatchSet, patch: str) -> None:
+def _check_all_was_read(files: PatchSet, lines: Sequence[str], between: Callable[[], object]) -> None:
     """Refuse a patch with a line that unidiff ignored, or of which it kept only a part."""
     read = {
         line.diff_line_no: line for file in files for hunk in file for line in hunk if line.diff_line_no is not None
     }
     in_hunks = False
-    lines = patch.split("\n")
     last_file = max((number for number, raw in enumerate(lines, 1) if raw.startswith("--- ")), default=0)
-    for number, raw in enumerate(lines[:-1], 1):
+    for number, raw in enumerate(_watched(lines[:-1], between), 1):
         text = raw.removesuffix("\r")
         line = read.get(number)
         if line is not None:
@@ -300,7 +324,7 @@ def _check_all_was_read(files: PatchSet, patch: str) -> None:
             in_hunks = True
             continue
         if raw.startswith("@@"):
-            raise InvalidPatch("a hunk header without line numbers", number)
+            raise InvalidPatch(UNNUMBERED, number)
         if raw.startswith(BETWEEN_FILES) and number <= last_file:
             in_hunks = False
         if in_hunks and text not in {"", NO_NEWLINE}:
@@ -310,28 +334,28 @@ def _check_all_was_read(files: PatchSet, patch: str) -> None:
             raise InvalidPatch("missing +++ header")
 
 
-def _check_only_lines_change(patch: str) -> None:
-    lines = patch.split("\n")
-    for number, raw in enumerate(lines, 1):
-        if raw.startswith(_NOT_LINES) and not _is_said_below(lines, number):
-            text = raw.removesuffix("\r")
-            raise InvalidPatch(f"only changes to lines can be applied, not {text!r}", number)
+def _check_only_lines_change(lines: Sequence[str], between: Callable[[], object]) -> None:
+    """Refuse a patch that says more of a file than its --- and +++ headers say: that it comes, or goes."""
+    headers: tuple[str, ...] = ()  # of the file that a line is about: the next ones below it
+    first = 0
+    for at in _watched(range(len(lines) - 2, -1, -1), between):
+        raw = lines[at]
+        if raw.startswith("--- "):
+            headers = (raw.removesuffix("\r"), lines[at + 1].removesuffix("\r"))
+        elif raw.startswith("diff "):
+            headers = ()
+        elif raw.startswith(_NOT_LINES) and not any(
+            raw.startswith(begins) and header in headers for begins, header in _COMES_OR_GOES
+        ):
+            first = at + 1
+    if first:
+        text = lines[first - 1].removesuffix("\r")
+        raise InvalidPatch(f"only changes to lines can be applied, not {text!r}", first)
 
 
-def _is_said_below(lines: Sequence[str], number: int) -> bool:
-    """Return whether line `number` (from 1) says of a file only what its --- and +++ headers say: it comes, or goes."""
-    nowhere = next((header for begins, header in _COMES_OR_GOES if lines[number - 1].startswith(begins)), None)
-    for at in range(number, len(lines) - 1):
-        if lines[at].startswith("--- "):
-            return nowhere in {lines[at].removesuffix("\r"), lines[at + 1].removesuffix("\r")}
-        if lines[at].startswith("diff "):
-            break
-    return False
-
-
-def _hunk(parsed: ParsedHunk) -> PatchHunk:
+def _hunk(parsed: ParsedHunk, between: Callable[[], object]) -> PatchHunk:
     lines: list[PatchLine] = []
-    for part in parsed:
+    for part in _watched(parsed, between):
         if part.line_type in {" ", "-", "+"}:
             text = part.value.encode()
             lines.append(PatchLine(mark=part.line_type, text=text, number=part.diff_line_no or 0))

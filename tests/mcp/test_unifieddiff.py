@@ -272,6 +272,14 @@ def test_a_moved_hunk_says_how_far() -> None:
             id="mode",
         ),
         pytest.param("Binary files a/f and b/f differ\n", "only changes to lines", id="binary"),
+        pytest.param("Binary file f has changed\n", "only changes to lines", id="binary, as Mercurial has it"),
+        pytest.param("Binary file " + " and x" * 100_000, "only changes to lines", id="binary, at length"),
+        pytest.param(HEAD + f"@@ -1,{'9' * 5000} +1 @@\n-a\n+b\n", "without line numbers", id="a number of no lines"),
+        pytest.param(
+            HEAD + "@@ -1 +1 @@\n-a\n+b\ndiff --git --git a/g b/g\n@@ -5 +5 @@\n-c\n+d\n",
+            "missing --- header",
+            id="a header of git within one",
+        ),
         pytest.param(HEAD + "@@ -1 +1 @@\n-a\n+\ud800\n", "UTF-8", id="half a character"),
     ],
 )
@@ -663,6 +671,29 @@ def test_looking_for_a_hunk_among_lines_like_its_own_costs_no_more_than_reading_
     patch = parse_patch(f"--- f\n+++ f\n@@ -7,{size} +7,{size} @@\n" + " a\n" * (size - 1) + change)
     content = b"a\n" * 6 + b"c\n" + b"a\n" * file
     assert operations(lambda: apply_patch(content, patch)) < 20 * (size + file)
+
+
+@pytest.mark.parametrize("line", ["new file mode 100644", "deleted file mode 100644"])
+def test_what_git_says_again_and_again_costs_no_more_than_to_read_it(line: str) -> None:
+    def read(count: int) -> None:
+        with suppress(InvalidPatch):
+            parse_patches(f"{line}\n" * count + "--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+b\n")
+
+    assert operations(lambda: read(2000)) < 2.1 * operations(lambda: read(1000))
+
+
+def test_while_a_patch_is_read_it_can_be_ended() -> None:
+    patch = "words\n" * 3000 + HEAD + "@@ -1,3000 +1,3000 @@\n" + " a\n" * 2999 + "-a\n+b\n"
+    asked = list[int]()
+    parse_patch(patch, between=lambda: asked.append(0))
+    assert len(asked) > 20  # its lines are gone through three times, and the hunk's once more
+
+    def read(left: list[int]) -> None:
+        with pytest.raises(IndexError):
+            parse_patch(patch, between=left.pop)
+
+    for count in range(len(asked)):
+        read([0] * count)
 
 
 def test_between_two_searches_a_patch_can_be_ended() -> None:

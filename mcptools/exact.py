@@ -6,7 +6,7 @@ would undo by halves what the earlier edit was for. Source: the contract of `mul
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from mcptools.nearest import Nearest, nearest
@@ -60,8 +60,16 @@ class MissingString:
     """The old string of edit `index` does not occur."""
 
     index: int
-    nearest: Nearest | None  # None: nothing in the file is like it
+    old: bytes = field(repr=False)
+    staged: bytes = field(repr=False)  # the copy in which it was looked for
     was_there: bool  # before the call: an earlier edit of the same call changed it
+
+    def nearest(self, *, between: Callable[[], object] = lambda: None) -> Nearest | None:
+        """Return where the copy comes nearest to holding it, if anything there is like it; that takes its time.
+
+        `between`: called again and again meanwhile. Raises what it raises.
+        """
+        return nearest(self.staged, self.old, between=between)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,9 +105,7 @@ def apply_edits(
         between()
         places = _places(staged.text, edit.old)
         if not places:
-            return MissingString(
-                index=index, nearest=nearest(bytes(staged.text), edit.old), was_there=edit.old in content
-            )
+            return MissingString(index=index, old=edit.old, staged=bytes(staged.text), was_there=edit.old in content)
         if len(places) > 1:
             # What is counted is what a person would: "aa" is once or twice in "aaa", never certain.
             count = max(staged.text.count(edit.old), 2)

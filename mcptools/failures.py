@@ -1,7 +1,8 @@
 """Failures: everything a tool can refuse or fail with, as one list of codes and types, with facts to recover by."""
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from enum import Enum
 from json import dumps
 from typing import Final
@@ -27,7 +28,7 @@ from objstore import (
     StoreLocked,
 )
 
-__all__ = ["Failure", "Kind", "failure_of"]
+__all__ = ["Failure", "Kind", "Unexplained", "explaining", "failure_of"]
 
 
 class Kind(Enum):
@@ -95,6 +96,23 @@ class Failure(Exception):
     def with_facts(self, **facts: object) -> "Failure":
         """Return the failure with these facts besides its own."""
         return Failure(self.kind, str(self), hint=self.hint, **{**self.facts, **facts})
+
+
+class Unexplained(Failure):
+    """A failure of which more can be told, once nobody waits for the call any more: to find it out takes time."""
+
+    def __init__(self, kind: Kind, message: str, explain: Callable[[], Failure]) -> None:
+        super().__init__(kind, message)
+        self.explain = explain
+
+
+@contextmanager
+def explaining() -> Iterator[None]:
+    """Turn a failure that is not yet explained into what is to be told of it."""
+    try:
+        yield
+    except Unexplained as refusal:
+        raise refusal.explain() from refusal
 
 
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})

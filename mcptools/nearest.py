@@ -6,8 +6,9 @@ mends its call. Nothing here decides anything: what it finds is only ever said.
 
 import re
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
+from difflib import SequenceMatcher
 from typing import Final
 
 __all__ = ["Nearest", "character", "nearest"]
@@ -16,7 +17,10 @@ _SIMILAR: Final = 0.6
 """Likeness, from 0 to 1, below which a line is no help."""
 
 _MAX_COMPARED: Final = 2000
-"""Lines up to which a file is searched for similar ones: the search takes some microseconds a line."""
+"""Lines up to which a file is searched for similar ones: to see whether one can be takes some ten microseconds."""
+
+_MAX_MATCHED: Final = 20_000
+"""Characters of lines that are compared piece by piece, which takes up to ten microseconds for each."""
 
 _MAX_SHOWN: Final = 200
 """Characters of a line that are quoted."""
@@ -54,20 +58,23 @@ def character(char: str | None) -> str:
     return f"U+{ord(char):04X} {name}"
 
 
-def nearest(content: bytes, wanted: bytes) -> Nearest | None:
-    """Return where `content` comes nearest to holding `wanted`, or None where nothing is near."""
+def nearest(content: bytes, wanted: bytes, *, between: Callable[[], object] = lambda: None) -> Nearest | None:
+    """Return where `content` comes nearest to holding `wanted`, or None where nothing is near.
+
+    `between`: called before each search through the text, and for each line that is compared. Raises what it raises.
+    """
     text = content.decode("utf-8", "surrogateescape")
     sought = wanted.decode("utf-8", "surrogateescape")
     lines = [line for line in sought.split("\n") if line.strip()]
     if not lines:
         return None
-    length = _prefix_length(text, sought)
+    length = _prefix_length(text, sought, between)
     if 2 * len(sought[:length].strip()) >= max(4, len(lines[0].strip())):
         at = text.index(sought[:length])
         return _difference(text, at, sought)
-    start = _like_but_for_blanks(text, lines[0])
+    start = _like_but_for_blanks(text, lines[0], between)
     if start is None:
-        start = _similar(text, lines[0])
+        start = _similar(text, lines[0], between)
     if start is None:
         return None
     given = sought[sought.index(lines[0]) :]
@@ -77,10 +84,11 @@ def nearest(content: bytes, wanted: bytes) -> Nearest | None:
     return _difference(text, start, given)
 
 
-def _prefix_length(text: str, sought: str) -> int:
+def _prefix_length(text: str, sought: str, between: Callable[[], object]) -> int:
     """Return the length of the longest beginning of `sought` that occurs in `text`."""
     low, high = 0, len(sought)
     while low < high:
+        between()
         middle = (low + high + 1) // 2
         if sought[:middle] in text:
             low = middle
@@ -89,45 +97,64 @@ def _prefix_length(text: str, sought: str) -> int:
     return low
 
 
-def _like_but_for_blanks(text: str, line: str) -> int | None:
+def _like_but_for_blanks(text: str, line: str, between: Callable[[], object]) -> int | None:
     """Return where the first line starts that equals `line` once every run of blanks counts as one space."""
     wanted = _BLANKS.sub(" ", line).strip()
-    start = 0
-    for found in _BLANKS.sub(" ", text).split("\n"):
-        end = _line_end(text, start)
-        if wanted in found:
+    word = max(wanted.split(" "), key=len)  # only lines that hold it can be that
+    at = text.find(word)
+    while at >= 0:
+        between()
+        start, end = text.rfind("\n", 0, at) + 1, _line_end(text, at)
+        if wanted in _BLANKS.sub(" ", text[start:end]):
             return start
-        start = end + 1
+        at = text.find(word, end)
     return None
 
 
-def _similar(text: str, line: str) -> int | None:
-    """Return where the line starts that looks most like `line`."""
+def _similar(text: str, line: str, between: Callable[[], object]) -> int | None:
+    """Return where the line starts that looks most like `line`, of those that can look most like it."""
     lines = text.split("\n")
     if len(lines) > _MAX_COMPARED or len(line) > _MAX_SHOWN:
         return None
-    best = get_close_matches(line.strip(), [found.strip() for found in lines], n=1, cutoff=_SIMILAR)
-    if not best:
-        return None
-    index = next(i for i, found in enumerate(lines) if found.strip() == best[0])
-    return sum(len(found) + 1 for found in lines[:index])
+    matcher = SequenceMatcher(b=line.strip())
+    bounds: list[tuple[float, int]] = []
+    for index, found in enumerate(lines):
+        between()
+        matcher.set_seq1(found.strip())
+        if matcher.real_quick_ratio() >= _SIMILAR and (bound := matcher.quick_ratio()) >= _SIMILAR:
+            bounds.append((-bound, index))
+    best: tuple[float, int] | None = None
+    left = _MAX_MATCHED
+    for bound, index in sorted(bounds):
+        found = lines[index].strip()
+        left -= len(found)
+        if left < 0 or (best is not None and best[0] <= bound):
+            break
+        between()
+        matcher.set_seq1(found)
+        likeness = matcher.ratio()
+        if likeness >= _SIMILAR and (best is None or -likeness < best[0]):
+            best = -likeness, index
+    return None if best is None else sum(len(found) + 1 for found in lines[: best[1]])
 
 
 def _difference(text: str, start: int, sought: str) -> Nearest:
     """Return the first difference between `sought` and what stands at `start`."""
-    shared = 0
-    for given, found in zip(sought, text[start : start + len(sought)], strict=False):
-        if given != found:
-            break
-        shared += 1
-    at = start + shared
+    low, high = 0, len(sought)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if text.startswith(sought[low:middle], start + low):
+            low = middle
+        else:
+            high = middle - 1
+    at = start + low
     line_start = text.rfind("\n", 0, at) + 1
     return Nearest(
         line=text.count("\n", 0, at) + 1,
         column=at - line_start + 1,
         text=text[line_start : _line_end(text, at)][:_MAX_SHOWN],
         found=text[at] if at < len(text) else None,
-        wanted=sought[shared] if shared < len(sought) else None,
+        wanted=sought[low] if low < len(sought) else None,
     )
 
 

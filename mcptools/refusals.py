@@ -7,10 +7,11 @@ from typing import Final
 from mcptools.anchored import AnchorAmbiguous, AnchorMissing, EndBeforeStart, OperationsOverlap, TaggedContent
 from mcptools.display import shown
 from mcptools.exact import AmbiguousString, EditsOverlap, MissingString
-from mcptools.failures import Failure, Kind
+from mcptools.failures import Failure, Kind, Unexplained
 from mcptools.hashline import hashlines_around
 from mcptools.nearest import Nearest, nearest
 from mcptools.unifieddiff import AmbiguousContext, ContextMismatch, InvalidPatch
+from mcptools.watching import checkpoint
 from objstore import Clash, split_lines
 
 __all__ = [
@@ -39,22 +40,23 @@ _MAX_SHOWN: Final = 50
 """Lines that are shown of those that a change conflicts with."""
 
 
-def missing_string(refusal: MissingString, old_string: str) -> Failure:
+def missing_string(refusal: MissingString, old_string: str) -> Unexplained:
     """Return the failure of an exact edit whose string does not occur."""
-    hints = []
-    facts: dict[str, object] = {}
-    if refusal.was_there:
-        hints.append("It was there before this call; an earlier edit of the call changed it.")
-    if refusal.nearest is not None:
-        hints.append(str(refusal.nearest))
-        facts["nearest"] = _facts(refusal.nearest)
-    return Failure(
-        Kind.STRING_NOT_FOUND,
-        f"Edit {refusal.index}: String not found: {shown(old_string)}",
-        hint=shown(" ".join(hints)),
-        edit_index=refusal.index,
-        **facts,
-    )
+    message = f"Edit {refusal.index}: String not found: {shown(old_string)}"
+
+    def explain() -> Failure:
+        hints = []
+        facts: dict[str, object] = {}
+        if refusal.was_there:
+            hints.append("It was there before this call; an earlier edit of the call changed it.")
+        near = refusal.nearest(between=checkpoint)
+        if near is not None:
+            hints.append(str(near))
+            facts["nearest"] = _facts(near)
+        hint = shown(" ".join(hints))
+        return Failure(Kind.STRING_NOT_FOUND, message, hint=hint, edit_index=refusal.index, **facts)
+
+    return Unexplained(Kind.STRING_NOT_FOUND, message, explain)
 
 
 def ambiguous_string(refusal: AmbiguousString, old_string: str) -> Failure:

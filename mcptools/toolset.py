@@ -16,7 +16,7 @@ from mcptools import refusals
 from mcptools.directories import Directories, of_directory
 from mcptools.display import shown
 from mcptools.exact import Span
-from mcptools.failures import Failure, Kind, failure_of
+from mcptools.failures import Failure, Kind, explaining, failure_of
 from mcptools.limits import Limits
 from mcptools.session import FileKey, Knowledge, LastChange, Session
 from mcptools.watching import checkpoint, progress
@@ -128,13 +128,14 @@ class Toolset:
     ) -> Iterator[tuple[Workspace, Call]]:
         """Hold a tracked call on the workspace of `path`; what goes wrong in it is told as a failure.
 
-        What the session saw of the call is noted while it is held, so that parallel calls note it in their order.
+        What the session saw of the call is noted while it is held, so that parallel calls note it in their order. What
+        takes time to explain is explained behind it.
         `foresee`: raises what the call is going to, called where there is no store: none is made for a refusal.
         `takes_unread`: for who refuses files that have to be read first together with whatever else does not fit, or
         changes none that is there.
         """
         _refuse_reserved(conversation)
-        with telling(path, *more_paths):
+        with explaining(), telling(path, *more_paths):
             workspace, within = self._directories.changing(path, foresee)
             for named in (path, *more_paths):
                 if (refusal := of_directory(named)) is not None:
@@ -177,7 +178,7 @@ class Toolset:
 
         if dry_run:
             _refuse_reserved(conversation)
-            with telling(path):
+            with explaining(), telling(path):
                 if self._directories.recorded_of(path) is None:
                     return tried()
         outcome = None

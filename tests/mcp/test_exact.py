@@ -1,5 +1,8 @@
 """Exact-string edits: what they replace, what they leave, and how they refuse."""
 
+import random
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given, reject, strategies as st
 
@@ -14,6 +17,7 @@ from mcptools.exact import (
     apply_edits,
 )
 from objstore.hunks import Span, hunks_fit, hunks_from_spans
+from tests.test_weave_costs import operations
 
 CONFIG = b'[server]\nhost = "localhost"\nport = 8080\n\n[app]\ndebug = false\n'
 
@@ -153,15 +157,61 @@ def test_a_missing_string_is_told_with_the_first_character_that_differs(
 ) -> None:
     outcome = apply(content, (old, b""))
     assert isinstance(outcome, MissingString)
-    assert outcome.nearest is not None
-    near = outcome.nearest
+    near = outcome.nearest()
+    assert near is not None
     assert (near.line, near.column, near.found, near.wanted) == (line, column, found, wanted)
 
 
 def test_a_string_unlike_anything_in_the_file_has_no_nearest_place() -> None:
     outcome = apply(b"alpha\nbeta\n", (b"zzzzzzzz", b""))
     assert isinstance(outcome, MissingString)
-    assert outcome.nearest is None
+    assert outcome.nearest() is None
+
+
+LETTERS = "the quick brown fox jumps over the lazy dog, and then some more words to fill it up"
+
+
+def shuffled(seed: int) -> str:
+    return "".join(random.Random(seed).sample(LETTERS, len(LETTERS)))
+
+
+def logged(number: int) -> str:
+    return f"{number}: request {number:x} of user {number} for /api/v1/items/{number}, done"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(shuffled, id="of the same letters"),
+        pytest.param(logged, id="of a log"),
+    ],
+)
+def test_looking_for_similar_lines_costs_what_seeing_them_costs(line: Callable[[int], str]) -> None:
+    """However many lines are like it: to compare two of these takes a thousand steps for each hundred characters."""
+    content = "".join(f"{line(number)}\n" for number in range(1, 1990)).encode()
+    missing = apply(content, (f"x{line(0)[1:]}y".encode(), b""))
+    assert isinstance(missing, MissingString)
+    assert operations(missing.nearest) < 5 * len(content)
+
+
+def test_the_most_similar_line_is_found_among_many_that_are_like_it() -> None:
+    content = "".join(f"{logged(number)}\n" for number in range(1, 1990)).encode()
+    missing = apply(content, (f"{logged(1777)[:-1]}!".encode(), b""))
+    assert isinstance(missing, MissingString)
+    near = missing.nearest()
+    assert near is not None
+    assert near.line == 1777
+
+
+def test_while_something_similar_is_looked_for_it_can_be_ended() -> None:
+    missing = apply("\n".join(map(shuffled, range(300))).encode(), (f"~{LETTERS[1:]}".encode(), b""))
+    assert isinstance(missing, MissingString)
+    asked = list[int]()
+    missing.nearest(between=lambda: asked.append(0))
+    assert len(asked) > 300
+    for count in range(0, len(asked), 50):
+        with pytest.raises(IndexError):
+            missing.nearest(between=([0] * count).pop)
 
 
 # ---- laws

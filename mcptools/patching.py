@@ -41,7 +41,7 @@ from mcptools.unifieddiff import (
 from mcptools.watching import checkpoint
 from objstore import BlobMissing, Content, EditFilter, blob_id, is_binary, unified_diff
 
-__all__ = ["Patching", "applied", "changes_of", "part_for", "part_of", "preview_of"]
+__all__ = ["Patching", "applied", "changes_of", "part_among", "part_for", "part_of", "parts_of", "preview_of"]
 
 _UNPLACED: Final = (
     "apply_patch will refuse this patch: without context nothing says where its new lines belong. Make it with "
@@ -72,7 +72,12 @@ class Patching(Safeguarded):
             found = self._checked(file_path, write=not dry_run, space=not dry_run)
             part = part_of(patch, self._place(file_path, found))
             edited = self._edited(
-                "apply_patch", file_path, mcp_conversation_id, lambda before: applied(before, part), dry_run=dry_run
+                "apply_patch",
+                file_path,
+                mcp_conversation_id,
+                lambda before: applied(before, part),
+                searches=len(part.hunks),
+                dry_run=dry_run,
             )
             made = edited.made
             said = f"Successfully applied patch to {shown(name)}"
@@ -175,7 +180,7 @@ class Patching(Safeguarded):
             def reverted(now: bytes) -> Applied:
                 return _reverted(now, part, self._moved(file_path, now, part))
 
-            edited = self._edited("revert_patch", file_path, mcp_conversation_id, reverted)
+            edited = self._edited("revert_patch", file_path, mcp_conversation_id, reverted, searches=len(part.hunks))
         message = f"Successfully reverted patch from {shown(PurePath(file_path).name)}"
         return Answer(
             content=PatchReverted(
@@ -263,8 +268,23 @@ class Patching(Safeguarded):
 
 def part_of(patch: str, place: str) -> FilePatch:
     """Return the part of a patch that is for the file at `place`. Raises Failure."""
+    return part_among(parts_of(patch), place)
+
+
+def parts_of(patch: str) -> tuple[FilePatch, ...] | InvalidPatch:
+    """Return what a patch says of each file, or why it can't be read."""
     try:
-        return part_for(parse_patches(patch, between=checkpoint), place)
+        return parse_patches(patch, between=checkpoint)
+    except InvalidPatch as refusal:
+        return refusal
+
+
+def part_among(parts: tuple[FilePatch, ...] | InvalidPatch, place: str) -> FilePatch:
+    """Return the part that is for the file at `place`. Raises Failure."""
+    try:
+        if isinstance(parts, InvalidPatch):
+            raise parts
+        return part_for(parts, place)
     except InvalidPatch as refusal:
         raise refusals.invalid_patch(refusal) from refusal
 

@@ -6,7 +6,9 @@ failure every file is as it was, and what the document calls reverted, restored 
 """
 
 import functools
+from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import Annotated, ClassVar, TypeAlias, TypedDict, assert_never
@@ -25,11 +27,11 @@ from mcptools.patchanswers import (
     PatchStepped,
     PatchValidated,
 )
-from mcptools.patching import Patching, applied, changes_of, part_of, preview_of
+from mcptools.patching import Patching, applied, changes_of, part_among, parts_of, preview_of
 from mcptools.safety import refusing
 from mcptools.session import FileKey, Knowledge
-from mcptools.toolset import ConversationArgument, absolute, conversation_notes
-from mcptools.unifieddiff import Applied, FilePatch
+from mcptools.toolset import ConversationArgument, Remembered, absolute, conversation_notes, is_long
+from mcptools.unifieddiff import Applied, FilePatch, InvalidPatch
 from mcptools.watching import progress
 from objstore import BlobId, Call, CallOutcome, Content, Operation, Workspace, blob_id, hunks_from_spans
 
@@ -55,6 +57,31 @@ class PatchOp:
     patch: str = field(metadata={"description": "Unified diff patch content"})
 
 
+class _Patch:
+    """A patch of a call that changes files, read before the call waits for its turn to write."""
+
+    def __init__(self, op: PatchOp) -> None:
+        self.file_path = op.file_path
+        self.text = op.patch
+        self._parts = parts_of(op.patch)
+        self._applied: tuple[FilePatch, Remembered[Applied]] | None = None
+
+    @property
+    def hunks(self) -> int:
+        """Return how many hunks it has, for whatever files; 0: it can't be read."""
+        return 0 if isinstance(self._parts, InvalidPatch) else sum(len(part.hunks) for part in self._parts)
+
+    def part(self, place: str) -> FilePatch:
+        """Return the part that is for the file at `place`. Raises Failure."""
+        return part_among(self._parts, place)
+
+    def applied(self, content: bytes, part: FilePatch) -> Applied:
+        """Return what a part of it makes of a file. Raises Failure."""
+        if self._applied is None or self._applied[0] is not part:
+            self._applied = part, Remembered(functools.partial(applied, part=part))
+        return self._applied[1](content)
+
+
 class Recovery(Patching):
     """Patches that are applied together."""
 
@@ -73,21 +100,28 @@ class Recovery(Patching):
         """Apply several patches together: if one does not fit, no file changes."""
         if not patches:
             raise Failure(Kind.INVALID_REQUEST, "Patches array cannot be empty")
+        read = [_Patch(op) for op in patches]
+        searches = Counter[str]()
+        for op in read:
+            searches[op.file_path] += op.hunks
+        if any(map(is_long, searches.values())):
+            with suppress(Failure):  # what goes wrong is told of the files as they are under the lock
+                self._try_all(read, [])
         match strategy:
             case Strategy.TRY_REVERT:
-                return self._try_revert(patches, mcp_conversation_id)
+                return self._try_revert(read, mcp_conversation_id)
             case Strategy.BACKUP_RESTORE:
-                return self._backup_restore(_only(patches, strategy), mcp_conversation_id, keep=keep_backup)
+                return self._backup_restore(_only(read, strategy), mcp_conversation_id, keep=keep_backup)
             case Strategy.ATOMIC:
-                return self._atomic(patches, mcp_conversation_id)
+                return self._atomic(read, mcp_conversation_id)
             case Strategy.PROGRESSIVE:
-                return self._progressive(_only(patches, strategy), mcp_conversation_id)
+                return self._progressive(_only(read, strategy), mcp_conversation_id)
             case _:
                 assert_never(strategy)
 
     # ---- the patterns
 
-    def _try_revert(self, patches: Sequence[PatchOp], conversation: str) -> Answer[PatchesApplied]:
+    def _try_revert(self, patches: Sequence[_Patch], conversation: str) -> Answer[PatchesApplied]:
         path = patches[0].file_path
         if any(op.file_path != path for op in patches):
             message = "try_revert takes patches of one file"
@@ -118,7 +152,7 @@ class Recovery(Patching):
         tried = PatchesTried(patches_applied=done, message=said, **_recorded(outcome))
         return Answer(content=tried, text=said, notes=conversation_notes(outcome))
 
-    def _backup_restore(self, op: PatchOp, conversation: str, *, keep: bool) -> Answer[PatchesApplied]:
+    def _backup_restore(self, op: _Patch, conversation: str, *, keep: bool) -> Answer[PatchesApplied]:
         path = op.file_path
         try:
             facts = self._checked_with_facts(path, write=True, space=True)[1]
@@ -140,7 +174,7 @@ class Recovery(Patching):
         backed_up = PatchBackedUp(backup_file=backup_file, message=said, **_recorded(outcome))
         return Answer(content=backed_up, text=said, notes=(*untimely, *conversation_notes(outcome)))
 
-    def _atomic(self, patches: Sequence[PatchOp], conversation: str) -> Answer[PatchesApplied]:
+    def _atomic(self, patches: Sequence[_Patch], conversation: str) -> Answer[PatchesApplied]:
         failures: list[tuple[str, Failure]] = []
         roots: set[str] = set()
         for number, op in enumerate(patches, 1):
@@ -184,7 +218,7 @@ class Recovery(Patching):
         batched = PatchesBatched(applied=len(patches), message=said, **_recorded(outcome))
         return Answer(content=batched, text=said, notes=conversation_notes(outcome))
 
-    def _progressive(self, op: PatchOp, conversation: str) -> Answer[PatchesApplied]:
+    def _progressive(self, op: _Patch, conversation: str) -> Answer[PatchesApplied]:
         path = op.file_path
         steps: dict[str, object] = {}
         step = "safety_check"
@@ -238,23 +272,23 @@ class Recovery(Patching):
 
     # ---- inside
 
-    def _unfit(self, op: PatchOp, failure: Failure) -> Failure:
+    def _unfit(self, op: _Patch, failure: Failure) -> Failure:
         """Return what validate_patch says of a patch that does not fit, or the failure, if it fits by now."""
         try:
-            self.validate_patch(op.file_path, op.patch)
+            self.validate_patch(op.file_path, op.text)
         except Failure as told:
             return told
         return failure
 
-    def _try(self, trial: "_Trial", op: PatchOp) -> None:
+    def _try(self, trial: "_Trial", op: _Patch) -> None:
         """Refuse a patch that does not fit what those before it make of its file. That makes no store."""
         files, found = self._changeable(op.file_path)
         key = (files.root, found.path)
         before = trial.get(key, found)
-        part = part_of(op.patch, absolute(files, before.path))
-        trial[key] = replace(before, bytes=applied(before.bytes, part).content)
+        part = op.part(absolute(files, before.path))
+        trial[key] = replace(before, bytes=op.applied(before.bytes, part).content)
 
-    def _try_all(self, patches: Sequence[PatchOp], failures: list[tuple[str, Failure]]) -> None:
+    def _try_all(self, patches: Sequence[_Patch], failures: list[tuple[str, Failure]]) -> None:
         """Refuse patches of which some do not fit, and add these to `failures`. That makes no store."""
         trial: _Trial = {}
         for op in patches:
@@ -275,11 +309,11 @@ class Recovery(Patching):
                 unread[path] = failure
         return unread
 
-    def _stage(self, staging: "_Staging", op: PatchOp) -> tuple[FilePatch, Applied]:
+    def _stage(self, staging: "_Staging", op: _Patch) -> tuple[FilePatch, Applied]:
         """Stage what a patch makes of a file as the call has made it so far. Raises Failure, and as Call.read."""
         before = staging.call.read(op.file_path)
-        part = part_of(op.patch, absolute(staging.workspace, before.path))
-        made = applied(before.bytes, part)
+        part = op.part(absolute(staging.workspace, before.path))
+        made = op.applied(before.bytes, part)
         key = (staging.workspace.root, before.path)
         if key not in staging.known:
             staging.known[key] = self._session.knows(key, before.blob) is not Knowledge.STALE
@@ -315,7 +349,7 @@ class _Staging:
         return all(self.known.values())
 
 
-def _only(patches: Sequence[PatchOp], strategy: Strategy) -> PatchOp:
+def _only(patches: Sequence[_Patch], strategy: Strategy) -> _Patch:
     """Return the one patch that a strategy takes. Raises Failure."""
     if len(patches) > 1:
         raise Failure(Kind.INVALID_REQUEST, f"{strategy.value} takes one patch, not {len(patches)}")

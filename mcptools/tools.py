@@ -189,9 +189,11 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
                 case outcome:
                     assert_never(outcome)
 
-        edited = self._edited("edit_file_diff", path, mcp_conversation_id, change, dry_run=dry_run, rebase=rebase)
-        offsets = list(edited.made.moved)
         hunks = len(patch.hunks)
+        edited = self._edited(
+            "edit_file_diff", path, mcp_conversation_id, change, searches=hunks, dry_run=dry_run, rebase=rebase
+        )
+        offsets = list(edited.made.moved)
         said = f"{'Would apply' if dry_run else 'Applied'} {hunks} hunk{'s' if hunks > 1 else ''} to {edited.place}"
         moved = [f"Hunk {n} fits {offset:+d} lines away." for n, offset in enumerate(offsets, 1) if offset]
         return Answer(
@@ -244,7 +246,9 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
                 case outcome:
                     assert_never(outcome)
 
-        edited = self._edited("multi_edit_text_file", path, mcp_conversation_id, change, rebase=rebase)
+        edited = self._edited(
+            "multi_edit_text_file", path, mcp_conversation_id, change, searches=len(edits), rebase=rebase
+        )
         diff = unified_diff(
             edited.before.bytes,
             edited.content,

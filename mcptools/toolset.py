@@ -7,7 +7,7 @@ take and what its last change was are decided in one place.
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Final, Generic, Protocol, TypeAlias, TypeVar
@@ -51,10 +51,12 @@ __all__ = [
     "Made",
     "PathArgument",
     "RebaseArgument",
+    "Remembered",
     "Toolset",
     "absolute",
     "conversation_notes",
     "edit_number",
+    "is_long",
     "sha256",
     "telling",
 ]
@@ -62,6 +64,9 @@ __all__ = [
 _CONVERSATION: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 _NOBODYS: Final = "external"
 """The conversation of what nobody recorded, which the store lets nobody choose."""
+
+_LONG: Final = 20
+"""Searches through a file, of the largest size, that take more than a tenth of a second."""
 
 _CHANGED: Final = (
     "The file had changed since you last read all of it or wrote it; the change was made in its present version."
@@ -96,6 +101,29 @@ class Asked:
     """What a person was asked about before the session's last change is undone."""
 
     change: LastChange | None  # None: there was nothing to undo, and so nothing to ask
+
+
+class Remembered(Generic[MadeT]):
+    """A change that remembers what it made of the last text, or why it refused it."""
+
+    def __init__(self, change: Callable[[bytes], MadeT]) -> None:
+        self._change = change
+        self._last: tuple[bytes, MadeT | Failure] | None = None
+
+    def __call__(self, content: bytes) -> MadeT:
+        """Return what the change makes of a text. Raises Failure."""
+        if self._last is None or self._last[0] != content:
+            self._last = content, self._outcome(content)
+        made = self._last[1]
+        if isinstance(made, Failure):
+            raise made
+        return made
+
+    def _outcome(self, content: bytes) -> MadeT | Failure:
+        try:
+            return self._change(content)
+        except Failure as failure:
+            return failure
 
 
 class Toolset:
@@ -162,6 +190,7 @@ class Toolset:
         conversation: str,
         change: Callable[[bytes], MadeT],
         *,
+        searches: int = 0,
         dry_run: bool = False,
         file_hash: str | None = None,
         rebase: bool = False,
@@ -171,7 +200,10 @@ class Toolset:
         `file_hash`: names the version that the model has seen, and `change` itself refuses any other. `rebase`: where
         the file has changed since, `change` gets the version that the model has seen, and what it makes of it is
         carried over to the file as it is. `dry_run`: nothing is written, and refused is what would be otherwise.
+        `searches`: how often `change` goes through the file; where that takes long, nobody has to wait for it.
         """
+        if is_long(searches):
+            change = Remembered(change)
 
         def tried() -> EditedFile[MadeT]:
             return self._tried(path, change, file_hash=file_hash, rebase=rebase)
@@ -181,6 +213,9 @@ class Toolset:
             with explaining(), telling(path):
                 if self._directories.recorded_of(path) is None:
                     return tried()
+        if is_long(searches):
+            with suppress(Failure), telling(path):  # what goes wrong is told of the file as it is under the lock
+                tried()
         outcome = None
         with self._changing(tool, path, conversation, foresee=tried) as (workspace, call):
             before = call.read(path)
@@ -367,6 +402,11 @@ class EditedFile(Generic[MadeT]):
         """Return what has to be said besides."""
         changed = (_REBASED if self.rebased else _CHANGED,) if self.changed_since_read else ()
         return (*changed, *(() if self.outcome is None else conversation_notes(self.outcome)))
+
+
+def is_long(searches: int) -> bool:
+    """Return whether so many searches through a file are to be made before the call waits for its turn to write."""
+    return searches > _LONG
 
 
 def _refuse_reserved(conversation: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from mcptools.directories import Directories
 from mcptools.failures import Failure
+from mcptools.recovery import PatchOp, Strategy
 from mcptools.session import Session
 from mcptools.tools import EditOp, Limits, Tools
 from mcptools.watching import Watch
@@ -55,3 +56,86 @@ def test_nobody_waits_while_a_string_is_looked_for_that_is_not_there(tools: Tool
     assert refusal.hint.startswith("Nearest is line 78: ")
     assert lookout.asked > 500
     assert lookout.waited < 5
+
+
+def diff(*changes: str) -> str:
+    """Return a patch of lines, with wrong numbers, that puts an exclamation mark behind each."""
+    hunks = "".join(
+        f"@@ -{number * 5 + 1} +{number * 5 + 1} @@\n-{line}\n+{line}!\n" for number, line in enumerate(changes)
+    )
+    return f"--- f\n+++ f\n{hunks}"
+
+
+LINES = [f"line {number}" for number in range(1, 101)]
+PATCH = diff(*LINES)
+
+
+def edited(tools: Tools) -> object:
+    edits = [EditOp(old_string=f"{line}\n", new_string=f"{line}!\n") for line in LINES]
+    return tools.multi_edit_text_file(f"{tools.list_allowed_directories().text}/f", edits)
+
+
+def applied(tools: Tools, strategy: Strategy, *patches: str) -> object:
+    return tools.apply_patches(strategy, [PatchOp(file_path="f", patch=patch) for patch in patches])
+
+
+MANY: list[Callable[[Tools], object]] = [
+    edited,
+    lambda tools: tools.edit_file_diff("f", PATCH),
+    lambda tools: tools.apply_patch("f", PATCH),
+    lambda tools: applied(tools, Strategy.TRY_REVERT, diff(*LINES[:50]), diff(*LINES[50:])),
+    lambda tools: applied(tools, Strategy.ATOMIC, PATCH),
+    lambda tools: applied(tools, Strategy.PROGRESSIVE, PATCH),
+    lambda tools: applied(tools, Strategy.BACKUP_RESTORE, PATCH),
+]
+
+
+@pytest.mark.parametrize("many", MANY)
+def test_nobody_waits_while_many_places_are_looked_for(
+    many: Callable[[Tools], object], tools: Tools, tmp_path: Path
+) -> None:
+    (tmp_path / "f").write_text("above\n" + "".join(f"{line}\n" for line in LINES))
+    lookout = Lookout(tmp_path)
+    lookout.run(lambda: many(tools))
+    assert (tmp_path / "f").read_text() == "above\n" + "".join(f"{line}!\n" for line in LINES)
+    assert lookout.asked > 100
+    assert lookout.waited < 10
+
+
+@pytest.mark.parametrize("many", MANY)
+def test_many_places_are_looked_for_in_the_file_as_it_is_under_the_lock(
+    many: Callable[[Tools], object], tools: Tools, tmp_path: Path
+) -> None:
+    file = tmp_path / "f"
+    file.write_text("above\n" + "".join(f"{line}\n" for line in LINES))
+
+    class Meddler(Lookout):
+        def check(self) -> None:
+            if self.asked == 90:
+                file.write_text("below\n" + file.read_text())
+            super().check()
+
+    Meddler(tmp_path).run(lambda: many(tools))
+    assert file.read_text() == "below\nabove\n" + "".join(f"{line}!\n" for line in LINES)
+
+
+@pytest.mark.parametrize("many", MANY)
+def test_many_places_of_which_one_is_not_there_are_refused_and_nobody_waits(
+    many: Callable[[Tools], object], tools: Tools, tmp_path: Path
+) -> None:
+    text = "above\n" + "".join(f"{line}\n" for line in LINES[:-1])
+    (tmp_path / "f").write_text(text)
+    lookout, refusal = refused(tmp_path, lambda: many(tools))
+    assert refusal.hint
+    assert lookout.waited < 10
+    assert (tmp_path / "f").read_text() == text
+
+
+@pytest.mark.parametrize("strategy", Strategy)
+def test_nobody_waits_while_patches_are_read(strategy: Strategy, tools: Tools, tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("line 1\n")
+    lookout = Lookout(tmp_path)
+    lookout.run(lambda: applied(tools, strategy, "words\n" * 20_000 + diff("line 1")))
+    assert (tmp_path / "f").read_text() == "line 1!\n"
+    assert lookout.asked > 50
+    assert lookout.waited < 10

@@ -83,7 +83,7 @@ def _without_headers(lines: Sequence[str]) -> InvalidPatch:
     if number:
         return InvalidPatch("text between two hunks", number)
     number = next(number for number, line in enumerate(lines, 1) if line.startswith("@@"))
-    return InvalidPatch("missing --- header before the hunk", number)
+    return InvalidPatch("missing --- header", number, hint="Above a file's first hunk stand --- FILE and +++ FILE.")
 
 
 def recounted(lines: Sequence[str], *, until: int | None = None) -> str:

@@ -37,18 +37,19 @@ def test_inspect_multiple_files(agent: Agent) -> None:
 
 
 def test_inspect_invalid_patch(agent: Agent) -> None:
-    result = agent.call("inspect_patch", patch="this is no patch\n")
-    assert result.refused
-    assert (
-        result.structured.items()
-        >= {
-            "success": False,
-            "valid": False,
-            "error": "Invalid patch format: missing --- header at line 1",
-            "error_type": "invalid_patch",
-            "message": "Patch is not valid",
-        }.items()
-    )
+    for patch in ("this is no patch\n", "@@ -1 +1 @@\n-a\n+b\n"):
+        result = agent.call("inspect_patch", patch=patch)
+        assert result.refused
+        assert (
+            result.structured.items()
+            >= {
+                "success": False,
+                "valid": False,
+                "error": "Invalid patch format: missing --- header at line 1",
+                "error_type": "invalid_patch",
+                "message": "Patch is not valid",
+            }.items()
+        )
 
 
 def test_the_example_as_printed_counts_its_lines_wrongly(agent: Agent) -> None:

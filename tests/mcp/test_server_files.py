@@ -319,7 +319,7 @@ def test_what_a_refusal_of_a_diff_tells_besides_its_code_and_message(agent: Agen
             -32029,
             "Invalid patch format: a hunk is shorter than expected by the counts in its @@ header",
         ),
-        ("@@ -1 +1 @@\n-a\n+b\n", -32029, "Invalid patch format: missing --- header before the hunk"),
+        ("@@ -1 +1 @@\n-a\n+b\n", -32029, "Invalid patch format: missing --- header at line 1"),
         ("", -32029, "Invalid patch format: the patch is empty"),
         (
             "--- f\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-a\n-b\n",

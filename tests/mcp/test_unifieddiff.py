@@ -317,7 +317,7 @@ def test_what_asks_for_more_than_a_change_of_lines_is_named_with_its_place(asked
 @pytest.mark.parametrize(
     ("patch", "said"),
     [
-        ("words\n@@ -1 +1 @@\n-a\n+b\n", "missing --- header before the hunk at line 2"),
+        ("words\n@@ -1 +1 @@\n-a\n+b\n", "missing --- header at line 2"),
         (HEAD + "@@ -1 +1 @@\n-a\n+b\nand\n@@ -5 +5 @@\n-c\n+d\n", "text between two hunks at line 6"),
         (HEAD + "@@ -1,2 +1,2 @@\n a\n b\n", "a hunk that changes nothing at line 4"),
         (HEAD + "@@ -0,1 +0,1 @@\n-a\n+b\n", "a hunk with lines that starts at line 0 at line 4"),

@@ -12,7 +12,7 @@ from itertools import groupby
 from mcptools.acp import FileChange, Json, Shape, ToolCall, ToolResult, call_began, call_ended
 from mcptools.history import edit_diff
 from mcptools.toolset import absolute
-from objstore import BlobId, BlobMissing, EditExpired, EditView, Origin, Workspace, is_binary
+from objstore import BlobId, BlobMissing, EditExpired, EditView, Operation, Origin, Workspace, is_binary
 
 __all__ = ["exported", "exported_lines"]
 
@@ -40,6 +40,9 @@ def exported(workspace: Workspace, shape: Shape) -> Iterator[Json]:
 
 def _arguments(workspace: Workspace, edits: list[EditView]) -> dict[str, object]:
     """Return the paths that a call was about, under the names that tools give them."""
+    # A patch creates no file: what a call with patches has created is a backup, which nobody named.
+    if edits[0].edit.tool == "apply_patches":
+        edits = [view for view in edits if view.edit.operation is not Operation.CREATE] or edits
     places = [absolute(workspace, os.fsdecode(view.edit.path)) for view in edits]
     if len(edits) > 1:
         return {"patches": [{"file_path": place} for place in places]}

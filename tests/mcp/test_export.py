@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from objstore import Action, CallInfo, Unit, Workspace
-from tests.mcp.agent import REPOSITORY
+from tests.mcp.agent import REPOSITORY, connected
 
 
 def printed(root: Path, shape: str) -> list[dict[str, Any]]:
@@ -35,6 +35,7 @@ def root(tmp_path: Path) -> Path:
             with workspace.call(CallInfo(tool=tool, conversation=conversation)) as call:
                 if tool == "write_file":
                     call.write("a\nb.txt", b"one\n\xff\n")
+                    (tmp_path / "d.bin").write_bytes(b"\0")
                 elif tool == "move_file":
                     call.move("a\nb.txt", "c.txt")
                 else:
@@ -66,6 +67,20 @@ def test_the_contracts_shape_has_the_diff_and_the_numbers(root: Path) -> None:
     assert fields["rawOutput"]["edits"] == [3, 4]
     assert fields["rawOutput"]["statuses"] == ["pending", "pending"]
     assert "+two\n" in fields["content"][0]["text"]
+
+
+def test_the_backup_of_a_call_is_none_of_its_patches(tmp_path: Path) -> None:
+    with connected(tmp_path) as agent:
+        agent.done("write_file", path="f", content="one\n")
+        patches = [{"file_path": "f", "patch": "--- f\n+++ f\n@@ -1 +1 @@\n-one\n+two\n"}]
+        for strategy in ("progressive", "backup_restore"):
+            agent.done("apply_patches", strategy=strategy, patches=patches, keep_backup=strategy == "backup_restore")
+            agent.done("write_file", path="f", content="one\n")
+    began = [line["params"]["update"] for line in printed(tmp_path, "contract")[::2]]
+    patched = [update for update in began if update["title"].startswith("apply_patches")]
+    assert [(update["title"], update["rawInput"], update["locations"]) for update in patched] == [
+        ("apply_patches", {"path": str(tmp_path / "f")}, [{"path": str(tmp_path / "f")}])
+    ] * 2
 
 
 def test_the_protocols_shape_has_old_and_new_text(root: Path) -> None:

@@ -1,5 +1,6 @@
 """The tools that look at files, as plain methods; nothing that they do is recorded."""
 
+import functools
 import mimetypes
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -116,7 +117,10 @@ class Reading(Toolset):
 
         def choose(content: bytes) -> list[int]:
             count = len(split_lines(content))
-            return sorted({n for first, last in wanted for n in range(first, min(last, count) + 1)})
+            numbers: list[int] = []
+            for first, last in sorted(wanted):
+                numbers += range(max(first, numbers[-1] + 1) if numbers else first, min(last, count) + 1)
+            return numbers
 
         return self._chosen(path, choose, offset, before=0, after=0)
 
@@ -209,18 +213,34 @@ class Reading(Toolset):
         files, found = self._text(path)
         lines = split_lines(found.bytes)
 
-        def near(number: int) -> range:
-            return range(max(0, number - 1 - before), min(number + after, len(lines)))
+        budget = self._limits.max_answer
 
-        def size(number: int) -> int:
-            return sum(_size(lines[index]) for index in near(number))
+        @functools.cache
+        def near(number: int) -> tuple[range, int]:
+            """Return the line and those around it, the nearest first, as far as they fit, and their size."""
+            first, last = max(0, number - 1 - before), min(number + after, len(lines))
+            start, end = number - 1, number
+            size = _size(lines[start])
+            while first < start or end < last:
+                is_above = first < start and (end == last or number - start <= end - number + 1)
+                size_of_next = _size(lines[start - 1 if is_above else end])
+                if size + size_of_next > budget:
+                    break
+                size += size_of_next
+                start, end = (start - 1, end) if is_above else (start, end + 1)
+            return range(start, end), size
 
-        page = page_of(choose(found.bytes), size, offset=offset, limit=0, budget=self._limits.max_answer)
-        text, cut = self._fitted(hashlines_around(lines, page.items, before=before, after=after))
+        page = page_of(choose(found.bytes), lambda number: near(number)[1], offset=offset, limit=0, budget=budget)
+        given = [near(number)[0] for number in page.items]
+        text, cut = self._fitted(
+            hashlines_around(lines, (index + 1 for part in given for index in part), before=0, after=0)
+        )
+        left_out = tuple(
+            f"Around line {number} only lines {part.start + 1} to {part.stop} fit; read_file_by_line has the others."
+            for number, part in zip(page.items, given, strict=True)
+            if part.start > max(0, number - 1 - before) or part.stop < min(number + after, len(lines))
+        )
         file_hash = sha256(found.bytes)
-        given = [near(number) for number in page.items]
-        if cut:  # there is one match; a line that is too long alone can't be shown otherwise, and the others can
-            given = [given[0][: max(1, text.count("\n"))]]
         self._showed(files, found, given, of=len(lines))
         return Answer(
             content=LinesRead(
@@ -235,6 +255,7 @@ class Reading(Toolset):
             notes=(
                 f"file_hash: {file_hash}",
                 *cut,
+                *left_out,
                 *page.note("matches"),
                 *_exactness(utf8=decoded(found.bytes)[1]),
             ),

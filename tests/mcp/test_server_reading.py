@@ -148,6 +148,50 @@ def test_lines_are_read_by_number_and_by_keyword(agent: Agent, folder: Path) -> 
         assert refused.error["code"] == -32600
 
 
+@pytest.mark.parametrize(("before", "after"), [(5000, 2), (0, 5000), (2, 9999), (9999, 9999)], ids=str)
+def test_what_does_not_fit_around_a_match_is_left_out_line_by_line(
+    agent: Agent, folder: Path, before: int, after: int
+) -> None:
+    file = folder / "file.txt"
+    file.write_text("".join(f"{'needle' if n == 10_000 else 'line'} {n} {'y' * 40}\n" for n in range(1, 20_001)))
+    found = agent.done("read_file_by_keyword", path=str(file), keyword="needle", before=before, after=after)
+    lines = found.structured["content"].splitlines()
+    numbers = [int(line.partition(":")[0]) for line in lines]
+    assert numbers == list(range(numbers[0], numbers[-1] + 1))
+    assert all(line.endswith(f" {number} {'y' * 40}") for number, line in zip(numbers, lines, strict=True))
+    assert f"|needle 10000 {'y' * 40}" in found.structured["content"]
+    assert numbers[0] == 10_000 - before or 10_000 - numbers[0] >= min(after, numbers[-1] - 10_000) - 1
+    assert numbers[-1] == 10_000 + after or numbers[-1] - 10_000 >= min(before, 10_000 - numbers[0]) - 1
+    assert 60_000 < len(found.structured["content"]) <= 80_000
+    assert found.structured["matches"] == [10_000]
+    said = f"Around line 10000 only lines {numbers[0]} to {numbers[-1]} fit; read_file_by_line has the others."
+    assert said in found.texts[1].splitlines()
+
+
+def test_a_match_whose_lines_fit_is_given_with_one_whose_do_not(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("a\nneedle\nb\n" + "x" * 70_000 + "\nc\nneedle\n" + "y" * 20_000 + "\n")
+    found = agent.done("read_file_by_keyword", path=str(file), keyword="needle", before=2, after=1)
+    assert (found.structured["matches"], found.structured["next_offset"]) == ([2, 6], 0)
+    numbers = [line.partition(":")[0] for line in found.text.splitlines()]
+    assert numbers == ["1", "2", "3", "...", "5", "6", "7"]
+    assert "Around line 6 only lines 5 to 7 fit; read_file_by_line has the others." in found.texts[1]
+
+
+def test_lines_that_are_asked_for_again_and_again_are_read_once(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("".join(f"{n}\n" for n in range(1, 10_001)))
+    ranges = ["3-9000", "5", "1-2", *["1-10000"] * 20_000, "9999-12000"]
+    found = agent.done("read_file_by_line", path=str(file), ranges=ranges, offset=9_995)
+    assert found.structured["matches"] == [9_996, 9_997, 9_998, 9_999, 10_000]
+    assert agent.done("read_file_by_line", path=str(file), ranges=["7-9", "2", "8-8"]).structured["matches"] == [
+        2,
+        7,
+        8,
+        9,
+    ]
+
+
 def test_tags_of_lines_read_by_keyword_can_be_edited(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("one\ntwo\n")

@@ -226,12 +226,13 @@ def test_what_is_too_long_to_be_shown_keeps_nobody_from_writing(agent: Agent, fo
     agent.done("write_file", path=str(file), content="two\n")
 
 
-def test_lines_that_are_cut_away_around_a_match_do_not_count_as_read(agent: Agent, folder: Path) -> None:
+def test_lines_that_do_not_fit_around_a_match_do_not_count_as_read(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("one\n")
     agent.done("read_file", path=str(file))
     file.write_text("match\n" + "x" * Limits().max_answer + "\nsomebody's work\n")
-    assert "cut" in agent.done("read_file_by_keyword", path=str(file), keyword="match", after=9).texts[-1]
+    found = agent.done("read_file_by_keyword", path=str(file), keyword="match", after=9)
+    assert "only lines 1 to 1 fit" in found.texts[-1]
     assert agent.call("write_file", path=str(file), content="two\n").error["type"] == "stale_file"
 
 

@@ -27,6 +27,8 @@ class Client:
     roots: tuple[str, ...] | None = None  # addresses; None: to be asked for
     scope: tuple[str, ...] | None = None
     """The roots as last told, for what can't ask for them; (): it has none; None: not known: it is shown none."""
+    places: dict[str, str] = field(default_factory=dict)
+    """Where the roots were when they were first looked for, by address."""
     subscribed: set[str] = field(default_factory=set)
     tell: Callable[[str | None], Awaitable[None]] | None = None
     """Tells it that an address reads anew (None: that there is something new); None: there was nothing to tell yet."""
@@ -59,6 +61,7 @@ class Client:
         """Note the answer, unless the roots have changed meanwhile. `lasting`: the client says when they change."""
         if self._asked_at == self._changes:
             self.scope = roots
+            self.places = {address: self.places[address] for address in roots if address in self.places}
             if lasting:
                 self.roots = roots
 

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
+from functools import partial
 from pathlib import Path, PurePath
 from threading import Lock
 from typing import Final
@@ -11,9 +12,12 @@ from typing import Final
 from mcptools.display import shown
 from mcptools.failures import Failure, Kind, failure_of
 from mcptools.roots import intersected
-from objstore import EditView, FileChanged, Files, NotAWorkspace, Workspace, real_path
+from objstore import CasError, EditView, FileChanged, Files, NotAWorkspace, Workspace, real_path
 
 __all__ = ["Directories", "not_absolute", "of_directory"]
+
+_open: Final = partial(Workspace.open, is_real=True)
+_found: Final = partial(Workspace.init, is_real=True)
 
 
 class Directories:
@@ -23,7 +27,7 @@ class Directories:
     there is decided by the workspace, which follows each path itself and trusts nothing that was said before.
     """
 
-    def __init__(self, roots: Sequence[str], opening: Callable[[str], Workspace] = Workspace.init) -> None:
+    def __init__(self, roots: Sequence[str], opening: Callable[[str], Workspace] = _found) -> None:
         """Take the directories, and how a workspace is opened. Raises NotADirectoryError for one that is none.
 
         Where none is given, it is for the client's roots to say (see `within`).
@@ -61,7 +65,10 @@ class Directories:
         A relative path belongs to the only one. Raises Failure.
         """
         root = self._root_of(path)
-        files = self._opened.files(self.homes[root])
+        try:
+            files = self._opened.files(self.homes[root])
+        except (CasError, OSError) as error:
+            raise failure_of(error, path) from error
         return files.confined(parts) if (parts := self._parts(root)) else files
 
     def changing(self, path: str, foresee: Callable[[], object]) -> tuple[Workspace, tuple[str, ...]]:
@@ -81,7 +88,7 @@ class Directories:
 
     def home(self, root: str) -> Workspace:
         """Return the workspace in this directory, which a call has changed before. Raises as Workspace.open."""
-        return self._opened.workspace(root, Workspace.open)
+        return self._opened.workspace(root, _open)
 
     def allows(self, workspace: Files | Workspace, path: str) -> bool:
         """Return whether a canonical path of a workspace lies in an allowed directory."""
@@ -147,8 +154,8 @@ class _Opened:
     another process, then `_lock`. So under `_lock` nothing is waited for but a folder that is opened, and who holds a
     call may look up whatever is open already.
 
-    A root may be moved, and another folder take its place: then that is opened. What was open before stays so until the
-    end, for calls may still be at it.
+    A root may be moved, and another folder take its place: then that is opened. A link in its place, or on the way, is
+    not followed. What was open before stays so until the end, for calls may still be at it.
     """
 
     def __init__(self) -> None:
@@ -165,7 +172,7 @@ class _Opened:
         with self._lock:
             files = self._looked_at.get(root)
             if files is None or not files.is_there:
-                files = self._looked_at[root] = self._closing.enter_context(Files(root))
+                files = self._looked_at[root] = self._closing.enter_context(Files(root, is_real=True))
             return files
 
     def workspace(self, root: str, opening: Callable[[str], Workspace]) -> Workspace:
@@ -179,7 +186,7 @@ class _Opened:
 
     def recorded(self, root: str) -> Workspace | None:
         try:
-            return self._opened(root, Workspace.open)
+            return self._opened(root, _open)
         except NotAWorkspace:
             return None
 

@@ -144,8 +144,9 @@ def failure_of(error: CasError | OSError, *paths: str) -> Failure:
     match error:
         case PathError():
             # `src/config.py` ends as `config.py` does, so that is the one with the least before it. A whole path that
-            # is none of them is that of a directory that the server works in, which has gone.
-            others = error.path if isinstance(error, FileMissing) and error.path.startswith("/") else paths[0]
+            # is none of them is that of a directory that the server works in, which has gone or is a link by now.
+            is_root = isinstance(error, FileMissing | PathIsSymlink) and error.path.startswith("/")
+            others = error.path if is_root else paths[0]
             about = min((path for path in paths if _is_about(error, path)), key=len, default=others)
             return _failure_of_path(error, about)
         case CasError():

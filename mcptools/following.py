@@ -26,7 +26,7 @@ _ROUND: Final = 0.5
 class Following:
     """Who listens to one server: on streams, or by having subscribed to addresses on a connection of the older era."""
 
-    def __init__(self, news: News, clients: Clients, within: Callable[[tuple[str, ...]], Directories]) -> None:
+    def __init__(self, news: News, clients: Clients, within: Callable[[Client, tuple[str, ...]], Directories]) -> None:
         """`within`: narrows the directories to a client's roots."""
         self._news = news
         self._clients = clients
@@ -127,5 +127,5 @@ class Following:
         scope = client.scope
         if scope is None:
             return []
-        found = await anyio.to_thread.run_sync(lambda: addresses(changed, self._within(scope)))
+        found = await anyio.to_thread.run_sync(lambda: addresses(changed, self._within(client, scope)))
         return [None, *found] if found else []

@@ -1,7 +1,7 @@
 """Roots: the directories that a client says it works in. They narrow what a server may reach, and never widen it."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, MutableMapping, Sequence
 from pathlib import PurePath
 from urllib.parse import unquote_to_bytes, urlsplit
 
@@ -10,10 +10,18 @@ from objstore import FileChanged, real_path
 __all__ = ["intersected", "root_paths"]
 
 
-def root_paths(addresses: Iterable[str]) -> tuple[str, ...]:
-    """Return where the roots really are that are directories of this machine, each once; others mean nothing here."""
-    found = dict.fromkeys(path for address in addresses if (path := _path(address)) is not None)
-    return tuple(path for path in found if os.path.isdir(path))  # noqa: PTH112 - a string, as those it is compared with
+def root_paths(addresses: Iterable[str], places: MutableMapping[str, str]) -> tuple[str, ...]:
+    """Return where the roots really are that are directories of this machine, each once; others mean nothing here.
+
+    `places`: where roots were when they were first looked for, by address; new ones are put in. There they stay, so
+    that a link which is put in the place of one later leads nowhere.
+    """
+    found: dict[str, None] = {}
+    for address in addresses:
+        path = places.get(address) or _path(address)
+        if path is not None and os.path.isdir(path):  # noqa: PTH112 - a string, as those it is compared with
+            found[places.setdefault(address, path)] = None
+    return tuple(found)
 
 
 def intersected(ceiling: Sequence[str], roots: Sequence[str]) -> dict[str, str]:

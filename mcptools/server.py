@@ -186,10 +186,10 @@ class EditServer(MCPServer):
         """Return the newest edits and their conversations; older ones have addresses all the same."""
         from mcptools.resources import Resources
 
-        scope = self._clients.current().scope
-        if scope is None:  # whose roots are not known may not be shown names that lie outside them
+        client = self._clients.current()
+        if client.scope is None:  # whose roots are not known may not be shown names that lie outside them
             return []
-        found = await anyio.to_thread.run_sync(Resources(self._within(scope)).newest)
+        found = await anyio.to_thread.run_sync(Resources(self._within(client, client.scope)).newest)
         return [
             Resource(uri=entry.address, name=entry.name, description=entry.words, mime_type="application/json")
             for entry in found
@@ -251,9 +251,9 @@ class EditServer(MCPServer):
         elif not _has_roots(context):
             self._clients.current().scope = ()
 
-    def _within(self, roots: tuple[str, ...]) -> Directories:
+    def _within(self, client: Client, roots: tuple[str, ...]) -> Directories:
         """Return the directories as far as they lie within a client's roots, if it names some."""
-        return self._directories.within(root_paths(roots)) if roots else self._directories
+        return self._directories.within(root_paths(roots, client.places)) if roots else self._directories
 
     def _learnt(self, roots: tuple[str, ...], context: Context[Any, Any]) -> tuple[str, ...]:
         """Return the addresses of the client's roots, and remember those of a client that says when they change."""
@@ -315,7 +315,7 @@ class EditServer(MCPServer):
             client = self._clients.current()
             client.session.client = _named(context)
             asked = self._asked.get() if asks else None
-            tools = Tools(self._within(roots), client.session, self._limits, asked=asked)
+            tools = Tools(self._within(client, roots), client.session, self._limits, asked=asked)
             call = functools.partial(method, tools, **arguments)
             result = await carried_out(
                 lambda: self._answered(call, traits, context),
@@ -383,7 +383,8 @@ class EditServer(MCPServer):
                 roots = await self._roots_now(context)
                 if isinstance(roots, InputRequiredResult):
                     return roots
-                find: Callable[..., str | bytes] = getattr(Resources(self._within(roots)), name)
+                within = self._within(self._clients.current(), roots)
+                find: Callable[..., str | bytes] = getattr(Resources(within), name)
                 return await anyio.to_thread.run_sync(functools.partial(find, **arguments))
             except Failure as failure:
                 kind = ResourceNotFoundError if failure.kind is Kind.FILE_NOT_FOUND else ResourceError

@@ -81,7 +81,7 @@ class Upkeep:
 
     def _run(self) -> None:
         while not self._stopping.wait(_TICK):
-            for workspace in self._directories.opened():
+            for workspace in filter(lambda opened: opened.is_there, self._directories.opened()):
                 try:
                     workspace.follow_files()
                     self._keep_documents(workspace)
@@ -135,7 +135,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     root, task = sys.argv[1:] if argv is None else argv
     os.nice(_NICENESS)
     try:
-        with Workspace.open(root) as workspace:
+        with Workspace.open(root, is_real=True) as workspace:
             if task == _DOCUMENTS:
                 workspace.keep_documents()
             else:

@@ -171,10 +171,13 @@ class Disk:
         with _Translated(name):
             os.utime(name, ns=(accessed, modified), dir_fd=folder, follow_symlinks=False)
 
-    def make_store_folder(self, path: str) -> None:
-        """Make a folder that is the store's own. FileExistsError where something has the name."""
+    def make_store_folder(self, path: str, within: int | None = None) -> None:
+        """Make a folder that is the store's own. `within`: the open folder that it is to be in (None: by its path).
+
+        FileExistsError where something has the name.
+        """
         with _Translated(path):
-            os.mkdir(path, 0o700)
+            os.mkdir(path if within is None else os.path.basename(path), 0o700, dir_fd=within)
 
     def move_store_folder(self, source: str, path: str) -> None:
         """Give a folder another name. FileExistsError where a folder with something in it has that name."""

@@ -24,9 +24,9 @@ _KINDS: Final = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: 
 class Files:
     """One folder and everything below it."""
 
-    def __init__(self, root: str | os.PathLike[str], disk: Disk | None = None) -> None:
-        """Open the folder. Raises FileMissing or PermissionRefused."""
-        self.tree = Tree(root)
+    def __init__(self, root: str | os.PathLike[str], disk: Disk | None = None, *, is_real: bool = False) -> None:
+        """Open the folder. `is_real`: as of a Tree. Raises as Tree does."""
+        self.tree = Tree(root, is_real=is_real)
         self.root: Final = self.tree.root
         self._disk: Final = disk or Disk()
 

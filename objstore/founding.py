@@ -18,9 +18,10 @@ _MAKING_DIGITS: Final = 16
 _HEX: Final = "0123456789abcdef"
 
 
-def create_workspace(root: str, disk: Disk) -> None:
+def create_workspace(root: str, disk: Disk, within: int | None = None) -> None:
     """Make the store's folder in `root`, whole or not at all. Does nothing where there is one.
 
+    `within`: a descriptor of `root`, so that it is begun nowhere else, whatever has come in its place.
     Raises PathReserved within a store or a folder of version control.
     """
     final = os.path.join(root, STORE_NAME)
@@ -29,7 +30,7 @@ def create_workspace(root: str, disk: Disk) -> None:
     see_free(root)
     making = os.path.join(root, making_name())
     try:
-        disk.make_store_folder(making)
+        disk.make_store_folder(making, within)  # nobody guesses its name, so the rest is made in it or nowhere
         disk.make_store_folder(os.path.join(making, "tmp"))
         disk.create(os.path.join(making, ".gitignore"), b"*\n")
         disk.create(os.path.join(making, "lock"), b"")

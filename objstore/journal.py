@@ -81,10 +81,13 @@ def _transition_type() -> type[Transition]:
 class Journal:
     """One workspace's store and files, for one process."""
 
-    def __init__(self, root: str, disk: Disk) -> None:
-        """Open it. Raises NotAWorkspace, PermissionRefused, StoreLinked, StoreDamaged, FormatTooNew."""
+    def __init__(self, root: str, disk: Disk, *, is_real: bool = False) -> None:
+        """Open it. `is_real`: as of a Tree.
+
+        Raises NotAWorkspace, PermissionRefused, StoreLinked, StoreDamaged, FormatTooNew, StoreReplaced, and as Tree.
+        """
         self.disk: Final = disk
-        self.files: Final = Files(root, disk)
+        self.files: Final = Files(root, disk, is_real=is_real)
         self.tree: Final[Tree] = self.files.tree
         self._folder: Final = os.path.join(self.tree.root, STORE_NAME)
         self._index: Final = os.path.join(self._folder, INDEX_NAME)
@@ -344,14 +347,16 @@ class Journal:
             raise NotAWorkspace(self.tree.root)
         if not os.access(self._folder, os.X_OK):
             raise PermissionRefused(self._folder)
+        self.tree.see_there()  # the store is opened by its name
         refuse_links(self._folder)
-        return Store(self._folder, self.disk)
-
-    def _open_again(self) -> None:
-        opened = self._opened()
+        opened = Store(self._folder, self.disk)
         if not self.tree.is_there:
             opened.close()
             raise StoreReplaced(self.tree.root)
+        return opened
+
+    def _open_again(self) -> None:
+        opened = self._opened()
         left, self.store = self.store, opened
         self._close_store(left)
         self._settled = self._is_behind = False

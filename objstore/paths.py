@@ -68,6 +68,7 @@ _MAX_LINKS: Final = 40
 _MAX_PATH: Final = 4096
 _MAX_NAME: Final = 255
 _TRIES: Final = 5
+_ROOT_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FOLDER_FLAGS: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 _READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
@@ -125,6 +126,25 @@ def _is_real(path: str) -> bool:
     return True
 
 
+def _open_real(path: str) -> int:
+    """Return a descriptor of the folder at a real path, opened name by name, so that no link is followed.
+
+    Raises OSError, of a link as of what is no folder.
+    """
+    fd = os.open("/", _FOLDER_FLAGS)
+    for name, flags in [*((name, _FOLDER_FLAGS) for name in path.split("/") if name), (".", _ROOT_FLAGS)]:
+        above = fd
+        try:
+            fd = os.open(name, flags, dir_fd=above)
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise NotADirectoryError(*error.args) from error
+            raise
+        finally:
+            os.close(above)
+    return fd
+
+
 def see_free(path: str) -> None:
     """Raise PathReserved where `path` leads into a store, anybody's, or into a folder of version control.
 
@@ -138,14 +158,19 @@ def see_free(path: str) -> None:
 class Tree:
     """One folder and everything below it; nothing else can be reached through it."""
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
-        """Open the folder. Raises FileMissing, PermissionRefused, FileChanged, DiskFailed."""
+    def __init__(self, root: str | os.PathLike[str], *, is_real: bool = False) -> None:
+        """Open the folder. `is_real`: `root` is where it was found to be; a link put on the way since is not followed.
+
+        Raises FileMissing, PermissionRefused, FileChanged, DiskFailed, and PathIsSymlink for such a link.
+        """
         self.parts: tuple[str, ...] = ()  # canonical paths below which it may be reached; (): all of it
         self._given = os.path.abspath(os.fspath(root))
-        self.root: Final = real_path(self._given)
+        self.root: Final = self._given if is_real else real_path(self._given)
         try:
-            self.fd: Final = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            self.fd: Final = _open_real(self.root) if is_real else os.open(self.root, _ROOT_FLAGS)
         except (FileNotFoundError, NotADirectoryError) as error:
+            if is_real and os.path.isdir(self.root):
+                raise PathIsSymlink(self.root) from error
             raise FileMissing(self._given) from error
         except OSError as error:
             raise failure(error, self._given) from error
@@ -160,7 +185,7 @@ class Tree:
     def is_there(self) -> bool:
         """Return whether the folder is still the one of its name: it may be moved, and another take its place."""
         try:
-            return os.path.samestat(os.stat(self.root), self._found)
+            return os.path.samestat(os.lstat(self.root), self._found)
         except OSError:
             return False
 

@@ -69,28 +69,32 @@ class Workspace:
         new_file_mode()
 
     @classmethod
-    def init(cls, root: str | os.PathLike[str], disk: Disk | None = None) -> Workspace:
-        """Make a store in `root` if there is none, and open it.
+    def init(cls, root: str | os.PathLike[str], disk: Disk | None = None, *, is_real: bool = False) -> Workspace:
+        """Make a store in `root` if there is none, and open it. `is_real`: as of `open`.
 
-        Raises FileMissing, PathReserved, PermissionRefused.
+        Raises FileMissing, PathReserved, PermissionRefused, and as `open`.
         """
         from objstore.founding import create_workspace
         from objstore.room import keep_room
 
         disk = disk or Disk()
-        tree = Tree(root)
-        tree.close()
-        create_workspace(tree.root, disk)
-        keep_room(tree.root, disk)
-        return cls.open(tree.root, disk)
+        tree = Tree(root, is_real=is_real)
+        try:
+            create_workspace(tree.root, disk, tree.fd)
+            tree.see_there()
+            keep_room(tree.root, disk)
+        finally:
+            tree.close()
+        return cls.open(tree.root, disk, is_real=is_real)
 
     @classmethod
-    def open(cls, root: str | os.PathLike[str], disk: Disk | None = None) -> Workspace:
+    def open(cls, root: str | os.PathLike[str], disk: Disk | None = None, *, is_real: bool = False) -> Workspace:
         """Open the store in `root`, and finish what a crashed writer left, unless another process is at it.
 
-        Raises NotAWorkspace, StoreDamaged.
+        `is_real`: `root` is where the folder was found to be; a link put on the way since is not followed.
+        Raises NotAWorkspace, StoreDamaged, StoreReplaced, and PathIsSymlink for such a link.
         """
-        journal = Journal(os.fspath(root), disk or Disk())
+        journal = Journal(os.fspath(root), disk or Disk(), is_real=is_real)
         try:
             journal.finish()
         except BaseException:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from objstore import CallInfo, Workspace
 from tests.mcp.agent import Agent, Result, connected
 
 PRIVATE = "guessed\nthe secret\n"
@@ -171,6 +172,103 @@ def test_nothing_leaves_the_clients_roots_while_folders_are_swapped(tmp_path: Pa
     assert "the secret" not in told(results)
     assert [path.name for path in hidden.iterdir()] == ["file.txt"]
     assert (hidden / "file.txt").read_text() == PRIVATE
+
+
+@pytest.fixture
+def swapped(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
+    """Return a directory to serve, and a workspace outside; check afterwards that this one is as it was."""
+    root, outside = tmp_path.resolve() / "ws", tmp_path.resolve() / "evil"
+    for folder in (root, outside):
+        folder.mkdir()
+        (folder / "other.txt").write_text("mine\n")
+    (outside / "file.txt").write_text(PRIVATE)
+    with Workspace.init(outside) as workspace, workspace.call(CallInfo(tool="secret tool")) as call:
+        call.write("secret.txt", PRIVATE.encode())
+        call.commit()
+    before = everything(outside)
+    yield root, outside
+    assert everything(outside) == before
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    # What SQLite keeps beside an index comes and goes with whoever looks.
+    files = [path for path in folder.rglob("*") if path.is_file() and path.suffix not in {".sqlite-wal", ".sqlite-shm"}]
+    return {str(path): path.read_bytes() for path in files}
+
+
+def of_the_root(base: Path) -> list[tuple[str, dict[str, object]]]:
+    """Return a call of every kind on a root, or below it."""
+    looks: list[tuple[str, dict[str, object]]] = [("list_edits", {}), ("show_edit", {"edit": 1}), ("Undo", {})]
+    return [*calls(base / "file.txt", base), *looks]
+
+
+SERVED = ["given", "legacy", "2026-07-28"]
+"""Whether the directory is on the command line, or the client names it, in which era of the protocol."""
+
+
+@contextmanager
+def serving(root: Path, how: str) -> Iterator[Agent]:
+    given = how == "given"
+    with connected(
+        root,
+        served=[root] if given else [],
+        mode="auto" if given else how,
+        named=None if given else lambda: [root.as_uri()],
+    ) as agent:
+        yield agent
+
+
+@pytest.mark.parametrize("has_written", [False, True], ids=["read", "written"])
+@pytest.mark.parametrize("how", SERVED)
+def test_a_served_directory_in_whose_place_a_link_is_put_gives_and_takes_nothing(
+    swapped: tuple[Path, Path], how: str, *, has_written: bool
+) -> None:
+    root, outside = swapped
+    with serving(root, how) as agent:
+        agent.done("read_file", path="other.txt")
+        if has_written:
+            agent.done("write_file", path="other.txt", content="mine too\n")
+        root.rename(root.with_name("away"))
+        root.symlink_to(outside)
+        for base in (Path(), root):
+            for tool, given in of_the_root(base):
+                result = agent.call(tool, **given)
+                assert result.refused or result.structured.get("failed") == 1, (tool, result.structured)
+                assert "secret" not in told([result])
+        root.unlink()
+        root.mkdir()  # another folder is the directory, as far as the server knows
+        (root / "file.txt").write_text("guessed\n")
+        assert agent.done("read_file", path="file.txt").texts[0] == "guessed\n"
+        agent.done("write_file", path=str(root / "file.txt"), content="known\n")
+
+
+@pytest.mark.parametrize("how", SERVED)
+def test_a_link_in_the_place_of_a_served_directory_is_named_as_what_is_wrong(
+    swapped: tuple[Path, Path], how: str
+) -> None:
+    root, outside = swapped
+    with serving(root, how) as agent:
+        agent.done("read_file", path="other.txt")
+        root.rename(root.with_name("away"))
+        root.symlink_to(outside)
+        for tool in ("read_file", "delete_file"):
+            error = agent.call(tool, path="other.txt").error
+            assert (error["type"], str(root) in error["message"]) == ("symlink_error", True)
+
+
+@pytest.mark.parametrize("how", SERVED)
+def test_a_served_directory_that_is_swapped_for_a_link_during_calls_gives_and_takes_nothing(
+    swapped: tuple[Path, Path], how: str
+) -> None:
+    root, outside = swapped
+    (root / "file.txt").write_text("guessed\n")
+    results: list[Result] = []
+    with serving(root, how) as agent:
+        agent.done("read_file", path="other.txt")
+        with swapping(SWAPPER, root, outside):
+            for _ in range(CALLS // 2):
+                results += agent.together([*of_the_root(Path()), *of_the_root(root)])
+    assert "secret" not in told(results)
 
 
 def test_a_sibling_that_begins_as_the_allowed_directory_does_is_another_directory(agent: Agent, outside: Path) -> None:

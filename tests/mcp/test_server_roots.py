@@ -270,7 +270,7 @@ def test_an_address_is_a_path_only_where_it_is_one_of_this_machine(tmp_path: Pat
     (tmp_path / "link").symlink_to(odd)
     (tmp_path / "file").touch()
     local = [odd.as_uri(), f"file://localhost{quote(str(odd))}", (tmp_path / "link").as_uri()]
-    assert root_paths(local) == (os.path.realpath(odd),)
+    assert root_paths(local, {}) == (os.path.realpath(odd),)
     elsewhere = [
         "https://example.com/",
         "file://host/tmp",
@@ -281,7 +281,7 @@ def test_an_address_is_a_path_only_where_it_is_one_of_this_machine(tmp_path: Pat
         "//[",
         "",
     ]
-    assert root_paths([*elsewhere, (tmp_path / "file").as_uri(), (tmp_path / "none").as_uri()]) == ()
+    assert root_paths([*elsewhere, (tmp_path / "file").as_uri(), (tmp_path / "none").as_uri()], {}) == ()
 
 
 def test_what_is_shared_lies_within_both() -> None:

@@ -134,9 +134,9 @@ class CountdownDisk(Disk):
         self._step("reserve", path)
         super().reserve(path, size)
 
-    def make_store_folder(self, path: str) -> None:
+    def make_store_folder(self, path: str, within: int | None = None) -> None:
         self._step("make_store_folder", path)
-        super().make_store_folder(path)
+        super().make_store_folder(path, within)
 
     def move_store_folder(self, source: str, path: str) -> None:
         self._step("move_store_folder", path)

@@ -450,6 +450,33 @@ def test_a_root_that_is_no_folder_is_refused(ground: Ground) -> None:
             Tree(ground.ws / path)
 
 
+@pytest.mark.parametrize("part", ["ws", "."])
+def test_a_root_that_was_found_is_not_looked_for_behind_a_link(ground: Ground, part: str) -> None:
+    found = ground.base / "above" / "ws"
+    found.mkdir(parents=True)
+    place = ground.base / "above" / part
+    place.rename(ground.base / "away")
+    place.symlink_to(ground.base / "away")
+    with pytest.raises(PathIsSymlink, match=str(found)):
+        Tree(found, is_real=True)
+    Tree(found).close()
+    for path in (ground.ws, "/"):
+        tree = Tree(path, is_real=True)
+        assert (tree.root, tree.is_there) == (str(path), True)
+        tree.close()
+    for path in (ground.ws / "gone", ground.ws / "a.txt"):
+        with pytest.raises(FileMissing):
+            Tree(path, is_real=True)
+
+
+def test_a_link_to_the_folder_is_not_the_folder(ground: Ground) -> None:
+    tree = Tree(ground.ws)
+    ground.ws.rename(ground.base / "away")
+    ground.ws.symlink_to(ground.base / "away")
+    assert not tree.is_there
+    tree.close()
+
+
 def test_the_root_of_the_file_system_is_outside_wherever_the_process_stands(
     ground: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:

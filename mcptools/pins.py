@@ -24,7 +24,7 @@ class Pins:
 
     def __init__(self) -> None:
         self._versions: OrderedDict[tuple[str, str], list[BlobId]] = OrderedDict()
-        self._bytes: OrderedDict[BlobId, bytes] = OrderedDict()
+        self._bytes: OrderedDict[tuple[str, BlobId], bytes] = OrderedDict()  # by root: each has a store of its own
         self._size = 0
 
     def note(self, file: tuple[str, str], version: BlobId) -> None:
@@ -48,21 +48,21 @@ class Pins:
         """Return the versions of the file that were seen, the latest first."""
         return self._versions.get(file, [])[::-1]
 
-    def keep(self, version: BlobId, content: bytes) -> None:
-        """Keep the bytes of a version that may be in no store."""
-        self.drop(version)
+    def keep(self, file: tuple[str, str], version: BlobId, content: bytes) -> None:
+        """Keep the bytes of a version of the file that may not be in its store."""
+        self.drop(file, version)
         if len(content) > _MOST_BYTES:
             return
-        self._bytes[version] = content
+        self._bytes[file[0], version] = content
         self._size += len(content)
         while self._size > _MOST_BYTES:
             _, dropped = self._bytes.popitem(last=False)
             self._size -= len(dropped)
 
-    def drop(self, version: BlobId) -> None:
-        """Let go of the bytes of a version; they are in a store."""
-        self._size -= len(self._bytes.pop(version, b""))
+    def drop(self, file: tuple[str, str], version: BlobId) -> None:
+        """Let go of the bytes of a version of the file; they are in its store."""
+        self._size -= len(self._bytes.pop((file[0], version), b""))
 
-    def content(self, version: BlobId) -> bytes | None:
-        """Return the bytes of a version (None: they are not kept here)."""
-        return self._bytes.get(version)
+    def content(self, file: tuple[str, str], version: BlobId) -> bytes | None:
+        """Return the bytes of a version of the file (None: they are not kept here)."""
+        return self._bytes.get((file[0], version))

@@ -102,7 +102,7 @@ class Session:
             self._known[file] = version
             self._to_read.discard(file)
             self._pins.note(file, version)
-            self._pins.keep(version, content)
+            self._pins.keep(file, version, content)
 
     def made(self, file: FileKey, before: BlobId, after: BlobId) -> None:
         """Note a version that the model has made of another one, in parts of the file; both are in the store."""
@@ -110,7 +110,7 @@ class Session:
             if self._known.get(file) == before:
                 self._known[file] = after
             self._pins.note(file, after)
-            self._pins.drop(before)
+            self._pins.drop(file, before)
 
     def carried(self, file: FileKey, base: BlobId, version: BlobId, content: bytes) -> None:
         """Note what the model has made of `base`, which the file was no longer: it is what the model has in mind.
@@ -120,7 +120,7 @@ class Session:
         with self._lock:
             if self._known.get(file) == base:
                 self._known[file] = version
-                self._pins.keep(version, content)
+                self._pins.keep(file, version, content)
 
     def known(self, file: FileKey) -> BlobId | None:
         """Return the version that the model knows of the file, or has in mind (`carried`); None: none, or no file."""
@@ -132,10 +132,10 @@ class Session:
         with self._lock:
             return self._pins.versions(file)
 
-    def content(self, version: BlobId) -> bytes | None:
-        """Return the bytes of a version that the model has seen; None: look for them in the store."""
+    def content(self, file: FileKey, version: BlobId) -> bytes | None:
+        """Return the bytes of a version of the file that the model has seen; None: look for them in the store."""
         with self._lock:
-            return self._pins.content(version)
+            return self._pins.content(file, version)
 
     def moved(self, source: FileKey, destination: FileKey) -> None:
         """Note that the model has moved the file; what was known of it is known of it there."""

@@ -325,7 +325,7 @@ class Toolset:
             known = self._session.known(key)
             if known is None or known == now.blob:
                 return now
-            found = self._bytes_of(workspace, known)
+            found = self._bytes_of(workspace, key, known)
             if found is None:
                 raise refusals.forgotten(absolute(workspace, now.path), sha256(now.bytes))
             return replace(now, bytes=found, blob=known)
@@ -343,13 +343,13 @@ class Toolset:
     def _seen_version(self, workspace: Files | Workspace, key: FileKey, file_hash: str) -> tuple[BlobId, bytes] | None:
         """Return the version with this hash among those that the model has seen, as far as their bytes are kept."""
         for version in self._session.versions(key):
-            found = self._bytes_of(workspace, version)
+            found = self._bytes_of(workspace, key, version)
             if found is not None and sha256(found) == file_hash.lower():
                 return version, found
         return None
 
-    def _bytes_of(self, workspace: Files | Workspace, version: BlobId) -> bytes | None:
-        kept = self._session.content(version)
+    def _bytes_of(self, workspace: Files | Workspace, key: FileKey, version: BlobId) -> bytes | None:
+        kept = self._session.content(key, version)
         if kept is not None or isinstance(workspace, Files):
             return kept
         try:

@@ -209,6 +209,22 @@ def test_a_change_is_carried_over_a_move(agent: Agent, folder: Path, change: Cha
     assert moved.read_text() == CHANGED
 
 
+@pytest.mark.parametrize("change", [by_strings, by_diff, by_tags])
+def test_an_edit_in_one_directory_keeps_what_another_one_needs(tmp_path: Path, change: Change) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"  # as two checkouts of one project
+    for root in (one, other):
+        root.mkdir()
+        (root / "file.txt").write_text(READ)
+    with connected(one, other) as agent:
+        tags(agent, one / "file.txt")
+        read = tags(agent, other / "file.txt")
+        edits = [{"old_string": "one", "new_string": "ONE"}]
+        agent.done("multi_edit_text_file", path=str(one / "file.txt"), edits=edits)
+        (other / "file.txt").write_text(NOW)
+        assert change(agent, other / "file.txt", read).structured["rebased"] is True
+        assert (other / "file.txt").read_text() == CHANGED
+
+
 def test_a_dry_run_tells_whether_it_can_be_carried_over(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text(READ)

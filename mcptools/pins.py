@@ -40,6 +40,7 @@ class Pins:
 
     def move(self, source: tuple[str, str], destination: tuple[str, str]) -> None:
         """Remember of one file what was seen of another, which has become that file."""
+        self._versions.pop(destination, None)
         seen = self._versions.pop(source, None)
         if seen is not None:
             self._versions[destination] = seen

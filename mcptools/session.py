@@ -4,12 +4,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from threading import Lock
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from mcptools.pins import Pins
 from objstore import BlobId, EditView
 
 __all__ = ["FileKey", "Knowledge", "LastChange", "Session"]
+
+NotedT = TypeVar("NotedT")
 
 FileKey: TypeAlias = tuple[str, str]
 """A workspace's root and a canonical path in it."""
@@ -138,16 +140,16 @@ class Session:
             return self._pins.content(file, version)
 
     def moved(self, source: FileKey, destination: FileKey) -> None:
-        """Note that the model has moved the file; what was known of it is known of it there."""
+        """Note that the model has moved the file; what was known of it, and no more, is known of it there."""
         with self._lock:
-            if source in self._copied:
-                self._copied[destination] = self._copied.pop(source)
-            if source in self._known:
-                self._known[destination] = self._known[source]
+            _move(self._copied, source, destination)
+            _move(self._known, source, destination)
+            _move(self._parts, source, destination)
             self._known[source] = None
-            self._parts.pop(destination, None)
-            if source in self._parts:
-                self._parts[destination] = self._parts.pop(source)
+            self._to_read.discard(destination)
+            if source in self._to_read:
+                self._to_read.remove(source)
+                self._to_read.add(destination)
             self._pins.move(source, destination)
 
     def changed(self, root: str, edits: tuple[EditView, ...]) -> None:
@@ -181,3 +183,10 @@ class Session:
                 self._last = None
             self._has_news = True
             self._to_read.update(files)
+
+
+def _move(noted: dict[FileKey, NotedT], source: FileKey, destination: FileKey) -> None:
+    """Let what is noted of one file be noted of another, in whose place it is now."""
+    noted.pop(destination, None)
+    if source in noted:
+        noted[destination] = noted.pop(source)

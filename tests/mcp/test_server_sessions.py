@@ -111,6 +111,21 @@ def test_what_is_known_of_a_file_moves_with_it(agent: Agent, folder: Path) -> No
     assert agent.call("write_file", path=str(file), content="two\n").error["code"] == -32020
 
 
+def test_what_was_known_of_another_file_is_not_known_of_the_one_that_is_moved_there(agent: Agent, folder: Path) -> None:
+    source, destination = folder / "a", folder / "b"
+    source.write_text("unread\n")
+    destination.write_text("read\n")
+    read = agent.done("read_text_file", path=str(destination)).structured["file_hash"]
+    agent.done("delete_file", path=str(destination))
+    agent.done("move_file", source=str(source), destination=str(destination))
+    edited = agent.done("multi_edit_text_file", path=str(destination), edits=[edit("un", "not ")])
+    assert edited.structured["changed_since_read"] is False
+    operations = [{"op": "delete", "anchor": "1:00"}]
+    arguments = {"path": str(destination), "file_hash": read, "operations": operations}
+    assert "nor of a version" in agent.call("edit_text_file", **arguments).error["message"]
+    agent.done("write_file", path=str(destination), content="as a file that nobody has read\n")
+
+
 def test_a_file_never_read_may_be_written(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("never read\n")

@@ -280,6 +280,22 @@ def test_what_is_undone_is_rejected_and_the_history_says_why(agent: Agent, file:
     assert (decision.action, decision.who) == (Action.REJECT, "test agent")
 
 
+@pytest.mark.parametrize("made_by", ["move_file", "write_file"])
+def test_what_had_to_be_read_at_a_path_is_not_what_is_moved_there(agent: Agent, folder: Path, made_by: str) -> None:
+    here, there = folder / "here", folder / "there"
+    here.write_text("one\n")
+    agent.done("read_file", path=str(here))
+    if made_by == "move_file":
+        agent.done("move_file", source=str(here), destination=str(there))
+    else:
+        agent.done("write_file", path=str(there), content="two\n")
+    agent.done("Undo")
+    agent.done("read_file", path=str(here))
+    agent.done("move_file", source=str(here), destination=str(there))
+    edit(agent, there, "one", "1")
+    assert there.read_text() == "1\n"
+
+
 # ---- what it refuses
 
 

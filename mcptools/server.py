@@ -57,7 +57,7 @@ from mcptools.roots import root_paths
 from mcptools.stdio import ANSWERED, HALF_CHARACTER, HalfCharacter, Outgoing, are_waitable, messages
 from mcptools.told import Told, told
 from mcptools.version import version
-from mcptools.watching import is_wanted, settle
+from mcptools.watching import Cancelled, is_wanted, settle
 
 __all__ = ["EditServer"]
 
@@ -362,10 +362,13 @@ class EditServer(MCPServer):
         except Failure as failure:
             said = refusal(failure, traits)
         request = context.request_context
-        if self._outgoing is not None and request.request_id is not None and is_wanted():
-            server = self._lowlevel_server.server_info_stamp
-            line = response(request.request_id, said, request.protocol_version, server)
+        if self._outgoing is None or request.request_id is None:
+            return result_of(said)
+        server = self._lowlevel_server.server_info_stamp
+        line = response(request.request_id, said, request.protocol_version, server)
+        with suppress(Cancelled):
             settle()
+        if is_wanted() or self._outgoing.input_has_ended:  # the SDK has cancelled it then
             self._outgoing.answer(request.request_id, line)
             said = {"content": [], "isError": said["isError"], "_meta": {ANSWERED: True}}
         return result_of(said)

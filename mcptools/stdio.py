@@ -113,6 +113,7 @@ class Incoming(_End):
             for refused in found:
                 with suppress(anyio.BrokenResourceError):  # the client has gone, and no more lines come
                     await self._wire.write(_spelt(refused))
+        self._outgoing.input_has_ended = True
         raise anyio.EndOfStream
 
     def __aiter__(self) -> Self:
@@ -132,6 +133,8 @@ class Outgoing(_End):
 
     def __init__(self, wire: Wire) -> None:
         super().__init__(wire)
+        self.input_has_ended = False
+        """The client may read on then: what was carried out has to be answered as such."""
         self._answered: Final[set[RequestId]] = set()  # before the SDK came to it
 
     async def send(self, item: SessionMessage) -> None:

@@ -400,6 +400,33 @@ def test_it_serves_on_a_socket_too(tmp_path: Path) -> None:
         assert raw.ended() == (0, b"")
 
 
+def test_a_change_that_is_carried_out_when_the_input_ends_is_answered_as_such(tmp_path: Path) -> None:
+    root, waits = tmp_path / "ws", tmp_path / "waits"
+    root.mkdir()
+    command = [sys.executable, "-m", "tests.mcp.waiting_server", str(waits)]
+    with started(root, command=command, capabilities={"elicitation": {}}) as raw:
+        raw.send(called(1001, "write_file", path="first", content="1\n"))
+        raw.answer(1001)
+        waits.touch()
+        raw.send(called(1002, "write_file", path="second", content="2\n"))
+        while not waits.with_suffix(".reached").exists():
+            time.sleep(0.01)
+        raw.send(called(1003, "write_file", path="third", content="3\n"), called(1004, "Undo"))
+        while b"elicitation/create" not in raw.line():
+            pass
+        raw.writing.close()
+        assert raw.answer(1004)["id"] == 1004  # nobody can be asked any more: the server has seen the end
+        waits.unlink()
+        answers = {answer["id"]: answer for answer in (raw.next_answer(), raw.next_answer())}
+        while line := raw.line():
+            assert "id" not in json.loads(line), "a call has two answers"
+        assert raw.ended() == (0, b"")
+    assert answers[1002]["result"]["structuredContent"]["edit"] == 2
+    assert (root / "second").read_text() == "2\n"
+    assert answers[1003]["error"]["message"] == "Connection closed"
+    assert not (root / "third").exists()
+
+
 def test_it_ends_quietly_when_nobody_reads_its_answers(tmp_path: Path) -> None:
     with started(tmp_path) as raw:
         raw.reading.close()

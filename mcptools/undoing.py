@@ -8,6 +8,7 @@ change, or none is touched.
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, assert_never
 
@@ -26,7 +27,10 @@ from objstore import (
     Edit,
     ExternalChanges,
     FileMissing,
+    NoSuchName,
+    NotAWorkspace,
     NothingToDo,
+    StoreReplaced,
     Unit,
     Workspace,
 )
@@ -55,7 +59,7 @@ class Undoing(Toolset):
                 raise Failure(Kind.NOT_APPROVED, _OTHERWISE, hint="Call Undo again if that is to be taken back.")
             paths = tuple(_paths(change))
             progress(0, None, "Looking at the files that the change was about")
-            with telling(*paths):
+            with telling(*paths), _telling_of_loss(paths[0]):
                 workspace = self._directories.home(change.root)
                 targets = _targets(change)
                 for path in paths:
@@ -92,6 +96,10 @@ class Undoing(Toolset):
             raise _refused(Kind.STALE_FILE, "hash mismatch", path)
 
     def _reject(self, workspace: Workspace, change: LastChange, targets: Mapping[DocumentId, "_Target"]) -> None:
+        # Where an older store was put back, another edit may have the number.
+        for view in change.edits:
+            if workspace.edit(view.seq).id != view.id:
+                raise NoSuchName(view.id.hex(), "edit")
         units = [Unit(view.seq, hunk) for view in change.edits for hunk in range(len(view.units))]
         who = self._session.client.get("client", "")
         # What was decided on earlier edits meanwhile could make of the files what they never were.
@@ -191,6 +199,15 @@ def _decided(outcome: DecisionOutcome) -> Decided:
             raise Failure(Kind.REVIEW_CONFLICT, "Cannot undo: a reviewer has rejected the change already")
         case _:
             assert_never(outcome)
+
+
+@contextmanager
+def _telling_of_loss(path: str) -> Iterator[None]:
+    """Tell that a change is not in the history any more, if it is about this path among others. Raises Failure."""
+    try:
+        yield
+    except (NoSuchName, NotAWorkspace, StoreReplaced) as error:
+        raise _refused(Kind.EXPIRED, "the history that recorded it is gone", path) from error
 
 
 def _refused(kind: Kind, reason: str, path: str) -> Failure:

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from objstore import Workspace
+from objstore import CallInfo, Status, Workspace
 from tests.mcp.agent import Agent, connected
 
 OLD: Final = "old clone\n"
@@ -87,6 +87,38 @@ def test_a_change_in_a_directory_that_has_gone_is_not_undone_in_the_one_in_its_p
     assert moved.call("Undo").refused
     assert (root / "a").read_text() == NEW
     assert not (root / ".cas").exists(), "a refusal made a store"
+
+
+@pytest.mark.parametrize("gone", ["root", "store", "older", "older and written to"])
+def test_what_was_recorded_in_a_history_that_is_gone_is_not_undone(moved: Agent, root: Path, gone: str) -> None:
+    store, kept = root / ".cas", root.with_name("kept")
+    moved.done("write_file", path=str(root / "n"), content="1\n")
+    shutil.copytree(store, kept)
+    moved.done("write_file", path=str(root / "a"), content=NEW)
+    shutil.rmtree(store)
+    if gone == "root":
+        removed(root)
+        cloned(root)
+    elif gone != "store":
+        kept.rename(store)
+        (root / "n").unlink()
+    if gone == "older and written to":  # the same number, the same file, the same bytes, and another's
+        (root / "a").write_text(OLD)
+        with Workspace.open(root) as workspace, workspace.call(CallInfo(tool="other's")) as call:
+            call.write("a", NEW.encode())
+            call.commit()
+    error = moved.call("Undo").error
+    assert error["type"] == "expired"
+    assert error["message"] == "Cannot undo: the history that recorded it is gone: a"
+    assert "Nothing was reverted" in error["hint"]
+    assert (root / "a").read_text() == NEW
+    if gone == "older and written to":
+        with Workspace.open(root) as workspace:
+            assert Status.REJECTED not in {view.status for view in workspace.edits()}
+    moved.done("read_file", path=str(root / "a"))
+    moved.done("write_file", path=str(root / "a"), content="and on\n")
+    moved.done("Undo")
+    assert (root / "a").read_text() == NEW
 
 
 @pytest.mark.parametrize("tool", ["list_edits", "Undo", "write_file", "read_file", "list_directory"])

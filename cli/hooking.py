@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, cast
 from cli.clients.event import NOWHERE, Client, Event, Moment, Payload
 
 if TYPE_CHECKING:
-    from objstore import AgentCall, AgentCalls, Rejection
+    from objstore import AgentCall, AgentCalls, Untold
 
 __all__ = ["CLIENTS", "HOOK_LOG", "answer_to", "client_of", "event_of", "handle", "is_about", "log_fault", "main"]
 
@@ -39,7 +39,7 @@ _REJECTED: Final = (
     "Read a file again before you edit it, and don't repeat what was rejected:"
 )
 _MOST_TOLD: Final = 20
-"""Rejections that an agent is told of at once."""
+"""Rejected edits that an agent is told of at once."""
 
 
 def main(arguments: list[str], given: bytes) -> int:
@@ -140,7 +140,7 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
             nonlocal has_said
             # A subagent keeps to itself what it hears: the session that sent it is told, when it is back at the latest.
             hears = not event.agent and client.reply(event, "") is not None
-            told = calls.rejected(event.conversation) if hears else []
+            told = calls.rejected(event.conversation, _MOST_TOLD) if hears else None
             has_said = True
             say(client.reply(event, _rejections(told)) if told else None)
             if told:
@@ -270,14 +270,14 @@ def _call(calls: "AgentCalls", event: Event) -> "AgentCall":
     )
 
 
-def _rejections(rejections: "list[Rejection]") -> str:
+def _rejections(told: "Untold") -> str:
     """Return what an agent should read of its rejected edits."""
     lines = []
-    for each in rejections[:_MOST_TOLD]:
+    for each in told.rejections:
         name = each.edit.seq if each.is_whole else ", ".join(map(str, each.units))
         because = f", because: {each.reason}" if each.reason else ""
         lines.append(f"- edit {name} of {os.fsdecode(each.edit.edit.path)!r}: rejected{because}")
-    more = [f"- and {len(rejections) - _MOST_TOLD} more"] if len(rejections) > _MOST_TOLD else []
+    more = [f"- and {told.more} more"] if told.more else []
     return "\n".join([_REJECTED, *lines, *more])
 
 

@@ -193,6 +193,7 @@ if TYPE_CHECKING:
         Rejection as Rejection,
         Seen as Seen,
         State as State,
+        Untold as Untold,
     )
     from objstore.workspace import (
         Workspace as Workspace,
@@ -351,6 +352,7 @@ _HOMES: Final = {
         "Rejection",
         "Seen",
         "State",
+        "Untold",
     ),
     "capture": ("Call",),
     "moments": ("date_of", "is_moment", "moment_of"),

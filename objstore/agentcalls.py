@@ -16,7 +16,7 @@ from objstore.names import STORE_NAME
 from objstore.opencalls import AgentCall, OpenCalls, now, recordable, recordable_name
 from objstore.outcomes import NOBODY, CallInfo
 from objstore.values import replace
-from objstore.views import EditView, Rejection
+from objstore.views import EditView, Untold
 from objstore.writerlock import WriterLock
 
 if TYPE_CHECKING:
@@ -188,8 +188,11 @@ class AgentCalls:
 
     # ---- what an agent is told
 
-    def rejected(self, conversation: str) -> list[Rejection]:
-        """Return what is rejected of a conversation's edits, and it was not told of. Raises as reads do."""
+    def rejected(self, conversation: str, most: int) -> Untold | None:
+        """Return what is rejected of a conversation's edits, and it was not told of (None: nothing).
+
+        `most`: edits of which more is said than how many there are. Raises as reads do.
+        """
         known = self._told(conversation)
         with self._journal.reading() as store:
             rows = store.index.rejected_edits(recordable_name(conversation))
@@ -197,21 +200,23 @@ class AgentCalls:
             if gone := known - found.keys():
                 # What was accepted again and then rejected once more is told again.
                 self._call_told(conversation, known - gone)
-            untold = [unit for name, unit in found.items() if name not in known]
+            untold = {name: unit for name, unit in found.items() if name not in known}
             if not untold:
-                return []
+                return None
             # Mostly there is none, and then what reads records need not be imported.
             from objstore.history import rejections
 
-            return rejections(self._journal, untold)
+            edits = list(dict.fromkeys(unit.seq for unit in untold.values()))
+            first = set(edits[:most])
+            said = rejections(self._journal, [unit for unit in untold.values() if unit.seq in first])
+            return Untold(rejections=tuple(said), more=len(edits) - len(first), units=frozenset(untold))
 
-    def told(self, conversation: str, rejections: Iterable[Rejection]) -> None:
+    def told(self, conversation: str, untold: Untold) -> None:
         """Remember that the conversation has been told of the rejections. Raises what the disk raises.
 
         Called when they have been said, not before: of two evils, a rejection is heard twice rather than never.
         """
-        units = {str(unit) for rejection in rejections for unit in rejection.units}
-        self._call_told(conversation, self._told(conversation) | units)
+        self._call_told(conversation, self._told(conversation) | untold.units)
 
     # ---- inside
 

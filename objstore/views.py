@@ -92,6 +92,15 @@ class Rejection:
 
 
 @value
+class Untold:
+    """What is rejected of a conversation's edits, and it was not told of."""
+
+    rejections: tuple[Rejection, ...]  # the first of them, by edit
+    more: int  # how many further edits are rejected, or a part of them
+    units: frozenset[str]  # all that is rejected, as units are spelt
+
+
+@value
 class EditFilter:
     """Which edits to list. Every given condition must hold."""
 

@@ -7,8 +7,10 @@ import re
 import shutil
 import stat
 import subprocess
+import sys
 import time
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -679,6 +681,30 @@ def test_of_many_rejections_as_many_are_told_as_an_agent_can_read(folder: Path) 
     assert sum(found is not None and found[3] is not None for found in told) <= 1
     assert lines[20:] == ["- and 2 more"]
     assert session.ask("and on") == ""
+
+
+def test_of_a_large_rejection_no_more_is_read_than_is_said(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.run("for i in $(seq 300); do echo $i > new$i.txt; done")
+    assert cas("reject", "--conversation", "session-1", "--reason", "not these", folder=folder).status == 0
+    read = 0
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        nonlocal read
+        read += event == "call" and frame.f_code.co_name == "decode_record"
+
+    with Workspace.open(folder) as workspace:
+        calls = workspace.agent_calls()
+        sys.setprofile(count)
+        try:
+            told = calls.rejected("session-1", 20)
+        finally:
+            sys.setprofile(None)
+        assert told is not None
+        assert (len(told.rejections), told.more, len(told.units)) == (20, 280, 300)
+        assert read == 20 + 1  # each edit that is named, and the decision
+        calls.told("session-1", told)
+        assert calls.rejected("session-1", 20) is None
 
 
 def test_a_file_in_a_workspace_below_is_recorded_there(folder: Path) -> None:

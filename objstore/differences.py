@@ -7,6 +7,7 @@ from typing import Final
 
 from objstore.batch import Batch
 from objstore.changes import Change, Recorder, Version, new_conversation, version_of
+from objstore.comings import Comings
 from objstore.errors import BlobDamaged, BlobMissing, PathError, StoreDamaged
 from objstore.external import EXTERNAL_CONVERSATION
 from objstore.ids import BlobId, blob_id
@@ -90,8 +91,11 @@ def record_differences(
             found += told
         found = _unique(found)
         edits, conversation = _recorded(journal, batch, info, found)
+        kept = _brought_up(journal, batch, known, look, [path for path in files if path not in besides], dirty, besides)
         if batch:
             journal.commit(batch, ())
+        if kept is not None:
+            kept.baseline = journal.store.baseline()
         if look is not None:
             look.mark()
     for row in dirty:
@@ -99,6 +103,8 @@ def record_differences(
             row.is_settled, row.touched = True, None
     if look is not None and (dirty or any(survey.is_news for survey in surveys.values())):
         look.save()
+    elif kept is not None:
+        kept.save()
     passed = [*(passed for survey in surveys.values() for passed in survey.passed), *known.passed]
     return conversation, edits, passed
 
@@ -148,7 +154,10 @@ def _difference(path: bytes, now: FileState | None, known: Known) -> Iterator[_D
     if state == now:
         return
     if state is None and document is None and known.is_untold(path):
-        known.passed.append(Passed(path=os.fsdecode(path), reason="what it held before is not known"))
+        reason = "what it held before is not known; from here on it is"
+        known.passed.append(Passed(path=os.fsdecode(path), reason=reason))
+        if now is not None:
+            known.came[path] = now
         return
     folders = known.new_folders(path) if state is None else 0
     yield _Difference(path=path, document=document, known=state, now=now, folders=folders)
@@ -183,6 +192,34 @@ def _with_bytes(journal: Journal, batch: Batch, difference: _Difference) -> _Dif
             batch.state(now.content, name=now.state.blob, source=now.source)
         return replace(difference, now=None if now is None else now.state)
     return difference
+
+
+def _brought_up(
+    journal: Journal,
+    batch: Batch,
+    known: Known,
+    look: Looking | None,
+    files: Iterable[bytes],
+    dirty: Iterable[FolderLook],
+    besides: Collection[bytes],
+) -> Looking | None:
+    """Have the batch bring the baseline up to date; return the look that is to be kept for it (None: it stays)."""
+    came = [
+        _Difference(path=path, document=None, known=None, now=now)
+        for path, now in known.came.items()
+        if path not in besides
+    ]
+    states = {here.path: here.now for here in _readable(journal, batch, came, known) if here.now is not None}
+    comings = Comings(journal, known, None if look is None else look.looks)
+    for path in files:
+        if path in states or known.is_untold(path):
+            comings.name(path, states.get(path))
+    for row in sorted(dirty, key=lambda row: row.path):
+        comings.see(row, states)
+    if not comings.put(batch):
+        return None
+    # What is settled against the one before is so against this one.
+    return Looking(journal) if look is None else look
 
 
 def _unique(found: Iterable[_Difference]) -> list[_Difference]:

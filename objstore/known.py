@@ -36,6 +36,7 @@ class Known:
         self._folders: dict[bytes, dict[bytes, TreeEntry | LeftOut]] = {}
         self._root: Final = None if standing is None else standing.root
         self.passed: list[Passed] = []
+        self.came: dict[bytes, FileState] = {}  # what stands now where the baseline left something out
 
     def state(self, path: bytes) -> tuple[DocumentId | None, FileState | None]:
         """Return the document at a path (None: it has none yet) and the state that is known (None: no file)."""

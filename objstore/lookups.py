@@ -427,10 +427,14 @@ class Lookups(BlobLookups, StatLookups):
         """Return every snapshot, those that have expired included, oldest first."""
         return self._holds("SELECT number, id, segment, offset, expired FROM snapshots ORDER BY number")
 
-    def baseline(self) -> Baseline | None:
-        """Return the snapshot that the first look took by itself (None: there is none, or none any more)."""
+    def baseline(self, *, newest: bool = False) -> Baseline | None:
+        """Return the snapshot that the first look took by itself (None: there is none, or none any more).
+
+        `newest`: where there are two, because one is to take the other's place, that one.
+        """
         row = self._db.execute(
-            "SELECT number, root FROM snapshots WHERE baseline AND NOT expired ORDER BY number LIMIT 1"
+            "SELECT number, root FROM snapshots WHERE baseline AND NOT expired ORDER BY ? * number LIMIT 1",
+            (-1 if newest else 1,),
         ).fetchone()
         return None if row is None else Baseline(row[0], BlobId(row[1]))
 

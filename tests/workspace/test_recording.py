@@ -26,6 +26,7 @@ from objstore import (
     Unit,
     Workspace,
     blob_id,
+    check_store,
 )
 from objstore.differences import record_differences
 from objstore.disk import Disk
@@ -533,3 +534,107 @@ def test_what_tools_wrote_into_a_folder_that_looks_pass_over_is_not_taken_for_go
     found = scene.workspace.record_changes(AGENT)
     assert (found.conversation, found.edits) == ("", ())
     assert scene.statuses() == {1: Status.PENDING}
+
+
+# ---- what the first look left out
+
+
+@pytest.fixture
+def partial(scene: Scene) -> Scene:
+    """Return a workspace whose first look left out a file, a folder, a virtual environment and a pipe."""
+    put(scene, ".casignore", b"*.cfg\ndist/\n")
+    put(scene, "x.cfg", b"1\n")
+    put(scene, "dist/deep/old.js", b"1\n")
+    put(scene, "env/pyvenv.cfg", b"home = /\n")
+    put(scene, "env/lib/old.py", b"1\n")
+    put(scene, "kept", b"1\n")
+    os.mkfifo(scene.root / "pipe")
+    scene.workspace.record_changes(NOBODY)
+    return scene
+
+
+def baselines(scene: Scene) -> dict[str, str]:
+    """Return what the only baseline holds, each path with its kind, after a look at whether the store is sound."""
+    assert check_store(str(scene.root)).faults == ()
+    (only,) = [view for view in scene.workspace.snapshots() if not view.who]
+    return {path: state.kind for path, state in scene.workspace.snapshot_files(only.number)}
+
+
+def test_what_comes_into_view_is_known_from_there_on(partial: Scene) -> None:
+    put(partial, ".casignore", b"# nothing\n")
+    found = partial.workspace.record_changes(NOBODY)
+    assert told(found) == ["edit .casignore"]
+    assert {passed.path for passed in found.passed} == {"x.cfg", "dist/deep/old.js", "pipe"}
+    assert told(partial.workspace.record_changes(AGENT)) == []
+    assert baselines(partial) == {
+        ".casignore": "file",
+        "dist/deep/old.js": "file",
+        "env": "left-out",
+        "kept": "file",
+        "pipe": "left-out",
+        "x.cfg": "file",
+    }
+    put(partial, "x.cfg", b"2\n")
+    put(partial, "dist/new.js", b"2\n")
+    (partial.root / "dist/deep/old.js").unlink()
+    found = partial.workspace.record_changes(AGENT)
+    assert told(found) == ["create dist/new.js", "delete dist/deep/old.js", "edit x.cfg"]
+    partial.reject(*(view.seq for view in found.edits))
+    assert (partial.text("x.cfg"), partial.text("dist/deep/old.js")) == (b"1\n", b"1\n")
+
+
+def test_what_comes_in_the_place_of_what_is_gone_is_new(partial: Scene) -> None:
+    for gone in ("dist", "env"):
+        shutil.rmtree(partial.root / gone)
+    for gone in ("pipe", "x.cfg", ".casignore"):
+        (partial.root / gone).unlink()
+    assert told(partial.workspace.record_changes(NOBODY)) == ["delete .casignore"]
+    for path in ("dist/deep/new.js", "env/settings.py", "pipe", "x.cfg"):
+        put(partial, path, b"new\n")
+    found = partial.workspace.record_changes(AGENT)
+    assert told(found) == ["create dist/deep/new.js", "create env/settings.py", "create pipe", "create x.cfg"]
+    assert found.passed == ()
+    assert baselines(partial) == {".casignore": "file", "kept": "file"}
+
+
+@pytest.mark.parametrize("path", ["x.cfg", "dist/deep/old.js", "env/lib/old.py"])
+def test_a_tools_file_that_the_first_look_left_out_is_recorded_from_its_beginning_on(partial: Scene, path: str) -> None:
+    found = partial.workspace.record_changes(NOBODY, [path])
+    assert (told(found), [passed.path for passed in found.passed]) == ([], [path])
+    put(partial, path, b"2\n")
+    assert told(partial.workspace.record_changes(AGENT, [path])) == [f"edit {path}"]
+    assert told(partial.workspace.record_changes(AGENT)) == []
+    # What lies beside it stays unknown.
+    beside = {path: kind for path, kind in baselines(partial).items() if kind == "left-out"}
+    assert beside.keys() == {"x.cfg", "dist", "env", "pipe"} - {path} - {path.partition("/")[0]} | (
+        {"env/pyvenv.cfg"} if path.startswith("env") else set()
+    )
+
+
+def test_a_tools_file_is_new_where_none_stood_beside_what_the_first_look_left_out(partial: Scene) -> None:
+    for path in ("dist/new.js", "env/lib/new.py", "dist/gone/new.js"):
+        assert told(partial.workspace.record_changes(NOBODY, [path])) == []
+        put(partial, path, b"2\n")
+        assert told(partial.workspace.record_changes(AGENT, [path])) == [f"create {path}"]
+    put(partial, ".casignore", b"# nothing\n")
+    (partial.root / "env/pyvenv.cfg").unlink()
+    assert told(partial.workspace.record_changes(AGENT)) == ["edit .casignore"]
+
+
+def test_a_folder_without_files_that_comes_into_view_holds_nothing(scene: Scene) -> None:
+    put(scene, ".casignore", b"dist/\n")
+    (scene.root / "dist" / "inner").mkdir(parents=True)
+    scene.workspace.record_changes(NOBODY)
+    put(scene, ".casignore", b"# nothing\n")
+    scene.workspace.record_changes(NOBODY)
+    put(scene, "dist/inner/new.js", b"2\n")
+    assert told(scene.workspace.record_changes(AGENT)) == ["create dist/inner/new.js"]
+
+
+def test_a_baseline_that_is_given_up_is_not_brought_up_to_date_as_well(partial: Scene) -> None:
+    (old,) = partial.workspace.snapshots()
+    put(partial, ".casignore", b"# nothing\n")
+    partial.workspace.delete_snapshots([old.number], who="test")
+    assert baselines(partial)["x.cfg"] == "file"
+    put(partial, "x.cfg", b"2\n")
+    assert told(partial.workspace.record_changes(AGENT)) == ["edit x.cfg"]

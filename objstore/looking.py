@@ -12,9 +12,10 @@ from objstore.journal import Journal
 from objstore.looks import UNKNOWN, Looks
 from objstore.names import STORE_NAME
 from objstore.premises import own_bytes, own_folder, put_derived
-from objstore.recordedpaths import folders_above
+from objstore.recordedpaths import folders_above, joined
 from objstore.statlookups import Moment
 from objstore.survey import Keep, Limits, ReadFile, Survey
+from objstore.trees import LeftOut, TreeEntry, entry_at
 
 __all__ = ["Looking", "nothing_kept"]
 
@@ -48,6 +49,7 @@ class Looking:
             gitignored=gitignored is not False,
             limits=limits,
             is_alone=self._journal.keeps_out,
+            is_covered=self._was_covered,
         )
 
     def follow(self) -> None:
@@ -89,6 +91,22 @@ class Looking:
             put_derived(self._journal.disk, self._folder, "cache", _FILE, encoded)
 
     # ---- inside
+
+    def _was_covered(self, folder: bytes, tag: bytes) -> bool:
+        """Return whether a folder was covered before a tag came into it: looks may be lost, and don't decide alone."""
+        store = self._journal.store
+        if self.baseline is None:
+            return False
+        if store.ever_at(joined(folder, tag)):
+            return True  # a look told of the tag
+        try:
+            found = entry_at(self.baseline.root, folder, store.blob)
+            if not isinstance(found, TreeEntry) or not found.is_folder:
+                return False
+            # A tool may have named a file in a folder that is not covered; then the rest of it is left out.
+            return not isinstance(entry_at(found.blob, tag, store.blob), LeftOut)
+        except CasError:
+            return True  # rather too much is looked at than too little
 
     def _mark(self, moment: Moment) -> None:
         self.looks.until, self.looks.newest = moment, self._journal.store.index.recorded_at(moment)

@@ -85,7 +85,7 @@ class _Names:
 class Survey:
     """One walk through a folder and all below it."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is one thing that the journal knows and a survey does not
         self,
         tree: Tree,
         looks: Looks,
@@ -96,12 +96,15 @@ class Survey:
         limits: Limits | None = None,
         progress: Progress = silent,
         is_alone: bool = False,
+        is_covered: Callable[[bytes, bytes], bool] = lambda _, __: False,
     ) -> None:
         """Take what is known from the last look, to be brought up to date, and the file system's time now.
 
         `keep` is given every file that is read. `gitignored`: whether what `.gitignore` files name is covered too.
         `progress` is told of the files in folders that have to be looked into, as far as is known how many there are.
         `is_alone`: whether one process is to do it, because nobody waits, and others have something else to do.
+        `is_covered`: whether a folder, given with a tag that stands in it, was covered before that tag came, as far as
+        others than the looks know.
         """
         self._tree: Final = tree
         self._clock: Final = clock
@@ -112,6 +115,7 @@ class Survey:
         self._changed: Final = changed_by_one if is_alone else changed_folders
         self._seen = 0  # files that `progress` was told of
         self._due = 0  # how many there are, as far as that is known
+        self._is_covered: Final = is_covered
         self._device: Final = os.fstat(tree.fd).st_dev
         self._scope = b""
         self._above_scope = Rules()
@@ -287,7 +291,8 @@ class Survey:
             return False
         if old is not None and not old.is_cut:
             return False  # what was covered stays so: a tag must not be a way to hide a change
-        return any(self._text(fd, path, tag).startswith(TAGS[tag]) for tag in tags)
+        told = [tag for tag in tags if self._text(fd, path, tag).startswith(TAGS[tag])]
+        return bool(told) and (old is not None or not all(self._is_covered(path, tag) for tag in told))
 
     def _sorted_out(self, path: bytes, entries: Iterable[tuple[str, str]], rules: Rules) -> _Names:
         names = _Names()

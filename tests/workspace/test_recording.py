@@ -638,3 +638,47 @@ def test_a_baseline_that_is_given_up_is_not_brought_up_to_date_as_well(partial: 
     assert baselines(partial)["x.cfg"] == "file"
     put(partial, "x.cfg", b"2\n")
     assert told(partial.workspace.record_changes(AGENT)) == ["edit x.cfg"]
+
+
+# ---- a folder that says it can be rebuilt
+
+
+TAG: Final = b"Signature: 8a477f597d28d172789f06886806bc55\n"
+
+
+@pytest.mark.parametrize("is_told", [False, True], ids=["at once", "told of before"])
+def test_a_tag_hides_nothing_of_a_folder_that_was_covered_though_the_last_look_is_lost(
+    known: Scene, *, is_told: bool
+) -> None:
+    put(known, "src/CACHEDIR.TAG", TAG)
+    wanted = ["delete src/deep/c.py", "edit src/b.py"]
+    if is_told:
+        assert told(known.workspace.record_changes(NOBODY)) == ["create src/CACHEDIR.TAG"]
+    else:
+        wanted.insert(0, "create src/CACHEDIR.TAG")
+    shutil.rmtree(known.root / ".cas" / "cache")
+    put(known, "src/b.py", b"other\n")
+    (known.root / "src/deep/c.py").unlink()
+    assert told(known.workspace.record_changes(AGENT)) == wanted
+    put(known, "src/b.py", b"and other\n")
+    assert told(known.workspace.record_changes(AGENT)) == ["edit src/b.py"]
+
+
+def test_a_tag_hides_nothing_of_a_folder_that_came_after_the_first_look_and_was_covered(known: Scene) -> None:
+    put(known, "new/a", b"a\n")
+    known.workspace.record_changes(AGENT)
+    put(known, "new/CACHEDIR.TAG", TAG)
+    known.workspace.record_changes(AGENT)
+    shutil.rmtree(known.root / ".cas" / "cache")
+    put(known, "new/a", b"b\n")
+    assert told(known.workspace.record_changes(AGENT)) == ["edit new/a"]
+
+
+def test_a_tool_that_names_a_file_in_a_folder_that_can_be_rebuilt_has_no_other_covered(partial: Scene) -> None:
+    partial.workspace.record_changes(NOBODY, ["env/lib/old.py"])
+    put(partial, "env/lib/old.py", b"2\n")
+    assert told(partial.workspace.record_changes(AGENT, ["env/lib/old.py"])) == ["edit env/lib/old.py"]
+    shutil.rmtree(partial.root / ".cas" / "cache")
+    put(partial, "env/lib/new.py", b"2\n")
+    found = partial.workspace.record_changes(AGENT)
+    assert (told(found), [passed.path for passed in found.passed]) == ([], ["pipe"])

@@ -239,16 +239,24 @@ def _record(calls: "AgentCalls", event: Event, go_on: Callable[[], None] | None)
             calls.pause(event.conversation, event.agent)
         case Moment.BEFORE:
             calls.begin(_call(calls, event), tells_of_agents=event.tells_of_agents)
-        case Moment.ASKED:
-            calls.asked(_call(calls, event))
         case Moment.AFTER:
             calls.end(_call(calls, event), go_on)
         case Moment.BEHIND:
             calls.run_on(_call(calls, event))
-        case Moment.DENIED:
-            calls.withdraw(_call(calls, event))
+        case Moment.ASKED | Moment.ALLOWED | Moment.DENIED:
+            _record_question(calls, _call(calls, event), event.moment)
         case Moment.OTHER:
             pass
+
+
+def _record_question(calls: "AgentCalls", call: "AgentCall", moment: Moment) -> None:
+    """Record what a person was asked about a tool, or has answered."""
+    if moment is Moment.ASKED:
+        calls.asked(call)
+    elif moment is Moment.ALLOWED:
+        calls.allowed(call)
+    else:
+        calls.withdraw(call)
 
 
 def _call(calls: "AgentCalls", event: Event) -> "AgentCall":

@@ -123,15 +123,25 @@ class AgentCalls:
             return self._let_go(paths or (), standing) + self._settle(paths, standing)
 
     def asked(self, call: AgentCall) -> None:
-        """Note that a person is asked whether a call may run: any that is like it, for it comes without its id.
+        """Note that a person is asked whether a call may run.
 
-        One of those that runs already says so by its end.
+        Where it comes without its id, that is any that is like it; one of those that runs already says so by its end.
         """
         known = self._known(call)
         with self._alone():
-            for name, begun in self._open.calls().items():
-                if _is_like(begun, known) and begun.notes.get("command") == known.notes.get("command"):
+            standing = self._open.calls()
+            own = self._open.name_of(call)
+            for name, begun in {own: standing[own]}.items() if own in standing else standing.items():
+                is_like = _is_like(begun, known) and begun.notes.get("command") == known.notes.get("command")
+                if name == own or is_like:
                     self._open.put(name, replace(begun, is_asked=True))
+
+    def allowed(self, call: AgentCall) -> None:
+        """Note that a person has let a call run."""
+        with self._alone():
+            begun = self._open.calls().get(self._open.name_of(call))
+            if begun is not None:
+                self._open.put(self._open.name_of(call), replace(begun, is_asked=False))
 
     def pause(self, conversation: str, agent: str = "") -> list[EditView]:
         """Note that no call of one agent in the conversation is running; return what was found. Raises as `begin`.

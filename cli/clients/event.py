@@ -70,6 +70,7 @@ class Moment(Enum):
     DENIED = "a tool that was to run was not let"
     PROMPT = "a person said something"
     ASKED = "a person is asked whether a tool may run"
+    ALLOWED = "a person has let a tool run"
     PAUSE = "no tool of the conversation's own is running"
     OVER = "no tool of the conversation or of its subagents is running"
     SENT = "a subagent begins"

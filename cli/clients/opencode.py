@@ -2,13 +2,15 @@
 
 Source: the client's plugin interface, of version 1 and of version 2. Some of its versions never call
 `tool.execute.after`, so the plugin also says when a session falls idle: what a tool did is told then at the latest. A
-subagent is a session that names its parent; the plugin says whose it is.
+subagent is a session that names its parent; the plugin says whose it is. A person is asked when a tool has begun, and
+what is told of that names the call alone.
 """
 
 from typing import Final
 
 from cli.clients.event import (
     ANYWHERE,
+    NOWHERE,
     Event,
     Moment,
     Payload,
@@ -29,6 +31,9 @@ _MOMENTS: Final = {
     "tool.execute.after": Moment.AFTER,
     "tool.execute.failed": Moment.AFTER,  # our name for an end that has no words to which ours could be added
     "chat.message": Moment.PROMPT,
+    "permission.asked": Moment.ASKED,
+    "permission.allowed": Moment.ALLOWED,  # our names for the two answers
+    "permission.rejected": Moment.DENIED,
     "session.created": Moment.OVER,
     "session.idle": Moment.PAUSE,
 }
@@ -56,7 +61,7 @@ def read(payload: Payload) -> Event:
         name=name,
         tool=tool,
         call=text(payload, "callID"),
-        touched=_touched(tool, given),
+        touched=_touched(tool, given) if tool else NOWHERE,
         prompt=text(payload, "prompt"),
         notes=notes_of(
             "opencode",

@@ -68,8 +68,36 @@ function kinship(found) {
   }
 }
 
+// What a person is asked about tools: the answer names the question, and that the call. "permission.updated" is how
+// older versions ask.
+function questions() {
+  const calls = new Map()
+  return (type, said) => {
+    const kind = /^permission\\.(?:v2\\.)?(asked|updated|replied)$/.exec(type)?.[1]
+    if (!kind) return undefined
+    if (kind !== "replied") {
+      const callID = said.tool?.callID ?? said.source?.callID ?? said.callID
+      if (callID) calls.set(said.id, callID)
+      return callID && { hook: "permission.asked", callID }
+    }
+    const id = said.requestID ?? said.permissionID
+    const callID = calls.get(id)
+    calls.delete(id)
+    const hook = (said.reply ?? said.response) === "reject" ? "permission.rejected" : "permission.allowed"
+    return callID && { hook, callID }
+  }
+}
+
+// Events are not waited for, and are told one after the other nevertheless.
+function inTurn() {
+  let last = Promise.resolve()
+  return (work) => (last = last.then(work).catch(() => {}))
+}
+
 // Version 1 calls this.
 const server = async ({ client, directory }) => {
+  const question = questions()
+  const next = inTurn()
   const who = kinship(async (id) => (await client.session.get({ path: { id } })).data)
   return {
     "chat.message": async (input, output) => {
@@ -85,9 +113,11 @@ const server = async ({ client, directory }) => {
       if (said && typeof output.output === "string") output.output += `\\n\\n${said}`
     },
     event: async ({ event }) => {
-      if (event.type !== "session.idle" && event.type !== "session.created") return
+      const turn = event.type === "session.idle" || event.type === "session.created"
+      const told = turn ? { hook: event.type } : question(event.type, event.properties ?? {})
+      if (!told) return
       const sessionID = event.properties?.sessionID ?? event.properties?.info?.id
-      await tell({ hook: event.type, ...(await who(sessionID)), directory })
+      await next(async () => tell({ ...told, ...(await who(sessionID)), directory }))
     },
   }
 }
@@ -121,10 +151,14 @@ async function setup(ctx) {
     const told = typeof content === "string" ? `${content}\\n\\n${said}` : [...content, { type: "text", text: said }]
     event.result = { ...event.result, content: told }
   })
+  const question = questions()
   const gone = new AbortController()
   const listen = async () => {
     for await (const event of ctx.event.subscribe({ signal: gone.signal })) {
-      if (event.type === "session.idle" || event.type === "session.created") await pass(event.type, event.data ?? {})
+      const said = event.data ?? {}
+      const asked = question(event.type, said)
+      if (asked) await pass(asked.hook, { sessionID: said.sessionID, id: asked.callID })
+      if (event.type === "session.idle" || event.type === "session.created") await pass(event.type, said)
     }
   }
   listen().catch(() => {}) // it ends with the program

@@ -803,3 +803,20 @@ def test_opencode_names_files_and_ends_calls_in_both_versions(folder: Path) -> N
     assert session.tell(failed) == ""  # an error has no place for other words
     assert edits(folder)[-1].edit.tool == "shell"
     assert "two is a word" in session.run("true")
+
+
+@pytest.mark.parametrize("answer", ["rejected", "allowed", ""])
+def test_what_opencode_asks_a_person_about_is_its_doing_once_it_was_let_run(folder: Path, answer: str) -> None:
+    session = OpenCode(folder)
+    session.ask("make it")
+    session.calls += 1
+    session.tell(session.shell_event("make", before=True))
+    session.tell(session.base("permission.asked") | {"callID": session.call})
+    shell("echo mine >> a.txt", folder=folder)
+    cas("record", folder=folder)  # nobody's, while the question is open
+    if answer:
+        session.tell(session.base(f"permission.{answer}") | {"callID": session.call})
+    shell("echo 1 >> src/b.py", folder=folder)
+    session.stop()  # the end of a tool is not told by all of its versions
+    whose = {os.fsdecode(view.edit.path): view.edit.conversation for view in edits(folder)}
+    assert whose == {"a.txt": "external", "src/b.py": session.name if answer == "allowed" else "external"}

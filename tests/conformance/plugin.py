@@ -23,7 +23,18 @@ const hooks = await plugin.server({ client, directory })
 const begin = (id = "ses_1") =>
   hooks.event({ event: { type: "session.created", properties: { info: { id, parentID: parents[id] } } } })
 const ask = (text) => hooks["chat.message"]({ sessionID: "ses_1", agent: "build" }, { parts: [{ type: "text", text }] })
+const emit = async (type, properties) => {
+  hooks.event({ event: { type, properties } }) // it is not waited for
+  await settled()
+}
 const end = () => hooks.event({ event: { type: "session.idle", properties: { sessionID: "ses_1" } } })
+async function question(tool, callID, args, reply, meanwhile) {
+  await hooks["tool.execute.before"]({ tool, sessionID: "ses_1", callID }, { args })
+  const asked = { id: `per_${callID}`, sessionID: "ses_1", permission: tool, patterns: ["*"], metadata: {}, always: [] }
+  await emit("permission.asked", { ...asked, tool: { messageID: "msg_1", callID } })
+  meanwhile()
+  await emit("permission.replied", { sessionID: "ses_1", requestID: asked.id, reply })
+}
 async function tool(name, callID, args, act, sessionID = "ses_1") {
   const call = { tool: name, sessionID, callID }
   await hooks["tool.execute.before"](call, { args })
@@ -53,16 +64,23 @@ const cleanup = await plugin.setup({
   tool: { hook: async (name, call) => (hooks[name] = call) },
   event: { subscribe: events },
 })
-async function emit(type, sessionID) {
-  waiting.push({ type, data: { sessionID } })
+async function emit(type, data) {
+  waiting.push({ type, data })
   wake()
   await settled()
 }
-const begin = (sessionID = "ses_1") => emit("session.created", sessionID)
+const begin = (sessionID = "ses_1") => emit("session.created", { sessionID })
 const ask = (text) => hooks["prompt"]({ sessionID: "ses_1", messageID: "msg_1", prompt: { text } })
 const end = async () => {
-  await emit("session.idle", "ses_1")
+  await emit("session.idle", { sessionID: "ses_1" })
   cleanup()
+}
+async function question(tool, id, input, reply, meanwhile) {
+  await hooks["execute.before"]({ tool, sessionID: "ses_1", agent: "build", messageID: "msg_1", id, input })
+  const asked = { id: `per_${id}`, sessionID: "ses_1", action: tool, resources: ["*"] }
+  await emit("permission.v2.asked", { ...asked, source: { type: "tool", messageID: "msg_1", callID: id } })
+  meanwhile()
+  await emit("permission.v2.replied", { sessionID: "ses_1", requestID: asked.id, reply })
 }
 async function tool(name, id, input, act, sessionID = "ses_1") {
   const call = { tool: name, sessionID, agent: "build", messageID: "msg_1", id, input }
@@ -104,7 +122,9 @@ await begin("ses_2")
 await begin("ses_3")
 const inner = () => tool("bash", "call_6", { command: "b" }, () => appendFileSync(file, "theirs\\n"), "ses_3")
 await tool("bash", "call_5", { command: "a" }, inner, "ses_2")
-appendFileSync(file, "mine\\n")
+await question("bash", "call_7", { command: "c" }, "reject", () => appendFileSync(file, "mine\\n"))
+await question("bash", "call_8", { command: "d" }, "once", () => {})
+appendFileSync(file, "theirs\\n") // its end is never told
 await end()
 console.log(JSON.stringify(said))
 """
@@ -161,6 +181,7 @@ EXPECTED: Final = [
     ("ses_1", "bash", "edit", "a.txt", "rejected", "use digits"),
     ("ses_1", "bash", "edit", "new.txt", "pending", "use digits"),
     ("external", "", "edit", "new.txt", "accepted", ""),
+    ("ses_1", "bash", "edit", "new.txt", "pending", "use digits"),
 ]
 
 

@@ -63,7 +63,7 @@ class AgentCalls:
                 return []
             standing = self._open.calls()
             begun = standing.get(self._open.name_of(call))
-            if begun is not None and not begun.is_over:
+            if (begun is not None and not begun.is_over) or (begun is None and self._is_done(known)):
                 return []
             found = self._settle(known.paths, standing)
             self._open.put(self._open.name_of(call), known)
@@ -79,9 +79,13 @@ class AgentCalls:
         known = self._known(call)
         if known.paths == () and not self._open.is_open(call):
             return []
+        # Should anything fail from here on, it is known when the call was over.
+        is_news = self._open.note_end(self._open.name_of(call))
         with self._alone():
             standing = self._open.calls()
             name = self._open.name_of(call)
+            if name not in standing and self._is_done(known):
+                return self._settle(known.paths, standing)
             if not call.is_named:
                 name = _name_among(standing, known, self._ended_at(known)) or name
                 self._note_end(known)
@@ -90,9 +94,15 @@ class AgentCalls:
                 standing.setdefault(name, known)
             if name in standing:
                 # It was let run. What it named may lead elsewhere than when it began.
-                begun = standing[name].paths
-                paths = _all_of(begun, known.paths)
-                standing[name] = replace(standing[name], paths=begun if paths is None else paths, is_asked=False)
+                begun = standing[name]
+                paths = _all_of(begun.paths, known.paths)
+                self._note_done([begun, known])
+                standing[name] = replace(
+                    begun,
+                    paths=begun.paths if paths is None else paths,
+                    is_asked=False,
+                    ended=begun.ended if begun.is_over and not is_news else 0,
+                )
             if go_on is None or not self._is_soon_looked_at():
                 return self._settle_end(name, paths, standing)
             return self._settle_behind(go_on, name, paths, standing)
@@ -190,6 +200,7 @@ class AgentCalls:
     def heard(self, conversation: str, prompt: str) -> None:
         """Remember what a person asked of the agent: it explains the edits that follow."""
         self._open.note(conversation, {"prompt": recordable(prompt), "waits": False})
+        self._open.forget_done(conversation)
 
     def prompt(self, conversation: str) -> str:
         """Return what a person last asked in the conversation ("": nobody told)."""
@@ -268,13 +279,19 @@ class AgentCalls:
         if over:
             paths = None  # what those changed is still to be found
         claims = Claims(standing.values())
+        # What changed after a call was over, though nobody looked then, is none of its doing.
+        ends = sorted({standing[name].ended for name in over})
+        after = [(end, Claims(call for call in standing.values() if call.ran_at(end + 1))) for end in ends]
         for path in claims.named:
             if (paths is not None and path in paths) or (_is_among(path, paths) and not claims.is_waited_for(path)):
-                yield self._record(claims.of(path), [path], are_canonical=True)
+                later = [(end, others.of(path)) for end, others in after]
+                yield self._record(claims.of(path), [path], are_canonical=True, later=later)
         rest = None if paths is None else [path for path in paths if path not in claims.named]
         if rest is None or rest:
             # What a named file becomes from here on is told by the call that named it, which is still open.
-            yield self._record(claims.of_others(otherwise), rest, besides=claims.named, ignored=ignored)
+            later = [(end, others.of_others(otherwise)) for end, others in after]
+            info = claims.of_others(otherwise)
+            yield self._record(info, rest, besides=claims.named, ignored=ignored, later=later)
         for name in over:
             self._open.remove(name)
 
@@ -302,7 +319,8 @@ class AgentCalls:
                 if is_kept:
                     if name in standing:
                         # If this process is killed from here on, the next event finds what the call changed.
-                        self._open.put(name, replace(standing[name], is_over=True))
+                        self._open.put(name, standing[name])
+                        self._open.note_end(name)
                     go_on()
             finally:
                 found = self._settle_end(name, paths, standing)
@@ -324,10 +342,13 @@ class AgentCalls:
         are_canonical: bool = False,
         besides: Collection[str] = (),
         ignored: bool = False,
+        later: Sequence[tuple[int, CallInfo]] = (),
     ) -> "Recorded":
         from objstore.recording import record_changes
 
-        return record_changes(self._journal, info, paths, are_canonical=are_canonical, besides=besides, ignored=ignored)
+        return record_changes(
+            self._journal, info, paths, are_canonical=are_canonical, besides=besides, ignored=ignored, later=later
+        )
 
     def _known(self, call: AgentCall) -> AgentCall:
         """Return the call in our own terms: paths of this workspace alone, for a tool may well name others."""
@@ -386,6 +407,16 @@ class AgentCalls:
         ended = self._open.session(conversation).get("ended")
         return ended if isinstance(ended, dict) else {}
 
+    def _is_done(self, call: AgentCall) -> bool:
+        """Return whether a call is known to be over already; without an id it may be another one in the same words."""
+        return call.is_named and self._open.is_done(call)
+
+    def _note_done(self, calls: Iterable[AgentCall]) -> None:
+        """Remember of calls that have ids that they are over."""
+        named = [call for call in calls if call.is_named]
+        if named:
+            self._open.note_done(named[0].conversation, named)
+
     def _is_sent(self, call: AgentCall, *, tells_of_agents: bool) -> bool:
         """Return whether a call is of a subagent that works for the conversation, as far as that can be known."""
         if call.agent in self._agents(call.conversation):
@@ -405,6 +436,7 @@ class AgentCalls:
             let = {name: call for name, call in standing.items() if name not in refused}
             paths = dict.fromkeys(path for name in sorted(refused) for path in standing[name].paths or ())
             found = self._let_go(paths, let) + self._settle(None, let)
+            self._note_done([standing[name] for name in ended - refused])
             for name in ended:
                 self._open.remove(name)
             self._open.forget_old_sessions()

@@ -32,7 +32,7 @@ from objstore.rebase import Clash, Rebased, rebased
 from objstore.recordedpaths import folders_of
 from objstore.sources import MemorySource
 from objstore.standins import MAX_BLOB, is_stand_in, stand_in
-from objstore.terms import DocumentId, FileState, Operation, Origin
+from objstore.terms import MAX_INT, DocumentId, FileState, Operation, Origin
 from objstore.transition import Step
 from objstore.values import variable
 from objstore.views import Content, EditView
@@ -289,8 +289,14 @@ class Call:
         from objstore.claims import Claims
         from objstore.opencalls import OpenCalls
 
-        claims = Claims(OpenCalls(self._journal).calls().values())
-        found = [(change, claims.of(os.fsdecode(change.path))) for change in self._external]
+        calls = OpenCalls(self._journal).calls().values()
+
+        def whose(path: bytes) -> CallInfo:
+            seen = self._files[path].found
+            moment = MAX_INT if seen is None else seen.stat.st_ctime_ns
+            return Claims(call for call in calls if call.ran_at(moment)).of(os.fsdecode(path))
+
+        found = [(change, whose(change.path)) for change in self._external]
         if all(info.origin is Origin.EXTERNAL for _, info in found):
             return None
         views = Recorder(self._journal, self._batch).found(found)

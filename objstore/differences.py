@@ -3,6 +3,7 @@
 import os
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from objstore.batch import Batch
@@ -18,9 +19,9 @@ from objstore.looking import Looking
 from objstore.looks import UNKNOWN, FolderLook
 from objstore.ondisk import file_at
 from objstore.outcomes import CallInfo
-from objstore.recordedpaths import beginning
+from objstore.recordedpaths import beginning, folders_above
 from objstore.survey import Limits, Passed, ReadFile
-from objstore.terms import DocumentId, FileState, Operation, Origin
+from objstore.terms import MAX_INT, DocumentId, FileState, Operation, Origin
 from objstore.values import replace, value
 from objstore.views import EditView
 
@@ -44,10 +45,11 @@ class _Difference:
     document: DocumentId | None  # None: it has none yet
     known: FileState | None  # None: no file
     now: FileState | None
+    changed: int  # when it became so, or later (ns of the file system)
     folders: int = 0  # how many of its folders, from the innermost, are new with it
 
 
-def record_differences(
+def record_differences(  # noqa: PLR0913 - each is one thing that who looks knows
     journal: Journal,
     info: CallInfo,
     look: Looking | None,
@@ -57,10 +59,12 @@ def record_differences(
     *,
     besides: Collection[bytes] = (),
     is_patient: bool = False,
+    later: Sequence[tuple[int, CallInfo]] = (),
 ) -> tuple[str, list[EditView], list[Passed]] | Unforeseen:
     """Record what differs from what is known: of `files`, and of what a look into the `suspects` of each folder finds.
 
-    `besides`: paths that a look leaves to another one, which will find what differs there.
+    `besides`: paths that a look leaves to another one, which will find what differs there. `later`: as in
+    `record_changes`.
     Returns the conversation of the edits ("": there are none), the edits, and what could not be looked at.
     Or Unforeseen, with nothing recorded and the look of no more use; but not if `is_patient`: then large files are
     taken in, however long that takes. Raises what Journal.commit and paths raise.
@@ -90,7 +94,7 @@ def record_differences(
             left |= {row.path} if len(told) < len(differences) else set()
             found += told
         found = _unique(found)
-        edits, conversation = _recorded(journal, batch, info, found)
+        edits, conversation = _recorded(journal, batch, info, found, later)
         kept = _brought_up(journal, batch, known, look, [path for path in files if path not in besides], dirty, besides)
         if batch:
             journal.commit(batch, ())
@@ -117,8 +121,10 @@ def _folder_differences(row: FolderLook, known: Known) -> Iterator[_Difference]:
     if row.is_cut:
         return
     now: dict[bytes, FileState] = {}
+    changed: dict[bytes, int] = {}
     passed = set(row.left_out)
     for name, (facts, blob) in row.files().items():
+        changed[name] = facts.ctime
         if blob == UNKNOWN:
             passed.add(name)
         elif stat.S_ISREG(facts.mode):
@@ -130,10 +136,10 @@ def _folder_differences(row: FolderLook, known: Known) -> Iterator[_Difference]:
     else:
         names, folders = set(row.touched.names), set(row.touched.gone)
     for name in sorted(names - passed):
-        yield from _difference(prefix + name, now.get(name), known)
+        yield from _difference(prefix + name, now.get(name), known, changed.get(name, row.key.mtime))
     for name in sorted(folders - passed - set(row.folders)):
         for path in sorted(known.below(prefix + name)):
-            yield from _difference(path, None, known)
+            yield from _difference(path, None, known, row.key.mtime)
 
 
 def _file_difference(journal: Journal, known: Known, path: bytes, pieces: Pieces) -> Iterator[_Difference]:
@@ -146,10 +152,19 @@ def _file_difference(journal: Journal, known: Known, path: bytes, pieces: Pieces
     except PathError as error:
         known.passed.append(Passed(path=os.fsdecode(path), reason=str(error)))
         return
-    yield from _difference(path, None if found is None else found[0], known)
+    changed = _gone_since(journal, path) if found is None else found[1].stat.st_ctime_ns
+    yield from _difference(path, None if found is None else found[0], known, changed)
 
 
-def _difference(path: bytes, now: FileState | None, known: Known) -> Iterator[_Difference]:
+def _gone_since(journal: Journal, path: bytes) -> int:
+    """Return when something last came or went where a file is gone."""
+    for folder in folders_above(path):
+        with suppress(OSError):
+            return os.stat(os.path.join(os.fsencode(journal.tree.root), folder)).st_mtime_ns
+    return MAX_INT
+
+
+def _difference(path: bytes, now: FileState | None, known: Known, changed: int) -> Iterator[_Difference]:
     document, state = known.state(path)
     if state == now:
         return
@@ -160,7 +175,7 @@ def _difference(path: bytes, now: FileState | None, known: Known) -> Iterator[_D
             known.came[path] = now
         return
     folders = known.new_folders(path) if state is None else 0
-    yield _Difference(path=path, document=document, known=state, now=now, folders=folders)
+    yield _Difference(path=path, document=document, known=state, now=now, changed=changed, folders=folders)
 
 
 def _readable(journal: Journal, batch: Batch, found: Iterable[_Difference], known: Known) -> list[_Difference]:
@@ -205,7 +220,7 @@ def _brought_up(
 ) -> Looking | None:
     """Have the batch bring the baseline up to date; return the look that is to be kept for it (None: it stays)."""
     came = [
-        _Difference(path=path, document=None, known=None, now=now)
+        _Difference(path=path, document=None, known=None, now=now, changed=0)
         for path, now in known.came.items()
         if path not in besides
     ]
@@ -230,30 +245,40 @@ def _unique(found: Iterable[_Difference]) -> list[_Difference]:
 
 
 def _recorded(
-    journal: Journal, batch: Batch, info: CallInfo, found: Sequence[_Difference]
+    journal: Journal,
+    batch: Batch,
+    info: CallInfo,
+    found: Sequence[_Difference],
+    later: Sequence[tuple[int, CallInfo]],
 ) -> tuple[list[EditView], str]:
-    """Add the edits to the batch; return them, and their conversation ("": there are none)."""
-    if not found:
-        return [], ""
+    """Add the edits to the batch; return them, and the conversation of the first ("": there are none)."""
+    whose = [info, *(other for _, other in later)]
+    by_call: dict[int, list[_Difference]] = {}  # by the place of whose it is, each once
+    for here in found:
+        at = sum(here.changed > moment for moment, _ in later)
+        by_call.setdefault(whose.index(whose[at]), []).append(here)
+    edits: list[EditView] = []
     recorder = Recorder(journal, batch)
-    conversation = info.conversation or new_conversation()
-    if info.origin is Origin.EXTERNAL:
-        conversation = EXTERNAL_CONVERSATION
-    call = journal.store.next_call(conversation)
-    edits = []
-    for ordinal, change in enumerate(_changes(found, info.origin, batch)):
-        view = recorder.record(
-            recorder.bound_to_markers(change),
-            document=change.document,
-            conversation=conversation,
-            call=call,
-            ordinal=ordinal,
-            tool=info.tool,
-            notes=info.notes,
-        )
-        edits.append(view)
-        journal.progress("changes", len(edits), len(found))
-    return edits, conversation
+    calls: dict[str, int] = {}
+    for at, own in sorted(by_call.items()):
+        conversation = whose[at].conversation or new_conversation()
+        if whose[at].origin is Origin.EXTERNAL:
+            conversation = EXTERNAL_CONVERSATION
+        call = calls.get(conversation) or journal.store.next_call(conversation)
+        calls[conversation] = call + 1
+        for ordinal, change in enumerate(_changes(own, whose[at].origin, batch)):
+            view = recorder.record(
+                recorder.bound_to_markers(change),
+                document=change.document,
+                conversation=conversation,
+                call=call,
+                ordinal=ordinal,
+                tool=whose[at].tool,
+                notes=whose[at].notes,
+            )
+            edits.append(view)
+            journal.progress("changes", len(edits), len(found))
+    return edits, next(iter(calls), "")
 
 
 def _changes(found: Sequence[_Difference], origin: Origin, batch: Batch) -> Iterator[Change]:

@@ -7,7 +7,7 @@ lost, changes are still found, and nobody is named for them.
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -18,19 +18,24 @@ from objstore.journal import Journal
 from objstore.names import STORE_NAME
 from objstore.outcomes import CallInfo
 from objstore.premises import own_bytes, put_derived, refuse_link
-from objstore.values import field, value
+from objstore.values import field, replace, value
 
 __all__ = ["AgentCall", "OpenCalls", "now", "recordable", "recordable_name"]
 
 _FOLDER: Final = "agents"
 _OPEN: Final = "open-"
+_OVER: Final = "over-"
 _SESSION: Final = "session-"
+_DONE: Final = "done-"
 _LOCK: Final = "lock"
 _FORGOTTEN_AFTER: Final = 24 * 3600 * 1_000_000
 """Microseconds after which a call that nobody ended is taken for one whose program died."""
 
 _SESSION_KEPT: Final = 30 * _FORGOTTEN_AFTER
 _LONGEST_FILE: Final = 1 << 20
+_MOST_DONE: Final = 40
+"""Calls of a conversation that are known to be done, each as it began and as it ended."""
+
 _LONGEST_NOTE: Final = 2_000
 """Characters of a note that are recorded. It is there to explain an edit, and must never keep one out of the record."""
 
@@ -51,7 +56,16 @@ class AgentCall:
     is_named: bool = True  # whether the client gave the id; else it may be another one when the call is over
     began: int = 0  # microseconds since 1970-01-01 UTC
     is_asked: bool = False  # whether a person was asked if it may run
-    is_over: bool = False  # whether it was said to be over, though what it changed is not recorded yet
+    ended: int = 0  # when it was said to be over (ns of the file system), if what it changed may not be recorded yet
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether it was said to be over, though what it changed may not be recorded yet."""
+        return self.ended > 0
+
+    def ran_at(self, moment: int) -> bool:
+        """Return whether it may have made a change of that moment (ns of the file system)."""
+        return not self.is_over or moment <= self.ended
 
     @property
     def may_claim(self) -> bool:
@@ -91,7 +105,7 @@ class OpenCalls:
             if call is None or call.began < oldest:
                 self.remove(name)
             else:
-                calls[name] = call
+                calls[name] = replace(call, ended=self._ended(name))
         return calls
 
     @staticmethod
@@ -107,10 +121,35 @@ class OpenCalls:
         """Keep a call under the name of its file. Raises what the disk raises."""
         self._write(name, _told_of(call))
 
+    def note_end(self, name: str) -> bool:
+        """Note that a call is over, and when, if that is news; return whether it is. Whoever does needs no lock.
+
+        Its file's own time says when. Never raises: what is not noted is found by the look that follows.
+        """
+        if not os.path.lexists(os.path.join(self._folder, name)) or self._ended(name):
+            return False
+        with suppress(OSError, CasError):
+            put_derived(self._disk, self._store, _FOLDER, _over(name), b"")
+        return True
+
     def remove(self, name: str) -> None:
         """Forget a call."""
-        with suppress(FileNotFoundError, CasError):
-            self._disk.remove_store_file(os.path.join(self._folder, name))
+        for each in (name, _over(name)):
+            with suppress(FileNotFoundError, CasError):
+                self._disk.remove_store_file(os.path.join(self._folder, each))
+
+    def is_done(self, call: AgentCall) -> bool:
+        """Return whether a call was over in these words, or began in them and was over."""
+        return _words(call) in self._done(call.conversation)
+
+    def note_done(self, conversation: str, calls: Iterable[AgentCall]) -> None:
+        """Remember that calls are over: that may be said twice, and so may their beginning."""
+        done = dict.fromkeys([*self._done(conversation), *map(_words, calls)])
+        self._write(_done_name(conversation), {"calls": list(done)[-_MOST_DONE:]})
+
+    def forget_done(self, conversation: str) -> None:
+        """Forget which calls were over: a client may give their names again."""
+        self.remove(_done_name(conversation))
 
     def session(self, conversation: str) -> dict[str, Any]:
         """Return what is kept of a conversation."""
@@ -125,12 +164,23 @@ class OpenCalls:
     def forget_old_sessions(self) -> None:
         """Forget conversations of which nothing was heard for a month."""
         oldest = now() - _SESSION_KEPT
-        for name in self._names(_SESSION):
+        for name in [*self._names(_SESSION), *self._names(_DONE)]:
             with suppress(FileNotFoundError):
                 if os.stat(os.path.join(self._folder, name)).st_mtime_ns // 1000 < oldest:
                     self.remove(name)
 
     # ---- inside
+
+    def _ended(self, name: str) -> int:
+        """Return when a call was said to be over (0: it was not)."""
+        try:
+            return os.lstat(os.path.join(self._folder, _over(name))).st_mtime_ns
+        except OSError:
+            return 0
+
+    def _done(self, conversation: str) -> list[str]:
+        done = self._read(_done_name(conversation)).get("calls")
+        return [each for each in done if isinstance(each, str)] if isinstance(done, list) else []
 
     def _names(self, prefix: str) -> list[str]:
         try:
@@ -162,7 +212,6 @@ def _told_of(call: AgentCall) -> dict[str, Any]:
         "named": call.is_named,
         "began": call.began,
         "asked": call.is_asked,
-        "over": call.is_over,
     }
 
 
@@ -188,7 +237,6 @@ def _call_of(held: Mapping[str, Any]) -> AgentCall | None:
                 is_named=held.get("named") is not False,
                 began=began,
                 is_asked=held.get("asked") is True,
-                is_over=held.get("over") is True,
             )
     return None
 
@@ -215,3 +263,17 @@ def _key(*parts: str) -> str:
 
 def _session_name(conversation: str) -> str:
     return _SESSION + _key(recordable_name(conversation))
+
+
+def _done_name(conversation: str) -> str:
+    return _DONE + _key(recordable_name(conversation))
+
+
+def _over(name: str) -> str:
+    """Return the name of the file that says that a call is over."""
+    return _OVER + name.removeprefix(_OPEN)
+
+
+def _words(call: AgentCall) -> str:
+    """Return what a call is known by, if its client gives one name to several."""
+    return _key(call.id, call.tool, call.notes.get("command", ""), *(["*"] if call.paths is None else call.paths))

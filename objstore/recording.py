@@ -55,6 +55,7 @@ def record_changes(
     besides: Collection[str] = (),
     ignored: bool = False,
     limits: Limits | None = None,
+    later: Sequence[tuple[int, CallInfo]] = (),
 ) -> Recorded:
     """Record every file that is not in its known state as an edit of one call, and return what was found.
 
@@ -97,6 +98,7 @@ def record_changes(
             limits,
             besides={os.fsencode(path) for path in besides},
             is_patient=not tries,
+            later=later,
         )
         if not isinstance(found, Unforeseen):
             conversation, edits, passed = found

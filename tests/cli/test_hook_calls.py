@@ -1,7 +1,9 @@
 """Calls without a plain begin and end: refused, made by subagents, changed on the way, with words nobody can spell."""
 
+import fcntl
 import json
 import os
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -9,8 +11,8 @@ from typing import Any
 import pytest
 
 from objstore import EditFilter, Workspace
-from tests.cli.agents import ClaudeCode, Codex, Copilot, Cursor, Gemini, Session, shell
-from tests.cli.desk import Desk, as_anybody, cas
+from tests.cli.agents import ClaudeCode, Codex, Copilot, Cursor, Gemini, OpenCode, Session, VSCode, shell
+from tests.cli.desk import PATIENCE, PROGRAM, Desk, as_anybody, cas, environment
 
 WORKER = {"agent_id": "agent-7", "agent_type": "worker"}
 FORKED = {"agent_id": "agent-8", "agent_type": ""}
@@ -638,3 +640,94 @@ def test_a_named_file_that_may_not_be_read_any_more_keeps_no_other_from_the_reco
     (folder / "src").chmod(0o755)
     assert ran.status == 0, ran.said
     assert [path for path, _ in whose(folder)] == ["a.txt"]
+
+
+# ---- an end that is told twice, late, or that we could not hear
+
+
+@pytest.mark.parametrize("tool", ["Bash", "Write"])
+def test_what_changes_after_an_end_that_we_could_not_hear_is_nobodys(folder: Path, tool: str) -> None:
+    session = ClaudeCode(folder)
+    session.ask("go")
+    session.calls += 1
+    spell = session.shell_event if tool == "Bash" else session.write_event
+    words = ("make",) if tool == "Bash" else ("a.txt", "x")
+    session.tell(spell(*words, before=True))
+    shell("echo 1 >> a.txt", folder=folder)
+    with (folder / ".cas" / "agents" / "lock").open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with subprocess.Popen(
+            [*PROGRAM, "hook", "claude-code"], cwd=folder, env=environment({}), stdin=subprocess.PIPE
+        ) as waiting:
+            assert waiting.stdin is not None
+            waiting.stdin.write(json.dumps(spell(*words, before=False)).encode())
+            waiting.stdin.close()
+            until = time.monotonic() + PATIENCE
+            while not list((folder / ".cas" / "agents").glob("over-*")):
+                assert time.monotonic() < until
+                time.sleep(0.01)
+            waiting.kill()
+    time.sleep(0.05)  # more than a tick of the file system's clock
+    typed(folder, "src/b.py")
+    (folder / "c.txt").write_text("mine\n")
+    session.calls += 1
+    session.tell(session.tool_event("Read", {"file_path": str(folder / "a.txt")}, before=True))
+    session.run("true")
+    typed(folder)
+    session.run("true")
+    assert sorted(whose(folder)) == [
+        ("a.txt", "external"),
+        ("a.txt", session.name),
+        ("c.txt", "external"),
+        ("src/b.py", "external"),
+    ]
+
+
+@pytest.mark.parametrize("agent", [ClaudeCode, Codex, Cursor, OpenCode, VSCode])
+@pytest.mark.parametrize("is_shell", [False, True], ids=["write", "shell"])
+def test_an_end_or_a_beginning_that_is_told_again_claims_nothing(
+    agent: type[Session], folder: Path, *, is_shell: bool
+) -> None:
+    session = agent(folder)
+    session.ask("go")
+    session.calls += 1
+    spell = session.shell_event if is_shell else session.write_event
+    words = ("make",) if is_shell else ("a.txt", "1\n")
+    began, ended = (spell(*words, before=before) for before in (True, False))
+    session.tell(began)
+    (folder / "a.txt").write_text("1\n")
+    session.tell(ended)
+    typed(folder)
+    session.tell(ended)
+    session.tell(began)
+    typed(folder)
+    typed(folder, "src/b.py")
+    session.run("true")
+    session.stop()
+    assert [name for _, name in whose(folder)] == [session.name, "external", "external", "external"]
+
+
+def test_an_end_that_comes_after_that_of_its_turn_claims_nothing(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.ask("go")
+    session.calls += 1
+    session.tell(session.write_event("a.txt", "1\n", before=True))
+    (folder / "a.txt").write_text("1\n")
+    session.stop()
+    typed(folder)
+    session.tell(session.write_event("a.txt", "1\n", before=False))
+    assert whose(folder) == [("a.txt", session.name), ("a.txt", "external")]
+
+
+@pytest.mark.parametrize("other", ["in the next turn", "of another file"])
+def test_a_call_that_has_the_name_of_another_is_a_call_of_its_own(folder: Path, other: str) -> None:
+    session = ClaudeCode(folder)
+    session.ask("go")
+    session.write("a.txt", "1\n")
+    session.calls -= 1
+    if other == "in the next turn":
+        session.ask("and on")
+        session.write("a.txt", "2\n")
+    else:
+        session.write("src/b.py", "2\n")
+    assert [name for _, name in whose(folder)] == [session.name] * 2

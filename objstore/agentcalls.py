@@ -5,6 +5,7 @@ A call that a person was asked about and that nobody ended was not let run: it h
 """
 
 import os
+import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
@@ -15,6 +16,7 @@ from objstore.journal import Journal
 from objstore.names import STORE_NAME
 from objstore.opencalls import AgentCall, OpenCalls, now, recordable, recordable_name
 from objstore.outcomes import NOBODY, CallInfo
+from objstore.paths import look_at
 from objstore.values import replace
 from objstore.views import EditView, Untold
 from objstore.writerlock import WriterLock
@@ -286,7 +288,10 @@ class AgentCalls:
             if (paths is not None and path in paths) or (_is_among(path, paths) and not claims.is_waited_for(path)):
                 later = [(end, others.of(path)) for end, others in after]
                 yield self._record(claims.of(path), [path], are_canonical=True, later=later)
-        rest = None if paths is None else [path for path in paths if path not in claims.named]
+        rest = None
+        if paths is not None:
+            # A file that was named may be a folder by now, or always was one: what is in it was not named.
+            rest = [path for path in paths if path not in claims.named or self._is_folder(path)]
         if rest is None or rest:
             # What a named file becomes from here on is told by the call that named it, which is still open.
             later = [(end, others.of_others(otherwise)) for end, others in after]
@@ -294,6 +299,13 @@ class AgentCalls:
             yield self._record(info, rest, besides=claims.named, ignored=ignored, later=later)
         for name in over:
             self._open.remove(name)
+
+    def _is_folder(self, path: str) -> bool:
+        """Return whether a folder stands at a path of the workspace."""
+        with suppress(PathError), self._journal.tree.locate(path, changing=True) as spot:
+            found = look_at(spot) if spot.path == path else None
+            return found is not None and stat.S_ISDIR(found.st_mode)
+        return False
 
     def _let_go(self, paths: Iterable[str], standing: Mapping[str, AgentCall]) -> list[EditView]:
         """Record as nobody's what became of files that were left to a call, which then was not let run."""

@@ -61,12 +61,12 @@ def record_changes(
 
     `info` says whose call it was: an agent's, a person's, or (origin external) nobody's, as before a command.
     `paths`: only these files and what lies below these folders; the tree is not walked for files. `are_canonical`:
-    they are spelt as they are recorded, and what a link on the way leads to by now is not what they mean. `besides`:
+    files alone are meant, spelt as they are recorded, and not what a link on the way leads to by now. `besides`:
     files that are left to another look, relative to the workspace. `ignored`: without `paths`, also those recorded
     files that ignore rules leave out by now; it takes a status besides.
     Raises SnapshotIncomplete (at the first look), what Journal.commit raises, and what paths raise.
     """
-    scopes, files = _sorted_out(journal, paths, are_canonical=are_canonical)
+    scopes, files = ([], list(map(os.fsencode, paths or ()))) if are_canonical else _sorted_out(journal, paths)
     named = len(files)
     if ignored and paths is None:
         from objstore.status import external_changes
@@ -186,34 +186,26 @@ def _first_look(journal: Journal, limits: Limits | None) -> SnapshotTaken:
     return taken
 
 
-def _sorted_out(
-    journal: Journal, paths: Sequence[str] | None, *, are_canonical: bool
-) -> tuple[list[bytes], list[bytes]]:
+def _sorted_out(journal: Journal, paths: Sequence[str] | None) -> tuple[list[bytes], list[bytes]]:
     """Return the folders and the files that are meant, relative to the workspace."""
     if paths is None:
         return [b""], []
     scopes: set[bytes] = set()
     files: set[bytes] = set()
     for path in paths:
-        name, is_folder = _place(journal, path, is_canonical=are_canonical)
+        name, is_folder = _place(journal, path)
         (scopes if is_folder else files).add(name)
     outer = [scope for scope in scopes if not any(_is_inside(scope, other) for other in scopes)]
     return sorted(outer), sorted(path for path in files if not any(_is_inside(path, scope) for scope in outer))
 
 
-def _place(journal: Journal, path: str, *, is_canonical: bool) -> tuple[bytes, bool]:
+def _place(journal: Journal, path: str) -> tuple[bytes, bool]:
     """Return where a path leads, relative to the workspace, and whether a folder stands there."""
-    try:
-        # Below what is a file by now, nothing stands.
-        with journal.tree.locate(path, changing=True, is_vacated=lambda _: True) as spot:
-            if not is_canonical or spot.path == path:
-                found = look_at(spot)
-                is_folder = found is not None and stat.S_ISDIR(found.st_mode)
-                return b"" if spot.path == "." else os.fsencode(spot.path), is_folder
-    except PathError:
-        if not is_canonical:
-            raise
-    return os.fsencode(path), False
+    # Below what is a file by now, nothing stands.
+    with journal.tree.locate(path, changing=True, is_vacated=lambda _: True) as spot:
+        found = look_at(spot)
+        is_folder = found is not None and stat.S_ISDIR(found.st_mode)
+        return b"" if spot.path == "." else os.fsencode(spot.path), is_folder
 
 
 def _is_inside(path: bytes, folder: bytes) -> bool:

@@ -731,3 +731,30 @@ def test_a_call_that_has_the_name_of_another_is_a_call_of_its_own(folder: Path, 
     else:
         session.write("src/b.py", "2\n")
     assert [name for _, name in whose(folder)] == [session.name] * 2
+
+
+@pytest.mark.parametrize("has_other", [False, True], ids=["alone", "beside another's shell"])
+def test_a_tool_that_names_a_folder_claims_nothing_in_it(folder: Path, *, has_other: bool) -> None:
+    session, other = ClaudeCode(folder), ClaudeCode(folder, "session-2")
+    session.ask("go")
+    session.calls += 1
+    event = session.write_event("src", "x", before=True)
+    session.tell(event)
+    if has_other:
+        other.calls += 1
+        other.tell(other.shell_event("make", before=True))
+    typed(folder, "src/b.py")
+    session.tell(event | {"hook_event_name": "PostToolUseFailure"})
+    other.tell(other.shell_event("make", before=False))
+    session.stop()
+    assert whose(folder) == [("src/b.py", other.name if has_other else "external")]
+
+
+def test_a_tool_whose_file_became_a_folder_took_the_file_away_and_claims_nothing_in_it(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.ask("go")
+    session.calls += 1
+    session.tell(session.write_event("a.txt", "x", before=True))
+    shell("rm a.txt; mkdir a.txt; echo mine > a.txt/mine", folder=folder)
+    session.tell(session.write_event("a.txt", "x", before=False))
+    assert whose(folder) == [("a.txt", session.name), ("a.txt/mine", "external")]

@@ -216,13 +216,13 @@ class AgentCalls:
 
         `most`: edits of which more is said than how many there are. Raises as reads do.
         """
-        known = self._told(conversation)
+        known = self._open.told(conversation)
         with self._journal.reading() as store:
             rows = store.index.rejected_edits(recordable_name(conversation))
             found = {str(unit): unit for row in rows for unit in row.rejected}
             if gone := known - found.keys():
                 # What was accepted again and then rejected once more is told again.
-                self._call_told(conversation, known - gone)
+                self._open.note_told(conversation, known - gone)
             untold = {name: unit for name, unit in found.items() if name not in known}
             if not untold:
                 return None
@@ -239,7 +239,7 @@ class AgentCalls:
 
         Called when they have been said, not before: of two evils, a rejection is heard twice rather than never.
         """
-        self._call_told(conversation, self._told(conversation) | untold.units)
+        self._open.note_told(conversation, self._open.told(conversation) | untold.units)
 
     # ---- inside
 
@@ -390,14 +390,6 @@ class AgentCalls:
             with self._journal.tree.locate(path, changing=True, is_vacated=lambda _: True) as spot:
                 return spot.path
         return ""
-
-    def _told(self, conversation: str) -> set[str]:
-        """Return the units that the conversation knows to be rejected, as they are spelt."""
-        told = self._open.session(conversation).get("told")
-        return {unit for unit in told if isinstance(unit, str)} if isinstance(told, list) else set()
-
-    def _call_told(self, conversation: str, units: Iterable[str]) -> None:
-        self._open.note(conversation, {"told": sorted(units)})
 
     def _agents(self, conversation: str) -> list[str]:
         """Return the subagents of a conversation that are known and not known to be done."""

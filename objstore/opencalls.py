@@ -27,12 +27,16 @@ _OPEN: Final = "open-"
 _OVER: Final = "over-"
 _SESSION: Final = "session-"
 _DONE: Final = "done-"
+_TOLD: Final = "told-"
 _LOCK: Final = "lock"
 _FORGOTTEN_AFTER: Final = 24 * 3600 * 1_000_000
 """Microseconds after which a call that nobody ended is taken for one whose program died."""
 
 _SESSION_KEPT: Final = 30 * _FORGOTTEN_AFTER
 _LONGEST_FILE: Final = 1 << 20
+_LONGEST_TOLD: Final = 1 << 26
+"""Bytes of the file that says of what a conversation was told: some millions of rejections."""
+
 _MOST_DONE: Final = 40
 """Calls of a conversation that are known to be done, each as it began and as it ended."""
 
@@ -161,10 +165,19 @@ class OpenCalls:
         if session != {**session, **said}:
             self._write(_session_name(conversation), {**session, **said})
 
+    def told(self, conversation: str) -> set[str]:
+        """Return the units that the conversation knows to be rejected, as they are spelt."""
+        told = self._read(_told_name(conversation), _LONGEST_TOLD).get("units")
+        return {unit for unit in told if isinstance(unit, str)} if isinstance(told, list) else set()
+
+    def note_told(self, conversation: str, units: Iterable[str]) -> None:
+        """Keep which units the conversation knows to be rejected. Raises what the disk raises."""
+        self._write(_told_name(conversation), {"units": sorted(units)})
+
     def forget_old_sessions(self) -> None:
         """Forget conversations of which nothing was heard for a month."""
         oldest = now() - _SESSION_KEPT
-        for name in [*self._names(_SESSION), *self._names(_DONE)]:
+        for name in [name for kind in (_SESSION, _DONE, _TOLD) for name in self._names(kind)]:
             with suppress(FileNotFoundError):
                 if os.stat(os.path.join(self._folder, name)).st_mtime_ns // 1000 < oldest:
                     self.remove(name)
@@ -188,10 +201,10 @@ class OpenCalls:
         except FileNotFoundError:
             return []
 
-    def _read(self, name: str) -> dict[str, Any]:
+    def _read(self, name: str, longest: int = _LONGEST_FILE) -> dict[str, Any]:
         """Return what a file holds; nothing where it is gone, or is not as we write it."""
         try:
-            held = json.loads(own_bytes(os.path.join(self._folder, name), _LONGEST_FILE))
+            held = json.loads(own_bytes(os.path.join(self._folder, name), longest))
         except (OSError, StoreLinked, StoreNotRegular, ValueError, RecursionError):
             return {}
         return held if isinstance(held, dict) else {}
@@ -267,6 +280,10 @@ def _session_name(conversation: str) -> str:
 
 def _done_name(conversation: str) -> str:
     return _DONE + _key(recordable_name(conversation))
+
+
+def _told_name(conversation: str) -> str:
+    return _TOLD + _key(recordable_name(conversation))
 
 
 def _over(name: str) -> str:

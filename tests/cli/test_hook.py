@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from cli.hooking import CLIENTS, client_of
-from objstore import CallInfo, EditFilter, EditView, Operation, Origin, Status, Workspace
+from objstore import CallInfo, EditFilter, EditView, Operation, Origin, Status, Untold, Workspace
 from tests.cli.agents import AGENTS, ClaudeCode, Codex, Copilot, Cursor, Gemini, OpenCode, Session, VSCode, hook, shell
 from tests.cli.desk import PATIENCE, PROGRAM, SOURCE, Desk, cas, cold_cas, environment
 
@@ -705,6 +705,21 @@ def test_of_a_large_rejection_no_more_is_read_than_is_said(folder: Path) -> None
         assert read == 20 + 1  # each edit that is named, and the decision
         calls.told("session-1", told)
         assert calls.rejected("session-1", 20) is None
+
+
+def test_what_an_agent_was_told_never_costs_what_else_is_known_of_it(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.ask("make it")
+    session.run("echo 1 > new.txt")
+    assert cas("reject", "1", "--reason", "not this", folder=folder).status == 0
+    with Workspace.open(folder) as workspace:
+        calls = workspace.agent_calls()
+        told = calls.rejected("session-1", 20)
+        assert told is not None
+        units = told.units | {f"{number}:1" for number in range(2, 200_000)}  # more than most conversations have
+        calls.told("session-1", Untold(rejections=(), more=0, units=units))
+        assert calls.rejected("session-1", 20) is None
+        assert calls.prompt("session-1") == "make it"
 
 
 def test_a_file_in_a_workspace_below_is_recorded_there(folder: Path) -> None:

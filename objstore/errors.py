@@ -114,17 +114,26 @@ class PurgeRefused(CasError):
     """Bytes can't be purged: something holds them that only a person may let go."""
 
     def __init__(
-        self, files: Sequence[str], pending: Sequence[int], snapshots: Sequence[int], pins: Sequence[int]
+        self,
+        files: Sequence[str],
+        changed_outside: Sequence[str],
+        pending: Sequence[int],
+        snapshots: Sequence[int],
+        pins: Sequence[int],
     ) -> None:
         self.files = tuple(files)
+        self.changed_outside = tuple(changed_outside)
         self.pending = tuple(pending)
         self.snapshots = tuple(snapshots)
         self.pins = tuple(pins)
+        reasons = []
         if self.files:
-            super().__init__(
-                f"Nothing was purged: {', '.join(self.files)} holds these bytes now. Change it first; then they are "
-                "history, and can be purged."
-            )
+            reasons.append(f"{', '.join(self.files)} holds these bytes now. Change it first")
+        if self.changed_outside:
+            changed = ", ".join(self.changed_outside)
+            reasons.append(f"{changed} was changed outside since: `cas record` that first")
+        if reasons:
+            super().__init__(f"Nothing was purged: {'; '.join(reasons)}; then they are history, and can be purged.")
             return
         kinds = {"pending edits": self.pending, "snapshots": self.snapshots, "pins": self.pins}
         held = "; ".join(f"{kind} {' '.join(map(str, numbers))}" for kind, numbers in kinds.items() if numbers)

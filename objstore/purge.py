@@ -15,8 +15,10 @@ from objstore.batch import Batch, now
 from objstore.changes import version_of
 from objstore.codec import parse_blob_header
 from objstore.errors import CasError, IndexDamaged, PurgeRefused, PurgeUnfinished, StoreError, StoreLocked
+from objstore.external import found_changes
 from objstore.frames import FrameKind
 from objstore.ids import BlobId, blob_id
+from objstore.indexrows import Tip
 from objstore.journal import Journal
 from objstore.mending import with_sound_index
 from objstore.ondisk import file_at
@@ -51,6 +53,7 @@ class PurgePlan:
     baseline: int | None  # the one of them whose place one without the blobs takes; None: the baseline holds none
     pins: tuple[int, ...]
     files: tuple[str, ...]  # that hold one of the blobs now: while there are any, nothing is purged
+    changed_outside: tuple[str, ...]  # that hold one as last recorded, and nobody recorded what they are now: as above
     documents: tuple[DocumentId, ...]
 
     @property
@@ -62,16 +65,18 @@ class PurgePlan:
 def blobs_of_path(journal: Journal, path: bytes) -> list[BlobId]:
     """Return every state that the files had which ever stood at the path, but for those that they hold now.
 
-    And but for that of an empty file, of which there is nothing to be kept. Raises what `past_states` raises.
+    And but for that of an empty file, of which there is nothing to be kept. Raises what `past_states` and `file_at`
+    raise.
     """
     index = journal.store.index
     own = set(index.documents_of_path(path))
-    held = {tip.state.blob for tip in index.tips() if tip.document in own and tip.state is not None}
+    tips = [tip for tip in index.tips() if tip.document in own and not _is_changed_outside(journal, tip)]
+    held = {tip.state.blob for tip in tips if tip.state is not None}
     return [blob for blob in past_states(journal, path) if blob not in held and blob != _EMPTY]
 
 
 def plan_purge(journal: Journal, blobs: Iterable[BlobId]) -> PurgePlan:
-    """Return what goes when the blobs do. Nothing is changed. Raises StoreDamaged, BlobDamaged."""
+    """Return what goes when the blobs do. Nothing is changed. Raises StoreDamaged, BlobDamaged, and as `file_at`."""
     return _plan(journal, _Holding(journal.store, frozenset(blobs)))
 
 
@@ -103,8 +108,8 @@ def purge(
         pass  # nothing is let go of while another one keeps the bytes from going
     with journal.writing(makes_room=True) as batch:
         plan = _plan(journal, holding)
-        if plan.files or (plan.needs_force and not force):
-            raise PurgeRefused(plan.files, plan.pending, plan.snapshots, plan.pins)
+        if plan.files or plan.changed_outside or (plan.needs_force and not force):
+            raise PurgeRefused(plan.files, plan.changed_outside, plan.pending, plan.snapshots, plan.pins)
         if plan.edits or plan.decisions or plan.snapshots or plan.pins:
             if plan.baseline is not None:
                 _renew_baseline(journal, batch, holding)
@@ -135,6 +140,12 @@ def purge(
         if any(store.blob_place(name) is not None for name in wanted):
             raise PurgeUnfinished
     return plan
+
+
+def _is_changed_outside(journal: Journal, tip: Tip) -> bool:
+    """Return whether a file is not what was last recorded of it, and nobody has recorded what it is."""
+    found = found_changes(journal, [tip])
+    return bool(found) and found[0].found != found[0].recorded
 
 
 def _plan(journal: Journal, holding: "_Holding") -> PurgePlan:
@@ -194,9 +205,9 @@ class _Closure:
     """What has to go with some blobs."""
 
     def __init__(self, journal: Journal, holding: "_Holding") -> None:
+        self._journal = journal
         self._store = journal.store
         self._index = journal.store.index
-        self._tree = journal.tree
         self._holding = holding
         self._blobs = holding.blobs
         self._flipped: dict[int, int] = {}  # where the last decision lies that flipped an edit
@@ -223,9 +234,10 @@ class _Closure:
         kept = {seq for numbers in named.values() for seq in numbers if self._index.document_of(seq) is not None}
         kept -= self._edits
         gone |= {number for number, numbers in named.items() if kept.isdisjoint(numbers)}
-        tips = (tip for tip in self._index.tips() if tip.state is not None and tip.state.blob in self._blobs)
+        tips = [tip for tip in self._index.tips() if tip.state is not None and tip.state.blob in self._blobs]
+        changed = [tip.path for tip in tips if _is_changed_outside(self._journal, tip)]
         snapshots, baseline = tuple(self._snapshots()), self._index.baseline()
-        files = [tip.path for tip in tips]
+        files = [tip.path for tip in tips if tip.path not in changed]
         if baseline is not None and baseline.number in snapshots and baseline.root not in self._blobs:
             files += self._unrecorded(baseline.root)
         return PurgePlan(
@@ -237,6 +249,7 @@ class _Closure:
             baseline=None if baseline is None or baseline.number not in snapshots else baseline.number,
             pins=tuple(self._pins()),
             files=tuple(map(os.fsdecode, files)),
+            changed_outside=tuple(map(os.fsdecode, changed)),
             documents=tuple(sorted(self._documents)),
         )
 
@@ -265,7 +278,7 @@ class _Closure:
 
     def _still_holds(self, path: bytes) -> bool:
         with suppress(CasError):  # what can't be read tells nothing
-            found = file_at(self._tree, path)
+            found = file_at(self._journal.tree, path)
             return found is not None and found[0].blob in self._blobs
         return False
 

@@ -93,6 +93,9 @@ def _text(plan: "PurgePlan", screen: Screen, *, dry_run: bool) -> Iterator[bytes
         yield screen.line(f"Snapshot {plan.baseline} is that of the first look; what else it holds {kept} one.")
     if plan.files:
         yield screen.line(f"First, change what holds the bytes now: {', '.join(map(shown_name, plan.files))}.")
+    if plan.changed_outside:
+        changed = ", ".join(map(shown_name, plan.changed_outside))
+        yield screen.line(f"First, `cas record` what was changed outside since: {changed}.")
 
 
 def _shape(plan: "PurgePlan", *, dry_run: bool) -> "dict[str, Json]":
@@ -108,4 +111,5 @@ def _shape(plan: "PurgePlan", *, dry_run: bool) -> "dict[str, Json]":
         "baseline": plan.baseline,
         "pins": list(plan.pins),
         "files": [text_shape(path) for path in plan.files],
+        "changed_outside": [text_shape(path) for path in plan.changed_outside],
     }

@@ -101,6 +101,32 @@ def test_a_state_that_the_file_itself_holds_again_is_no_past_one(desk: Desk) -> 
     assert desk.done("purge", "conf", "--dry-run", "--json").json()["blobs"] == [blob_id(b"clean\n").hex()]
 
 
+def test_a_recorded_state_that_was_changed_outside_is_to_be_recorded_over_before_it_can_go(desk: Desk) -> None:
+    desk.write("conf", b"debug = on\n")
+    desk.write("conf", SECRET)
+    desk.write("copy", SECRET)
+    desk.done("accept", "--all")
+    for path in ("conf", "copy"):
+        (desk.folder / path).write_bytes(b"clean\n")
+    for name in ("conf", "conf@2", blob_id(SECRET).hex()):
+        ran = desk.cas("purge", name, "--force")
+        assert (ran.status, "conf, copy was changed outside since: `cas record` that first" in ran.said) == (1, True)
+        planned = desk.done("purge", name, "--dry-run").text.splitlines()
+        assert planned[-1] == "First, `cas record` what was changed outside since: conf, copy."
+        shape = desk.done("purge", name, "--dry-run", "--json").json()
+        assert (shape["files"], shape["changed_outside"]) == ([], ["conf", "copy"])
+    (desk.folder / "conf").unlink()
+    (desk.folder / "copy").write_bytes(SECRET)
+    ran = desk.cas("purge", "conf", "--force")
+    assert "Nothing was purged: copy holds these bytes now" in ran.said
+    assert "conf was changed outside since" in ran.said
+    (desk.folder / "copy").write_bytes(b"clean\n")
+    desk.done("record")
+    desk.done("purge", "conf", "--force")
+    assert b"hunter2" not in everything_kept(desk)
+    assert desk.done("fsck", "--json").json()["sound"]
+
+
 def test_pins_and_snapshots_are_named_and_go_only_by_force(desk: Desk) -> None:
     leaked(desk)
     desk.done("pin", "add", "conf@2")

@@ -154,7 +154,7 @@ def test_a_purge_of_a_path_takes_what_only_snapshots_hold(root: Path) -> None:
         (root / "folder" / "b.txt").write_bytes(OTHER)
         workspace.take_snapshot(who="x")
         workspace.take_snapshot("folder", who="x")
-        (root / "a.txt").write_bytes(b"clean\n")
+        (root / "a.txt").write_bytes(b"one\n")
         (root / "folder" / "b.txt").unlink()
     assert purged(root, "a.txt").snapshots == (1,)
     assert not is_stored(root, SECRET)
@@ -192,7 +192,7 @@ def test_a_purge_of_a_path_takes_what_has_expired_and_is_not_collected_yet(root:
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         (root / "a.txt").write_bytes(SECRET)
         workspace.delete_snapshots([workspace.take_snapshot(who="x").view.number], who="x")
-        (root / "a.txt").write_bytes(b"clean\n")
+        (root / "a.txt").write_bytes(b"one\n")
     assert purged(root, "a.txt").blobs == (blob_id(SECRET),)
     assert not is_stored(root, SECRET)
 

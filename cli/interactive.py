@@ -87,6 +87,7 @@ class Review:
         self._bookmark = Bookmark(workspace.root)
         self._agenda = Agenda(workspace, self._bookmark, wanted)
         self._steps: list[_Step] = []
+        self._withdrawn: set[int] = set()  # decisions by which amendments were taken back: no steps of their own
         self._sought = ""
         self._is_forgetful = False  # whether it was said that the bookmark can't be kept
 
@@ -282,7 +283,8 @@ class Review:
             units = real_units(self._workspace.edit(step.amendment))
             outcome = self._outcome(Action.REJECT, units, reason="", cascade=False)
         else:
-            outcome = self._carried_out(partial(self._workspace.undo, step.decision, who=reviewer()))
+            undo = partial(self._workspace.undo, step.decision, past=self._withdrawn, who=reviewer())
+            outcome = self._carried_out(undo)
             if isinstance(outcome, NothingToDo):
                 self._say("Something else was decided since. `cas undo` takes that back.")
                 return _Same.STAY
@@ -292,6 +294,8 @@ class Review:
             self._say("That can't be taken back now.")
             return _Same.STAY
         self._steps.pop()
+        if step.amendment:
+            self._withdrawn.add(outcome.number)
         self._write(decided_text(outcome, self._workspace.edit, self._screen, dry_run=False))
         self._agenda.go(step.unit)
         return step.unit if not step.amendment else _Same.ANEW

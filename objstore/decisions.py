@@ -34,6 +34,7 @@ class Request:
     expected: tuple[ExternalChange, ...]  # what the reviewer was shown; (): nothing
     dry_run: bool
     takes_back: int = 0  # number of the decision that an undo or redo takes back; 0: the one that is next to go
+    past: frozenset[int] = frozenset()  # of an undo: decisions made since the one that it takes back, which stay
     before: Seq = Seq(0)  # of an undo or redo: the newest edit before that decision, found under the lock, too
 
 
@@ -53,14 +54,19 @@ def decide(journal: Journal, request: Request) -> tuple[DecisionOutcome, Callabl
 
 
 def _undo(journal: Journal, request: Request) -> Request:
-    """Return what has to be asked for to take back the newest standing decision.
+    """Return what has to be asked for to take back the newest standing decision, or the one meant.
 
-    No verdicts where there is none, or where it is not the one that is meant.
+    No verdicts where there is none, or where others than those to be passed were made since, or some of the same units.
     """
     standing, _ = _stacks(journal)
+    passed = set[Unit]()
+    while standing and request.takes_back not in {0, standing[-1][0]} and standing[-1][0] in request.past:
+        passed.update(unit for unit, _ in standing.pop()[1].verdicts)
     if not standing or request.takes_back not in {0, standing[-1][0]}:
         return request
     number, taken = standing[-1]
+    if not passed.isdisjoint(unit for unit, _ in taken.verdicts):
+        return request
     verdicts = dict.fromkeys(written_by(journal, number), Status.REJECTED) | statuses_before(journal, taken.number)
     before = journal.store.index.newest_edit_before(taken.number)
     return replace(request, verdicts=verdicts, takes_back=number, before=before)
@@ -103,7 +109,9 @@ def _stacks(journal: Journal) -> tuple[list[_Taken], list[tuple[_Taken, Decision
     for view in decisions(journal):
         match view.decision.action:
             case Action.UNDO if standing:
-                undone.append((standing.pop(), view.decision))
+                # The newest but for those that were passed, which stay.
+                at = next((at for at, (number, _) in enumerate(standing) if number == view.decision.takes_back), -1)
+                undone.append((standing.pop(at), view.decision))
             case Action.REDO if undone:
                 (number, _), _ = undone.pop()
                 standing.append((number, view.decision))

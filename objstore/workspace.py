@@ -567,6 +567,7 @@ class Workspace:
         self,
         number: int = 0,
         *,
+        past: Iterable[int] = (),
         who: str = "",
         on_external: OnExternal = OnExternal.ABORT,
         expected: Sequence[ExternalChange] = (),
@@ -575,7 +576,8 @@ class Workspace:
         """Take back the newest decision that was not taken back yet: every unit gets the status it had before it.
 
         `number`: of the decision that is meant, so that no other one goes: where it is not the newest that stands,
-        there is nothing to do. 0: whichever that is.
+        there is nothing to do. 0: whichever that is. `past`: decisions that may have been made since, and stay, as long
+        as they are of other units.
         """
         from objstore.decisions import Request
 
@@ -586,6 +588,7 @@ class Workspace:
             expected=tuple(expected),
             dry_run=dry_run,
             takes_back=number,
+            past=frozenset(past),
         )
         return self._outcome(request)
 

@@ -293,6 +293,31 @@ def test_editing_is_an_amendment(history: Desk, review: Review, tmp_path: Path) 
         assert history.bytes("a").startswith(b"one\n2\n")
 
 
+def test_undo_goes_on_to_what_was_done_before_an_amendment(history: Desk, review: Review, tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\nsed -i -e s/^8$/VIII/ -e s/^2$/II/ "$1"\n')
+    editor.chmod(0o755)
+    with review("2", "3", EDITOR=str(editor), VISUAL=str(editor)) as stage:
+        stage.sees(at("2:1"))
+        press(stage, "r", at("2:2"))
+        press(stage, "e", "Recorded edit 4")
+        press(stage, "u", at("2:2"))
+        press(stage, "u", at("2:1"))
+        assert history.bytes("a") == FIRST.replace(b"two", b"2").replace(b"eight", b"8")
+        press(stage, "a", at("2:2"))
+        press(stage, "e", "Recorded edit 5")
+        press(stage, "u", at("2:2"))
+        history.done("reject", "3")
+        press(stage, "u", "Something else was decided since")
+        history.done("undo")
+        press(stage, "u", at("2:1"))
+        press(stage, "u", "Nothing was done in this review")
+    assert history.statuses() == {
+        "1:0": PENDING, "2:1": PENDING, "2:2": PENDING, "3:0": PENDING,
+        "4:1": REJECTED, "5:1": REJECTED, "5:2": REJECTED,
+    }  # fmt: skip
+
+
 def test_what_was_typed_is_kept_where_the_file_has_changed_meanwhile(
     history: Desk, review: Review, tmp_path: Path
 ) -> None:

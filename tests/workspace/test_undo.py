@@ -55,6 +55,33 @@ def test_undoing_goes_back_one_decision_at_a_time(scene: Scene) -> None:
     assert set(scene.statuses().values()) == {Status.PENDING}
 
 
+def test_an_undo_passes_the_decisions_that_it_is_told_to_and_is_redone(scene: Scene) -> None:
+    scene.write("f", lines("a b c"))
+    for old, new in ((b"a", b"A"), (b"b", b"B"), (b"c", b"C")):
+        scene.edit("f", old, new)
+    for edit in (2, 3, 4):
+        scene.reject(edit)
+    assert scene.workspace.undo(1) == NothingToDo()
+    assert scene.workspace.undo(1, past=[3]) == NothingToDo()
+    assert isinstance(scene.workspace.undo(1, past=[2, 3]), Decided)
+    assert words(scene.text("f")) == "A b c"
+    scene.undo()
+    assert words(scene.text("f")) == "A b C"
+    for _ in range(2):
+        scene.workspace.redo()
+    assert words(scene.text("f")) == "a b c"
+    scene.undo()
+    assert words(scene.text("f")) == "A b c"
+
+
+def test_an_undo_passes_no_decision_on_the_same(scene: Scene) -> None:
+    scene.write("f", TEN)
+    edit = scene.edit("f", b"2\n", b"two\n")
+    scene.accept(edit)
+    scene.reject(edit)
+    assert scene.workspace.undo(1, past=[2]) == NothingToDo()
+
+
 def test_an_undo_that_later_edits_stand_in_the_way_of_is_refused(scene: Scene) -> None:
     scene.write("f", lines("p X q"))
     edit = scene.edit("f", b"X", b"Y")

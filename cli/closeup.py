@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from cli.outcomes import shown_units
-from cli.rendering import Blobs, edit_diff, moment, shown_move
+from cli.rendering import edit_diff, moment, shown_move
 from cli.screenful import height, screenful
 from cli.terminal import Screen, shown_name, visible
 from objstore import CasError, Status, Unit
 
 if TYPE_CHECKING:
-    from objstore import EditView
+    from objstore import EditView, Workspace
 
 __all__ = ["close_up"]
 
@@ -22,7 +22,9 @@ AROUND: Final = 6
 """Rows of a screen that a hunk must leave free."""
 
 
-def close_up(view: "EditView", unit: Unit, place: str, reason: str, blobs: Blobs, screen: Screen) -> Iterator[bytes]:
+def close_up(
+    view: "EditView", unit: Unit, place: str, reason: str, workspace: "Workspace", screen: Screen
+) -> Iterator[bytes]:
     """Yield one hunk of an edit, as far as it fits. `place`: where in the review. `reason`: "": none was given."""
     edit = view.edit
     title = f"edit {view.seq}  {edit.operation.value}  {shown_move(edit.source, edit.path)}"
@@ -36,7 +38,7 @@ def close_up(view: "EditView", unit: Unit, place: str, reason: str, blobs: Blobs
     columns, rows = shutil.get_terminal_size()
     room = max(LEAST_ROWS, rows - AROUND - sum(height(line, columns) - 1 for line in head))
     try:
-        shown = screenful(edit_diff(view, blobs, screen, [unit]), room, columns)
+        shown = screenful(edit_diff(view, workspace, screen, [unit]), room, columns)
     except CasError as error:
         # Damage to one edit must not keep the others from being reviewed.
         yield screen.line(f"cas: {visible(str(error))}")

@@ -404,7 +404,7 @@ class Review:
     def _viewed(self, unit: Unit) -> Where:
         view = self._workspace.edit(unit.seq)
         with self._keyboard.released():
-            diff = edit_diff(view, self._workspace.text, self._screen)
+            diff = edit_diff(view, self._workspace, self._screen)
             write(chain(edit_header(view, self._screen), [b"\n"], diff), paged=True)
             flush()
         return _Same.ANEW
@@ -422,7 +422,7 @@ class Review:
         sought = self._sought.casefold()
 
         def fits(view: "EditView", unit: Unit) -> bool:
-            lines = edit_diff(view, self._workspace.text, EXACT, [unit])
+            lines = edit_diff(view, self._workspace, EXACT, [unit])
             return any(sought in line.decode(errors="replace").casefold() for line in lines)
 
         found = self._agenda.find(fits, unit)
@@ -446,7 +446,7 @@ class Review:
         view = self._workspace.edit(unit.seq)
         count = len(self._agenda)
         place = f"({self._agenda.position(unit)} of {count} edit{'s' * (count > 1)})"
-        self._write(close_up(view, unit, place, self._reason(view, unit), self._workspace.text, self._screen))
+        self._write(close_up(view, unit, place, self._reason(view, unit), self._workspace, self._screen))
 
     def _say(self, sentence: str = "") -> None:
         self._write([self._screen.line(sentence)])

@@ -120,7 +120,7 @@ def shown_edit_shape(workspace: "Workspace", view: "EditView", units: Iterable[U
     shape["markers"] = [
         markers_shape(workspace.root, markers) for markers in workspace.markers() if concerns(markers, view.edit)
     ]
-    shape["diff"] = None if view.expired else _joined(edit_diff(view, workspace.text, EXACT, units))
+    shape["diff"] = None if view.expired else _joined(edit_diff(view, workspace, EXACT, units))
     return shape
 
 

@@ -1,12 +1,11 @@
 """Edits and diffs, as text for a person: lines, as bytes to write."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from cli.terminal import Screen, shown_name, width_of_terminal
 from objstore import (
-    BlobId,
     Hunk,
     Operation,
     Origin,
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "STATUS_COLOR",
-    "Blobs",
     "concerns",
     "diff_text",
     "edit_diff",
@@ -47,10 +45,6 @@ STATUS_COLOR: Final = {Status.PENDING: "yellow", Status.ACCEPTED: "green", Statu
 
 NO_NEWLINE: Final = b"\\ No newline at end of file"
 SIGN_COLOR: Final = {b"-": "red", b"+": "green", b"@": "cyan"}
-
-Blobs = Callable[[BlobId], bytes]
-"""Gives the text of a state: its bytes, or of a large one its stand-in, which is binary."""
-
 
 # ---- one edit
 
@@ -98,7 +92,9 @@ def _shown_places(markers: "StandingMarkers") -> str:
     return f"conflict markers at {shown_name(markers.path)}:{','.join(map(str, markers.lines))} (edit {markers.edit})"
 
 
-def edit_diff(view: "EditView", blobs: Blobs, screen: Screen, units: Iterable[Unit] | None = None) -> Iterator[bytes]:
+def edit_diff(
+    view: "EditView", workspace: "Workspace", screen: Screen, units: Iterable[Unit] | None = None
+) -> Iterator[bytes]:
     """Yield the diff of one edit, each hunk under its own name and status (`12:1 pending`).
 
     With `units`, only those hunks. The result is a unified diff: names stand where one may hold a remark.
@@ -107,15 +103,20 @@ def edit_diff(view: "EditView", blobs: Blobs, screen: Screen, units: Iterable[Un
     view.refuse_if_expired()
     edit = view.edit
     wanted = set(range(len(view.units))) if units is None else {unit.hunk for unit in units}
-    before = None if edit.before is None else blobs(edit.before.blob)
-    after = None if edit.after is None else blobs(edit.after.blob)
+    before = None if edit.before is None else workspace.text(edit.before.blob)
+    after = None if edit.after is None else workspace.text(edit.after.blob)
     old_name, new_name = os.fsdecode(edit.source or edit.path), os.fsdecode(edit.path)
     if 0 in wanted and view.whole:
         label = _label(view, 0, screen)
         for change in _whole_changes(edit):
             yield screen.line(f"{label}  {change}")
     if before is None or after is None or is_binary(before) or is_binary(after) or not (edit.hunks or edit.newline):
-        if 0 in wanted and before != after:
+        # The bytes are the edit's only hunk, or where they came or went with the file, part of the whole.
+        concerned = [hunk for hunk in sorted(wanted) if hunk or not edit.hunks]
+        if concerned and before != after:
+            if any(map(is_binary, (before or b"", after or b""))):
+                sizes = [_shown_size(workspace, state) for state in (edit.before, edit.after) if state is not None]
+                yield screen.line(f"{_label(view, concerned[0], screen)}  {' -> '.join(sizes)}")
             yield from diff_text(before, after, old_name, new_name, screen)
         return
     old, new = split_lines(before), split_lines(after)
@@ -157,6 +158,11 @@ def shown_move(source: bytes | None, path: bytes) -> str:
 
 def _shown_expiration(expired: "Expiration") -> str:
     return f"{moment(expired.time, zone=True)}, {shown_name(expired.reason)}: what it changed is kept no more"
+
+
+def _shown_size(workspace: "Workspace", state: "FileState") -> str:
+    size = workspace.size(state.blob)
+    return f"{size} byte{'' if size == 1 else 's'}"
 
 
 def status_word(view: "EditView") -> str:

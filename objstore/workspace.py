@@ -242,6 +242,11 @@ class Workspace:
         with self._journal.reading() as store:
             return store.text(blob)
 
+    def size(self, blob: BlobId) -> int:
+        """Return how many bytes a blob has. Raises BlobMissing."""
+        with self._journal.reading() as store:
+            return store.size(blob)
+
     def pieces(self, blob: BlobId) -> Iterator[bytes]:
         """Yield a blob's bytes, whatever their number; each piece is verified, and at the end the whole.
 

@@ -192,7 +192,7 @@ def _log_text(workspace: "Workspace", views: Iterable["EditView"], screen: Scree
     for view in views:
         yield from rows.of(view)
         if patch and view.expired is None:
-            yield from edit_diff(view, workspace.text, screen)
+            yield from edit_diff(view, workspace, screen)
             yield screen.line()
 
 
@@ -206,4 +206,4 @@ def _show_text(
         yield from edit_header(view, screen, standing)
         if view.expired is None:
             yield screen.line()
-            yield from edit_diff(view, workspace.text, screen, units)
+            yield from edit_diff(view, workspace, screen, units)

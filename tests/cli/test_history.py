@@ -1,6 +1,7 @@
 """`cas log` and `cas show`: the edits, as a list and one by one."""
 
 import hashlib
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -314,6 +315,26 @@ def test_binary_files_are_not_shown_line_by_line(desk: Desk) -> None:
     desk.write("a", b"\0\1\n")
     desk.write("a", b"\0\2\n")
     assert "Binary files a/a and b/a differ\n" in desk.cas("show", "2").text
+
+
+def test_of_bytes_that_are_no_text_it_is_shown_how_many_there_are(desk: Desk, tmp_path: Path) -> None:
+    desk.write("a", b"\0\1\n")
+    desk.write("a", b"\0\2\3\n", mode=0o755)
+    desk.delete("a")
+    differ = "diff --git a/a b/a\nBinary files a/a and b/a differ\n"
+    assert "1:0 pending  new file, mode 0644\n1:0 pending  3 bytes\ndiff --git a/a b/a\n" in desk.done("show", "1").text
+    assert desk.done("show", "2:1").text.endswith("\n\n2:1 pending  3 bytes -> 4 bytes\n" + differ)
+    assert desk.done("show", "2:0").text.endswith("\n\n2:0 pending  mode 0644 -> 0755\n")
+    assert desk.done("show", "2").text.endswith(
+        "\n\n2:0 pending  mode 0644 -> 0755\n2:1 pending  3 bytes -> 4 bytes\n" + differ
+    )
+    assert "3:0 pending  file deleted\n3:0 pending  4 bytes\n" in desk.done("show", "3").text
+    large = tmp_path / "large"
+    large.write_bytes(bytes((1 << 26) + 1))
+    desk.write("large", b"small\n")
+    shutil.copy(large, desk.folder / "large")
+    desk.done("record", "--agent", "x")
+    assert f"\n5:1 pending  6 bytes -> {(1 << 26) + 1} bytes\n" in desk.done("show", "5:1").text
 
 
 # ---- how far it is

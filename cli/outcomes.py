@@ -1,5 +1,6 @@
 """What a decision did, would do, or why it was refused, as text for a person: lines, as bytes to write."""
 
+import os
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -61,7 +62,10 @@ def decided_text(
     `files`: those that the edits are of, where it has to be said.
     """
     besides = {*outcome.cascaded, *outcome.returned}
-    named = [unit for unit, _ in outcome.verdicts if unit not in besides]
+    outside = {edit.seq for edit in (*(view.edit for view in outcome.external), *outcome.unrecorded)}
+    decided = [unit for unit, _ in outcome.verdicts if unit not in besides]
+    named = [unit for unit in decided if unit.seq not in outside]
+    discarded = {unit.seq for unit in decided if unit.seq in outside}
     if dry_run:
         yield screen.line("Dry run: nothing was changed.")
     said = f"Would {WANTED[outcome.action]}" if dry_run else DONE[outcome.action]
@@ -70,9 +74,15 @@ def decided_text(
     if cascaded := [unit for unit in outcome.cascaded if unit not in aside]:
         yield screen.line(f"Also {shown_units(cascaded)}, which can't stand without.")
     yield from _markers_text(outcome, screen, dry_run=dry_run)
+    for change in outcome.unrecorded:
+        if change.seq in discarded:
+            yield screen.line(f"Would discard the change from outside to {shown_name(os.fsdecode(change.path))}.")
     for view in outcome.external:
-        name = shown_name(view.edit.path.decode("utf-8", "surrogateescape"))
-        yield screen.line(f"Recorded the change from outside to {name} as edit {view.seq}.")
+        name = shown_name(os.fsdecode(view.edit.path))
+        if view.seq in discarded:
+            yield screen.line(f"Discarded the change from outside to {name}, recorded as edit {view.seq}.")
+        else:
+            yield screen.line(f"Recorded the change from outside to {name} as edit {view.seq}.")
     for effect in outcome.files:
         yield screen.line(_effect_line(effect, dry_run=dry_run))
     if not outcome.files:

@@ -57,6 +57,27 @@ def test_discard_goes_back_and_the_bytes_stay_retrievable(desk: Desk) -> None:
     assert desk.done("cat", "a@3").out == b"one\n2\nmine\n"
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("accept 2", "Accepted edit 2."),
+        ("reject 2", "Rejected edit 2."),
+        ("reset 1", "Made pending again: edit 1."),
+        ("undo", "Took back the decision on edit 1."),
+    ],
+)
+def test_what_is_discarded_is_not_said_to_be_accepted_or_made_pending(desk: Desk, words: str, said: str) -> None:
+    desk.write("a", b"1\n2\n3\n")
+    desk.edit("a", b"1", b"one")
+    desk.done("accept", "1")
+    (desk.folder / "a").write_bytes(b"one\n2\nmine\n")
+    planned = desk.done(*words.split(), "--dry-run", "--on-external", "discard").text.splitlines()
+    assert "Would discard the change from outside to a." in planned
+    assert not any("3" in line for line in planned[: planned.index("Would discard the change from outside to a.")])
+    done = desk.done(*words.split(), "--on-external", "discard").text
+    assert done == f"{said}\nDiscarded the change from outside to a, recorded as edit 3.\nRewrote a\n"
+
+
 @pytest.mark.parametrize("choice", ["keep", "discard"])
 def test_a_dry_run_shows_the_outcome_of_a_choice_and_records_nothing(desk: Desk, choice: str) -> None:
     changed_outside(desk)

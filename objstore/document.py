@@ -198,6 +198,10 @@ class Document:
         at = bisect_left(self._seqs, unit.seq)
         return 0 <= unit.hunk < self._end(at) - self._firsts[at]
 
+    def is_rejected(self, unit: Unit) -> bool:
+        """Return whether the unit is one of this document's, and not live."""
+        return self.knows(unit) and not self._is_live(unit)
+
     def statuses(self) -> bytes:
         """Return what was last said of every unit, to be compared with `changed_since`, or to be given back."""
         return bytes(self._statuses)

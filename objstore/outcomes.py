@@ -80,6 +80,7 @@ class Conflict:
     removed: bytes  # the lines that the hunk took out
     inserted: bytes  # the lines that it put in
     outside: tuple[Seq, ...] = ()  # edits among them that are changes found on disk, and were not recorded after all
+    is_without: bool = False  # of a path that is taken: whether the file stands there because the unit is not live
 
     def __str__(self) -> str:
         who = f"edit {self.unit.seq}" + (f" hunk {self.unit.hunk}" if self.unit.hunk else "")
@@ -95,6 +96,8 @@ class Conflict:
                 return f"{who} and {needs} both decide on the file as a whole ({where})"
             case ConflictKind.BOTH_CHANGED:
                 return f"{who} and {needs} both change the same lines ({where})"
+            case ConflictKind.PATH_TAKEN if self.is_without:
+                return f"without {who} the file is at {self.path} again, where {needs} has put another"
             case ConflictKind.PATH_TAKEN:
                 return f"{who} puts a file where {needs} has put another ({where})"
             case ConflictKind.TEXT_RETURNED:

@@ -355,7 +355,11 @@ class Planner:
         return found
 
     def _taken(self, document: DocumentId, other: DocumentId, path: bytes, decided: Collection[Unit]) -> Conflict:
-        unit = self._document(document).path_writer() or Unit(Seq(document), 0)
+        loaded = self._document(document)
+        writer = loaded.path_writer()
+        # Where no live edit put it there, it stood there from the beginning: it is back without what is rejected.
+        gone = min((unit for unit in decided if not unit.hunk and loaded.is_rejected(unit)), default=None)
+        unit = writer or gone or Unit(Seq(document), 0)
         needs = self._document(other).path_writer() or Unit(Seq(other), 0)
         if needs in decided and unit not in decided:
             unit, needs = needs, unit
@@ -367,6 +371,7 @@ class Planner:
             line=0,
             removed=b"",
             inserted=b"",
+            is_without=writer is None and unit == gone,
         )
 
     def _refused(

@@ -1,5 +1,7 @@
 """What is told of a conflict or a neighbour is one sentence that names who, whom and where."""
 
+from dataclasses import replace
+
 import pytest
 
 from objstore import Conflict, ConflictKind, Notice, Seq, Status, Unit
@@ -51,6 +53,11 @@ def conflict(kind: str, who: str, *needs: str, line: int = 3, outside: tuple[int
 )
 def test_a_conflict_says_who_needs_whom_and_where(found: Conflict, said: str) -> None:
     assert str(found) == said
+
+
+def test_a_conflict_over_a_path_says_without_whom_a_file_is_back() -> None:
+    found = replace(conflict("path-taken", "3:0", "2:0", line=0), is_without=True)
+    assert str(found) == "without edit 3 the file is at f again, where edit 2 has put another"
 
 
 @pytest.mark.parametrize(

@@ -282,6 +282,23 @@ def moved_and_deleted(desk: Desk) -> list[str]:
     return ["accept", "2"]
 
 
+def back_to_a_taken_name(desk: Desk) -> list[str]:
+    (desk.folder / "a").write_bytes(b"one\ntwo\n")
+    desk.done("reject", str(desk.edit("a", b"two", b"2")))
+    desk.move("a", "b")
+    desk.write("a", b"another\n")
+    return ["reject", "2"]
+
+
+def deleted_where_another_is(desk: Desk) -> list[str]:
+    (desk.folder / "a").write_bytes(b"one\ntwo\n")
+    desk.edit("a", b"two", b"2")
+    desk.delete("a")
+    desk.write("b", b"another\n")
+    desk.move("b", "a")
+    return ["reject", "2"]
+
+
 def onto_a_taken_name(desk: Desk) -> list[str]:
     desk.write("a", b"x\n")
     desk.move("a", "b")
@@ -316,6 +333,16 @@ def onto_a_taken_name(desk: Desk) -> list[str]:
             onto_a_taken_name,
             "edit 1 puts a file where edit 3 has put another (a)\n",
             *("path-taken", "1:0", ["3:0"], None, ("", "")),
+        ),
+        (
+            back_to_a_taken_name,
+            "without edit 2 the file is at a again, where edit 3 has put another\n",
+            *("path-taken", "2:0", ["3:0"], None, ("", "")),
+        ),
+        (
+            deleted_where_another_is,
+            "without edit 2 the file is at a again, where edit 4 has put another\n",
+            *("path-taken", "2:0", ["4:0"], None, ("", "")),
         ),
     ],
 )

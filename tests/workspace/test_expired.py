@@ -93,7 +93,7 @@ def test_a_file_whose_first_edits_have_expired_is_told_of_where_another_has_its_
     created = scene.write("f", lines("other"))
     (conflict,) = scene.refused(Action.REJECT, move)
     assert (conflict.kind, conflict.path, conflict.line) == (ConflictKind.PATH_TAKEN, "f", 0)
-    assert (conflict.unit.seq, [unit.seq for unit in conflict.needs]) == (1, [created])
+    assert (conflict.unit.seq, [unit.seq for unit in conflict.needs]) == (move, [created])
 
 
 def test_a_decision_on_what_has_expired_can_be_neither_undone_nor_made_again(four: Scene) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cli.terminal import shown_name, visible
-from objstore import Action, EditFilter, NoSuchName, Origin, PathOutside, Status, Unit, real_path, value
+from objstore import Action, EditFilter, NoSuchName, Origin, PathError, PathOutside, Status, Unit, real_path, value
 
 if TYPE_CHECKING:
     from objstore import EditView, State, Workspace
@@ -229,12 +229,28 @@ def state_parts(spelling: str) -> tuple[str, str] | None:
     return (path, version) if is_state else None
 
 
-def looks_like_state(spelling: str) -> bool:
-    """Return whether `spelling` names a state (`PATH@12`, `PATH@12^`, `PATH@2h`, a blob's hash) and no file on disk."""
+def looks_like_state(workspace: "Workspace", spelling: str) -> bool:
+    """Return whether `spelling` names a state (`PATH@12`, `PATH@12^`, `PATH@2h`, a blob's hash) and no file.
+
+    A file on disk is meant first, and before a blob one that was ever recorded.
+    """
     from pathlib import Path
 
-    is_spelt = state_parts(spelling) is not None or re.fullmatch(BLOB, spelling) is not None
-    return is_spelt and not Path(spelling).is_symlink() and not Path(spelling).exists()
+    is_hash = re.fullmatch(BLOB, spelling) is not None
+    if not is_hash and state_parts(spelling) is None:
+        return False
+    if Path(spelling).is_symlink() or Path(spelling).exists():
+        return False
+    return not (is_hash and _is_recorded(workspace, spelling))
+
+
+def _is_recorded(workspace: "Workspace", spelling: str) -> bool:
+    """Return whether a file has ever been recorded at the path that is spelt."""
+    try:
+        path = path_named(workspace, spelling)
+    except PathError:
+        return False
+    return bool(workspace.edits(EditFilter(path=path, limit=1)))
 
 
 def state_named(workspace: "Workspace", spelling: str) -> "State":
@@ -247,7 +263,7 @@ def state_named(workspace: "Workspace", spelling: str) -> "State":
         path, version = spelt
         wanted = f"{path_named(workspace, path)}@{version}"
     else:
-        wanted = spelling if looks_like_state(spelling) else path_named(workspace, spelling)
+        wanted = spelling if looks_like_state(workspace, spelling) else path_named(workspace, spelling)
     try:
         return workspace.find_state(wanted)
     except NoSuchName as error:

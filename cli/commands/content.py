@@ -33,7 +33,7 @@ def diff(*, names: tuple[str, ...], stat: bool, columns: bool, as_json: bool) ->
     invocation = Invocation.current()
     screen = in_columns(invocation.screen(), columns)
     with invocation.workspace() as workspace:
-        if any(looks_like_state(name) for name in names):
+        if any(looks_like_state(workspace, name) for name in names):
             if len(names) != 2:  # noqa: PLR2004 -- from and to
                 raise click.UsageError(f"A state is compared with one other, as in `cas diff {_two_states(names)}`.")
             before, after = (state_named(workspace, name) for name in names)

@@ -78,7 +78,7 @@ def _meant(workspace: "Workspace", name: str) -> "Iterator[tuple[Seq | None, Blo
     try:
         yield from ((view.seq, None) for view, _ in edits_named(workspace, name))
     except NoSuchName:
-        if not looks_like_state(name):
+        if not looks_like_state(workspace, name):
             raise NoSuchName(name, "edit, conversation or state") from None
         state = state_named(workspace, name)
         if state.blob is None:

@@ -150,7 +150,7 @@ def _files(workspace: "Workspace", name: str) -> "dict[str, FileState]":
     if not name or (name.startswith("@") and state_parts(f".{name}") is not None):
         path, version = ".", name[1:]  # all files, wherever the person stands
     else:
-        spelt, version = (looks_like_state(name) and state_parts(name)) or (name, "")
+        spelt, version = (looks_like_state(workspace, name) and state_parts(name)) or (name, "")
         path = path_named(workspace, spelt)
     found = _files_at(workspace, version)
     return {at: state for at, state in found.items() if covers(path, at)}

@@ -48,7 +48,7 @@ def _plan(workspace: "Workspace", name: str) -> "PurgePlan":
     """Return what a name alone would come to. Raises NoSuchName where it names nothing that is stored."""
     from objstore import NoSuchName
 
-    if looks_like_state(name):
+    if looks_like_state(workspace, name):
         state = state_named(workspace, name)
         found = workspace.plan_purge(blobs=[] if state.blob is None else [state.blob])
     else:

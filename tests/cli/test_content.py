@@ -6,7 +6,7 @@ import pytest
 from blake3 import blake3
 
 from objstore import blob_id
-from tests.cli.desk import Desk
+from tests.cli.desk import Desk, cas
 
 WILD = b"CR\rCRLF\r\nNUL\0\xff\xfe last without newline"
 
@@ -46,6 +46,27 @@ def test_cat_of_no_file_is_refused(desk: Desk, state: str) -> None:
     ran = desk.cas("cat", state)
     assert (ran.status, ran.out) == (1, b"")
     assert ran.said == "cas: There is no file a in this state.\n"
+
+
+def test_a_recorded_file_that_is_named_like_a_hash_can_be_named_where_it_is_gone(desk: Desk) -> None:
+    (desk.folder / "sub").mkdir()
+    for path in ("deed", "sub/face"):
+        desk.write(path, b"one\n")
+        desk.edit(path, b"one", b"two")
+        (desk.folder / path).unlink()
+    assert desk.done("diff", "deed").text.endswith("-two\n")
+    assert desk.done("diff", "deed@1", "deed").text.endswith("-one\n+two\n")
+    here = desk.folder / "sub"
+    assert cas("cat", "face", folder=here).out == b"two\n"
+    assert cas("restore", "face", folder=here).status == 0
+    assert desk.bytes("sub/face") == b"two\n"
+    desk.done("record")
+    assert "`cas cat 'deed@7^'` prints what it held" in desk.cas("cat", "deed").said
+    assert desk.done("purge", "deed", "--dry-run", "--json").json()["blobs"] != []
+    name = blake3(b"one\n").hexdigest()
+    assert cas("cat", name[:8], folder=here).out == b"one\n"
+    elsewhere = cas("cat", name[:8], folder=desk.folder.parent, settings={"CAS_WORKSPACE": str(desk.folder)})
+    assert elsewhere.out == b"one\n"
 
 
 def test_a_file_that_is_named_like_a_state_can_be_named(desk: Desk) -> None:

@@ -35,11 +35,11 @@ class SeriesStep:
 
     views: tuple[EditView, ...]  # more than one where the first can't stand without the others
     before: StepState | None  # None: no file
-    after: StepState | None
+    after: StepState | None  # as before where the edits change nothing, beside all else that is live
 
 
 def series(journal: Journal, seqs: Sequence[Seq]) -> Iterator[SeriesStep]:
-    """Yield a step for each of the edits that is live and changes anything, in order.
+    """Yield a step for each of the edits that is live, in order.
 
     Raises NoSuchName, EditExpired, FileTooLarge, HistoryBroken, and SeriesBroken where edits that are not chosen need
     chosen ones.
@@ -63,6 +63,8 @@ def series(journal: Journal, seqs: Sequence[Seq]) -> Iterator[SeriesStep]:
     stood = {number: _state(journal, document.standing()) for number, document in documents.items()}
     for done, view in enumerate(views):
         journal.progress("edits", done, len(views))
+        if not any(unit.hunk or view.whole for unit in live[view.seq]):
+            continue
         number = view.edit.document
         document = documents[number]
         document.give(live[view.seq])
@@ -70,8 +72,7 @@ def series(journal: Journal, seqs: Sequence[Seq]) -> Iterator[SeriesStep]:
         if document.conflicts():
             continue
         now = _state(journal, document.standing())
-        if now != stood[number]:
-            yield SeriesStep(views=tuple(waiting[number]), before=stood[number], after=now)
+        yield SeriesStep(views=tuple(waiting[number]), before=stood[number], after=now)
         waiting[number], stood[number] = [], now
 
 

@@ -17,7 +17,7 @@ from cli.terminal import guarded, shown_name, write
 
 if TYPE_CHECKING:
     from cli.jsonshapes import Json
-    from objstore import Seq, Workspace
+    from objstore import Seq, SeriesStep, Workspace
 
 __all__ = ["export", "import_"]
 
@@ -226,9 +226,19 @@ def _write_patches(
         write(screen.line(shown_name(str(path))) for path in written)
     if any(patch.has_returns for patch in found):
         click.echo("cas: some lines end in CR LF: git am keeps that only with --keep-cr.", err=True)
-    if untold := [str(view.seq) for step in steps if not is_told(step) for view in step.views]:
-        named = f"edit{'' if len(untold) == 1 else 's'} {' '.join(untold)}"
-        kept = "of a mode, git keeps only whether a file may be executed"
-        click.echo(f"cas: no patch tells of {named}: {kept}.", err=True)
-    elif not found:
+    for why, untold in _untold([step for step in steps if not is_told(step)]).items():
+        named = f"edit{'' if len(untold) == 1 else 's'} {' '.join(map(str, untold))}"
+        click.echo(f"cas: no patch tells of {named}: {why}.", err=True)
+    if not steps:
         click.echo("cas: nothing that is live was chosen: there is no patch.", err=True)
+
+
+def _untold(steps: "list[SeriesStep]") -> "dict[str, list[Seq]]":
+    """Return the edits of which no patch tells, each with others under the reason that they have in common."""
+    reasons: dict[str, list[Seq]] = {}
+    for step in steps:
+        why = "of a mode, git keeps only whether a file may be executed"
+        if step.before == step.after:
+            why = "beside all else that is live, that makes no difference"
+        reasons.setdefault(why, []).extend(view.seq for view in step.views)
+    return reasons

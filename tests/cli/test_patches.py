@@ -118,6 +118,23 @@ def test_names_with_spaces_come_move_and_go_by_git_and_by_patch(
     assert files(by_patch) == files(desk.folder)
 
 
+def test_an_edit_that_changes_nothing_beside_the_others_is_in_no_patch_and_that_is_said(desk: Desk) -> None:
+    (desk.folder / "f").write_bytes(b"a\nb\nc\n")
+    desk.edit("f", b"b", b"B", conversation="conv_one")
+    desk.edit("f", b"B", b"b", conversation="conv_two")
+    desk.write("g", b"y\n", conversation="conv_one")
+    said = "no patch tells of edit 1: beside all else that is live, that makes no difference.\n"
+    ran = desk.cas("export", "--patch", "1")
+    assert (ran.status, ran.out, ran.said) == (0, b"", f"cas: {said}")
+    ran = desk.cas("export", "--patch", "--conversation", "conv_one")
+    assert (ran.status, "+y\n" in ran.text, ran.said) == (0, True, f"cas: {said}")
+    assert desk.done("export", "--patch").text.count("\nSubject:") == 3
+    desk.done("reject", "2")
+    desk.done("reject", "1")
+    ran = desk.cas("export", "--patch", "1", "2")
+    assert ran.said == "cas: nothing that is live was chosen: there is no patch.\n"
+
+
 def test_a_mode_that_git_does_not_keep_is_in_no_patch_and_that_is_said(desk: Desk, other: Path) -> None:
     desk.write("a", b"one\n", mode=0o644)
     desk.write("a", b"one\n", mode=0o600)

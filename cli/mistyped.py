@@ -45,6 +45,7 @@ def meant(error: "NoSuchName", start: str) -> str:
                 _of_tools(workspace, error)
                 or _of_several(error)
                 or _of_gone(workspace, error)
+                or _of_unrecorded_time(workspace, error)
                 or _of_another_kind(workspace, error)
                 or _of_edit(workspace, error)
                 or _near(workspace, error)
@@ -146,6 +147,27 @@ def _of_gone(workspace: "Workspace", error: "NoSuchName") -> str:
     if workspace.names_like(NameKind.PATH, "" if path == "." else f"{path}/", 1):
         return f"It is a folder: `cas ls {_typed(name)}` lists the files in it."
     return ""
+
+
+def _of_unrecorded_time(workspace: "Workspace", error: "NoSuchName") -> str:
+    """Return what is to be said of a state at a moment before which nothing was recorded at its path."""
+    from datetime import datetime
+
+    from objstore import EditFilter, moment_of
+
+    spelt = state_parts(error.spelling)
+    moment = None if spelt is None else moment_of(spelt[1], datetime.now().astimezone())
+    if spelt is None or moment is None:
+        return ""
+    path = path_named(workspace, spelt[0])
+    edits = (view.edit for view in workspace.edits(EditFilter(path=path)))
+    first = next((edit for edit in edits if os.fsencode(path) in {edit.path, edit.source}), None)
+    if first is None or first.time <= moment:
+        return ""
+    from cli.rendering import moment as shown_moment
+
+    since = f"its first record is edit {first.seq}, of {shown_moment(first.time)}"
+    return f"Nothing tells what stood at {_typed(spelt[0])} then: {since}."
 
 
 def _of_edit(workspace: "Workspace", error: "NoSuchName") -> str:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -179,6 +180,20 @@ def test_a_mistyped_name_is_answered_with_those_near_to_it(desk: Desk, words: li
     ran = desk.cas(*words)
     assert ran.said.endswith(said)
     assert ran.said.count("\n") == 2
+
+
+@pytest.mark.parametrize("when", ["1h", "yesterday", "2020-11-20"])
+def test_a_moment_before_a_path_was_recorded_is_answered_with_its_first_record(desk: Desk, when: str) -> None:
+    desk.write("a", b"x\n")
+    desk.move("a", "b")
+    desk.edit("b", b"x", b"y")
+    for command in ("cat", "restore"):
+        said = desk.cas(command, f"b@{when}").said.splitlines()
+        assert said[0] == f"cas: No state is named 'b@{when}' here."
+        assert re.fullmatch(
+            r"Nothing tells what stood at b then: its first record is edit 2, of \d{4}(-\d\d){2} \d\d(:\d\d){2}\.",
+            said[1],
+        )
 
 
 def test_what_a_name_may_mean_is_spelt_as_it_is_to_be_typed_from_here(desk: Desk) -> None:

@@ -166,9 +166,13 @@ class Review:
             if self._key() != "c":
                 return _Same.STAY
             outcome = self._outcome(action, units, reason=reason, cascade=True)
+        return self._concluded(outcome, units[0], reason)
+
+    def _concluded(self, outcome: "DecisionOutcome", unit: Unit, reason: str) -> Where:
+        """Tell what came of a decision, and return where that leads."""
         match outcome:
             case Decided():
-                self._note(units[0], outcome, reason)
+                self._note(unit, outcome, reason)
                 return None
             case NothingToDo():
                 self._say("That is so already.")
@@ -206,7 +210,7 @@ class Review:
         self._ask("Keep (record and carry through), discard (go back), or abort? [K/d/a]")
         return choices.get(self._key(), OnExternal.ABORT)
 
-    def _note(self, unit: Unit, outcome: Decided, reason: str = "") -> None:
+    def _note(self, unit: Unit, outcome: Decided, reason: str) -> None:
         """Tell what a decision did, and remember how to take it back."""
         self._write(decided_text(outcome, self._workspace.edit, self._screen, dry_run=False))
         self._agenda.leave(unit)
@@ -331,11 +335,7 @@ class Review:
             return _Same.STAY
         if kept:
             return self._decided(Action.ACCEPT, [unit])
-        outcome = self._outcome(Action.REJECT, [unit], reason="", cascade=True)
-        if not isinstance(outcome, Decided):
-            return _Same.STAY
-        self._note(unit, outcome)
-        return None
+        return self._concluded(self._outcome(Action.REJECT, [unit], reason="", cascade=True), unit, "")
 
     def _located(self, unit: Unit) -> Split | None:
         """Return where the hunk stands in its file as it is (None: it can't be told apart from others)."""
@@ -343,7 +343,10 @@ class Review:
         if not unit.hunk or edit.before is None or edit.after is None:
             return None
         old, new = self._workspace.text(edit.before.blob), self._workspace.text(edit.after.blob)
-        planned = self._workspace.decide(Action.REJECT, [unit], who=reviewer(), dry_run=True)
+        # What was changed outside stays as it is, and an amendment records it first.
+        planned = self._workspace.decide(
+            Action.REJECT, [unit], who=reviewer(), on_external=OnExternal.KEEP, dry_run=True
+        )
         if is_binary(old) or is_binary(new) or not isinstance(planned, Decided) or len(planned.files) != 1:
             return None
         text, without = self._workspace.preview(planned.files[0])

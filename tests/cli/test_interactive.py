@@ -272,6 +272,25 @@ def test_what_is_written_between_two_parts_of_a_hunk_stays(desk: Desk, review: R
     assert desk.statuses() == {"1:0": ACCEPTED, "2:1": PENDING, "3:1": PENDING}
 
 
+def test_a_hunk_is_split_in_a_file_that_was_changed_outside(desk: Desk, review: Review) -> None:
+    desk.write("a", b"top\nred = 1\ngreen = 2\nend\n" + FIRST)
+    desk.done("accept", "1")
+    desk.write("a", b"top\nred = 10\ngreen = 20\nend\n" + FIRST)
+    mine = FIRST + b"mine\n"
+    (desk.folder / "a").write_bytes(b"top\nred = 10\ngreen = 20\nend\n" + mine)
+    with review() as stage:
+        stage.sees(at("2:1"))
+        press(stage, "x", r"-red = 1\n\+red = 10\nPart of .*\] $")
+        press(stage, "a", r"-green = 2\n\+green = 20\nPart of .*\] $")
+        press(stage, "a", r"Keep .*, discard .*, or abort.*$")
+        press(stage, "a", "Left as it is")
+        press(stage, "x", r"-red = 1\n\+red = 10\nPart of .*\] $")
+        press(stage, "r", r"-green = 2\n\+green = 20\nPart of .*\] $")
+        assert desk.bytes("a") == b"top\nred = 1\ngreen = 20\nend\n" + mine
+        press(stage, "a", "1 hunk accepted, 0 hunks rejected, nothing is left pending")
+    assert desk.statuses() == {"1:0": ACCEPTED, "2:1": ACCEPTED, "3:1": ACCEPTED, "4:1": ACCEPTED}
+
+
 @pytest.mark.usefixtures("history")
 def test_a_hunk_in_one_piece_says_so(review: Review) -> None:
     with review() as stage:

@@ -62,6 +62,9 @@ KEYS: Final = {
     "?": "print this list",
 }
 
+DECIDING_KEYS: Final = frozenset("arRx")
+"""Keys that decide on the hunk as it is on the screen."""
+
 
 class _Same(Enum):
     """That a review stays at the hunk where it is."""
@@ -88,6 +91,7 @@ class Review:
         self._agenda = Agenda(workspace, self._bookmark, wanted)
         self._steps: list[_Step] = []
         self._withdrawn: set[int] = set()  # decisions by which amendments were taken back: no steps of their own
+        self._shown = Status.PENDING  # what the hunk on the screen was when it was shown
         self._sought = ""
         self._is_forgetful = False  # whether it was said that the bookmark can't be kept
 
@@ -145,6 +149,9 @@ class Review:
             return _Same.STAY
         try:
             self._workspace.reopen()  # where the last try could not be made durable
+            if key in DECIDING_KEYS and self._workspace.edit(unit.seq).units[unit.hunk] is not self._shown:
+                self._say(f"{unit} was decided elsewhere meanwhile.")
+                return _Same.ANEW
             return act(unit)
         except (CasError, OSError) as error:
             # A lock, a full disk, a file that is changed at this moment: the hunk is as it was, and can be tried again.
@@ -447,6 +454,7 @@ class Review:
 
     def _show(self, unit: Unit) -> None:
         view = self._workspace.edit(unit.seq)
+        self._shown = view.units[unit.hunk]
         count = len(self._agenda)
         place = f"({self._agenda.position(unit)} of {count} edit{'s' * (count > 1)})"
         self._write(close_up(view, unit, place, self._reason(view, unit), self._workspace, self._screen))

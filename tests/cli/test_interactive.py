@@ -441,6 +441,19 @@ def test_what_agents_do_meanwhile_is_come_to_and_what_others_decide_is_passed_ov
         press(stage, "a", at("4:0"))
 
 
+@pytest.mark.parametrize("key", ["a", "R"])
+def test_what_others_decided_since_it_was_shown_is_shown_before_it_is_decided_anew(
+    history: Desk, review: Review, key: str
+) -> None:
+    with review("2") as stage:
+        stage.sees(at("2:1"))
+        history.done("reject", "2:1")
+        press(stage, key, "2:1 was decided elsewhere meanwhile.(?s:.*)Hunk 2:1 is rejected already.(?s:.*)" + at("2:1"))
+        assert history.statuses()["2:1"] is REJECTED
+        press(stage, "a", at("2:2"))
+    assert history.statuses()["2:1"] is ACCEPTED
+
+
 # ---- where a review can't be
 
 

@@ -33,7 +33,9 @@ def status_text(report: StatusReport, screen: Screen) -> Iterator[bytes]:
         f"{report.pending} pending, {report.accepted} accepted, {report.rejected} rejected"
     )
     if not report.edits:
-        yield screen.line("Nothing is recorded yet. `cas setup CLIENT` sees to it, and `cas doctor` checks that.")
+        yield screen.line(
+            "Nothing is recorded yet. What agents do is, after `cas setup CLIENT`; `cas doctor` checks that."
+        )
     yield from _pending_text(report.groups, screen)
     yield from _section("changed outside (see `cas diff`):", len(report.external), _external(report, screen), screen)
     title = "conflict markers (resolve them in the file, or decide anew):"

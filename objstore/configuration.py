@@ -101,7 +101,8 @@ class Configuration:
     def unset(self, name: str, *, own: bool = False) -> bool:
         """Take a setting out of the workspace's file, or (`own`) out of the person's; return whether it was there.
 
-        A name that means nothing is taken out too. Raises SettingsUnreadable and what writing raises.
+        A name that means nothing is taken out too; raises NoSuchSetting where it is not there, and SettingsUnreadable
+        and what writing raises.
         """
         with self._changing(own=own) as (path, folder):
             text = self._text(path)
@@ -109,6 +110,8 @@ class Configuration:
                 changed = without_value(text, name)
             except ValueError as error:
                 raise SettingsUnreadable(path, str(error)) from error
+            if changed == text and name not in SETTINGS:
+                raise NoSuchSetting(name, "", _nearest(name))
             if changed == text:
                 return False
             self._replace(path, folder, changed)

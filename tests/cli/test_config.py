@@ -143,6 +143,7 @@ def test_what_cannot_be_set_is_refused_with_what_can(desk: Desk) -> None:
     assert "as in 30d, or never" in desk.cas("config", "set", "retention.older_than", "soon").said
     assert "Is retention.max_size meant?" in desk.cas("config", "set", "retention.maxsize", "1GB").said
     assert desk.cas("config", "unset", "gc.background").status == 1
+    assert "There is no setting 'maxsize'" in desk.cas("config", "unset", "maxsize").said
     assert not (desk.folder / ".cas" / "config.toml").exists()
 
 

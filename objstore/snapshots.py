@@ -191,23 +191,37 @@ def listing(journal: Journal, number: int) -> Iterator[tuple[str, PathState]]:
 
 
 def changes(
-    journal: Journal, number: int, other: int | None = None, *, limits: Limits | None = None
+    journal: Journal,
+    number: int,
+    other: int | None = None,
+    *,
+    paths: Sequence[str] = (),
+    limits: Limits | None = None,
 ) -> tuple[list[SnapshotChange], tuple[Passed, ...]]:
     """Return what differs between a snapshot and a later one (None: what stands there now), and what was passed over.
 
-    Raises NoSuchName, FileMissing, SnapshotIncomplete, TreeInvalid.
+    Of all that both cover, or of what lies at or below `paths`. Raises NoSuchName, FileMissing, SnapshotIncomplete,
+    TreeInvalid, and NotInSnapshot where nothing was or is at one of `paths`.
     """
+
+    def shown(found: Iterator[TreeChange], scope: str, *roots: BlobId | None) -> list[SnapshotChange]:
+        for path in paths:
+            _entries(view, scope, roots, load, path)
+        return [
+            change for change in map(_change, found) if not paths or any(_contains(path, change.path) for path in paths)
+        ]
+
     view = find(journal, number)
     if other is not None:
         after = find(journal, other)
         scope = view.path if _contains(after.path, view.path) else after.path
         roots = (_subtree(journal, view, scope), _subtree(journal, after, scope))
-        found = tree_changes(*roots, journal.store.blob, _prefix(scope))
-        return [_change(change) for change in found], ()
+        load: Callable[[BlobId], bytes] = journal.store.blob
+        return shown(tree_changes(*roots, load, _prefix(scope)), scope, *roots), ()
     trees, passed = _now(journal, view.path, limits)
     load = _loader(journal, trees)
     root = None if trees is None else trees.root
-    return [_change(change) for change in tree_changes(view.root, root, load, _prefix(view.path))], passed
+    return shown(tree_changes(view.root, root, load, _prefix(view.path)), view.path, view.root, root), passed
 
 
 def plan_restore(journal: Journal, number: int, paths: Sequence[str] = (), *, limits: Limits | None = None) -> Restored:
@@ -333,16 +347,27 @@ def _not_held(
     for path in paths:
         if _contains(path, view.path):
             continue
-        inside = os.fsencode(_inside(path, view.path)) if _contains(view.path, path) else b""
-        before, after = (entry_at(root, inside, load) if inside else None for root in (now_root, view.root))
-        if before is None and after is None:
-            files = [os.fsdecode(file) for file, _ in tree_files(view.root, load, _prefix(view.path))]
-            folders = dict.fromkeys(file.rpartition("/")[0] for file in files if "/" in file)
-            near = paths_near(files, path, _MOST_NEAR) or paths_near(folders, path, _MOST_NEAR)
-            raise NotInSnapshot(path, view.number, near)
+        before, after = _entries(view, view.path, (now_root, view.root), load, path)
         if isinstance(before, LeftOut) and isinstance(after, LeftOut):
             left.append(SnapshotChange(path=path, before=_state(before), after=_state(after)))
     return left
+
+
+def _entries(
+    view: SnapshotView, scope: str, roots: Sequence[BlobId | None], load: Callable[[BlobId], bytes], path: str
+) -> list[TreeEntry | LeftOut | None]:
+    """Return what each of the trees of the folder `scope` has at a path; of `scope` itself, or one above it, nothing.
+
+    Raises NotInSnapshot where the path is another one and none has anything there.
+    """
+    inside = os.fsencode(_inside(path, scope)) if _contains(scope, path) else b""
+    found = [entry_at(root, inside, load) if inside else None for root in roots]
+    if not _contains(path, scope) and all(entry is None for entry in found):
+        files = [os.fsdecode(file) for file, _ in tree_files(view.root, load, _prefix(view.path))]
+        folders = dict.fromkeys(file.rpartition("/")[0] for file in files if "/" in file)
+        near = paths_near(files, path, _MOST_NEAR) or paths_near(folders, path, _MOST_NEAR)
+        raise NotInSnapshot(path, view.number, near)
+    return found
 
 
 def _may_change(change: TreeChange) -> bool:

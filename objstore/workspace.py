@@ -443,16 +443,16 @@ class Workspace:
             return list(snapshots.listing(self._journal, number))
 
     def snapshot_changes(
-        self, number: int, other: int | None = None, *, limits: Limits | None = None
+        self, number: int, other: int | None = None, *, paths: Sequence[str] = (), limits: Limits | None = None
     ) -> tuple[list[SnapshotChange], tuple[Passed, ...]]:
         """Return what differs between a snapshot and another (None: what stands there now), and what was passed over.
 
-        Raises NoSuchName, SnapshotIncomplete.
+        With `paths`, at and below these. Raises NoSuchName, NotInSnapshot, SnapshotIncomplete.
         """
         from objstore import snapshots
 
         with self._journal.reading():
-            return snapshots.changes(self._journal, number, other, limits=limits)
+            return snapshots.changes(self._journal, number, other, paths=paths, limits=limits)
 
     def restore_snapshot(
         self,

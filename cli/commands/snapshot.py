@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -83,15 +84,22 @@ def show(*, number: int, as_json: bool) -> None:
 
 @snapshot.command("diff")
 @click.argument("number", type=click.IntRange(min=1))
-@click.argument("other", type=click.IntRange(min=1), required=False)
+@click.argument("other", required=False)
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("-p", "--patch", is_flag=True, help="With the diff of each file.")
 @json_option
-def diff(*, number: int, other: int | None, patch: bool, as_json: bool) -> None:
-    """List what has changed since snapshot NUMBER, up to now or up to snapshot OTHER."""
+def diff(*, number: int, other: str | None, paths: tuple[str, ...], patch: bool, as_json: bool) -> None:
+    """List what has changed since snapshot NUMBER, up to now or up to snapshot OTHER; at and below each PATH, if named.
+
+    A file whose name is a number is named as ./2.
+    """
     invocation = Invocation.current()
+    until = int(other) if other is not None and other.isdecimal() else None
+    if other is not None and until is None:
+        paths = (other, *paths)
     with invocation.workspace() as workspace:
-        with followed(workspace, LOOKING):
-            found, passed = workspace.snapshot_changes(number, other)
+        with followed(workspace, LOOKING), _as_typed({_folder(workspace, path): path for path in paths}) as named:
+            found, passed = workspace.snapshot_changes(number, until, paths=named)
         if as_json:
             from cli.snapshotshapes import changes_shape
             from cli.storeshapes import json_line
@@ -114,16 +122,10 @@ def restore(*, number: int, paths: tuple[str, ...], dry_run: bool, as_json: bool
     What differs is written, and files that came since are deleted; what is ignored is left alone. These are edits like
     any other, made by you, and `cas reject --conversation ID` takes all of them back.
     """
-    from objstore import NotInSnapshot
-
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
-        named = {_folder(workspace, path): path for path in paths}
-        try:
-            with followed(workspace, LOOKING):
-                done = workspace.restore_snapshot(number, list(named), dry_run=dry_run)
-        except NotInSnapshot as error:
-            raise NotInSnapshot(named[error.spelling], error.number, error.near) from None  # as it was typed
+        with followed(workspace, LOOKING), _as_typed({_folder(workspace, path): path for path in paths}) as named:
+            done = workspace.restore_snapshot(number, named, dry_run=dry_run)
         if as_json:
             from cli.snapshotshapes import restored_shape
             from cli.storeshapes import json_line
@@ -169,6 +171,17 @@ def _folder(workspace: "Workspace", spelling: str) -> str:
 
     path = path_named(workspace, spelling) if spelling else ""
     return "" if path == "." else path
+
+
+@contextmanager
+def _as_typed(named: "dict[str, str]") -> "Iterator[list[str]]":
+    """Give the paths that are named, and have a refusal of one spell it as it was typed."""
+    from objstore import NotInSnapshot
+
+    try:
+        yield list(named)
+    except NotInSnapshot as error:
+        raise NotInSnapshot(named[error.spelling], error.number, error.near) from None
 
 
 # ---- words

@@ -253,7 +253,7 @@ def test_snapshots_and_pins_are_named_by_their_numbers(history: Desk) -> None:
     history.done("pin", "add", "1", "--title", "kept")
     assert candidates(history, "cas snapshot show ") == ["2", "1"]
     assert candidates(history, "cas snapshot diff 1 ") == ["2", "1"]
-    assert candidates(history, "cas snapshot diff 1 2 ") == []
+    assert candidates(history, "cas snapshot diff 1 2 sr") == ["src/"]
     assert candidates(history, "cas snapshot delete 1 ") == ["2", "1"]
     assert candidates(history, "cas snapshot restore ") == ["2", "1"]
     assert candidates(history, "cas snapshot restore 1 sr") == ["src/"]

@@ -172,6 +172,27 @@ def test_changes_are_told_in_letters_in_json_and_as_patches(full: Desk) -> None:
     assert full.done("snapshot", "diff", "1", "2").text == "M  a\nA  new\nD  recorded\nT  src/b\n"
 
 
+def test_changes_are_told_of_paths_alone(full: Desk) -> None:
+    put(full, "src/2", b"b\n")
+    full.done("snapshot")
+    full.done("snapshot", "create", "src")
+    put(full, "a", b"a\nmore\n")
+    put(full, "src/b", b"more\n")
+    (full.folder / "src/2").unlink()
+    full.done("snapshot")
+    here = full.folder / "src"
+    for until in ([], ["3"]):
+        assert full.done("snapshot", "diff", "1", *until, "a").text == "M  a\n"
+        assert full.done("snapshot", "diff", "1", *until, "src").text == "D  src/2\nM  src/b\n"
+        assert full.done("snapshot", "diff", "1", *until, "recorded").text == ""
+        assert cas("snapshot", "diff", "1", *until, "./2", "b", folder=here).text == "D  src/2\nM  src/b\n"
+        assert cas("snapshot", "diff", "2", *until, ".", folder=here).text == "D  src/2\nM  src/b\n"
+        ran = cas("snapshot", "diff", "1", *until, "bb", folder=here)
+        assert (ran.status, ran.out) == (1, b"")
+        assert ran.said == "cas: No file or folder of snapshot 1 is named 'bb' here.\nDid you mean b or 2?\n"
+    assert full.cas("snapshot", "diff", "2", "a").status == 1  # it covers no more than the folder
+
+
 def test_a_restored_snapshot_is_taken_back_by_its_conversation(full: Desk) -> None:
     full.done("snapshot")
     put(full, "a", b"other\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from itertools import islice
 
-from cli.terminal import Screen, padded, shown_name, shown_width
+from cli.terminal import Screen, end_of, padded, shown_name, shown_width, width_of_terminal
 
 # Nothing of the store is imported here: the start of `cas status` is measured.
 TYPE_CHECKING = False  # as in `errand`
@@ -23,15 +23,18 @@ SECTION_LINES: Final = 4
 PLACES: Final = 6
 NUMBERS: Final = 12
 COUNTS: Final = 9
+LEAST_ROOT: Final = 12
+"""Columns of the workspace's path, however narrow the terminal is."""
 
 
 def status_text(report: StatusReport, screen: Screen) -> Iterator[bytes]:
     """Yield the workspace on one screen."""
-    yield screen.line(
-        f"{shown_name(report.root)}: {counted(report.edits, 'edit')} in "
-        f"{counted(report.conversations, 'conversation')}, "
+    counts = (
+        f"{counted(report.edits, 'edit')} in {counted(report.conversations, 'conversation')}, "
         f"{report.pending} pending, {report.accepted} accepted, {report.rejected} rejected"
     )
+    root, room = shown_name(report.root), width_of_terminal()
+    yield screen.line(f"{end_of(root, max(LEAST_ROOT, room - len(counts) - 2)) if room else root}: {counts}")
     if not report.edits:
         yield screen.line(
             "Nothing is recorded yet. What agents do is, after `cas setup CLIENT`; `cas doctor` checks that."

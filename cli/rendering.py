@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from objstore import Edit, EditView, Expiration, FileState, Marks, StandingMarkers, State, Workspace
 
 __all__ = [
+    "SHORT_HASH",
     "STATUS_COLOR",
     "concerns",
     "diff_text",

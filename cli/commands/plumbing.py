@@ -8,7 +8,7 @@ import click
 from cli.invocation import Invocation, command, json_option
 from cli.naming import covers, looks_like_state, path_named, state_parts
 from cli.progress import Progress
-from cli.terminal import Screen, shown_name, write
+from cli.terminal import Screen, shown_name, shown_width, width_of_terminal, write
 
 if TYPE_CHECKING:
     from cli.jsonshapes import Json
@@ -124,8 +124,17 @@ def listing(*, name: str, as_json: bool) -> None:
             _json({"path": _text(path), "blob": state.blob.hex(), "mode": state.mode}) for path, state in files.items()
         )
     else:
-        screen = invocation.screen()
-        write(screen.line(f"{state.mode:04o}  {_row(state.blob.hex(), path)}") for path, state in files.items())
+        write(_ls_text(files, invocation.screen()))
+
+
+def _ls_text(files: "dict[str, FileState]", screen: Screen) -> Iterator[bytes]:
+    """Yield a row for each file; at a terminal that has no room for one, with the beginnings of hashes."""
+    from cli.rendering import SHORT_HASH
+
+    rows = [(f"{state.mode:04o}", state.blob.hex(), shown_name(path)) for path, state in files.items()]
+    is_cut = 0 < width_of_terminal() < max((shown_width("  ".join(row)) for row in rows), default=0)
+    for mode, digits, name in rows:
+        yield screen.line(f"{mode}  {digits[:SHORT_HASH] if is_cut else digits}  {name}")
 
 
 def _blob(state: "State") -> "BlobId":

@@ -119,6 +119,23 @@ def test_a_row_of_the_log_is_no_longer_than_the_terminal_is_wide(desk: Desk) -> 
         assert desk.done("log", "--conversation", row.split()[-1], "--json").lines()[0]["seq"] == int(row.split()[0])
 
 
+def test_no_line_of_a_status_or_a_listing_is_longer_than_the_terminal_is_wide(desk: Desk) -> None:
+    desk.write("a/file.py", b"x\n")
+    desk.write("b", b"y\n")
+    long = desk.folder / ("deep" * 10)
+    desk.folder.rename(long.parent.parent / long.name)
+    desk.folder = long.parent.parent / long.name
+    for command in ("status", "ls"):
+        rows = COLORED.sub("", desk.typed(command, PAGER="cat", COLUMNS="80")[1]).splitlines()
+        assert all(shown_width(row) <= 80 for row in rows), rows
+        whole = desk.done(command).text.splitlines()
+        assert COLORED.sub("", desk.typed(command, PAGER="cat", COLUMNS="240")[1]).splitlines() == whole
+    head = COLORED.sub("", desk.typed("status", PAGER="cat", COLUMNS="80")[1]).splitlines()[0]
+    assert head == "...eepdeepdeepdeep: 2 edits in 1 conversation, 2 pending, 0 accepted, 0 rejected"
+    digits = COLORED.sub("", desk.typed("ls", PAGER="cat", COLUMNS="80")[1]).split()[1]
+    assert desk.done("cat", digits).out == b"x\n"
+
+
 def test_where_there_is_room_and_for_programs_names_are_whole(desk: Desk) -> None:
     desk.write("src/long/way/to/a/file.py", b"x\n", conversation=UUIDS[0])
     whole = desk.done("log").text.splitlines()

@@ -15,7 +15,7 @@ from objstore.intake import decoded
 from objstore.journal import Journal
 from objstore.naming import recorded_path
 from objstore.records import Decision, Edit, Record, TakenBack, Void
-from objstore.replay import load_document
+from objstore.replay import load_document, load_past
 from objstore.standins import MAX_BLOB, is_stand_in
 from objstore.terms import DocumentId, FileState, Seq, Status, Unit
 from objstore.values import field, value, variable
@@ -292,23 +292,32 @@ def _stand(
         standing[document] = (path, state)
 
 
-def blame(journal: Journal, path: str) -> tuple[bytes, list[BlamedLines]]:
+def blame(journal: Journal, path: str, at: tuple[Seq, bool] | None = None) -> tuple[bytes, list[BlamedLines]]:
     """Return the last recorded bytes of the file at `path`, and which hunk put each of its lines there.
 
-    Raises NoSuchName where no recorded file stands, FileTooLarge, and HistoryBroken.
+    `at`: the bytes are those after this edit of the file, or (True) before it. Raises NoSuchName where no file is
+    recorded to have stood there, FileTooLarge, EditExpired, and HistoryBroken.
     """
     with journal.store.index.still():
-        return _blamed(journal, path)
+        return _blamed(journal, path, at)
 
 
-def _blamed(journal: Journal, path: str) -> tuple[bytes, list[BlamedLines]]:
-    tip = journal.store.index.tip_at(recorded_path(journal, path))
-    if tip is None or tip.state is None:
-        raise NoSuchName(path, "recorded file")
-    content = journal.store.text(tip.state.blob)
+def _blamed(journal: Journal, path: str, at: tuple[Seq, bool] | None) -> tuple[bytes, list[BlamedLines]]:
+    if at is None:
+        tip = journal.store.index.tip_at(recorded_path(journal, path))
+        blob, document = (None, None) if tip is None or tip.state is None else (tip.state.blob, tip.document)
+    else:
+        named = history.edit(journal, at[0])
+        named.refuse_if_expired()
+        state = named.edit.before if at[1] else named.edit.after
+        is_its = recorded_path(journal, path) in {named.edit.path, named.edit.source}
+        blob, document = state.blob if state is not None and is_its else None, named.edit.document
+    if blob is None or document is None:
+        raise NoSuchName(path, "recorded file" if at is None else "state")
+    content = journal.store.text(blob)
     if is_stand_in(content):
-        raise FileTooLarge(path, journal.store.size(tip.state.blob), MAX_BLOB)
-    loaded = load_document(journal, tip.document)
+        raise FileTooLarge(path, journal.store.size(blob), MAX_BLOB)
+    loaded = load_document(journal, document) if at is None else load_past(journal, document, at[0], before=at[1])
     blamed, start = [], 0
     views: dict[Seq, EditView] = {}
     for unit, count in loaded.blame():

@@ -29,7 +29,7 @@ from objstore.weavestate import WeaveState
 if TYPE_CHECKING:
     from objstore.generations import Place
 
-__all__ = ["forget_kept", "keep_documents", "kept_differs", "load_document", "taken_up"]
+__all__ = ["forget_kept", "keep_documents", "kept_differs", "load_document", "load_past", "taken_up"]
 
 _FEW_OBJECTS: Final = 2_000
 """Objects that the garbage collector looks through in a moment."""
@@ -91,6 +91,25 @@ def _loaded(journal: Journal, document: DocumentId, *, anew: bool) -> Document:
         with suppress(HistoryBroken):
             return _followed(journal, document, None, beginning, is_hashed=False)
     return _followed(journal, document, None, beginning, is_hashed=True)
+
+
+def load_past(journal: Journal, document: DocumentId, seq: Seq, *, before: bool) -> Document:
+    """Return the document as it was when its edit `seq` had been recorded, or right `before` that.
+
+    The edit has not expired. Raises HistoryBroken.
+    """
+    with _without_collecting(), journal.store.index.still():
+        past: list[PastEdit | PastDecision] = []
+        for record, _, _ in records_of(journal.store, document):
+            past.append(record)
+            if isinstance(record, PastEdit) and record.seq == seq:
+                break
+        last = past.pop() if before else past[-1]
+        since = None
+        if before and not any(isinstance(record, PastEdit) for record in past) and isinstance(last, PastEdit):
+            since = Document.begun(last, None if last.before is None else journal.store.text(last.before.blob))
+        # States that are compared with their hashes: here, no recorded state tells whether the last one is right.
+        return replayed(past, document, journal.store.text, States(journal.store, {}).after, since)
 
 
 def kept_differs(journal: Journal, document: DocumentId) -> bool:

@@ -357,15 +357,16 @@ class Workspace:
             found = files_at_moment(self._journal, moment, os.fsencode(below))
             return {os.fsdecode(path): state for path, state in found.items()}
 
-    def blame(self, path: str) -> tuple[bytes, list[BlamedLines]]:
+    def blame(self, path: str, at: tuple[Seq, bool] | None = None) -> tuple[bytes, list[BlamedLines]]:
         """Return the last recorded bytes of the file at `path`, and which hunk put each of its lines there.
 
-        Raises NoSuchName where no recorded file stands, and HistoryBroken.
+        `at`: the bytes are those after this edit of the file, or (True) before it. Raises NoSuchName where no file is
+        recorded to have stood there, EditExpired, and HistoryBroken.
         """
         from objstore import inspection
 
         with self._journal.reading():
-            return inspection.blame(self._journal, path)
+            return inspection.blame(self._journal, path, at)
 
     def restore(self, state: State) -> CallOutcome:
         """Bring a recorded state back as a tracked edit of a person. Raises what Call.write and Call.commit raise."""

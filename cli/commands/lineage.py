@@ -7,36 +7,51 @@ import click
 
 from cli.invocation import Invocation, command, json_option
 from cli.mistyped import last_held
-from cli.naming import path_named, state_named
+from cli.naming import looks_like_state, path_named, state_named, state_parts
 from cli.terminal import Screen, padded, shown_name, shown_width, write
 from objstore import NoSuchName
 
 if TYPE_CHECKING:
-    from objstore import BlamedLines
+    from objstore import BlamedLines, Seq, Workspace
 
 __all__ = ["blame", "restore"]
 
 
 @command("blame")
-@click.argument("path", metavar="PATH")
+@click.argument("path", metavar="PATH|PATH@EDIT")
 @json_option
 def blame(*, path: str, as_json: bool) -> None:
     """Show the hunk, conversation, tool and time behind each line of PATH as it was last recorded.
 
-    With --json, one object for each run of lines; lines are counted from zero.
+    PATH@12 is as after edit 12, PATH@12^ as before it. With --json, one object for each run of lines; lines are counted
+    from zero.
     """
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
+        name, at = _past(workspace, path)
         try:
-            content, blamed = workspace.blame(path_named(workspace, path))
-        except NoSuchName as error:
-            raise NoSuchName(path, error.kind) from None  # as it was typed
+            content, blamed = workspace.blame(path_named(workspace, name), at)
+        except NoSuchName:
+            raise NoSuchName(path, "recorded file" if at is None else "state") from None  # as it was typed
     if as_json:
         from cli.storeshapes import blame_shape, json_line
 
         write(json_line(blame_shape(part)) for part in blamed)
     else:
         write(_blame_text(content, blamed, invocation.screen()), paged=True)
+
+
+def _past(workspace: "Workspace", spelling: str) -> "tuple[str, tuple[Seq, bool] | None]":
+    """Return the file that is named, and of which past state its lines are wanted (None: they are the last's)."""
+    from objstore import Seq
+
+    spelt = state_parts(spelling) if looks_like_state(workspace, spelling) else None
+    if spelt is None:
+        return spelling, None
+    number = spelt[1].removesuffix("^")
+    if not number.isdecimal():
+        raise click.UsageError("Of a past state, name the edit, as in PATH@12; `cas log PATH` lists them.")
+    return spelt[0], (Seq(int(number)), number != spelt[1])
 
 
 @command("restore")

@@ -169,6 +169,35 @@ def test_blame_follows_decisions_and_moves(desk: Desk) -> None:
     assert desk.cas("blame", "a").status == 1
 
 
+def test_blame_of_a_past_state_names_the_hands_of_then(desk: Desk) -> None:
+    (desk.folder / "a").write_bytes(b"old\n")
+    desk.edit("a", b"old\n", b"old\n1\n2\n")
+    desk.edit("a", b"2\n", b"two\n")
+    desk.done("reject", "2")
+    desk.edit("a", b"1\n", b"one\n")
+    desk.move("a", "b")
+    desk.delete("b")
+
+    def hunks(name: str) -> list[tuple[int, str | None]]:
+        return [(part["count"], part["hunk"]) for part in desk.done("blame", name, "--json").lines()]
+
+    assert hunks("a@1^") == [(1, None)]
+    assert hunks("a@1") == hunks("a@2^") == [(1, None), (2, "1:1")]
+    assert hunks("a@2") == [(1, None), (1, "1:1"), (1, "2:1")]
+    assert hunks("a@3^") == [(1, None), (2, "1:1")]
+    assert hunks("a@3") == hunks("b@4") == hunks("b@5^") == [(1, None), (1, "3:1"), (1, "1:1")]
+    for name in ("a@3", "a@2", "a@1^"):
+        lines = [line.split()[-1] for line in desk.done("blame", name).text.splitlines()]
+        assert "".join(f"{line}\n" for line in lines).encode() == desk.done("cat", name).out
+    for name in ("b@5", "b@3", "a@9", "c@1"):
+        ran = desk.cas("blame", name)
+        assert (ran.status, ran.out) == (1, b"")
+        assert ran.said.startswith(f"cas: No state is named '{name}' here.\n")
+    assert desk.cas("blame", "a@1h").status == 2
+    desk.write("a@1", b"a file\n")
+    assert hunks("a@1") == [(1, "6:0")]
+
+
 def test_blame_shows_a_last_line_without_newline(desk: Desk) -> None:
     desk.write("a", b"1\n2")
     assert desk.done("blame", "a").text.count("\n") == 2

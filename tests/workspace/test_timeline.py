@@ -49,10 +49,29 @@ def at(scene: Scene, path: str, moment: str) -> bytes | None:
         ("yesterday", datetime(2026, 11, 20).astimezone()),
         ("2026-W47", datetime(2026, 11, 16).astimezone()),
         ("2026-11-20 25:00", None),
+        ("1h30m", datetime(2026, 11, 21, 10, 30, tzinfo=UTC)),
+        ("1 day 12 hours ago", datetime(2026, 11, 20, 0, 0, tzinfo=UTC)),
+        ("1h30", None),
+        ("14:30", datetime(2026, 11, 21, 14, 30).astimezone()),
+        ("9:05:30", datetime(2026, 11, 21, 9, 5, 30).astimezone()),
+        ("24:30", None),
+        ("Monday", datetime(2026, 11, 16).astimezone()),
+        ("saturday", datetime(2026, 11, 21).astimezone()),
+        ("sunday", datetime(2026, 11, 15).astimezone()),
+        ("2026-11", datetime(2026, 11, 1).astimezone()),
+        ("2026-13", None),
+        ("9999-12", None),
     ],
 )
 def test_a_moment_is_what_its_spelling_says(spelling: str, wanted: datetime | None) -> None:
     assert moment_of(spelling, NOW) == (None if wanted is None else round(wanted.timestamp() * 1e6))
+
+
+def test_a_month_ends_with_its_last_day() -> None:
+    for spelling, last in (("2026-11", 30), ("2026-12", 31), ("2024-02", 29)):
+        year, month = map(int, spelling.split("-"))
+        wanted = datetime(year, month, last, 23, 59, 59, 999_999).astimezone()
+        assert moment_of(spelling, NOW, end=True) == round(wanted.timestamp() * 1e6)
 
 
 def test_a_state_is_named_by_its_moment(scene: Scene) -> None:

@@ -335,10 +335,7 @@ class Transition:
 
     def _still_as_seen(self, step: Step, spot: Spot) -> os.stat_result:
         found = look_at(spot)
-        looked = self._looked.get(step.path)
-        if looked is not None:
-            looked = self._links.expected(looked)
-        if found is None or (looked is not None and not is_same_file(looked, found)):
+        if found is None or not is_same_file(self._links.expected(self._looked[step.path]), found):
             raise FileChanged(spot.path)
         return found
 

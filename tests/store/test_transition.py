@@ -380,6 +380,15 @@ def test_a_file_that_appears_meanwhile_is_kept(desk: Desk) -> None:
     assert desk.files == {"b": ONE, "z": (b"mine\n", 0o644)}
 
 
+def test_a_folder_that_was_to_give_way_and_is_used_meanwhile_keeps_its_empty_folders(desk: Desk) -> None:
+    (desk.root / "d/empty").mkdir(parents=True)
+    desk.made |= {b"d", b"d/empty"}
+    with pytest.raises(CallAborted):
+        desk.run(desk.step("d", None, ONE), between=lambda: desk.put("d/mine", b"mine\n"))
+    assert desk.files == {"d/mine": (b"mine\n", 0o644)}
+    assert (desk.root / "d/empty").is_dir()
+
+
 def test_what_stands_in_the_place_of_a_folder_that_went_is_left(desk: Desk) -> None:
     desk.put("d/x", *ONE)
     desk.made.add(b"d")
@@ -411,9 +420,11 @@ def test_bytes_written_just_before_the_exchange_go_back(desk: Desk) -> None:
             self.overtaken = True
             return super().exchange(source_directory, source, directory, name)
 
-    with pytest.raises(CallAborted):
-        desk.run(desk.step("a", ONE, TWO), disk=Overtaken())
-    assert desk.files == {"a": (b"mine, in the last moment\n", 0o644)}
+    desk.put("b", *ONE)
+    with pytest.raises(CallAborted) as aborted:
+        desk.run(desk.step("a", ONE, TWO), desk.step("b", ONE, TWO), disk=Overtaken())
+    assert aborted.value.path == "a"
+    assert desk.files == {"a": (b"mine, in the last moment\n", 0o644), "b": ONE}
 
 
 # ---- failures on the way
@@ -428,7 +439,7 @@ def everything(desk: Desk) -> tuple[Step, ...]:
         desk.step("a", ONE, TOOL),
         desk.step("dead", TOOL, None),
         desk.step("old", TWO, None),
-        desk.step("new/place", None, TWO, moved_from="old"),
+        desk.step("kept/there", None, TOOL, moved_from="old"),
         desk.step("made/here", None, ONE),
         desk.step("mode", TWO, TOOL),
     )
@@ -436,7 +447,7 @@ def everything(desk: Desk) -> tuple[Step, ...]:
 
 DONE: Files = {
     "a": (b"two\n", 0o755),
-    "new/place": (b"two\n", 0o644),
+    "kept/there": (b"two\n", 0o755),
     "made/here": (b"one\n", 0o644),
     "mode": (b"two\n", 0o755),
 }

@@ -451,25 +451,29 @@ def test_whenever_a_process_is_killed_the_file_is_one_of_its_states(scene: Scene
 
 
 def test_what_a_power_cut_left_of_a_large_file_is_rolled_forward(tmp_path: Path) -> None:
-    def left(content: bytes, *, aged_by: int = 0) -> bytes:
+    def left(content: bytes, *, aged_by: int = 0, external: tuple[str, ...] = ()) -> bytes:
         """Return what the file is after the next start of the machine, where a power cut left so much of it."""
         (tmp_path / "f").write_bytes(content)
         aged(tmp_path / "f", aged_by)
         started_again(tmp_path)
         with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
-            assert workspace.status().external == ()
+            assert tuple(change.path for change in workspace.status().external) == external
         return (tmp_path / "f").read_bytes()
 
     started(tmp_path)
     with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
         act(workspace)
-    assert left(OTHER[: 4 * MEGABYTE]) == OTHER
+    for cut in (OTHER[: 4 * MEGABYTE], OTHER[: 4 * MEGABYTE] + bytes(len(OTHER) - 4 * MEGABYTE)):
+        assert left(cut) == OTHER
     with Workspace.open(tmp_path, CountdownDisk(None)) as workspace, workspace.call(CallInfo(tool="t")) as call:
         call.write("f", TEN)
         call.commit()
     # The name may be that of an earlier state, and its bytes not all there.
     for cut in (b"", OTHER[: 4 * MEGABYTE], OTHER[: 4 * MEGABYTE] + bytes(MAX_BLOB)):
         assert left(cut[: len(OTHER)], aged_by=-60) == TEN
+    # Any other byte behind the beginning is somebody's.
+    theirs = OTHER[: 4 * MEGABYTE] + b"!"
+    assert left(theirs, aged_by=-60, external=("f",)) == theirs
 
 
 class TornDisk(CountdownDisk):

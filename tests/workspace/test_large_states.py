@@ -488,14 +488,15 @@ class TornDisk(CountdownDisk):
         super().rewrite(directory, name, content)
 
 
-def test_a_large_file_with_two_names_that_was_being_rewritten_is_finished(tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", ["f", "g"], ids=["large before", "small before"])
+def test_a_large_file_with_two_names_that_was_being_rewritten_is_finished(tmp_path: Path, path: str) -> None:
     started(tmp_path)
-    (tmp_path / "same").hardlink_to(tmp_path / "f")
+    (tmp_path / "same").hardlink_to(tmp_path / path)
     with Workspace.open(tmp_path, TornDisk()) as workspace, workspace.call(CallInfo(tool="t")) as call:
-        call.write("f", OTHER[::-1])
+        call.write(path, OTHER[::-1])
         with pytest.raises(PowerCut):
             call.commit()
-    torn = (tmp_path / "f").read_bytes()
-    assert torn not in {LARGE, OTHER[::-1]}
+    torn = (tmp_path / path).read_bytes()
+    assert torn not in {LARGE, TEN, OTHER[::-1]}
     Workspace.open(tmp_path).close()
     assert (tmp_path / "same").read_bytes() == OTHER[::-1]

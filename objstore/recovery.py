@@ -163,7 +163,7 @@ class _Judge:
     ) -> None:
         self._tree = tree
         self._store = store
-        self._earlier = earlier  # states that a path has had lately, before the step
+        self._earlier = earlier  # after a power cut: what stood at a path before each of its steps
         self._folders = folders  # when a name last came or went in each
         self._vacated = vacated  # paths of the group's files that go
         self._since = since  # when the step was recorded, after a power cut; None: the machine has run on
@@ -207,8 +207,7 @@ class _Judge:
         if self._since is None:
             return state == step.before
         # After a power cut it may be older than that; what somebody put back later has a later time.
-        is_recorded = state == step.before or state in self._earlier.get(step.path, ())
-        return is_recorded and self._since.is_behind(file.stat.st_mtime_ns // 1000)
+        return state in self._earlier[step.path] and self._since.is_behind(file.stat.st_mtime_ns // 1000)
 
     def _is_unfinished(self, step: Step, file: Found) -> bool:
         """Return whether the file holds a part of what it should, and of nothing else than what it did."""
@@ -234,7 +233,7 @@ class _Judge:
         if self._since is None or not self._since.is_behind(file.stat.st_mtime_ns // 1000):
             return False
         is_large, written = is_stand_in(file.content), file.content.rstrip(b"\0")
-        for state in {step.before, *self._earlier.get(step.path, ())}:
+        for state in self._earlier[step.path]:
             place = None if state is None else self._store.blob_place(state.blob)
             if state is None or place is None or file.stat.st_size > place.size:
                 continue

@@ -614,6 +614,26 @@ class TestAfterAPowerCut:
         put_back(self.root / "a.txt", b"one\n", old)
         started_again(self.root)
         assert settled(self.root) == ({"a.txt": (b"two\n", 0o644), "b.txt": (b"two\n", 0o644)}, ())
+    def test_an_older_file_that_a_person_put_there_is_left_and_reported(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        write(workspace, "a.txt", b"two\n")
+        (self.root / "a.txt").write_bytes(b"mine\n")
+        aged(self.root / "a.txt", -60)
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"mine\n", 0o644)}, ("a.txt",))
+
+    def test_a_file_to_which_a_person_added_zeros_is_left_and_reported(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        (self.root / "a.txt").write_bytes(b"one\n\0\0")
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"one\n\0\0", 0o644)}, ("a.txt",))
+
+    def test_what_a_person_changed_later_keeps_no_other_file_of_the_call_from_it(self, workspace: Workspace) -> None:
+        change(workspace, ("a.txt", b"one\n"), ("b.txt", b"bee\n"))
+        (self.root / "a.txt").write_bytes(b"mine\n")
+        (self.root / "b.txt").write_bytes(b"")
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"mine\n", 0o644), "b.txt": (b"bee\n", 0o644)}, ("a.txt",))
 
     def found(self, workspace: Workspace) -> None:
         """Record what a person has changed."""
@@ -662,7 +682,7 @@ class TestAfterAPowerCut:
         workspace: Workspace,
         thorough: bool,  # noqa: FBT001 - a parameter of the test
     ) -> None:
-        for path in ("a.txt", "b.txt"):
+        for path in ("a.txt", "b.txt", "old.txt", "mine.txt"):
             write(workspace, path, b"one\n")
             write(workspace, path, b"two\n")
         with workspace.call(INFO) as call:
@@ -671,11 +691,23 @@ class TestAfterAPowerCut:
         units = [Unit(view.seq, hunk) for view in workspace.edits() for hunk in range(len(view.units))]
         workspace.decide(Action.ACCEPT, units)
         collected = workspace.collect(RetentionLimits(older_than=0), thorough=thorough)
-        assert collected.edits == 5
+        assert collected.edits == 9
         (self.root / "a.txt").write_bytes(b"")
         (self.root / "c.txt").write_bytes(b"")
+        (self.root / "old.txt").write_bytes(b"one\n")
+        aged(self.root / "old.txt", -60)
+        (self.root / "mine.txt").write_bytes(b"mine\n")
+        (self.root / "same.txt").hardlink_to(self.root / "mine.txt")
         started_again(self.root)
-        assert settled(self.root) == ({"a.txt": (b"two\n", 0o644), "c.txt": (b"two\n", 0o644)}, ())
+        found, reported = settled(self.root)
+        assert found == {
+            "a.txt": (b"two\n", 0o644),
+            "c.txt": (b"two\n", 0o644),
+            "old.txt": (b"two\n", 0o644),
+            "mine.txt": (b"mine\n", 0o644),
+            "same.txt": (b"mine\n", 0o644),
+        }
+        assert reported == ("mine.txt",)
 
     @pytest.mark.parametrize("lost", ["one", "all"])
     def test_the_mark_may_be_lost(self, workspace: Workspace, lost: str) -> None:

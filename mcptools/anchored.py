@@ -349,7 +349,7 @@ class _Text:
             old_start, old_end, new_start, new_end = spans[-1]
             # An ending that only one of the texts has belongs to what changed.
             back = max(old_start - size, new_start - len(new), 0)
-            if old_end > size or new_end > len(new):
+            if old_end > size:
                 old_end, new_end = size, len(new)
             spans[-1] = (old_start - back, old_end, new_start - back, new_end)
         return self._bom + new, tuple((a + mark, b + mark, c + mark, d + mark) for a, b, c, d in spans)

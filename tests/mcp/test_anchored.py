@@ -7,7 +7,7 @@ nothing behind it has no ending.
 from dataclasses import replace
 
 import pytest
-from hypothesis import assume, given, reject, strategies as st
+from hypothesis import assume, example, given, reject, strategies as st
 
 from mcptools.anchored import (
     Anchor,
@@ -306,6 +306,7 @@ def placed(content: bytes, operations: list[AnchoredEdit]) -> Placed:
 
 
 @given(edits())
+@example((b"a", [operation(b"a", Op.REPLACE, 1, new="X"), operation(b"a", Op.INSERT_AFTER, 1, new="Y")]))
 def test_spans_lead_from_the_text_before_to_the_text_after(case: tuple[bytes, list[AnchoredEdit]]) -> None:
     content, operations = case
     outcome = placed(content, operations)

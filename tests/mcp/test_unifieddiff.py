@@ -175,6 +175,9 @@ def test_a_patch_that_tells_the_truth_applies(case: str) -> None:
             None,
             id="hunks in another order",
         ),
+        pytest.param(
+            ABC, "@@ -1,2 +1 @@\n b\n-c\n@@ -3 +2 @@\n-c\n+x\n", 4, b"", None, id="hunks on the same last line"
+        ),
     ],
 )
 def test_a_patch_whose_lines_are_not_the_files_is_refused(

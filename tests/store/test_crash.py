@@ -628,11 +628,15 @@ class TestAfterAPowerCut:
         started_again(self.root)
         assert settled(self.root) == ({"a.txt": (b"one\n\0\0", 0o644)}, ("a.txt",))
 
-    def test_what_a_person_changed_later_keeps_no_other_file_of_the_call_from_it(self, workspace: Workspace) -> None:
+    def test_what_a_person_changed_keeps_no_other_file_of_a_call_from_being_finished(
+        self, workspace: Workspace
+    ) -> None:
+        write(workspace, "a.txt", b"zero\n")
+        mark = (self.root / ".cas" / "applied").read_bytes()
         change(workspace, ("a.txt", b"one\n"), ("b.txt", b"bee\n"))
+        (self.root / ".cas" / "applied").write_bytes(mark)  # of a process that was killed
         (self.root / "a.txt").write_bytes(b"mine\n")
-        (self.root / "b.txt").write_bytes(b"")
-        started_again(self.root)
+        (self.root / "b.txt").unlink()
         assert settled(self.root) == ({"a.txt": (b"mine\n", 0o644), "b.txt": (b"bee\n", 0o644)}, ("a.txt",))
 
     def found(self, workspace: Workspace) -> None:

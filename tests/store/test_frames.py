@@ -235,6 +235,12 @@ def test_what_is_cut_off_while_it_is_scanned_ends_the_scan() -> None:
     assert found[1].end == len(content) - 10
 
 
+def test_a_frame_whose_end_is_missing_is_said_to_be_cut_off() -> None:
+    content = framed([(FrameKind.BLOB, b"a" * 500)])
+    cut = len(content) - 1
+    assert read_frame(content[:cut], KEY, 0) == Gap(offset=0, end=cut, reason="cut off in a frame")
+
+
 @given(draw.groups_of_payloads, st.data())
 def test_what_is_cut_off_is_a_gap_at_the_end(groups: list[list[Payload]], data: st.DataObject) -> None:
     content = log_of(groups)

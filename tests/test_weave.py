@@ -37,6 +37,9 @@ def test_an_insertion_stands_beside_a_rejected_one(both: str) -> None:
 def test_an_insertion_beside_a_replaced_line_keeps_its_side() -> None:
     assert history("X", "Y", "N Y").reject(1) == "N X"
     assert history("X", "Y", "Y N").reject(1) == "X N"
+    # Whoever put in the lines that were replaced.
+    assert history("p q", "p X q", "Y", "N Y").reject(2) == "N p X q"
+    assert history("p q", "p X q", "Y", "Y N").reject(2) == "p X q N"
 
 
 def test_an_insertion_where_text_was_deleted_needs_the_deletion() -> None:

@@ -476,8 +476,8 @@ class Journal:
         from objstore.recovery import due_steps
 
         for steps in due_steps(self.tree, self.store, marked, lambda: self.disk.clock(self._scratch_fd(), "tmp")):
-            # A path that can't be finished stays as it is, and shows as a change from outside. Where the disk fails, only
-            # the second time: once may have been the only time, and nobody should be kept from writing for ever.
+            # A path that can't be finished stays as it is, and shows as a change from outside. Where the disk fails,
+            # only the second time: once may have been the only time, and nobody should be kept from writing for ever.
             with self._transition(steps, self.store) as transition, suppress(PathError, CallAborted):
                 transition.prepare()
                 try:

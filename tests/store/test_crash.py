@@ -614,6 +614,7 @@ class TestAfterAPowerCut:
         put_back(self.root / "a.txt", b"one\n", old)
         started_again(self.root)
         assert settled(self.root) == ({"a.txt": (b"two\n", 0o644), "b.txt": (b"two\n", 0o644)}, ())
+
     def test_an_older_file_that_a_person_put_there_is_left_and_reported(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
         write(workspace, "a.txt", b"two\n")

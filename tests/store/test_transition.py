@@ -389,6 +389,14 @@ def test_a_folder_that_was_to_give_way_and_is_used_meanwhile_keeps_its_empty_fol
     assert (desk.root / "d/empty").is_dir()
 
 
+def test_a_folder_gives_no_way_while_one_in_it_is_somebody_elses(desk: Desk) -> None:
+    (desk.root / "d/theirs").mkdir(parents=True)
+    desk.made.add(b"d")
+    with pytest.raises(FileExists):
+        desk.run(desk.step("d", None, ONE))
+    assert (desk.root / "d/theirs").is_dir()
+
+
 def test_what_stands_in_the_place_of_a_folder_that_went_is_left(desk: Desk) -> None:
     desk.put("d/x", *ONE)
     desk.made.add(b"d")

@@ -54,9 +54,13 @@ class Ended:
 
 
 @functools.cache
-def warm(program: str) -> "Starter":
-    """Return what starts `cli` or `mcptools`, for as long as this process lives."""
-    starter = Starter(program)
+def warm(program: str, begun_by: tuple[str, ...] = ()) -> "Starter":
+    """Return what starts `cli` or `mcptools`, for as long as this process lives.
+
+    `begun_by`: a command that takes something from the process and becomes what the words behind it say; whatever is
+    started is without that too.
+    """
+    starter = Starter(program, begun_by)
     atexit.register(starter.close)
     return starter
 
@@ -64,14 +68,14 @@ def warm(program: str) -> "Starter":
 class Starter:
     """Starts processes of one program."""
 
-    def __init__(self, program: str) -> None:
-        """Start the process that the others are forked from."""
+    def __init__(self, program: str, begun_by: tuple[str, ...] = ()) -> None:
+        """Start the process that the others are forked from, by the command that is given."""
         self._folder = TemporaryDirectory(prefix="editledger-warm-")
         self._address = str(Path(self._folder.name, "socket"))
         # Without bytecode it would compile the program anew.
         kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "tests.warm", program, self._address],
+            [*begun_by, sys.executable, "-P", "-m", "tests.warm", program, self._address],
             stdin=subprocess.PIPE,  # nothing is written there; its end tells that nobody asks any more
             stdout=subprocess.PIPE,
             cwd=REPOSITORY,

@@ -70,7 +70,15 @@ def environment(settings: dict[str, str]) -> dict[str, str]:
 
 def cas(*words: str, folder: Path, settings: dict[str, str] | None = None, stdin: bytes = b"") -> Ran:
     """Run `cas` in `folder` with nothing but pipes around it."""
-    ran = warm("cli").run(words, folder=folder, environment=environment(settings or {}), stdin=stdin, patience=PATIENCE)
+    return _started((), words, folder, settings or {}, stdin)
+
+
+def _started(
+    begun_by: tuple[str, ...], words: Sequence[str], folder: Path, settings: dict[str, str], stdin: bytes = b""
+) -> Ran:
+    ran = warm("cli", begun_by).run(
+        words, folder=folder, environment=environment(settings), stdin=stdin, patience=PATIENCE
+    )
     return Ran(status=ran.status, out=ran.out, err=ran.err)
 
 
@@ -94,38 +102,25 @@ ANYBODY: Final = """
 import ctypes, os, sys
 if os.geteuid() == 0 and any(ctypes.CDLL(None).prctl(24, number, 0, 0, 0) for number in (1, 2)):
     sys.exit("the superuser's rights can't be dropped")
-os.execv(sys.executable, [sys.executable, "-P", "-m", "cli", *sys.argv[1:]])
+os.execv(sys.argv[1], sys.argv[1:])
 """
 
 
 LIMITED: Final = """
 import os, resource, sys
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
-os.execv(sys.executable, [sys.executable, "-P", "-m", "cli", *sys.argv[2:]])
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+os.execv(sys.argv[1], sys.argv[1:])
 """
 
 
 def as_anybody(*words: str, folder: Path) -> Ran:
     """Run `cas` with no more rights to the files than their modes give."""
-    return _started_by(ANYBODY, *words, folder=folder)
+    return _started((sys.executable, "-c", ANYBODY), words, folder, {})
 
 
-def without_room(*words: str, folder: Path, room: int = 0) -> Ran:
-    """Run `cas` where no file may grow beyond `room` bytes: every write to one fails, as on a full disk."""
-    return _started_by(LIMITED, str(room), *words, folder=folder)
-
-
-def _started_by(program: str, *words: str, folder: Path) -> Ran:
-    """Run a program that takes something from the process and then becomes `cas`."""
-    ran = subprocess.run(
-        [sys.executable, "-c", program, *words],
-        cwd=folder,
-        env=environment({}),
-        capture_output=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    return Ran(status=ran.returncode, out=ran.stdout, err=ran.stderr)
+def without_room(*words: str, folder: Path) -> Ran:
+    """Run `cas` where no file may grow: every write to one fails, as on a full disk."""
+    return _started((sys.executable, "-c", LIMITED), words, folder, {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,6 @@
 """A store that may only be read, and a store without its files, answer as ever; nothing in them changes."""
 
 import os
-import resource
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from tests.cli.desk import Desk, as_anybody, without_room
+from tests.cli.desk import Desk, as_anybody, cas, without_room
 
 READING: Final = (
     ("status", "--json"),
@@ -76,7 +75,7 @@ def test_a_store_that_may_only_be_read_answers_as_ever(written: Desk, request: p
 
 
 def test_on_a_full_disk_what_only_reads_answers_as_ever_and_what_writes_says_why_it_can_not(written: Desk) -> None:
-    said = {words: without_room(*words, folder=written.folder, room=resource.RLIM_INFINITY) for words in READING}
+    said = {words: cas(*words, folder=written.folder) for words in READING}
     assert {ran.status for ran in said.values()} == {0}
     before = bytes_of(written.folder / ".cas" / "segments")
     for words, ran in said.items():

@@ -2,12 +2,13 @@
 
 import sqlite3
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from objstore.disk import Disk
 from objstore.frames import FrameKind
-from objstore.index import Index
+from objstore.index import NAMELESS, Index
 from objstore.recordcodec import decode_record
 from objstore.records import Decision, Edit, Record, Void
 from objstore.segments import Log
@@ -26,32 +27,27 @@ _REMEMBERED_COLUMNS: Final = {"sha256"}
 
 def tables(path: Path) -> Tables:
     """Return every row of every table of an index, except what it merely remembers."""
-    db = sqlite3.connect(path)
-    try:
-        names = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
-        found: Tables = {}
-        for name in names:
-            if name in _REMEMBERED:
-                continue
-            columns = [row[1] for row in db.execute(f"PRAGMA table_info({name})")]
-            kept = ", ".join(column for column in columns if column not in _REMEMBERED_COLUMNS)
-            found[name] = sorted(db.execute(f"SELECT {kept} FROM {name}"), key=repr)  # noqa: S608 - its own names
-        return found
-    finally:
-        db.close()
+    with closing(sqlite3.connect(path)) as db:
+        return _rows(db)
 
 
-def rebuilt_tables(store: Path, scratch: Path) -> Tables:
-    """Return the tables of a new index, made in `scratch` from the log of the store in the folder `store`."""
-    path = scratch / "rebuilt.sqlite"
-    path.unlink(missing_ok=True)
-    log = Log(str(store / "segments"), Disk())
-    try:
-        Index(str(path), log).close()
-        return tables(path)
-    finally:
-        log.close()
-        path.unlink()
+def rebuilt_tables(store: Path) -> Tables:
+    """Return the tables of a new index, made from the log of the store in the folder `store`."""
+    # Without a name, so that nothing of it is waited for until the disk has it.
+    with closing(Log(str(store / "segments"), Disk())) as log, closing(Index(NAMELESS, log)) as index:
+        return _rows(index._db)  # noqa: SLF001 - a file without a name can't be opened again
+
+
+def _rows(db: sqlite3.Connection) -> Tables:
+    names = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
+    found: Tables = {}
+    for name in names:
+        if name in _REMEMBERED:
+            continue
+        columns = [row[1] for row in db.execute(f"PRAGMA table_info({name})")]
+        kept = ", ".join(column for column in columns if column not in _REMEMBERED_COLUMNS)
+        found[name] = sorted(db.execute(f"SELECT {kept} FROM {name}"), key=repr)  # noqa: S608 - its own names
+    return found
 
 
 def records_of(store: Path) -> list[Record]:

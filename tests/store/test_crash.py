@@ -94,7 +94,7 @@ def acted(stage: Stage, root: Path, disk: CountdownDisk) -> Iterator[BaseExcepti
         workspace.close()
 
 
-def assert_whole(stage: Stage, root: Path, scratch: Path, told: str) -> bool:
+def assert_whole(stage: Stage, root: Path, told: str) -> bool:
     """Check a workspace after a crash, then that work goes on in it. Return whether the scene had taken place."""
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         found = files(root), history(workspace)
@@ -109,7 +109,7 @@ def assert_whole(stage: Stage, root: Path, scratch: Path, told: str) -> bool:
         assert files(root)["afterwards.txt"][0] == b"work goes on\n", told
         assert workspace.status().external == (), told
     if took_place:
-        assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas", scratch), told
+        assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas"), told
     return took_place
 
 
@@ -142,7 +142,7 @@ def test_wherever_a_process_is_killed_its_call_is_whole(stage: Stage, tmp_path: 
         with acted(stage, tmp_path / str(step), disk) as raised:
             assert isinstance(raised, PowerCut)
             if torn is None or disk.failed_in_a_write:
-                outcomes.append(assert_whole(stage, tmp_path / str(step), tmp_path, told(disk)))
+                outcomes.append(assert_whole(stage, tmp_path / str(step), told(disk)))
     assert outcomes == sorted(outcomes), "once it has taken place, it has taken place at every later step"
     assert torn is not None or set(outcomes) == {False, True}
 
@@ -152,7 +152,7 @@ def test_what_was_never_synced_was_never_recorded(stage: Stage, tmp_path: Path) 
         disk = CountdownDisk(step, power_cut)
         with acted(stage, tmp_path / str(step), disk):
             disk.lose_unsynced()
-            took_place = assert_whole(stage, tmp_path / str(step), tmp_path, told(disk))
+            took_place = assert_whole(stage, tmp_path / str(step), told(disk))
         assert took_place is ("sync" in disk.done), told(disk)
 
 
@@ -167,7 +167,7 @@ def test_a_new_segment_is_no_better_moment_to_die(tmp_path: Path, monkeypatch: p
             with acted(stage, root, disk):
                 if lost:
                     disk.lose_unsynced()
-                assert_whole(stage, root, tmp_path, told(disk))
+                assert_whole(stage, root, told(disk))
 
 
 def test_a_process_may_be_killed_while_it_finishes_what_another_left(stage: Stage, tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_a_process_may_be_killed_while_it_finishes_what_another_left(stage: Stag
             disk = CountdownDisk(step, power_cut, torn=0.5)
             with suppress(PowerCut):
                 Workspace.open(root, disk).close()
-            assert assert_whole(stage, root, tmp_path, told(disk))
+            assert assert_whole(stage, root, told(disk))
         if disk.failed is None:
             break
 
@@ -191,12 +191,12 @@ def test_a_process_may_be_killed_while_it_takes_a_call_back(stage: Stage, tmp_pa
         root = tmp_path / str(step)
         disk = CountdownDisk(failing, broken_disk, lasting=False, then_cut=step)
         with acted(stage, root, disk) as raised:
-            assert_whole_or_void(stage, root, tmp_path, f"{told(disk)}, then cut: {disk.cut}")
+            assert_whole_or_void(stage, root, f"{told(disk)}, then cut: {disk.cut}")
         if not isinstance(raised, PowerCut):
             break
 
 
-def assert_whole_or_void(stage: Stage, root: Path, scratch: Path, told: str) -> None:
+def assert_whole_or_void(stage: Stage, root: Path, told: str) -> None:
     """Check a workspace after a call that may have been taken back, whose numbers are then used up."""
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         pairs = list(zip(stage.files, stage.history, strict=True))
@@ -204,7 +204,7 @@ def assert_whole_or_void(stage: Stage, root: Path, scratch: Path, told: str) -> 
         assert workspace.status().external == (), told
         write(workspace, "afterwards.txt", b"work goes on\n")
         assert workspace.status().external == (), told
-    assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas", scratch), told
+    assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas"), told
 
 
 def test_wherever_a_process_is_killed_a_file_with_two_names_is_whole(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_wherever_a_process_is_killed_a_file_with_two_names_is_whole(tmp_path: P
             root = tmp_path / f"{step} {torn}"
             disk = CountdownDisk(step, power_cut, torn=torn)
             with acted(stage, root, disk):
-                assert_whole(stage, root, tmp_path, f"{told(disk)}, torn at {torn}")
+                assert_whole(stage, root, f"{told(disk)}, torn at {torn}")
 
 
 def test_what_a_killed_process_had_staged_is_removed_by_the_next_writer(tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ def test_wherever_the_disk_fails_the_call_is_whole_and_an_error_says_so(
         with acted(stage, root, disk) as raised:
             # Only what failed beside the point, such as removing a staged file, may go unsaid.
             assert isinstance(raised, CasError) or files(root) == stage.files[1], told(disk)
-            assert_whole_or_void(stage, root, tmp_path, told(disk))
+            assert_whole_or_void(stage, root, told(disk))
 
 
 def test_wherever_the_disk_fails_while_a_call_is_finished_it_is_finished_later(stage: Stage, tmp_path: Path) -> None:

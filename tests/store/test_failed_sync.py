@@ -37,14 +37,14 @@ def blobs(workspace: Workspace) -> list[bytes]:
     return [workspace.blob(view.edit.after.blob) for view in workspace.edits() if view.edit.after is not None]
 
 
-def assert_sound(root: Path, scratch: Path) -> None:
+def assert_sound(root: Path) -> None:
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         assert workspace.status().external == ()
     assert check_store(str(root)).faults == ()
-    assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas", scratch)
+    assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
 
 
-def test_a_call_whose_sync_failed_has_not_taken_place(root: Path, tmp_path: Path) -> None:
+def test_a_call_whose_sync_failed_has_not_taken_place(root: Path) -> None:
     synced = CountdownDisk(None)
     with Workspace.open(root, synced) as workspace:
         write(workspace, "b.txt", b"b\n")
@@ -59,7 +59,7 @@ def test_a_call_whose_sync_failed_has_not_taken_place(root: Path, tmp_path: Path
         workspace.reopen()
         write(workspace, "a.txt", b"two\n")
         assert files(root)["a.txt"] == AFTER["a.txt"]
-    assert_sound(root, tmp_path)
+    assert_sound(root)
 
 
 class ToldDisk(CountdownDisk):
@@ -121,17 +121,17 @@ class BreakingDisk(CountdownDisk):
 
 
 def test_a_call_that_can_be_neither_carried_out_nor_taken_back_is_said_to_be_open_and_holds_after_all(
-    root: Path, tmp_path: Path
+    root: Path,
 ) -> None:
     with Workspace.open(root, BreakingDisk("exchange", "append")) as workspace, pytest.raises(Unacknowledged):
         write(workspace, "a.txt", b"two\n")
     assert files(root)["a.txt"] == BEFORE["a.txt"]
     Workspace.open(root, CountdownDisk(None)).close()
     assert files(root)["a.txt"] == AFTER["a.txt"]
-    assert_sound(root, tmp_path)
+    assert_sound(root)
 
 
-def test_who_opens_the_store_again_finishes_what_could_not_be_said_to_hold(root: Path, tmp_path: Path) -> None:
+def test_who_opens_the_store_again_finishes_what_could_not_be_said_to_hold(root: Path) -> None:
     disk, counts = BreakingDisk("sync", "truncate"), []
     with Workspace.open(root, disk) as workspace:
         for content in (b"2\n", b"3\n", b"two\n"):
@@ -143,7 +143,7 @@ def test_who_opens_the_store_again_finishes_what_could_not_be_said_to_hold(root:
             assert files(root)["a.txt"][0] == content
             counts.append(len(list(Path("/dev/fd").iterdir())))
     assert counts[1] == counts[2]  # what refused to write was closed
-    assert_sound(root, tmp_path)
+    assert_sound(root)
 
 
 def test_no_mark_is_set_to_what_may_not_be_durable(root: Path) -> None:
@@ -164,7 +164,7 @@ def unsynced(root: Path) -> None:
         assert files(root)["a.txt"] == BEFORE["a.txt"]
 
 
-def test_what_was_neither_synced_nor_cut_off_is_written_again_before_a_file_changes(root: Path, tmp_path: Path) -> None:
+def test_what_was_neither_synced_nor_cut_off_is_written_again_before_a_file_changes(root: Path) -> None:
     unsynced(root)
     segment = (root / ".cas" / "segments" / "00000001.seg").read_bytes()
     disk = CountdownDisk(None)
@@ -173,10 +173,10 @@ def test_what_was_neither_synced_nor_cut_off_is_written_again_before_a_file_chan
         assert disk.done[:5] == ["unlink", "overwrite", "sync", "stage", "exchange"]
         assert blobs(workspace)[-1] == b"two\n"
     assert (root / ".cas" / "segments" / "00000001.seg").read_bytes() == segment
-    assert_sound(root, tmp_path)
+    assert_sound(root)
 
 
-def test_what_can_not_be_made_durable_changes_no_file(root: Path, tmp_path: Path) -> None:
+def test_what_can_not_be_made_durable_changes_no_file(root: Path) -> None:
     unsynced(root)
     for failing in ("overwrite", "sync"):
         disk = CountdownDisk(1, broken_disk)
@@ -188,7 +188,7 @@ def test_what_can_not_be_made_durable_changes_no_file(root: Path, tmp_path: Path
         assert files(root)["a.txt"] == BEFORE["a.txt"]
     Workspace.open(root, CountdownDisk(None)).close()
     assert files(root)["a.txt"] == AFTER["a.txt"]
-    assert_sound(root, tmp_path)
+    assert_sound(root)
 
 
 def test_what_a_process_left_that_was_killed_before_its_sync_is_synced_before_a_file_changes(root: Path) -> None:
@@ -204,7 +204,7 @@ def test_what_a_process_left_that_was_killed_before_its_sync_is_synced_before_a_
 
 
 @pytest.mark.parametrize("longer", [b"", b"and more\n"], ids=["of the same length", "longer"])
-def test_who_had_read_what_was_cut_off_forgets_it(root: Path, tmp_path: Path, longer: bytes) -> None:
+def test_who_had_read_what_was_cut_off_forgets_it(root: Path, longer: bytes) -> None:
     with Workspace.open(root, CountdownDisk(None)) as reader:
         disk = OverlookedDisk(lambda: seen.extend(blobs(reader)))
         seen: list[bytes] = []
@@ -217,10 +217,10 @@ def test_who_had_read_what_was_cut_off_forgets_it(root: Path, tmp_path: Path, lo
             write(writer, "a.txt", b"TWO\n" + longer)
         write(reader, "b.txt", b"b\n")
         assert blobs(reader) == [b"one\n", b"TWO\n" + longer, b"b\n"]
-    assert_sound(root, tmp_path)
+    assert_sound(root)
 
 
-def test_a_third_process_trusts_no_index_that_knows_what_was_cut_off(root: Path, tmp_path: Path) -> None:
+def test_a_third_process_trusts_no_index_that_knows_what_was_cut_off(root: Path) -> None:
     with Workspace.open(root, CountdownDisk(None)) as third, Workspace.open(root, CountdownDisk(None)) as reader:
         disk = OverlookedDisk(reader.edits)
         with Workspace.open(root, disk) as writer:
@@ -232,10 +232,10 @@ def test_a_third_process_trusts_no_index_that_knows_what_was_cut_off(root: Path,
         rejected(reader, 2)
         change(third, ("a.txt", b"three\n"), ("c.txt", b"c\n"))
     assert files(root)["a.txt"] == (b"three\n", 0o644)
-    assert_sound(root, tmp_path)
+    assert_sound(root)
 
 
-def test_a_full_index_takes_nothing_from_what_is_durable(root: Path, tmp_path: Path) -> None:
+def test_a_full_index_takes_nothing_from_what_is_durable(root: Path) -> None:
     contents = [b"%d\n" % i * 100 for i in range(80)]  # more than are put into the index at a time
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         db = workspace._journal.store.index._db  # noqa: SLF001 - the limit stands for a disk that is full for SQLite
@@ -246,4 +246,4 @@ def test_a_full_index_takes_nothing_from_what_is_durable(root: Path, tmp_path: P
             assert files(root)["a.txt"][0] == content
         assert blobs(workspace)[1:] == contents
         assert workspace._journal.store.index._db is not db  # noqa: SLF001 - that one took nothing in
-    assert_sound(root, tmp_path)
+    assert_sound(root)

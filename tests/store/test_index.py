@@ -144,7 +144,7 @@ def test_after_any_history_the_index_is_what_a_new_one_would_be(tmp_path: Path, 
     for part in range(3):
         played(root, seed=seed * 10 + part, length=12)
         # A call that could not be taken back is in the log, and its process has not looked again.
-        assert opened(root) == rebuilt_tables(root / ".cas", tmp_path)
+        assert opened(root) == rebuilt_tables(root / ".cas")
 
 
 def test_an_index_goes_with_its_store_and_does_not_wait_for_the_collector(root: Path) -> None:
@@ -245,11 +245,9 @@ def from_an_earlier_day(path: Path) -> None:
     ],
     ids=lambda mishap: mishap.__name__,
 )
-def test_whatever_happens_to_the_index_it_is_made_anew(
-    root: Path, tmp_path: Path, mishap: Callable[[Path], None]
-) -> None:
+def test_whatever_happens_to_the_index_it_is_made_anew(root: Path, mishap: Callable[[Path], None]) -> None:
     mishap(index_path(root))
-    assert opened(root) == rebuilt_tables(root / ".cas", tmp_path)
+    assert opened(root) == rebuilt_tables(root / ".cas")
 
 
 def test_wherever_making_it_anew_is_cut_off_the_next_process_has_it(root: Path, tmp_path: Path) -> None:
@@ -267,7 +265,7 @@ def test_wherever_making_it_anew_is_cut_off_the_next_process_has_it(root: Path, 
         db.execute("PRAGMA cache_size = 5")  # so that much of it is written before it is done
         journal.store.index.make_anew()
         db.set_trace_callback(None)
-    wanted = rebuilt_tables(root / ".cas", tmp_path)
+    wanted = rebuilt_tables(root / ".cas")
     assert len(cuts) > 5
     assert len({(made / "index.sqlite-wal").read_bytes() for made in cuts}) > 5
     for made in cuts:
@@ -286,8 +284,8 @@ while True:
 """
 
 
-def test_whenever_who_makes_it_anew_is_killed_the_next_process_has_it(root: Path, tmp_path: Path) -> None:
-    wanted = rebuilt_tables(root / ".cas", tmp_path)
+def test_whenever_who_makes_it_anew_is_killed_the_next_process_has_it(root: Path) -> None:
+    wanted = rebuilt_tables(root / ".cas")
     chance = random.Random(11)
     for _ in range(6):
         words = [sys.executable, "-c", MAKER, str(root)]
@@ -300,7 +298,7 @@ def test_whenever_who_makes_it_anew_is_killed_the_next_process_has_it(root: Path
         assert not [path.name for path in (root / ".cas").iterdir() if path.name.startswith("index.sqlite.")]
 
 
-def test_it_is_read_anew_while_others_write(root: Path, tmp_path: Path) -> None:
+def test_it_is_read_anew_while_others_write(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         with (
             closing(Journal(str(root), CountdownDisk(None))) as other,
@@ -318,9 +316,9 @@ def test_it_is_read_anew_while_others_write(root: Path, tmp_path: Path) -> None:
                 journal.store.index.make_anew(beside)
                 assert journal.store.end == end  # nobody sees it behind what it knew
                 assert reader.edits() == asked
-        assert tables(index_path(root)) == rebuilt_tables(root / ".cas", tmp_path)
+        assert tables(index_path(root)) == rebuilt_tables(root / ".cas")
         write_more(journal, root)
-    assert opened(root) == rebuilt_tables(root / ".cas", tmp_path)
+    assert opened(root) == rebuilt_tables(root / ".cas")
 
 
 def write_more(journal: Journal, root: Path) -> None:
@@ -332,7 +330,7 @@ def write_more(journal: Journal, root: Path) -> None:
         assert store.index.next_seq() == seq + 1
 
 
-def test_what_was_written_anew_since_it_was_read_is_read_again(root: Path, tmp_path: Path) -> None:
+def test_what_was_written_anew_since_it_was_read_is_read_again(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.store.index_beside() as beside:
         with Workspace.open(root, CountdownDisk(None)) as workspace:
             units = [Unit(view.seq, n) for view in workspace.edits() for n in range(len(view.units))]
@@ -342,33 +340,33 @@ def test_what_was_written_anew_since_it_was_read_is_read_again(root: Path, tmp_p
         assert beside is not None
         with journal.writing():
             journal.store.index.make_anew(beside)
-        assert tables(index_path(root)) == rebuilt_tables(root / ".cas", tmp_path)
+        assert tables(index_path(root)) == rebuilt_tables(root / ".cas")
 
 
-def test_a_question_under_way_does_not_keep_it_from_being_made_anew(root: Path, tmp_path: Path) -> None:
+def test_a_question_under_way_does_not_keep_it_from_being_made_anew(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         with closing(Journal(str(root), CountdownDisk(None))) as other:
             asking = other.store.index.rows("blobs")
             first = next(asking)
             journal.make_anew(index=True, mark=False)
             assert first not in list(asking)
-        assert tables(index_path(root)) == rebuilt_tables(root / ".cas", tmp_path)
+        assert tables(index_path(root)) == rebuilt_tables(root / ".cas")
 
 
-def test_an_index_that_was_left_with_its_write_ahead_log_is_not_mixed_with_it(root: Path, tmp_path: Path) -> None:
+def test_an_index_that_was_left_with_its_write_ahead_log_is_not_mixed_with_it(root: Path) -> None:
     for suffix in ("-wal", "-shm"):
         Path(f"{index_path(root)}{suffix}").write_bytes(random.Random(7).randbytes(40_000))
-    assert opened(root) == rebuilt_tables(root / ".cas", tmp_path)
+    assert opened(root) == rebuilt_tables(root / ".cas")
 
 
-def test_an_index_that_knows_more_than_the_log_holds_is_made_anew(root: Path, tmp_path: Path) -> None:
+def test_an_index_that_knows_more_than_the_log_holds_is_made_anew(root: Path) -> None:
     segment = root / ".cas" / "segments" / "00000001.seg"
     kept, applied = segment.read_bytes(), (root / ".cas" / "applied").read_bytes()
     played(root, seed=6, length=8)
     assert segment.stat().st_size > len(kept)
     segment.write_bytes(kept)
     (root / ".cas" / "applied").write_bytes(applied)
-    assert opened(root) == rebuilt_tables(root / ".cas", tmp_path)
+    assert opened(root) == rebuilt_tables(root / ".cas")
 
 
 def test_an_index_of_a_log_that_went_another_way_is_made_anew(root: Path, tmp_path: Path) -> None:
@@ -379,10 +377,10 @@ def test_an_index_of_a_log_that_went_another_way_is_made_anew(root: Path, tmp_pa
             for i in range(4):
                 write(workspace, "way.txt", content * (i + 1))
     shutil.copy(index_path(other), index_path(root))
-    assert opened(root) == rebuilt_tables(root / ".cas", tmp_path)
+    assert opened(root) == rebuilt_tables(root / ".cas")
 
 
-def test_the_index_may_be_deleted_under_a_process_that_uses_it(root: Path, tmp_path: Path) -> None:
+def test_the_index_may_be_deleted_under_a_process_that_uses_it(root: Path) -> None:
     with Workspace.open(root, CountdownDisk(None)) as first:
         write(first, "first.txt", b"1\n")
         for suffix in ("", "-wal", "-shm"):
@@ -392,13 +390,13 @@ def test_the_index_may_be_deleted_under_a_process_that_uses_it(root: Path, tmp_p
             write(second, "second.txt", b"1\n")
             write(first, "first.txt", b"3\n")
             assert [edit.seq for edit in first.edits()] == [edit.seq for edit in second.edits()]
-    assert opened(root) == rebuilt_tables(root / ".cas", tmp_path)
+    assert opened(root) == rebuilt_tables(root / ".cas")
 
 
 # ---- beside other processes
 
 
-def test_a_group_that_a_reader_has_taken_in_first_is_taken_in_once(root: Path, tmp_path: Path) -> None:
+def test_a_group_that_a_reader_has_taken_in_first_is_taken_in_once(root: Path) -> None:
     with Workspace.open(root, CountdownDisk(None)) as writer, Workspace.open(root, CountdownDisk(None)) as reader:
         for i in range(5):
             write(writer, "a.txt", b"%d of the writer\n" % i)
@@ -406,7 +404,7 @@ def test_a_group_that_a_reader_has_taken_in_first_is_taken_in_once(root: Path, t
             rejected(writer, writer.edits()[-1].seq)
             reader.status()
         assert writer.edits() == reader.edits()
-    assert tables(index_path(root)) == rebuilt_tables(root / ".cas", tmp_path)
+    assert tables(index_path(root)) == rebuilt_tables(root / ".cas")
 
 
 # ---- logs that no writer writes

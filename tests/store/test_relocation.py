@@ -117,7 +117,7 @@ def test_who_looked_meanwhile_reads_on_when_the_moves_are_forgotten(root: Path, 
         assert [log.read(place).payload for place in places] == expected
 
 
-def test_at_every_moment_the_answers_are_those_before_and_after(moved: Path, tmp_path: Path) -> None:
+def test_at_every_moment_the_answers_are_those_before_and_after(moved: Path) -> None:
     before = answers(moved)
     records = records_of(moved / ".cas")
     with closing(Journal(str(moved), Disk())) as journal, journal.sweeping():
@@ -131,7 +131,7 @@ def test_at_every_moment_the_answers_are_those_before_and_after(moved: Path, tmp
         journal.finish_moves()
     assert answers(moved) == before
     assert records_of(moved / ".cas") == records
-    assert tables(moved / ".cas" / "index.sqlite") == rebuilt_tables(moved / ".cas", tmp_path)
+    assert tables(moved / ".cas" / "index.sqlite") == rebuilt_tables(moved / ".cas")
 
 
 def test_the_database_is_told_of_each_place_what_the_log_tells(moved: Path) -> None:
@@ -168,17 +168,15 @@ def test_what_went_and_counts_as_held_is_missing_and_keeps_its_count(moved: Path
         assert index.blob_count() == sum(index.blob_place(name) is not None for name in stored)
 
 
-def test_the_next_writer_has_the_index_follow_where_a_sweep_was_cut_off(moved: Path, tmp_path: Path) -> None:
+def test_the_next_writer_has_the_index_follow_where_a_sweep_was_cut_off(moved: Path) -> None:
     with Workspace.open(moved) as workspace:
         write(workspace, "c.txt", b"next\n")
-    assert tables(moved / ".cas" / "index.sqlite") == rebuilt_tables(moved / ".cas", tmp_path)
+    assert tables(moved / ".cas" / "index.sqlite") == rebuilt_tables(moved / ".cas")
     assert not list((moved / ".cas" / "segments").glob("*.moves"))
 
 
 @pytest.mark.parametrize("follow", [lambda journal: journal.finish_moves(), lambda _: None])
-def test_what_went_is_stored_anew_before_the_rows_have_followed(
-    moved: Path, tmp_path: Path, follow: Callable[[Journal], None]
-) -> None:
+def test_what_went_is_stored_anew_before_the_rows_have_followed(moved: Path, follow: Callable[[Journal], None]) -> None:
     with closing(Journal(str(moved), Disk())) as journal:
         with journal.sweeping(), Workspace.open(moved) as workspace:
             # Another process sweeps, so the writer leaves the rows alone.
@@ -190,7 +188,7 @@ def test_what_went_is_stored_anew_before_the_rows_have_followed(
             journal.finish_moves()
     with Workspace.open(moved) as workspace:
         assert workspace.blob(blob_id(GONE)) == GONE
-    assert tables(moved / ".cas" / "index.sqlite") == rebuilt_tables(moved / ".cas", tmp_path)
+    assert tables(moved / ".cas" / "index.sqlite") == rebuilt_tables(moved / ".cas")
 
 
 def test_a_check_in_between_finds_no_fault_and_says_what_it_left_out(moved: Path) -> None:
@@ -200,14 +198,14 @@ def test_a_check_in_between_finds_no_fault_and_says_what_it_left_out(moved: Path
 
 
 @pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_bytes(b"casmove1")])
-def test_without_the_moves_the_index_is_made_anew(moved: Path, tmp_path: Path, harm: Callable[[Path], object]) -> None:
+def test_without_the_moves_the_index_is_made_anew(moved: Path, harm: Callable[[Path], object]) -> None:
     before = answers(moved)
     for path in (moved / ".cas" / "segments").glob("*.moves"):
         harm(path)
     assert answers(moved) == before
     with Workspace.open(moved) as workspace:
         write(workspace, "c.txt", b"next\n")
-    assert tables(moved / ".cas" / "index.sqlite") == rebuilt_tables(moved / ".cas", tmp_path)
+    assert tables(moved / ".cas" / "index.sqlite") == rebuilt_tables(moved / ".cas")
 
 
 def test_places_are_told_on_only_from_the_generation_before(moved: Path) -> None:

@@ -124,16 +124,16 @@ def depths(root: Path) -> dict[BlobId, tuple[int, int]]:
         return told
 
 
-def assert_sound(root: Path, tmp_path: Path) -> None:
+def assert_sound(root: Path) -> None:
     assert check_store(str(root)).faults == ()
-    assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas", tmp_path)
+    assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
     assert all(steps <= told <= MAX_DEPTH for told, steps in depths(root).values())
 
 
 # ---- what changes, and what does not
 
 
-def test_the_store_becomes_smaller_and_every_state_stays_byte_for_byte(root: Path, tmp_path: Path) -> None:
+def test_the_store_becomes_smaller_and_every_state_stays_byte_for_byte(root: Path) -> None:
     before, records = states(root), records_of(root / ".cas")
     done = repacked(root)
     assert (done.segments, done.is_done, done.blobs) == (2, True, len(depths(root)))
@@ -142,7 +142,7 @@ def test_the_store_becomes_smaller_and_every_state_stays_byte_for_byte(root: Pat
     assert states(root) == before
     assert all(blob_id(content) == name for name, content in before.items())
     assert records_of(root / ".cas") == records
-    assert_sound(root, tmp_path)
+    assert_sound(root)
 
 
 def test_a_second_repack_writes_nothing(root: Path) -> None:
@@ -222,7 +222,7 @@ def test_what_deltas_outside_are_told_against_does_not_come_to_lie_deeper(root: 
     assert depths(root)[name] == (0, 0)
 
 
-def test_gc_and_repack_follow_one_another_in_any_order(root: Path, tmp_path: Path) -> None:
+def test_gc_and_repack_follow_one_another_in_any_order(root: Path) -> None:
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         for turn in range(2):
             left = [view for view in workspace.edits() if view.expired is None]
@@ -230,11 +230,11 @@ def test_gc_and_repack_follow_one_another_in_any_order(root: Path, tmp_path: Pat
             if not turn:
                 assert workspace.repack().is_done
             workspace.collect(EVERYTHING, thorough=True)
-            assert_sound(root, tmp_path)
+            assert_sound(root)
             assert workspace.repack().is_done
             for version in range(5):
                 write(workspace, "src/3.py", module(3, 10 * turn + version + 1))
-            assert_sound(root, tmp_path)
+            assert_sound(root)
             assert workspace.blob(blob_id(module(1, VERSIONS))) == module(1, VERSIONS)
 
 
@@ -245,13 +245,13 @@ def test_a_store_that_was_repacked_can_be_salvaged_whole(root: Path, tmp_path: P
     assert states(tmp_path / "new") == before
 
 
-def test_edits_go_on_on_what_was_repacked_and_no_chain_becomes_too_long(root: Path, tmp_path: Path) -> None:
+def test_edits_go_on_on_what_was_repacked_and_no_chain_becomes_too_long(root: Path) -> None:
     for turn in range(3):
         repacked(root)
         with Workspace.open(root, CountdownDisk(None)) as workspace:
             for version in range(20):
                 write(workspace, "src/4.py", module(4, 20 * turn + version + 1))
-    assert_sound(root, tmp_path)
+    assert_sound(root)
 
 
 # ---- which base
@@ -296,7 +296,7 @@ class Meanwhile(Disk):
             self._act()
 
 
-def test_what_is_written_meanwhile_never_makes_a_chain_longer_than_it_says(root: Path, tmp_path: Path) -> None:
+def test_what_is_written_meanwhile_never_makes_a_chain_longer_than_it_says(root: Path) -> None:
     versions = iter(range(1, 1000))
     before = states(root)
 
@@ -311,10 +311,10 @@ def test_what_is_written_meanwhile_never_makes_a_chain_longer_than_it_says(root:
     assert done.segments
     assert next(versions) > 3 * 2
     assert before.items() <= states(root).items()
-    assert_sound(root, tmp_path)
+    assert_sound(root)
 
 
-def test_where_others_forbid_it_again_a_segment_stays_as_it_is_and_that_is_said(root: Path, tmp_path: Path) -> None:
+def test_where_others_forbid_it_again_a_segment_stays_as_it_is_and_that_is_said(root: Path) -> None:
     older = iter(range(VERSIONS - 2, MAX_DEPTH + 1, -1))
 
     def act() -> None:
@@ -327,9 +327,9 @@ def test_where_others_forbid_it_again_a_segment_stays_as_it_is_and_that_is_said(
     before = segment_bytes(root)["00000001.seg"]
     assert not repacked(root, Meanwhile(act)).is_done
     assert segment_bytes(root)["00000001.seg"] == before
-    assert_sound(root, tmp_path)
+    assert_sound(root)
     assert repacked(root).is_done
-    assert_sound(root, tmp_path)
+    assert_sound(root)
 
 
 def test_only_one_repacks_or_sweeps_at_a_time(root: Path) -> None:
@@ -363,7 +363,7 @@ with Workspace.open(sys.argv[1]) as workspace:
 """
 
 
-def test_writers_and_readers_go_on_meanwhile(root: Path, tmp_path: Path) -> None:
+def test_writers_and_readers_go_on_meanwhile(root: Path) -> None:
     words = [sys.executable, "-c", WRITER, str(root)]
     with subprocess.Popen([*words, "x"], cwd=Path(__file__).parents[2]) as writer:
         written = 0
@@ -372,7 +372,7 @@ def test_writers_and_readers_go_on_meanwhile(root: Path, tmp_path: Path) -> None
     assert (writer.returncode, written > 0) == (0, True)
     with Workspace.open(root) as workspace:
         assert len(workspace.edits(EditFilter(conversation="x"))) == 25
-    assert_sound(root, tmp_path)
+    assert_sound(root)
 
 
 # ---- what is not as it should be
@@ -424,9 +424,7 @@ def test_a_flipped_bit_stops_it_and_the_damaged_file_is_left_for_salvage(root: P
 
 
 @pytest.mark.parametrize("damage", ["DELETE FROM blobs", "UPDATE blobs SET offset = offset + 1"])
-def test_a_blob_that_the_index_has_lost_sight_of_stops_it_and_nothing_is_lost(
-    root: Path, tmp_path: Path, damage: str
-) -> None:
+def test_a_blob_that_the_index_has_lost_sight_of_stops_it_and_nothing_is_lost(root: Path, damage: str) -> None:
     before, files = states(root), segment_bytes(root)
     with closing(sqlite3.connect(root / ".cas" / "index.sqlite")) as db, db:
         tip = "(SELECT after FROM edits WHERE seq = 3)"
@@ -440,7 +438,7 @@ def test_a_blob_that_the_index_has_lost_sight_of_stops_it_and_nothing_is_lost(
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         assert workspace.repack().is_done  # having made the index anew
     assert states(root) == before
-    assert_sound(root, tmp_path)
+    assert_sound(root)
 
 
 def test_a_store_without_history_has_nothing_to_repack(tmp_path: Path) -> None:

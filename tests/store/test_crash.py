@@ -272,7 +272,7 @@ def test_wherever_the_disk_fails_while_a_call_is_finished_it_is_finished_later(s
             disk = CountdownDisk(step, broken_disk, lasting=False)
             with suppress(CasError):
                 Workspace.open(root, disk).close()
-            assert assert_whole(stage, root, tmp_path, told(disk))
+            assert assert_whole(stage, root, told(disk))
         if disk.failed is None:
             break
 

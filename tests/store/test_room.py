@@ -113,7 +113,7 @@ def fill(path: Path) -> None:
 
 @pytest.mark.parametrize("seconds", [0.0, 60.0], ids=["tried again", "not yet"])
 def test_who_has_the_store_open_reads_on_when_its_disk_is_full(
-    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
+    small: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
     monkeypatch.setattr("objstore.store._IN_MEMORY_SECONDS", seconds)
     root = small / "workspace"
@@ -134,7 +134,7 @@ def test_who_has_the_store_open_reads_on_when_its_disk_is_full(
         write(workspace, "a.txt", b"and on\n")
         assert len(workspace.edits()) == 71
     assert check_store(str(root)).faults == ()
-    assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas", tmp_path)
+    assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
 
 
 def test_what_makes_room_need_not_wait_for_a_call_that_finds_none(root: Path) -> None:

@@ -19,7 +19,7 @@ from objstore.looking import Looking
 from objstore.looks import UNKNOWN, FolderLook
 from objstore.ondisk import file_at
 from objstore.outcomes import CallInfo
-from objstore.recordedpaths import beginning, folders_above
+from objstore.recordedpaths import beginning, folders_above, joined
 from objstore.survey import Limits, Passed, ReadFile
 from objstore.terms import MAX_INT, DocumentId, FileState, Operation, Origin
 from objstore.values import replace, value
@@ -73,7 +73,9 @@ def record_differences(  # noqa: PLR0913 - each is one thing that who looks know
     surveys = {} if look is None else {scope: look.survey(pieces.keep, limits) for scope in suspects}
     with journal.writing() as batch:
         known = Known(journal)
+        files = [*files, *_other_names(journal, look, files)]
         found = [difference for path in files for difference in _file_difference(journal, known, path, pieces)]
+        theirs = _linked(journal, besides)
         dirty: list[FolderLook] = []
         if look is not None:
             look.follow()
@@ -89,13 +91,13 @@ def record_differences(  # noqa: PLR0913 - each is one thing that who looks know
         left: set[bytes] = set()  # folders of which not all was told
         for row in dirty:
             differences = list(_folder_differences(row, known))
-            wanted = [difference for difference in differences if difference.path not in besides]
+            wanted = _wanted(row, differences, besides, theirs)
             told = _readable(journal, batch, wanted, known)
             left |= {row.path} if len(told) < len(differences) else set()
             found += told
         found = _unique(found)
         edits, conversation = _recorded(journal, batch, info, found, later)
-        kept = _brought_up(journal, batch, known, look, [path for path in files if path not in besides], dirty, besides)
+        kept = _brought_up(journal, batch, known, look, files, dirty, besides)
         if batch:
             journal.commit(batch, ())
         if kept is not None:
@@ -106,8 +108,8 @@ def record_differences(  # noqa: PLR0913 - each is one thing that who looks know
         if row.path not in left:
             row.is_settled, row.touched = True, None
     if look is not None and (dirty or any(survey.is_news for survey in surveys.values())):
-        look.save()
-    elif kept is not None:
+        kept = look
+    if kept is not None:
         kept.save()
     passed = [*(passed for survey in surveys.values() for passed in survey.passed), *known.passed]
     return conversation, edits, passed
@@ -140,6 +142,40 @@ def _folder_differences(row: FolderLook, known: Known) -> Iterator[_Difference]:
     for name in sorted(folders - passed - set(row.folders)):
         for path in sorted(known.below(prefix + name)):
             yield from _difference(path, None, known, row.key.mtime)
+
+
+def _other_names(journal: Journal, look: Looking | None, files: Sequence[bytes]) -> list[bytes]:
+    """Return the other names that files have which are looked at by their names: what changes one changes them too."""
+    inodes = _linked(journal, files)
+    if not inodes:
+        return []
+    looks = (Looking(journal) if look is None else look).looks
+    found: list[bytes] = []
+    for row in looks:
+        found += [joined(row.path, name) for name, (facts, _) in row.files().items() if facts.inode in inodes]
+    return [path for path in found if path not in files and _linked(journal, [path]) & inodes]
+
+
+def _wanted(
+    row: FolderLook, found: Iterable[_Difference], besides: Collection[bytes], theirs: Collection[int]
+) -> list[_Difference]:
+    """Return the differences in a folder that are not left to another look: these paths, and names of these inodes."""
+    wanted = [difference for difference in found if difference.path not in besides]
+    if not theirs:
+        return wanted
+    inodes = {joined(row.path, name): facts.inode for name, (facts, _) in row.files().items()}
+    return [difference for difference in wanted if inodes.get(difference.path) not in theirs]
+
+
+def _linked(journal: Journal, files: Iterable[bytes]) -> set[int]:
+    """Return the inodes of those of the files that have other names besides."""
+    inodes = set()
+    for path in files:
+        with suppress(OSError):
+            seen = os.lstat(os.path.join(os.fsencode(journal.tree.root), path))
+            if stat.S_ISREG(seen.st_mode) and seen.st_nlink > 1:
+                inodes.add(seen.st_ino)
+    return inodes
 
 
 def _file_difference(journal: Journal, known: Known, path: bytes, pieces: Pieces) -> Iterator[_Difference]:
@@ -227,7 +263,7 @@ def _brought_up(
     states = {here.path: here.now for here in _readable(journal, batch, came, known) if here.now is not None}
     comings = Comings(journal, known, None if look is None else look.looks)
     for path in files:
-        if path in states or known.is_untold(path):
+        if path not in besides and (path in states or known.is_untold(path)):
             comings.name(path, states.get(path))
     for row in sorted(dirty, key=lambda row: row.path):
         comings.see(row, states)

@@ -758,3 +758,24 @@ def test_a_tool_whose_file_became_a_folder_took_the_file_away_and_claims_nothing
     shell("rm a.txt; mkdir a.txt; echo mine > a.txt/mine", folder=folder)
     session.tell(session.write_event("a.txt", "x", before=False))
     assert whose(folder) == [("a.txt", session.name), ("a.txt/mine", "external")]
+
+
+@pytest.mark.parametrize("looks", [False, True], ids=["at the end", "and before"])
+def test_a_file_with_two_names_is_changed_by_whoever_named_one_of_them(folder: Path, *, looks: bool) -> None:
+    (folder / "src" / "other").hardlink_to(folder / "a.txt")
+    assert cas("record", folder=folder).status == 0
+    session, beside = ClaudeCode(folder), ClaudeCode(folder, "session-2")
+    for each in (session, beside):
+        each.ask("go")
+        each.calls += 1
+    beside.tell(beside.shell_event("make", before=True))
+    session.tell(session.write_event("a.txt", "1\n", before=True))
+    (folder / "a.txt").write_text("1\n")
+    if looks:
+        beside.run("true")
+    session.tell(session.write_event("a.txt", "1\n", before=False))
+    beside.tell(beside.shell_event("make", before=False))
+    beside.stop()
+    assert whose(folder)[1:] == [("a.txt", session.name), ("src/other", session.name)]
+    assert cas("reject", "--conversation", session.name, folder=folder).status == 0
+    assert (folder / "src" / "other").read_text() == (folder / "a.txt").read_text() == "one\ntwo\nthree\n"

@@ -89,7 +89,7 @@ class Backups(Safeguarded):
                 call.write(target, backup.bytes, mode=backup.mode, operation=Operation.REPLACE)
                 name = call.read(target).path
                 outcome = self._commit(workspace, call)
-                self._session.saw((workspace.root, name), blob_id(backup.bytes))
+                self._session.saw((workspace.root, name), blob_id(backup.bytes), whole=True)
                 untimely = keep_times(workspace, target, facts)
         restored = BackupRestored(
             backup_file=shown(backup_file),

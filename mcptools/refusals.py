@@ -141,12 +141,14 @@ def stale(path: str, file_hash: str) -> Failure:
     )
 
 
-def unread(path: str, file_hash: str) -> Failure:
-    """Return the failure of a change to a file that has to be read before."""
+def unread(path: str, file_hash: str, *, partly: bool = False) -> Failure:
+    """Return the failure of a change to a file that has to be read before. `partly`: some of its lines were."""
     return Failure(
         Kind.STALE_FILE,
         f"File must be read before it is changed: {shown(path)}",
-        hint="You have not read it as it stands now.",
+        hint="You have read a part of it: read all lines, or change the part."
+        if partly
+        else "You have not read it as it stands now.",
         path=path,
         file_hash=file_hash,
     )

@@ -50,7 +50,9 @@ class Session:
         self._known: dict[FileKey, BlobId | None] = {}  # None: the file was gone
         self._copied: dict[FileKey, BlobId] = {}  # the versions last copied; they count where none is known
         self._parts: dict[FileKey, tuple[BlobId, bytearray]] = {}
-        """Of files that had changed and were shown in part: of which version, and for each line whether it was."""
+        """Of files that were shown in part: of which version, and for each line whether it was."""
+        self._unchanged: set[FileKey] = set()
+        """Of these, the ones that were shown for the first time; it is noted where files have to be read."""
         self._to_read: set[FileKey] = set()  # files that were undone
         self._last: LastChange | None = None  # None: nothing to undo
         self._pins = Pins()
@@ -62,23 +64,35 @@ class Session:
         with self._lock:
             if file not in self._known:
                 return Knowledge.NONE if self._copied.get(file, now) == now else Knowledge.STALE
-            return Knowledge.CURRENT if self._known[file] == now and file not in self._parts else Knowledge.STALE
+            is_whole = file not in self._parts or file in self._unchanged
+            return Knowledge.CURRENT if self._known[file] == now and is_whole else Knowledge.STALE
 
     def must_read(self, file: FileKey, now: BlobId) -> bool:
         """Return whether the model may not change a file that is `now` such before it has read it."""
         with self._lock:
             return file in self._to_read or (self._require_read and self._known.get(file) != now)
 
+    def has_seen_a_part(self, file: FileKey) -> bool:
+        """Return whether the model, which has to read files, was shown no more of the file than a part."""
+        with self._lock:
+            return file in self._unchanged
+
     def copied(self, file: FileKey, version: BlobId) -> None:
         """Note that the model had the file copied, which is no reading: a file that is another by then has changed."""
         with self._lock:
             self._copied[file] = version
 
-    def saw(self, file: FileKey, version: BlobId | None) -> None:
-        """Note that the model has made the file what it is (None: deleted it); the version is in the store."""
+    def saw(self, file: FileKey, version: BlobId | None, *, whole: bool = False) -> None:
+        """Note that the model has made the file what it is (None: deleted it); the version is in the store.
+
+        `whole`: it has made all of the file; else what it was not shown before is not shown by that.
+        """
         with self._lock:
             self._known[file] = version
-            self._parts.pop(file, None)
+            if whole or version is None:
+                self._unchanged.discard(file)
+            if file not in self._unchanged:
+                self._parts.pop(file, None)
             self._to_read.discard(file)
             if version is not None:
                 self._pins.note(file, version)
@@ -92,7 +106,11 @@ class Session:
         if of and not parts:
             return
         with self._lock:
-            if file in self._parts or self._known.get(file, version) != version:
+            if self._known.get(file, version) != version:
+                self._unchanged.discard(file)
+            elif self._require_read and file not in self._known:
+                self._unchanged.add(file)
+            if file in self._parts or file in self._unchanged or self._known.get(file, version) != version:
                 of_version, lines = self._parts.get(file, (version, bytearray(of)))
                 if of_version != version:
                     lines = bytearray(of)
@@ -101,6 +119,7 @@ class Session:
                 self._parts[file] = version, lines
                 if 0 not in lines:
                     del self._parts[file]
+                    self._unchanged.discard(file)
             self._known[file] = version
             self._to_read.discard(file)
             self._pins.note(file, version)
@@ -146,10 +165,11 @@ class Session:
             _move(self._known, source, destination)
             _move(self._parts, source, destination)
             self._known[source] = None
-            self._to_read.discard(destination)
-            if source in self._to_read:
-                self._to_read.remove(source)
-                self._to_read.add(destination)
+            for noted in (self._to_read, self._unchanged):
+                noted.discard(destination)
+                if source in noted:
+                    noted.remove(source)
+                    noted.add(destination)
             self._pins.move(source, destination)
 
     def changed(self, root: str, edits: tuple[EditView, ...]) -> None:

@@ -138,16 +138,17 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
 
         def foresee() -> None:
             with suppress(FileMissing):
-                self._foresee(path)
+                self._foresee(path, replaces=True)
 
         with self._changing("write_file", path, mcp_conversation_id, foresee=foresee) as (workspace, call):
             before = call.read(path) if call.exists(path) else None
             if before is not None:
                 self._refuse_if_stale(workspace, before, path)
+                self._refuse_if_partly_seen(workspace, before, path)
             call.write(path, after)
             written = call.read(path)
             outcome = self._commit(workspace, call)
-            self._session.saw((workspace.root, written.path), written.blob)
+            self._session.saw((workspace.root, written.path), written.blob, whole=True)
         operation = outcome.edits[0].edit.operation.value if outcome.edits else "none"
         place = absolute(workspace, written.path)
         added, removed = _line_counts(outcome)

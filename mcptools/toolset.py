@@ -297,8 +297,11 @@ class Toolset:
                 raise refusals.unread(path, sha256(found.bytes))
             return files, found
 
-    def _foresee(self, path: str, *, stale: bool = True) -> None:
-        """Refuse what a call that takes a whole file will; that makes no store. Raises Failure, and as Files.read."""
+    def _foresee(self, path: str, *, stale: bool = True, replaces: bool = False) -> None:
+        """Refuse what a call that takes a whole file will; that makes no store. Raises Failure, and as Files.read.
+
+        `replaces`: it puts other text in the file's place.
+        """
         files = self._directories.files_of(path)
         files.free_space(path)  # as above
         found = files.read(path, follow=False)
@@ -306,6 +309,8 @@ class Toolset:
             raise refusals.unread(path, sha256(found.bytes))
         if stale:
             self._refuse_if_stale(files, found, path)
+        if replaces:
+            self._refuse_if_partly_seen(files, found, path)
 
     def _is_binary(self, content: bytes) -> bool:
         """Return whether a file's bytes are no text, by the limits."""
@@ -363,6 +368,11 @@ class Toolset:
             found = call.read(path)
             if self._session.must_read((workspace.root, found.path), found.blob):
                 raise refusals.unread(path, sha256(found.bytes))
+
+    def _refuse_if_partly_seen(self, workspace: Files | Workspace, found: Content, path: str) -> None:
+        """Refuse to replace what the model was shown in part only, if it has to read files before it changes them."""
+        if self._session.has_seen_a_part((workspace.root, found.path)):
+            raise refusals.unread(path, sha256(found.bytes), partly=True)
 
     def _refuse_if_stale(self, workspace: Files | Workspace, found: Content, path: str) -> None:
         if self._session.knows((workspace.root, found.path), found.blob) is Knowledge.STALE:

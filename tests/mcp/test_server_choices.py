@@ -91,6 +91,45 @@ def test_with_require_read_every_change_needs_a_read_of_the_present_version(root
     assert file.read_text() == "three\n"
 
 
+def test_with_require_read_a_whole_file_is_replaced_by_who_has_seen_all_of_it(root: Path) -> None:
+    file, moved = root / "file.txt", root / "moved.txt"
+    file.write_text("one\ntwo\nthree\n")
+    edits = [{"old_string": "one", "new_string": "1"}]
+    with connected(root, options=["--require-read"]) as agent:
+
+        def replaced(path: Path) -> str:
+            """Return why the whole file may not be replaced."""
+            error = agent.call("write_file", path=str(path), content="blindly\n").error
+            assert error["type"] == "stale_file"
+            return str(error["hint"])
+
+        agent.done("read_file", path=str(file), limit=1)
+        assert replaced(file).startswith("You have read a part of it")
+        assert not (root / ".cas").exists(), "a refusal made a store"
+        # What has its own context goes ahead, and is no reading of the rest.
+        made = agent.done("multi_edit_text_file", path=str(file), edits=edits)
+        assert made.structured["changed_since_read"] is False
+        agent.done("apply_patch", file_path=str(file), patch="--- a\n+++ b\n@@ -1 +1 @@\n-1\n+uno\n")
+        agent.done("move_file", source=str(file), destination=str(moved))
+        assert replaced(moved).startswith("You have read a part of it")
+        agent.done("read_file_by_line", path=str(moved), ranges=["2-3"])
+        assert replaced(moved).startswith("You have read a part of it")
+        agent.done("read_file", path=str(moved), limit=1)
+        agent.done("write_file", path=str(moved), content="knowingly\n")
+        # Of a file that somebody else has changed meanwhile it is as ever.
+        moved.write_text("knowingly\nsomebody's work\n")
+        assert replaced(moved) == "You have not read it as it stands now."
+        agent.done("read_file", path=str(moved), limit=1)
+        assert "again" in replaced(moved)
+        agent.done("read_file", path=str(moved))
+        agent.done("write_file", path=str(moved), content="and on\n")
+        # Nothing else wants more than a part.
+        other = root / "other.txt"
+        other.write_text("one\ntwo\n")
+        agent.done("read_file", path=str(other), limit=1)
+        agent.done("delete_file", path=str(other))
+
+
 def test_with_require_read_backups_of_one_second_have_names_of_their_own(root: Path) -> None:
     (root / "file.txt").write_text("one\n")
     with connected(root, options=["--require-read"]) as agent:

@@ -30,6 +30,7 @@ class Client:
     places: dict[str, str] = field(default_factory=dict)
     """Where the roots were when they were first looked for, by address."""
     subscribed: set[str] = field(default_factory=set)
+    streams: int = 0  # on which it hears what is recorded
     tell: Callable[[str | None], Awaitable[None]] | None = None
     """Tells it that an address reads anew (None: that there is something new); None: there was nothing to tell yet."""
     to_tell: dict[str | None, None] = field(default_factory=dict)
@@ -42,7 +43,12 @@ class Client:
     @property
     def worth(self) -> int:
         """Return how much would be lost if it were forgotten."""
-        return max(self.session.worth, 2 * bool(self.subscribed))
+        return max(self.session.worth, 2 * self.listens)
+
+    @property
+    def listens(self) -> bool:
+        """Return whether it wants to hear of what is recorded."""
+        return bool(self.subscribed or self.streams)
 
     def is_silent(self, now: float) -> bool:
         """Return whether it was not heard for long. `now`: by the clock by which it was heard."""
@@ -50,8 +56,8 @@ class Client:
 
     def claim(self, now: float) -> int:
         """Return how good its claim to a place is; 0: it may be gone, 1: it has nothing to lose."""
-        # Who has subscribed is there, however silent: otherwise its session would have ended.
-        return 0 if self.is_silent(now) and not self.subscribed else 1 + self.worth
+        # Who listens is there, however silent: otherwise its session, or the stream, would have ended.
+        return 0 if self.is_silent(now) and not self.listens else 1 + self.worth
 
     def asking_for_roots(self) -> None:
         """Note that the roots are being asked for."""

@@ -31,6 +31,7 @@ class Following:
         self._news = news
         self._clients = clients
         self._within = within
+        self._beginning = anyio.Lock()
         self._opening = 0  # streams that are there, or are about to be
         self._streams: dict[object, tuple[Client, Telling]] = {}
         self._is_on = anyio.Event()  # set while somebody listens
@@ -66,9 +67,10 @@ class Following:
 
     async def begin(self) -> None:
         """Make whatever is recorded or decided from now on news."""
-        if not self._is_on.is_set():
-            await anyio.to_thread.run_sync(self._news.begin)
-            self._is_on.set()
+        async with self._beginning:  # what the first listener is to hear of must not be no news for the second
+            if not self._is_on.is_set():
+                await anyio.to_thread.run_sync(self._news.begin)
+                self._is_on.set()
 
     @asynccontextmanager
     async def stream(self) -> AsyncIterator[None]:
@@ -82,11 +84,12 @@ class Following:
 
     def hear(self, tell: Telling) -> Callable[[], None]:
         """Have the news told on a stream of the client whose message is being answered. Return what ends that."""
-        stream = object()
-        self._streams[stream] = (self._clients.current(), tell)
+        stream, client = object(), self._clients.current()
+        self._streams[stream] = client, tell
+        client.streams += 1
 
         def end() -> None:
-            self._streams.pop(stream, None)
+            client.streams -= self._streams.pop(stream, None) is not None
 
         return end
 

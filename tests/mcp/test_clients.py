@@ -1,12 +1,15 @@
 """The clients that one server remembers: a thousand names push nobody out who has done anything."""
 
+import time
 from pathlib import Path
 
 import anyio
 
 from mcptools.clients import Clients
 from mcptools.directories import Directories
+from mcptools.following import Following
 from mcptools.limits import Limits
+from mcptools.news import News
 from mcptools.server import EditServer
 from mcptools.tools import Tools
 from tests.mcp.served import inside
@@ -79,6 +82,51 @@ def test_whoever_was_not_heard_for_long_makes_room_before_anybody_who_was(tmp_pa
     for name, client in (("reader", reader), ("listener", listener)):
         clients.heard(name)
         assert clients.current() is client, name
+    directories.close()
+
+
+async def told_of_nothing(_: str | None) -> None:
+    raise AssertionError("nothing was recorded")
+
+
+def test_whoever_listens_on_a_stream_is_not_forgotten_before_it_ends(tmp_path: Path) -> None:
+    now = 0.0
+    clients, directories = Clients(require_read=False, clock=lambda: now), Directories([str(tmp_path)])
+    following = Following(News(directories), clients, lambda _client, _roots: directories)
+    clients.heard("listener")
+    listener = clients.current()
+    ends = [following.hear(told_of_nothing), following.hear(told_of_nothing)]
+    for moment in (0.0, 3600.0):
+        now = moment
+        for number in range(2000):
+            clients.heard(f"invented {number}")
+        ends.pop()()
+    clients.heard("listener")
+    assert clients.current() is listener
+    for number in range(2000):
+        clients.heard(f"invented {number}")
+    clients.heard("listener")
+    assert clients.current() is not listener
+    directories.close()
+
+
+def test_what_is_recorded_since_the_first_listener_came_is_news_also_if_another_comes(tmp_path: Path) -> None:
+    directories = Directories([str(tmp_path)])
+    begun: list[float] = []
+
+    class Counted(News):
+        def begin(self) -> None:
+            begun.append(time.monotonic())
+            super().begin()
+
+    async def both() -> None:
+        following = Following(Counted(directories), Clients(require_read=False), lambda _client, _roots: directories)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(following.begin)
+            tasks.start_soon(following.begin)
+
+    anyio.run(both)
+    assert len(begun) == 1
     directories.close()
 
 

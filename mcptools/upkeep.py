@@ -16,7 +16,7 @@ from threading import Event, Thread
 from typing import Final, Self
 
 from mcptools.directories import Directories
-from objstore import CasError, Configuration, Workspace
+from objstore import CasError, Configuration, StoreReplaced, Workspace
 
 __all__ = ["Upkeep", "main"]
 
@@ -86,6 +86,8 @@ class Upkeep:
                     workspace.follow_files()
                     self._keep_documents(workspace)
                     self._look(workspace)
+                except StoreReplaced:
+                    continue  # a person put it aside, or another in its place, which the next call opens
                 except (CasError, OSError) as error:
                     # The server goes on serving, and a person is told here and by `cas status`.
                     _log.warning("The limits of %s were not looked at: %s", workspace.root, error)

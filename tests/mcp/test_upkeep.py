@@ -2,10 +2,14 @@
 
 import os
 import time
+from contextlib import closing
 from pathlib import Path
+from threading import Event
 
 import pytest
 
+from mcptools.directories import Directories
+from mcptools.upkeep import Upkeep
 from objstore import Action, Configuration, Unit, Workspace
 from tests.mcp.agent import Agent, connected
 
@@ -75,6 +79,32 @@ def test_what_is_older_than_the_limit_goes(tmp_path: Path) -> None:
         some_edits(agent, 2)
         accept_all(root)
         assert wait_until_something_expired(root) == [1, 2]
+
+
+def test_a_store_that_is_put_aside_is_no_fault(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcptools.upkeep._TICK", 0.001)
+    root = tmp_path / "workspace"
+    root.mkdir()
+    limited(root, max_size="60kB")
+    with closing(Directories([str(root)])) as directories:
+        workspace = directories.home(str(root))
+        looked = Event()
+        follow = workspace.follow_files
+
+        def followed() -> None:
+            try:
+                follow()
+            finally:
+                looked.set()
+
+        monkeypatch.setattr(workspace, "follow_files", followed)
+        (root / ".cas").rename(tmp_path / "aside")
+        with Upkeep(directories):
+            assert looked.wait(PATIENCE)
+        (tmp_path / "aside").rename(root / ".cas")
+    assert caplog.records == []
 
 
 def test_a_person_can_turn_it_off(tmp_path: Path) -> None:

@@ -42,6 +42,9 @@ _BOM: Final = b"\xef\xbb\xbf"
 _MAX_LINES: Final = 20
 """Line numbers that are given of the lines that share a tag."""
 
+_MANY: Final = 1000
+"""Lines whose tags take some milliseconds."""
+
 
 class Op(StrEnum):
     """What an operation does."""
@@ -163,9 +166,9 @@ def apply_operations(
 ) -> AnchoredOutcome:
     """Return what `operations` make of `content`, or why the first that can't apply can't.
 
-    `between`: called before each operation, which may be looked for in the whole text. Raises what it raises.
+    `between`: called before each operation, and while one is looked for in the whole text. Raises what it raises.
     """
-    text = _Text(content)
+    text = _Text(content, between)
     places: list[_Place] = []
     taken = _Taken()
     moved: list[tuple[int, Anchor, int]] = []
@@ -255,8 +258,9 @@ def _place(index: int, operation: AnchoredEdit, start: int, end: int) -> _Place:
 class _Text:
     """A text as lines, closed: the last one has an ending, whether the file has it or not."""
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, content: bytes, between: Callable[[], object]) -> None:
         self._content = content
+        self._between = between
         self._bom = _BOM if content.startswith(_BOM) else b""
         parts = content[len(self._bom) :].split(b"\n")
         rest = parts.pop()
@@ -277,6 +281,8 @@ class _Text:
     def _lines_by_tag(self) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
         for index in range(len(self._lines)):
+            if not index % _MANY:
+                self._between()
             found.setdefault(self._tag(index), []).append(index + 1)
         return found
 

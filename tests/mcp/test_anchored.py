@@ -273,6 +273,18 @@ def test_between_two_operations_an_edit_can_be_ended() -> None:
         apply_operations(b"a\n", [operation(b"a\n", Op.DELETE, 1)], between=between)
 
 
+def test_while_a_line_is_looked_for_by_its_tag_an_edit_can_be_ended() -> None:
+    asked = list[int]()
+    content = b"".join(b"%d\n" % number for number in range(5000))
+    assert isinstance(
+        apply_operations(
+            content, [AnchoredEdit(op=Op.DELETE, anchor=Anchor(6000, "00"))], between=lambda: asked.append(0)
+        ),
+        AnchorAmbiguous,
+    )
+    assert len(asked) > 5
+
+
 # ---- laws
 
 SAID = (b"a", b"b", b"", b"c ", b"\xff", b"\xc2\xa0", b"a\rb", b"a\r", b"\r")

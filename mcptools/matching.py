@@ -45,6 +45,9 @@ while True:
             if pattern.search(line.removesuffix(b"\r").decode("utf-8", "backslashreplace"))), flush=True)
 """
 _CHUNK: Final = 1 << 16
+_MANY: Final = 1000
+"""Lines that are looked through in some milliseconds."""
+
 _LOOK: Final = 0.1
 """Seconds after which is asked again whether the answer is still wanted."""
 
@@ -79,11 +82,13 @@ def matching(pattern: str, *, use_regex: bool, ignore_case: bool, seconds: float
 
 def _literal(pattern: re.Pattern[str]) -> LinesOf:
     def lines(content: bytes) -> list[int]:
-        return [
-            number
-            for number, line in enumerate(split_lines(content), 1)
-            if pattern.search(line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "backslashreplace"))
-        ]
+        found: list[int] = []
+        for number, line in enumerate(split_lines(content), 1):
+            if not number % _MANY:
+                checkpoint()
+            if pattern.search(line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "backslashreplace")):
+                found.append(number)
+        return found
 
     return lines
 

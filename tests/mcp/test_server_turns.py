@@ -1,6 +1,7 @@
 """What a call does while others wait for it: no more than it has to, and nothing that a cancelled call goes on with."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -139,3 +140,11 @@ def test_nobody_waits_while_patches_are_read(strategy: Strategy, tools: Tools, t
     assert (tmp_path / "f").read_text() == "line 1!\n"
     assert lookout.asked > 50
     assert lookout.waited < 10
+
+
+def test_looking_for_a_word_in_a_file_of_many_lines_can_be_ended(tools: Tools, tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("line\n" * 20_000)
+    for look in (tools.read_file_by_keyword, tools.grep_files):
+        lookout = Lookout(tmp_path)
+        lookout.run(partial(look, "f", "word"))
+        assert lookout.asked >= 20

@@ -81,7 +81,7 @@ def test_what_is_older_than_the_limit_goes(tmp_path: Path) -> None:
         assert wait_until_something_expired(root) == [1, 2]
 
 
-def test_a_store_that_is_put_aside_is_no_fault(
+def test_a_store_that_is_put_aside_as_it_is_looked_at_is_no_fault(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mcptools.upkeep._TICK", 0.001)
@@ -93,17 +93,16 @@ def test_a_store_that_is_put_aside_is_no_fault(
         looked = Event()
         follow = workspace.follow_files
 
-        def followed() -> None:
+        def put_aside() -> None:
+            (root / ".cas").rename(tmp_path / "aside")
             try:
                 follow()
             finally:
                 looked.set()
 
-        monkeypatch.setattr(workspace, "follow_files", followed)
-        (root / ".cas").rename(tmp_path / "aside")
+        monkeypatch.setattr(workspace, "follow_files", put_aside)
         with Upkeep(directories):
             assert looked.wait(PATIENCE)
-        (tmp_path / "aside").rename(root / ".cas")
     assert caplog.records == []
 
 

@@ -32,7 +32,7 @@ def test_colour_only_on_a_terminal(desk: Desk, words: list[str]) -> None:
     a_little_history(desk)
     plain = desk.done(*words).text
     assert ESCAPE not in plain
-    colored = desk.typed(*words)[1]
+    colored = desk.typed(*words, COLUMNS="1000")[1]
     assert ESCAPE in colored
     assert COLORED.sub("", colored) == plain
 

@@ -14,6 +14,7 @@ from hypothesis import given, strategies as st
 from objstore.facts import FACTS, FACTS_SIZE, Facts, FolderKey, Glimpse, pack_facts, unpack_facts
 from objstore.glance import changed_folders, key_of
 from objstore.lstats import lstats_from
+from objstore.twofold import is_single
 
 TIMES = st.integers(-(1 << 63), (1 << 63) - 1)
 WORDS = st.integers(0, (1 << 64) - 1)
@@ -82,7 +83,7 @@ def test_the_systems_table_tells_what_lstat_tells(tmp_path: Path) -> None:
             here = Path.cwd()
             with lstats.inside():
                 assert ask(fd, names) == one_by_one(fd, names)
-                assert Path.cwd() == tmp_path
+                assert (Path.cwd() == tmp_path) is is_single()  # a test before this one may have left threads
             assert Path.cwd() == here
         assert ask(fd, []) == b""
         for count in (255, 256, 257, 700):  # more than the table has rows

@@ -598,7 +598,7 @@ def test_while_it_can_not_be_changed_nothing_is_recorded_under_a_number_that_is_
                     call.commit()
             case _:
                 decide = Action.REJECT if change == "reject" else Action.ACCEPT
-                workspace.decide(decide, [Unit(Seq(4), 0)], who="test")
+                workspace.decide(decide, [Unit(Seq(4), 1)], who="test")
         held = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
         for _ in range(2):
             if change == "delete":

@@ -272,7 +272,7 @@ class Histories(RuleBasedStateMachine):
             Action.RESET: Status.PENDING,
         }[action]
         outcome = self.judged(
-            dict.fromkeys(units, wanted),
+            self.telling(dict.fromkeys(units, wanted)),
             partial(self.workspace.decide, action, units, cascade=cascade, on_external=on_external),
             cascade=cascade and action is Action.REJECT,
             on_external=on_external,
@@ -282,6 +282,12 @@ class Histories(RuleBasedStateMachine):
             self.decided.append(self.made)
             self.undone.clear()
         return outcome
+
+    def telling(self, wanted: dict[Unit, Status]) -> dict[Unit, Status]:
+        """Leave out whole-file parts that nobody is shown, of edits of which nothing else changes."""
+        idle = {Unit(view.seq, 0) for view in self.workspace.edits() if not view.whole and len(view.units) > 1}
+        told = {unit.seq for unit, status in wanted.items() if unit not in idle and self.statuses[unit] is not status}
+        return {unit: status for unit, status in wanted.items() if unit not in idle or unit.seq in told}
 
     @rule(on_external=answers)
     def undo(self, on_external: OnExternal) -> None:

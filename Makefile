@@ -6,6 +6,9 @@ BIN := $(VENV)/bin
 PACKAGES := objstore mcptools cli
 UV ?= $(shell command -v uv 2>/dev/null)
 SECONDS ?= 10
+LAWS := tests/test_weave_laws.py tests/test_rebase.py tests/test_diff.py tests/test_differential.py \
+	tests/mcp/test_exact.py tests/mcp/test_anchored.py tests/mcp/test_unifieddiff.py \
+	tests/workspace/test_state_machine.py
 ARGS ?=
 
 # The first Python new enough, by its own path: a shim may point elsewhere tomorrow.
@@ -18,7 +21,7 @@ TOO_OLD := editledger needs Python 3.11 or newer, and none of $(PYTHONS) is: ins
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup test lint format demo man bench conformance fuzz large crash soak powercut lock clean
+.PHONY: help setup test lint format demo man bench conformance fuzz laws large crash soak powercut lock clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -53,6 +56,9 @@ conformance: setup ## put the server before the Inspector and the conformance su
 
 fuzz: setup ## feed hostile bytes to the decoders for SECONDS (10)
 	$(BIN)/python -m fuzz --seconds $(SECONDS) $(ARGS)
+
+laws: setup ## hold the weave, what is carried over and the edit languages to their laws, on 20 times as many examples
+	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n 2 --dist worksteal $(LAWS) $(ARGS)
 
 large: setup ## take a file of 2 GB through everything, in less than 100 MB of memory
 	CAS_LARGE_MB=2048 $(BIN)/python -m pytest tests/workspace/test_streaming.py $(ARGS)

@@ -405,7 +405,7 @@ def letters_of(lines: Iterable[Line]) -> Counter[str]:
     return Counter(letter for _, letter in lines)
 
 
-@settings(max_examples=1500)
+@settings(max_examples=settings().max_examples * 4)
 @given(st.data())
 def test_whatever_is_carried_over_both_sides_have_what_they_wanted(data: st.DataObject) -> None:
     """Each line's identity is followed, although the lines are equal, and although half the hunks are compared.
@@ -440,7 +440,7 @@ def test_whatever_is_carried_over_both_sides_have_what_they_wanted(data: st.Data
         assert least <= have[letter] <= most
 
 
-@settings(max_examples=500)
+@settings(max_examples=settings().max_examples * 3)
 @given(st.data())
 def test_what_two_did_to_a_run_of_equal_lines_is_done_once_or_refused(data: st.DataObject) -> None:
     """Of a run of equal lines one side at least does not know which it took out, or where in it it put in others."""

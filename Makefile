@@ -57,14 +57,14 @@ conformance: setup ## put the server before the Inspector and the conformance su
 fuzz: setup ## feed hostile bytes to the decoders for SECONDS (10)
 	$(BIN)/python -m fuzz --seconds $(SECONDS) $(ARGS)
 
-laws: setup ## hold the weave, what is carried over and the edit languages to their laws, on 20 times as many examples
+laws: setup ## hold the weave, what is carried over and the edit languages to their laws, on 2,000 examples each
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n 2 --dist worksteal $(LAWS) $(ARGS)
 
 large: setup ## take a file of 2 GB through everything, in less than 100 MB of memory
 	CAS_LARGE_MB=2048 $(BIN)/python -m pytest tests/workspace/test_streaming.py $(ARGS)
 
 crash: setup ## kill -9 servers, reviewers and gc over and over for SECONDS, and fail gc at every step of the disk
-	CAS_CRASH_STEPS=1 $(BIN)/python -m pytest -n 2 tests/store/test_crash_gc.py
+	CAS_CRASH_STEPS=1 $(BIN)/python -m pytest -n 2 tests/store/test_crash_gc.py tests/store/test_sweep.py tests/cli/test_bundles.py
 	$(BIN)/python -m tests.store.crashes --seconds $(SECONDS) $(ARGS)
 
 soak: setup ## let servers, watchers, hooks and reviewers stay in one workspace for SECONDS, and see that nothing piles up

@@ -8,7 +8,26 @@ from typing import Final
 from objstore.disk import Disk, Pieces
 from objstore.errors import DiskFailed, DiskFull
 
-__all__ = ["CountdownDisk", "PowerCut", "TooFullDisk", "UnsyncedDisk", "broken_disk", "full_disk", "power_cut"]
+__all__ = [
+    "CountdownDisk",
+    "PowerCut",
+    "TooFullDisk",
+    "UnsyncedDisk",
+    "broken_disk",
+    "full_disk",
+    "power_cut",
+    "some_of",
+]
+
+_EVERY: Final = int(os.environ.get("CAS_CRASH_STEPS", "3"))
+
+
+def some_of(steps: int, way: int = 0) -> range:
+    """Return every third of so many steps and the last one, or one `way` before it: all for `CAS_CRASH_STEPS=1`.
+
+    `make crash` goes through all of them. For what takes long at each.
+    """
+    return range(steps - 1 - way % _EVERY, -1, -_EVERY)
 
 
 class PowerCut(BaseException):

@@ -107,7 +107,8 @@ class _Piece:
     above: bool = True  # of an insertion: whether its upper neighbour, or the beginning, is still what it was
     below: bool = True
     is_there: bool = False  # whether a step did the same: the lines are those that it left, and stay what they are
-    taken: frozenset[bytes] = frozenset()  # once it is there: the lines that both took out
+    is_guessed: bool = False  # once it is there: whether a comparison says so
+    taken: frozenset[bytes] = frozenset()  # and the lines that both took out
 
     @property
     def shift(self) -> int:
@@ -322,7 +323,8 @@ class _Step:
         hunks, shift = piece.stretch.hunks, piece.shift
         taken = [line for hunk in hunks for line in _cut(self.before, hunk.old_start + shift, hunk.old_end + shift)]
         first = met.hunks[0].new_start - met.hunks[0].old_start
-        return replace(piece, start=start + first, end=end + met.shift, is_there=True, taken=frozenset(taken))
+        there = replace(piece, is_there=True, is_guessed=self.is_guessed, taken=frozenset(taken))
+        return replace(there, start=start + first, end=end + met.shift)
 
 
 def _cut(text: bytes, start: int, end: int) -> list[bytes]:
@@ -337,6 +339,8 @@ def _meet(piece: _Piece, met: _Stretch) -> bool:
     if piece.is_there:
         # Lines put in directly beside, where some were taken out, may be these.
         touches = any(hunk.new_count < hunk.old_count for hunk in piece.stretch.hunks) and met.grows
+        # And those taken out, where a comparison says which were put in.
+        touches = touches or (piece.is_guessed and piece.stretch.grows and met.takes_out)
         touches = touches or any(not piece.taken.isdisjoint(split_lines(text)) for text in met.texts)
     else:
         touches = not (piece.stretch.takes_out or met.takes_out)  # nothing says in which order both put in

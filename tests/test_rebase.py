@@ -11,7 +11,7 @@ from hypothesis import given, reject, settings, strategies as st
 from objstore.diff import diff_lines
 from objstore.hunks import Hunk, hunks_fit
 from objstore.lines import closed, is_closed, split_lines
-from objstore.rebase import Clash, Passage, Rebased, rebased
+from objstore.rebase import Clash, Passage, Rebased, compared, rebased
 from objstore.values import replace
 from objstore.weave import Weave
 from tests.verdicts import set_live
@@ -403,6 +403,13 @@ def spelt(lines: list[Line]) -> bytes:
 
 def letters_of(lines: Iterable[Line]) -> Counter[str]:
     return Counter(letter for _, letter in lines)
+
+
+def test_lines_that_go_beside_what_both_put_in_may_be_those() -> None:
+    # "a" stood below "b a", which a comparison takes for "b" above it and the change's own "a b" below.
+    base, first, last = b"a\n", b"b\na\na\nb\n", b"a\nb\n"
+    passages = (*compared(base, first), Passage(hunks=(Hunk(0, 2, 0, 0),), after=last))
+    assert isinstance(rebased(base, b"a\na\nb\n", (Hunk(1, 0, 1, 2),), passages), Clash)
 
 
 @settings(max_examples=settings().max_examples * 4)

@@ -397,6 +397,17 @@ def made_of(lines: list[Line], found: list[Cut], whose: str) -> tuple[list[Line]
     return made + lines[at:], hunks
 
 
+def as_compared(lines: list[Line], after: list[Line], hunks: Iterable[Hunk], whose: str) -> list[Line]:
+    """Return the lines after a change as a comparison says they came about: nobody can know more of it."""
+    found: list[Line] = []
+    at = 0
+    for hunk in hunks:
+        found += lines[at : hunk.old_start]
+        found += [(whose, letter) for _, letter in after[hunk.new_start : hunk.new_end]]
+        at = hunk.old_end
+    return found + lines[at:]
+
+
 def spelt(lines: list[Line]) -> bytes:
     return "".join(f"{letter}\n" for _, letter in lines).encode()
 
@@ -426,13 +437,14 @@ def test_whatever_is_carried_over_both_sides_have_what_they_wanted(data: st.Data
     is_compared = data.draw(st.booleans())
     if is_compared:
         hunks = list(diff_lines(spelt(base), spelt(made)))
+        made = as_compared(base, made, hunks, "change")
     passages, now = [], base
     for _ in range(data.draw(st.integers(1, 3))):
         after, meant = made_of(now, data.draw(cuts(now, "abt")), "step")
         is_guessed = data.draw(st.booleans())
         found_hunks = diff_lines(spelt(now), spelt(after)) if is_guessed else tuple(meant)
         passages.append(Passage(hunks=found_hunks, after=spelt(after), compared=is_guessed))
-        now = after
+        now = as_compared(now, after, found_hunks, "step") if is_guessed else after
     found = rebased(spelt(base), spelt(made), hunks, passages, is_compared=is_compared)
     if not isinstance(found, Rebased):
         reject()

@@ -11,7 +11,7 @@ import anyio
 
 from mcptools.watching import Watch, checkpoint
 
-__all__ = ["Tell", "carried_out"]
+__all__ = ["Begun", "Tell"]
 
 ResultT = TypeVar("ResultT")
 
@@ -39,8 +39,8 @@ class _Job(Generic[ResultT]):
     def run(self) -> None:
         """Do it, unless it is not wanted any more before it has begun."""
         try:
-            if not self._watch.is_cancelled:
-                self._results.append(self._watch.run(self._work))
+            self._watch.check()
+            self._results.append(self._watch.run(self._work))
         except BaseException as error:  # noqa: BLE001 - it is raised where the result is asked for
             self._error = error
         finally:
@@ -88,28 +88,56 @@ _reading: Final = _Crew(_MOST)
 _changing: Final = _Crew(_MOST)  # all of which may wait for another process
 
 
-async def carried_out(work: Callable[[], ResultT], tell: Tell | None = None, *, changes: bool = False) -> ResultT:
-    """Return what the work returns, done on a thread. If the caller is cancelled, tell the work, and wait for its end.
+class Begun(Generic[ResultT]):
+    """A call whose work is being done on a thread. Of one event loop."""
 
-    `tell`: gets reports of progress; None: nobody wants to know. `changes`: it may wait for its turn to write, which
-    is to keep no thread from those that only read. Raises what the work raises.
-    """
-    loop = asyncio.get_running_loop()
-    reports = None if tell is None else _Reports(tell, loop)
-    watch = Watch() if reports is None else Watch(reports, reports.settle)
-    ended = anyio.Event()
-    job = _Job(work, watch, lambda: loop.call_soon_threadsafe(ended.set))
-    (_changing if changes else _reading).do(job)
-    try:
-        await ended.wait()
-        if reports is not None:
-            await reports.taken()
-    except anyio.get_cancelled_exc_class():
-        watch.cancel()
+    def __init__(self, work: Callable[[], ResultT], tell: Tell | None = None, *, changes: bool = False) -> None:
+        """Begin the work.
+
+        `tell`: gets reports of progress; None: nobody wants to know. `changes`: it may wait for its turn to write,
+        which is to keep no thread from those that only read.
+        """
+        self._loop: Final = asyncio.get_running_loop()
+        self._reports: Final = None if tell is None else _Reports(tell, self._loop)
+        self._watch: Final = Watch() if self._reports is None else Watch(self._reports, self._reports.settle)
+        self._over: Final = anyio.Event()
+        self._job: Final = _Job(work, self._watch, lambda: self._loop.call_soon_threadsafe(self._end))
+        self._when_over: Callable[[], object] = lambda: None
+        (_changing if changes else _reading).do(self._job)
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether the work has come to its end."""
+        return self._over.is_set()
+
+    def when_over(self, act: Callable[[], object]) -> None:
+        """Have something done on the event loop at the end of the work, which is not over yet."""
+        self._when_over = act
+
+    def cancel(self) -> None:
+        """Tell the work that nobody wants it any more. It may be done all the same."""
+        self._watch.cancel()
+
+    async def result(self) -> ResultT:
+        """Return what the work returns, and raise what it raises. If the caller is cancelled, it is abandoned."""
+        try:
+            await self._over.wait()
+            if self._reports is not None:
+                await self._reports.taken()
+        except anyio.get_cancelled_exc_class():
+            await self.abandon()
+            raise
+        return self._job.result()
+
+    async def abandon(self) -> None:
+        """Tell the work that nobody wants it any more, and wait for its end, whether or not the caller is cancelled."""
+        self.cancel()
         with anyio.CancelScope(shield=True):
-            await ended.wait()
-        raise
-    return job.result()
+            await self._over.wait()
+
+    def _end(self) -> None:
+        self._over.set()
+        self._when_over()
 
 
 class _Reports:

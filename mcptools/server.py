@@ -12,7 +12,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import anyio
 import anyio.lowlevel
@@ -43,12 +43,13 @@ from mcp.types import (
 from pydantic import ValidationError
 
 from mcptools.asking import NO_ANSWER, Approval, addresses, approval, roots_of, wish_for, with_readable_roots
-from mcptools.carrying import Tell, carried_out
+from mcptools.carrying import Begun, Tell
 from mcptools.catalogue import TOOLS, Traits
 from mcptools.clients import Client, Clients
 from mcptools.directories import Directories
 from mcptools.failures import Failure, Kind
 from mcptools.following import Following
+from mcptools.headway import Again, Headway
 from mcptools.limits import Limits
 from mcptools.news import News
 from mcptools.omissions import without_nulls
@@ -82,6 +83,9 @@ _ADDRESSES: Final = (
 )
 """What is recorded, by address: methods of `Resources`."""
 
+_Begin: TypeAlias = Callable[[int | str | None, dict[str, Any], Tell | None], Begun[CallToolResult]]
+"""Begins a call by its number, with its arguments as validated."""
+
 _log: Final = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
@@ -107,6 +111,7 @@ class EditServer(MCPServer):
         self._clients = Clients(require_read=require_read)
         self._offered = offered
         self._outgoing: Outgoing | None = None  # of standard streams
+        self._headway: Final = Headway()  # on the same
         self._asked: Final[ContextVar[Asked | None]] = ContextVar("asked")  # of a call that asks, which sets it first
         self.following: Final = Following(News(directories), self._clients, self._within)
         super().__init__(
@@ -207,7 +212,7 @@ class EditServer(MCPServer):
         if not are_waitable():
             await super().run_stdio_async()
             return
-        async with messages() as (incoming, outgoing):
+        async with messages(self._headway) as (incoming, outgoing):
             self._outgoing = outgoing
             server = self._lowlevel_server
             await server.run(incoming, outgoing, server.create_initialization_options())
@@ -303,27 +308,26 @@ class EditServer(MCPServer):
 
         async def run(**arguments: Any) -> CallToolResult | InputRequiredResult:  # noqa: ANN401 - checked before
             context = arguments.pop(_CONTEXT)
-            roots = arguments.pop(_ROOTS) if asks else await self._roots_now(context)
-            if isinstance(roots, ListRootsResult):
-                roots = self._learnt(addresses(roots), context)
-            if isinstance(roots, InputRequiredResult):
-                return roots
-            said = arguments.pop(_APPROVAL, None)
-            if asks and not (isinstance(said, AcceptedElicitation) and said.data.approve):
-                failure = Failure(Kind.NOT_APPROVED, "The person did not approve this; nothing was changed")
-                return refused(failure, traits)
-            client = self._clients.current()
-            client.session.client = _named(context)
-            asked = self._asked.get() if asks else None
-            tools = Tools(self._within(client, roots), client.session, self._limits, asked=asked)
-            call = functools.partial(method, tools, **arguments)
-            result = await carried_out(
-                lambda: self._answered(call, traits, context),
-                _tell_of_progress(context),
-                changes=not traits.read_only,
-            )
+            number, come = context.request_context.request_id, context.request_context.request
+            begun: Begun[CallToolResult] | None = come if isinstance(come, Begun) else None
+            if begun is not None:
+                self._headway.let_through(number)
+            else:
+                roots = arguments.pop(_ROOTS) if asks else await self._roots_now(context)
+                if isinstance(roots, ListRootsResult):
+                    roots = self._learnt(addresses(roots), context)
+                if isinstance(roots, InputRequiredResult):
+                    return roots
+                said = arguments.pop(_APPROVAL, None)
+                if asks and not (isinstance(said, AcceptedElicitation) and said.data.approve):
+                    failure = Failure(Kind.NOT_APPROVED, "The person did not approve this; nothing was changed")
+                    return refused(failure, traits)
+                begin = self._beginning(method, traits, context, roots, self._asked.get() if asks else None)
+                begun = begin(number, arguments, _tell_of_progress(context))
+                self._headway.let_through(number, None if asks else self._again(tool, context, begin))
+            result = await begun.result()
             if not result.is_error:
-                self._tell(client, context)
+                self._tell(self._clients.current(), context)
             return result
 
         run.__name__, run.__doc__ = name, inspect.getdoc(method)
@@ -349,27 +353,66 @@ class EditServer(MCPServer):
         tool.fn_metadata.output_schema = output_schema(method, traits)
         return tool
 
+    def _beginning(
+        self,
+        method: Callable[..., "Answer[Any]"],
+        traits: Traits,
+        context: Context[Any, Any],
+        roots: tuple[str, ...],
+        asked: "Asked | None",
+    ) -> _Begin:
+        """Return what begins calls of a tool for the client, and under the roots, of the one that `context` is of."""
+        from mcptools.tools import Tools
+
+        client, named = self._clients.current(), _named(context)
+        version = context.request_context.protocol_version
+
+        def begin(number: int | str | None, arguments: dict[str, Any], tell: Tell | None) -> Begun[CallToolResult]:
+            client.session.client = named
+            tools = Tools(self._within(client, roots), client.session, self._limits, asked=asked)
+            call = functools.partial(method, tools, **arguments)
+            work = functools.partial(self._answered, call, traits, number, version)
+            return Begun(work, tell, changes=not traits.read_only)
+
+        return begin
+
+    def _again(self, tool: Tool, context: Context[Any, Any], begin: _Begin) -> Again | None:
+        """Return what begins further calls that are like the one that `context` is of; None: each asks for roots."""
+        client = self._clients.current()
+        roots = client.roots
+        if roots is None and _has_roots(context):
+            return None
+
+        def again(number: int | str, arguments: Mapping[str, Any]) -> Begun[CallToolResult] | None:
+            if client.roots is not roots:
+                return None
+            try:
+                checked = tool.fn_metadata.validate_arguments(dict(arguments))
+            except ValidationError:
+                return None  # the SDK comes upon it as well, and its refusal is put in words
+            return begin(number, checked, None)
+
+        return again
+
     def _answered(
-        self, call: Callable[[], "Answer[Any]"], traits: Traits, context: Context[Any, Any]
+        self, call: Callable[[], "Answer[Any]"], traits: Traits, number: int | str | None, version: str
     ) -> CallToolResult:
         """Return what a client gets of a call, which is carried out on this thread, and let it have that at once.
 
         On standard streams the answer need not wait for the event loop's thread to wake, and for all that the SDK
-        does before it would send it: that takes a tenth of the whole call's time.
+        does before it would send it: that takes a tenth of the whole call's time. `version`: of the protocol.
         """
         try:
             said = success(call())
         except Failure as failure:
             said = refusal(failure, traits)
-        request = context.request_context
-        if self._outgoing is None or request.request_id is None:
+        if self._outgoing is None or number is None:
             return result_of(said)
-        server = self._lowlevel_server.server_info_stamp
-        line = response(request.request_id, said, request.protocol_version, server)
+        line = response(number, said, version, self._lowlevel_server.server_info_stamp)
         with suppress(Cancelled):
             settle()
         if is_wanted() or self._outgoing.input_has_ended:  # the SDK has cancelled it then
-            self._outgoing.answer(request.request_id, line)
+            self._outgoing.answer(number, line)
             said = {"content": [], "isError": said["isError"], "_meta": {ANSWERED: True}}
         return result_of(said)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import anyio
+import anyio.lowlevel
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp.types import (
     INVALID_REQUEST,
@@ -29,6 +30,7 @@ from mcp.types import (
 from pydantic import ValidationError
 
 from mcptools.display import shown
+from mcptools.headway import Headway
 from mcptools.wire import Wire, can_be_waited_for, standard_streams
 
 __all__ = [
@@ -59,11 +61,11 @@ def are_waitable() -> bool:
 
 
 @asynccontextmanager
-async def messages() -> AsyncIterator[tuple["Incoming", "Outgoing"]]:
+async def messages(headway: Headway) -> AsyncIterator[tuple["Incoming", "Outgoing"]]:
     """Give the messages on standard input, and where those for standard output go."""
     with standard_streams() as (reading, writing), closing(Wire(reading, writing)) as wire:
-        outgoing = Outgoing(wire)
-        yield Incoming(wire, outgoing), outgoing
+        outgoing = Outgoing(wire, headway)
+        yield Incoming(wire, outgoing, headway), outgoing
 
 
 class _End:
@@ -92,19 +94,18 @@ class HalfCharacter:
 class Incoming(_End):
     """Messages from the client."""
 
-    def __init__(self, wire: Wire, outgoing: "Outgoing") -> None:
+    def __init__(self, wire: Wire, outgoing: "Outgoing", headway: Headway) -> None:
         super().__init__(wire)
         self._outgoing: Final = outgoing
+        self._headway: Final = headway
 
     async def receive(self) -> SessionMessage | Exception:
         """Return the next message; a line that is none is answered. Raises anyio.EndOfStream."""
         while (line := await self._wire.line()) is not None:
             try:
                 message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-                if isinstance(message, JSONRPCRequest):
-                    self._outgoing.expect(message.id)
                 if not isinstance(message, JSONRPCNotification) or "id" not in json.loads(line):
-                    return SessionMessage(message)
+                    return await self._noted(message)
                 found: SessionMessage | list[JSONRPCError] = [_unnumbered()]
             except ValidationError as error:
                 found = _read_anew(line, error)
@@ -114,7 +115,37 @@ class Incoming(_End):
                 with suppress(anyio.BrokenResourceError):  # the client has gone, and no more lines come
                     await self._wire.write(_spelt(refused))
         self._outgoing.input_has_ended = True
+        while self._headway.is_ahead:
+            await anyio.lowlevel.checkpoint()  # whose end the tools wait for, when the SDK ends the calls
         raise anyio.EndOfStream
+
+    async def _noted(self, message: JSONRPCMessage) -> SessionMessage:
+        """Return a message for the SDK; a call whose work has begun, when that is over or something else comes in."""
+        match message:
+            case JSONRPCRequest():
+                return await self._begun(message)
+            case JSONRPCNotification():
+                self._headway.came(message.method, message.params, None)
+            case _:
+                self._headway.came("", None, None)
+        return SessionMessage(message)
+
+    async def _begun(self, request: JSONRPCRequest) -> SessionMessage:
+        self._outgoing.expect(request.id)
+        begun = self._headway.came(request.method, request.params, request.id)
+        if begun is not None:
+            begun.when_over(self._wire.rouse)
+            try:
+                while not (begun.is_over or self._wire.has_more):
+                    await self._wire.rest()
+            except anyio.get_cancelled_exc_class():
+                await begun.abandon()
+                raise
+
+        async def unanswered() -> None:
+            self._headway.over(request.id)
+
+        return SessionMessage(request, ServerMessageMetadata(request_context=begun, on_request_unanswered=unanswered))
 
     def __aiter__(self) -> Self:
         """Return itself."""
@@ -131,14 +162,17 @@ class Incoming(_End):
 class Outgoing(_End):
     """Messages to the client."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: Wire, headway: Headway) -> None:
         super().__init__(wire)
+        self._headway: Final = headway
         self.input_has_ended = False
         """The client may read on then: what was carried out has to be answered as such."""
         self._answered: Final[set[RequestId]] = set()  # before the SDK came to it
 
     async def send(self, item: SessionMessage) -> None:
         """Send a message. Raises anyio.BrokenResourceError if the client has gone."""
+        if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+            self._headway.over(item.message.id)
         match item.message:
             case JSONRPCResponse(id=number, result={"_meta": {**meta}}) if ANSWERED in meta:
                 self._answered.discard(number)

@@ -102,15 +102,29 @@ class Wire:
         while not self._lines:
             if self._has_ended:
                 return None
-            if not self._is_listening:
-                self._loop.add_reader(self._reading, self._take)
-                self._is_listening = True
-            self._asking = self._loop.create_future()
-            try:
-                await self._asking
-            finally:
-                self._asking = None
+            await self.rest()
         return self._lines.popleft()
+
+    @property
+    def has_more(self) -> bool:
+        """Return whether `line` would not have to wait."""
+        return bool(self._lines) or self._has_ended
+
+    async def rest(self) -> None:
+        """Wait until something comes in, or somebody calls `rouse`. For who found that there is no more."""
+        if not self._is_listening:
+            self._loop.add_reader(self._reading, self._take)
+            self._is_listening = True
+        self._asking = self._loop.create_future()
+        try:
+            await self._asking
+        finally:
+            self._asking = None
+
+    def rouse(self) -> None:
+        """Let whoever waits for a line look at something else."""
+        if self._asking is not None and not self._asking.done():
+            self._asking.set_result(None)
 
     def _take(self) -> None:
         """Read what has come, if somebody waits for it; else it stays where it is."""
@@ -127,8 +141,8 @@ class Wire:
             self._cut(piece)
         else:
             self._end()
-        if self._lines or self._has_ended:
-            self._asking.set_result(None)
+        if self.has_more:
+            self.rouse()
 
     def _cut(self, piece: bytes) -> None:
         """Take the lines that end in a piece of what comes in."""
@@ -232,5 +246,4 @@ class Wire:
         self._begun.clear()
         self._lines.clear()
         self._end()
-        if self._asking is not None and not self._asking.done():
-            self._asking.set_result(None)
+        self.rouse()

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.mcp.test_wire import Message, Raw, started
+from tests.mcp.raw import Message, Raw, started
 
 BOOM: Final[Message] = {"error": {"code": -32601, "message": "Method not found"}}
 ROOTS: Final[list[Message]] = [BOOM, {"result": {}}, {"result": {"roots": [{"uri": 7}]}}]

@@ -1,0 +1,96 @@
+"""Headway: a call's work begins when its line was read, not when the SDK has come from the line to the tool.
+
+Before a tool gets its arguments, the SDK looks at the message around them four times, which takes a quarter as long as
+an edit. Of a call that differs from one which it has let through in its number and arguments only, it can say nothing
+new. So the work of such a call begins at once. The SDK gets the message with it, when it is over or when something else
+comes in, and so the tool gets work that was begun.
+
+No message goes ahead of another: after one that is no call, the next call of each kind goes the SDK's way, for the
+message may have changed what a call means, and while the SDK has a call in hand, so does every other.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from mcptools.carrying import Begun
+
+__all__ = ["Again", "Headway"]
+
+Again: TypeAlias = Callable[[int | str, Mapping[str, Any]], Begun[Any] | None]
+"""Begins another call of the same kind, with that number and those arguments. None: it has to go the SDK's way."""
+
+_Kind: TypeAlias = tuple[str, str]
+
+_CALL: Final = "tools/call"
+_CANCELLED: Final = "notifications/cancelled"
+_PARTS: Final = frozenset({"name", "arguments", "_meta"})
+_MOST: Final = 100
+"""Kinds of calls that are known at once: a client may say something else around each."""
+
+
+class Headway:
+    """Which calls of one client need not wait for the SDK. Of one event loop."""
+
+    def __init__(self) -> None:
+        self._known: Final[dict[_Kind, Again]] = {}  # kinds that the SDK has let through
+        self._in_hand: Final[dict[str, _Kind | None]] = {}  # calls that it has; None: of no kind that is noted
+        self._ahead: Final[dict[str, Begun[Any]]] = {}  # work of calls that it has not let through yet
+
+    @property
+    def is_ahead(self) -> bool:
+        """Return whether there is work of a call whose tool does not know of it yet."""
+        return bool(self._ahead)
+
+    def came(self, method: str, params: Mapping[str, Any] | None, number: int | str | None) -> Begun[Any] | None:
+        """Note a message from the client, which the SDK is to get. Return the work of a call, if that begins now.
+
+        `method`: "" of an answer. `number`: None of what is no request.
+        """
+        params = params or {}
+        if method != _CALL or number is None:
+            self._known.clear()
+            self._in_hand.update(dict.fromkeys(self._in_hand))
+            if method == _CANCELLED:
+                self._cancel(params.get("requestId"))
+            return None
+        key, kind, begun = str(number), _kind(params), None
+        if kind in self._known and not self._in_hand and key not in self._ahead:
+            begun = self._known[kind](number, params.get("arguments", {}))
+        if begun is None:
+            self._in_hand[key] = kind
+        else:
+            self._ahead[key] = begun
+        return begun
+
+    def let_through(self, number: int | str | None, again: Again | None = None) -> None:
+        """Note that the SDK has let a call through to its tool.
+
+        `again`: None: its work had begun, or the SDK is to look at others like it.
+        """
+        self._ahead.pop(str(number), None)
+        kind = self._in_hand.pop(str(number), None)
+        if kind is not None and again is not None:
+            if len(self._known) >= _MOST:
+                self._known.clear()
+            self._known[kind] = again
+
+    def over(self, number: int | str | None) -> None:
+        """Note that the SDK is done with a call, whether or not it has let it through."""
+        self._ahead.pop(str(number), None)
+        self._in_hand.pop(str(number), None)
+
+    def _cancel(self, number: object) -> None:
+        """Tell a call's work that nobody wants it, if its tool can't: the SDK may never let the call through."""
+        begun = self._ahead.get(str(number))
+        if begun is not None:
+            begun.cancel()
+
+
+def _kind(params: Mapping[str, Any]) -> _Kind | None:
+    """Return what the SDK looks at of a call but its number and arguments; None: there is something unusual in it."""
+    name, meta = params.get("name"), params.get("_meta", {})
+    if not _PARTS.issuperset(params) or not isinstance(name, str) or not isinstance(meta, dict):
+        return None
+    if not isinstance(params.get("arguments", {}), dict) or "progressToken" in meta:
+        return None
+    return name, repr(meta)  # 1, 1.0 and True are equal, and are not the same to the SDK

@@ -1,0 +1,282 @@
+"""Calls whose work begins before the SDK has come to the tool: they come to what they would have come to."""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from threading import Event
+from typing import Any, Final
+
+import anyio
+import pytest
+
+from mcptools.carrying import Begun
+from mcptools.headway import Headway
+from mcptools.watching import Cancelled, checkpoint
+from tests.mcp.raw import NEWER, Message, called, ping, started
+
+HELD: Final = """
+import sys
+from pathlib import Path
+import anyio
+from mcptools.command import main
+from mcptools.server import EditServer
+held, notice = Path(sys.argv.pop(1)), EditServer._notice
+
+async def holding(server, ctx, call_next):
+    while ctx.method == "tools/call" and held.exists():
+        await anyio.sleep(0.01)
+    return await notice(server, ctx, call_next)
+
+EditServer._notice = holding
+main()
+"""
+"""A server in which the SDK comes to no tool as long as a certain file exists."""
+
+
+LIKE: Final[Message] = {"name": "tool", "arguments": {"a": 1}, "_meta": {"n": 1}}
+
+
+class Calls:
+    """Calls of which the SDK has let one through already, and the others that have begun since."""
+
+    def __init__(self) -> None:
+        self.headway = Headway()
+        self.begun: dict[int | str, Begun[object]] = {}
+        assert not self.begins(0)
+        self.let_through(0)
+
+    def begins(self, number: int | str, call: Message | None = None) -> bool:
+        """Return whether a call that comes in begins at once."""
+        return self.headway.came("tools/call", LIKE if call is None else call, number) is not None
+
+    def let_through(self, number: int | str) -> None:
+        """Have the SDK come to the call's tool."""
+        self.headway.let_through(number, self._again)
+
+    def _again(self, number: int | str, arguments: Mapping[str, Any]) -> Begun[object]:
+        self.begun[number] = Begun(lambda: arguments)
+        return self.begun[number]
+
+
+def cancelled(number: int) -> Message:
+    return {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}}
+
+
+def newer(call: Message) -> Message:
+    """Return a call as a client of the newer era makes it."""
+    return {**call, "params": {**call["params"], "_meta": NEWER}}
+
+
+def wrote(number: int, name: str) -> Message:
+    return called(number, "write_file", path=name, content=f"{name}\n")
+
+
+@pytest.mark.parametrize("is_newer", [False, True], ids=["older era", "newer era"])
+def test_a_call_like_one_before_it_is_answered_before_the_sdk_has_come_to_its_tool(
+    tmp_path: Path, *, is_newer: bool
+) -> None:
+    held, root = tmp_path / "held", tmp_path / "ws"
+    root.mkdir()
+
+    def sent(call: Message) -> Message:
+        return newer(call) if is_newer else call
+
+    with started(root, command=(sys.executable, "-P", "-c", HELD, str(held)), greets=not is_newer) as raw:
+        raw.send(sent(wrote(1, "a")))
+        raw.answer(1)
+        held.touch()
+        raw.send(sent(wrote(2, "b")))
+        assert not raw.answer(2)["result"]["isError"]
+        assert (root / "b").read_text() == "b\n"
+        raw.send(sent(called(3, "read_file", path="b")), sent(wrote(4, "c")))
+        held.unlink()
+        assert {raw.next_answer()["id"] for _ in range(2)} == {3, 4}
+        raw.writing.close()
+        assert not [line for line in iter(raw.line, b"") if b'"id"' in line], "a call has two answers"
+        assert raw.ended() == (0, b"")
+
+
+def test_wrong_arguments_are_refused_as_ever(tmp_path: Path) -> None:
+    with started(tmp_path) as raw:
+        said = []
+        for number in range(1, 5):
+            raw.send(called(number, "read_file", path="none") if number == 3 else called(number, "read_file", path=1))
+            said.append(raw.answer(number)["result"]["content"][0]["text"])
+        assert said[0] == said[1] == said[3] == "Invalid arguments for read_file: path: Input should be a valid string"
+        assert said[2].startswith("File not found")
+        raw.writing.close()
+
+
+def test_where_the_client_has_changed_its_roots_it_is_asked_first(tmp_path: Path) -> None:
+    root = tmp_path / "ws"
+    for name in ("one", "two"):
+        (root / name).mkdir(parents=True)
+        (root / name / "f").write_text("x\n")
+    with started(root, capabilities={"roots": {"listChanged": True}}) as raw:
+
+        def refused(numbers: set[int], roots: str) -> set[int]:
+            """Return which of some calls are refused, where the client has a root."""
+            found = set()
+            while numbers:
+                message = json.loads(raw.line())
+                if message.get("method") == "roots/list":
+                    told = {"roots": [{"uri": (root / roots).as_uri()}]}
+                    raw.send({"jsonrpc": "2.0", "id": message["id"], "result": told})
+                elif "id" in message:
+                    numbers.remove(message["id"])
+                    found |= {message["id"]} if message["result"]["isError"] else set()
+            return found
+
+        read = partial(called, tool="read_file", path=str(root / "one" / "f"))
+        for number in (101, 102):
+            raw.send(read(number))
+            assert not refused({number}, "one")
+        raw.send({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}, read(103), read(104))
+        assert refused({103, 104}, "two") == {103, 104}
+        raw.send(read(105))
+        assert refused({105}, "two") == {105}
+        raw.writing.close()
+
+
+def test_a_call_that_is_cancelled_at_once_is_made_whole_or_not_at_all(tmp_path: Path) -> None:
+    with started(tmp_path) as raw:
+        raw.send(wrote(1, "first"))
+        raw.answer(1)
+        for number in range(10, 50, 2):
+            raw.send(wrote(number, "first"))  # the next is like this one again
+            raw.answer(number)
+            raw.send(wrote(number + 1, f"{number}"), cancelled(number + 1), ping(number + 1000))
+            assert raw.answer(number + 1000)["result"] == {}
+        raw.send(called(2, "list_edits"))
+        edits = raw.answer(2)["result"]["structuredContent"]["edits"]
+        made = {Path(edit["path"]).name for edit in edits}
+        assert made == {path.name for path in tmp_path.iterdir() if path.is_file()}
+        assert all((tmp_path / name).read_text() == f"{name}\n" for name in made)
+        raw.writing.close()
+        assert not [line for line in iter(raw.line, b"") if b'"id"' in line]
+        assert raw.ended() == (0, b"")
+
+
+@pytest.mark.parametrize("turn", range(4))
+def test_a_call_at_the_end_of_the_input_is_answered_as_what_it_came_to(tmp_path: Path, turn: int) -> None:
+    with started(tmp_path) as raw:
+        raw.send(wrote(1, "first"))
+        raw.answer(1)
+        raw.send(*(wrote(number, f"{number}") for number in range(2, 3 + turn)))
+        raw.writing.close()
+        answers = [json.loads(line) for line in iter(raw.line, b"") if b'"id"' in line]
+        assert raw.ended() == (0, b"")
+    assert sorted(answer["id"] for answer in answers) == sorted({answer["id"] for answer in answers})
+    made = {f"{answer['id']}" for answer in answers if "result" in answer}
+    assert made == {path.name for path in tmp_path.iterdir() if path.is_file()} - {"first"}
+
+
+def test_the_number_of_a_call_may_be_used_again_at_once(tmp_path: Path) -> None:
+    with started(tmp_path) as raw:
+        for number in range(20):
+            raw.send(wrote(1, f"{number}"), wrote(1, f"{number} again"))
+            assert [raw.next_answer()["id"] for _ in range(2)] == [1, 1]
+        assert len([path for path in tmp_path.iterdir() if path.is_file()]) == 40
+        raw.writing.close()
+        assert not [line for line in iter(raw.line, b"") if b'"id"' in line]
+        assert raw.ended() == (0, b"")
+
+
+def over_calls(act: Callable[[Calls], None]) -> None:
+    async def main() -> None:
+        calls = Calls()
+        act(calls)
+        for begun in calls.begun.values():
+            await begun.result()
+
+    anyio.run(main)
+
+
+@pytest.mark.parametrize(
+    ("call", "begins"),
+    [
+        (LIKE, True),
+        ({**LIKE, "arguments": {"b": 2}}, True),
+        ({"name": "tool", "_meta": {"n": 1}}, True),
+        ({**LIKE, "name": "other"}, False),
+        ({"name": "tool", "arguments": {"a": 1}}, False),
+        ({**LIKE, "_meta": {"n": True}}, False),
+        ({**LIKE, "_meta": {"n": 1, "progressToken": 1}}, False),
+        ({**LIKE, "inputResponses": {}}, False),
+        ({**LIKE, "arguments": None}, False),
+        ({**LIKE, "_meta": None}, False),
+        ({**LIKE, "name": None}, False),
+        ({}, False),
+    ],
+)
+def test_what_differs_in_more_than_number_and_arguments_is_another_kind(call: Message, *, begins: bool) -> None:
+    @over_calls
+    def _(calls: Calls) -> None:
+        assert calls.begins(1, call) is begins
+        assert calls.begins("2") is begins, "while the SDK has a call in hand"
+        calls.let_through(1)
+        calls.let_through("2")
+        assert calls.begins(3)
+
+
+def test_what_is_in_the_sdks_hands_is_overtaken_by_none() -> None:
+    @over_calls
+    def _(calls: Calls) -> None:
+        other = {**LIKE, "name": "other"}
+        assert not calls.begins(1, other)
+        assert not calls.begins(2)
+        calls.let_through(1)
+        assert not calls.begins(3)
+        calls.let_through(2)
+        calls.headway.over(3)  # refused
+        assert calls.begins(4)
+        assert calls.begins(5, other)
+        assert list(calls.begun) == [4, 5]
+
+
+@pytest.mark.parametrize("message", [("ping", 9), ("notifications/roots/list_changed", None), ("", None)])
+def test_behind_another_message_the_sdk_looks_at_a_call_of_each_kind(message: tuple[str, int | None]) -> None:
+    @over_calls
+    def _(calls: Calls) -> None:
+        other = {**LIKE, "name": "other"}
+        assert not calls.begins(1, other)
+        calls.headway.came(message[0], None, message[1])
+        calls.let_through(1)  # which came before that message
+        assert not calls.begins(2)
+        calls.let_through(2)
+        assert calls.begins(3)
+        assert not calls.begins(4, other)
+
+
+def test_a_call_is_cancelled_whose_tool_does_not_know_of_it() -> None:
+    async def main() -> None:
+        headway, may_go = Headway(), Event()
+
+        def work() -> None:
+            may_go.wait()
+            checkpoint()
+
+        headway.came("tools/call", LIKE, 1)
+        headway.let_through(1, lambda *_: Begun(work))
+        begun = headway.came("tools/call", LIKE, 2)
+        assert begun is not None
+        headway.came("notifications/cancelled", {"requestId": "2"}, None)
+        may_go.set()
+        headway.let_through(2)
+        assert not headway.is_ahead
+        with pytest.raises(Cancelled):
+            await begun.result()
+
+    anyio.run(main)
+
+
+def test_kinds_without_end_are_not_kept() -> None:
+    @over_calls
+    def _(calls: Calls) -> None:
+        for number in range(1, 1001):
+            assert not calls.begins(number, {**LIKE, "_meta": {"n": -number}})
+            calls.let_through(number)
+        assert calls.begins(1001, {**LIKE, "_meta": {"n": -1000}})
+        assert not calls.begins(1002)

@@ -305,16 +305,16 @@ class Index(Lookups):
             if self._db.in_transaction:
                 self._db.execute("COMMIT")
 
-    # ---- what is worked out once
+    # ---- what is worked out once, and again where the index can't be written
 
     def remember_sha256(self, found: Iterable[tuple[BlobId, bytes]]) -> None:
         """Keep SHA-256 sums that were worked out."""
-        with self._transaction():
+        with self._remembering():
             self._db.executemany("UPDATE blobs SET sha256 = ? WHERE id = ?", ((digest, blob) for blob, digest in found))
 
     def remember_seen(self, found: Iterable[tuple[bytes, int, int, int, int, BlobId]]) -> None:
         """Keep what was found of files that were read."""
-        with self._transaction():
+        with self._remembering():
             self._db.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?, ?)", found)
 
     def remember_stood(self, until: Moment, found: Iterable[Stood], gone: Iterable[bytes]) -> None:
@@ -322,7 +322,7 @@ class Index(Lookups):
 
         Of the other folders that are kept, nothing was recorded between when they were kept and `until`.
         """
-        with self._transaction():
+        with self._remembering():
             self._db.executemany("INSERT OR REPLACE INTO stood VALUES (?, ?, ?, ?)", found)
             self._db.executemany("DELETE FROM stood WHERE folder = ?", [(folder,) for folder in gone])
             self._db.execute("DELETE FROM stood_until")
@@ -404,6 +404,15 @@ class Index(Lookups):
             self.end, self.last_record, self._last_place = known
             raise
         self._checkpoints.after_change()
+
+    @contextmanager
+    def _remembering(self) -> Iterator[None]:
+        try:
+            with self._transaction():
+                yield
+        except SQLITE_ERRORS as error:
+            if not is_unwritable(error):
+                raise
 
     def _load_position(self) -> None:
         row = self._db.execute(

@@ -196,16 +196,36 @@ def remove_index(path: str) -> None:
 
 
 def copy_in_memory(path: str) -> sqlite3.Connection:
-    """Return a copy of what the file holds, as far as it can be read, for a store that may only be read."""
-    db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    # Nobody can write beside it either, so the file is taken as it stands; what is newer is in the log.
-    address = address_of(path, "mode=ro&immutable=1")
-    with suppress(*SQLITE_ERRORS), closing(sqlite3.connect(address, uri=True)) as kept:
-        kept.backup(db)
-        db.execute("SELECT count(*) FROM position").fetchone()
-        return db
-    db.close()
+    """Return a copy of what the file holds, for a store that may only be read, or that has no room; empty if in doubt.
+
+    What is newer, or is not in it, is in the log.
+    """
+    # As SQLite reads it, with what has not come to its place. Where it can't, for want of the file that it shares with
+    # others, the file alone: if all of it is in its place, and stays so meanwhile.
+    for query, is_alone in (("mode=ro", False), ("mode=ro&immutable=1", True)):
+        db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        with suppress(*SQLITE_ERRORS), closing(sqlite3.connect(address_of(path, query), uri=True)) as kept:
+            before = _at_rest(path)
+            kept.backup(db)
+            db.execute("SELECT count(*) FROM position").fetchone()
+            if not is_alone or (before is not None and _at_rest(path) == before):
+                return db
+        db.close()
     return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+
+
+def _at_rest(path: str) -> tuple[int, int, int] | None:
+    """Return what tells the file from what it becomes; None: some of what it says lies in SQLite's log, or it is gone.
+
+    From there changes are brought to their place page by page, which may be cut off, or pass over some.
+    """
+    try:
+        if os.path.exists(path + "-wal") and os.stat(path + "-wal").st_size:
+            return None
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def is_unwritable(error: SqliteError) -> bool:

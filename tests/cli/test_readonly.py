@@ -9,6 +9,7 @@ from typing import Final
 
 import pytest
 
+from objstore import CallInfo, Workspace
 from tests.cli.desk import Desk, as_anybody, cas, without_room
 
 READING: Final = (
@@ -61,7 +62,8 @@ def sealed(written: Desk) -> Iterator[Desk]:
         path.chmod(path.stat().st_mode & ~0o222)
     yield written
     for path in inside:
-        path.chmod(path.stat().st_mode | 0o200)
+        if path.exists():
+            path.chmod(path.stat().st_mode | 0o200)
 
 
 def test_a_store_that_may_only_be_read_answers_as_ever(written: Desk, request: pytest.FixtureRequest) -> None:
@@ -72,6 +74,19 @@ def test_a_store_that_may_only_be_read_answers_as_ever(written: Desk, request: p
     for words, ran in said.items():
         assert as_anybody(*words, folder=sealed.folder) == ran, words
     assert bytes_of(sealed.folder) == before
+
+
+def test_a_store_that_another_has_open_answers_who_may_only_read_it(
+    written: Desk, request: pytest.FixtureRequest
+) -> None:
+    with Workspace.open(written.folder) as owner, owner.call(CallInfo(tool="t", conversation="c")) as call:
+        call.write("late", b"late\n")
+        call.commit()
+        owner.edits()
+        assert (written.folder / ".cas" / "index.sqlite-wal").stat().st_size
+        sealed: Desk = request.getfixturevalue("sealed")
+        for words in READING:
+            assert as_anybody(*words, folder=sealed.folder).status == 0, words
 
 
 def test_on_a_full_disk_what_only_reads_answers_as_ever_and_what_writes_says_why_it_can_not(written: Desk) -> None:

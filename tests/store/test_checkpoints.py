@@ -96,3 +96,33 @@ def test_a_checkpoint_makes_no_index_where_somebody_has_removed_it(tmp_path: Pat
             index.unlink()
         journal.store.index.finish_checkpoints()
         assert not index.exists()
+
+
+@pytest.mark.parametrize("is_shared", [True, False], ids=["with what its users share", "without"])
+def test_a_copy_of_the_index_is_of_one_moment_although_half_of_it_has_come_to_its_place(
+    tmp_path: Path, *, is_shared: bool
+) -> None:
+    path = tmp_path / "a.sqlite"
+    with closing(connect(str(path))) as db, closing(connect(str(path))) as reader:
+        prepare(db)
+        db.executescript("CREATE TABLE position (n); CREATE TABLE other (n, b); INSERT INTO position VALUES (0)")
+        db.executemany("INSERT INTO other VALUES (0, zeroblob(?))", [(3000,)] * 100)
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM position").fetchall()
+        db.execute("UPDATE other SET n = 1 WHERE rowid > 50")
+        db.execute("UPDATE position SET n = 1")
+        reader.execute("COMMIT")
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM position").fetchall()
+        db.execute("UPDATE other SET n = 1")
+        checkpoint(str(path))  # as far as the reader's moment: no page that has become otherwise since
+        found = path
+        if not is_shared:
+            found = tmp_path / "copy" / "a.sqlite"
+            found.parent.mkdir()
+            for name in ("a.sqlite", "a.sqlite-wal"):
+                (found.parent / name).write_bytes((tmp_path / name).read_bytes())
+            (found.parent / "a.sqlite-shm").mkdir()  # so that nobody can make it
+        with closing(copy_in_memory(str(found))) as copy:
+            if is_shared or copy.execute("SELECT * FROM sqlite_master").fetchall():
+                assert copy.execute("SELECT min(n) FROM other").fetchone() == (1,)

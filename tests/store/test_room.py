@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
@@ -135,6 +136,21 @@ def test_who_has_the_store_open_reads_on_when_its_disk_is_full(
         assert len(workspace.edits()) == 71
     assert check_store(str(root)).faults == ()
     assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
+
+
+def test_on_a_full_disk_files_are_looked_at_and_nothing_is_remembered_of_it(small: Path) -> None:
+    root = small / "workspace"
+    root.mkdir()
+    with Workspace.init(root, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"0\n")
+        write(workspace, "b.txt", b"0\n")
+        workspace.edits()
+        fill(small / "ballast")
+        (root / "a.txt").unlink()
+        assert [change.path for change in workspace.external_changes()] == ["a.txt"]
+        assert workspace.status().edits == 2
+        assert workspace.sha256(blob_id(b"0\n")) == sha256(b"0\n").hexdigest()
+        (small / "ballast").unlink()
 
 
 def test_what_makes_room_need_not_wait_for_a_call_that_finds_none(root: Path) -> None:

@@ -171,7 +171,7 @@ class Toolset:
             notes = dict(self._session.client)
             info = CallInfo(tool=tool, conversation=conversation, notes=notes, within=within)
             progress(0, None, "Waiting for its turn to write")
-            with workspace.call(info, (path, *more_paths)) as call:
+            with workspace.call(info, (path, *more_paths), waiting=checkpoint) as call:
                 if not takes_unread:
                     self._refuse_unread(workspace, call, path)
                 yield workspace, call

@@ -8,7 +8,8 @@ a power cut it may be old, and then the newest groups are looked at again, which
 from __future__ import annotations
 
 import os
-from _thread import RLock  # `threading` would bring nothing else that is needed
+import time
+from _thread import RLock, allocate_lock, get_ident  # `threading` would bring nothing else that is needed
 from functools import cache
 from struct import Struct
 
@@ -32,14 +33,14 @@ from objstore.generations import Place
 from objstore.indexfile import IndexErrors
 from objstore.names import INDEX_NAME, STORE_NAME
 from objstore.premises import own_bytes, own_file, own_folder, refuse_links
-from objstore.standard import contextmanager, nullcontext, suppress
+from objstore.standard import closing, contextmanager, nullcontext, suppress
 from objstore.store import Store
 from objstore.terms import Progress, silent
-from objstore.writerlock import WriterLock
+from objstore.writerlock import GAP_SECONDS, POLL_SECONDS, SOON_SECONDS, WAIT_SECONDS, WriterLock
 
 # What only writers need is imported where they begin: a status takes no lock and changes no file.
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
     from objstore.batch import Batch
@@ -59,6 +60,9 @@ _LOOK_SECONDS: Final = 1.0
 
 _CATCH_UPS: Final = 3
 """Times that a writer gives the lock back to read what others appended while it waited."""
+
+_LOOK_AGAIN: Final = 0.1
+"""Seconds after which who waits behind another thread looks whether it still wants to."""
 
 
 # An import that was done already takes 2.5 µs, a two-hundredth of a write, so it is done once.
@@ -97,6 +101,8 @@ class Journal:
             self.tree.close()
             raise
         self.mutex: Final = RLock()
+        self._holder = 0  # the thread that uses the store at this moment; 0: none
+        self._queue: Final = allocate_lock()  # of threads that wait for another process
         self._users = 0  # who use the store at this moment, one within the other
         self.progress: Progress = silent  # is told how far long work is, whatever asked for it
         self._lock: Final = WriterLock(os.path.join(self._folder, "lock"))
@@ -160,25 +166,57 @@ class Journal:
             self.finish()
 
     @contextmanager
-    def writing(self, *, within: float | None = None, makes_room: bool = False) -> Iterator[Batch]:
+    def writing(
+        self, *, within: float | None = None, makes_room: bool = False, waiting: Callable[[], object] | None = None
+    ) -> Iterator[Batch]:
         """Hold the writer lock; give a batch to fill for `commit`. What a crashed writer left is finished first.
 
         `within`: how many seconds to wait for the lock (None: 30). `makes_room`: for who changes no file of the user's;
-        what a crashed writer left may then wait until there is room for it. Raises StoreLocked, StoreRefuses,
-        StoreDamaged, DiskFull where that is not to be finished for want of room, NotAWorkspace, and StoreReplaced where
-        the folder is another one by now.
+        what a crashed writer left may then wait until there is room for it. `waiting`: is called now and then while
+        another process writes; what it raises ends that. Raises StoreLocked, StoreRefuses, StoreDamaged, DiskFull where
+        that is not to be finished for want of room, NotAWorkspace, and StoreReplaced where the folder is another one by
+        now.
         """
-        with self.mutex, IndexErrors(self._index), self._using(), self._locked(within) as is_as_left:
-            self.tree.see_there()
-            is_whole = is_as_left or self.store.catch_up(to_write=True)
-            marked, boot = self._read_mark()
-            if marked is not None and self.store.end < marked:
-                # That is no unfinished write to cut off.
-                raise self.store.end.damaged("what was acknowledged is not there (or .cas/applied is another store's)")
-            if not is_whole:
-                self.store.log.repair_tail(self.store.end)
-            self._settle(marked, boot, may_wait=makes_room)
-            yield _batch_type()(self.store)
+        left = _CATCH_UPS
+        with closing(self._turns(within, waiting)) as turns:
+            for _ in turns:
+                with self.mutex, IndexErrors(self._index), self._using(), self._if_free() as is_ours:
+                    if not is_ours:
+                        continue
+                    is_as_left = self.store.is_as_left
+                    if left and not is_as_left and not self.keeps_out and self.store.is_far_behind:
+                        self._lock.release()  # others wait meanwhile
+                        self.store.catch_up()
+                        left -= 1
+                        continue
+                    turns.close()  # others may see whether they are next
+                    yield self._begun(is_as_left=is_as_left, makes_room=makes_room)
+                    return
+
+    def _turns(self, within: float | None, waiting: Callable[[], object] | None) -> Generator[None, None, None]:
+        """Yield whenever the lock may have come free. Raises StoreLocked when the time is over.
+
+        Who waits for another process keeps none of this one from reading, and of several one looks.
+        """
+        yield
+        seconds = WAIT_SECONDS if within is None else within
+        began = time.monotonic()
+        is_inside = self._holder == get_ident()  # so that whoever is at the head of the queue waits for this one
+        while not is_inside and not self._queue.acquire(timeout=min(_LOOK_AGAIN, seconds)):
+            if waiting is not None:
+                waiting()
+            if time.monotonic() - began >= seconds:
+                raise StoreLocked(self.tree.root, seconds)
+        try:
+            while (passed := time.monotonic() - began) < seconds:
+                if waiting is not None:
+                    waiting()
+                time.sleep(GAP_SECONDS if passed < SOON_SECONDS else POLL_SECONDS)
+                yield
+        finally:
+            if not is_inside:
+                self._queue.release()
+        raise StoreLocked(self.tree.root, seconds)
 
     def commit(
         self,
@@ -249,10 +287,11 @@ class Journal:
         PermissionRefused, DiskFailed.
         """
         with self.mutex:
-            self.keeps_out = self._lock.acquire_now()
+            self.keeps_out, self._holder = self._lock.acquire_now(), get_ident()
             try:
                 yield self.keeps_out
             finally:
+                self._holder = 0
                 self.let_in()
 
     def let_in(self) -> None:
@@ -337,9 +376,11 @@ class Journal:
             except StoreReplaced:
                 self._open_again()
         self._users += 1
+        before, self._holder = self._holder, get_ident()
         try:
             yield
         finally:
+            self._holder = before
             self._users -= 1
 
     def _opened(self) -> Store:
@@ -371,23 +412,30 @@ class Journal:
         store.close()
 
     @contextmanager
-    def _locked(self, within: float | None) -> Iterator[bool]:
-        """Hold the writer lock, with little of the log left to be read under it: others wait meanwhile.
-
-        It gives whether the store is as this process left it.
-        """
+    def _if_free(self) -> Iterator[bool]:
+        """Hold the writer lock if it is free, or is kept already; give whether that is so."""
         if self.keeps_out:
-            yield self.store.is_as_left
+            yield True
             return
-        for _ in range(_CATCH_UPS):
-            with self._lock.held(within):
-                is_as_left = self.store.is_as_left
-                if is_as_left or not self.store.is_far_behind:
-                    yield is_as_left
-                    return
-            self.store.catch_up()
-        with self._lock.held(within):
-            yield False
+        is_ours = self._lock.acquire_now()
+        try:
+            yield is_ours
+        finally:
+            if is_ours:
+                self._lock.release()
+
+    def _begun(self, *, is_as_left: bool, makes_room: bool) -> Batch:
+        """Return a batch for who holds the lock. `is_as_left`: nobody has written since this process did."""
+        self.tree.see_there()
+        is_whole = is_as_left or self.store.catch_up(to_write=True)
+        marked, boot = self._read_mark()
+        if marked is not None and self.store.end < marked:
+            # That is no unfinished write to cut off.
+            raise self.store.end.damaged("what was acknowledged is not there (or .cas/applied is another store's)")
+        if not is_whole:
+            self.store.log.repair_tail(self.store.end)
+        self._settle(marked, boot, may_wait=makes_room)
+        return _batch_type()(self.store)
 
     def _transition(
         self,

@@ -155,10 +155,13 @@ class Workspace:
     # ---- changing files
 
     @contextmanager
-    def call(self, info: CallInfo, paths: Sequence[str] = ()) -> Iterator[Call]:
+    def call(
+        self, info: CallInfo, paths: Sequence[str] = (), *, waiting: Callable[[], object] | None = None
+    ) -> Iterator[Call]:
         """Hold the writer lock for one tracked call. Leaving without `commit` changes nothing.
 
         `paths`: of files that it will touch. Large ones are stored before the lock is taken, so that nobody waits.
+        `waiting`: is called now and then while another process writes; what it raises ends the call.
 
         Raises StoreLocked, and ConversationReserved for the conversation of edits that nobody recorded.
         """
@@ -173,7 +176,7 @@ class Workspace:
             from objstore.beforehand import foresee
 
             foresee(self._journal, large)
-        with self._journal.writing() as batch:
+        with self._journal.writing(waiting=waiting) as batch:
             yield _call_type()(self._journal, batch, info)
 
     # ---- history

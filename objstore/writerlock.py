@@ -18,14 +18,14 @@ from objstore.standard import contextmanager
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-__all__ = ["WriterLock"]
+__all__ = ["GAP_SECONDS", "POLL_SECONDS", "SOON_SECONDS", "WAIT_SECONDS", "WriterLock"]
 
-_WAIT_SECONDS: Final = 30.0
-_POLL_SECONDS: Final = 0.001
-_SOON_SECONDS: Final = 0.25
+WAIT_SECONDS: Final = 30.0
+POLL_SECONDS: Final = 0.001
+SOON_SECONDS: Final = 0.25
 """How long a lock may be waited for without filelock: to import it alone takes as long as ten edits."""
 
-_GAP_SECONDS: Final = 0.000_2
+GAP_SECONDS: Final = 0.000_2
 """Who waits looks as often as that: a writer who never pauses leaves the lock free for about so long."""
 
 
@@ -50,8 +50,8 @@ class WriterLock:
 
     def acquire(self, seconds: float | None = None) -> None:
         """Take the lock, waiting for it up to so long (None: 30 s). Raises StoreLocked."""
-        within = _WAIT_SECONDS if seconds is None else seconds
-        soon = min(within, _SOON_SECONDS)
+        within = WAIT_SECONDS if seconds is None else seconds
+        soon = min(within, SOON_SECONDS)
         if not self._take_free() and not self._take_soon(soon):
             self._wait(within - soon, within)
 
@@ -99,7 +99,7 @@ class WriterLock:
     def _take_soon(self, seconds: float) -> bool:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
-            time.sleep(_GAP_SECONDS)
+            time.sleep(GAP_SECONDS)
             if self._take_free():
                 return True
         return False
@@ -117,7 +117,7 @@ class WriterLock:
         self.close()
         lock = FileLock(self._path, timeout=seconds, thread_local=False)
         try:
-            lock.acquire(poll_interval=_POLL_SECONDS)
+            lock.acquire(poll_interval=POLL_SECONDS)
         except Timeout as error:
             raise StoreLocked(os.path.dirname(os.path.dirname(self._path)), within) from error
         self._waited = lock

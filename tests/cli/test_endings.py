@@ -332,7 +332,7 @@ def test_a_store_that_stays_locked_is_status_11(desk: Desk) -> None:
     desk.write("a", b"x\n")
     # The patience of half a minute, cut short.
     impatient = (
-        "import sys, objstore.writerlock as lock; assert lock._WAIT_SECONDS; lock._WAIT_SECONDS = 0.2; "
+        "import sys, objstore.journal as journal; assert journal.WAIT_SECONDS; journal.WAIT_SECONDS = 0.2; "
         "from cli.main import main; sys.exit(main())"
     )
     with desk.workspace() as workspace, workspace.call(CallInfo(tool="slow")):

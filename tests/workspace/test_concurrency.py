@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -244,6 +245,75 @@ def test_whoever_waits_for_the_lock_for_a_moment_once_waits_as_long_as_ever_late
         giver.join()
     lock.close()
     other.close()
+
+
+def test_who_waits_for_another_process_keeps_nobody_of_this_one_waiting(scene: Scene) -> None:
+    scene.write("f", b"0\n")
+
+    def write(number: int) -> None:
+        with scene.workspace.call(CallInfo(tool="t", conversation="c")) as call:
+            call.write(f"f{number}", b"1\n")
+            call.commit()
+
+    with Workspace.open(scene.root) as other, ThreadPoolExecutor(5) as pool:
+        with other.call(CallInfo(tool="slow")):
+            writes = [pool.submit(write, number) for number in range(4)]
+            for _ in range(100):
+                assert len(pool.submit(scene.workspace.edits).result(PATIENCE)) == 1
+            assert not any(write.done() for write in writes)
+        for each in writes:
+            each.result(PATIENCE)
+    assert len(scene.workspace.edits()) == 5
+    assert_sound(scene)
+
+
+@pytest.mark.parametrize("ahead", [0, 1], ids=["at the head of the queue", "behind another"])
+def test_who_waits_for_another_process_may_change_its_mind(scene: Scene, ahead: int) -> None:
+    class Left(Exception):
+        pass
+
+    asked = threading.Event()
+
+    def begin(waiting: Callable[[], None]) -> None:
+        with scene.workspace.call(CallInfo(tool="t"), waiting=waiting) as call:
+            call.write("f", b"1\n")
+            call.commit()
+
+    def leave() -> None:
+        raise Left
+
+    with Workspace.open(scene.root) as other, ThreadPoolExecutor(2) as pool:
+        with other.call(CallInfo(tool="slow")):
+            first = [pool.submit(begin, asked.set) for _ in range(ahead)]
+            assert not ahead or asked.wait(PATIENCE)
+            with pytest.raises(Left):
+                pool.submit(begin, leave).result(PATIENCE)
+        for each in first:
+            each.result(PATIENCE)
+    assert len(scene.workspace.edits()) == ahead
+
+
+def test_who_keeps_others_out_in_vain_waits_beside_those_who_wait(scene: Scene) -> None:
+    waits = threading.Event()
+    with Workspace.open(scene.root) as other, closing(Journal(str(scene.root), UnsyncedDisk())) as journal:
+
+        def wait_inside() -> None:
+            with journal.keeping_out() as is_kept, journal.writing(waiting=waits.set):
+                assert not is_kept
+
+        def wait() -> None:
+            with journal.writing(waiting=queued.set):
+                pass
+
+        queued = threading.Event()
+        with ThreadPoolExecutor(2) as pool:
+            with other.call(CallInfo(tool="slow")):
+                beside = pool.submit(wait)
+                assert queued.wait(PATIENCE)
+                inside = pool.submit(wait_inside)
+                assert waits.wait(PATIENCE)
+            inside.result(PATIENCE)
+            beside.result(PATIENCE)
 
 
 def test_decisions_from_threads_take_turns(scene: Scene) -> None:

@@ -736,12 +736,14 @@ class OvertakenJournal(Journal):
     overtakes = 3
 
     @contextmanager
-    def writing(self, *, within: float | None = None, makes_room: bool = False) -> Iterator[Batch]:
+    def writing(
+        self, *, within: float | None = None, makes_room: bool = False, waiting: Callable[[], object] | None = None
+    ) -> Iterator[Batch]:
         if self.overtakes:
             self.overtakes -= 1
             with Workspace.open(self.tree.root, CountdownDisk(None)) as other:
                 write(other, "large", random.Random(self.overtakes).randbytes(50_000))
-        with super().writing(within=within, makes_room=makes_room) as batch:
+        with super().writing(within=within, makes_room=makes_room, waiting=waiting) as batch:
             yield batch
 
 

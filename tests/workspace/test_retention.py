@@ -3,7 +3,7 @@
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
 import pytest
@@ -125,12 +125,14 @@ class OvertakenJournal(Journal):
     """A journal before which somebody writes into a conversation, just as it is about to take the lock."""
 
     @contextmanager
-    def writing(self, *, within: float | None = None, makes_room: bool = False) -> Iterator[Batch]:
+    def writing(
+        self, *, within: float | None = None, makes_room: bool = False, waiting: Callable[[], object] | None = None
+    ) -> Iterator[Batch]:
         info = CallInfo(tool="test", conversation="conv_one")
         with Workspace.open(self.tree.root, UnsyncedDisk()) as other, other.call(info) as call:
             call.write("g", b"in the last moment\n")
             call.commit()
-        with super().writing(within=within, makes_room=makes_room) as batch:
+        with super().writing(within=within, makes_room=makes_room, waiting=waiting) as batch:
             yield batch
 
 

@@ -387,10 +387,9 @@ class EditServer(MCPServer):
             if client.roots is not roots:
                 return None
             try:
-                checked = tool.fn_metadata.validate_arguments(dict(arguments))
-            except ValidationError:
-                return None  # the SDK comes upon it as well, and its refusal is put in words
-            return begin(number, checked, None)
+                return begin(number, tool.fn_metadata.validate_arguments(dict(arguments)), None)
+            except Exception:  # noqa: BLE001 - the SDK comes upon it as well, and the client is told in its turn
+                return None
 
         return again
 

@@ -5,7 +5,7 @@ neither fits an empty file only. Hunks apply at the lines they state if all of t
 each must occur exactly once in the file, in order. Nothing is ever applied nearly. One difference is
 bridged, because models send LF whatever they read: where the patch has no CRLF at all, its line matches a
 file's line that differs from it only by ending in CRLF, and what such a hunk inserts takes the ending of
-the line that it replaces or stands beside.
+the line that it replaces or stands beside; of a last line without one, that of the line above.
 
 `unidiff` parses; what it passes over in silence is refused here: hunk headers without numbers, lines that
 belong to no hunk, lines of which it keeps a part. Sources: POSIX `diff -u`, "Unified Format"; GNU diff for
@@ -406,6 +406,11 @@ class _File:
         """Return line `index` (from 0) with its ending."""
         return self.content[self.starts[index] : self.starts[index + 1]]
 
+    def ends_in_crlf(self, index: int) -> bool:
+        """Return whether line `index` (from 0) ends in CRLF; a last line that has no ending, as the one above it."""
+        line = self.line(index)
+        return (line if line.endswith(b"\n") or not index else self.line(index - 1)).endswith(b"\r\n")
+
     def has(self, index: int, text: bytes) -> bool:
         """Return whether line `index` (from 0) is what a patch calls `text`."""
         if index >= len(self):
@@ -490,7 +495,10 @@ def _applied(file: _File, hunks: Sequence[PatchHunk], places: Sequence[int]) -> 
 
 def _runs(file: _File, hunk: PatchHunk, place: int) -> Iterator[tuple[int, int, bytes]]:
     """Yield each run of changed lines: the lines it takes out (from 0, up to) and the text it puts in."""
-    bridged = any(file.line(place + i) != line.text for i, line in enumerate(hunk.old))
+    old = hunk.old
+    bridged = any(file.line(place + i) != line.text for i, line in enumerate(old))
+    if file.bridges and len(old) == 1 and not old[0].text.endswith(b"\n"):
+        bridged = True  # it shows no ending of the file's
     start = place
     for changing, group in groupby(hunk.lines, key=lambda line: line.mark != " "):
         lines = list(group)
@@ -502,7 +510,7 @@ def _runs(file: _File, hunk: PatchHunk, place: int) -> Iterator[tuple[int, int, 
                 above = start - 1 if start > place else start
                 models = range(start, end) or range(above, above + 1)
                 added = [
-                    _with_crlf(text) if file.line(model).endswith(b"\r\n") else text
+                    _with_crlf(text) if file.ends_in_crlf(model) else text
                     for text, model in zip(added, chain(models, repeat(models[-1])), strict=False)
                 ]
             yield start, end, b"".join(added)

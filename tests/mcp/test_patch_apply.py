@@ -146,6 +146,23 @@ def test_crlf_line_endings(agent: Agent, folder: Path, ending: str) -> None:
     assert file.read_bytes() == b"one\r\n2\r\n2.5\r\nthree\r\n"
 
 
+@pytest.mark.parametrize("tool", ["edit_file_diff", "apply_patch", "apply_patches"])
+def test_lines_put_below_a_crlf_file_without_a_final_newline_end_as_its_others(
+    agent: Agent, folder: Path, tool: str
+) -> None:
+    file = folder / "file.txt"
+    file.write_bytes(b"a\r\nb")
+    patch = HEAD + "@@ -1,2 +1,3 @@\n a\n-b\n\\ No newline at end of file\n+b\n+c\n"
+    of_one = {"file_path": str(file), "patch": patch}
+    arguments: dict[str, dict[str, object]] = {
+        "edit_file_diff": {"path": str(file), "diff": patch},
+        "apply_patch": dict(of_one),
+        "apply_patches": {"strategy": "atomic", "patches": [of_one]},
+    }
+    agent.done(tool, **arguments[tool])
+    assert file.read_bytes() == b"a\r\nb\r\nc\r\n"
+
+
 @pytest.mark.parametrize(
     ("content", "hunk", "after"),
     [

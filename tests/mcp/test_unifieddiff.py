@@ -83,6 +83,31 @@ APPLIES = {
         "@@ -1 +1,2 @@\n+x\n a\n",
         b"x\r\na\r\n",
     ),
+    "CRLF in the file, LF put below its last line, which has none": (
+        b"a\r\nb",
+        "@@ -1,2 +1,3 @@\n a\n-b\n\\ No newline at end of file\n+b\n+c\n",
+        b"a\r\nb\r\nc\r\n",
+    ),
+    "CRLF in the file, LF put below its last line, which alone is shown": (
+        b"a\r\nb",
+        "@@ -2 +2,2 @@\n-b\n\\ No newline at end of file\n+b\n+c\n",
+        b"a\r\nb\r\nc\r\n",
+    ),
+    "CRLF in the file, LF put above its last line, which has none": (
+        b"a\r\nb",
+        "@@ -2 +2,2 @@\n+x\n b\n\\ No newline at end of file\n",
+        b"a\r\nx\r\nb",
+    ),
+    "LF above a last line that has no ending, CRLF elsewhere": (
+        b"a\r\nb\nc",
+        "@@ -3 +3,2 @@\n-c\n\\ No newline at end of file\n+c\n+d\n",
+        b"a\r\nb\nc\nd\n",
+    ),
+    "no ending in all of the file": (
+        b"a",
+        "@@ -1 +1,2 @@\n-a\n\\ No newline at end of file\n+a\n+b\n",
+        b"a\nb\n",
+    ),
     "mixed endings, each line's own kept": (
         b"a\nb\r\nc\nd\r\n",
         "@@ -1,4 +1,5 @@\n a\n-b\n-c\n+B\n+C\n+x\n d\n",
@@ -528,10 +553,16 @@ def test_a_hunk_that_moved_applies_whole_or_not_at_all(old: str, new: str, shift
 @given(
     st.lists(st.sampled_from("abcdef"), unique=True, min_size=1),
     st.lists(st.sampled_from("abcdefXYZ"), unique=True),
+    st.tuples(st.booleans(), st.booleans()),
 )
-def test_a_patch_in_lf_gives_a_crlf_file_what_it_gives_an_lf_file(old: list[str], new: list[str]) -> None:
-    before, after = ("".join(line + "\n" for line in side).encode() for side in (old, new))
-    assume(before != after)
+def test_a_patch_in_lf_gives_a_crlf_file_what_it_gives_an_lf_file(
+    old: list[str], new: list[str], ended: tuple[bool, bool]
+) -> None:
+    before, after = (
+        ("\n".join(side) + "\n" * (bool(side) and has_end)).encode()
+        for side, has_end in zip((old, new), ended, strict=True)
+    )
+    assume(before != after and b"\n" in before)  # else nothing tells a CRLF file
     outcome = apply_patch(before.replace(b"\n", b"\r\n"), parse_patch(diff(before, after, 3)))
     assert isinstance(outcome, Applied), outcome
     assert outcome.content == after.replace(b"\n", b"\r\n")

@@ -316,6 +316,7 @@ class Recovery(Patching):
         made = op.applied(before.bytes, part)
         key = (staging.workspace.root, before.path)
         if key not in staging.known:
+            staging.before[key] = before.blob
             staging.known[key] = self._session.knows(key, before.blob) is not Knowledge.STALE
         hunks = hunks_from_spans(before.bytes, made.content, made.spans)
         staging.call.write(op.file_path, made.content, hunks=hunks, operation=Operation.EDIT)
@@ -328,6 +329,8 @@ class Recovery(Patching):
         for key, blob in staging.after.items():
             if staging.known[key]:
                 self._session.saw(key, blob)
+            if staging.before[key] != blob:
+                self._session.made(key, staging.before[key], blob)
         return outcome
 
 
@@ -341,6 +344,7 @@ class _Staging:
     def __init__(self, workspace: Workspace, call: Call) -> None:
         self.workspace = workspace
         self.call = call
+        self.before: dict[FileKey, BlobId] = {}
         self.known: dict[FileKey, bool] = {}  # False: the file had changed since the session saw it
         self.after: dict[FileKey, BlobId] = {}
 

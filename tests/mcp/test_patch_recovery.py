@@ -270,6 +270,27 @@ def test_what_a_batch_makes_of_a_file_need_not_be_read(tmp_path: Path) -> None:
     assert file.read_text().startswith("1\n1.5\ntwo\n")
 
 
+@pytest.mark.parametrize("strategy", ["try_revert", "backup_restore", "atomic", "progressive"])
+@pytest.mark.parametrize("options", [[], ["--require-read"]])
+def test_of_a_file_shown_in_part_a_pattern_makes_a_version_that_the_model_knows(
+    tmp_path: Path, strategy: str, options: list[str]
+) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    file = root / "file"
+    file.write_text(TEXT)
+    with connected(root, options=options) as agent:
+        agent.done("read_file", path="file")
+        file.write_text(TEXT + "theirs\n")
+        agent.done("read_file", path="file", limit=3)
+        agent.done("apply_patches", strategy=strategy, patches=ops(file, FIRST))
+        mine = [{"old_string": "1\ntwo", "new_string": "one\n2"}]
+        agent.done("multi_edit_text_file", path=str(file), edits=mine, rebase=not options)
+        refused = agent.call("write_file", path="file", content="mine\n")
+        assert refused.error["type"] == "stale_file"  # most of it the model has still not seen
+    assert file.read_text() == TEXT.replace("two", "2") + "theirs\n"
+
+
 def test_every_file_of_a_batch_that_must_be_read_first_is_told(agent: Agent, folder: Path) -> None:
     files = [folder / name for name in ("a", "b")]
     for file in files:

@@ -1,8 +1,11 @@
 """How names and bytes are shown to a model: always as text that JSON can hold, never as something they are not."""
 
-from typing import Any
+from typing import Any, Final
 
-__all__ = ["cut", "cut_within", "decoded", "line_endings", "one_line", "shown"]
+__all__ = ["LONGEST_WORDS", "cut", "cut_within", "decoded", "line_endings", "one_line", "shown"]
+
+LONGEST_WORDS: Final = 8000
+"""Characters of each text in a refusal: some 2,500 tokens."""
 
 
 def shown(text: str) -> str:

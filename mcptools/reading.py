@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Final, TypeAlias
 
 from mcptools.answers import Answer, DirectoryListed, FileRead, ListedEntry, TextRead
-from mcptools.display import decoded, line_endings, one_line, shown
+from mcptools.display import LONGEST_WORDS, cut, decoded, line_endings, one_line, shown
 from mcptools.failures import Failure, Kind
 from mcptools.findings import AllowedDirectories, FileDescribed, FileOfMany, FilesRead, LinesRead
 from mcptools.hashline import hashlines, hashlines_around
@@ -27,7 +27,9 @@ _NOT_UTF8: Final = (
 )
 _RANGE: Final = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?")
 _OVERHEAD: Final = 16
-"""Characters that a line or a file costs in an answer beside what it holds."""
+"""Characters that a line costs in an answer beside what it holds."""
+_FIELDS: Final = 200
+"""Characters that one of several files costs in an answer beside its name and what is said of it."""
 
 
 class Reading(Toolset):
@@ -81,19 +83,20 @@ class Reading(Toolset):
             try:
                 where, found = self._look(path)
                 answer, lines, of = self._whole(where, found, 0, 0)
-                read = answer.content
-                if files and len(read.content) > left:
-                    break
-                self._showed(where, found, [lines], of=of)
-                files.append(_one_of_many(read))
             except Failure as failure:
-                files.append(_unreadable(path, failure))
-            left -= len(files[-1].content) + _OVERHEAD
-            if left <= 0:
+                file, note = _unreadable(path, failure), None
+            else:
+                file = _one_of_many(answer.content)
+                note = functools.partial(self._showed, where, found, [lines], of=of)
+            left -= len(file.path) + len(file.content) + len(file.error) + _FIELDS
+            if files and left < 0:
                 break
+            files.append(file)
+            if note is not None:
+                note()
         end = offset + len(files)
         page = Page(items=files, offset=offset, next_offset=end if end < len(paths) else 0, total=len(paths))
-        cut = [
+        partly = [
             f"{file.path} was cut: go on with read_file and offset={file.next_offset}."
             for file in files
             if file.next_offset
@@ -103,7 +106,7 @@ class Reading(Toolset):
                 files=files, failed=sum(bool(file.error) for file in files), next_offset=page.next_offset
             ),
             text="\n".join(map(_told, files)),
-            notes=(*cut, *page.note("files")),
+            notes=(*partly, *page.note("files")),
         )
 
     def read_file_by_line(
@@ -340,14 +343,14 @@ def _one_of_many(read: FileRead) -> FileOfMany:
 
 def _unreadable(path: str, failure: Failure) -> FileOfMany:
     return FileOfMany(
-        path=shown(path),
+        path=cut(shown(path), LONGEST_WORDS),
         content="",
         binary=False,
         utf8=False,
         size=0,
         file_hash="",
         next_offset=0,
-        error=str(failure),
+        error=cut(str(failure), LONGEST_WORDS),
     )
 
 

@@ -8,7 +8,7 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter, ValidationError
 
 from mcptools.catalogue import Traits
-from mcptools.display import cut, cut_within
+from mcptools.display import LONGEST_WORDS, cut, cut_within
 from mcptools.failures import Failure, Kind
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ Said: TypeAlias = dict[str, Any]
 """The result of a call, in the protocol's own names."""
 
 _JSON: Final[TypeAdapter[object]] = TypeAdapter(object)
-_LONGEST_WORDS: Final = 8000
-"""Characters of each text in a refusal: some 2,500 tokens."""
 
 
 def annotations(traits: Traits) -> ToolAnnotations:
@@ -51,8 +49,8 @@ def refusal(failure: Failure, traits: Traits) -> Said:
     elif not traits.bare_errors:
         structured = {"success": False, **structured}
     # A text that a model gave, or a line of a file, may be longer than any answer.
-    words = [cut(text, _LONGEST_WORDS) for text in (str(failure), failure.hint) if text]
-    return _said(words, cut_within(structured, _LONGEST_WORDS), is_error=True)
+    words = [cut(text, LONGEST_WORDS) for text in (str(failure), failure.hint) if text]
+    return _said(words, cut_within(structured, LONGEST_WORDS), is_error=True)
 
 
 def _said(words: list[str], structured: object, *, is_error: bool) -> Said:

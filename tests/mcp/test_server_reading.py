@@ -1,5 +1,6 @@
 """Reading and searching over the wire: what is given is true, and what is left out is said."""
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,16 @@ def test_many_files_are_read_in_pages(agent: Agent, folder: Path) -> None:
     assert [file["path"] for page in pages for file in page] == names
     assert len(pages) > 1
     assert {len(file["content"]) for page in pages for file in page} == {30_000}
+
+
+@pytest.mark.parametrize(
+    "names", [[f"missing/{'x' * 190}{number}" for number in range(500)], ["empty"] * 1000, ["y" * 1_000_000] * 3]
+)
+def test_files_of_which_little_is_said_fit_in_an_answer_too(agent: Agent, folder: Path, names: list[str]) -> None:
+    (folder / "empty").touch()
+    pages = all_pages(agent, "read_multiple_files", "files", paths=names)
+    assert sum(map(len, pages)) == len(names)
+    assert max(len(json.dumps(page)) for page in pages) <= BUDGET
 
 
 def test_what_was_not_given_does_not_count_as_read(agent: Agent, folder: Path) -> None:

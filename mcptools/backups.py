@@ -15,7 +15,7 @@ from mcptools.failures import Failure, Kind
 from mcptools.patchanswers import BackupRestored, FileBackedUp
 from mcptools.safety import Safeguarded, refusing
 from mcptools.session import Knowledge
-from mcptools.toolset import ConversationArgument, conversation_notes, edit_number
+from mcptools.toolset import ConversationArgument, Standing, conversation_notes, edit_number, standing_at
 from objstore import Call, CasError, Content, FileFacts, Operation, Workspace, blob_id
 
 __all__ = ["Backups", "keep_times", "stage_backup"]
@@ -83,11 +83,12 @@ class Backups(Safeguarded):
             target = target_file or _original(backup_file)
             self._check_target(target, len(backup.bytes))
             with self._changing("restore_backup", target, mcp_conversation_id) as (workspace, call):
-                changed = call.exists(target) and call.read(target).blob != backup.blob
-                if changed and not force:
-                    self._refuse_if_not_ours(workspace, call.read(target), target)
+                standing = standing_at(workspace, call, target)
+                changed = standing is not None and standing.blob != backup.blob
+                if standing is not None and changed and not force:
+                    self._refuse_if_not_ours(standing)
                 call.write(target, backup.bytes, mode=backup.mode, operation=Operation.REPLACE)
-                name = call.read(target).path
+                name = call.place(target)
                 outcome = self._commit(workspace, call)
                 self._session.saw((workspace.root, name), blob_id(backup.bytes), whole=True)
                 untimely = keep_times(workspace, target, facts)
@@ -104,14 +105,14 @@ class Backups(Safeguarded):
             notes=(*((_CHANGED,) if changed else ()), *untimely, *conversation_notes(outcome)),
         )
 
-    def _refuse_if_not_ours(self, workspace: Workspace, found: Content, path: str) -> None:
+    def _refuse_if_not_ours(self, standing: Standing) -> None:
         """Refuse to bury what this session neither made nor saw."""
-        if self._session.knows((workspace.root, found.path), found.blob) is not Knowledge.CURRENT:
+        if self._session.knows(standing.key, standing.blob) is not Knowledge.CURRENT:
             raise Failure(
                 Kind.CONTEXT_MISMATCH,
-                f"Target has been modified since backup: {shown(path)}",
+                f"Target has been modified since backup: {shown(standing.path)}",
                 hint="Read it, or pass force=true to overwrite it; what it holds now stays in the history.",
-                path=shown(path),
+                path=shown(standing.path),
             )
 
 

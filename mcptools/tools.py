@@ -57,6 +57,7 @@ from mcptools.toolset import (
     conversation_notes,
     edit_number,
     sha256,
+    standing_at,
     telling,
 )
 from mcptools.undoing import Undoing
@@ -141,10 +142,10 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
                 self._foresee(path, replaces=True)
 
         with self._changing("write_file", path, mcp_conversation_id, foresee=foresee) as (workspace, call):
-            before = call.read(path) if call.exists(path) else None
-            if before is not None:
-                self._refuse_if_stale(workspace, before, path)
-                self._refuse_if_partly_seen(workspace, before, path)
+            standing = standing_at(workspace, call, path)
+            if standing is not None:
+                self._refuse_if_stale(standing)
+                self._refuse_if_partly_seen(standing)
             call.write(path, after)
             written = call.read(path)
             outcome = self._commit(workspace, call)
@@ -354,9 +355,8 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
                     f"Cannot move from one allowed directory to another: {shown(source)} to {shown(destination)}",
                     hint="Write the file there and delete it here.",
                 )
-            before = call.read(source).path
             call.move(source, destination)
-            after = call.read(destination).path
+            before, after = call.place(source), call.place(destination)
             outcome = self._commit(workspace, call)
             self._session.moved((workspace.root, before), (workspace.root, after))
         moved = FileMoved(
@@ -373,12 +373,14 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
         """Delete a file. Refused if it has changed since you last read or wrote it."""
         foresee = functools.partial(self._foresee, path)
         with self._changing("delete_file", path, mcp_conversation_id, foresee=foresee) as (workspace, call):
-            before = call.read(path)
-            self._refuse_if_stale(workspace, before, path)
+            standing = standing_at(workspace, call, path)
+            if standing is not None:
+                self._refuse_if_stale(standing)
             call.delete(path)
             outcome = self._commit(workspace, call)
-            self._session.saw((workspace.root, before.path), None)
-        place = absolute(workspace, before.path)
+            name = call.place(path)
+            self._session.saw((workspace.root, name), None)
+        place = absolute(workspace, name)
         deleted = FileDeleted(path=place, edit=edit_number(outcome), mcp_conversation_id=outcome.conversation)
         return Answer(content=deleted, text=f"Deleted {place}", notes=conversation_notes(outcome))
 

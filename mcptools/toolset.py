@@ -21,6 +21,7 @@ from mcptools.limits import Limits
 from mcptools.session import FileKey, Knowledge, LastChange, Session
 from mcptools.watching import checkpoint, progress
 from objstore import (
+    MAX_BLOB,
     BlobId,
     BlobMissing,
     Call,
@@ -52,12 +53,14 @@ __all__ = [
     "PathArgument",
     "RebaseArgument",
     "Remembered",
+    "Standing",
     "Toolset",
     "absolute",
     "conversation_notes",
     "edit_number",
     "is_long",
     "sha256",
+    "standing_at",
     "telling",
 ]
 
@@ -67,6 +70,9 @@ _NOBODYS: Final = "external"
 
 _LONG: Final = 20
 """Searches through a file, of the largest size, that take more than a tenth of a second."""
+
+_UNREADABLE: Final = BlobId(b"")
+"""Of a file that is larger than what a session reads or writes, and so of no version that it knows."""
 
 _CHANGED: Final = (
     "The file had changed since you last read all of it or wrote it; the change was made in its present version."
@@ -158,7 +164,8 @@ class Toolset:
 
         What the session saw of the call is noted while it is held, so that parallel calls note it in their order. What
         takes time to explain is explained behind it.
-        `foresee`: raises what the call is going to, called where there is no store: none is made for a refusal.
+        `foresee`: raises what the call is going to, called where there is no store, or a large file is to be stored
+        first: neither is done for a refusal.
         `takes_unread`: for who refuses files that have to be read first together with whatever else does not fit, or
         changes none that is there.
         """
@@ -171,7 +178,7 @@ class Toolset:
             notes = dict(self._session.client)
             info = CallInfo(tool=tool, conversation=conversation, notes=notes, within=within)
             progress(0, None, "Waiting for its turn to write")
-            with workspace.call(info, (path, *more_paths), waiting=checkpoint) as call:
+            with workspace.call(info, (path, *more_paths), foresee, waiting=checkpoint) as call:
                 if not takes_unread:
                     self._refuse_unread(workspace, call, path)
                 yield workspace, call
@@ -291,7 +298,7 @@ class Toolset:
             if (refusal := of_directory(path)) is not None:
                 raise refusal
             files.free_space(path)  # of no place where nothing may be written
-            found = files.read(path, limit=self._limits.max_file_bytes, follow=False)
+            found = files.read(path, limit=min(self._limits.max_file_bytes, MAX_BLOB), follow=False)
             self._refuse_if_binary(found, path)
             if self._session.must_read((files.root, found.path), found.blob):
                 raise refusals.unread(path, sha256(found.bytes))
@@ -304,13 +311,18 @@ class Toolset:
         """
         files = self._directories.files_of(path)
         files.free_space(path)  # as above
-        found = files.read(path, follow=False)
-        if self._session.must_read((files.root, found.path), found.blob):
-            raise refusals.unread(path, sha256(found.bytes))
+        read = partial(files.read, path, limit=max(self._limits.max_file_bytes, MAX_BLOB), follow=False)
+        try:
+            found = read()
+            name, blob = found.path, found.blob
+        except FileTooLarge:
+            name, blob = files.facts(path).path, _UNREADABLE
+        standing = Standing(key=(files.root, name), blob=blob, path=path, read=read)
+        self._refuse_if_unread(standing)
         if stale:
-            self._refuse_if_stale(files, found, path)
+            self._refuse_if_stale(standing)
         if replaces:
-            self._refuse_if_partly_seen(files, found, path)
+            self._refuse_if_partly_seen(standing)
 
     def _is_binary(self, content: bytes) -> bool:
         """Return whether a file's bytes are no text, by the limits."""
@@ -364,19 +376,44 @@ class Toolset:
 
     def _refuse_unread(self, workspace: Workspace, call: Call, path: str) -> None:
         """Refuse a file that the model has to read before it changes it."""
-        if call.exists(path):
-            found = call.read(path)
-            if self._session.must_read((workspace.root, found.path), found.blob):
-                raise refusals.unread(path, sha256(found.bytes))
+        standing = standing_at(workspace, call, path)
+        if standing is not None:
+            self._refuse_if_unread(standing)
 
-    def _refuse_if_partly_seen(self, workspace: Files | Workspace, found: Content, path: str) -> None:
+    def _refuse_if_unread(self, standing: "Standing") -> None:
+        if self._session.must_read(standing.key, standing.blob):
+            raise refusals.unread(standing.path, standing.file_hash())
+
+    def _refuse_if_partly_seen(self, standing: "Standing") -> None:
         """Refuse to replace what the model was shown in part only, if it has to read files before it changes them."""
-        if self._session.has_seen_a_part((workspace.root, found.path)):
-            raise refusals.unread(path, sha256(found.bytes), partly=True)
+        if self._session.has_seen_a_part(standing.key):
+            raise refusals.unread(standing.path, standing.file_hash(), partly=True)
 
-    def _refuse_if_stale(self, workspace: Files | Workspace, found: Content, path: str) -> None:
-        if self._session.knows((workspace.root, found.path), found.blob) is Knowledge.STALE:
-            raise refusals.stale(path, sha256(found.bytes))
+    def _refuse_if_stale(self, standing: "Standing") -> None:
+        if self._session.knows(standing.key, standing.blob) is Knowledge.STALE:
+            raise refusals.stale(standing.path, standing.file_hash())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A file that a call takes as a whole, of whatever size: its bytes are read where a refusal names their hash."""
+
+    key: FileKey
+    blob: BlobId
+    path: str  # as the client spelt it
+    read: Callable[[], Content]
+
+    def file_hash(self) -> str:
+        """Return the SHA-256 of its bytes, in hex. Raises FileTooLarge: the model can't read it first either."""
+        return sha256(self.read().bytes)
+
+
+def standing_at(workspace: Workspace, call: Call, path: str) -> Standing | None:
+    """Return the file at a path as the call has made it so far; None: there is none. Raises what paths raise."""
+    state = call.state(path)
+    if state is None:
+        return None
+    return Standing(key=(workspace.root, call.place(path)), blob=state.blob, path=path, read=partial(call.read, path))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,6 +89,10 @@ class Call:
         now = self._file(path)[1].now
         return None if now is None else now.state
 
+    def place(self, path: str) -> str:
+        """Return the canonical path that a spelling names, where a file is to be changed. Raises what paths raise."""
+        return os.fsdecode(self._file(path)[0])
+
     def exists(self, path: str) -> bool:
         """Return whether a file stands there. Raises what paths raise."""
         return self._file(path)[1].now is not None

@@ -156,11 +156,17 @@ class Workspace:
 
     @contextmanager
     def call(
-        self, info: CallInfo, paths: Sequence[str] = (), *, waiting: Callable[[], object] | None = None
+        self,
+        info: CallInfo,
+        paths: Sequence[str] = (),
+        before_storing: Callable[[], object] = lambda: None,
+        *,
+        waiting: Callable[[], object] | None = None,
     ) -> Iterator[Call]:
         """Hold the writer lock for one tracked call. Leaving without `commit` changes nothing.
 
         `paths`: of files that it will touch. Large ones are stored before the lock is taken, so that nobody waits.
+        `before_storing`: called before that, if there are any, by who may still refuse the call. Raises what it raises.
         `waiting`: is called now and then while another process writes; what it raises ends the call.
 
         Raises StoreLocked, and ConversationReserved for the conversation of edits that nobody recorded.
@@ -175,6 +181,7 @@ class Workspace:
         if large:
             from objstore.beforehand import foresee
 
+            before_storing()
             foresee(self._journal, large)
         with self._journal.writing(waiting=waiting) as batch:
             yield _call_type()(self._journal, batch, info)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from mcptools.hashline import line_tag
-from objstore import Operation
-from tests.mcp.agent import Agent
+from objstore import MAX_BLOB, Operation
+from tests.mcp.agent import Agent, connected
 
 
 def sha256(content: bytes) -> str:
@@ -96,6 +96,93 @@ def test_a_file_over_the_limit_is_not_read(agent: Agent, folder: Path) -> None:
         assert (error["size"], error["limit"]) == (limit + 1, limit)
     edit = {"old_string": "a", "new_string": "b"}
     assert agent.call("multi_edit_text_file", path=str(file), edits=[edit]).error["code"] == -32024
+
+
+LARGE = MAX_BLOB + 1
+"""Bytes of a file that is not held in memory; those of a hole are quickly read."""
+
+
+@pytest.fixture
+def large(folder: Path) -> Path:
+    file = folder / "large"
+    with file.open("wb") as opened:
+        opened.truncate(LARGE)
+    return file
+
+
+def stored(agent: Agent) -> int:
+    """Return how many bytes the store's log has."""
+    return sum(segment.stat().st_size for segment in (agent.root / ".cas" / "segments").iterdir())
+
+
+@pytest.mark.parametrize("tool", ["multi_edit_text_file", "edit_file_diff", "edit_text_file"])
+def test_of_a_large_file_nothing_is_stored_by_an_edit_that_is_refused(agent: Agent, large: Path, tool: str) -> None:
+    agent.done("write_file", path=str(large.with_name("small")), content="so that there is a store\n")
+    before = stored(agent)
+    arguments: dict[str, dict[str, object]] = {
+        "multi_edit_text_file": {"edits": [{"old_string": "a", "new_string": "b"}]},
+        "edit_file_diff": {"diff": "--- f\n+++ f\n@@ -1 +1 @@\n-a\n+b\n"},
+        "edit_text_file": {"file_hash": "0" * 64, "operations": [{"op": "delete", "anchor": "1:00"}]},
+    }
+    error = agent.call(tool, path=str(large), **arguments[tool]).error
+    assert (error["type"], error["size"], error["limit"]) == ("resource_limit", LARGE, 10 << 20)
+    assert stored(agent) == before
+
+
+@pytest.mark.parametrize("has_store", [True, False])
+def test_a_large_file_is_moved_deleted_and_replaced_and_brought_back(
+    tmp_path: Path, large: Path, *, has_store: bool
+) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    file = large.rename(root / "large")
+    with connected(root) as agent:
+        if has_store:
+            agent.done("write_file", path="small", content="so that there is a store\n")
+        agent.done("move_file", source="large", destination="moved")
+        assert (root / "moved").stat().st_size == LARGE
+        agent.done("Undo")
+        assert file.stat().st_size == LARGE
+    for tool, arguments in (("delete_file", {}), ("write_file", {"content": "small\n"})):
+        with connected(root) as agent:
+            agent.done(tool, path="large", **arguments)
+            assert not file.exists() or file.read_text() == "small\n"
+            agent.done("Undo")
+            assert file.stat().st_size == LARGE
+
+
+@pytest.mark.parametrize("has_store", [True, False])
+@pytest.mark.parametrize("tool", ["move_file", "delete_file", "write_file"])
+def test_a_large_file_that_has_to_be_read_first_is_refused_and_not_stored(
+    tmp_path: Path, large: Path, tool: str, *, has_store: bool
+) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    file = large.rename(root / "large")
+    named = {"move_file": {"source": "large", "destination": "moved"}, "delete_file": {"path": "large"}}
+    arguments = named.get(tool, {"path": "large", "content": "small\n"})
+    with connected(root, options=["--require-read"]) as agent:
+        if has_store:
+            agent.done("write_file", path="small", content="so that there is a store\n")
+        before = stored(agent) if has_store else 0
+        assert agent.call(tool, **arguments).error["type"] == "resource_limit"
+        assert (root / ".cas").exists() is has_store
+        assert not has_store or stored(agent) == before
+    assert file.stat().st_size == LARGE
+
+
+@pytest.mark.parametrize("tool", ["delete_file", "write_file"])
+def test_a_file_that_has_become_large_since_it_was_read_is_refused_as_stale_ones_are(
+    agent: Agent, folder: Path, tool: str
+) -> None:
+    file = folder / "grows"
+    agent.done("write_file", path=str(file), content="small\n")
+    before = stored(agent)
+    with file.open("ab") as opened:
+        opened.truncate(LARGE)
+    arguments = {"content": "mine\n"} if tool == "write_file" else {}
+    assert agent.call(tool, path=str(file), **arguments).error["type"] == "resource_limit"
+    assert stored(agent) == before
 
 
 def test_a_directory_is_listed_by_name_without_the_store(agent: Agent, folder: Path) -> None:

@@ -177,8 +177,9 @@ class Recovery(Patching):
     def _atomic(self, patches: Sequence[_Patch], conversation: str) -> Answer[PatchesApplied]:
         failures: list[tuple[str, Failure]] = []
         roots: set[str] = set()
+        turn, steps = len(patches) + 1, 2 * len(patches) + 1  # each is checked and staged, and once the call waits
         for number, op in enumerate(patches, 1):
-            progress(number, 2 * len(patches), shown(op.file_path))
+            progress(number, steps, shown(op.file_path))
             try:
                 self._checked(op.file_path, write=True, space=True)
                 roots.add(self._directories.files_of(op.file_path).root)
@@ -192,14 +193,19 @@ class Recovery(Patching):
         first, *others = (op.file_path for op in patches)
         foresee = functools.partial(self._try_all, patches, failures)
         try:
-            with self._changing("apply_patches", first, conversation, *others, foresee=foresee, takes_unread=True) as (
-                workspace,
-                call,
-            ):
+            with self._changing(
+                "apply_patches",
+                first,
+                conversation,
+                *others,
+                foresee=foresee,
+                takes_unread=True,
+                waiting=(turn, steps),
+            ) as (workspace, call):
                 staging = _Staging(workspace, call)
                 unread = self._unread(workspace, call, [op.file_path for op in patches])
                 for number, op in enumerate(patches, 1):
-                    progress(len(patches) + number, 2 * len(patches), shown(op.file_path))
+                    progress(turn + number, steps, shown(op.file_path))
                     try:
                         if op.file_path in unread:
                             raise unread[op.file_path]

@@ -159,6 +159,7 @@ class Toolset:
         *more_paths: str,
         foresee: Callable[[], object] = lambda: None,
         takes_unread: bool = False,
+        waiting: tuple[int, int | None] = (0, None),
     ) -> Iterator[tuple[Workspace, Call]]:
         """Hold a tracked call on the workspace of `path`; what goes wrong in it is told as a failure.
 
@@ -168,6 +169,7 @@ class Toolset:
         first: neither is done for a refusal.
         `takes_unread`: for who refuses files that have to be read first together with whatever else does not fit, or
         changes none that is there.
+        `waiting`: how much of how much is done by when it waits for its turn, for who has told of some already.
         """
         _refuse_reserved(conversation)
         with explaining(), telling(path, *more_paths):
@@ -177,7 +179,7 @@ class Toolset:
                     raise refusal
             notes = dict(self._session.client)
             info = CallInfo(tool=tool, conversation=conversation, notes=notes, within=within)
-            progress(0, None, "Waiting for its turn to write")
+            progress(*waiting, "Waiting for its turn to write")
             with workspace.call(info, (path, *more_paths), foresee, waiting=checkpoint) as call:
                 if not takes_unread:
                     self._refuse_unread(workspace, call, path)

@@ -2,14 +2,19 @@
 
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import anyio
 import pytest
 from mcp import Client
 
+from mcptools import watching
+from mcptools.directories import Directories
+from mcptools.recovery import PatchOp, Strategy
+from mcptools.session import Session
+from mcptools.tools import Limits, Tools
 from mcptools.watching import Cancelled, Watch, checkpoint, progress
 from objstore import CallInfo, Workspace
 from tests.mcp.agent import Agent, connected
@@ -116,6 +121,35 @@ def test_progress_is_told_now_and_then_and_only_to_who_asked() -> None:
     assert len(told) < 1000
     work()
     Watch().run(work)
+
+
+def test_progress_only_goes_on_and_comes_to_its_total(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "_INTERVAL", 0)
+    told: list[tuple[float, float | None, str]] = []
+    patches = [PatchOp(**op) for op in patch(tmp_path, 3)]
+    files = [op.file_path for op in patches]
+    again = [
+        PatchOp(file_path=files[0], patch=f"--- a\n+++ a\n@@ -1 +1 @@\n-{before}\n+{after}\n")
+        for before, after in (("new", "newer"), ("newer", "newest"))
+    ]
+    waiting = "Waiting for its turn to write"
+    with closing(Directories([str(tmp_path)])) as directories:
+        tools = Tools(directories, Session(), Limits())
+        calls: list[tuple[Callable[[], object], list[tuple[float, float | None, str]]]] = [
+            (lambda: tools.read_multiple_files(files), [(n, 3, name) for n, name in enumerate(files, 1)]),
+            (
+                lambda: tools.apply_patches(Strategy.ATOMIC, patches),
+                [(n, 7, said) for n, said in enumerate([*files, waiting, *files], 1)],
+            ),
+            (
+                lambda: tools.apply_patches(Strategy.TRY_REVERT, again),
+                [(0, None, waiting), (1, 2, files[0]), (2, 2, files[0])],
+            ),
+        ]
+        for call, wanted in calls:
+            Watch(lambda *report: told.append(report)).run(call)
+            assert told == wanted
+            told.clear()
 
 
 # ---- cancellation

@@ -22,7 +22,7 @@ def test_a_tag_is_the_lowest_byte_of_fnv_1a(line: bytes, tag: str) -> None:
     assert line_tag(line) == tag
 
 
-@given(st.binary(), st.sampled_from([b"", b" ", b"\t", b"\n", b"\r\n", b" \t \r\n"]))
+@given(st.binary(), st.sampled_from([b"", b" ", b"\t", b"\n", b"\r\n", b" \t \r\n", b"\f", b"\v\n"]))
 def test_trailing_white_space_does_not_count(line: bytes, blanks: bytes) -> None:
     assert line_tag(line + blanks) == line_tag(line)
 

@@ -11,6 +11,7 @@ from tests.mcp.agent import Agent, connected
 
 PATCH = "--- f\n+++ f\n@@ -1 +1 @@\n-one\n+two\n"
 LONG_AGO = 1_000_000_000_123_456_789  # nanoseconds
+LONGER_AGO = LONG_AGO - 3_000_000_000
 
 
 def backed_up(agent: Agent, file: Path) -> str:
@@ -52,9 +53,9 @@ def test_a_backup_keeps_permissions_and_times(agent: Agent, folder: Path) -> Non
     file = folder / "script.sh"
     file.write_text("one\n")
     file.chmod(0o750)
-    os.utime(file, ns=(LONG_AGO, LONG_AGO))
+    os.utime(file, ns=(LONGER_AGO, LONG_AGO))
     stat = Path(backed_up(agent, file)).stat()
-    assert (stat.st_mode & 0o7777, stat.st_mtime_ns) == (0o750, LONG_AGO)
+    assert (stat.st_mode & 0o7777, stat.st_atime_ns, stat.st_mtime_ns) == (0o750, LONGER_AGO, LONG_AGO)
     assert file.stat().st_mtime_ns == LONG_AGO
 
 
@@ -133,13 +134,14 @@ def test_restore_keeps_permissions_and_times_of_the_backup(agent: Agent, folder:
     file = folder / "script.sh"
     file.write_text("one\n")
     file.chmod(0o750)
-    os.utime(file, ns=(LONG_AGO, LONG_AGO))
+    os.utime(file, ns=(LONGER_AGO, LONG_AGO))
     backup = backed_up(agent, file)
     agent.done("apply_patch", file_path=str(file), patch=PATCH)
     file.chmod(0o600)
     agent.done("restore_backup", backup_file=backup, force=True)
     stat = file.stat()
-    assert (stat.st_mode & 0o7777, stat.st_mtime_ns, file.read_text()) == (0o750, LONG_AGO, "one\n")
+    assert (stat.st_mode & 0o7777, stat.st_atime_ns, stat.st_mtime_ns) == (0o750, LONGER_AGO, LONG_AGO)
+    assert file.read_text() == "one\n"
 
 
 def test_restore_to_different_location(agent: Agent, folder: Path) -> None:

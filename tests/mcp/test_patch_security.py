@@ -67,7 +67,9 @@ def test_reject_a_symlink_as_the_place_to_restore_to(agent: Agent, folder: Path)
 
 
 @pytest.mark.parametrize(
-    "content", [b"a\n\0\n", b"\xff\xd8\xff\xe0\x10\x81\x82", b"a" * 69 + b"\x01" * 31], ids=["NUL", "JPEG", "31%"]
+    "content",
+    [b"a\n\0\n", b"\xff\xd8\xff\xe0\x10\x81\x82", b"a" * 69 + b"\x01" * 31, b"a\n" + b"." * 8189 + b"\0"],
+    ids=["NUL", "JPEG", "31%", "NUL in the last byte looked at"],
 )
 def test_reject_binary_file(agent: Agent, folder: Path, content: bytes) -> None:
     file = folder / "file.bin"

@@ -252,6 +252,19 @@ def test_a_tree_shows_links_and_does_not_follow_them(agent: Agent, tree: Path) -
     assert shallow.structured["entries"] == [{"path": "a.py", "type": "file"}, {"path": "deep", "type": "directory"}]
 
 
+@pytest.mark.parametrize("name", [".git", ".hg", ".svn", ".jj"])
+def test_no_walk_goes_into_version_control(agent: Agent, folder: Path, name: str) -> None:
+    for place in (folder / name, folder / "sub" / name):
+        place.mkdir(parents=True)
+        (place / "inside").write_text("needle\n")
+    (folder / "beside").write_text("needle\n")
+    entries = agent.done("directory_tree", path=str(folder)).structured["entries"]
+    assert [entry["path"] for entry in entries] == [name, "beside", "sub", f"sub/{name}"]
+    assert agent.done("search_files", path=str(folder), pattern="**/inside").structured["paths"] == []
+    matches = agent.done("grep_files", path=str(folder), pattern="needle").structured["matches"]
+    assert [match["path"] for match in matches] == [str(folder / "beside")]
+
+
 def test_the_store_is_in_no_tree_and_in_no_search(agent: Agent, tree: Path) -> None:
     agent.done("write_file", path=str(tree / "new"), content="so that there is a store\n")
     assert (agent.root / ".cas").is_dir()

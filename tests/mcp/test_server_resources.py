@@ -70,6 +70,17 @@ def test_what_is_not_recorded_can_not_be_read(agent: Agent, address: str) -> Non
         agent.resource(address)
 
 
+def test_the_fifty_newest_edits_are_listed_and_all_have_an_address(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    with connected(root) as agent:
+        for number in range(52):
+            agent.done("write_file", path="file", content=f"{number}\n", mcp_conversation_id="one")
+        listed = agent.run(lambda client: client.list_resources()).resources
+        assert [entry.name for entry in listed] == [*(f"edit {seq} of {root}/file" for seq in range(52, 2, -1)), "one"]
+        assert document(agent, "cas://edit/1")["edit"] == 1
+
+
 def test_an_edit_of_several_directories_is_named_by_its_id(tmp_path: Path) -> None:
     roots = [tmp_path / "one", tmp_path / "two"]
     for root in roots:

@@ -421,6 +421,24 @@ def test_what_a_reviewer_took_away_before_it_keeps_a_change_from_being_undone(
     assert file.read_text() == "X\none\ntwo\n"
 
 
+def test_permissions_that_a_reviewer_took_away_before_it_keep_a_change_from_being_undone(
+    agent: Agent, file: Path
+) -> None:
+    file.write_text("one\n")
+    file.chmod(0o750)
+    backup = agent.done("backup_file", file_path=str(file)).structured["backup_file"]
+    file.chmod(0o600)
+    earlier = agent.done("restore_backup", backup_file=backup, force=True).structured["edit"]
+    edit(agent, file, "one", "two")
+    with Workspace.open(agent.root) as workspace:
+        assert isinstance(workspace.decide(Action.REJECT, workspace.find_units(str(earlier))[1]), Decided)
+    as_left = "two\n", 0o600
+    assert (file.read_text(), file.stat().st_mode & 0o777) == as_left
+    error = agent.call("Undo").error  # it would bring the bytes back, and not the permissions that went with them
+    assert (error["type"], error["reason"]) == ("review_conflict", "a reviewer has decided on earlier edits since")
+    assert (file.read_text(), file.stat().st_mode & 0o777) == as_left
+
+
 def test_what_a_reviewer_has_taken_back_already_is_not_taken_back_again(agent: Agent, file: Path) -> None:
     file.write_text("one\n")
     edits = [edit(agent, file, "one\n", "X\none\n"), edit(agent, file, "X\n", "")]

@@ -3,14 +3,19 @@
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from shutil import which
 
 import pytest
 
+from mcptools.directories import Directories
+from mcptools.failures import Failure, Kind
+from mcptools.session import Session
+from mcptools.tools import Limits, Tools
 from objstore import is_binary
 from tests.mcp.agent import Agent, Result, connected
+from tests.store.overtaking import moments, overtaken
 
 PATCH = "--- f\n+++ f\n@@ -1 +1 @@\n-a\n+b\n"
 MEBIBYTE = 1 << 20
@@ -76,6 +81,28 @@ def test_reject_binary_file(agent: Agent, folder: Path, content: bytes) -> None:
     file.write_bytes(content)
     all_refused(on_every_tool(agent, str(file)), "binary_file", f"Binary files are not supported: {file}")
     assert file.read_bytes() == content
+
+
+def test_a_link_that_comes_in_a_files_place_meanwhile_is_not_followed(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    (tmp_path / "other").write_text("other\n")
+    told: list[Kind] = []
+
+    def act() -> None:
+        file.unlink()
+        file.symlink_to("other")
+
+    with closing(Directories([str(tmp_path)])) as directories:
+        tools = Tools(directories, Session(), Limits())
+        for moment in moments():
+            file.unlink(missing_ok=True)
+            file.write_text("a\n")
+            try:
+                with overtaken(moment, act):
+                    tools.validate_patch(str(file), PATCH)
+            except Failure as failure:
+                told.append(failure.kind)
+    assert set(told) == {Kind.SYMLINK}
 
 
 def test_up_to_the_threshold_a_file_is_text(agent: Agent, folder: Path) -> None:

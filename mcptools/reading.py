@@ -71,7 +71,7 @@ class Reading(Toolset):
 
     def read_multiple_files(
         self,
-        paths: Annotated[list[str], "Absolute, or relative to the only allowed directory"],
+        paths: Annotated[list[str], "Absolute, or below the only allowed directory"],
         offset: OffsetArgument = 0,
     ) -> Answer[FilesRead]:
         """Read several files at once. One that can't be read does not keep the others from being read."""

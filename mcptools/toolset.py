@@ -82,7 +82,7 @@ _REBASED: Final = (
     "what else is new."
 )
 
-PathArgument: TypeAlias = Annotated[str, "Absolute, or relative to the only allowed directory"]
+PathArgument: TypeAlias = Annotated[str, "Absolute, or below the only allowed directory"]
 RebaseArgument: TypeAlias = Annotated[bool, "Carry the change over if the file has changed since you read it"]
 ConversationArgument: TypeAlias = Annotated[str, "The id that this turn's first change returned"]
 

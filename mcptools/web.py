@@ -31,6 +31,7 @@ _Send: TypeAlias = Callable[[_Message], Awaitable[None]]
 _App: TypeAlias = Callable[[_Message, _Receive, _Send], Awaitable[None]]
 
 _PATH: Final = "/mcp"
+_CASELESS: Final = {b"host", b"origin"}
 _LOCAL: Final = ("127.0.0.1", "localhost", "[::1]")
 _GRACE: Final = 1
 """Seconds that requests have which are not over when the server is to end."""
@@ -64,7 +65,11 @@ class Guard:
             sent.setdefault(name.lower(), []).append(value)
         refusal = self._refusal(sent)
         if refusal is None:
-            await self._app(scope, receive, send)
+            # What is compared without case here, the SDK compares as it is.
+            headers = [
+                (name, value.lower() if name.lower() in _CASELESS else value) for name, value in scope["headers"]
+            ]
+            await self._app({**scope, "headers": headers}, receive, send)
             return
         status, words = refusal
         body = json.dumps({"error": words}).encode()

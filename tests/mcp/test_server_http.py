@@ -4,17 +4,24 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any, TypeAlias
 
+import anyio
 import httpx2
 import pytest
 from mcp import Client
 from mcp.types import CallToolResult
 
+from mcptools.web import Guard
 from tests.mcp.agent import REPOSITORY, SECONDS_TO_ANSWER, cold_starts
 from tests.mcp.served import Served, serving
+
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +107,7 @@ def test_a_request_with_the_token_is_served(served: Served) -> None:
     assert served.ask() == 200
     assert served.ask(Authorization=f"bearer  {served.token}") == 200
     assert served.ask(Host=f"localhost:{served.port}", Origin=f"http://localhost:{served.port}") == 200
+    assert served.ask(Host=f"LocalHost:{served.port}", Origin=f"HTTP://LOCALHOST:{served.port}") == 200
 
 
 @pytest.mark.parametrize(
@@ -151,6 +159,25 @@ def test_a_header_that_is_there_twice_is_refused(served: Served) -> None:
         ]
         connection.sendall("".join(f"{line}\r\n" for line in [*lines, ""]).encode())
         assert connection.recv(64).startswith(b"HTTP/1.1 401 ")
+
+
+@pytest.mark.parametrize(("hosts", "status"), [(0, 421), (1, 200), (2, 421)])
+def test_a_request_is_addressed_once(hosts: int, status: int) -> None:
+    said: list[Message] = []
+
+    async def app(_scope: Message, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200})
+
+    async def receive() -> Message:
+        raise AssertionError("nothing is read of a request that is refused")
+
+    async def send(message: Message) -> None:
+        said.append(message)
+
+    # Past what listens in front of it, which refuses such a request by itself.
+    scope = {"type": "http", "headers": [(b"host", b"localhost:80")] * hosts}
+    anyio.run(Guard(app, 80, None), scope, receive, send)
+    assert said[0]["status"] == status
 
 
 def test_a_request_that_is_too_large_is_refused(tmp_path: Path) -> None:

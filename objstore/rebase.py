@@ -237,7 +237,7 @@ def _stretches(before: bytes, after: bytes, hunks: Sequence[Hunk], *, is_compare
         if found and start < found[-1].end:
             last = found.pop()
             both = (*last.hunks, hunk), (*last.texts, text)
-            stretch = replace(last, end=max(end, last.end), hunks=both[0], texts=both[1])
+            stretch = replace(last, end=end, hunks=both[0], texts=both[1])
         found.append(stretch)
     return found
 

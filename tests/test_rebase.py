@@ -53,6 +53,7 @@ def carried(base: bytes, made: bytes, *versions: bytes, compared: bool = False) 
         pytest.param("a b c", "x b y", "a c", None, id="the line between two hunks is gone"),
         pytest.param("a b .", "a B .", "a b", "a B", id="they ended the last line"),
         pytest.param("a b", "a b .", "A b", "A b .", id="the change opened the last line"),
+        pytest.param("a", "a .", "x a", "x a .", id="the change opened the only line"),
         pytest.param("a b", "a B .", "a b t", "a B t", id="the change opened a line that is not the last now"),
         pytest.param("a b .", "a b", "a b t .", "a b t .", id="the change ended a line that is not the last now"),
         pytest.param("a b .", "a", "a b t .", "a t .", id="the change deleted the open line, and another is open now"),
@@ -142,9 +143,15 @@ def test_what_was_there_already_and_is_no_more_is_a_clash(base: str, made: str, 
     assert isinstance(carried(text(base), text(made), *map(text, later)), Clash)
 
 
+def test_what_a_step_does_once_more_may_be_to_other_lines() -> None:
+    base, made, now = text("a _ _ _ b"), text("a _ _ b"), text("a _ b")
+    assert isinstance(carried(base, made, made, now, compared=True), Clash)
+
+
 @pytest.mark.parametrize(
     ("base", "made", "later"),
     [
+        pytest.param("a b c", "a c", ("A b c", "A c"), id="a deletion, below a line that was changed before"),
         pytest.param("a b c", "a B c", ("a B c", "n A B C m"), id="all around it changed"),
         pytest.param("a b c", "a n b c", ("a n b c", "A n b c", "A n B c"), id="an insertion, its neighbours changed"),
         pytest.param("a b c", "a c", ("a c", "A c", "A C"), id="a deletion, its neighbours changed"),
@@ -162,6 +169,12 @@ def test_known_steps_tell_equal_lines_apart() -> None:
     found = rebased(base, made, diff_lines(base, made), [step])
     assert isinstance(found, Rebased)
     assert found.content == text("s S")
+
+
+def test_known_hunks_that_take_out_different_lines_are_not_the_same_whatever_is_left() -> None:
+    base, now = text("a b a b"), text("a b")
+    step = Passage(hunks=(Hunk(1, 2, 1, 0),), after=now)
+    assert isinstance(rebased(base, now, [Hunk(0, 2, 0, 0)], [step]), Clash)
 
 
 @pytest.mark.parametrize(
@@ -216,6 +229,22 @@ def test_a_change_that_was_found_by_comparison_can_not_tell_equal_lines_apart_ei
     assert (found.content if isinstance(found, Rebased) else None) == (None if result is None else text(result))
 
 
+def test_an_insertion_beside_an_equal_line_has_that_for_a_neighbour() -> None:
+    base, made, now = text("a _ b"), text("a _ _ b"), text("A _ B")
+    step = Passage(hunks=diff_lines(base, now), after=now)
+    found = rebased(base, made, diff_lines(base, made), [step], is_compared=True)
+    assert isinstance(found, Rebased)
+    assert found.content == text("A _ _ B")
+
+
+def test_hunks_of_a_comparison_that_slide_over_the_same_lines_are_one() -> None:
+    base, made = text("b a b"), text("a a a")
+    hunks = diff_lines(base, made)
+    assert len(hunks) == 2
+    assert rebased(base, made, hunks, compared(base, made), is_compared=True) == Rebased(content=made, hunks=())
+    assert isinstance(rebased(base, text("a a b"), hunks[:1], compared(base, made)), Clash)
+
+
 @pytest.mark.parametrize(
     ("base", "hunks", "made", "now"),
     [
@@ -264,6 +293,12 @@ def test_what_a_step_did_to_what_another_had_done_may_not_be_the_same(
     assert isinstance(rebased(text("a _ b"), text(made), [hunk], passages), Clash)
 
 
+def test_what_a_step_took_out_may_be_what_another_had_put_in_anywhere_in_equal_lines() -> None:
+    # A comparison says "b x" above "b"; it may have been "x b" below.
+    steps = text("z b x b b"), text("z b x b")
+    assert isinstance(carried(text("z b b"), text("z b"), *steps, compared=True), Clash)
+
+
 @pytest.mark.parametrize("line", [1, 2])
 def test_the_final_newline_of_equal_lines_goes_with_the_change_wherever_it_took_one_out(line: int) -> None:
     base, made, now = text("c d d"), text("c d ."), text("u c d")
@@ -296,6 +331,8 @@ def test_what_was_put_between_two_lines_that_the_change_takes_out_is_a_clash() -
         hunk=2, read_start=4, read_count=1, start=3, count=1
     )
     assert isinstance(carried(text("a d f g b"), text("a f g b"), *steps), Rebased)
+    later = text("a f d G b"), text("a f G b"), text("a f u G b")
+    assert isinstance(carried(text("a f d g b"), text("a d G b"), *later), Rebased)
 
 
 @settings(max_examples=300)

@@ -7,7 +7,7 @@ import pytest
 from objstore.cascade import Cascade, cascade
 from objstore.diff import Hunk
 from objstore.terms import ConflictKind
-from objstore.weave import BASE, WeaveConflict
+from objstore.weave import BASE, Weave, WeaveConflict
 from tests.pictures import History, history
 from tests.verdicts import set_live
 
@@ -119,6 +119,13 @@ def test_a_file_that_a_live_edit_deleted_does_not_come_back_in_an_older_form() -
     assert h.accept(1, 3) == "-"
     again = history("a b", "-", "a b", "-")
     assert [again.reject(1, 2), again.reject(1)] == ["C: 3 needs 1", "C: 3 needs 1"]
+
+
+def test_a_file_created_anew_needs_no_deletion_that_had_been_rejected() -> None:
+    h = history("a b", "-")
+    h.reject(1)
+    h.then("-", "N")
+    assert h.reject(2) == "C: 3 needs 2"
 
 
 def test_a_deleted_file_needs_the_creation_before_it_to_stay_rejected() -> None:
@@ -555,6 +562,44 @@ def test_a_conflict_says_where_and_what() -> None:
     )
     assert h.weave.conflicts() == set_live(h.weave, {})
     assert set_live(h.weave, {first: True}) == ()
+
+
+def test_a_conflict_of_a_deletion_is_where_its_lines_would_stand() -> None:
+    h = history("p x q", "p A q", "p q", "N p q")
+    (conflict,) = set_live(h.weave, {h.edits[1][1]: False})
+    assert (conflict.unit, conflict.line, conflict.removed, conflict.inserted) == (h.edits[2][1], 4, b"A\n", b"")
+
+
+def with_mode(h: History) -> History:
+    """Record an edit that gives the file a mode."""
+    h.edits.append(h.weave.record(h.weave.text(), (), needs_file=True))
+    return h
+
+
+def test_a_mode_needs_the_file_that_it_was_given_to() -> None:
+    h = with_mode(history("-", "a"))
+    assert h.kinds(1) == {ConflictKind.MISSING_TARGET}
+    assert h.reject(1) == "C: 2 needs 1"
+    h.weave = Weave.from_state(h.weave.state())
+    assert h.reject(1) == "C: 2 needs 1"
+
+
+def test_a_mode_is_a_rival_of_the_deletion_that_it_did_not_know() -> None:
+    h = history("a", "-")
+    h.reject(1)
+    (conflict, *_) = set_live(with_mode(h).weave, {h.edits[1][0]: True})
+    assert (conflict.kind, conflict.unit, conflict.needs) == (ConflictKind.BOTH_CHANGED, h.edits[2][0], h.edits[1])
+
+
+def test_a_mode_is_without_its_file_once_the_last_line_is_gone() -> None:
+    h = with_mode(history("-", "a", "a b"))
+    creation, line, mode = (h.edits[edit][-1] for edit in (1, 2, 3))
+    set_live(h.weave, {creation: False})
+    assert not h.weave.is_failing(mode)  # a line still stands there, for want of what it stands in
+    set_live(h.weave, {line: False})
+    assert h.weave.is_failing(mode)
+    set_live(h.weave, {line: True})
+    assert not h.weave.is_failing(mode)
 
 
 def test_a_conflict_does_not_name_lines_that_a_deletion_never_saw() -> None:

@@ -8,10 +8,11 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from objstore import CallInfo, RetentionLimits, Status, Workspace, retention
+from objstore import Action, CallInfo, RetentionLimits, Status, Workspace, retention
 from objstore.batch import Batch
 from objstore.disk import Disk
 from objstore.journal import Journal
+from objstore.retention import spelt_age, spelt_size
 from tests.store.countdown import UnsyncedDisk
 from tests.workspace.scene import TEN, Scene
 
@@ -196,3 +197,60 @@ def test_a_store_that_no_sweep_brings_below_its_limit_does_not_get_a_segment_wit
     before = len(list(segments.glob("*.seg")))
     assert scene.workspace.collect(limits, thorough=True).bytes_after < 140_000
     assert len(list(segments.glob("*.seg"))) == before + 1
+
+
+def test_a_decision_touches_all_that_it_names_and_flips_what_comes_or_goes(scene: Scene) -> None:
+    for name in ("a", "b", "c"):
+        scene.write(name, b"1\n")
+    scene.accept(1)
+    scene.reject(1, 2)
+    scene.accept(2)
+    scene.reset(1)
+    scene.decide(Action.ACCEPT, 1, 2, 3)
+    scene.reject(2, 3)
+    with closing(Journal(str(scene.root), Disk())) as journal, journal.reading():
+        found = [(touch.edits, touch.flipped) for touch in retention.touches(journal.store)]
+    assert found == [
+        ([1], []),
+        ([1, 2], [1, 2]),
+        ([2], [2]),
+        ([1], [1]),
+        ([1, 3], []),
+        ([2, 3], [2, 3]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0, "0 seconds"),
+        (1, "1 second"),
+        (59, "59 seconds"),
+        (60, "1 minute"),
+        (90, "90 seconds"),
+        (5400, "90 minutes"),
+        (7200, "2 hours"),
+        (DAY + 3600, "25 hours"),
+        (30 * DAY, "30 days"),
+    ],
+)
+def test_an_age_is_said_in_the_largest_unit_that_leaves_no_rest(seconds: int, said: str) -> None:
+    assert spelt_age(seconds) == said
+
+
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [
+        (0, "0 bytes"),
+        (900, "900 bytes"),
+        (1000, "1 kB"),
+        (1001, "1001 bytes"),
+        (1500, "1.5 kB"),
+        (1_550_000, "1550 kB"),
+        (2 * 10**6, "2 MB"),
+        (2_500_000_000, "2.5 GB"),
+        (10**12, "1 TB"),
+    ],
+)
+def test_a_size_is_said_in_the_largest_unit_that_leaves_one_decimal(size: int, said: str) -> None:
+    assert spelt_size(size) == said

@@ -18,6 +18,7 @@ from objstore.names import is_reserved
 from objstore.paths import look_at
 from objstore.recordedpaths import folders_above, folders_of, joined
 from objstore.records import Expiry, Snapshot
+from objstore.snapshots import find
 from objstore.terms import FileState
 from objstore.trees import FOLDER, LeftOut, TreeEntry, encode_tree
 
@@ -86,7 +87,8 @@ class Comings:
             else:
                 root = tree
         number = self._journal.store.index.next_snapshot()
-        batch.record(Snapshot(number=number, time=now(), root=root, path=None, who="", title="baseline"))
+        since = find(self._journal, old.number).time  # what it holds stood there then
+        batch.record(Snapshot(number=number, time=since, root=root, path=None, who="", title="baseline"))
         batch.record(Expiry(time=now(), snapshots=(old.number,), reason="baseline brought up to date", who=""))
         return True
 

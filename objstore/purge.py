@@ -28,6 +28,7 @@ from objstore.records import Expiry, Pin, Snapshot
 from objstore.refcounts import held_blobs
 from objstore.replay import forget_kept
 from objstore.retention import ordinal_of, touches
+from objstore.snapshots import find
 from objstore.store import Store
 from objstore.sweep import SweepOutcome, plan_sweep, sweep
 from objstore.terms import DocumentId, Progress, Seq, Status
@@ -182,7 +183,8 @@ def _renew_baseline(journal: Journal, batch: Batch, holding: "_Holding") -> None
         batch.blob(encoded)
     root = blob_id(trees[b""])
     number = journal.store.index.next_snapshot()
-    batch.record(Snapshot(number=number, time=now(), root=root, path=None, who="", title="baseline"))
+    since = find(journal, baseline.number).time  # what it holds stood there then
+    batch.record(Snapshot(number=number, time=since, root=root, path=None, who="", title="baseline"))
 
 
 def _see_gone(journal: Journal, blobs: frozenset[BlobId]) -> None:

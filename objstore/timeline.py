@@ -1,6 +1,8 @@
 """The timeline of paths: what stood there at a moment, as far as edits, decisions and snapshots tell.
 
-The journal's order counts, and not the clock's: a moment is behind the last record that is not later than it.
+The journal's order counts, and not the clock's: a moment is behind the last record that is not later than it. The
+baseline tells only of what no record does: whatever became otherwise than it has a record, and one that takes the place
+of another holds what stood long before it was made.
 """
 
 import os
@@ -33,8 +35,8 @@ def state_at_moment(journal: Journal, path: bytes, moment: int) -> State | None:
     """
     event = _latest(journal, path, moment)
     since = 0 if event is None else event.time
-    for snapshot in reversed(list(_snapshots(journal, moment))):
-        if snapshot.time <= since:
+    for snapshot in reversed(_snapshots(journal, moment)):
+        if snapshot.time <= since or (event is not None and _is_baseline(snapshot)):
             break
         if path.startswith(_scope(snapshot)):
             entry = entry_at(snapshot.root, path[len(_scope(snapshot)) :], journal.store.blob)
@@ -53,6 +55,8 @@ def files_at_moment(journal: Journal, moment: int, below: bytes = b"") -> dict[b
     recorded = {path: event for path in index.paths_below(below) if (event := _latest(journal, path, moment))}
     told = {path: event.state for path, event in recorded.items()}
     for snapshot in _snapshots(journal, moment):
+        if _is_baseline(snapshot):
+            told |= {path: event.state for path, event in recorded.items() if event.time < snapshot.time}
         scope = _scope(snapshot)
         held: dict[bytes, TreeEntry | LeftOut | None] = {}
         held.update(tree_files(snapshot.root, journal.store.blob, scope))
@@ -61,7 +65,7 @@ def files_at_moment(journal: Journal, moment: int, below: bytes = b"") -> dict[b
             if not any(folder in left_out for folder in folders_of(path)):
                 held[path] = None
         for path, entry in held.items():
-            is_later = path not in recorded or recorded[path].time < snapshot.time
+            is_later = path not in recorded or (recorded[path].time < snapshot.time and not _is_baseline(snapshot))
             if is_later and (entry is None or _is_file(entry)):
                 told[path] = _state(entry)
     within = beginning(below)
@@ -90,8 +94,15 @@ def _at(events: list[_Event], path: bytes, moment: int) -> _Event | None:
 
 
 def _events(journal: Journal, document: DocumentId) -> Iterator[_Event]:
-    """Yield what became of a document, in order, from what its first record found; that has no time."""
-    for place in journal.store.index.history(document):
+    """Yield what became of a document, in order, from what its first record found; that has no time.
+
+    Where all its records have expired, the next one would find what it is now.
+    """
+    places = journal.store.index.history(document)
+    if not places:
+        tip = journal.store.index.tip(document)
+        yield _Event(0, tip.path, tip.state)
+    for place in places:
         record, _ = journal.store.record(place)
         match record:
             case Edit():
@@ -106,18 +117,20 @@ def _events(journal: Journal, document: DocumentId) -> Iterator[_Event]:
                 pass
 
 
-def _snapshots(journal: Journal, moment: int) -> Iterator[Snapshot]:
-    """Yield the snapshots that were taken until a moment and have not been deleted, oldest first."""
-    for row in journal.store.index.snapshots():
-        if not row.expired:
-            record, _ = journal.store.record(row.place)
-            if isinstance(record, Snapshot) and record.time <= moment:
-                yield record
+def _snapshots(journal: Journal, moment: int) -> list[Snapshot]:
+    """Return the snapshots that were taken until a moment and have not been deleted, oldest first."""
+    records = [journal.store.record(row.place)[0] for row in journal.store.index.snapshots() if not row.expired]
+    taken = [record for record in records if isinstance(record, Snapshot) and record.time <= moment]
+    return sorted(taken, key=lambda snapshot: snapshot.time)  # one that took another's place has that one's time
 
 
 def _scope(snapshot: Snapshot) -> bytes:
     """Return how every path that a snapshot covers begins."""
     return beginning(snapshot.path or b"")
+
+
+def _is_baseline(snapshot: Snapshot) -> bool:
+    return not snapshot.who and snapshot.path is None
 
 
 def _is_file(entry: TreeEntry | LeftOut) -> TypeGuard[TreeEntry]:

@@ -2,12 +2,17 @@
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
 
-from objstore import NoSuchName, Seq
+from objstore import CallInfo, NoSuchName, Origin, Recorded, RetentionLimits, Seq, Workspace, blob_id
+from objstore.batch import now as time_now
+from objstore.disk import Disk
+from objstore.journal import Journal
 from objstore.moments import moment_of
+from objstore.records import Expiry, Snapshot
 from tests.workspace.scene import Scene
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -226,3 +231,92 @@ def test_what_an_edit_found_at_a_path_that_another_file_had_is_not_said_of_that_
         b"more\n",
     ]
     assert (another, more) == tuple(state.blob for state in at_a[2:] if state is not None)
+
+
+def looked(scene: Scene) -> str:
+    """Have a workspace looked at, and then changed and looked at; return the moment before it was changed."""
+    for path, content in {"v": b"v1\n", "gone": b"g\n", "u": b"u1\n", "x": b"x1\n", "secret": b"the secret\n"}.items():
+        (scene.root / path).write_bytes(content)
+    (scene.root / ".casignore").write_bytes(b"x\n")
+    record(scene.workspace)
+    first = now()
+    (scene.root / "v").write_bytes(b"v2\n")
+    (scene.root / "gone").unlink()
+    (scene.root / "new").write_bytes(b"n\n")
+    (scene.root / "secret").write_bytes(b"clean\n")
+    record(scene.workspace)
+    return first
+
+
+def record(workspace: Workspace, *paths: str) -> Recorded:
+    return workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL), paths or None)
+
+
+@pytest.mark.parametrize(
+    "renew",
+    [
+        lambda scene: record(scene.workspace, "x"),
+        lambda scene: ((scene.root / ".casignore").unlink(), record(scene.workspace)),
+        lambda scene: ((scene.root / "x").unlink(), record(scene.workspace)),
+        lambda scene: scene.workspace.purge([blob_id(b"the secret\n")], force=True),
+        lambda scene: scene.workspace.delete_snapshots([1], who="me"),
+        lambda scene: scene.workspace.collect(RetentionLimits(older_than=0, max_size=None), who="me"),
+    ],
+    ids=["one comes, by its name", "one comes, by its rule", "one goes", "purge", "another look", "old edits go"],
+)
+def test_what_stands_now_is_told_whatever_took_the_place_of_the_first_look(
+    scene: Scene, renew: Callable[[Scene], object]
+) -> None:
+    looked(scene)
+    renew(scene)
+    told = {path: at(scene, path, now()) for path in ("v", "u", "new", "secret")}
+    assert told == {"v": b"v2\n", "u": b"u1\n", "new": b"n\n", "secret": b"clean\n"}
+    assert standing(scene, "gone", now()) is None
+    files = scene.workspace.files_at_moment(moment_of(now(), NOW) or 0)
+    here = {path.name for path in scene.root.iterdir() if path.is_file()}
+    assert here - {"x"} == files.keys() - {"x"}
+
+
+@pytest.mark.parametrize(
+    "renew",
+    [
+        lambda scene: record(scene.workspace, "x"),
+        lambda scene: scene.workspace.purge([blob_id(b"the secret\n")], force=True),
+    ],
+    ids=["one comes", "purge"],
+)
+def test_what_took_the_place_of_the_first_look_tells_what_stood_since_that(
+    scene: Scene, renew: Callable[[Scene], object]
+) -> None:
+    before = now()
+    (scene.root / "v").write_bytes(b"v0\n")
+    scene.workspace.take_snapshot(who="me")
+    first = looked(scene)
+    scene.workspace.take_snapshot(who="me")
+    (scene.root / "u").write_bytes(b"u2\n")
+    scene.workspace.take_snapshot(who="me")
+    second = now()
+    renew(scene)
+    assert [at(scene, "u", moment) for moment in (first, second)] == [b"u1\n", b"u2\n"]
+    assert [at(scene, "v", moment) for moment in (first, second)] == [b"v1\n", b"v2\n"]
+    assert [at(scene, path, first) for path in ("gone", "new")] == [b"g\n", None]
+    files = scene.workspace.files_at_moment(moment_of(first, NOW) or 0)
+    assert files.keys() - {"secret", "x"} == {"v", "gone", "u", ".casignore"}
+    with pytest.raises(NoSuchName):
+        at(scene, "u", before)
+
+
+def test_a_baseline_that_says_it_is_of_the_time_when_it_took_anothers_place_tells_of_no_recorded_file(
+    scene: Scene,
+) -> None:
+    looked(scene)
+    with closing(Journal(str(scene.root), Disk())) as journal, journal.writing() as batch:
+        old = journal.store.baseline()
+        assert old is not None
+        batch.record(Snapshot(number=2, time=time_now(), root=old.root, path=None, who="", title="baseline"))
+        batch.record(Expiry(time=time_now(), snapshots=(1,), reason="purged", who=""))
+        journal.commit(batch, ())
+    moment = now()
+    assert [at(scene, path, moment) for path in ("v", "gone", "new", "u")] == [b"v2\n", None, b"n\n", b"u1\n"]
+    files = scene.workspace.files_at_moment(moment_of(moment, NOW) or 0)
+    assert files.keys() == {"v", "new", "u", "secret", ".casignore"}

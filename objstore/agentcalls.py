@@ -8,6 +8,7 @@ import os
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from objstore.claims import Claims
@@ -15,7 +16,7 @@ from objstore.errors import PathError
 from objstore.journal import Journal
 from objstore.names import STORE_NAME
 from objstore.opencalls import AgentCall, OpenCalls, now, recordable, recordable_name
-from objstore.outcomes import NOBODY, CallInfo
+from objstore.outcomes import NOBODY, CallInfo, Whose
 from objstore.paths import look_at
 from objstore.values import replace
 from objstore.views import EditView, Untold
@@ -68,7 +69,8 @@ class AgentCalls:
             if (begun is not None and not begun.is_over) or (begun is None and self._is_done(known)):
                 return []
             found = self._settle(known.paths, standing)
-            self._open.put(self._open.name_of(call), known)
+            # What a tool names was just looked at. Of all else some may be ignored, changed before, and be seen later.
+            self._open.put(self._open.name_of(call), replace(known, since=None if known.paths is None else 0))
             return found
 
     def end(self, call: AgentCall, go_on: Callable[[], object] | None = None) -> list[EditView]:
@@ -281,22 +283,16 @@ class AgentCalls:
         if over:
             paths = None  # what those changed is still to be found
         claims = Claims(standing.values())
-        # What changed after a call was over, though nobody looked then, is none of its doing.
-        ends = sorted({standing[name].ended for name in over})
-        after = [(end, Claims(call for call in standing.values() if call.ran_at(end + 1))) for end in ends]
         for path in claims.named:
             if (paths is not None and path in paths) or (_is_among(path, paths) and not claims.is_waited_for(path)):
-                later = [(end, others.of(path)) for end, others in after]
-                yield self._record(claims.of(path), [path], are_canonical=True, later=later)
+                yield self._record(partial(claims.of, path), [path], are_canonical=True)
         rest = None
         if paths is not None:
             # A file that was named may be a folder by now, or always was one: what is in it was not named.
             rest = [path for path in paths if path not in claims.named or self._is_folder(path)]
         if rest is None or rest:
             # What a named file becomes from here on is told by the call that named it, which is still open.
-            later = [(end, others.of_others(otherwise)) for end, others in after]
-            info = claims.of_others(otherwise)
-            yield self._record(info, rest, besides=claims.named, ignored=ignored, later=later)
+            yield self._record(partial(claims.of_others, otherwise), rest, besides=claims.named, ignored=ignored)
         for name in over:
             self._open.remove(name)
 
@@ -348,19 +344,16 @@ class AgentCalls:
 
     def _record(
         self,
-        info: CallInfo,
+        info: CallInfo | Whose,
         paths: Sequence[str] | None,
         *,
         are_canonical: bool = False,
         besides: Collection[str] = (),
         ignored: bool = False,
-        later: Sequence[tuple[int, CallInfo]] = (),
     ) -> "Recorded":
         from objstore.recording import record_changes
 
-        return record_changes(
-            self._journal, info, paths, are_canonical=are_canonical, besides=besides, ignored=ignored, later=later
-        )
+        return record_changes(self._journal, info, paths, are_canonical=are_canonical, besides=besides, ignored=ignored)
 
     def _known(self, call: AgentCall) -> AgentCall:
         """Return the call in our own terms: paths of this workspace alone, for a tool may well name others."""

@@ -293,12 +293,12 @@ class Call:
         from objstore.claims import Claims
         from objstore.opencalls import OpenCalls
 
-        calls = OpenCalls(self._journal).calls().values()
+        claims = Claims(OpenCalls(self._journal).calls().values())
 
         def whose(path: bytes) -> CallInfo:
             seen = self._files[path].found
             moment = MAX_INT if seen is None else seen.stat.st_ctime_ns
-            return Claims(call for call in calls if call.ran_at(moment)).of(os.fsdecode(path))
+            return claims.of(os.fsdecode(path), moment)
 
         found = [(change, whose(change.path)) for change in self._external]
         if all(info.origin is Origin.EXTERNAL for _, info in found):

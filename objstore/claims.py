@@ -38,18 +38,19 @@ class Claims:
         """Return whether nobody has named the path but calls of which it isn't known that they run."""
         return not any(call.may_claim for call in self._named.get(path, ()))
 
-    def of(self, path: str) -> CallInfo:
-        """Return whose a change of the file is."""
-        callers = self._named.get(path)
-        return self.of_others() if callers is None else _only([call for call in callers if call.may_claim])
+    def of(self, path: str, moment: int, tick: int = 0) -> CallInfo:
+        """Return whose a change of the file is that was made at a moment (as `AgentCall.ran_at` has it)."""
+        callers = [call for call in self._named.get(path, ()) if call.ran_at(moment, tick)]
+        return _only([call for call in callers if call.may_claim]) if callers else self.of_others(NOBODY, moment, tick)
 
-    def of_others(self, otherwise: CallInfo = NOBODY) -> CallInfo:
+    def of_others(self, otherwise: CallInfo, moment: int, tick: int = 0) -> CallInfo:
         """Return whose a change is of a file that nobody has named; `otherwise`: where no call may have made it."""
-        if not self._anywhere:
+        callers = [call for call in self._anywhere if call.ran_at(moment, tick)]
+        if not callers:
             return otherwise
-        if len({call.conversation for call in self._anywhere}) != 1:
+        if len({call.conversation for call in callers}) != 1:
             return NOBODY
-        return _only([call for call in self._anywhere if call.may_claim])
+        return _only([call for call in callers if call.may_claim])
 
 
 def _only(callers: Sequence[AgentCall]) -> CallInfo:

@@ -18,9 +18,9 @@ from objstore.known import Known
 from objstore.looking import Looking
 from objstore.looks import UNKNOWN, FolderLook
 from objstore.ondisk import file_at
-from objstore.outcomes import CallInfo
+from objstore.outcomes import CallInfo, Whose
 from objstore.recordedpaths import beginning, folders_above, joined
-from objstore.survey import Limits, Passed, ReadFile
+from objstore.survey import COARSEST_CLOCK, Limits, Passed, ReadFile
 from objstore.terms import MAX_INT, DocumentId, FileState, Operation, Origin
 from objstore.values import replace, value
 from objstore.views import EditView
@@ -46,12 +46,13 @@ class _Difference:
     known: FileState | None  # None: no file
     now: FileState | None
     changed: int  # when it became so, or later (ns of the file system)
+    tick: int  # how far that may be off, where it lies on another file system than the store (ns)
     folders: int = 0  # how many of its folders, from the innermost, are new with it
 
 
-def record_differences(  # noqa: PLR0913 - each is one thing that who looks knows
+def record_differences(
     journal: Journal,
-    info: CallInfo,
+    info: CallInfo | Whose,
     look: Looking | None,
     suspects: Mapping[bytes, Sequence[bytes]],
     files: Sequence[bytes],
@@ -59,12 +60,10 @@ def record_differences(  # noqa: PLR0913 - each is one thing that who looks know
     *,
     besides: Collection[bytes] = (),
     is_patient: bool = False,
-    later: Sequence[tuple[int, CallInfo]] = (),
 ) -> tuple[str, list[EditView], list[Passed]] | Unforeseen:
     """Record what differs from what is known: of `files`, and of what a look into the `suspects` of each folder finds.
 
-    `besides`: paths that a look leaves to another one, which will find what differs there. `later`: as in
-    `record_changes`.
+    `besides`: paths that a look leaves to another one, which will find what differs there.
     Returns the conversation of the edits ("": there are none), the edits, and what could not be looked at.
     Or Unforeseen, with nothing recorded and the look of no more use; but not if `is_patient`: then large files are
     taken in, however long that takes. Raises what Journal.commit and paths raise.
@@ -90,13 +89,13 @@ def record_differences(  # noqa: PLR0913 - each is one thing that who looks know
         found = _readable(journal, batch, found, known)
         left: set[bytes] = set()  # folders of which not all was told
         for row in dirty:
-            differences = list(_folder_differences(row, known))
+            differences = list(_folder_differences(journal, look, row, known))
             wanted = _wanted(row, differences, besides, theirs)
             told = _readable(journal, batch, wanted, known)
             left |= {row.path} if len(told) < len(differences) else set()
             found += told
         found = _unique(found)
-        edits, conversation = _recorded(journal, batch, info, found, later)
+        edits, conversation = _recorded(journal, batch, info, found)
         kept = _brought_up(journal, batch, known, look, files, dirty, besides)
         if batch:
             journal.commit(batch, ())
@@ -118,15 +117,16 @@ def record_differences(  # noqa: PLR0913 - each is one thing that who looks know
 # ---- what differs
 
 
-def _folder_differences(row: FolderLook, known: Known) -> Iterator[_Difference]:
+def _folder_differences(journal: Journal, look: Looking | None, row: FolderLook, known: Known) -> Iterator[_Difference]:
     """Yield the files of one folder, and of folders that are gone from it, that are not in their known state."""
     if row.is_cut:
         return
     now: dict[bytes, FileState] = {}
     changed: dict[bytes, int] = {}
     passed = set(row.left_out)
+    came = 0 if look is None else look.looks.came(row.path)  # with their folder, files keep their own times
     for name, (facts, blob) in row.files().items():
-        changed[name] = facts.ctime
+        changed[name] = max(facts.ctime, came)
         if blob == UNKNOWN:
             passed.add(name)
         elif stat.S_ISREG(facts.mode):
@@ -137,11 +137,12 @@ def _folder_differences(row: FolderLook, known: Known) -> Iterator[_Difference]:
         names |= now.keys()
     else:
         names, folders = set(row.touched.names), set(row.touched.gone)
+    tick = _tick(journal, row.key.device)
     for name in sorted(names - passed):
-        yield from _difference(prefix + name, now.get(name), known, changed.get(name, row.key.mtime))
+        yield from _difference(prefix + name, now.get(name), known, changed.get(name, row.key.mtime), tick)
     for name in sorted(folders - passed - set(row.folders)):
         for path in sorted(known.below(prefix + name)):
-            yield from _difference(path, None, known, row.key.mtime)
+            yield from _difference(path, None, known, row.key.mtime, tick)
 
 
 def _other_names(journal: Journal, look: Looking | None, files: Sequence[bytes]) -> list[bytes]:
@@ -188,19 +189,28 @@ def _file_difference(journal: Journal, known: Known, path: bytes, pieces: Pieces
     except PathError as error:
         known.passed.append(Passed(path=os.fsdecode(path), reason=str(error)))
         return
-    changed = _gone_since(journal, path) if found is None else found[1].stat.st_ctime_ns
-    yield from _difference(path, None if found is None else found[0], known, changed)
+    if found is None:
+        yield from _difference(path, None, known, *_gone_since(journal, path))
+        return
+    seen = found[1].stat
+    yield from _difference(path, found[0], known, seen.st_ctime_ns, _tick(journal, seen.st_dev))
 
 
-def _gone_since(journal: Journal, path: bytes) -> int:
-    """Return when something last came or went where a file is gone."""
+def _gone_since(journal: Journal, path: bytes) -> tuple[int, int]:
+    """Return when something last came or went where a file is gone, and how far that may be off."""
     for folder in folders_above(path):
         with suppress(OSError):
-            return os.stat(os.path.join(os.fsencode(journal.tree.root), folder)).st_mtime_ns
-    return MAX_INT
+            seen = os.stat(os.path.join(os.fsencode(journal.tree.root), folder))
+            return seen.st_mtime_ns, _tick(journal, seen.st_dev)
+    return MAX_INT, 0
 
 
-def _difference(path: bytes, now: FileState | None, known: Known, changed: int) -> Iterator[_Difference]:
+def _tick(journal: Journal, device: int) -> int:
+    """Return how far a time on a device may be off the time of the file system that the store lies on (ns)."""
+    return 0 if device == os.fstat(journal.tree.fd).st_dev else COARSEST_CLOCK
+
+
+def _difference(path: bytes, now: FileState | None, known: Known, changed: int, tick: int) -> Iterator[_Difference]:
     document, state = known.state(path)
     if state == now:
         return
@@ -211,7 +221,7 @@ def _difference(path: bytes, now: FileState | None, known: Known, changed: int) 
             known.came[path] = now
         return
     folders = known.new_folders(path) if state is None else 0
-    yield _Difference(path=path, document=document, known=state, now=now, changed=changed, folders=folders)
+    yield _Difference(path=path, document=document, known=state, now=now, changed=changed, tick=tick, folders=folders)
 
 
 def _readable(journal: Journal, batch: Batch, found: Iterable[_Difference], known: Known) -> list[_Difference]:
@@ -256,7 +266,7 @@ def _brought_up(
 ) -> Looking | None:
     """Have the batch bring the baseline up to date; return the look that is to be kept for it (None: it stays)."""
     came = [
-        _Difference(path=path, document=None, known=None, now=now, changed=0)
+        _Difference(path=path, document=None, known=None, now=now, changed=0, tick=0)
         for path, now in known.came.items()
         if path not in besides
     ]
@@ -281,56 +291,52 @@ def _unique(found: Iterable[_Difference]) -> list[_Difference]:
 
 
 def _recorded(
-    journal: Journal,
-    batch: Batch,
-    info: CallInfo,
-    found: Sequence[_Difference],
-    later: Sequence[tuple[int, CallInfo]],
+    journal: Journal, batch: Batch, info: CallInfo | Whose, found: Sequence[_Difference]
 ) -> tuple[list[EditView], str]:
     """Add the edits to the batch; return them, and the conversation of the first ("": there are none)."""
-    whose = [info, *(other for _, other in later)]
-    by_call: dict[int, list[_Difference]] = {}  # by the place of whose it is, each once
-    for here in found:
-        at = sum(here.changed > moment for moment, _ in later)
-        by_call.setdefault(whose.index(whose[at]), []).append(here)
     edits: list[EditView] = []
     recorder = Recorder(journal, batch)
-    calls: dict[str, int] = {}
-    for at, own in sorted(by_call.items()):
-        conversation = whose[at].conversation or new_conversation()
-        if whose[at].origin is Origin.EXTERNAL:
-            conversation = EXTERNAL_CONVERSATION
-        call = calls.get(conversation) or journal.store.next_call(conversation)
-        calls[conversation] = call + 1
-        for ordinal, change in enumerate(_changes(own, whose[at].origin, batch)):
-            view = recorder.record(
-                recorder.bound_to_markers(change),
-                document=change.document,
-                conversation=conversation,
-                call=call,
-                ordinal=ordinal,
-                tool=whose[at].tool,
-                notes=whose[at].notes,
-            )
-            edits.append(view)
-            journal.progress("changes", len(edits), len(found))
-    return edits, next(iter(calls), "")
+    calls: list[tuple[CallInfo, str, int, list[EditView]]] = []  # with conversation, position in it, edits
+    for change, here in _changes(found, batch):
+        whose = info if isinstance(info, CallInfo) else info(here.changed, here.tick)
+        own = next((call for call in calls if call[0] == whose), None)
+        if own is None:
+            conversation = whose.conversation or new_conversation()
+            if whose.origin is Origin.EXTERNAL:
+                conversation = EXTERNAL_CONVERSATION
+            before = sum(call[1] == conversation for call in calls)
+            own = (whose, conversation, journal.store.next_call(conversation) + before, [])
+            calls.append(own)
+        _, conversation, call, beside = own
+        view = recorder.record(
+            recorder.bound_to_markers(replace(change, origin=whose.origin)),
+            document=change.document,
+            conversation=conversation,
+            call=call,
+            ordinal=len(beside),
+            tool=whose.tool,
+            notes=whose.notes,
+        )
+        beside.append(view)
+        edits.append(view)
+        journal.progress("changes", len(edits), len(found))
+    return edits, calls[0][1] if calls else ""
 
 
-def _changes(found: Sequence[_Difference], origin: Origin, batch: Batch) -> Iterator[Change]:
-    """Yield the changes, those first that make room for others."""
+def _changes(found: Sequence[_Difference], batch: Batch) -> Iterator[tuple[Change, _Difference]]:
+    """Yield the changes, those first that make room for others, each with the difference that says when it was made."""
 
     def version(state: FileState | None) -> Version | None:
         return None if state is None else Version(content=batch.text(state.blob), state=state)
 
     moves = _moves(found)
     comings = {path for path, _ in moves.values()}
-    folders = {here.path: here.folders for here in found}
+    by_path = {here.path: here for here in found}
     for gone in found:
         if gone.now is not None:
             continue
         to, state = moves.get(gone.path, (None, None))
-        yield Change(
+        change = Change(
             document=gone.document,
             operation=Operation.DELETE if to is None else Operation.MOVE,
             path=gone.path if to is None else to,
@@ -338,13 +344,14 @@ def _changes(found: Sequence[_Difference], origin: Origin, batch: Batch) -> Iter
             before=version(gone.known),
             after=version(state),
             hunks=None if to is None else (),
-            origin=origin,
-            folders=0 if to is None else folders[to],
+            origin=Origin.EXTERNAL,
+            folders=0 if to is None else by_path[to].folders,
         )
+        yield change, by_path[change.path]
     for here in found:
         if here.now is None or here.path in comings:
             continue
-        yield Change(
+        change = Change(
             document=here.document,
             operation=Operation.CREATE if here.known is None else Operation.EDIT,
             path=here.path,
@@ -352,9 +359,10 @@ def _changes(found: Sequence[_Difference], origin: Origin, batch: Batch) -> Iter
             before=version(here.known),
             after=version(here.now),
             hunks=None,
-            origin=origin,
+            origin=Origin.EXTERNAL,
             folders=here.folders if here.known is None else 0,
         )
+        yield change, here
 
 
 def _moves(found: Sequence[_Difference]) -> dict[bytes, tuple[bytes, FileState]]:

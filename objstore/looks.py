@@ -163,6 +163,23 @@ class Looks:
         fresh = [path for path, look in self._open.items() if not look.tree]
         return [path for path in kept + fresh if is_within(path, scope)]
 
+    def came(self, path: bytes) -> int:
+        """Return when a folder came to stand at a path, or later (ns of the file system; 0: before the last look).
+
+        Whoever renames a folder changes its own time, and not those of what is in it.
+        """
+        latest = 0
+        for folder in (path, *folders_above(path)):
+            look, before = self.get(folder), self._rows.get(folder)
+            if look is None or (before is not None and tuple(before[_KEY][:2]) == look.key[:2]):
+                break
+            above, _, name = folder.rpartition(b"/")
+            around = self._rows.get(above) if folder else None
+            if before is None and around is not None and name in _split(around[_FOLDERS]) + _split(around[_LEFT]):
+                break  # it stood there, and was ignored, or could not be looked into
+            latest = max(latest, look.key.ctime)
+        return latest
+
     # ---- changing
 
     def put(self, look: FolderLook) -> None:

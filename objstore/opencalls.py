@@ -60,6 +60,7 @@ class AgentCall:
     is_named: bool = True  # whether the client gave the id; else it may be another one when the call is over
     began: int = 0  # microseconds since 1970-01-01 UTC
     is_asked: bool = False  # whether a person was asked if it may run
+    since: int | None = 0  # ns of the file system; what changed before is not its doing. None: as its file says
     ended: int = 0  # when it was said to be over (ns of the file system), if what it changed may not be recorded yet
 
     @property
@@ -67,9 +68,9 @@ class AgentCall:
         """Return whether it was said to be over, though what it changed may not be recorded yet."""
         return self.ended > 0
 
-    def ran_at(self, moment: int) -> bool:
-        """Return whether it may have made a change of that moment (ns of the file system)."""
-        return not self.is_over or moment <= self.ended
+    def ran_at(self, moment: int, tick: int = 0) -> bool:
+        """Return whether it may have made a change of that moment (ns of the file system, give or take a `tick`)."""
+        return (self.since or 0) <= moment + tick and (not self.is_over or moment - tick <= self.ended)
 
     @property
     def may_claim(self) -> bool:
@@ -109,7 +110,8 @@ class OpenCalls:
             if call is None or call.began < oldest:
                 self.remove(name)
             else:
-                calls[name] = replace(call, ended=self._ended(name))
+                since = self._written(name) if call.since is None else call.since
+                calls[name] = replace(call, since=since, ended=self._ended(name))
         return calls
 
     @staticmethod
@@ -186,8 +188,12 @@ class OpenCalls:
 
     def _ended(self, name: str) -> int:
         """Return when a call was said to be over (0: it was not)."""
+        return self._written(_over(name))
+
+    def _written(self, name: str) -> int:
+        """Return when a file was written, in the file system's time (0: there is none)."""
         try:
-            return os.lstat(os.path.join(self._folder, _over(name))).st_mtime_ns
+            return os.lstat(os.path.join(self._folder, name)).st_mtime_ns
         except OSError:
             return 0
 
@@ -225,6 +231,7 @@ def _told_of(call: AgentCall) -> dict[str, Any]:
         "named": call.is_named,
         "began": call.began,
         "asked": call.is_asked,
+        "since": call.since,
     }
 
 
@@ -250,6 +257,7 @@ def _call_of(held: Mapping[str, Any]) -> AgentCall | None:
                 is_named=held.get("named") is not False,
                 began=began,
                 is_asked=held.get("asked") is True,
+                since=since if isinstance(since := held.get("since", 0), int) else None,
             )
     return None
 

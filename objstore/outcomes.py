@@ -1,6 +1,6 @@
 """Outcomes: what surfaces ask for and what came of it, conflicts among it, as plain values."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from objstore.ids import BlobId
@@ -25,6 +25,7 @@ __all__ = [
     "MarkersWritten",
     "NothingToDo",
     "Notice",
+    "Whose",
 ]
 
 
@@ -42,6 +43,9 @@ class CallInfo:
 
 NOBODY: Final = CallInfo(tool="", origin=Origin.EXTERNAL)
 """Whose a change is that no call is known to have made."""
+
+Whose: TypeAlias = Callable[[int, int], CallInfo]
+"""Tells whose a change is that was made at a moment (ns of the file system), give or take as many."""
 
 
 @value

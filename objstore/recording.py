@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from objstore.journal import Journal
     from objstore.looking import Looking
-    from objstore.outcomes import CallInfo
+    from objstore.outcomes import CallInfo, Whose
     from objstore.snapshots import SnapshotTaken, SnapshotView
     from objstore.survey import Limits, Passed
     from objstore.views import EditView
@@ -48,22 +48,21 @@ class Recorded:
 
 def record_changes(
     journal: Journal,
-    info: CallInfo,
+    info: CallInfo | Whose,
     paths: Sequence[str] | None = None,
     *,
     are_canonical: bool = False,
     besides: Collection[str] = (),
     ignored: bool = False,
     limits: Limits | None = None,
-    later: Sequence[tuple[int, CallInfo]] = (),
 ) -> Recorded:
     """Record every file that is not in its known state as an edit of one call, and return what was found.
 
-    `info` says whose call it was: an agent's, a person's, or (origin external) nobody's, as before a command.
-    `paths`: only these files and what lies below these folders; the tree is not walked for files. `are_canonical`:
-    files alone are meant, spelt as they are recorded, and not what a link on the way leads to by now. `besides`:
-    files that are left to another look, relative to the workspace. `ignored`: without `paths`, also those recorded
-    files that ignore rules leave out by now; it takes a status besides.
+    `info` says whose call it was: an agent's, a person's, or (origin external) nobody's, as before a command; or it
+    tells that of each change. `paths`: only these files and what lies below these folders; the tree is not walked for
+    files. `are_canonical`: files alone are meant, spelt as they are recorded, and not what a link on the way leads to
+    by now. `besides`: files that are left to another look, relative to the workspace. `ignored`: without `paths`, also
+    those recorded files that ignore rules leave out by now; it takes a status besides.
     Raises SnapshotIncomplete (at the first look), what Journal.commit raises, and what paths raise.
     """
     scopes, files = ([], list(map(os.fsencode, paths or ()))) if are_canonical else _sorted_out(journal, paths)
@@ -98,7 +97,6 @@ def record_changes(
             limits,
             besides={os.fsencode(path) for path in besides},
             is_patient=not tries,
-            later=later,
         )
         if not isinstance(found, Unforeseen):
             conversation, edits, passed = found

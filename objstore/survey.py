@@ -29,7 +29,7 @@ from objstore.standins import is_stand_in
 from objstore.terms import Progress, silent
 from objstore.values import field, value, variable
 
-__all__ = ["Keep", "Limits", "Passed", "ReadFile", "Survey"]
+__all__ = ["COARSEST_CLOCK", "Keep", "Limits", "Passed", "ReadFile", "Survey"]
 
 
 class ReadFile(NamedTuple):
@@ -52,7 +52,7 @@ _OURS: Final = re.compile(r"\.cas[.-][0-9a-f]{16}")
 _UNSEEN: Final = Facts(0, 0, 0, 0, stat.S_IFREG)
 """What is kept of a file that the system tells nothing of."""
 
-_COARSEST_CLOCK: Final = 2_000_000_000
+COARSEST_CLOCK: Final = 2_000_000_000
 """Nanoseconds: the tick of the coarsest file system, for folders on another one than the store."""
 
 
@@ -262,7 +262,7 @@ class Survey:
         # Of what is ignored nothing is asked, and this decides what is.
         is_hidden = any(file in there and file in names.left_out for file in self._rule_files)
         youngest = max((own.st_ctime_ns, *(fact.ctime for fact in facts)))
-        tick = 0 if own.st_dev == self._device else _COARSEST_CLOCK
+        tick = 0 if own.st_dev == self._device else COARSEST_CLOCK
         return (
             FolderLook(
                 path=path,

@@ -5,6 +5,8 @@ import json
 import os
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -645,6 +647,39 @@ def test_a_named_file_that_may_not_be_read_any_more_keeps_no_other_from_the_reco
 # ---- an end that is told twice, late, or that we could not hear
 
 
+@contextmanager
+def kept_waiting(folder: Path, ended: dict[str, Any]) -> Iterator["subprocess.Popen[bytes]"]:
+    """Have Claude Code's hook for the end of a call wait meanwhile, because somebody looks; then it goes on."""
+    with (
+        subprocess.Popen(
+            [*PROGRAM, "hook", "claude-code"], cwd=folder, env=environment({}), stdin=subprocess.PIPE
+        ) as waiting,
+        (folder / ".cas" / "agents" / "lock").open("rb") as lock,
+    ):
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert waiting.stdin is not None
+        waiting.stdin.write(json.dumps(ended).encode())
+        waiting.stdin.close()
+        until = time.monotonic() + PATIENCE
+        while not list((folder / ".cas" / "agents").glob("over-*")):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        time.sleep(0.05)  # more than a tick of the file system's clock
+        yield waiting
+
+
+def cut_off(folder: Path, command: str) -> ClaudeCode:
+    """Return a session whose shell has run a command, and whose end could not be heard out."""
+    session = ClaudeCode(folder)
+    session.ask("go")
+    session.calls += 1
+    session.tell(session.shell_event(command, before=True))
+    shell(command, folder=folder)
+    with kept_waiting(folder, session.shell_event(command, before=False)) as hook:
+        hook.kill()
+    return session
+
+
 @pytest.mark.parametrize("tool", ["Bash", "Write"])
 def test_what_changes_after_an_end_that_we_could_not_hear_is_nobodys(folder: Path, tool: str) -> None:
     session = ClaudeCode(folder)
@@ -654,20 +689,8 @@ def test_what_changes_after_an_end_that_we_could_not_hear_is_nobodys(folder: Pat
     words = ("make",) if tool == "Bash" else ("a.txt", "x")
     session.tell(spell(*words, before=True))
     shell("echo 1 >> a.txt", folder=folder)
-    with (folder / ".cas" / "agents" / "lock").open("rb") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with subprocess.Popen(
-            [*PROGRAM, "hook", "claude-code"], cwd=folder, env=environment({}), stdin=subprocess.PIPE
-        ) as waiting:
-            assert waiting.stdin is not None
-            waiting.stdin.write(json.dumps(spell(*words, before=False)).encode())
-            waiting.stdin.close()
-            until = time.monotonic() + PATIENCE
-            while not list((folder / ".cas" / "agents").glob("over-*")):
-                assert time.monotonic() < until
-                time.sleep(0.01)
-            waiting.kill()
-    time.sleep(0.05)  # more than a tick of the file system's clock
+    with kept_waiting(folder, spell(*words, before=False)) as hook:
+        hook.kill()
     typed(folder, "src/b.py")
     (folder / "c.txt").write_text("mine\n")
     session.calls += 1
@@ -681,6 +704,97 @@ def test_what_changes_after_an_end_that_we_could_not_hear_is_nobodys(folder: Pat
         ("c.txt", "external"),
         ("src/b.py", "external"),
     ]
+
+
+def test_a_folder_that_a_person_renames_after_an_end_that_we_could_not_hear_is_theirs(folder: Path) -> None:
+    (folder / "src" / "deep").mkdir()
+    typed(folder, "src/deep/c.py")
+    assert cas("record", folder=folder).status == 0
+    session = cut_off(folder, "echo 1 >> a.txt")
+    (folder / "src").rename(folder / "lib")
+    session.ask("and on")
+    assert sorted(whose(folder)[1:]) == [
+        ("a.txt", session.name),
+        ("lib/b.py", "external"),
+        ("lib/deep/c.py", "external"),
+    ]
+    assert cas("reject", "--conversation", session.name, folder=folder).status == 0
+    assert (folder / "lib" / "b.py").read_text() == "x = 1\n"
+
+
+def test_a_move_whose_end_we_could_not_hear_is_one_though_somebody_else_comes_where_it_left(folder: Path) -> None:
+    session = cut_off(folder, "mv src/b.py b.py")
+    (folder / "src" / "c.py").write_text("mine\n")
+    session.ask("and on")
+    assert sorted(whose(folder)) == [("b.py", session.name), ("src/c.py", "external")]
+    assert cas("reject", "--conversation", session.name, folder=folder).status == 0
+    assert (folder / "src" / "b.py").read_text() == "x = 1\n"
+    assert not (folder / "b.py").exists()
+
+
+def test_what_makes_room_is_recorded_first_whoever_did_it(folder: Path) -> None:
+    session = cut_off(folder, "rm a.txt; mkdir a.txt; echo 1 > a.txt/x")
+    (folder / "c.txt").write_text("mine\n")
+    session.ask("and on")
+    assert whose(folder)[0] == ("a.txt", "external")
+    assert sorted(whose(folder)[1:]) == [("a.txt/x", session.name), ("c.txt", "external")]
+
+
+def test_what_a_formatter_makes_of_a_written_file_while_its_end_is_told_is_the_tools(folder: Path) -> None:
+    """Claude Code runs all its hooks for one event at once, and one of them may be a formatter."""
+    session = ClaudeCode(folder)
+    session.ask("go")
+    session.calls += 1
+    session.tell(session.write_event("a.txt", "1\n", before=True))
+    (folder / "a.txt").write_text("1\n")
+    with kept_waiting(folder, session.write_event("a.txt", "1\n", before=False)):
+        (folder / "a.txt").write_text("1\n\n")
+    assert whose(folder) == [("a.txt", session.name)]
+
+
+# ---- what comes into view while a tool runs
+
+
+@pytest.mark.parametrize("path", [".env", "notes/deep/diary", "src/b.py"])
+def test_what_comes_into_view_while_a_shell_runs_is_not_its_doing_where_it_changed_before(
+    folder: Path, path: str
+) -> None:
+    (folder / ".casignore").write_text(f"{path.partition('/')[0]}\n")
+    assert cas("record", folder=folder).status == 0
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    (folder / path).write_text("mine\n")
+    time.sleep(0.05)  # more than a tick of the file system's clock
+    session = ClaudeCode(folder)
+    session.ask("go")
+    session.calls += 1
+    session.tell(session.shell_event("make", before=True))
+    session.tell(asked(session.shell_event("make", before=True)))  # its file is written anew
+    shell("echo '*.log' > .casignore; echo 1 >> a.txt", folder=folder)
+    session.tell(session.shell_event("make", before=False))
+    found = [(".casignore", session.name), (path, "external"), ("a.txt", session.name)]
+    assert sorted(whose(folder)[1:]) == sorted(found)
+    assert cas("reject", "--conversation", session.name, folder=folder).status == 0
+    assert (folder / path).read_text() == "mine\n"
+
+
+@pytest.mark.parametrize("source", ["ignored", "outside", "known"])
+def test_a_folder_that_a_shell_moves_is_its_doing_whenever_what_is_in_it_was_written(
+    folder: Path, tmp_path: Path, source: str
+) -> None:
+    (folder / ".casignore").write_text("ignored\n")
+    came_from = tmp_path / source if source == "outside" else folder / source
+    (came_from / "deep").mkdir(parents=True)
+    (came_from / "deep" / "c.py").write_text("c\n")
+    assert cas("record", folder=folder).status == 0
+    already = len(whose(folder))
+    time.sleep(0.05)  # more than a tick of the file system's clock
+    session = ClaudeCode(folder)
+    session.ask("go")
+    session.run(f"mv {came_from} new")
+    assert whose(folder)[already:] == [("new/deep/c.py", session.name)]
+
+
+# ---- what is told again
 
 
 @pytest.mark.parametrize("agent", [ClaudeCode, Codex, Cursor, OpenCode, VSCode])

@@ -105,7 +105,8 @@ class AgentCalls:
                     begun,
                     paths=begun.paths if paths is None else paths,
                     is_asked=False,
-                    ended=begun.ended if begun.is_over and not is_news else 0,
+                    # A formatter that the client runs beside this hook may still be at work on the files that it named.
+                    ended=begun.ended if paths is None or not is_news else 0,
                 )
             if go_on is None or not self._is_soon_looked_at():
                 return self._settle_end(name, paths, standing)

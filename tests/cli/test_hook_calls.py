@@ -740,6 +740,17 @@ def test_what_makes_room_is_recorded_first_whoever_did_it(folder: Path) -> None:
     assert sorted(whose(folder)[1:]) == [("a.txt/x", session.name), ("c.txt", "external")]
 
 
+def test_what_changes_while_the_end_of_a_shell_waits_for_another_look_is_not_its_doing(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.ask("go")
+    session.calls += 1
+    session.tell(session.shell_event("make", before=True))
+    shell("echo 1 >> a.txt", folder=folder)
+    with kept_waiting(folder, session.shell_event("make", before=False)):
+        typed(folder, "src/b.py")
+    assert sorted(whose(folder)) == [("a.txt", session.name), ("src/b.py", "external")]
+
+
 def test_what_a_formatter_makes_of_a_written_file_while_its_end_is_told_is_the_tools(folder: Path) -> None:
     """Claude Code runs all its hooks for one event at once, and one of them may be a formatter."""
     session = ClaudeCode(folder)

@@ -227,8 +227,10 @@ def _record(calls: "AgentCalls", event: Event, go_on: Callable[[], None] | None)
     """Record what the event tells of; call `go_on`, perhaps, when the agent need not wait any longer."""
     match event.moment:
         case Moment.PROMPT:
-            calls.pause(event.conversation)
-            calls.heard(event.conversation, event.prompt)
+            try:
+                calls.pause(event.conversation)
+            finally:
+                calls.heard(event.conversation, event.prompt)
         case Moment.PAUSE:
             calls.pause(event.conversation)
         case Moment.OVER:

@@ -130,10 +130,15 @@ class AgentCalls:
         known = self._known(call)
         if known.paths == () and not self._open.is_open(call):
             return []
+        name = self._open.name_of(call)
+        begun = self._open.calls().get(name)
+        if begun is not None:
+            # Should anything fail from here on, it claims nothing: it is as if the person had not answered yet.
+            self._open.put(name, replace(begun, is_asked=True))
         with self._alone():
             standing = self._open.calls()
-            begun = standing.pop(self._open.name_of(call), known)
-            self._open.remove(self._open.name_of(call))
+            begun = standing.pop(name, known)
+            self._open.remove(name)
             paths = _all_of(begun.paths, known.paths)
             return self._let_go(paths or (), standing) + self._settle(paths, standing)
 
@@ -163,19 +168,17 @@ class AgentCalls:
 
         `agent`: the subagent; "": the conversation's own, which may go on without its subagents.
         """
-        old = now() - _SUBAGENT_PATIENCE
-        found = self._end_all(conversation, lambda call: call.agent == agent or (not agent and call.began < old))
         if agent:
             self._open.note(conversation, {"agents": [each for each in self._agents(conversation) if each != agent]})
         else:
             self._open.note(conversation, {"waits": True})
-        return found
+        old = now() - _SUBAGENT_PATIENCE
+        return self._end_all(conversation, lambda call: call.agent == agent or (not agent and call.began < old))
 
     def over(self, conversation: str) -> list[EditView]:
         """Note that no call of the conversation is running, nor any of its subagents; as `pause`."""
-        found = self._end_all(conversation, lambda _: True)
         self._open.note(conversation, {"agents": []})
-        return found
+        return self._end_all(conversation, lambda _: True)
 
     def sent(self, conversation: str, agent: str) -> None:
         """Note that a subagent of the conversation begins."""
@@ -427,10 +430,19 @@ class AgentCalls:
     def _end_all(self, conversation: str, is_ended: Callable[[AgentCall], bool]) -> list[EditView]:
         """End those calls of a conversation that nobody has ended; return what was found."""
         conversation = recordable_name(conversation)
+
+        def chosen(standing: Mapping[str, AgentCall]) -> set[str]:
+            return {name for name, call in standing.items() if call.conversation == conversation and is_ended(call)}
+
+        # Should anything fail from here on, it is known when they were over.
+        standing = self._open.calls()
+        for name in chosen(standing):
+            if standing[name].may_claim:
+                self._open.note_end(name)
         with self._alone():
             standing = self._open.calls()
-            ended = {name for name, call in standing.items() if call.conversation == conversation and is_ended(call)}
-            refused = {name for name in ended if standing[name].is_asked}
+            ended = chosen(standing)
+            refused = {name for name in ended if not standing[name].may_claim}
             let = {name: call for name, call in standing.items() if name not in refused}
             paths = dict.fromkeys(path for name in sorted(refused) for path in standing[name].paths or ())
             found = self._let_go(paths, let) + self._settle(None, let)

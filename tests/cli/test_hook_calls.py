@@ -648,24 +648,36 @@ def test_a_named_file_that_may_not_be_read_any_more_keeps_no_other_from_the_reco
 
 
 @contextmanager
-def kept_waiting(folder: Path, ended: dict[str, Any]) -> Iterator["subprocess.Popen[bytes]"]:
-    """Have Claude Code's hook for the end of a call wait meanwhile, because somebody looks; then it goes on."""
+def kept_waiting(folder: Path, event: dict[str, Any]) -> Iterator["subprocess.Popen[bytes]"]:
+    """Have Claude Code's hook wait, because somebody looks, once it has noted what it could; then it goes on."""
+    agents = folder / ".cas" / "agents"
+
+    def noted() -> set[tuple[str, bytes]]:
+        return {(path.name, path.read_bytes()) for kind in ("open-*", "over-*") for path in agents.glob(kind)}
+
+    before = noted()
     with (
         subprocess.Popen(
             [*PROGRAM, "hook", "claude-code"], cwd=folder, env=environment({}), stdin=subprocess.PIPE
         ) as waiting,
-        (folder / ".cas" / "agents" / "lock").open("rb") as lock,
+        (agents / "lock").open("rb") as lock,
     ):
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert waiting.stdin is not None
-        waiting.stdin.write(json.dumps(ended).encode())
+        waiting.stdin.write(json.dumps(event).encode())
         waiting.stdin.close()
         until = time.monotonic() + PATIENCE
-        while not list((folder / ".cas" / "agents").glob("over-*")):
+        while noted() == before:
             assert time.monotonic() < until
             time.sleep(0.01)
         time.sleep(0.05)  # more than a tick of the file system's clock
         yield waiting
+
+
+def unheard(folder: Path, event: dict[str, Any]) -> None:
+    """Tell of an event while somebody else looks, and kill its hook once it has noted what it could."""
+    with kept_waiting(folder, event) as hook:
+        hook.kill()
 
 
 def cut_off(folder: Path, command: str) -> ClaudeCode:
@@ -675,8 +687,7 @@ def cut_off(folder: Path, command: str) -> ClaudeCode:
     session.calls += 1
     session.tell(session.shell_event(command, before=True))
     shell(command, folder=folder)
-    with kept_waiting(folder, session.shell_event(command, before=False)) as hook:
-        hook.kill()
+    unheard(folder, session.shell_event(command, before=False))
     return session
 
 
@@ -689,8 +700,7 @@ def test_what_changes_after_an_end_that_we_could_not_hear_is_nobodys(folder: Pat
     words = ("make",) if tool == "Bash" else ("a.txt", "x")
     session.tell(spell(*words, before=True))
     shell("echo 1 >> a.txt", folder=folder)
-    with kept_waiting(folder, spell(*words, before=False)) as hook:
-        hook.kill()
+    unheard(folder, spell(*words, before=False))
     typed(folder, "src/b.py")
     (folder / "c.txt").write_text("mine\n")
     session.calls += 1
@@ -761,6 +771,70 @@ def test_what_a_formatter_makes_of_a_written_file_while_its_end_is_told_is_the_t
     with kept_waiting(folder, session.write_event("a.txt", "1\n", before=False)):
         (folder / "a.txt").write_text("1\n\n")
     assert whose(folder) == [("a.txt", session.name)]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"hook_event_name": "Stop"},
+        {"hook_event_name": "UserPromptSubmit", "prompt": "and on"},
+        {"hook_event_name": "Notification", "notification_type": "idle_prompt"},
+        {"hook_event_name": "SessionEnd"},
+        {"hook_event_name": "SubagentStop", **WORKER},
+    ],
+    ids=lambda said: said["hook_event_name"],
+)
+def test_the_end_of_a_turn_that_we_could_not_hear_out_ends_what_ran_in_it(folder: Path, said: dict[str, Any]) -> None:
+    session = ClaudeCode(folder)
+    session.ask("go")
+    session.calls += 1
+    of_worker = WORKER if "agent_id" in said else {}
+    session.tell(session.shell_event("make", before=True) | of_worker)
+    shell("echo 1 >> a.txt", folder=folder)
+    unheard(folder, session.base("") | said)
+    typed(folder, "src/b.py")
+    session.ask("what now?")
+    assert sorted(whose(folder)) == [("a.txt", session.name), ("src/b.py", "external")]
+
+
+def test_a_call_that_was_denied_claims_nothing_though_we_could_not_hear_that_out(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.ask("go")
+    session.calls += 1
+    event = session.shell_event("make", before=True)
+    session.tell(event)
+    unheard(folder, event | {"hook_event_name": "PermissionDenied", "reason": "no"})
+    typed(folder)
+    session.run("true")
+    session.stop()
+    assert whose(folder) == [("a.txt", "external")]
+
+
+def test_what_was_asked_about_and_ran_is_recorded_though_we_could_not_hear_its_end_out(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.ask("go")
+    session.calls += 1
+    event = session.shell_event("make", before=True)
+    session.tell(event)
+    session.tell(asked(event))
+    shell("echo 1 >> a.txt", folder=folder)
+    unheard(folder, session.shell_event("make", before=False))
+    session.stop()
+    assert whose(folder) == [("a.txt", session.name)]
+
+
+def test_a_prompt_is_remembered_though_its_turn_could_not_be_begun(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.ask("go")
+    agents = folder / ".cas" / "agents"
+    (agents / "lock").rename(folder / ".cas" / "old")
+    (agents / "lock").mkdir()
+    session.ask("and on")
+    (agents / "lock").rmdir()
+    session.write("a.txt", "1\n")
+    with Workspace.open(folder) as workspace:
+        (view,) = workspace.edits(EditFilter())
+    assert view.edit.notes["prompt"] == "and on"
 
 
 # ---- what comes into view while a tool runs

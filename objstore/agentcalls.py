@@ -169,21 +169,20 @@ class AgentCalls:
         `agent`: the subagent; "": the conversation's own, which may go on without its subagents.
         """
         if agent:
-            self._open.note(conversation, {"agents": [each for each in self._agents(conversation) if each != agent]})
+            self._open.note(conversation, lambda kept: {"agents": _besides(agent, kept)})
         else:
-            self._open.note(conversation, {"waits": True})
+            self._open.note(conversation, lambda _: {"waits": True})
         old = now() - _SUBAGENT_PATIENCE
         return self._end_all(conversation, lambda call: call.agent == agent or (not agent and call.began < old))
 
     def over(self, conversation: str) -> list[EditView]:
         """Note that no call of the conversation is running, nor any of its subagents; as `pause`."""
-        self._open.note(conversation, {"agents": []})
+        self._open.note(conversation, lambda _: {"agents": []})
         return self._end_all(conversation, lambda _: True)
 
     def sent(self, conversation: str, agent: str) -> None:
         """Note that a subagent of the conversation begins."""
-        agents = [each for each in self._agents(conversation) if each != agent]
-        self._open.note(conversation, {"agents": [*agents, agent][-_MOST_AGENTS:]})
+        self._open.note(conversation, lambda kept: {"agents": [*_besides(agent, kept), agent][-_MOST_AGENTS:]})
 
     def notice(self, otherwise: CallInfo, paths: Sequence[str] | None = None, *, ignored: bool = False) -> "Recorded":
         """Record what changed: as open calls' doing where that can be known, and else as `otherwise` says.
@@ -207,7 +206,7 @@ class AgentCalls:
 
     def heard(self, conversation: str, prompt: str) -> None:
         """Remember what a person asked of the agent: it explains the edits that follow."""
-        self._open.note(conversation, {"prompt": recordable(prompt), "waits": False})
+        self._open.note(conversation, lambda _: {"prompt": recordable(prompt), "waits": False})
         self._open.forget_done(conversation)
 
     def prompt(self, conversation: str) -> str:
@@ -388,25 +387,20 @@ class AgentCalls:
                 return spot.path
         return ""
 
-    def _agents(self, conversation: str) -> list[str]:
-        """Return the subagents of a conversation that are known and not known to be done."""
-        agents = self._open.session(conversation).get("agents")
-        return [each for each in agents if isinstance(each, str)] if isinstance(agents, list) else []
-
     def _ended_at(self, call: AgentCall) -> int:
         """Return when a call without an id was last said to be over in these words (0: that was long ago, or never)."""
-        ended = self._ends(call.conversation).get(self._open.name_of(call))
+        ended = _ends(self._open.session(call.conversation)).get(self._open.name_of(call))
         return ended if isinstance(ended, int) else 0
 
     def _note_end(self, call: AgentCall) -> None:
         """Remember that a call without an id was said to be over: that may be said twice."""
         name = self._open.name_of(call)
-        others = [(other, at) for other, at in self._ends(call.conversation).items() if other != name]
-        self._open.note(call.conversation, {"ended": dict([*others, (name, now())][-_MOST_ENDS:])})
 
-    def _ends(self, conversation: str) -> dict[str, object]:
-        ended = self._open.session(conversation).get("ended")
-        return ended if isinstance(ended, dict) else {}
+        def noted(kept: Mapping[str, object]) -> dict[str, object]:
+            others = [(other, at) for other, at in _ends(kept).items() if other != name]
+            return {"ended": dict([*others, (name, now())][-_MOST_ENDS:])}
+
+        self._open.note(call.conversation, noted)
 
     def _is_done(self, call: AgentCall) -> bool:
         """Return whether a call is known to be over already; without an id it may be another one in the same words."""
@@ -420,9 +414,10 @@ class AgentCalls:
 
     def _is_sent(self, call: AgentCall, *, tells_of_agents: bool) -> bool:
         """Return whether a call is of a subagent that works for the conversation, as far as that can be known."""
-        if call.agent in self._agents(call.conversation):
+        kept = self._open.session(call.conversation)
+        if call.agent in _agents(kept):
             return True
-        if tells_of_agents and self._open.session(call.conversation).get("waits") is True:
+        if tells_of_agents and kept.get("waits") is True:
             return False
         self.sent(call.conversation, call.agent)
         return True
@@ -469,6 +464,23 @@ def _together(looks: "Sequence[Recorded]") -> "Recorded":
         files=sum(look.files for look in looks),
         passed=tuple(dict.fromkeys(place for look in looks for place in look.passed)),
     )
+
+
+def _agents(kept: Mapping[str, object]) -> list[str]:
+    """Return the subagents that are known and not known to be done, of what is kept of a conversation."""
+    agents = kept.get("agents")
+    return [each for each in agents if isinstance(each, str)] if isinstance(agents, list) else []
+
+
+def _besides(agent: str, kept: Mapping[str, object]) -> list[str]:
+    """Return the subagents besides one."""
+    return [each for each in _agents(kept) if each != agent]
+
+
+def _ends(kept: Mapping[str, object]) -> dict[str, object]:
+    """Return which calls without ids were last said to be over, and when, of what is kept of a conversation."""
+    ended = kept.get("ended")
+    return ended if isinstance(ended, dict) else {}
 
 
 def _all_of(begun: tuple[str, ...] | None, known: tuple[str, ...] | None) -> tuple[str, ...] | None:

@@ -7,7 +7,7 @@ lost, changes are still found, and nobody is named for them.
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from objstore.names import STORE_NAME
 from objstore.outcomes import CallInfo
 from objstore.premises import own_bytes, put_derived, refuse_link
 from objstore.values import field, replace, value
+from objstore.writerlock import WriterLock
 
 __all__ = ["AgentCall", "OpenCalls", "now", "recordable", "recordable_name"]
 
@@ -29,6 +30,7 @@ _SESSION: Final = "session-"
 _DONE: Final = "done-"
 _TOLD: Final = "told-"
 _LOCK: Final = "lock"
+_SESSIONS_LOCK: Final = "sessions"
 _FORGOTTEN_AFTER: Final = 24 * 3600 * 1_000_000
 """Microseconds after which a call that nobody ended is taken for one whose program died."""
 
@@ -39,6 +41,9 @@ _LONGEST_TOLD: Final = 1 << 26
 
 _MOST_DONE: Final = 40
 """Calls of a conversation that are known to be done, each as it began and as it ended."""
+
+_PATIENCE: Final = 10.0
+"""Seconds to wait for others who note something of a conversation: each takes milliseconds."""
 
 _LONGEST_NOTE: Final = 2_000
 """Characters of a note that are recorded. It is there to explain an edit, and must never keep one out of the record."""
@@ -85,7 +90,7 @@ class AgentCall:
 
 
 class OpenCalls:
-    """The files of one workspace; who changes what they say holds `lock`."""
+    """The files of one workspace; who changes what they say of calls holds `lock`."""
 
     def __init__(self, journal: Journal) -> None:
         """Know where they are kept."""
@@ -96,10 +101,7 @@ class OpenCalls:
     @property
     def lock(self) -> str:
         """Return the path of the lock, in a folder that is there. Raises StoreLinked."""
-        with suppress(FileExistsError):
-            self._disk.make_store_folder(self._folder)
-        refuse_link(self._folder)
-        return os.path.join(self._folder, _LOCK)
+        return self._placed(_LOCK)
 
     def calls(self) -> dict[str, AgentCall]:
         """Return the calls that are open, by the name of their file. Those of programs that died are forgotten."""
@@ -161,11 +163,21 @@ class OpenCalls:
         """Return what is kept of a conversation."""
         return self._read(_session_name(conversation))
 
-    def note(self, conversation: str, said: Mapping[str, Any]) -> None:
-        """Keep something of a conversation, if it is news. Raises what the disk raises."""
-        session = self.session(conversation)
-        if session != {**session, **said}:
-            self._write(_session_name(conversation), {**session, **said})
+    def note(self, conversation: str, said: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+        """Keep what `said` makes of what is kept of a conversation, if it is news, and all else that is.
+
+        Hooks of one conversation do so at the same moment: one waits for the other. Raises StoreLocked, and what the
+        disk raises.
+        """
+        lock = WriterLock(self._placed(_SESSIONS_LOCK))
+        try:
+            with lock.held(_PATIENCE):
+                session = self.session(conversation)
+                noted = {**session, **said(session)}
+                if session != noted:
+                    self._write(_session_name(conversation), noted)
+        finally:
+            lock.close()
 
     def told(self, conversation: str) -> set[str]:
         """Return the units that the conversation knows to be rejected, as they are spelt."""
@@ -185,6 +197,13 @@ class OpenCalls:
                     self.remove(name)
 
     # ---- inside
+
+    def _placed(self, name: str) -> str:
+        """Return the path of a lock, in a folder that is there. Raises StoreLinked."""
+        with suppress(FileExistsError):
+            self._disk.make_store_folder(self._folder)
+        refuse_link(self._folder)
+        return os.path.join(self._folder, name)
 
     def _ended(self, name: str) -> int:
         """Return when a call was said to be over (0: it was not)."""

@@ -6,13 +6,14 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from objstore import EditFilter, Workspace
+from objstore import AgentCall, EditFilter, Workspace
 from tests.cli.agents import ClaudeCode, Codex, Copilot, Cursor, Gemini, OpenCode, Session, VSCode, shell
 from tests.cli.desk import PATIENCE, PROGRAM, Desk, as_anybody, cas, environment
 
@@ -356,6 +357,28 @@ def test_an_agent_that_nobody_told_of_does_nothing_while_its_session_waits(folde
 
 
 # ---- calls without ids
+
+
+def test_subagents_that_begin_at_the_same_moment_are_all_known(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.ask("go")
+    names = [f"agent-{n}" for n in range(24)]
+
+    def begin(name: str) -> None:
+        with Workspace.open(folder) as workspace:
+            workspace.agent_calls().sent(session.name, name)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(begin, names))
+    session.stop()
+    with Workspace.open(folder) as workspace:
+        calls = workspace.agent_calls()
+        for name in names:
+            call = AgentCall(conversation=session.name, id=name, tool="Bash", paths=None, agent=name)
+            calls.begin(call, tells_of_agents=True)
+            (folder / name).write_text(name)
+            calls.end(call)
+    assert whose(folder) == [(name, session.name) for name in names]
 
 
 def test_a_call_is_known_again_though_its_input_was_changed_on_the_way(folder: Path) -> None:

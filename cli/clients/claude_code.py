@@ -55,23 +55,32 @@ _CAN_TELL: Final = frozenset({"UserPromptSubmit", "SessionStart", "PostToolUse",
 
 def read(payload: Payload) -> Event:
     """Return what a hook event says."""
+    return _of_copilot(payload) if "timestamp" in payload else _own(payload)
+
+
+def reply(event: Event, told: str) -> Payload | None:
+    """Return what to print so that the agent gets to read `told`."""
+    return context_in_copilot(event, told) if event.of_copilot else additional_context(event, told, _CAN_TELL)
+
+
+def _of_copilot(payload: Payload) -> Event:
+    """Return what VS Code or Copilot's own program says: their tools and fields are told as to hooks of their own."""
+    from cli.clients import vscode
+
+    event = vscode.read(payload)
+    return event._replace(moment=_moment(event.name, payload), agent=subagent(payload), of_copilot=True)
+
+
+def _own(payload: Payload) -> Event:
     name = text(payload, "hook_event_name", "hookEventName")
     call = text(payload, "tool_use_id")
     tool = one_name(text(payload, "tool_name"), call)
     given = map_of(payload, "tool_input")
     path = text(given, "file_path", "notebook_path", "path")
     named = [path] if path else patched(text(payload, "tool_input"))
-    moment = _MOMENTS.get(name, Moment.OTHER)
-    if moment is Moment.OVER and text(payload, "source") == "compact":
-        moment = Moment.PAUSE  # the session goes on, and so do its subagents
-    if moment is Moment.AFTER and text(map_of(payload, "tool_response"), "backgroundTaskId"):
-        moment = Moment.BEHIND
-    if name == "Notification" and text(payload, "notification_type") == _WAITS:
-        moment = Moment.PAUSE
     return Event(
-        moment=within(payload, moment),
-        # Cursor, VS Code and Copilot's own program run these hooks too, each with words of its own.
-        conversation=text(payload, "session_id", "conversation_id", "sessionId"),
+        moment=_moment(name, payload),
+        conversation=text(payload, "session_id", "conversation_id"),  # Cursor runs these hooks too
         place=text(payload, "cwd"),
         name=name,
         tool=tool,
@@ -85,11 +94,16 @@ def read(payload: Payload) -> Event:
             command=text(given, "command"),
         ),
         agent=subagent(payload),
-        tells_of_agents="timestamp" not in payload,
-        of_copilot="timestamp" in payload,
+        tells_of_agents=True,
     )
 
 
-def reply(event: Event, told: str) -> Payload | None:
-    """Return what to print so that the agent gets to read `told`."""
-    return context_in_copilot(event, told) if event.of_copilot else additional_context(event, told, _CAN_TELL)
+def _moment(name: str, payload: Payload) -> Moment:
+    moment = _MOMENTS.get(name, Moment.OTHER)
+    if moment is Moment.OVER and text(payload, "source") == "compact":
+        moment = Moment.PAUSE  # the session goes on, and so do its subagents
+    if moment is Moment.AFTER and text(map_of(payload, "tool_response"), "backgroundTaskId"):
+        moment = Moment.BEHIND
+    if name == "Notification" and text(payload, "notification_type") == _WAITS:
+        moment = Moment.PAUSE
+    return within(payload, moment)

@@ -608,6 +608,28 @@ def test_what_a_client_tells_by_hooks_of_its_own_and_of_claude_codes_is_recorded
     assert list((folder / ".cas" / "agents").glob("open-*")) == []
 
 
+@pytest.mark.parametrize("is_both", [False, True], ids=["claude-code", "both"])
+def test_vscodes_tools_are_known_to_the_hooks_of_claude_code_that_it_runs_too(folder: Path, *, is_both: bool) -> None:
+    own, other = VSCode(folder), VSCode(folder)
+    other.client = "claude-code"
+    given = {"filePath": str(folder / "a.txt"), "oldString": "two", "newString": "2"}
+    for tool in ("read_file", "replace_string_in_file"):
+        for session in (own, other):
+            session.calls += 1
+        tellers = (own, other) if is_both else (other,)
+        for teller in tellers:
+            teller.tell(teller.tool_event(tool, given, before=True))
+        with (folder / "run.sh").open("a") as file:
+            file.write("mine\n")
+        if tool != "read_file":
+            shell("sed -i s/two/2/ a.txt", folder=folder)
+        for teller in tellers:
+            teller.tell(teller.tool_event(tool, given, before=False))
+    other.stop()
+    assert shape(edits(folder, "session-1")) == [(Operation.EDIT, "a.txt")]
+    assert shape(edits(folder, "external")) == [(Operation.EDIT, "run.sh")]
+
+
 @pytest.mark.parametrize("agent", [VSCode, Copilot], ids=lambda agent: agent.__name__)
 def test_a_prompt_that_hears_nothing_keeps_no_rejection_from_the_next_result(
     agent: type[Session], folder: Path

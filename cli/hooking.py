@@ -235,6 +235,8 @@ def _record(calls: "AgentCalls", event: Event, go_on: Callable[[], None] | None)
             calls.pause(event.conversation)
         case Moment.OVER:
             calls.over(event.conversation)
+        case Moment.START:
+            calls.start(event.conversation)
         case Moment.SENT:
             calls.sent(event.conversation, event.agent)
         case Moment.BACK:

@@ -180,6 +180,13 @@ class AgentCalls:
         self._open.note(conversation, lambda _: {"agents": []})
         return self._end_all(conversation, lambda _: True)
 
+    def start(self, conversation: str) -> list[EditView]:
+        """Note that a conversation begins, or goes on with a call that it had put off; as `over`."""
+        try:
+            return self.over(conversation)
+        finally:
+            self._open.forget_done(conversation)
+
     def sent(self, conversation: str, agent: str) -> None:
         """Note that a subagent of the conversation begins."""
         self._open.note(conversation, lambda kept: {"agents": [*_besides(agent, kept), agent][-_MOST_AGENTS:]})

@@ -4,7 +4,8 @@ Source: the client's hooks reference (events, fields, additionalContext). What i
 its result, as what is said after it is, but not for every decision on the call: so it is said after it. A tool that a
 person does not let run has no end; that they were asked is all that is told. Nor has a turn that a person breaks off;
 that Claude waits for them is told a minute later. A command in the background is over for its hook as soon as it runs,
-and of its own end nothing is told but that a later Stop names it no more.
+and of its own end nothing is told but that a later Stop names it no more. A call may be put off without an end
+(`defer`): it begins again, with its id, once its session has gone on.
 """
 
 from typing import Final
@@ -100,7 +101,7 @@ def _own(payload: Payload) -> Event:
 
 def _moment(name: str, payload: Payload) -> Moment:
     moment = _MOMENTS.get(name, Moment.OTHER)
-    if moment is Moment.OVER and text(payload, "source") == "compact":
+    if moment is Moment.START and text(payload, "source") == "compact":
         moment = Moment.PAUSE  # the session goes on, and so do its subagents
     if moment is Moment.AFTER and text(map_of(payload, "tool_response"), "backgroundTaskId"):
         moment = Moment.BEHIND

@@ -17,7 +17,7 @@ _MOMENTS: Final = {
     "afterShellExecution": Moment.AFTER,
     "afterFileEdit": Moment.AFTER,
     "beforeSubmitPrompt": Moment.PROMPT,
-    "sessionStart": Moment.OVER,
+    "sessionStart": Moment.START,
     "sessionEnd": Moment.OVER,
     "stop": Moment.PAUSE,
 }

@@ -73,6 +73,7 @@ class Moment(Enum):
     ALLOWED = "a person has let a tool run"
     PAUSE = "no tool of the conversation's own is running"
     OVER = "no tool of the conversation or of its subagents is running"
+    START = "as `OVER`, and a call that was put off may begin again"
     SENT = "a subagent begins"
     BACK = "a subagent is done"
     OTHER = "nothing that matters here"
@@ -83,7 +84,7 @@ COMMON: Final[Mapping[str, Moment]] = MappingProxyType(
         "PreToolUse": Moment.BEFORE,
         "PostToolUse": Moment.AFTER,
         "UserPromptSubmit": Moment.PROMPT,
-        "SessionStart": Moment.OVER,
+        "SessionStart": Moment.START,
         "Stop": Moment.PAUSE,
     }
 )
@@ -150,7 +151,7 @@ def text(payload: Payload, *names: str) -> str:
 
 def within(payload: Payload, moment: Moment) -> Moment:
     """Return the moment as the whole session sees it: no turn of a subagent is one of the session."""
-    is_turn = moment in {Moment.PROMPT, Moment.PAUSE, Moment.OVER}
+    is_turn = moment in {Moment.PROMPT, Moment.PAUSE, Moment.OVER, Moment.START}
     return Moment.OTHER if is_turn and subagent(payload) else moment
 
 

@@ -23,7 +23,7 @@ _MOMENTS: Final = {
     "AfterTool": Moment.AFTER,
     "BeforeAgent": Moment.PROMPT,
     "AfterAgent": Moment.PAUSE,
-    "SessionStart": Moment.OVER,
+    "SessionStart": Moment.START,
     "SessionEnd": Moment.OVER,
 }
 _WRITES: Final = frozenset({"write_file", "replace"})

@@ -34,7 +34,7 @@ _MOMENTS: Final = {
     "permission.asked": Moment.ASKED,
     "permission.allowed": Moment.ALLOWED,  # our names for the two answers
     "permission.rejected": Moment.DENIED,
-    "session.created": Moment.OVER,
+    "session.created": Moment.START,
     "session.idle": Moment.PAUSE,
 }
 _OF_SUBAGENTS: Final = {"session.created": Moment.SENT, "session.idle": Moment.BACK}

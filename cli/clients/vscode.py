@@ -3,8 +3,8 @@
 Which program runs them depends on who does a session's work. The editor itself: its page on agent hooks (a preview),
 which spells common fields in camel case and says that all are in snake case, so both count. Copilot's own program, in
 the editor or in a terminal: its hooks reference. That one names tools as Claude Code does, at least before they run,
-and gives their calls no ids. Both run the hooks of Claude Code's settings too, and tell them
-the same in the same words.
+and gives their calls no ids. Both run the hooks of Claude Code's settings too, and tell them the same in
+the same words.
 """
 
 from collections.abc import Iterator

@@ -941,6 +941,27 @@ def test_an_end_that_comes_after_that_of_its_turn_claims_nothing(folder: Path) -
     assert whose(folder) == [("a.txt", session.name), ("a.txt", "external")]
 
 
+@pytest.mark.parametrize("is_shell", [False, True], ids=["write", "shell"])
+@pytest.mark.parametrize("is_killed", [False, True], ids=["ended", "killed"])
+def test_a_call_that_was_put_off_and_begins_again_when_its_session_goes_on_is_its_agents(
+    folder: Path, *, is_shell: bool, is_killed: bool
+) -> None:
+    session = ClaudeCode(folder)
+    session.ask("go")
+    session.calls += 1
+    spell = session.shell_event if is_shell else session.write_event
+    words = ("make",) if is_shell else ("a.txt", "1\n")
+    session.tell(spell(*words, before=True))  # another hook answers "defer"
+    if not is_killed:
+        session.tell(session.base("SessionEnd") | {"reason": "other"})
+    typed(folder)
+    session.tell(session.base("SessionStart") | {"source": "resume"})
+    session.tell(spell(*words, before=True))
+    (folder / "a.txt").write_text("1\n")
+    session.tell(spell(*words, before=False))
+    assert whose(folder)[-1] == ("a.txt", session.name)
+
+
 @pytest.mark.parametrize("other", ["in the next turn", "of another file"])
 def test_a_call_that_has_the_name_of_another_is_a_call_of_its_own(folder: Path, other: str) -> None:
     session = ClaudeCode(folder)

@@ -272,14 +272,24 @@ def _call(calls: "AgentCalls", event: Event) -> "AgentCall":
         paths = tuple(os.path.join(event.place, path) for path in paths)  # noqa: PTH118 - pathlib costs start-up
     return AgentCall(
         conversation=event.conversation,
-        # A client that gives no ids may still run several tools at once.
-        id=event.call or "\0".join([event.tool, event.notes.get("command", ""), *(event.touched or ())]),
+        id=event.call or _words(event),
         tool=event.tool,
         paths=paths,
         agent=event.agent,
         is_named=bool(event.call),
         notes={**event.notes, **({"prompt": prompt} if prompt else {}), **({"call": event.call} if event.call else {})},
     )
+
+
+def _words(event: Event) -> str:
+    """Return what a call is known by that has no id: its client may still run several tools at once."""
+    from objstore import blob_id
+
+    given = ""
+    with suppress(RecursionError):
+        given = json.dumps(event.given, sort_keys=True)
+    said = [event.tool, event.notes.get("command", ""), *(event.touched or ())]
+    return "\0".join([*said, blob_id(given.encode()).hex()])
 
 
 def _rejections(told: "Untold") -> str:

@@ -50,6 +50,7 @@ def read(payload: Payload) -> Event:
         name=name,
         tool=tool,
         call=text(payload, "tool_use_id"),
+        given=payload.get("tool_input"),
         touched=touched_by(tool, [path] if path else [], reads=_READS, writes=_WRITES),
         prompt=text(payload, "prompt"),
         notes=notes_of(

@@ -101,6 +101,7 @@ class Event(NamedTuple):
     tool: str = ""
     call: str = ""  # id of the tool call; "": the client gives none
     touched: Touched = NOWHERE
+    given: object = None  # the tool's input, as told: it tells calls without ids apart
     prompt: str = ""
     notes: Mapping[str, str] = MappingProxyType({})
     agent: str = ""  # id of the subagent that does this, or begins, or is done; "": the session's own

@@ -56,6 +56,7 @@ def read(payload: Payload) -> Event:
         name=name,
         tool=tool,
         call=call,
+        given=given or payload.get("tool_input"),
         touched=_touched(tool, given, text(payload, "tool_input")),
         prompt=text(payload, "prompt"),
         notes=notes_of("vscode", model=text(payload, "model"), command=text(given, "command")),

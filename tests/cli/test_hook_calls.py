@@ -394,6 +394,30 @@ def test_a_call_is_known_again_though_its_input_was_changed_on_the_way(folder: P
 
 
 @pytest.mark.parametrize("agent", [Gemini, Copilot], ids=lambda agent: agent.__name__)
+@pytest.mark.parametrize("tool", ["mcp_fs_write", "shell"])
+def test_two_calls_of_one_tool_with_other_input_are_two_though_they_have_no_ids(
+    agent: type[Gemini | Copilot], tool: str, folder: Path
+) -> None:
+    session = agent(folder)
+    session.ask("do both")
+
+    def event(name: str, *, before: bool) -> dict[str, Any]:
+        if tool == "shell":
+            told = session.shell_event("make", before=before)
+            return told | {"tool_input": told["tool_input"] | {"dir_path": name}}
+        return session.shell_event("", before=before) | {"tool_name": tool, "tool_input": {"target": name}}
+
+    for name in ("one", "two"):
+        session.tell(event(name, before=True))
+    for name in ("one", "two"):
+        shell(f"echo 1 > {name}", folder=folder)
+        session.tell(event(name, before=False))
+    typed(folder)
+    session.stop()
+    assert whose(folder) == [("one", session.name), ("two", session.name), ("a.txt", "external")]
+
+
+@pytest.mark.parametrize("agent", [Gemini, Copilot], ids=lambda agent: agent.__name__)
 @pytest.mark.parametrize("is_rewritten", [False, True], ids=["as begun", "changed on the way"])
 def test_an_end_without_an_id_that_comes_twice_ends_no_other_call(
     agent: type[Session], folder: Path, *, is_rewritten: bool

@@ -69,6 +69,8 @@ class AgentCalls:
             if (begun is not None and not begun.is_over) or (begun is None and self._is_done(known)):
                 return []
             found = self._settle(known.paths, standing)
+            # One whose hook was killed may have left the word that it was over.
+            self._open.remove(self._open.name_of(call))
             # What a tool names was just looked at. Of all else some may be ignored, changed before, and be seen later.
             self._open.put(self._open.name_of(call), replace(known, since=None if known.paths is None else 0))
             return found

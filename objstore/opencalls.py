@@ -189,9 +189,9 @@ class OpenCalls:
         self._write(_told_name(conversation), {"units": sorted(units)})
 
     def forget_old_sessions(self) -> None:
-        """Forget conversations of which nothing was heard for a month."""
+        """Forget conversations of which nothing was heard for a month, and ends of calls that are long forgotten."""
         oldest = now() - _SESSION_KEPT
-        for name in [name for kind in (_SESSION, _DONE, _TOLD) for name in self._names(kind)]:
+        for name in [name for kind in (_SESSION, _DONE, _TOLD, _OVER) for name in self._names(kind)]:
             with suppress(FileNotFoundError):
                 if os.stat(os.path.join(self._folder, name)).st_mtime_ns // 1000 < oldest:
                     self.remove(name)

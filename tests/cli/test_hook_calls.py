@@ -870,6 +870,23 @@ def test_what_was_asked_about_and_ran_is_recorded_though_we_could_not_hear_its_e
     assert whose(folder) == [("a.txt", session.name)]
 
 
+@pytest.mark.parametrize("agent", [Gemini, ClaudeCode], ids=lambda agent: agent.__name__)
+def test_what_a_killed_hook_left_of_an_end_ends_no_later_call(agent: type[Session], folder: Path) -> None:
+    session = agent(folder)
+    session.ask("go")
+    session.calls += 1
+    session.tell(session.shell_event("make", before=True))
+    (begun,) = (folder / ".cas" / "agents").glob("open-*")
+    session.tell(session.shell_event("make", before=False))
+    (begun.parent / begun.name.replace("open-", "over-")).touch()  # the hook was killed between the two files
+    session.ask("and on")
+    time.sleep(0.05)  # more than a tick of the file system's clock
+    session.tell(session.shell_event("make", before=True))
+    shell("echo 1 >> a.txt", folder=folder)
+    session.tell(session.shell_event("make", before=False))
+    assert whose(folder) == [("a.txt", session.name)]
+
+
 def test_a_prompt_is_remembered_though_its_turn_could_not_be_begun(folder: Path) -> None:
     session = ClaudeCode(folder)
     session.ask("go")

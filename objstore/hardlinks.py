@@ -28,28 +28,39 @@ class HardLinks:
     def __init__(self) -> None:
         """Begin with none."""
         self._changed: dict[FileId, os.stat_result] = {}  # as they were then
+        self._written: set[FileId] = set()  # those of which bytes were changed
         self._aside: Counter[FileId] = Counter()
 
-    def note(self, spot: Spot) -> None:
-        """Note how the file looks that was just changed, if it has other names."""
+    def note_written(self, spot: Spot) -> None:
+        """Note how the file looks that was just written to, if it has other names."""
         found = look_at(spot)
         if found is not None and found.st_nlink > 1:
             self._changed[file_id(found)] = found
+            self._written.add(file_id(found))
 
-    def note_aside(self, folder: int, name: str) -> None:
+    def note_kept(self, before: os.stat_result, found: os.stat_result | None) -> bool:
+        """Note how a file looks that got another name or mode; return whether nobody has written to it since `before`.
+
+        What somebody has written is never noted: it would count as ours.
+        """
+        if found is None or (found.st_size, found.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
+            return False
+        if found.st_nlink > 1:
+            self._changed[file_id(found)] = found
+        return True
+
+    def note_aside(self, found: os.stat_result) -> None:
         """Note that a name of a file was put aside, where nobody but the transition looks for it."""
-        found = os.lstat(name, dir_fd=folder)
         self._aside[file_id(found)] += 1
-        self._changed[file_id(found)] = found
 
     def expected(self, looked: os.stat_result) -> os.stat_result:
         """Return how a file has to look that looked so before the transition, if nobody else has written to it."""
         return self._changed.get(file_id(looked), looked)
 
     def is_ours(self, found: os.stat_result) -> bool:
-        """Return whether the transition has changed the file, and nobody has written to it since."""
+        """Return whether the transition has written what is in the file, and nobody has written to it since."""
         changed = self._changed.get(file_id(found))
-        return changed is not None and is_same_file(changed, found)
+        return changed is not None and file_id(found) in self._written and is_same_file(changed, found)
 
     def has_others(self, found: os.stat_result) -> bool:
         """Return whether the file that stands at a path has other names than that, apart from those that are aside."""

@@ -104,7 +104,7 @@ class Transition:
         wanted = _movable([step for step in steps if step.before != step.after])
         # What goes away first, so that a folder may take a file's name and the other way round.
         self._steps = sorted(wanted, key=lambda step: (step.after is not None, step.path))
-        self._moved: Final = {step.moved_from for step in self._steps}
+        self._moves: Final = {step.moved_from: step for step in self._steps if step.moved_from is not None}
         self._staged: dict[bytes, tuple[int, str]] = {}
         self._opened: list[int] = []  # folders that are staged in, apart from `scratch`
         self._vacated: Final = {step.path for step in steps if step.after is None}  # by it, or before it already
@@ -247,26 +247,39 @@ class Transition:
     def _carry_out(self, step: Step) -> None:
         spot = self._spots.at(step.path)
         if step.after is None:
-            if step.path not in self._moved:
+            if step.path not in self._moves:
                 self._remove(step, spot)
             return
-        spot = self._with_folders(step, spot)
+        spot = self._with_folders(step.path, spot)
         if step.before is None:
             self._make_way(step, spot)
         if step.moved_from is not None:
-            source = self._spots.at(step.moved_from)
-            self._disk.rename_new(source.folder, source.name, spot.folder, spot.name)
-            self._links.note(spot)
+            self._move(step.moved_from, spot)
         elif step.before is None:
             folder, name = self._staged[step.path]
             self._disk.rename_new(folder, name, spot.folder, spot.name)
             del self._staged[step.path]
         elif step.before.blob != step.after.blob:
             self._replace(step, spot)
+        else:
+            self._still_as_seen(step.path, spot)
         mode = self._mode_at(spot) if step.before is None else step.before.mode
-        if mode != step.after.mode and (step.before is not None or step.moved_from is not None):
-            self._disk.chmod(spot.folder, spot.name, step.after.mode)
-            self._links.note(spot)
+        is_to_change = mode != step.after.mode and (step.before is not None or step.moved_from is not None)
+        if is_to_change and not self._is_kept_with(spot, step.after.mode):
+            raise FileChanged(spot.path)
+
+    def _move(self, path: bytes, spot: Spot) -> None:
+        source = self._spots.at(path)
+        found = self._still_as_seen(path, source)
+        self._disk.rename_new(source.folder, source.name, spot.folder, spot.name)
+        if not self._links.note_kept(found, look_at(spot)):
+            raise FileChanged(source.path)
+
+    def _is_kept_with(self, spot: Spot, mode: int) -> bool:
+        """Give a file a mode; return whether nobody has written to it meanwhile."""
+        found = look_at(spot)
+        self._disk.chmod(spot.folder, spot.name, mode)
+        return found is not None and self._links.note_kept(self._links.expected(found), look_at(spot))
 
     def _make_way(self, step: Step, spot: Spot) -> None:
         """Remove a folder that stands where a file comes, with the folders in it, if nothing else is."""
@@ -289,27 +302,29 @@ class Transition:
             return not spot.missing and self._disk.remove_directory(spot.folder, spot.name)
 
     def _remove(self, step: Step, spot: Spot) -> None:
-        found = self._still_as_seen(step, spot)
+        found = self._still_as_seen(step.path, spot)
         if found.st_nlink == 1:
             self._disk.unlink(spot.folder, spot.name)
             return
         # Made anew, it would be no name of that file any more: it is kept until nothing can be taken back.
         folder, name = self._beside(spot), f".cas-{os.urandom(8).hex()}"
         self._disk.replace(spot.folder, spot.name, folder, name)
-        self._put_aside(step, folder, name)
+        self._note_aside(step, folder, name)
+        if not self._links.note_kept(found, os.lstat(name, dir_fd=folder)):
+            raise FileChanged(spot.path)
 
-    def _put_aside(self, step: Step, folder: int, name: str) -> None:
+    def _note_aside(self, step: Step, folder: int, name: str) -> None:
         self._aside[step.path] = folder, name
-        self._links.note_aside(folder, name)
+        self._links.note_aside(os.lstat(name, dir_fd=folder))
 
     def _rewrite(self, spot: Spot, blob: BlobId) -> None:
         try:
             self._disk.rewrite(spot.folder, spot.name, self._blobs.pieces(blob))
         finally:
-            self._links.note(spot)  # what was written of it before something failed is ours as well
+            self._links.note_written(spot)  # what was written of it before something failed is ours as well
 
     def _replace(self, step: Step, spot: Spot) -> None:
-        found = self._still_as_seen(step, spot)
+        found = self._still_as_seen(step.path, spot)
         folder, name = self._staged[step.path]
         if self._links.has_others(found) and step.after is not None:
             # A rename would part this name from the file's others.
@@ -326,16 +341,16 @@ class Transition:
                 self._disk.exchange(folder, name, spot.folder, spot.name)
                 raise FileChanged(spot.path)
             if displaced.st_nlink > 1:
-                self._put_aside(step, folder, name)
+                self._note_aside(step, folder, name)
             else:
                 self._disk.unlink(folder, name)
         else:
             self._disk.replace(folder, name, spot.folder, spot.name)
         del self._staged[step.path]
 
-    def _still_as_seen(self, step: Step, spot: Spot) -> os.stat_result:
+    def _still_as_seen(self, path: bytes, spot: Spot) -> os.stat_result:
         found = look_at(spot)
-        if found is None or not is_same_file(self._links.expected(self._looked[step.path]), found):
+        if found is None or not is_same_file(self._links.expected(self._looked[path]), found):
             raise FileChanged(spot.path)
         return found
 
@@ -343,21 +358,21 @@ class Transition:
         found = look_at(spot)
         return -1 if found is None else stat.S_IMODE(found.st_mode)
 
-    def _with_folders(self, step: Step, spot: Spot) -> Spot:
+    def _with_folders(self, path: bytes, spot: Spot) -> Spot:
         if not spot.missing:
             return spot
         with ExitStack() as opened:
             folder = spot.folder
-            for name, path in zip(spot.missing, folders_of(step.path)[-len(spot.missing) :], strict=True):
+            for name, made in zip(spot.missing, folders_of(path)[-len(spot.missing) :], strict=True):
                 with suppress(FileExistsError):
                     self._disk.make_directory(folder, name)
-                    self._made[path] = None  # not yet looked at
+                    self._made[made] = None  # not yet looked at
                 folder = open_folder(folder, name, spot.path)
                 opened.callback(os.close, folder)
-                if path in self._made:
-                    self._made[path] = os.fstat(folder)
-        self._spots.forget(step.path)
-        return self._spots.at(step.path)
+                if made in self._made:
+                    self._made[made] = os.fstat(folder)
+        self._spots.forget(path)
+        return self._spots.at(path)
 
     def _read_back(self, steps: Iterable[Step]) -> None:
         for step in steps:
@@ -429,7 +444,9 @@ class Transition:
             raise Unacknowledged("; and ".join([str(cause), *failed])) from cause
 
     def _is_restored(self, step: Step) -> bool:
-        """Bring a file back if it was changed or removed by this transition; return whether it was."""
+        """Bring a file back if it was changed or removed by this transition; return whether its bytes were."""
+        if (step.path in self._moves or self._keeps_bytes(step)) and self._is_put_back(step):
+            return False
         try:
             found = disk_state(self._tree, step.path)
         except (PathIsDirectory, PathIsSymlink, PathNotRegular, PathInvalid, PathOutside):
@@ -442,36 +459,69 @@ class Transition:
         spot = self._spots.at(step.path)
         if step.before is None:
             self._uncreate(step, spot)
-            self._unmake(step.path)
             return False
-        self._restore(step, step.before, found, self._with_folders(step, spot))
+        is_aside = step.path in self._aside
+        self._restore(step, step.before, found, self._with_folders(step.path, spot))
+        return not is_aside
+
+    def _is_put_back(self, step: Step) -> bool:
+        """Bring back name and mode of a file of which no byte changes; return whether it is the very file still.
+
+        Whatever others have written to it meanwhile is theirs and stays in it.
+        """
+        move = self._moves.get(step.path, step)
+        seen = step.path if step.moved_from is None else step.moved_from
+        found = self._very(seen, step.path)
+        if found is None:
+            # What could not be moved back is not to be there twice.
+            return move is not step and self._very(seen, move.path) is not None
+        spot = self._spots.at(step.path)
+        if step.before is None:
+            self._uncreate(step, spot)
+        elif move.after is not None and stat.S_IMODE(found.st_mode) == move.after.mode != step.before.mode:
+            self._is_kept_with(spot, step.before.mode)
         return True
+
+    def _very(self, seen: bytes, path: bytes) -> os.stat_result | None:
+        """Return how the file at a path looks if it is the very one that was seen at another, or there (None: no)."""
+        looked = self._looked.get(seen)
+        name = os.fsdecode(path)
+        with suppress(FileMissing, PathInvalid, PathOutside), self._tree.locate(name, as_spelt=False) as spot:
+            found = look_at(spot) if spot.path == name else None
+            return found if looked is not None and found is not None and os.path.samestat(looked, found) else None
+        return None
 
     def _is_ours(self, step: Step, found: tuple[FileState, Found] | None) -> bool:
         """Return whether what stands at the step's path is what this transition has made of it."""
         if found is None:
             return step.after is None
-        blob = found[0].blob
-        is_moved_back = step.path in self._moved and step.before is not None and blob == step.before.blob
-        is_after = step.after is not None and blob == step.after.blob
-        return is_after or is_moved_back or self._links.is_ours(found[1].stat)
+        is_after = step.after is not None and found[0].blob == step.after.blob
+        return is_after or self._links.is_ours(found[1].stat)
 
     def _uncreate(self, step: Step, spot: Spot) -> None:
-        source = None if step.moved_from is None else self._spots.at(step.moved_from)
-        if source is not None and not source.missing and look_at(source) is None:
-            # The very file, or its other names would be those of another one.
-            self._disk.rename_new(spot.folder, spot.name, source.folder, source.name)
-            self._links.note(source)
-        else:
+        if step.moved_from is None:
             self._disk.unlink(spot.folder, spot.name)
+        else:
+            self._move_back(step.moved_from, spot)
+        self._unmake(step.path)
+
+    def _move_back(self, path: bytes, spot: Spot) -> None:
+        # The very file, or its other names would be those of another one, and who has it open writes to no file at all.
+        source = self._with_folders(path, self._spots.at(path))
+        stands, found = look_at(source), look_at(spot)
+        if stands is None or found is None:
+            self._disk.rename_new(spot.folder, spot.name, source.folder, source.name)
+        elif os.path.samestat(stands, found):
+            self._disk.unlink(spot.folder, spot.name)  # the rename was cut off between its two names
+        else:
+            raise FileExists(source.path)
 
     def _restore(self, step: Step, before: FileState, found: tuple[FileState, Found] | None, spot: Spot) -> None:
         if found is None or found[0].blob != before.blob:
             self._restore_bytes(step, before, None if found is None else found[1].stat, spot)
         if self._mode_at(spot) != before.mode:
             with suppress(PermissionRefused):  # where the file system keeps none
-                self._disk.chmod(spot.folder, spot.name, before.mode)
-        self._links.note(spot)
+                self._is_kept_with(spot, before.mode)
 
     def _restore_bytes(self, step: Step, before: FileState, found: os.stat_result | None, spot: Spot) -> None:
         if step.path in self._aside:

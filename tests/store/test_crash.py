@@ -33,6 +33,8 @@ from tests.store.scenes import (
 from tests.store.tables import rebuilt_tables, tables
 from tests.workspace.test_failing_looks import DEEP, with_few_files
 
+INFO: Final = CallInfo(tool="t", conversation="power")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
@@ -218,6 +220,67 @@ def test_wherever_a_process_is_killed_a_file_with_two_names_is_whole(tmp_path: P
                 assert_whole(stage, root, f"{told(disk)}, torn at {torn}")
 
 
+class Appending(CountdownDisk):
+    """Somebody adds a line to a file that they have open once it has been moved; so many operations later comes a kill.
+
+    `fails`: the disk fails once, too, when the file is to be moved back.
+    """
+
+    def __init__(self, path: Path, steps: int, *, fails: bool) -> None:
+        super().__init__(None)
+        self._file: Final = path.open("ab", buffering=0)
+        self._after: int | None = None
+        self._until_cut = steps
+        self._fails: Final = fails
+
+    def _step(self, operation: str, name: str, tear: Callable[[float], None] | None = None) -> None:
+        if self._after is not None:
+            if not self._until_cut:
+                self.cut = operation
+                raise PowerCut
+            self._until_cut -= 1
+            if self._fails and operation == "rename_new":
+                raise broken_disk(name)
+        super()._step(operation, name, tear)
+
+    def rename_new(self, source_directory: int, source: str, directory: int, name: str) -> None:
+        super().rename_new(source_directory, source, directory, name)
+        if self._after is None:
+            self._after = self._file.write(b"theirs\n")
+            self._file.close()
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["disk works", "disk fails"])
+@pytest.mark.parametrize("names", [1, 2])
+def test_wherever_a_move_is_killed_what_somebody_adds_to_the_file_meanwhile_is_kept(
+    tmp_path: Path,
+    names: int,
+    fails: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    for step in count():
+        root = tmp_path / str(step)
+        root.mkdir()
+        with Workspace.init(root, CountdownDisk(None)) as workspace:
+            write(workspace, "log", b"one\n")
+        if names == 2:
+            (root / "other").hardlink_to(root / "log")
+        inode = (root / "log").stat().st_ino
+        disk = Appending(root / "log", step, fails=fails)
+        workspace = Workspace.open(root, disk)
+        with suppress(PowerCut, CasError), workspace.call(INFO) as call:
+            call.move("log", "log2")
+            call.commit()
+        workspace.close()
+        with Workspace.open(root, CountdownDisk(None)) as workspace:
+            write(workspace, "afterwards.txt", b"work goes on\n")
+        found = {path.name for path in root.iterdir() if path.is_file() and path.stat().st_ino == inode}
+        assert found & {"log", "log2"}, disk.cut
+        assert {files(root)[name][0] for name in found} == {b"one\ntheirs\n"}, disk.cut
+        if disk.cut is None:
+            break
+    assert step
+
+
 def test_what_a_killed_process_had_staged_is_removed_by_the_next_writer(tmp_path: Path) -> None:
     stage = played(MANY_FILES, tmp_path / "stage")
     for step in range(len(stage.operations)):
@@ -354,7 +417,6 @@ def test_a_full_disk_that_says_nothing_was_changed_has_changed_nothing(
 
 
 MARK_BOOT: Final = slice(16, 32)
-INFO: Final = CallInfo(tool="t", conversation="power")
 
 
 def started_again(root: Path) -> None:

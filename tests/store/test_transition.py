@@ -3,6 +3,7 @@
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
+from itertools import count
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -565,6 +566,114 @@ def test_whatever_fails_names_of_one_file_stay_names_of_one_file(tmp_path: Path,
             break
         step += 1
     assert step > len(steps)
+
+
+class Appended(CountdownDisk):
+    """A disk beside which somebody, who has a file open, adds a line to it before or after one operation."""
+
+    def __init__(self, path: Path, at: int, *, after: bool) -> None:
+        super().__init__(None)
+        self._file: Final = path.open("ab", buffering=0)
+        self._at: Final = at
+        self._after: Final = after
+        self.wrote = False
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _step(self, operation: str, name: str, tear: Callable[[float], None] | None = None) -> None:
+        if not self._after:
+            self._append()
+        super()._step(operation, name, tear)
+
+    def _append(self) -> None:
+        if len(self.done) >= self._at and not self.wrote:
+            self.wrote = True
+            self._file.write(b"theirs\n")
+
+    def rename_new(self, source_directory: int, source: str, directory: int, name: str) -> None:
+        super().rename_new(source_directory, source, directory, name)
+        self._append()
+
+    def chmod(self, directory: int, name: str, mode: int) -> None:
+        super().chmod(directory, name, mode)
+        self._append()
+
+    def replace(self, source_directory: int, source: str, directory: int, name: str) -> None:
+        super().replace(source_directory, source, directory, name)
+        self._append()
+
+
+def moved(desk: Desk) -> tuple[Step, ...]:
+    desk.put("b", *ONE)
+    return desk.step("a", ONE, None), desk.step("new/a", None, ONE, moved_from="a"), desk.step("z", None, ONE)
+
+
+def moved_with_a_mode(desk: Desk) -> tuple[Step, ...]:
+    return desk.step("a", ONE, None), desk.step("b", None, (b"one\n", 0o755), moved_from="a"), desk.step("z", None, ONE)
+
+
+def given_a_mode(desk: Desk) -> tuple[Step, ...]:
+    return desk.step("a", ONE, (b"one\n", 0o755)), desk.step("z", None, ONE)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("names", [("a",), ("a", "other"), ("a", "goes", "other")], ids=["one", "two", "three"])
+@pytest.mark.parametrize("act", [moved, moved_with_a_mode, given_a_mode])
+def test_whenever_somebody_adds_to_a_file_of_which_no_byte_changes_all_of_it_is_kept(
+    tmp_path: Path,
+    act: Callable[[Desk], tuple[Step, ...]],
+    names: tuple[str, ...],
+    after: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    for at in count(int(after)):
+        (tmp_path / str(at)).mkdir()
+        desk = Desk(tmp_path / str(at))
+        linked(desk, *names)
+        steps = (*act(desk), *(desk.step(name, ONE, None) for name in names if name == "goes"))
+        before = inodes(desk)
+        disk = Appended(desk.root / "a", at, after=after)
+        try:
+            desk.run(*steps, disk=disk)
+        except CallAborted:
+            assert inodes(desk) == before, disk.done
+            assert {desk.files[name] for name in names} == {(b"one\ntheirs\n", 0o644)}, disk.done
+        else:
+            assert (b"one\ntheirs\n" in {content for content, _ in desk.files.values()}) is disk.wrote, disk.done
+        disk.close()
+        desk.close()
+        if not disk.wrote:
+            break
+    assert at > 1
+
+
+@pytest.mark.parametrize("why", ["taken", "disk"])
+def test_what_cannot_be_moved_back_is_not_made_anew_at_its_old_path(desk: Desk, why: str) -> None:
+    class Failing(Disk):
+        """The old name is taken by somebody, or the disk renames no more."""
+
+        renamed = 0
+
+        def rename_new(self, source_directory: int, source: str, directory: int, name: str) -> None:
+            self.renamed += 1
+            if why == "disk" and self.renamed > 1:
+                raise DiskFailed(name, "the disk failed")
+            super().rename_new(source_directory, source, directory, name)
+            if why == "taken":
+                desk.put("a", b"mine\n")  # and somebody takes the old name
+            desk.put("z", b"mine\n")
+
+    inode = desk.put("a", *ONE).stat().st_ino
+    with pytest.raises(Unacknowledged, match="b could not be taken back"):
+        desk.run(
+            desk.step("a", ONE, None),
+            desk.step("b", None, ONE, moved_from="a"),
+            desk.step("z", None, ONE),
+            disk=Failing(),
+        )
+    assert inodes(desk)["b"] == inode
+    theirs = {"a": (b"mine\n", 0o644)} if why == "taken" else {}
+    assert desk.files == {"b": ONE, "z": (b"mine\n", 0o644), **theirs}
 
 
 def test_what_was_not_taken_back_is_not_said_to_be(desk: Desk) -> None:

@@ -365,6 +365,8 @@ class Call:
             if not self._gives_way(spot):
                 raise
             found = None
+        if found is not None:
+            self._tree.see_users(found[1].stat, spot.path, changing=True)
         version = version_of(found, self._journal.tree, path)
         file = _File(
             found=None if found is None else found[1],

@@ -82,6 +82,7 @@ class Files:
             found = look_at(spot)
             if found is None:
                 raise FileMissing(path, missing_at(spot).other)
+            self.tree.see_users(found, spot.path)
             kind = _KINDS.get(stat.S_IFMT(found.st_mode), "other")
             mode = stat.S_IMODE(found.st_mode)
             # Who is root may write all, so the bits count too: a file that nobody may write is meant to stay.

@@ -6,6 +6,7 @@ Some file systems fold case, compose letters, or pass over characters that show 
 import os
 
 from objstore.annotations import Final
+from objstore.standard import suppress
 
 __all__ = [
     "INDEX_NAME",
@@ -15,6 +16,7 @@ __all__ = [
     "is_reserved",
     "is_store",
     "is_version_control",
+    "linked_in_store",
     "nearest_store",
     "other_form",
     "spelling",
@@ -24,6 +26,8 @@ STORE_NAME: Final = ".cas"
 LOG_NAME: Final = "segments"
 INDEX_NAME: Final = "index.sqlite"
 """Of a workspace's store, its log and its index."""
+
+_SCRATCH_NAME: Final = "tmp"
 
 _VERSION_CONTROL: Final = frozenset({".git", ".hg", ".svn", ".jj"})
 
@@ -44,6 +48,25 @@ def nearest_store(start: str) -> str | None:
         if parent == folder or is_store(os.path.basename(folder)):
             return None
         folder = parent
+
+
+def linked_in_store(root: str) -> frozenset[tuple[int, int]]:
+    """Return device and inode of each file of the store in a folder that has another name, in it or anywhere.
+
+    What lies in its scratch folder is the user's, or will be. What can't be looked at is none.
+    """
+    found, folders = set(), [os.path.join(root, STORE_NAME)]
+    for folder in folders:
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders += [entry.path] if entry.name != _SCRATCH_NAME else []
+                    continue
+                with suppress(FileNotFoundError):
+                    seen = entry.stat(follow_symlinks=False)
+                    if seen.st_nlink > 1:
+                        found.add((seen.st_dev, seen.st_ino))
+    return frozenset(found)
 
 
 def is_version_control(name: str) -> bool:

@@ -8,6 +8,7 @@ what is done next. Source: openat(2), and the RESOLVE_BENEATH rule of openat2(2)
 import errno
 import os
 import stat
+import time
 from collections.abc import Callable
 
 from objstore.annotations import TYPE_CHECKING, Final
@@ -34,6 +35,7 @@ from objstore.names import (
     is_reserved,
     is_store,
     is_version_control,
+    linked_in_store,
     nearest_store,
     other_form,
     spelling,
@@ -41,7 +43,7 @@ from objstore.names import (
 from objstore.values import value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
     from objstore.views import DirectoryEntry
 
@@ -64,6 +66,8 @@ __all__ = [
 MAX_FILE: Final = 256 << 20
 """Largest file that is read whole, in bytes."""
 
+_LISTED_SECONDS: Final = 1.0
+_NEVER: Final = float("-inf")
 _MAX_LINKS: Final = 40
 _MAX_PATH: Final = 4096
 _MAX_NAME: Final = 255
@@ -176,6 +180,7 @@ class Tree:
             raise failure(error, self._given) from error
         self.folds_names: Final = folds_names(self.fd)
         self._found: Final = os.fstat(self.fd)
+        self._listed: tuple[float, Container[tuple[int, int]]] = _NEVER, ()  # when, and which of the store's files
 
     def close(self) -> None:
         """Close the folder."""
@@ -208,6 +213,18 @@ class Tree:
     def reaches(self, path: str) -> bool:
         """Return whether a canonical path is one that may be reached."""
         return not self.parts or any(path == part or path.startswith(f"{part}/") for part in self.parts)
+
+    def see_users(self, found: os.stat_result, path: str, *, changing: bool = False) -> None:
+        """Raise PathReserved where what was looked at is a file of the store's: it may have a second name outside.
+
+        For who reads one file after another, the store was listed a moment ago; not for who is `changing` one.
+        """
+        if found.st_nlink == 1 or not stat.S_ISREG(found.st_mode):
+            return
+        if changing or self._listed[0] < time.monotonic() - _LISTED_SECONDS:
+            self._listed = time.monotonic(), linked_in_store(self.root)
+        if (found.st_dev, found.st_ino) in self._listed[1]:
+            raise PathReserved(path, "the store (which has this very file)")
 
     def within(self, path: str) -> str:
         """Return the part of `path` below the root, unresolved. Raises PathInvalid, PathOutside, FileChanged."""
@@ -257,13 +274,15 @@ class Tree:
         """Return the canonical path of a regular file, and the file.
 
         Raises FileMissing, PathIsDirectory, PathNotRegular, PathIsSymlink (without `follow`), FileTooLarge,
-        FileChanged (it keeps changing while it is read), and what `locate` raises.
+        FileChanged (it keeps changing while it is read), and what `locate` and `see_users` raise.
         """
         with self.locate(path, follow=follow) as spot:
             try:
-                return spot.path, read_at(spot, limit=limit)
+                found = read_at(spot, limit=limit)
             except FileMissing as error:
                 raise missing_at(spot) from error
+            self.see_users(found.stat, spot.path)
+            return spot.path, found
 
     def entries(self, path: str) -> "list[DirectoryEntry]":
         """Return what is in a folder, by name, without the store.

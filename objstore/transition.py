@@ -145,8 +145,8 @@ class Transition:
     def prepare(self) -> None:
         """Check every path and stage every new content; the user's files stay as they are.
 
-        Raises PermissionRefused, FileExists, PathIsSymlink, FileChanged, NamesShared, DiskFull and what Tree.locate
-        raises.
+        Raises PermissionRefused, FileExists, PathIsSymlink, FileChanged, NamesShared, DiskFull, and what Tree.locate
+        and Tree.see_users raise.
         """
         for step in self._steps:
             spot = self._spots.at(step.path)
@@ -191,6 +191,7 @@ class Transition:
                 raise FileExists(spot.path)
         else:
             _check_kind(found, spot.path)
+            self._tree.see_users(found, spot.path, changing=True)
             self._check_unchanged(step, spot, found)
             if not os.access(spot.name, os.W_OK, dir_fd=spot.folder):
                 raise PermissionRefused(spot.path)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from objstore import CallInfo, Workspace
+from objstore import CallInfo, Workspace, check_store
 from tests.mcp.agent import Agent, Result, connected
 
 PRIVATE = "guessed\nthe secret\n"
@@ -322,3 +322,31 @@ def test_no_spelling_of_the_stores_name_reaches_it(agent: Agent, folder: Path, n
     for result in results:
         assert "SQLite format" not in str(result.structured)
     assert sorted(path.name for path in (agent.root / ".cas").iterdir()) == before
+
+
+def test_no_tool_reaches_a_file_of_the_store_by_another_name_of_it(tmp_path: Path) -> None:
+    with connected(tmp_path) as agent:
+        agent.done("write_file", path="a", content="one\n")
+        names = {"log": ".cas/segments/00000001.seg", "sub/.gitignore": ".cas/.gitignore"}
+        (tmp_path / "sub").mkdir()
+        for name, inner in names.items():
+            (tmp_path / name).hardlink_to(tmp_path / inner)
+        before = {name: (tmp_path / name).read_bytes() for name in names}
+        for name in names:
+            for tool, arguments in (
+                ("read_file", {"path": name}),
+                ("read_text_file", {"path": name}),
+                ("get_file_info", {"path": name}),
+                ("grep_files", {"path": name, "pattern": "o"}),
+                ("write_file", {"path": name, "content": "mine\n"}),
+                ("move_file", {"source": name, "destination": "elsewhere"}),
+                ("delete_file", {"path": name}),
+            ):
+                result = agent.call(tool, **arguments)
+                assert result.error["type"] == "permission_denied", (tool, result.text)
+                assert "reserved for the store" in result.texts[1], tool
+            assert agent.call("backup_file", file_path=name).refused
+        assert {name: (tmp_path / name).read_bytes() for name in names} == before
+        assert not (tmp_path / "elsewhere").exists()
+        agent.done("write_file", path="a", content="two\n")
+        assert not check_store(str(tmp_path)).faults

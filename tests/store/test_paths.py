@@ -24,6 +24,7 @@ from objstore.errors import (
     PathReserved,
     PermissionRefused,
 )
+from objstore.files import Files
 from objstore.names import STORE_NAME, is_store
 from objstore.paths import Tree, look_at, real_path
 from objstore.views import DirectoryEntry
@@ -302,6 +303,24 @@ def test_a_link_into_the_store_is_refused(ground: Ground) -> None:
     for path in ("door/secret", "file", "absolute"):
         with pytest.raises(PathReserved):
             ground.read(path)
+
+
+@pytest.mark.parametrize("inner", ["secret", "segments/00000001.seg"])
+def test_another_name_of_a_file_in_the_store_is_refused(ground: Ground, inner: str) -> None:
+    (ground.ws / STORE_NAME / inner).parent.mkdir(exist_ok=True)
+    (ground.ws / STORE_NAME / inner).write_bytes(SECRET)
+    (ground.ws / "folder" / "linked").hardlink_to(ground.ws / STORE_NAME / inner)
+    with pytest.raises(PathReserved, match=r"reserved for the store \(which has this very file\): folder/linked"):
+        ground.read("folder/linked")
+    with Files(ground.ws) as files, pytest.raises(PathReserved):
+        files.facts("folder/linked")
+
+
+def test_another_name_of_any_other_file_is_not(ground: Ground) -> None:
+    (ground.ws / "linked").hardlink_to(ground.ws / "a.txt")
+    (ground.ws / STORE_NAME / "tmp").mkdir()
+    (ground.ws / STORE_NAME / "tmp" / "aside").hardlink_to(ground.ws / "a.txt")  # as a change puts one away
+    assert ground.read("linked") == b"a\n"
 
 
 @pytest.mark.parametrize("name", ["cas", ".cash", ".cas2", "x.cas", ".c as", ".ca"])

@@ -20,6 +20,7 @@ from objstore.errors import (
     PathIsDirectory,
     PathIsSymlink,
     PathNotRegular,
+    PathReserved,
     PermissionRefused,
     Unacknowledged,
 )
@@ -309,6 +310,21 @@ def test_a_file_that_is_not_as_recorded_is_left_as_it_is(
         desk.run(desk.step("b", ONE, TWO), desk.step("a", ONE, TWO))
     assert sorted(path.name for path in desk.root.iterdir()) == names
     assert (desk.root / "b").read_bytes() == b"one\n"
+
+
+def test_another_name_of_a_file_in_the_store_is_neither_written_moved_nor_removed(desk: Desk) -> None:
+    stored = desk.put(".cas/segments/1", *ONE)
+    (desk.root / "a").hardlink_to(stored)
+    before = stored.stat()
+    for steps in (
+        [desk.step("a", ONE, TWO)],
+        [desk.step("a", ONE, TOOL)],
+        [desk.step("a", ONE, None)],
+        [desk.step("a", ONE, None), desk.step("b", None, ONE, moved_from="a")],
+    ):
+        with pytest.raises(PathReserved):
+            desk.run(*steps)
+    assert (desk.files, stored.stat()) == ({"a": ONE}, before)
 
 
 @pytest.mark.parametrize("stands", [lambda path: path.write_bytes(b"mine\n"), lambda path: path.mkdir()])

@@ -168,10 +168,10 @@ class Transition:
                 self._carry_out(step)
                 self._tell()
             self._read_back(self._steps)
-            self._prune()
         except Exception as error:  # whatever it is: what was recorded holds only if all of it was done
             self._take_back(done, error)
             raise CallAborted(os.fsdecode(done[-1].path), str(error)) from error
+        self._prune()
 
     # ---- before
 
@@ -296,7 +296,10 @@ class Transition:
 
     def _remove_folder(self, path: bytes, made: os.stat_result | None = None) -> bool:
         """Remove a folder if it is empty, and the one that was `made`, if that is known; return whether it is gone."""
-        with self._tree.locate(os.fsdecode(path), changing=True, as_spelt=False) as spot:
+        name = os.fsdecode(path)
+        with self._tree.locate(name, changing=True, as_spelt=False) as spot:
+            if spot.path != name:
+                return False  # a link has come in its place, or in that of a folder above
             found = None if made is None else look_at(spot)
             if found is not None and made is not None and not os.path.samestat(found, made):
                 return False  # somebody has put another in its place
@@ -412,7 +415,10 @@ class Transition:
         self._progress("paths", self._passes // _PASSES, len(self._steps))
 
     def _prune(self) -> None:
-        """Remove folders that have become empty, and that recorded edits made, or a decision in a file's place."""
+        """Remove folders that have become empty, and that recorded edits made, or a decision in a file's place.
+
+        Every file is as it shall be by then, so whatever keeps a folder from going, nothing is taken back for it.
+        """
         if self._left is None:
             return
         taken = {step.path for step in self._steps if step.after is not None}
@@ -420,8 +426,9 @@ class Transition:
             if not taken.isdisjoint(folders_of(path)):
                 continue  # a file has taken its folder's name
             folder = path.rpartition(b"/")[0]
-            while folder and (self._is_made(folder) or self._was_file(folder)) and self._remove_folder(folder):
-                folder = folder.rpartition(b"/")[0]
+            with suppress(Exception):
+                while folder and (self._is_made(folder) or self._was_file(folder)) and self._remove_folder(folder):
+                    folder = folder.rpartition(b"/")[0]
 
     # ---- after a failure
 

@@ -11,6 +11,7 @@ from objstore import (
     Conflicted,
     ConflictKind,
     Decided,
+    DiskFailed,
     FileExists,
     Origin,
     PathIsDirectory,
@@ -18,6 +19,7 @@ from objstore import (
     Status,
     Unit,
 )
+from tests.store.countdown import UnsyncedDisk
 from tests.workspace.scene import Scene, deletes, moves, writes
 
 
@@ -211,3 +213,47 @@ def test_a_folder_that_was_a_file_once_stays_with_anything_in_it_that_nobody_rec
         scene.workspace.decide(Action.ACCEPT, units)
     assert standing(scene) == before
     assert [edit.status for edit in scene.workspace.edits()] == [Status.REJECTED] * 2
+
+
+def emptied(scene: Scene) -> None:
+    """Have an agent make `d/e/f`, `h/f` and `g`, and a person remove the first two, but not their folders."""
+    scene.call(writes("d/e/f", b"f\n"), writes("g", b"g\n"), writes("h/f", b"f\n"))
+    for path in ("d/e/f", "h/f"):
+        (scene.root / path).unlink()
+    scene.workspace.record_changes(CallInfo(tool="", origin=Origin.PERSON), ["d/e/f", "h/f"])
+
+
+@pytest.mark.parametrize("besides", [[], [2]], ids=["no file changes", "a file changes"])
+def test_a_folder_that_cannot_be_removed_takes_no_decision_back(tmp_path: Path, besides: list[int]) -> None:
+    class Failing(UnsyncedDisk):
+        """A disk that can't look into the folder."""
+
+        def remove_directory(self, directory: int, name: str) -> bool:
+            if name == "e":
+                raise DiskFailed(name, "Input/output error")
+            return super().remove_directory(directory, name)
+
+    scene = Scene(tmp_path / "workspace", Failing)
+    emptied(scene)
+    assert isinstance(scene.decide(Action.REJECT, 1, 3, 4, 5, *besides), Decided)
+    assert standing(scene) == {"d/e": "empty folder"} | ({} if besides else {"g": "g"})
+    assert scene.workspace.status().external == ()
+    scene.close()
+
+
+@pytest.mark.parametrize("place", ["..", "."], ids=["outside", "inside"])
+@pytest.mark.parametrize("besides", [[], [2]], ids=["no file changes", "a file changes"])
+def test_a_folder_that_is_a_link_by_now_is_left_with_what_it_leads_to(
+    scene: Scene, besides: list[int], place: str
+) -> None:
+    emptied(scene)
+    elsewhere = scene.root / place / "elsewhere"
+    (elsewhere / "e").mkdir(parents=True)
+    (scene.root / "d" / "e").rmdir()
+    (scene.root / "d").rmdir()
+    (scene.root / "d").symlink_to(elsewhere)
+    assert isinstance(scene.decide(Action.REJECT, 1, 3, 4, 5, *besides), Decided)
+    assert (elsewhere / "e").is_dir()
+    assert (scene.root / "d").is_symlink()
+    assert not (scene.root / "h").exists()
+    assert (scene.root / "g").exists() is not bool(besides)

@@ -539,8 +539,14 @@ class Transition:
         elif found is not None and self._links.has_others(found):
             self._rewrite(spot, before.blob)
         else:
-            name = self._disk.stage(spot.folder, self._blobs.pieces(before.blob), found, before.mode, spot.path)
-            self._disk.replace(spot.folder, name, spot.folder, spot.name)
+            folder = self._beside(spot)
+            name = self._disk.stage(folder, self._blobs.pieces(before.blob), found, before.mode, spot.path)
+            try:
+                self._disk.replace(folder, name, spot.folder, spot.name)
+            except (CasError, OSError):
+                with suppress(CasError, OSError):
+                    self._disk.unlink(folder, name)
+                raise
 
     def _unmake(self, path: bytes) -> None:
         """Remove the folders of a path that this transition has made, as far as nothing else is in them."""

@@ -185,9 +185,10 @@ def test_a_process_may_be_killed_while_it_finishes_what_another_left(stage: Stag
             break
 
 
-def test_a_process_may_be_killed_while_it_takes_a_call_back(stage: Stage, tmp_path: Path) -> None:
-    failing = stage.operations.index("sync") + 1
-    if stage.operations[failing] == "overwrite":
+@pytest.mark.parametrize("behind", [1, -2], ids=["nothing done", "all done"])
+def test_a_process_may_be_killed_while_it_takes_a_call_back(stage: Stage, tmp_path: Path, behind: int) -> None:
+    failing = stage.operations.index("sync") + behind if behind > 0 else len(stage.operations) + behind
+    if stage.operations[failing] in {"overwrite", "sync"}:
         return
     for step in count():
         root = tmp_path / str(step)

@@ -708,6 +708,29 @@ def test_what_was_not_taken_back_is_not_said_to_be(desk: Desk) -> None:
         desk.run(desk.step("a", ONE, TWO), disk=Forgetful())
 
 
+def test_what_can_not_be_taken_back_leaves_nothing_of_ours_beside_the_file(desk: Desk) -> None:
+    class Failing(Disk):
+        """A disk that gives no file the place of another after the first one."""
+
+        exchanged = False
+
+        def exchange(self, source_directory: int, source: str, directory: int, name: str) -> bool:
+            if self.exchanged:
+                raise DiskFailed(name, "the disk failed")
+            self.exchanged = super().exchange(source_directory, source, directory, name)
+            return self.exchanged
+
+        def replace(self, source_directory: int, source: str, directory: int, name: str) -> None:
+            del source_directory, source, directory
+            raise DiskFailed(name, "the disk failed")
+
+    desk.put("src/a", *ONE)
+    desk.put("src/b", *ONE)
+    with pytest.raises(Unacknowledged, match="src/a could not be taken back"):
+        desk.run(desk.step("src/a", ONE, TWO), desk.step("src/b", ONE, TWO), disk=Failing())
+    assert desk.files == {"src/a": TWO, "src/b": ONE}
+
+
 def test_a_file_that_is_not_what_was_written_is_no_success(desk: Desk) -> None:
     class Forgetful(Disk):
         """A disk that says that it has written, and has not."""

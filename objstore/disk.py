@@ -171,6 +171,11 @@ class Disk:
         with _Translated(name):
             os.utime(name, ns=(accessed, modified), dir_fd=folder, follow_symlinks=False)
 
+    def set_time(self, fd: int, modified: int, name: str) -> None:
+        """Let an open file have been modified at that time, in nanoseconds since 1970-01-01 UTC."""
+        with _Translated(name):
+            os.utime(fd, ns=(modified, modified))
+
     def make_store_folder(self, path: str, within: int | None = None) -> None:
         """Make a folder that is the store's own. `within`: the open folder that it is to be in (None: by its path).
 

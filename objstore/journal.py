@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from objstore.batch import Batch
     from objstore.disk import Disk
     from objstore.paths import Tree
+    from objstore.recovery import Stop
     from objstore.segments import Group
     from objstore.transition import Blobs, Step, Transition
 
@@ -510,23 +511,34 @@ class Journal:
         if self._is_behind:
             return
         try:
-            self._finish_steps(since)
+            is_all_there = self._finish_steps(since)
         except DiskFull:
             if not may_wait:
                 raise
             self._is_behind = True
         else:
             self._knows_boot = True
+            if is_all_there and UNKNOWN_BOOT not in (boot, self._boot) and self._boot != boot != b"":
+                # All of it was read from the disk, and none of it can be lost any more.
+                from objstore.settled import note_settled
+
+                with suppress(DiskFailed, PermissionRefused, StoreLinked, StoreNotRegular, OSError):
+                    note_settled(self._folder, self.store, self.disk)
         self._note_followed()
 
-    def _finish_steps(self, marked: Place | None) -> None:
-        """Carry out what is due behind the mark (None: it tells nothing). Raises DiskFull and DiskFailed."""
+    def _finish_steps(self, marked: Place | None) -> bool:
+        """Carry out what is due behind the mark (None: it tells nothing); return whether nothing was.
+
+        Raises DiskFull and DiskFailed.
+        """
         from objstore.recovery import due_steps
 
-        for steps in due_steps(self.tree, self.store, marked, lambda: self.disk.clock(self._scratch_fd(), "tmp")):
+        is_all_there = True
+        for steps in due_steps(self.tree, self.store, marked, self._stop()):
             # A path that can't be finished stays as it is, and shows as a change from outside. Where the disk fails,
             # only the second time: once may have been the only time, and nobody should be kept from writing for ever.
             with self._transition(steps, self.store) as transition, suppress(PathError, CallAborted):
+                is_all_there = is_all_there and not transition
                 transition.prepare()
                 try:
                     transition.run()
@@ -536,6 +548,22 @@ class Journal:
                         self._unfinished.add(error.path)
                         raise error.__cause__ from error  # it can be finished, only not yet
                     raise
+        return is_all_there
+
+    def _stop(self) -> Stop:
+        """Return what tells, after another start of the machine, what can be lost."""
+        from objstore.recovery import Stop
+        from objstore.settled import settled_until
+
+        mark = _status_of(os.path.join(self._folder, "applied"))
+        # Nothing changes this file once it is made, and each copy of the store has one of its own.
+        made = _status_of(os.path.join(self._folder, ".gitignore"))
+        return Stop(
+            clock=lambda: self.disk.clock(self._scratch_fd(), "tmp"),
+            followed=0 if mark is None else mark.st_mtime_ns // 1000,
+            came=0 if made is None else made.st_ctime_ns // 1000,
+            settled=settled_until(self._folder, self.store),
+        )
 
     def _clear_scratch(self) -> None:
         with suppress(FileNotFoundError), own_folder(os.path.join(self._folder, "tmp")) as folder:
@@ -576,6 +604,8 @@ class Journal:
         # A mark that can't be written is an old mark: then the newest files are looked at once more.
         with suppress(DiskFailed, PermissionRefused):
             self.disk.overwrite(self._mark_fd(), _MARK.pack(end.segment, end.offset, self._boot), 0, "applied")
+            # By the clock that records have: that of files is too coarse to tell this from a call that comes at once.
+            self.disk.set_time(self._mark_fd(), time.time_ns(), "applied")
 
 
 def acknowledged(folder: str) -> Place | None:
@@ -585,6 +615,14 @@ def acknowledged(folder: str) -> Place | None:
     except (OSError, StoreLinked, StoreNotRegular):
         return None
     return Place(*_MARK.unpack(stored)[:2]) if len(stored) == _MARK.size else None
+
+
+def _status_of(path: str) -> os.stat_result | None:
+    """Return what the system says of a file; None where there is none."""
+    try:
+        return os.lstat(path)
+    except OSError:
+        return None
 
 
 def forget_followed(folder: str, end: Place, disk: Disk) -> None:

@@ -3,12 +3,14 @@
 Only the holder of the writer lock changes files, and it holds the lock from the log to the mark. So after a crash of a
 process at most the groups behind the mark are unfinished: a path that is still as it was before is rolled forward, and
 one that is neither as before nor as after was changed by somebody else and is left. After a power cut the mark tells
-nothing, and times are asked besides: what was changed later than its record is somebody else's.
+nothing, and each file has to show besides that it can be what a power cut leaves of ours, by its times and its size:
+docs/decisions/0030-power-cuts.md. All else is somebody else's.
 """
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
-from itertools import chain
+from contextlib import suppress
+from itertools import chain, dropwhile
 from typing import Final, TypeGuard
 
 from objstore.batch import now
@@ -19,7 +21,7 @@ from objstore.lines import shared_head
 from objstore.ondisk import disk_state
 from objstore.paths import Found, Tree
 from objstore.recordcodec import decode_record
-from objstore.recordedpaths import folders_of
+from objstore.recordedpaths import beginning, folders_of
 from objstore.records import Decision, Edit, Record, TakenBack, Void
 from objstore.segments import Group
 from objstore.sources import FileSource
@@ -29,40 +31,56 @@ from objstore.terms import FileState, Origin
 from objstore.transition import Step
 from objstore.values import replace, value
 
-__all__ = ["due_steps", "void_of"]
+__all__ = ["Stop", "due_steps", "void_of"]
 
 _POWER_CUT_WINDOW: Final = 600 * 1_000_000
 """Microseconds: what was written longer ago than this before the last record has long been written back."""
 
 _STAGING: Final = 60 * 1_000_000
-"""Microseconds that it may take from a record's time until its files have been written."""
+"""Microseconds that it may take from a record's time until its files have been written, where nothing says when."""
+
+_TICK: Final = 20_000
+"""Microseconds by which two times of files may differ that were given in one go: two ticks of a coarse clock."""
+
+_SECTOR: Final = 512
+"""Bytes: no disk has written more or less of a file than so many of them, but for its end."""
 
 _POWER_CUT_RECORDS: Final = 10_000
 """How many records are looked at for it, at most."""
 
 
-def due_steps(tree: Tree, store: Store, marked: Place | None, clock: Callable[[], int]) -> Iterator[list[Step]]:
+@value
+class Stop:
+    """What is known of the time before the machine stopped. Times in microseconds since 1970-01-01 UTC."""
+
+    clock: Callable[[], int]  # gives the time that the file system gives to what changes now, in nanoseconds
+    followed: int = 0  # when files had last followed all that was recorded, by the clock of records; 0: nothing says
+    came: int = 0  # when the store came to its place, by that clock; 0: nothing says that
+    settled: tuple[int, int] = (0, 0)  # the last edit and decision whose files can't have been lost
+
+
+def due_steps(tree: Tree, store: Store, marked: Place | None, stop: Stop) -> Iterator[list[Step]]:
     """Yield what is still to be done, group by group, the oldest first. Each step starts from what stands there now.
 
-    `marked`: how far files have followed the log; None: nobody can tell, the machine has stopped since. `clock` returns
-    the time that the file system gives to what changes now, in nanoseconds.
+    `marked`: how far files have followed the log; None: nobody can tell, the machine has stopped since. `stop` counts
+    only then.
     Raises DiskFailed where a file can't be looked at now.
     """
     groups = None if marked is None else _since_mark(store, marked)
     after_power_cut = groups is None
-    suspects = _Suspects(_since_power_cut(store) if groups is None else groups, with_found=after_power_cut)
+    ahead = _ahead_by(stop.clock) if after_power_cut else 0
+    suspects = _Suspects(_since_power_cut(store, stop, ahead) if groups is None else groups, with_found=after_power_cut)
     newest = suspects.newest()
+    sinces = _sinces(newest, ahead, stop.followed) if after_power_cut else [None] * len(newest)
     # As they stand now: the first step that is carried out in a folder changes its time.
-    folders = {_folder(step.path): 0 for steps, _ in newest for step in steps}
-    folders = {folder: _folder_time(tree, folder) for folder in folders}
-    times: list[int] = []
-    latest, ahead = 0, _ahead_by(clock) if after_power_cut else 0
-    for steps, time in newest:
-        earlier, since = {}, None
-        if after_power_cut:
-            earlier, since = suspects.earlier, _Since(time, times if latest > time and steps else (), ahead)
+    folders = _Folders(tree, store)
+    for (steps, time), since in zip(newest, sinces, strict=True):
+        if since is not None:
+            folders.look(steps, since, suspects.together(time))
+    for (steps, _), since in zip(newest, sinces, strict=True):
         vacated = {step.path for step in steps if step.after is None}
-        judge = _Judge(tree, store, earlier, folders, since, vacated)
+        judge = _Judge(tree, store, suspects.earlier if after_power_cut else {}, folders, since, vacated)
+        judge.note_arrived(steps)
         judged = [(step, judge.verdict(step)) for step in steps]
         # The old name of a move goes only if the new one is there, or will be. What is gone already is said to go.
         holds = all(verdict is not _OTHER for step, verdict in judged if step.after is not None)
@@ -71,8 +89,6 @@ def due_steps(tree: Tree, store: Store, marked: Place | None, clock: Callable[[]
             for step, verdict in judged
             if (verdict.is_due and (holds or step.after is not None)) or (verdict is _DONE and step.after is None)
         ]
-        times.append(time)
-        latest = max(latest, time)
 
 
 def _ahead_by(clock: Callable[[], int]) -> int:
@@ -102,12 +118,12 @@ def _since_mark(store: Store, marked: Place) -> list[list[Record]] | None:
     return [[record for record in records if record not in taken_back] for records in groups]
 
 
-def _since_power_cut(store: Store) -> list[list[Record]]:
+def _since_power_cut(store: Store, stop: Stop, ahead: int) -> list[list[Record]]:
     """Return the same for what may have been in memory only when the machine stopped.
 
     What has expired since is among it: its files stand as ever.
     """
-    recent: list[list[Record]] = []
+    recent: list[Record] = []
     newest, present = None, now()
     for place in store.index.newest_places(_POWER_CUT_RECORDS):
         record, _ = store.record(place)
@@ -115,18 +131,37 @@ def _since_power_cut(store: Store) -> list[list[Record]]:
             break
         if newest is None and record.time <= present:
             newest = record.time  # of one that is still to come, the clock was wrong
-        recent.append([record])
-    return recent[::-1]
+        recent.append(record)
+    # What is older than the store is in its place has come with it. Behind one that is not, the clock was set back.
+    here = dropwhile(lambda record: record.time + ahead < stop.came, reversed(recent))
+    return [[record] for record in here if not _is_settled(record, stop.settled)]
+
+
+def _is_settled(record: Record, settled: tuple[int, int]) -> bool:
+    edit, decision = settled
+    match record:
+        case Edit():
+            return record.seq <= edit
+        case Decision():
+            return record.number <= decision
+        case _:
+            return False
 
 
 class _Since:
-    """When a step was recorded, for what has changed before or after it on disk."""
+    """When a step was recorded, for what has changed before or after it on disk. All in microseconds."""
 
-    def __init__(self, time: int, before: Iterable[int], ahead: int) -> None:
-        """`before`: the times of the records before it; `ahead`: by how much the clock of files is. In microseconds."""
+    def __init__(self, time: int, before: Iterable[int], ahead: int, followed: int) -> None:
+        """`before`: the times of the records before it; `ahead`: by how much the clock of files is.
+
+        `followed`: when files had last followed all that was recorded, by the clock of records.
+        """
         self._time: Final = time + ahead
         # Records that come before it and have a later time: the clock was set back in between.
         self._set_back: Final = [earlier + ahead for earlier in before if earlier > time]
+        latest = min(followed + _TICK, time + _STAGING) if followed >= time else time + _STAGING
+        self.until: Final = latest + ahead
+        """When the step had been carried out at the latest."""
 
     def is_behind(self, changed: int) -> bool:
         """Return whether what has the time `changed` had it when the step was recorded."""
@@ -134,7 +169,81 @@ class _Since:
 
     def may_have_written(self, changed: int) -> bool:
         """Return whether what has the time `changed` was written by the step, or before it."""
-        return changed <= self._time + _STAGING or self.is_behind(changed)
+        return changed <= self.until or self.is_behind(changed)
+
+
+def _sinces(groups: Sequence[tuple[list[Step], int]], ahead: int, followed: int) -> list[_Since]:
+    """Return it for each group."""
+    sinces: list[_Since] = []
+    times: list[int] = []
+    latest = 0
+    for steps, time in groups:
+        sinces.append(_Since(time, times if latest > time and steps else (), ahead, followed))
+        times.append(time)
+        latest = max(latest, time)
+    return sinces
+
+
+def _changed(found: os.stat_result) -> int:
+    """Return when a file or folder was last changed, in microseconds since 1970-01-01 UTC.
+
+    Moving it, copying it with its times or changing its mode leaves `st_mtime` as it is, and never `st_ctime`.
+    """
+    return max(found.st_mtime_ns, found.st_ctime_ns) // 1000
+
+
+class _Folders:
+    """Whether the folders in which files are missing can be as a power cut left them."""
+
+    def __init__(self, tree: Tree, store: Store) -> None:
+        self._tree: Final = tree
+        self._store: Final = store
+        self._found: dict[bytes, tuple[bytes, int]] = {}
+        self._untouched: dict[tuple[bytes, _Since], bool] = {}
+
+    def look(self, steps: Iterable[Step], since: _Since, together: Sequence[Step]) -> None:
+        """Look at the folders in which the steps make files. `together`: all steps that were carried out at once."""
+        for step in steps:
+            folder = _folder(step.path)
+            if step.after is not None and (folder, since) not in self._untouched:
+                self._untouched[folder, since] = self._is_as_left(folder, since, together)
+
+    def is_untouched(self, path: bytes, since: _Since | None) -> bool:
+        """Return whether nobody but us can have taken a file of that path away since it was recorded."""
+        return since is None or self._untouched[_folder(path), since]
+
+    def _is_as_left(self, folder: bytes, since: _Since, together: Iterable[Step]) -> bool:
+        folder, changed = self._nearest(folder)
+        if since.is_behind(changed):
+            return True
+        # The other steps of the call have made and removed names in it: its last change may be one of theirs.
+        own, removes = [], self._store.index.made_folder(folder)
+        for step in together:
+            above = beginning(folder)
+            if not step.path.startswith(above):
+                continue
+            name, below, _ = step.path[len(above) :].partition(b"/")
+            if below and not self._store.index.made_folder(above + name):
+                continue  # a folder that was there, and says when something changed in itself
+            try:
+                own.append(_changed(os.lstat(above + name, dir_fd=self._tree.fd)))
+            except OSError:
+                removes = removes or step.after is None
+        own = [min(time, since.until) for time in own if not since.is_behind(time)]
+        # What was removed says no more when, and neither does a new folder without a file: then it is soon enough.
+        latest = max(own) if own else since.until if removes else 0
+        return changed <= latest + _TICK
+
+    def _nearest(self, folder: bytes) -> tuple[bytes, int]:
+        """Return the folder, or the next one above it that is there, and when a name last came or went in it."""
+        found = self._found.get(folder)
+        if found is None:
+            try:
+                found = folder, _changed(os.lstat(folder or b".", dir_fd=self._tree.fd))
+            except OSError:
+                found = self._nearest(_folder(folder)) if folder else (folder, 0)
+            self._found[folder] = found
+        return found
 
 
 @value
@@ -157,16 +266,24 @@ class _Judge:
         tree: Tree,
         store: Store,
         earlier: Mapping[bytes, Collection[FileState | None]],
-        folders: Mapping[bytes, int],
+        folders: _Folders,
         since: _Since | None,
         vacated: AbstractSet[bytes],
     ) -> None:
         self._tree = tree
         self._store = store
         self._earlier = earlier  # after a power cut: what stood at a path before each of its steps
-        self._folders = folders  # when a name last came or went in each
+        self._folders = folders
         self._vacated = vacated  # paths of the group's files that go
         self._since = since  # when the step was recorded, after a power cut; None: the machine has run on
+        self._arrived: list[os.stat_result] = []  # what stands where the group's files come
+
+    def note_arrived(self, steps: Iterable[Step]) -> None:
+        """Look at what stands where the steps of a group make files, if others of them go."""
+        for step in steps:
+            if self._vacated and step.after is not None:
+                with suppress(OSError):
+                    self._arrived.append(os.lstat(step.path, dir_fd=self._tree.fd))
 
     def verdict(self, step: Step) -> _Verdict:
         """Return it. Raises DiskFailed where that can't be seen now: what failed says nothing of what stands there."""
@@ -197,7 +314,7 @@ class _Judge:
     def _verdict_of_nothing(self, step: Step) -> _Verdict:
         if step.after is None:
             return _DONE
-        untouched = self._since is None or self._since.is_behind(self._folders[_folder(step.path)])
+        untouched = self._folders.is_untouched(step.path, self._since)
         # After a power cut the name may be gone that an earlier record gave, and that this one only found.
         was_nothing = step.before is None or None in self._earlier.get(step.path, ())
         return _Verdict(is_due=True) if was_nothing and untouched else _OTHER
@@ -206,8 +323,13 @@ class _Judge:
         """Return whether the file is one that stood there before the step."""
         if self._since is None:
             return state == step.before
-        # After a power cut it may be older than that; what somebody put back later has a later time.
-        return state in self._earlier[step.path] and self._since.is_behind(file.stat.st_mtime_ns // 1000)
+        if state not in self._earlier[step.path]:
+            return False
+        # After a power cut it may be older than that; what somebody put back later has a later time. So has a file
+        # under its old name that has got its new one as well.
+        changed = _changed(file.stat)
+        is_both = any(os.path.samestat(file.stat, other) for other in self._arrived)
+        return self._since.is_behind(changed) or (is_both and self._since.may_have_written(changed))
 
     def _is_unfinished(self, step: Step, file: Found) -> bool:
         """Return whether the file holds a part of what it should, and of nothing else than what it did."""
@@ -216,7 +338,9 @@ class _Judge:
         if is_stand_in(file.content) or self._store.size(step.after.blob) > MAX_BLOB:
             return self._is_unfinished_large(step, step.after, file)
         wanted, content = self._store.blob(step.after.blob), file.content
-        if self._may_be_cut_off(file) and len(content) <= len(wanted) and wanted.startswith(content.rstrip(b"\0")):
+        if not self._may_be_ours(file):
+            return False
+        if self._since is not None and _is_cut_off(content, wanted):
             return True  # its name reached the disk, and not all of its bytes
         if file.stat.st_nlink == 1 or step.before is None or not self._store.has(step.before.blob):
             return False
@@ -224,15 +348,15 @@ class _Judge:
         written = shared_head(content, wanted)
         return content[written:] == self._store.blob(step.before.blob)[written:]
 
-    def _may_be_cut_off(self, file: Found) -> bool:
-        """Return whether a power cut may have taken bytes of what the step wrote: nobody has written to it later."""
-        return self._since is not None and self._since.may_have_written(file.stat.st_mtime_ns // 1000)
+    def _may_be_ours(self, file: Found) -> bool:
+        """Return whether the file can be the one that the step wrote: nobody has changed it later."""
+        return self._since is None or self._since.may_have_written(_changed(file.stat))
 
     def _is_cut_short(self, step: Step, file: Found) -> bool:
         """Return whether the file holds the beginning of what once stood there, and nothing or zeros behind it."""
-        if self._since is None or not self._since.is_behind(file.stat.st_mtime_ns // 1000):
+        if self._since is None or not self._since.is_behind(_changed(file.stat)):
             return False
-        is_large, written = is_stand_in(file.content), file.content.rstrip(b"\0")
+        is_large = is_stand_in(file.content)
         for state in self._earlier[step.path]:
             place = None if state is None else self._store.blob_place(state.blob)
             if state is None or place is None or file.stat.st_size > place.size:
@@ -240,7 +364,7 @@ class _Judge:
             if place.size > MAX_BLOB or is_large:
                 is_beginning = self._is_beginning_of_large(step, state, file)
             else:
-                is_beginning = not written or self._store.blob(state.blob).startswith(written)
+                is_beginning = _is_cut_off(file.content, self._store.blob(state.blob))
             if is_beginning:
                 return True
         return False
@@ -250,21 +374,21 @@ class _Judge:
         source = FileSource(self._tree, step.path, file.stat)
         try:
             written = _shared(source.pieces(), self._store.pieces(state.blob))
-            return _is_zero(source.pieces(), written)
+            size = file.stat.st_size
+            return _is_cut(size, self._store.size(state.blob), written) and _is_zero(source.pieces(), written)
         except FileChanged:
             return False  # somebody is writing to it
 
     def _is_unfinished_large(self, step: Step, after: FileState, file: Found) -> bool:
         """Return the same, where not all of it can be held in memory at once."""
+        if not self._may_be_ours(file):
+            return False
         size = file.stat.st_size
         source = FileSource(self._tree, step.path, file.stat)
         try:
             written = _shared(source.pieces(), self._store.pieces(after.blob))
-            if (
-                self._may_be_cut_off(file)
-                and size <= self._store.size(after.blob)
-                and _is_zero(source.pieces(), written)
-            ):
+            is_cut = self._since is not None and _is_cut(size, self._store.size(after.blob), written)
+            if is_cut and _is_zero(source.pieces(), written):
                 return True
             if file.stat.st_nlink == 1 or step.before is None or not self._store.has(step.before.blob):
                 return False
@@ -274,6 +398,17 @@ class _Judge:
             return _shared(source.pieces(), self._store.pieces(step.before.blob), skip=written) == size
         except FileChanged:
             return False  # somebody is writing to it
+
+
+def _is_cut_off(content: bytes, whole: bytes) -> bool:
+    """Return whether a power cut can have left `content` of `whole`: its beginning, and nothing or zeros behind it."""
+    written = content.rstrip(b"\0")
+    return _is_cut(len(content), len(whole), len(written)) and whole.startswith(written)
+
+
+def _is_cut(size: int, whole: int, written: int) -> bool:
+    """Return whether of `whole` bytes a power cut leaves `size`: whole sectors, or all with zeros from somewhere on."""
+    return size == whole or (size < whole and (size % _SECTOR == 0 or written < size))
 
 
 def _shared(pieces: Iterator[bytes], others: Iterator[bytes], *, skip: int = 0) -> int:
@@ -304,15 +439,7 @@ def _is_zero(pieces: Iterator[bytes], start: int) -> bool:
 
 
 def _folder(path: bytes) -> bytes:
-    return path.rpartition(b"/")[0] or b"."
-
-
-def _folder_time(tree: Tree, folder: bytes) -> int:
-    """Return when a name last came or went in the folder, in microseconds since 1970-01-01 UTC."""
-    try:
-        return os.lstat(folder, dir_fd=tree.fd).st_mtime_ns // 1000
-    except OSError:
-        return 0  # the folder itself is gone, or never came
+    return path.rpartition(b"/")[0]
 
 
 def _steps_of(records: Iterable[Record], *, with_found: bool) -> list[Step]:
@@ -364,7 +491,7 @@ class _Suspects:
 
     def __init__(self, groups: Iterable[Sequence[Record]], *, with_found: bool) -> None:
         known = [records for records in groups if records]
-        self._groups = [
+        self._groups: Final = [
             (_steps_of(records, with_found=with_found), max(record.time for record in records)) for records in known
         ]
         # Nobody but a person takes away again what they had removed, and what is there again.
@@ -377,6 +504,14 @@ class _Suspects:
         for steps, _ in self._groups:
             for step in steps:
                 self.earlier.setdefault(step.path, set()).add(step.before)
+
+        self._together: dict[int, list[Step]] = {}
+        for steps, time in self._groups:
+            self._together.setdefault(time, []).extend(steps)
+
+    def together(self, time: int) -> Sequence[Step]:
+        """Return the steps of all records of that time, as those of one call have the same."""
+        return self._together[time]
 
     def newest(self) -> list[tuple[list[Step], int]]:
         """Return each group's steps and time, without those on paths that a later group changed again."""

@@ -25,6 +25,7 @@ from objstore.names import STORE_NAME, is_reserved, is_store
 from objstore.paths import see_free
 from objstore.recordedpaths import folders_of
 from objstore.records import Decision, Edit, Snapshot
+from objstore.settled import note_settled
 from objstore.store import Store
 from objstore.terms import FileState, Progress
 from objstore.transition import Step
@@ -189,19 +190,24 @@ def _checked(
     report = check_store(making, progress=progress)
     if report.faults:
         raise BundleRefused(report.faults[0].what)
-    end, tips = _found(making, disk, files=files)
+    end, tips = _found(making, folder, disk, files=files)
     # Otherwise the next writer would take files for unfinished that have never been here.
     forget_followed(folder, end, disk)
     return report.records, report.blobs, _steps(tips) if files else []
 
 
-def _found(making: str, disk: Disk, *, files: bool) -> tuple[Place, list[Tip]]:
-    """Return where the log ends, and the files that stand. Raises BundleRefused."""
+def _found(making: str, folder: str, disk: Disk, *, files: bool) -> tuple[Place, list[Tip]]:
+    """Return where the log ends, and the files that stand. Raises BundleRefused.
+
+    If only the store comes, it is noted that none of them was ever here.
+    """
     try:
         with closing(Journal(making, disk)) as journal, journal.reading() as store:
             is_whole, end = store.log.ends_at(store.end), store.end
             if files:
                 _see_modes(store)
+            else:
+                note_settled(folder, store, disk)
             tips = [tip for tip in store.index.tips() if tip.state is not None]
     except BundleRefused:
         raise

@@ -1,7 +1,5 @@
 """The boot id: what is found of it, and that where there is none, files are looked at again."""
 
-import os
-import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +8,7 @@ from objstore import Workspace
 from objstore.bootid import BOOT_ID_SIZE, UNKNOWN_BOOT, boot_id, parse_boot_id
 from tests.store.countdown import CountdownDisk
 from tests.store.scenes import write
+from tests.store.test_crash import ran_on
 
 
 class UntoldBoot(CountdownDisk):
@@ -20,12 +19,6 @@ class UntoldBoot(CountdownDisk):
 
     def boot_id(self) -> bytes:
         return UNKNOWN_BOOT
-
-
-def lose(path: Path, content: bytes) -> None:
-    """Leave of the file what a power cut can: an older state, from a time before the edits."""
-    path.write_bytes(content)
-    os.utime(path, (time.time() - 60, time.time() - 60))
 
 
 def test_the_boot_id_is_the_same_until_the_machine_starts_anew() -> None:
@@ -44,12 +37,14 @@ def test_what_is_no_boot_id_counts_as_none(text: bytes) -> None:
 
 
 def test_without_a_boot_id_what_a_power_cut_took_is_found(tmp_path: Path) -> None:
-    with Workspace.init(tmp_path, UntoldBoot()) as workspace:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    with Workspace.init(root, UntoldBoot()) as workspace:
         write(workspace, "a.txt", b"first\n")
-        write(workspace, "a.txt", b"second\n")
-    lose(tmp_path / "a.txt", b"first\n")
-    with Workspace.open(tmp_path, UntoldBoot()) as workspace:
-        assert (tmp_path / "a.txt").read_bytes() == b"second\n"
+    with ran_on(root) as later:
+        write(later, "a.txt", b"second\n")
+    with Workspace.open(root, UntoldBoot()) as workspace:
+        assert (root / "a.txt").read_bytes() == b"second\n"
         assert workspace.external_changes() == ()
 
 
@@ -58,6 +53,6 @@ def test_without_a_boot_id_a_process_looks_once(tmp_path: Path) -> None:
         write(workspace, "a.txt", b"first\n")
         write(workspace, "a.txt", b"second\n")
     with Workspace.open(tmp_path, UntoldBoot()) as workspace:
-        lose(tmp_path / "a.txt", b"first\n")  # the machine runs on: somebody has done that
+        (tmp_path / "a.txt").write_bytes(b"")  # the machine runs on: somebody has done that
         write(workspace, "b.txt", b"and on\n")
         assert [change.path for change in workspace.external_changes()] == ["a.txt"]

@@ -418,6 +418,9 @@ def test_a_full_disk_that_says_nothing_was_changed_has_changed_nothing(
 
 
 MARK_BOOT: Final = slice(16, 32)
+MINE: Final = b"one\nand mine\n" * 100
+TICK: Final = 0.05
+"""Seconds after which every file system here gives another time."""
 
 
 def started_again(root: Path) -> None:
@@ -428,16 +431,31 @@ def started_again(root: Path) -> None:
     mark.write_bytes(stored)
 
 
+@contextmanager
+def ran_on(root: Path) -> Iterator[Workspace]:
+    """Give a copy of the workspace: what is done there is in the journal of `root`, and then the machine starts again.
+
+    The files of `root` and its folders stay as they are, with their times, which a test can't give them itself: so a
+    power cut leaves them that has taken all that was done.
+    """
+    copy = root.with_name(f"{root.name}-ran-on")
+    copied(root, copy)
+    with Workspace.open(copy, CountdownDisk(None)) as workspace:
+        yield workspace
+    store = root / ".cas"
+    for name in {path.name for path in store.iterdir()} - {".gitignore"}:
+        shutil.rmtree(store / name) if (store / name).is_dir() else (store / name).unlink()
+    for path in (copy / ".cas").iterdir():
+        if path.name != ".gitignore":
+            path.rename(store / path.name)
+    shutil.rmtree(copy)
+    started_again(root)
+
+
 def aged(path: Path, seconds: int) -> None:
     """Let a file or a folder have been changed so many seconds after now (before, if negative)."""
     moment = time.time_ns() + seconds * 1_000_000_000
     os.utime(path, ns=(moment, moment))
-
-
-def put_back(path: Path, content: bytes, like: os.stat_result) -> None:
-    """Leave the file as a power cut does that took its newest name: the old bytes with their old times."""
-    path.write_bytes(content)
-    os.utime(path, ns=(like.st_atime_ns, like.st_mtime_ns))
 
 
 class AheadDisk(CountdownDisk):
@@ -471,10 +489,8 @@ class TestAfterAPowerCut:
 
     def test_a_file_that_is_old_again_is_rolled_forward(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
-        old = (self.root / "a.txt").stat()
-        write(workspace, "a.txt", b"two\n")
-        put_back(self.root / "a.txt", b"one\n", old)
-        started_again(self.root)
+        with ran_on(self.root) as later:
+            write(later, "a.txt", b"two\n")
         assert settled(self.root) == ({"a.txt": (b"two\n", 0o644)}, ())
 
     def test_a_file_that_is_empty_is_rolled_forward(self, workspace: Workspace) -> None:
@@ -501,10 +517,9 @@ class TestAfterAPowerCut:
     def test_a_file_of_which_an_older_beginning_is_left_is_rolled_forward(self, workspace: Workspace) -> None:
         text = b"line\n" * 5000
         write(workspace, "a.txt", text)
-        write(workspace, "a.txt", b"two\n")
-        (self.root / "a.txt").write_bytes(text[:4096])
-        aged(self.root / "a.txt", -60)
-        started_again(self.root)
+        with ran_on(self.root) as later:
+            (self.root / "a.txt").write_bytes(text[:4096])
+            write(later, "a.txt", b"two\n")
         assert settled(self.root) == ({"a.txt": (b"two\n", 0o644)}, ())
 
     @pytest.mark.parametrize("left", [b"", bytes(4)], ids=["empty", "zeros"])
@@ -512,12 +527,10 @@ class TestAfterAPowerCut:
         self, workspace: Workspace, left: bytes
     ) -> None:
         write(workspace, "a.txt", b"one\n")
-        with workspace.call(INFO) as call:
+        with ran_on(self.root) as later, later.call(INFO) as call:
+            (self.root / "a.txt").write_bytes(left)
             call.delete("a.txt")
             call.commit()
-        (self.root / "a.txt").write_bytes(left)
-        aged(self.root / "a.txt", -60)
-        started_again(self.root)
         assert settled(self.root) == ({}, ())
 
     def test_a_deleted_file_that_a_person_made_empty_later_is_left_and_reported(self, workspace: Workspace) -> None:
@@ -532,35 +545,26 @@ class TestAfterAPowerCut:
 
     def test_a_file_that_is_older_than_its_last_edits_is_rolled_forward_through_all(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
-        old = (self.root / "a.txt").stat()
-        write(workspace, "a.txt", b"two\n")
-        write(workspace, "a.txt", b"three\n")
-        put_back(self.root / "a.txt", b"one\n", old)
-        started_again(self.root)
+        with ran_on(self.root) as later:
+            write(later, "a.txt", b"two\n")
+            write(later, "a.txt", b"three\n")
         assert settled(self.root) == ({"a.txt": (b"three\n", 0o644)}, ())
 
-    def test_a_created_file_that_is_gone_is_made_again(self, workspace: Workspace) -> None:
-        write(workspace, "a.txt", b"one\n")
-        (self.root / "a.txt").unlink()
-        aged(self.root, -60)
-        started_again(self.root)
+    def test_a_created_file_that_is_gone_is_made_again(self) -> None:
+        with ran_on(self.root) as later:
+            write(later, "a.txt", b"one\n")
         assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ())
 
-    def test_a_created_and_then_changed_file_that_is_gone_is_made_again(self, workspace: Workspace) -> None:
-        write(workspace, "a.txt", b"one\n")
-        write(workspace, "a.txt", b"two\n")
-        (self.root / "a.txt").unlink()
-        aged(self.root, -60)
-        started_again(self.root)
+    def test_a_created_and_then_changed_file_that_is_gone_is_made_again(self) -> None:
+        with ran_on(self.root) as later:
+            write(later, "a.txt", b"one\n")
+            write(later, "a.txt", b"two\n")
         assert settled(self.root) == ({"a.txt": (b"two\n", 0o644)}, ())
 
-    def test_of_several_created_files_that_are_gone_all_are_made_again(self, workspace: Workspace) -> None:
-        write(workspace, "a.txt", b"one\n")
-        write(workspace, "b.txt", b"two\n")
-        for name in ("a.txt", "b.txt"):
-            (self.root / name).unlink()
-        aged(self.root, -60)
-        started_again(self.root)
+    def test_of_several_created_files_that_are_gone_all_are_made_again(self) -> None:
+        with ran_on(self.root) as later:
+            write(later, "a.txt", b"one\n")
+            write(later, "b.txt", b"two\n")
         assert settled(self.root) == ({"a.txt": (b"one\n", 0o644), "b.txt": (b"two\n", 0o644)}, ())
 
     def test_a_created_file_that_a_person_deleted_later_is_left_and_reported(self, workspace: Workspace) -> None:
@@ -572,33 +576,26 @@ class TestAfterAPowerCut:
 
     def test_a_deleted_file_that_is_back_is_deleted(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
-        old = (self.root / "a.txt").stat()
-        with workspace.call(INFO) as call:
+        with ran_on(self.root) as later, later.call(INFO) as call:
             call.delete("a.txt")
             call.commit()
-        put_back(self.root / "a.txt", b"one\n", old)
-        started_again(self.root)
         assert settled(self.root) == ({}, ())
 
-    @pytest.mark.parametrize("since", [-60, 60], ids=["folder as it was", "folder touched since"])
-    def test_a_moved_file_that_is_back_is_never_lost(self, workspace: Workspace, since: int) -> None:
+    def test_a_moved_file_that_is_back_is_not_lost_though_its_folder_was_touched_since(
+        self, workspace: Workspace
+    ) -> None:
         write(workspace, "a.txt", b"one\n")
-        with workspace.call(INFO) as call:
+        with ran_on(self.root) as later, later.call(INFO) as call:
             call.move("a.txt", "b.txt")
             call.commit()
-        (self.root / "b.txt").rename(self.root / "a.txt")
-        aged(self.root, since)
-        started_again(self.root)
+        aged(self.root, 60)
         assert list(settled(self.root)[0].values()) == [(b"one\n", 0o644)]
 
     def test_a_moved_file_that_is_back_is_moved(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
-        with workspace.call(INFO) as call:
+        with ran_on(self.root) as later, later.call(INFO) as call:
             call.move("a.txt", "b.txt")
             call.commit()
-        (self.root / "b.txt").rename(self.root / "a.txt")
-        aged(self.root, -60)
-        started_again(self.root)
         assert settled(self.root) == ({"b.txt": (b"one\n", 0o644)}, ())
 
     def test_a_moved_file_with_both_names_loses_the_old_one(self, workspace: Workspace) -> None:
@@ -630,24 +627,23 @@ class TestAfterAPowerCut:
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, seconds: int
     ) -> None:
         change(workspace, ("a.txt", b"one\n"), ("b.txt", b"one\n"), ("d.txt", b"one\n"))
-        old = {name: (self.root / name).stat() for name in ("a.txt", "d.txt")}
-        monkeypatch.setattr("objstore.changes.now", lambda: now() - seconds * 1_000_000)
-        change(workspace, ("a.txt", b"two\n"), ("b.txt", b"two\n"), ("c.txt", b"two\n"), ("d.txt", b"two\n"))
-        put_back(self.root / "a.txt", b"one\n", old["a.txt"])
-        put_back(self.root / "d.txt", b"o", old["d.txt"])
-        (self.root / "c.txt").unlink()
-        started_again(self.root)
+        with ran_on(self.root) as later:
+            (self.root / "d.txt").write_bytes(b"")
+            monkeypatch.setattr("objstore.changes.now", lambda: now() - seconds * 1_000_000)
+            change(later, ("a.txt", b"two\n"), ("b.txt", b"two\n"), ("c.txt", b"two\n"), ("d.txt", b"two\n"))
+        (self.root / "b.txt").write_bytes(b"two\n")
         two = b"two\n", 0o644
         assert settled(self.root) == ({"a.txt": two, "b.txt": two, "c.txt": two, "d.txt": two}, ())
 
     def test_a_file_that_a_person_put_back_later_is_left_though_the_clock_was_set_back(
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        write(workspace, "a.txt", b"one\n")
-        monkeypatch.setattr("objstore.changes.now", lambda: now() - 300 * 1_000_000)
+        with monkeypatch.context() as patched:
+            patched.setattr("objstore.changes.now", lambda: now() + 300 * 1_000_000)
+            write(workspace, "a.txt", b"one\n")
         write(workspace, "a.txt", b"two\n")
+        time.sleep(TICK)
         (self.root / "a.txt").write_bytes(b"one\n")
-        aged(self.root / "a.txt", -120)
         started_again(self.root)
         assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ("a.txt",))
 
@@ -656,12 +652,9 @@ class TestAfterAPowerCut:
         self, workspace: Workspace, later: int, left: bytes
     ) -> None:
         write(workspace, "a.txt", b"one\n")
-        aged(self.root / "a.txt", AheadDisk.AHEAD - 1)
-        old = (self.root / "a.txt").stat()
         write(workspace, "a.txt", b"two\n")
-        put_back(self.root / "a.txt", b"one\n", old)
-        if later:
-            aged(self.root / "a.txt", AheadDisk.AHEAD + later)
+        (self.root / "a.txt").write_bytes(b"one\n")
+        aged(self.root / "a.txt", AheadDisk.AHEAD + (later or -1))
         started_again(self.root)
         found, reported = settled(self.root, AheadDisk())
         assert (found["a.txt"][0], reported) == (left, ("a.txt",) if later else ())
@@ -670,12 +663,10 @@ class TestAfterAPowerCut:
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         write(workspace, "a.txt", b"one\n")
-        old = (self.root / "a.txt").stat()
-        write(workspace, "a.txt", b"two\n")
-        monkeypatch.setattr("objstore.changes.now", lambda: now() + 10**15)
-        write(workspace, "b.txt", b"two\n")
-        put_back(self.root / "a.txt", b"one\n", old)
-        started_again(self.root)
+        with ran_on(self.root) as later:
+            write(later, "a.txt", b"two\n")
+            monkeypatch.setattr("objstore.changes.now", lambda: now() + 10**15)
+            write(later, "b.txt", b"two\n")
         assert settled(self.root) == ({"a.txt": (b"two\n", 0o644), "b.txt": (b"two\n", 0o644)}, ())
 
     def test_an_older_file_that_a_person_put_there_is_left_and_reported(self, workspace: Workspace) -> None:
@@ -715,17 +706,17 @@ class TestAfterAPowerCut:
         started_again(self.root)
         assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ())
 
-    @pytest.mark.parametrize("left", [b"", b"on", b"one\n\0\0\0\0"])
+    @pytest.mark.parametrize("left", [b"", MINE[:512], MINE[:600] + bytes(400)])
     def test_what_a_person_had_written_and_was_recorded_is_rolled_forward(
         self, workspace: Workspace, left: bytes
     ) -> None:
         write(workspace, "a.txt", b"of the agent\n")
         self.found(workspace)
-        (self.root / "a.txt").write_bytes(b"one\nand mine\n")
+        (self.root / "a.txt").write_bytes(MINE)
         self.found(workspace)
         (self.root / "a.txt").write_bytes(left)
         started_again(self.root)
-        assert settled(self.root) == ({"a.txt": (b"one\nand mine\n", 0o644)}, ())
+        assert settled(self.root) == ({"a.txt": (MINE, 0o644)}, ())
 
     def test_what_a_person_had_removed_and_is_back_is_left_and_reported(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
@@ -752,18 +743,18 @@ class TestAfterAPowerCut:
     ) -> None:
         for path in ("a.txt", "b.txt", "old.txt", "mine.txt"):
             write(workspace, path, b"one\n")
-            write(workspace, path, b"two\n")
-        with workspace.call(INFO) as call:
-            call.move("b.txt", "c.txt")
-            call.commit()
-        units = [Unit(view.seq, hunk) for view in workspace.edits() for hunk in range(len(view.units))]
-        workspace.decide(Action.ACCEPT, units)
-        collected = workspace.collect(RetentionLimits(older_than=0), thorough=thorough)
+        with ran_on(self.root) as later:
+            for path in ("a.txt", "b.txt", "old.txt", "mine.txt"):
+                write(later, path, b"two\n")
+            with later.call(INFO) as call:
+                call.move("b.txt", "c.txt")
+                call.commit()
+            units = [Unit(view.seq, hunk) for view in later.edits() for hunk in range(len(view.units))]
+            later.decide(Action.ACCEPT, units)
+            collected = later.collect(RetentionLimits(older_than=0), thorough=thorough)
         assert collected.edits == 9
         (self.root / "a.txt").write_bytes(b"")
         (self.root / "c.txt").write_bytes(b"")
-        (self.root / "old.txt").write_bytes(b"one\n")
-        aged(self.root / "old.txt", -60)
         (self.root / "mine.txt").write_bytes(b"mine\n")
         (self.root / "same.txt").hardlink_to(self.root / "mine.txt")
         started_again(self.root)

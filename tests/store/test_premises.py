@@ -38,6 +38,7 @@ FILES: Final = (
     "index.sqlite-wal",
     "index.sqlite-shm",
     "applied",
+    "settled",
     "lock",
     "sweep.lock",
     "room",

@@ -17,6 +17,7 @@ from objstore.room import KEPT_BYTES, ROOM
 from tests.store.countdown import CountdownDisk, PowerCut, TooFullDisk, broken_disk, full_disk, power_cut
 from tests.store.scenes import write
 from tests.store.tables import rebuilt_tables, tables
+from tests.store.test_crash import ran_on
 
 EVERYTHING: Final = RetentionLimits(older_than=0, max_size=None)
 VERSIONS: Final = 6
@@ -318,9 +319,8 @@ class AnotherBoot(PartlyFailing):
 def test_what_a_power_cut_took_is_found_though_its_segment_was_written_anew_before_there_was_room(root: Path) -> None:
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         write_pending(workspace, b"fourth\n")
-        write_pending(workspace, b"fifth\n")
-    (root / "b.txt").write_bytes(b"fourth\n")  # what stands there once more, because the new bytes were in memory alone
-    os.utime(root / "b.txt", ns=(0, 0))
+    with ran_on(root) as later:  # the new bytes were in memory alone
+        write_pending(later, b"fifth\n")
     collect(root, AnotherBoot(full_disk, "stage"))
     assert (root / "b.txt").read_bytes() == b"fourth\n"
     with Workspace.open(root, AnotherBoot(full_disk)) as workspace:

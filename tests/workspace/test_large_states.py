@@ -44,7 +44,7 @@ from objstore.sweep import plan_sweep, sweep
 from objstore.values import replace
 from tests.cli.desk import environment
 from tests.store.countdown import CountdownDisk, PowerCut, full_disk, power_cut
-from tests.store.test_crash import aged, started_again
+from tests.store.test_crash import ran_on, started_again
 from tests.workspace.scene import TEN, Scene
 
 MEGABYTE: Final = 1 << 20
@@ -451,29 +451,37 @@ def test_whenever_a_process_is_killed_the_file_is_one_of_its_states(scene: Scene
 
 
 def test_what_a_power_cut_left_of_a_large_file_is_rolled_forward(tmp_path: Path) -> None:
-    def left(content: bytes, *, aged_by: int = 0, external: tuple[str, ...] = ()) -> bytes:
-        """Return what the file is after the next start of the machine, where a power cut left so much of it."""
-        (tmp_path / "f").write_bytes(content)
-        aged(tmp_path / "f", aged_by)
-        started_again(tmp_path)
-        with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
-            assert tuple(change.path for change in workspace.status().external) == external
-        return (tmp_path / "f").read_bytes()
+    root = tmp_path / "workspace"
+    root.mkdir()
 
-    started(tmp_path)
-    with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
+    def found(*external: str) -> bytes:
+        """Return what the file is after the next start of the machine."""
+        with Workspace.open(root, CountdownDisk(None)) as workspace:
+            assert tuple(change.path for change in workspace.status().external) == external
+        return (root / "f").read_bytes()
+
+    def wrote(workspace: Workspace, content: bytes) -> None:
+        with workspace.call(CallInfo(tool="t")) as call:
+            call.write("f", content)
+            call.commit()
+
+    started(root)
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
         act(workspace)
     for cut in (OTHER[: 4 * MEGABYTE], OTHER[: 4 * MEGABYTE] + bytes(len(OTHER) - 4 * MEGABYTE)):
-        assert left(cut) == OTHER
-    with Workspace.open(tmp_path, CountdownDisk(None)) as workspace, workspace.call(CallInfo(tool="t")) as call:
-        call.write("f", TEN)
-        call.commit()
-    # The name may be that of an earlier state, and its bytes not all there.
-    for cut in (b"", OTHER[: 4 * MEGABYTE], OTHER[: 4 * MEGABYTE] + bytes(MAX_BLOB)):
-        assert left(cut[: len(OTHER)], aged_by=-60) == TEN
-    # Any other byte behind the beginning is somebody's.
-    theirs = OTHER[: 4 * MEGABYTE] + b"!"
-    assert left(theirs, aged_by=-60, external=("f",)) == theirs
+        (root / "f").write_bytes(cut)
+        started_again(root)
+        assert found() == OTHER
+    # The name may be that of an earlier state, and its bytes not all there. Any other byte behind them is somebody's.
+    beginning = OTHER[: 4 * MEGABYTE]
+    for cut in (b"", beginning, beginning + bytes(MAX_BLOB), beginning + b"!"):
+        with ran_on(root) as later:
+            (root / "f").write_bytes(cut[: len(OTHER)])
+            wrote(later, TEN)
+        is_somebodys = cut.endswith(b"!")
+        assert found(*["f"] * is_somebodys) == (cut if is_somebodys else TEN)
+        with Workspace.open(root, CountdownDisk(None)) as workspace:
+            wrote(workspace, OTHER)
 
 
 class TornDisk(CountdownDisk):

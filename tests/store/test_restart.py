@@ -1,0 +1,325 @@
+"""The machine starts again: what people did to files before that stays, and what a power cut took comes back."""
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from objstore import CallInfo, Origin, Workspace
+from objstore.settled import SETTLED_NAME
+from objstore.transfer import import_bundle
+from tests.store.countdown import CountdownDisk, PowerCut
+from tests.store.scenes import change, files, rejected, write
+from tests.store.test_crash import TICK, aged, ran_on
+
+INFO: Final = CallInfo(tool="t", conversation="restart")
+LONG: Final = b"line\n" * 500
+OLD: Final = 3600
+"""Seconds that a file has not been touched for."""
+
+
+class NextStart(CountdownDisk):
+    """A disk after another start of the machine, or after so many."""
+
+    def __init__(self, start: int = 1) -> None:
+        super().__init__(None)
+        self._start: Final = start
+
+    def boot_id(self) -> bytes:
+        return bytes([self._start]) * len(super().boot_id())
+
+
+class CutDisk(CountdownDisk):
+    """A disk on which the power fails before the n-th change of a name in a folder of the user's."""
+
+    def __init__(self, changes: int) -> None:
+        super().__init__(None)
+        self._changes = changes
+        self._is_off = False
+
+    def _step(self, operation: str, name: str, tear: Callable[[float], None] | None = None) -> None:
+        if operation in {"rename_new", "exchange", "unlink", "make_directory"} and not name.startswith(".cas"):
+            self._changes -= 1
+            self._is_off = self._is_off or self._changes < 0
+        if self._is_off:
+            raise PowerCut
+        super()._step(operation, name, tear)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return an empty workspace."""
+    found = tmp_path / "workspace"
+    found.mkdir()
+    Workspace.init(found, CountdownDisk(None)).close()
+    return found
+
+
+def opened(root: Path) -> Workspace:
+    return Workspace.open(root, CountdownDisk(None))
+
+
+def started(root: Path, start: int = 1) -> tuple[dict[str, tuple[bytes, int]], list[str]]:
+    """Open the workspace after another start; return its files, and the paths of what is reported as changed."""
+    with Workspace.open(root, NextStart(start)) as workspace:
+        return files(root), [change.path for change in workspace.external_changes()]
+
+
+# ---- what people did
+
+
+def without_last_lines(file: Path, _: Path) -> None:
+    file.write_bytes(b"a\nb\n")
+
+
+def without_all_lines(file: Path, _: Path) -> None:
+    file.write_bytes(b"a\n")
+
+
+def emptied(file: Path, _: Path) -> None:
+    file.write_bytes(b"")
+
+
+def at_a_sector(file: Path, _: Path) -> None:
+    file.write_bytes(LONG[:512])
+
+
+def moved_back(file: Path, copy: Path) -> None:
+    copy.replace(file)
+
+
+def copied_back(file: Path, copy: Path) -> None:
+    shutil.copy2(copy, file)
+
+
+def executable(file: Path, _: Path) -> None:
+    file.chmod(0o755)
+
+
+def removed(file: Path, _: Path) -> None:
+    file.unlink()
+
+
+@pytest.mark.parametrize(
+    ("content", "hand"),
+    [
+        (b"a\nb\nc\n", without_last_lines),
+        (b"a\nb\nc\n", without_all_lines),
+        (b"x\n", emptied),
+        (LONG, at_a_sector),
+        (b"x\n", moved_back),
+        (b"x\n", copied_back),
+        (b"a\n", executable),
+        (b"x\n", removed),
+        (None, moved_back),
+    ],
+)
+def test_what_a_person_did_to_a_file_stays_and_is_reported(
+    root: Path, tmp_path: Path, content: bytes | None, hand: Callable[[Path, Path], None]
+) -> None:
+    file, copy = root / "f", tmp_path / "copy"
+    file.write_bytes(b"a\n")
+    file.chmod(0o755)
+    aged(file, -OLD)
+    shutil.copy2(file, copy)
+    with opened(root) as workspace, workspace.call(INFO) as call:
+        if content is None:
+            call.delete("f")
+        else:
+            call.write("f", content, mode=0o644)
+        call.commit()
+    time.sleep(TICK)
+    hand(file, copy)
+    left = files(root)
+    for start in (1, 2):
+        assert started(root, start) == (left, ["f"])
+
+
+def test_a_file_that_a_person_moved_as_an_agent_had_wanted_stays(root: Path) -> None:
+    (root / "a").write_bytes(b"precious\n")
+    aged(root / "a", -OLD)
+    with opened(root) as workspace:
+        with workspace.call(INFO) as call:
+            call.move("a", "b")
+            call.commit()
+        rejected(workspace, 1)
+        time.sleep(TICK)
+        (root / "a").rename(root / "b")
+        workspace.record_changes(CallInfo(tool="", origin=Origin.PERSON), ["a"])
+    assert started(root) == ({"b": (b"precious\n", 0o644)}, [])
+
+
+@pytest.mark.parametrize("gone", ["src/b", "src", "src/sub"])
+def test_what_a_person_took_away_stays_away(root: Path, gone: str) -> None:
+    with opened(root) as workspace:
+        change(workspace, ("src/a", b"a\n"), ("src/b", b"b\n"), ("src/sub/c", b"c\n"))
+        time.sleep(TICK)
+        shutil.rmtree(root / gone) if (root / gone).is_dir() else (root / gone).unlink()
+        # More is done at once, and the mark says no more when that call was.
+        write(workspace, "other/d", b"d\n")
+    left = files(root)
+    assert started(root)[0] == left
+
+
+def test_a_second_name_that_a_person_gave_a_moved_file_stays(root: Path) -> None:
+    (root / "a").write_bytes(b"precious\n")
+    with opened(root) as workspace, workspace.call(INFO) as call:
+        call.move("a", "b")
+        call.commit()
+    time.sleep(TICK)
+    (root / "a").hardlink_to(root / "b")
+    assert started(root)[0].keys() == {"a", "b"}
+
+
+# ---- what a power cut took
+
+
+def several_new(workspace: Workspace) -> None:
+    change(workspace, *((f"src/new{number}", b"new\n") for number in range(4)))
+
+
+def in_new_folders(workspace: Workspace) -> None:
+    change(workspace, ("made/a", b"a\n"), ("made/deep/b", b"b\n"), ("src/deep/c", b"c\n"))
+
+
+def edited_and_new(workspace: Workspace) -> None:
+    change(workspace, ("src/new", b"new\n"), ("src/old", b"changed\n"), ("src/zero", b""))
+
+
+def trading(workspace: Workspace) -> None:
+    with workspace.call(INFO) as call:
+        call.delete("src/old")
+        call.write("src/new", b"new\n")
+        call.move("src/third", "src/fourth")
+        call.commit()
+
+
+def decided(workspace: Workspace) -> None:
+    rejected(workspace, 3, 4)
+
+
+@pytest.mark.parametrize("act", [several_new, in_new_folders, edited_and_new, trading, decided])
+@pytest.mark.parametrize("changes", range(10))
+def test_a_call_is_there_whole_wherever_the_power_failed_in_it(
+    root: Path, act: Callable[[Workspace], None], changes: int
+) -> None:
+    with opened(root) as workspace:
+        change(workspace, ("src/old", b"old\n"), ("src/third", b"third\n"))
+        with workspace.call(CallInfo(tool="t", conversation="scene")) as call:
+            call.delete("src/third")
+            call.write("src/brought", b"brought\n")
+            call.commit()
+        if act is trading:
+            rejected(workspace, 3, 4)
+    copy = root.with_name("whole")
+    shutil.copytree(root, copy)
+    with opened(copy) as workspace:
+        act(workspace)
+    time.sleep(TICK)
+    with suppress(PowerCut), Workspace.open(root, CutDisk(changes)) as workspace:
+        act(workspace)
+    assert started(root) == (files(copy), [])
+
+
+def test_what_a_call_was_to_make_comes_back_where_all_of_it_was_lost(root: Path) -> None:
+    (root / "src").mkdir()
+    with ran_on(root) as later:
+        several_new(later)
+        in_new_folders(later)
+    found, reported = started(root)
+    assert (len(found), reported) == (7, [])
+
+
+# ---- what is not of this place
+
+
+@pytest.fixture
+def elsewhere(root: Path, tmp_path: Path) -> tuple[Path, Path, Path]:
+    """Return a workspace, a folder with its files as they were before, and a bundle of it."""
+    older = tmp_path / "older"
+    (root / "s").mkdir()
+    (root / "f").write_bytes(b"version 1\n")
+    (root / "gone").write_bytes(b"kept\n")
+    shutil.copytree(root, older, ignore=lambda _, names: {".cas"} & set(names))
+    time.sleep(TICK)
+    with opened(root) as workspace:
+        with workspace.call(INFO) as call:
+            call.write("f", b"version 2\n")
+            call.delete("gone")
+            call.write("s/new", b"new\n")
+            call.write("bin/tool", b"#!/bin/sh\n", mode=0o4755)
+            call.commit()
+        workspace.export_bundle(str(tmp_path / "bundle"))
+    return root, older, tmp_path / "bundle"
+
+
+NOT_HERE: Final = ["bin/tool", "f", "gone", "s/new"]
+
+
+@pytest.mark.parametrize("seconds", [0, 3600], ids=["clocks agree", "its clock was ahead"])
+def test_a_store_that_came_without_files_makes_none(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
+    older = tmp_path / "older"
+    (root / "f").write_bytes(b"version 1\n")
+    shutil.copytree(root, older, ignore=lambda _, names: {".cas"} & set(names))
+    monkeypatch.setattr("objstore.changes.now", lambda: (time.time_ns() // 1000) + seconds * 1_000_000)
+    with opened(root) as workspace:
+        with workspace.call(INFO) as call:
+            call.write("f", b"version 2\n")
+            call.write("bin/tool", b"#!/bin/sh\n", mode=0o4755)
+            call.commit()
+        workspace.export_bundle(str(tmp_path / "bundle"))
+    import_bundle(str(tmp_path / "bundle"), str(older), files=False, disk=CountdownDisk(None))
+    found, reported = started(older)
+    assert (found, sorted(reported)) == ({"f": (b"version 1\n", 0o644)}, ["bin/tool", "f"])
+
+
+def test_a_copy_of_a_store_beside_older_files_leaves_them(elsewhere: tuple[Path, Path, Path]) -> None:
+    root, older, _ = elsewhere
+    left = files(older)
+    shutil.copytree(root / ".cas", older / ".cas")
+    found, reported = started(older)
+    assert (found, sorted(reported)) == (left, NOT_HERE)
+
+
+def test_what_is_recorded_where_a_store_came_to_is_finished_there(elsewhere: tuple[Path, Path, Path]) -> None:
+    _, older, bundle = elsewhere
+    import_bundle(str(bundle), str(older), files=False, disk=CountdownDisk(None))
+    with ran_on(older) as later:
+        write(later, "own", b"own\n")
+    assert started(older)[0]["own"] == (b"own\n", 0o644)
+
+
+# ---- what one start has found is not asked of the next
+
+
+def test_what_was_there_after_one_start_is_not_lost_by_the_next(root: Path) -> None:
+    with opened(root) as workspace:
+        write(workspace, "f", LONG)
+    started(root, 1)
+    (root / "f").write_bytes(b"")
+    os.utime(root / ".cas" / "applied")  # whatever the mark says of times
+    assert started(root, 2) == ({"f": (b"", 0o644)}, ["f"])
+
+
+def test_what_had_to_be_finished_after_one_start_may_be_lost_by_the_next(root: Path) -> None:
+    with ran_on(root) as later:
+        write(later, "f", LONG)
+    started(root, 1)
+    (root / "f").write_bytes(b"")
+    os.utime(root / ".cas" / "applied")
+    assert started(root, 2) == ({"f": (LONG, 0o644)}, [])
+
+
+@pytest.mark.parametrize("spoilt", [b"", b"nonsense", b"\xff" * 80, bytes(80)])
+def test_numbers_that_are_not_of_this_journal_settle_nothing(root: Path, spoilt: bytes) -> None:
+    with ran_on(root) as later:
+        write(later, "f", LONG)
+    (root / ".cas" / SETTLED_NAME).write_bytes(spoilt)
+    assert started(root) == ({"f": (LONG, 0o644)}, [])

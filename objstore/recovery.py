@@ -21,7 +21,7 @@ from objstore.lines import shared_head
 from objstore.ondisk import disk_state
 from objstore.paths import Found, Tree
 from objstore.recordcodec import decode_record
-from objstore.recordedpaths import beginning, folders_of
+from objstore.recordedpaths import folders_of
 from objstore.records import Decision, Edit, Record, TakenBack, Void
 from objstore.segments import Group
 from objstore.sources import FileSource
@@ -40,7 +40,10 @@ _STAGING: Final = 60 * 1_000_000
 """Microseconds that it may take from a record's time until its files have been written, where nothing says when."""
 
 _TICK: Final = 20_000
-"""Microseconds by which two times of files may differ that were given in one go: two ticks of a coarse clock."""
+"""Microseconds by which clocks of files are coarse, at the most, where their times are those of the machine."""
+
+_PLANNING: Final = 5 * 1_000_000
+"""Microseconds by which the times of a decision and of the edits that came into the log with it may differ."""
 
 _SECTOR: Final = 512
 """Bytes: no disk has written more or less of a file than so many of them, but for its end."""
@@ -55,7 +58,7 @@ class Stop:
 
     clock: Callable[[], int]  # gives the time that the file system gives to what changes now, in nanoseconds
     followed: int = 0  # when files had last followed all that was recorded, by the clock of records; 0: nothing says
-    came: int = 0  # when the store came to its place, by that clock; 0: nothing says that
+    came: int = 0  # when the store came to its place, by the clock of files; 0: nothing says that
     settled: tuple[int, int] = (0, 0)  # the last edit and decision whose files can't have been lost
 
 
@@ -71,15 +74,16 @@ def due_steps(tree: Tree, store: Store, marked: Place | None, stop: Stop) -> Ite
     ahead = _ahead_by(stop.clock) if after_power_cut else 0
     suspects = _Suspects(_since_power_cut(store, stop, ahead) if groups is None else groups, with_found=after_power_cut)
     newest = suspects.newest()
-    sinces = _sinces(newest, ahead, stop.followed) if after_power_cut else [None] * len(newest)
+    sinces = _sinces(newest, ahead, stop.followed) if after_power_cut else {}
+    last = _last_on_disk(tree, newest, sinces) if after_power_cut else 0
     # As they stand now: the first step that is carried out in a folder changes its time.
-    folders = _Folders(tree, store)
-    for (steps, time), since in zip(newest, sinces, strict=True):
-        if since is not None:
-            folders.look(steps, since, suspects.together(time))
-    for (steps, _), since in zip(newest, sinces, strict=True):
+    folders = {_folder(step.path): 0 for steps, _ in newest for step in steps}
+    folders = {folder: _folder_time(tree, folder) for folder in folders}
+    for number, (steps, time) in enumerate(newest):
+        earlier = suspects.earlier if after_power_cut else {}
         vacated = {step.path for step in steps if step.after is None}
-        judge = _Judge(tree, store, suspects.earlier if after_power_cut else {}, folders, since, vacated)
+        may_be_half = number >= last or suspects.may_be_one(time, newest[last][1])
+        judge = _Judge(tree, store, earlier, folders, sinces.get(time), vacated, may_be_half=may_be_half)
         judge.note_arrived(steps)
         judged = [(step, judge.verdict(step)) for step in steps]
         # The old name of a move goes only if the new one is there, or will be. What is gone already is said to go.
@@ -172,16 +176,35 @@ class _Since:
         return changed <= self.until or self.is_behind(changed)
 
 
-def _sinces(groups: Sequence[tuple[list[Step], int]], ahead: int, followed: int) -> list[_Since]:
-    """Return it for each group."""
-    sinces: list[_Since] = []
+def _sinces(groups: Sequence[tuple[list[Step], int]], ahead: int, followed: int) -> dict[int, _Since]:
+    """Return it for each group that has steps, by its time."""
+    sinces: dict[int, _Since] = {}
     times: list[int] = []
     latest = 0
     for steps, time in groups:
-        sinces.append(_Since(time, times if latest > time and steps else (), ahead, followed))
+        if steps and time not in sinces:
+            sinces[time] = _Since(time, times if latest > time else (), ahead, followed)
         times.append(time)
         latest = max(latest, time)
     return sinces
+
+
+def _last_on_disk(tree: Tree, groups: Sequence[tuple[list[Step], int]], sinces: Mapping[int, _Since]) -> int:
+    """Return which group is the last of which a file reached the disk (0: perhaps none).
+
+    Names reach it in the order in which they were made and removed, so no group before that is half there.
+    """
+    for number in reversed(range(len(groups))):
+        steps, time = groups[number]
+        for step in steps:
+            with suppress(PathError):
+                found = None if step.after is None else disk_state(tree, step.path)
+                if found is None or found[0] != step.after:
+                    continue
+                # What was found and recorded stood there before.
+                if not sinces[time].is_behind(_changed(found[1].stat) + _TICK):
+                    return number
+    return 0
 
 
 def _changed(found: os.stat_result) -> int:
@@ -190,60 +213,6 @@ def _changed(found: os.stat_result) -> int:
     Moving it, copying it with its times or changing its mode leaves `st_mtime` as it is, and never `st_ctime`.
     """
     return max(found.st_mtime_ns, found.st_ctime_ns) // 1000
-
-
-class _Folders:
-    """Whether the folders in which files are missing can be as a power cut left them."""
-
-    def __init__(self, tree: Tree, store: Store) -> None:
-        self._tree: Final = tree
-        self._store: Final = store
-        self._found: dict[bytes, tuple[bytes, int]] = {}
-        self._untouched: dict[tuple[bytes, _Since], bool] = {}
-
-    def look(self, steps: Iterable[Step], since: _Since, together: Sequence[Step]) -> None:
-        """Look at the folders in which the steps make files. `together`: all steps that were carried out at once."""
-        for step in steps:
-            folder = _folder(step.path)
-            if step.after is not None and (folder, since) not in self._untouched:
-                self._untouched[folder, since] = self._is_as_left(folder, since, together)
-
-    def is_untouched(self, path: bytes, since: _Since | None) -> bool:
-        """Return whether nobody but us can have taken a file of that path away since it was recorded."""
-        return since is None or self._untouched[_folder(path), since]
-
-    def _is_as_left(self, folder: bytes, since: _Since, together: Iterable[Step]) -> bool:
-        folder, changed = self._nearest(folder)
-        if since.is_behind(changed):
-            return True
-        # The other steps of the call have made and removed names in it: its last change may be one of theirs.
-        own, removes = [], self._store.index.made_folder(folder)
-        for step in together:
-            above = beginning(folder)
-            if not step.path.startswith(above):
-                continue
-            name, below, _ = step.path[len(above) :].partition(b"/")
-            if below and not self._store.index.made_folder(above + name):
-                continue  # a folder that was there, and says when something changed in itself
-            try:
-                own.append(_changed(os.lstat(above + name, dir_fd=self._tree.fd)))
-            except OSError:
-                removes = removes or step.after is None
-        own = [min(time, since.until) for time in own if not since.is_behind(time)]
-        # What was removed says no more when, and neither does a new folder without a file: then it is soon enough.
-        latest = max(own) if own else since.until if removes else 0
-        return changed <= latest + _TICK
-
-    def _nearest(self, folder: bytes) -> tuple[bytes, int]:
-        """Return the folder, or the next one above it that is there, and when a name last came or went in it."""
-        found = self._found.get(folder)
-        if found is None:
-            try:
-                found = folder, _changed(os.lstat(folder or b".", dir_fd=self._tree.fd))
-            except OSError:
-                found = self._nearest(_folder(folder)) if folder else (folder, 0)
-            self._found[folder] = found
-        return found
 
 
 @value
@@ -266,16 +235,19 @@ class _Judge:
         tree: Tree,
         store: Store,
         earlier: Mapping[bytes, Collection[FileState | None]],
-        folders: _Folders,
+        folders: Mapping[bytes, int],
         since: _Since | None,
         vacated: AbstractSet[bytes],
+        *,
+        may_be_half: bool,
     ) -> None:
         self._tree = tree
         self._store = store
         self._earlier = earlier  # after a power cut: what stood at a path before each of its steps
-        self._folders = folders
+        self._folders = folders  # when a name last came or went in each
         self._vacated = vacated  # paths of the group's files that go
         self._since = since  # when the step was recorded, after a power cut; None: the machine has run on
+        self._may_be_half = may_be_half  # whether the power may have failed between two files of the group
         self._arrived: list[os.stat_result] = []  # what stands where the group's files come
 
     def note_arrived(self, steps: Iterable[Step]) -> None:
@@ -314,10 +286,14 @@ class _Judge:
     def _verdict_of_nothing(self, step: Step) -> _Verdict:
         if step.after is None:
             return _DONE
-        untouched = self._folders.is_untouched(step.path, self._since)
+        untouched = self._since is None or self._is_as_left(self._folders[_folder(step.path)], self._since)
         # After a power cut the name may be gone that an earlier record gave, and that this one only found.
         was_nothing = step.before is None or None in self._earlier.get(step.path, ())
         return _Verdict(is_due=True) if was_nothing and untouched else _OTHER
+
+    def _is_as_left(self, folder_changed: int, since: _Since) -> bool:
+        """Return whether nobody but ourselves can have taken a file out of a folder since the step was recorded."""
+        return since.is_behind(folder_changed) or (self._may_be_half and since.may_have_written(folder_changed))
 
     def _is_older(self, step: Step, state: FileState, file: Found) -> bool:
         """Return whether the file is one that stood there before the step."""
@@ -442,6 +418,17 @@ def _folder(path: bytes) -> bytes:
     return path.rpartition(b"/")[0]
 
 
+def _folder_time(tree: Tree, folder: bytes) -> int:
+    """Return when a name last came or went in the folder, in microseconds since 1970-01-01 UTC.
+
+    Where it is gone, or never came, that is asked of the one that it would be in.
+    """
+    try:
+        return _changed(os.lstat(folder or b".", dir_fd=tree.fd))
+    except OSError:
+        return _folder_time(tree, _folder(folder)) if folder else 0
+
+
 def _steps_of(records: Iterable[Record], *, with_found: bool) -> list[Step]:
     """Return what the records of one group do to the user's files, path by path.
 
@@ -491,7 +478,7 @@ class _Suspects:
 
     def __init__(self, groups: Iterable[Sequence[Record]], *, with_found: bool) -> None:
         known = [records for records in groups if records]
-        self._groups: Final = [
+        self._groups = [
             (_steps_of(records, with_found=with_found), max(record.time for record in records)) for records in known
         ]
         # Nobody but a person takes away again what they had removed, and what is there again.
@@ -505,13 +492,12 @@ class _Suspects:
             for step in steps:
                 self.earlier.setdefault(step.path, set()).add(step.before)
 
-        self._together: dict[int, list[Step]] = {}
-        for steps, time in self._groups:
-            self._together.setdefault(time, []).extend(steps)
+        self._decided = {record.time for records in known for record in records if isinstance(record, Decision)}
 
-    def together(self, time: int) -> Sequence[Step]:
-        """Return the steps of all records of that time, as those of one call have the same."""
-        return self._together[time]
+    def may_be_one(self, time: int, other: int) -> bool:
+        """Return whether records of these times may have come into the log together; edits of one call have one."""
+        with_decision = (time in self._decided) != (other in self._decided)
+        return time == other or (with_decision and abs(time - other) <= _PLANNING)
 
     def newest(self) -> list[tuple[list[Step], int]]:
         """Return each group's steps and time, without those on paths that a later group changed again."""

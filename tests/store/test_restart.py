@@ -154,14 +154,19 @@ def test_a_file_that_a_person_moved_as_an_agent_had_wanted_stays(root: Path) -> 
     assert started(root) == ({"b": (b"precious\n", 0o644)}, [])
 
 
-@pytest.mark.parametrize("gone", ["src/b", "src", "src/sub"])
-def test_what_a_person_took_away_stays_away(root: Path, gone: str) -> None:
+@pytest.mark.parametrize("gone", ["src/b", "src", "src/sub", "src/sub/c"])
+@pytest.mark.parametrize("then", ["nothing", "src/a", "other/d", "a save"])
+def test_what_a_person_took_away_stays_away(root: Path, gone: str, then: str) -> None:
     with opened(root) as workspace:
         change(workspace, ("src/a", b"a\n"), ("src/b", b"b\n"), ("src/sub/c", b"c\n"))
         time.sleep(TICK)
         shutil.rmtree(root / gone) if (root / gone).is_dir() else (root / gone).unlink()
-        # More is done at once, and the mark says no more when that call was.
-        write(workspace, "other/d", b"d\n")
+        time.sleep(TICK)
+        if then == "a save" and gone != "src":
+            (root / "saved").write_bytes(b"mine\n")
+            (root / "saved").replace(root / "src" / "a")
+        elif "/" in then:
+            write(workspace, then, b"more\n")
     left = files(root)
     assert started(root)[0] == left
 

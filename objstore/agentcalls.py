@@ -297,7 +297,8 @@ class AgentCalls:
         claims = Claims(standing.values())
         for path in claims.named:
             if (paths is not None and path in paths) or (_is_among(path, paths) and not claims.is_waited_for(path)):
-                yield self._record(partial(claims.of, path), [path], are_canonical=True)
+                below = [each for each in self._gone_below(path) if each not in claims.named]
+                yield self._record(partial(claims.of, path), [path, *below], are_canonical=True)
         rest = None
         if paths is not None:
             # A file that was named may be a folder by now, or always was one: what is in it was not named.
@@ -314,6 +315,16 @@ class AgentCalls:
             found = look_at(spot) if spot.path == path else None
             return found is not None and stat.S_ISDIR(found.st_mode)
         return False
+
+    def _gone_below(self, path: str) -> list[str]:
+        """Return the files that are known below a path at which nothing stands any more."""
+        with suppress(PathError), self._journal.tree.locate(path, changing=True) as spot:
+            if spot.path == path and look_at(spot) is None:
+                from objstore.known import Known
+
+                with self._journal.reading():
+                    return sorted(map(os.fsdecode, Known(self._journal).below(os.fsencode(path))))
+        return []
 
     def _let_go(self, paths: Iterable[str], standing: Mapping[str, AgentCall]) -> list[EditView]:
         """Record as nobody's what became of files that were left to a call, which then was not let run."""

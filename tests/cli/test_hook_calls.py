@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -1042,6 +1043,30 @@ def test_a_tool_whose_file_became_a_folder_took_the_file_away_and_claims_nothing
     shell("rm a.txt; mkdir a.txt; echo mine > a.txt/mine", folder=folder)
     session.tell(session.write_event("a.txt", "x", before=False))
     assert whose(folder) == [("a.txt", session.name), ("a.txt/mine", "external")]
+
+
+@pytest.mark.parametrize("looks", [False, True], ids=["at the end", "and before"])
+def test_a_tool_that_names_a_folder_which_is_gone_then_took_all_away_that_was_in_it(
+    folder: Path, *, looks: bool
+) -> None:
+    (folder / "src" / "deep").mkdir()
+    typed(folder, "src/deep/c.py")
+    assert cas("record", folder=folder).status == 0
+    session, beside = Cursor(folder), ClaudeCode(folder, "session-2")
+    session.ask("go")
+    session.calls += 1
+    session.tell(session.tool_event("Delete", {"path": str(folder / "src")}, before=True))
+    shutil.rmtree(folder / "src")
+    typed(folder)
+    if looks:
+        beside.run("true")
+    session.tell(session.tool_event("Delete", {"path": str(folder / "src")}, before=False))
+    session.stop()
+    assert sorted(whose(folder)[1:]) == [
+        ("a.txt", "external"),
+        ("src/b.py", session.name),
+        ("src/deep/c.py", session.name),
+    ]
 
 
 @pytest.mark.parametrize("looks", [False, True], ids=["at the end", "and before"])

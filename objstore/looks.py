@@ -171,11 +171,11 @@ class Looks:
         latest = 0
         for folder in (path, *folders_above(path)):
             look, before = self.get(folder), self._rows.get(folder)
-            if look is None or (before is not None and tuple(before[_KEY][:2]) == look.key[:2]):
+            if look is None or (before is not None and FolderKey._make(before[_KEY]).inode == look.key.inode):
                 break
             above, _, name = folder.rpartition(b"/")
             around = self._rows.get(above) if folder else None
-            if before is None and around is not None and name in _split(around[_FOLDERS]) + _split(around[_LEFT]):
+            if before is None and around and (_is_among(name, around[_FOLDERS]) or _is_among(name, around[_LEFT])):
                 break  # it stood there, and was ignored, or could not be looked into
             latest = max(latest, look.key.ctime)
         return latest
@@ -295,6 +295,10 @@ def _look(row: list[Any]) -> FolderLook:
         left_out=_split(row[_LEFT]),
         tree=row[_TREE],
     )
+
+
+def _is_among(name: bytes, names: bytes) -> bool:
+    return b"\0" + name + b"\0" in b"\0" + names + b"\0"
 
 
 def _split(names: bytes) -> list[bytes]:

@@ -176,7 +176,7 @@ class Looks:
             above, _, name = folder.rpartition(b"/")
             around = self._rows.get(above) if folder else None
             if before is None and around and (_is_among(name, around[_FOLDERS]) or _is_among(name, around[_LEFT])):
-                break  # it stood there, and was ignored, or could not be looked into
+                return 0  # it stood there, ignored or not to be looked into; nothing tells what was in it
             latest = max(latest, look.key.ctime)
         return latest
 

@@ -380,3 +380,26 @@ def test_folders_deeper_than_a_process_may_open_files_are_seen(ranger: Ranger) -
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
     assert sight.files == {b"/".join([b"d"] * 300 + [b"f"]): blob_id(b"deep")}
+
+
+# ---- which folders came
+
+
+def test_a_folder_came_if_no_look_knew_it_there_and_it_was_not_passed_over(ranger: Ranger) -> None:
+    grow(ranger.root, folders=2)
+    for path in ("ignored/deep", "closed/deep", "moved/deep"):
+        (ranger.root / path).mkdir(parents=True)
+    (ranger.root / ".casignore").write_text("ignored\n")
+    (ranger.root / "closed").chmod(0)
+    with nobody():
+        ranger.look()
+    (ranger.root / "closed").chmod(0o755)
+    (ranger.root / ".casignore").unlink()
+    (ranger.root / "d0" / "new").write_text("new\n")
+    (ranger.root / "d1").rename(ranger.root / "moved" / "here")
+    (ranger.root / "moved").rename(ranger.root / "d1")
+    looks = ranger.look().survey.looks
+    came = {os.fsdecode(look.path): looks.came(look.path) for look in looks}
+    own = {path: (ranger.root / path).stat().st_ctime_ns for path in ("d1", "d1/here", "d1/deep")}
+    stayed = dict.fromkeys(("", "d0", "ignored", "ignored/deep", "closed", "closed/deep"), 0)
+    assert came == stayed | {path: max(own["d1"], time) for path, time in own.items()}

@@ -143,9 +143,12 @@ def _is_store_of(root: str, store: int) -> bool:
 
 
 def _is_outdated(since: int) -> bool:
-    """Return whether a file of the program that is in memory was written since (ns). Raises OSError."""
+    """Return whether a file of the program that is in memory was written since (ns), or is gone."""
     files = [getattr(module, "__file__", None) for name, module in sys.modules.items() if name.startswith(_OURS)]
-    return any(os.stat(file).st_mtime_ns >= since for file in files if file)  # noqa: PTH116 - as above
+    try:
+        return any(os.stat(file).st_mtime_ns >= since for file in files if file)  # noqa: PTH116 - as above
+    except OSError:
+        return True
 
 
 def _attend(root: str, line: socket.socket, own: bytes) -> bool:

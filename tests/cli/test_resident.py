@@ -22,7 +22,7 @@ from cli.wiring import probe
 from cli.wiring.doctor import of_helper
 from objstore import EditFilter, Operation, Workspace
 from tests.cli.agents import ClaudeCode, hook, shell
-from tests.cli.desk import NOWHERE, PATIENCE, PROGRAM, Desk, cas, environment
+from tests.cli.desk import NOWHERE, PATIENCE, PROGRAM, SOURCE, Desk, cas, environment
 
 NOTHING = json.dumps({"session_id": "s", "hook_event_name": "Doctor"}).encode()
 """An event with which there is nothing to do."""
@@ -197,6 +197,21 @@ def test_a_helper_that_nobody_needs_ends_and_one_whose_workspace_is_gone_too(fol
         shutil.rmtree(folder / ".cas")
         assert process.wait(PATIENCE) == 0
     assert not (folder / ".cas").exists()
+
+
+def test_a_helper_whose_program_is_gone_ends_when_it_is_asked(folder: Path, tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    for part in ("cli", "objstore"):
+        shutil.copytree(Path(SOURCE) / part, program / part)
+    words = [*PROGRAM, "hook", "--resident", "--idle", str(10 * PATIENCE)]
+    with subprocess.Popen(words, cwd=folder, env=environment({"PYTHONPATH": str(program)})) as process:
+        try:
+            until((folder / ".cas" / SOCKET).exists)
+            shutil.rmtree(program)
+            assert asked("claude-code", NOTHING) is None
+            assert process.wait(PATIENCE) == 0
+        finally:
+            process.kill()
 
 
 def test_what_makes_no_sense_on_the_socket_harms_nothing(folder: Path) -> None:

@@ -226,17 +226,8 @@ def _folder_of(event: Event, path: str) -> str:
 def _record(calls: "AgentCalls", event: Event, go_on: Callable[[], None] | None) -> None:
     """Record what the event tells of; call `go_on`, perhaps, when the agent need not wait any longer."""
     match event.moment:
-        case Moment.PROMPT:
-            try:
-                calls.pause(event.conversation)
-            finally:
-                calls.heard(event.conversation, event.prompt)
-        case Moment.PAUSE:
-            calls.pause(event.conversation)
-        case Moment.OVER:
-            calls.over(event.conversation)
-        case Moment.START:
-            calls.start(event.conversation)
+        case Moment.PROMPT | Moment.PAUSE | Moment.OVER | Moment.START:
+            _record_turn(calls, event)
         case Moment.SENT:
             calls.sent(event.conversation, event.agent)
         case Moment.BACK:
@@ -245,12 +236,28 @@ def _record(calls: "AgentCalls", event: Event, go_on: Callable[[], None] | None)
             calls.begin(_call(calls, event), tells_of_agents=event.tells_of_agents)
         case Moment.AFTER:
             calls.end(_call(calls, event), go_on)
+        case Moment.FAILED:
+            calls.fail(_call(calls, event), go_on)
         case Moment.BEHIND:
             calls.run_on(_call(calls, event))
         case Moment.ASKED | Moment.ALLOWED | Moment.DENIED:
             _record_question(calls, _call(calls, event), event.moment)
         case Moment.OTHER:
             pass
+
+
+def _record_turn(calls: "AgentCalls", event: Event) -> None:
+    """Record that a turn or a session begins or ends."""
+    if event.moment is Moment.OVER:
+        calls.over(event.conversation)
+    elif event.moment is Moment.START:
+        calls.start(event.conversation)
+    else:
+        try:
+            calls.pause(event.conversation)
+        finally:
+            if event.moment is Moment.PROMPT:
+                calls.heard(event.conversation, event.prompt)
 
 
 def _record_question(calls: "AgentCalls", call: "AgentCall", moment: Moment) -> None:

@@ -114,6 +114,14 @@ class AgentCalls:
                 return self._settle_end(name, paths, standing)
             return self._settle_behind(go_on, name, paths, standing)
 
+    def fail(self, call: AgentCall, go_on: Callable[[], object] | None = None) -> list[EditView]:
+        """Note that a call failed; as `end`, or as `withdraw` where a person was asked and is not known to have let it.
+
+        For a client that tells of both: its word of the answer may come after that of the end.
+        """
+        begun = self._open.calls().get(self._open.name_of(call))
+        return self.end(call, go_on) if begun is None or begun.may_claim else self.withdraw(call)
+
     def run_on(self, call: AgentCall) -> list[EditView]:
         """Note that a call has answered and runs on, until its turn ends; return what was found. Raises as `begin`."""
         known = self._known(call)

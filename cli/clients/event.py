@@ -66,6 +66,7 @@ class Moment(Enum):
 
     BEFORE = "before a tool runs"
     AFTER = "after a tool ran"
+    FAILED = "a tool failed: it ran, or a person did not let it"
     BEHIND = "a tool has answered, and runs on"
     DENIED = "a tool that was to run was not let"
     PROMPT = "a person said something"

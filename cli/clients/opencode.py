@@ -3,7 +3,7 @@
 Source: the client's plugin interface, of version 1 and of version 2. Some of its versions never call
 `tool.execute.after`, so the plugin also says when a session falls idle: what a tool did is told then at the latest. A
 subagent is a session that names its parent; the plugin says whose it is. A person is asked when a tool has begun, and
-what is told of that names the call alone.
+what is told of that names the call alone. In version 2 a tool that they refuse fails, and that may be told first.
 """
 
 from typing import Final
@@ -29,7 +29,7 @@ __all__ = ["read", "reply"]
 _MOMENTS: Final = {
     "tool.execute.before": Moment.BEFORE,
     "tool.execute.after": Moment.AFTER,
-    "tool.execute.failed": Moment.AFTER,  # our name for an end that has no words to which ours could be added
+    "tool.execute.failed": Moment.FAILED,  # our name for an end that has no words to which ours could be added
     "chat.message": Moment.PROMPT,
     "permission.asked": Moment.ASKED,
     "permission.allowed": Moment.ALLOWED,  # our names for the two answers

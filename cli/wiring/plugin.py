@@ -124,6 +124,7 @@ const server = async ({ client, directory }) => {
 
 // Version 2 calls this. Its hooks and events may be those of sessions in other folders.
 async function setup(ctx) {
+  const next = inTurn()
   const who = kinship((sessionID) => ctx.session.get({ sessionID }))
   async function folder(sessionID) {
     try {
@@ -145,8 +146,12 @@ async function setup(ctx) {
   })
   await ctx.tool.hook("execute.after", async (event) => {
     const content = event.status === "completed" ? event.result?.content : undefined
-    // What the agent is told once is not told where its words have no place.
-    const said = await pass(content === undefined ? "tool.execute.failed" : "tool.execute.after", event)
+    // What the agent is told once is not told where its words have no place. Whether a person let it run goes first.
+    if (content === undefined) {
+      await next(() => pass("tool.execute.failed", event))
+      return
+    }
+    const said = await pass("tool.execute.after", event)
     if (!said) return
     const told = typeof content === "string" ? `${content}\\n\\n${said}` : [...content, { type: "text", text: said }]
     event.result = { ...event.result, content: told }
@@ -157,8 +162,8 @@ async function setup(ctx) {
     for await (const event of ctx.event.subscribe({ signal: gone.signal })) {
       const said = event.data ?? {}
       const asked = question(event.type, said)
-      if (asked) await pass(asked.hook, { sessionID: said.sessionID, id: asked.callID })
-      if (event.type === "session.idle" || event.type === "session.created") await pass(event.type, said)
+      if (asked) next(() => pass(asked.hook, { sessionID: said.sessionID, id: asked.callID }))
+      if (event.type === "session.idle" || event.type === "session.created") next(() => pass(event.type, said))
     }
   }
   listen().catch(() => {}) // it ends with the program

@@ -857,3 +857,23 @@ def test_what_opencode_asks_a_person_about_is_its_doing_once_it_was_let_run(fold
     session.stop()  # the end of a tool is not told by all of its versions
     whose = {os.fsdecode(view.edit.path): view.edit.conversation for view in edits(folder)}
     assert whose == {"a.txt": "external", "src/b.py": session.name if answer == "allowed" else "external"}
+
+
+@pytest.mark.parametrize("is_shell", [False, True], ids=["write", "shell"])
+@pytest.mark.parametrize("answer", ["rejected", "allowed"])
+def test_what_opencode_says_failed_ran_only_if_it_was_let(folder: Path, answer: str, *, is_shell: bool) -> None:
+    """The end of a tool that was refused, and the word of its refusal, come in any order."""
+    session = OpenCode(folder)
+    session.ask("make it")
+    session.calls += 1
+    spell = session.shell_event if is_shell else session.write_event
+    words = ("make",) if is_shell else ("a.txt", "1\n")
+    session.tell(spell(*words, before=True))
+    asked = session.base("permission.asked") | {"callID": session.call}
+    session.tell(asked)
+    said = [asked | {"hook": f"permission.{answer}"}, spell(*words, before=False) | {"hook": "tool.execute.failed"}]
+    shell("echo 1 >> a.txt", folder=folder)  # the person, or the tool
+    for event in said if answer == "allowed" else reversed(said):
+        session.tell(event)
+    session.stop()
+    assert [view.edit.conversation for view in edits(folder)] == [session.name if answer == "allowed" else "external"]

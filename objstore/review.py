@@ -371,7 +371,7 @@ class Planner:
             line=0,
             removed=b"",
             inserted=b"",
-            is_without=writer is None and unit == gone,
+            is_without=unit == gone,
         )
 
     def _refused(

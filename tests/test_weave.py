@@ -591,6 +591,13 @@ def test_a_mode_is_a_rival_of_the_deletion_that_it_did_not_know() -> None:
     assert (conflict.kind, conflict.unit, conflict.needs) == (ConflictKind.BOTH_CHANGED, h.edits[2][0], h.edits[1])
 
 
+def test_a_rejected_mode_goes_on_needing_the_file_that_it_was_given_to_whichever_is_deleted() -> None:
+    h = with_mode(history("-", "a b"))
+    h.reject(1, 2)
+    h.then("a", "-")
+    assert h.accept(2) == "C: 2 needs 1"
+
+
 def test_a_mode_is_without_its_file_once_the_last_line_is_gone() -> None:
     h = with_mode(history("-", "a", "a b"))
     creation, line, mode = (h.edits[edit][-1] for edit in (1, 2, 3))

@@ -274,6 +274,21 @@ def test_going_back_to_a_path_that_is_taken_is_a_conflict(scene: Scene) -> None:
     assert scene.text("a") == lines("old")
 
 
+def test_a_file_that_stood_there_from_the_beginning_is_back_without_what_moved_it(scene: Scene) -> None:
+    (scene.root / "a").write_bytes(lines("old"))
+    edit = scene.edit("a", b"old", b"OLD")
+    move = scene.move("a", "b")
+    other = scene.write("a", lines("new"))
+    (conflict,) = scene.refused(Action.REJECT, move)
+    assert str(conflict) == "without edit 2 the file is at a again, where edit 3 has put another"
+    scene.reject(other)
+    scene.reject(move)
+    scene.reject(edit)
+    for named in ([other], [other, f"{edit}:1"], [f"{edit}:1", other]):
+        (conflict,) = scene.refused(Action.ACCEPT, *named)
+        assert str(conflict) == "edit 3 puts a file where edit 1 has put another (a)"
+
+
 def test_going_back_to_a_path_where_an_unrecorded_file_stands_changes_nothing(scene: Scene) -> None:
     scene.write("a", lines("old"))
     move = scene.move("a", "b")

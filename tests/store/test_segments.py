@@ -143,6 +143,19 @@ def test_a_full_segment_is_followed_by_the_next(folder: Path) -> None:
     log.close()
 
 
+@pytest.mark.usefixtures("small_segments")
+def test_a_log_ends_where_nothing_follows_not_even_in_the_next_segment(folder: Path) -> None:
+    log = Log(str(folder), Disk())
+    group = log.append(log.first, GROUPS[2])
+    assert (log.ends_at(group.end), log.is_as_appended(group.end)) == (True, True)
+    assert not log.ends_at(log.first)
+    (other,) = fill(folder, GROUPS[:1])
+    assert other.segment == group.segment + 1
+    assert (log.ends_at(group.end), log.is_as_appended(group.end)) == (False, False)
+    assert (log.ends_at(other.end), log.is_as_appended(other.end)) == (True, False)
+    log.close()
+
+
 class Overtaken(Log):
     """A log in whose folder another process ends a collection just after it was looked at."""
 
@@ -359,6 +372,15 @@ def test_a_segment_begun_by_a_writer_that_died_is_made_durable_before_it_is_used
     assert disk.done == ["create", "sync_directory", "append", "sync"]
 
 
+def test_a_segment_that_was_begun_is_the_one_that_goes_on_though_the_one_before_it_has_room(folder: Path) -> None:
+    (group,) = fill(folder, GROUPS[:1])
+    log = Log(str(folder), Disk())
+    assert log.seal(group.end).segment == 2
+    log.close()
+    assert [each.segment for each in fill(folder, GROUPS[1:])] == [2, 2]
+    assert read(folder) == GROUPS
+
+
 # ---- damage
 
 
@@ -387,8 +409,9 @@ def test_a_damaged_frame_is_refused_when_it_is_read_alone(folder: Path) -> None:
     for offset in range(frame.offset, frame.end):
         damaged(folder, offset)
         log = Log(str(folder), Disk())
-        with pytest.raises(StoreDamaged):
+        with pytest.raises(StoreDamaged) as caught:
             log.read(Place(1, frame.offset))
+        assert (caught.value.segment, caught.value.offset) == (1, frame.offset)
         log.close()
         segment(folder).write_bytes(original)
 
@@ -441,8 +464,9 @@ def test_a_segment_that_became_shorter_is_not_read_on_and_on(folder: Path) -> No
     log = Log(str(folder), Disk())
     try:
         assert b"".join(log.bytes_of(1, log.size(1))) == segment(folder, 1).read_bytes()
-        with pytest.raises(StoreDamaged, match="shorter"):
+        with pytest.raises(StoreDamaged, match="shorter") as caught:
             list(log.bytes_of(1, log.size(1) + 1))
+        assert (caught.value.segment, caught.value.offset) == (1, log.size(1))
     finally:
         log.close()
 

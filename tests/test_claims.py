@@ -1,0 +1,89 @@
+"""Whose a change may be that is found while calls of agents are open, as a table of calls and answers."""
+
+import pytest
+
+from objstore.claims import Claims
+from objstore.opencalls import AgentCall
+from objstore.outcomes import NOBODY, CallInfo
+
+
+def call(tool: str, *paths: str, conversation: str = "conv_one", asked: bool = False, ended: int = 0) -> AgentCall:
+    """Return a call that may change some files, or any; of two, the one whose tool comes later began later."""
+    return AgentCall(
+        conversation=conversation,
+        id=tool,
+        tool=tool,
+        paths=paths or None,
+        began=ord(tool),
+        is_asked=asked,
+        ended=ended,
+    )
+
+
+A = call("A", "f", "g")
+LATER = call("B", "f")
+OTHER = call("C", "f", conversation="conv_other")
+ANY = call("D")
+ANY_LATER = call("E")
+ANY_OTHER = call("F", conversation="conv_other")
+ASKED = call("G", "f", asked=True)
+ASKED_OTHER = call("H", "f", conversation="conv_other", asked=True)
+ASKED_ANY = call("I", asked=True)
+ASKED_ANY_OTHER = call("J", conversation="conv_other", asked=True)
+ASKED_AND_OVER = call("K", "f", asked=True, ended=1)
+
+
+@pytest.mark.parametrize(
+    ("standing", "whose"),
+    [
+        pytest.param([], None, id="no call is open"),
+        pytest.param([A], A, id="whoever named it"),
+        pytest.param([A, LATER], LATER, id="the newest of one conversation"),
+        pytest.param([LATER, A], LATER, id="in whichever order they are told"),
+        pytest.param([A, OTHER], None, id="two conversations named it"),
+        pytest.param([A, ANY_OTHER], A, id="whoever named it, though another may touch any file"),
+        pytest.param([A, ANY_LATER], A, id="whoever named it, though the same agent's newer call may touch any file"),
+        pytest.param([ASKED], None, id="nobody knows whether it runs"),
+        pytest.param([ASKED, ANY], None, id="nobody knows whether it runs, and it is named"),
+        pytest.param([ASKED_AND_OVER], ASKED_AND_OVER, id="it ran, since it is over"),
+        pytest.param([A, ASKED], A, id="one runs, the other may not"),
+        pytest.param([A, ASKED_OTHER], A, id="one runs, and what another named may wait"),
+        pytest.param([ANY], ANY, id="whoever may touch any file"),
+    ],
+)
+def test_a_change_is_whose_call_named_the_file(standing: list[AgentCall], whose: AgentCall | None) -> None:
+    assert Claims(standing).of("f") == (NOBODY if whose is None else whose.info)
+
+
+@pytest.mark.parametrize(
+    ("standing", "whose"),
+    [
+        pytest.param([ANY], ANY, id="one call may touch any file"),
+        pytest.param([ANY_LATER, ANY], ANY_LATER, id="the newest of one conversation"),
+        pytest.param([ANY, LATER], ANY, id="a newer one named another file"),
+        pytest.param([ANY, ANY_OTHER], None, id="two conversations"),
+        pytest.param([ASKED_ANY], None, id="nobody knows whether it runs"),
+        pytest.param([ANY, ASKED_ANY], ANY, id="one runs, the other may not"),
+        pytest.param([ANY, ASKED_ANY_OTHER], None, id="what another may do counts though it may wait"),
+        pytest.param([ANY, OTHER], ANY, id="another conversation named another file"),
+    ],
+)
+def test_a_change_of_a_file_that_nobody_named_is_whose_call_alone_may_touch_any(
+    standing: list[AgentCall], whose: AgentCall | None
+) -> None:
+    mine = CallInfo(tool="mine")
+    for found in (Claims(standing).of("h"), Claims(standing).of_others(), Claims(standing).of_others(mine)):
+        assert found == (NOBODY if whose is None else whose.info)
+
+
+def test_where_no_call_may_touch_any_file_it_is_whose_it_is_otherwise() -> None:
+    mine = CallInfo(tool="mine")
+    assert Claims([]).of_others(mine) == Claims([A, OTHER]).of_others(mine) == mine
+    assert Claims([A]).of("h") == Claims([A]).of_others() == NOBODY
+
+
+def test_a_file_is_waited_for_that_nobody_named_who_is_known_to_run() -> None:
+    assert Claims(iter([A, OTHER, ANY])).named == ["f", "g"]
+    assert Claims([ASKED, ASKED_OTHER, ANY]).is_waited_for("f")
+    assert not Claims([ASKED, A]).is_waited_for("f")
+    assert not Claims([ASKED_AND_OVER, ASKED]).is_waited_for("f")

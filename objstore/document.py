@@ -294,8 +294,8 @@ class Document:
             if seq <= after:
                 continue
             units = self._telling(amended)
-            goes = any(unit in given and self._is_live(unit) for unit in units)
-            if goes and all(given.get(unit, self._status(unit)) is Status.REJECTED for unit in units):
+            goes = all(given.get(unit, self._status(unit)) is Status.REJECTED for unit in units)
+            if goes and any(map(self._is_live, units)):
                 given |= {
                     unit: Status.REJECTED for unit in self.units(seq) if unit not in given and self._is_live(unit)
                 }

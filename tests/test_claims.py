@@ -5,6 +5,7 @@ import pytest
 from objstore.claims import Claims
 from objstore.opencalls import AgentCall
 from objstore.outcomes import NOBODY, CallInfo
+from objstore.values import replace
 
 
 def call(tool: str, *paths: str, conversation: str = "conv_one", asked: bool = False, ended: int = 0) -> AgentCall:
@@ -19,6 +20,8 @@ def call(tool: str, *paths: str, conversation: str = "conv_one", asked: bool = F
         ended=ended,
     )
 
+
+NOW = 1  # while all calls run that are open
 
 A = call("A", "f", "g")
 LATER = call("B", "f")
@@ -52,7 +55,7 @@ ASKED_AND_OVER = call("K", "f", asked=True, ended=1)
     ],
 )
 def test_a_change_is_whose_call_named_the_file(standing: list[AgentCall], whose: AgentCall | None) -> None:
-    assert Claims(standing).of("f") == (NOBODY if whose is None else whose.info)
+    assert Claims(standing).of("f", NOW) == (NOBODY if whose is None else whose.info)
 
 
 @pytest.mark.parametrize(
@@ -72,14 +75,28 @@ def test_a_change_of_a_file_that_nobody_named_is_whose_call_alone_may_touch_any(
     standing: list[AgentCall], whose: AgentCall | None
 ) -> None:
     mine = CallInfo(tool="mine")
-    for found in (Claims(standing).of("h"), Claims(standing).of_others(), Claims(standing).of_others(mine)):
+    claims = Claims(standing)
+    for found in (claims.of("h", NOW), claims.of_others(NOBODY, NOW), claims.of_others(mine, NOW)):
         assert found == (NOBODY if whose is None else whose.info)
 
 
 def test_where_no_call_may_touch_any_file_it_is_whose_it_is_otherwise() -> None:
     mine = CallInfo(tool="mine")
-    assert Claims([]).of_others(mine) == Claims([A, OTHER]).of_others(mine) == mine
-    assert Claims([A]).of("h") == Claims([A]).of_others() == NOBODY
+    assert Claims([]).of_others(mine, NOW) == Claims([A, OTHER]).of_others(mine, NOW) == mine
+    assert Claims([A]).of("h", NOW) == Claims([A]).of_others(NOBODY, NOW) == NOBODY
+
+
+@pytest.mark.parametrize(
+    ("moment", "tick", "is_theirs"),
+    [(9, 0, False), (9, 1, True), (10, 0, True), (20, 0, True), (21, 0, False), (21, 1, True)],
+)
+def test_what_changed_before_a_call_began_or_after_it_was_over_is_not_its_doing(
+    moment: int, tick: int, *, is_theirs: bool
+) -> None:
+    named, anywhere = (replace(each, since=10, ended=20) for each in (A, ANY))
+    assert Claims([named]).of("f", moment, tick) == (named.info if is_theirs else NOBODY)
+    assert Claims([anywhere]).of_others(NOBODY, moment, tick) == (anywhere.info if is_theirs else NOBODY)
+    assert Claims([named, ANY]).of("f", moment, tick) == (named if is_theirs else ANY).info
 
 
 def test_a_file_is_waited_for_that_nobody_named_who_is_known_to_run() -> None:

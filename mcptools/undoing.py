@@ -43,7 +43,7 @@ _MOST_TOLD: Final = 10
 """Files that a person is told of by name."""
 
 _NOTE: Final = "Taken back by the agent with Undo"
-_DECIDED: Final = "a reviewer has decided on earlier edits since"
+_DECIDED: Final = "earlier edits have been decided on since"
 
 
 class Undoing(Toolset):

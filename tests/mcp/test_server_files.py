@@ -143,10 +143,16 @@ def test_a_large_file_is_moved_deleted_and_replaced_and_brought_back(
         assert (root / "moved").stat().st_size == LARGE
         agent.done("Undo")
         assert file.stat().st_size == LARGE
-    for tool, arguments in (("delete_file", {}), ("write_file", {"content": "small\n"})):
+    (root / "backup").write_text("small\n")
+    calls: list[tuple[str, dict[str, object]]] = [
+        ("delete_file", {"path": "large"}),
+        ("write_file", {"path": "large", "content": "small\n"}),
+        ("restore_backup", {"backup_file": "backup", "target_file": "large", "force": True}),
+    ]
+    for tool, arguments in calls:
         with connected(root) as agent:
-            agent.done(tool, path="large", **arguments)
-            assert not file.exists() or file.read_text() == "small\n"
+            agent.done(tool, **arguments)
+            assert file.read_text() == "small\n" if tool != "delete_file" else not file.exists()
             agent.done("Undo")
             assert file.stat().st_size == LARGE
 

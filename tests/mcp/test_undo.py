@@ -413,7 +413,7 @@ def test_what_a_reviewer_took_away_before_it_keeps_a_change_from_being_undone(
     assert file.read_text() == after  # as the change left it; but what it took away would not return
     error = agent.call("Undo").error
     assert (error["type"], error["path"]) == ("review_conflict", name(agent, file))
-    assert error["reason"] == "a reviewer has decided on earlier edits since"
+    assert error["reason"] == "earlier edits have been decided on since"
     assert file.read_text() == after
     with Workspace.open(agent.root) as workspace:
         workspace.decide(Action.RESET, workspace.find_units(str(earlier))[1])
@@ -435,7 +435,7 @@ def test_permissions_that_a_reviewer_took_away_before_it_keep_a_change_from_bein
     as_left = "two\n", 0o600
     assert (file.read_text(), file.stat().st_mode & 0o777) == as_left
     error = agent.call("Undo").error  # it would bring the bytes back, and not the permissions that went with them
-    assert (error["type"], error["reason"]) == ("review_conflict", "a reviewer has decided on earlier edits since")
+    assert (error["type"], error["reason"]) == ("review_conflict", "earlier edits have been decided on since")
     assert (file.read_text(), file.stat().st_mode & 0o777) == as_left
 
 

@@ -6,6 +6,7 @@ A patch may be about several files; the tools that work on one take the part of 
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
+from itertools import groupby
 from pathlib import PurePath
 from typing import Annotated, Final, assert_never
 
@@ -41,7 +42,17 @@ from mcptools.unifieddiff import (
 from mcptools.watching import checkpoint
 from objstore import BlobMissing, Content, EditFilter, blob_id, is_binary, unified_diff
 
-__all__ = ["Patching", "applied", "changes_of", "part_among", "part_for", "part_of", "parts_of", "preview_of"]
+__all__ = [
+    "Patching",
+    "applied",
+    "changes_of",
+    "moves_of",
+    "part_among",
+    "part_for",
+    "part_of",
+    "parts_of",
+    "preview_of",
+]
 
 _UNPLACED: Final = (
     "apply_patch will refuse this patch: without context nothing says where its new lines belong. Make it with "
@@ -93,7 +104,7 @@ class Patching(Safeguarded):
                 mcp_conversation_id=edited.conversation or mcp_conversation_id,
             ),
             text=f"{message} (+{part.added} -{part.removed} lines)",
-            notes=(*_moves(made), *edited.notes, *(self._hindrances(file_path) if dry_run else ())),
+            notes=(*moves_of(made.moved), *edited.notes, *(self._hindrances(file_path) if dry_run else ())),
         )
 
     def _moved(self, path: str, now: bytes, part: FilePatch) -> tuple[int, ...] | None:
@@ -161,7 +172,7 @@ class Patching(Safeguarded):
         validated = PatchValidated(file_path=path, preview=preview)
         hunks = f"{preview.hunks} hunk{'' if preview.hunks == 1 else 's'}"
         said = f"{validated.message} (+{part.added} -{part.removed} lines, {hunks})"
-        return Answer(content=validated, text=said, notes=_moves(made))
+        return Answer(content=validated, text=said, notes=moves_of(made.moved))
 
     def revert_patch(
         self,
@@ -195,7 +206,7 @@ class Patching(Safeguarded):
                 mcp_conversation_id=edited.conversation,
             ),
             text=f"{message} (+{part.removed} -{part.added} lines)",
-            notes=(*_moves(edited.made), *edited.notes),
+            notes=(*moves_of(edited.made.moved), *edited.notes),
         )
 
     def generate_patch(
@@ -245,7 +256,8 @@ class Patching(Safeguarded):
             ),
         )
         listed = [f"{one_line(file.target)}: +{file.lines_added} -{file.lines_removed}" for file in files]
-        return Answer(content=inspected, text="\n".join([inspected.message, *listed]))
+        text = cut("\n".join([inspected.message, *listed]), self._limits.max_answer)
+        return Answer(content=inspected, text=text)
 
     def _version(self, path: str, which: str) -> bytes:
         """Return a file that a patch can be made of. Raises Failure."""
@@ -377,12 +389,21 @@ def changes_of(part: FilePatch) -> PatchChanges:
     return PatchChanges(lines_added=part.added, lines_removed=part.removed, hunks_applied=len(part.hunks))
 
 
+def moves_of(moved: Sequence[int]) -> tuple[str, ...]:
+    """Return what is said of hunks that fit elsewhere than they state, by so many lines each."""
+    said: list[str] = []
+    first = 1
+    for offset, hunks in groupby(moved):
+        last = first + sum(1 for _ in hunks) - 1
+        which = f"Hunk {first} fits" if first == last else f"Hunks {first} to {last} fit"
+        if offset:
+            said.append(f"{which} {offset:+d} lines away.")
+        first = last + 1
+    return tuple(said)
+
+
 def _file_info(part: FilePatch) -> FileInfo:
     source, target = map(shown, part.names)
     return FileInfo(
         source=source, target=target, hunks=len(part.hunks), lines_added=part.added, lines_removed=part.removed
     )
-
-
-def _moves(made: Applied) -> tuple[str, ...]:
-    return tuple(f"Hunk {n} fits {offset:+d} lines away." for n, offset in enumerate(made.moved, 1) if offset)

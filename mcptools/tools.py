@@ -45,6 +45,7 @@ from mcptools.failures import Failure, Kind
 from mcptools.hashline import hashlines_around
 from mcptools.history import History
 from mcptools.paging import page_of
+from mcptools.patching import moves_of
 from mcptools.reading import Reading
 from mcptools.recovery import Recovery
 from mcptools.searching import Searching
@@ -197,7 +198,6 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
         )
         offsets = list(edited.made.moved)
         said = f"{'Would apply' if dry_run else 'Applied'} {hunks} hunk{'s' if hunks > 1 else ''} to {edited.place}"
-        moved = [f"Hunk {n} fits {offset:+d} lines away." for n, offset in enumerate(offsets, 1) if offset]
         return Answer(
             content=DiffEdited(
                 path=edited.place,
@@ -214,7 +214,7 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
                 mcp_conversation_id=edited.conversation or mcp_conversation_id,
             ),
             text=f"{said} (+{patch.added} -{patch.removed} lines)",
-            notes=(*moved, *edited.notes),
+            notes=(*moves_of(offsets), *edited.notes),
         )
 
     def multi_edit_text_file(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from mcptools.answers import Answer, Undone
-from mcptools.display import one_line, shown
+from mcptools.display import cut, one_line, shown
 from mcptools.failures import Failure, Kind
 from mcptools.session import LastChange
 from mcptools.toolset import Toolset, absolute, telling
@@ -75,7 +75,7 @@ class Undoing(Toolset):
         count = f"{len(names)} file{'s' if len(names) > 1 else ''}"
         return Answer(
             content=Undone(files_reverted=len(names), paths=names),
-            text="\n".join([f"Reverted {count}:", *map(one_line, names)]),
+            text=cut("\n".join([f"Reverted {count}:", *map(one_line, names)]), self._limits.max_answer),
             notes=("Read these files again before you change them.",),
         )
 

@@ -157,6 +157,36 @@ def test_what_is_shown_around_an_edit_and_a_generated_patch_fit_in_an_answer(tmp
     assert len(made.structured["patch"]) > 300_000
 
 
+def test_what_is_said_of_thousands_of_hunks_or_files_fits_in_an_answer(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    file = root / "file"
+    hunks = [f"@@ -{4 * n + 1},2 +{4 * n + 1},2 @@\n-l{4 * n}\n+m{4 * n}\n l{4 * n + 1}\n" for n in range(3000)]
+    patch = "--- a\n+++ a\n" + "".join(hunks)
+    of_many = "".join(f"--- a/{n}/name.txt\n+++ b/{n}/name.txt\n@@ -1 +1 @@\n-a\n+b\n" for n in range(4000))
+    lines = [f"l{n}\n" for n in range(12_000)]
+    file.write_text("".join(["above\n", *lines[:6000], "between\n", *lines[6000:]]))
+    moved = "Hunks 1 to 1500 fit +1 lines away.\nHunks 1501 to 3000 fit +2 lines away."
+    with connected(root) as agent:
+        for tool, arguments in (
+            ("validate_patch", {"file_path": "file", "patch": patch}),
+            ("edit_file_diff", {"path": "file", "diff": patch, "dry_run": True}),
+            ("apply_patch", {"file_path": "file", "patch": patch}),
+        ):
+            assert agent.done(tool, **arguments).texts[1].startswith(moved), tool
+        inspected = agent.done("inspect_patch", patch=of_many)
+        names = [f"{number:0240}" for number in range(400)]
+        for name in names:
+            (root / name).write_text("old\n")
+        replaced = "--- a\n+++ a\n@@ -1 +1 @@\n-old\n+new\n"
+        each = [{"file_path": name, "patch": replaced} for name in names]
+        agent.done("apply_patches", strategy="atomic", patches=each)
+        undone = agent.done("Undo")
+    assert (undone.structured["paths"], len(undone.text) < 80_100) == (names, True)
+    assert len(inspected.text) < 80_100
+    assert len(inspected.structured["files"]) == 4000  # whole, as its contract has it
+
+
 @pytest.mark.parametrize(
     "limit",
     [

@@ -323,6 +323,7 @@ class EditServer(MCPServer):
                     failure = Failure(Kind.NOT_APPROVED, "The person did not approve this; nothing was changed")
                     return refused(failure, traits)
                 begin = self._beginning(method, traits, context, roots, self._asked.get() if asks else None)
+                await anyio.lowlevel.checkpoint_if_cancelled()  # nobody else looks before the work is under way
                 begun = begin(number, arguments, _tell_of_progress(context))
                 self._headway.let_through(number, None if asks else self._again(tool, context, begin))
             result = await begun.result()

@@ -133,6 +133,7 @@ def test_later_steps_move_a_clash_or_take_it_in() -> None:
         pytest.param("a x", "A x", ("A x", "a x"), id="taken back"),
         pytest.param("a x", "A x", ("A x", "a y"), id="taken back, and something else"),
         pytest.param("a x", "A x", ("A x", "n A x", "n b x"), id="changed again, further below"),
+        pytest.param("a x", "A x", ("A x", "A a"), id="what it took out is back beside it"),
         pytest.param("a x", "a n x", ("a n x", "a x"), id="an insertion taken back"),
         pytest.param("a b x", "a x", ("a x", "a b x"), id="a deletion taken back"),
         pytest.param("a b x", "a x", ("a x", "a n b x"), id="a deletion taken back, and something put in"),
@@ -161,6 +162,25 @@ def test_what_is_there_already_stays_so_whatever_its_neighbours_become(
     base: str, made: str, later: tuple[str, ...]
 ) -> None:
     assert carried(text(base), text(made), *map(text, later)) == Rebased(content=text(later[-1]), hunks=())
+
+
+@pytest.mark.parametrize(
+    ("base", "made", "later"),
+    [
+        pytest.param("a b", "a x b", ("a x b", "a n x m b"), id="an insertion, and lines put in beside it"),
+        pytest.param("a b c", "a B c", ("a B c", "B"), id="a replacement, and the lines beside it gone"),
+    ],
+)
+def test_what_is_there_already_as_a_comparison_says_stays_so(base: str, made: str, later: tuple[str, ...]) -> None:
+    found = carried(text(base), text(made), *map(text, later), compared=True)
+    assert found == Rebased(content=text(later[-1]), hunks=())
+
+
+@pytest.mark.parametrize(("base", "made"), [("a b .", "a B ."), ("a b .", "a B"), ("a b", "a b ."), ("a b .", "A b .")])
+def test_without_a_step_a_change_is_what_it_makes(base: str, made: str) -> None:
+    found = carried(text(base), text(made))
+    assert isinstance(found, Rebased)
+    assert found.content == text(made)
 
 
 def test_known_steps_tell_equal_lines_apart() -> None:

@@ -12,6 +12,8 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
+from itertools import takewhile
 from typing import Final, Protocol, Self
 
 from objstore.disk import Disk, Pieces, is_same_file
@@ -168,10 +170,11 @@ class Transition:
                 self._carry_out(step)
                 self._tell()
             self._read_back(self._steps)
+            self._prune()
         except Exception as error:  # whatever it is: what was recorded holds only if all of it was done
             self._take_back(done, error)
-            raise CallAborted(os.fsdecode(done[-1].path), str(error)) from error
-        self._prune()
+            paths = [step.path for step in done] or list(self._left or ())
+            raise CallAborted(os.fsdecode(paths[-1]), str(error)) from error
 
     # ---- before
 
@@ -417,18 +420,24 @@ class Transition:
     def _prune(self) -> None:
         """Remove folders that have become empty, and that recorded edits made, or a decision in a file's place.
 
-        Every file is as it shall be by then, so whatever keeps a folder from going, nothing is taken back for it.
+        One that can't be removed stays: every file is as it shall be by then.
         """
+        for folders in self._to_prune():
+            with suppress(CasError, OSError):
+                for folder in folders:
+                    if not self._remove_folder(folder):
+                        break
+
+    def _to_prune(self) -> list[list[bytes]]:
+        """Return the folders that may go when they are empty, path by path, the inner ones first."""
         if self._left is None:
-            return
+            return []
         taken = {step.path for step in self._steps if step.after is not None}
-        for path in [*(step.path for step in self._steps if step.after is None), *self._left]:
-            if not taken.isdisjoint(folders_of(path)):
-                continue  # a file has taken its folder's name
-            folder = path.rpartition(b"/")[0]
-            with suppress(Exception):
-                while folder and (self._is_made(folder) or self._was_file(folder)) and self._remove_folder(folder):
-                    folder = folder.rpartition(b"/")[0]
+        gone = [*(step.path for step in self._steps if step.after is None), *self._left]
+        # A file may have taken its folder's name.
+        above = [folders_of(path)[::-1] for path in gone if taken.isdisjoint(folders_of(path))]
+        may_go = cache(lambda folder: self._is_made(folder) or self._was_file(folder))
+        return [list(takewhile(may_go, folders)) for folders in above]
 
     # ---- after a failure
 

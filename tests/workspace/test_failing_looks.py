@@ -18,6 +18,7 @@ from objstore import (
     EditView,
     FileState,
     OnExternal,
+    Origin,
     PathOutside,
     Seq,
     Status,
@@ -229,6 +230,30 @@ def test_an_index_that_fails_when_folders_are_to_go_takes_a_decision_back(tmp_pa
         assert workspace.edit(300).status is Status.PENDING
         assert workspace.status().external == ()
     assert (tmp_path / "folder 299" / "inner" / "file").read_bytes() == b"299\n"
+
+
+def test_an_index_that_fails_when_only_folders_are_to_go_takes_a_decision_back(tmp_path: Path) -> None:
+    class Losing(Disk):
+        """A disk on which the index can't be read any more once the decision was recorded."""
+
+        def sync(self, fd: int, name: str) -> None:
+            super().sync(fd, name)
+            os.truncate(index, 0)
+
+    index = tmp_path / ".cas" / "index.sqlite"
+    with Workspace.init(tmp_path) as workspace:
+        for number in range(300):
+            with workspace.call(CallInfo(tool="edit")) as call:
+                call.write(f"folder {number}/inner/file", b"%d\n" % number)
+                call.commit()
+        (tmp_path / "folder 299" / "inner" / "file").unlink()
+        workspace.record_changes(CallInfo(tool="", origin=Origin.PERSON), ["folder 299/inner/file"])
+    with Workspace.open(tmp_path, Losing()) as workspace, pytest.raises(CallAborted, match="folder 299/inner"):
+        workspace.decide(Action.REJECT, [Unit(Seq(300), 0), Unit(Seq(301), 0)])
+    index.unlink()
+    with Workspace.open(tmp_path) as workspace:
+        assert workspace.edit(300).status is Status.PENDING
+        assert workspace.status().external == ()
 
 
 class LosingStates(Disk):

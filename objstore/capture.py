@@ -272,6 +272,11 @@ class Call:
             edits.append(view)
         if self._batch:
             self._journal.commit(self._batch, self._steps(), self._looked())
+            for view in edits:
+                before, after = view.edit.before, view.edit.after
+                if before is not None and (after is None or after.blob != before.blob):
+                    # Else who edits a file of a megabyte a hundred times has all of them in memory.
+                    self._journal.store.let_go(before.blob)
         return CallOutcome(
             conversation=conversation,
             new_conversation=not given,

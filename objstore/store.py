@@ -390,6 +390,10 @@ class Store:
         self._cache.clear()
         self._cached = 0
 
+    def let_go(self, name: BlobId) -> None:
+        """Drop a blob's bytes: they are not likely to be asked for again."""
+        self._cached -= len(self._cache.pop(name, b""))
+
     def at_hand(self, name: BlobId) -> bytes | None:
         """Return a blob's bytes if they are kept at hand."""
         return self._cache.get(name)

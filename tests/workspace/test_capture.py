@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
 
@@ -26,6 +27,8 @@ from objstore import (
     blob_id,
     hunks_from_spans,
 )
+from objstore.journal import Journal
+from tests.store.countdown import UnsyncedDisk
 from tests.workspace.scene import TEN, Scene, deletes, writes
 
 NOBODY = 65534
@@ -517,3 +520,16 @@ def test_a_conflict_or_nothing_to_do_leaves_the_lock(scene: Scene) -> None:
         call.write("f", b"d\n")
         call.commit()
     assert len(scene.workspace.edits()) == 4
+
+
+def test_of_the_states_of_a_file_that_is_edited_again_and_again_the_last_alone_stays_in_memory(scene: Scene) -> None:
+    states = [b"%d\n" % number * 1000 for number in range(10)]
+    with closing(Journal(str(scene.root), UnsyncedDisk())) as journal:
+        for state in states:
+            with journal.writing() as batch:
+                call = Call(journal, batch, CallInfo(tool="t", conversation="c"))
+                call.write("f", state)
+                call.commit()
+        in_memory = [state for state in states if journal.store.at_hand(blob_id(state)) is not None]
+        assert in_memory == states[-1:]
+        assert journal.store.blob(blob_id(states[0])) == states[0]

@@ -78,6 +78,7 @@ class Store:
         self.log: Final = Log(self._log_path, disk)
         self._ahead = Ahead()
         self._in_memory_until: float | None = None  # by the monotonic clock; None: the index is in its file
+        self._left: list[Index] = []  # indexes in whose place came one in memory, while somebody may still ask them
         try:
             self._index_path: Final = os.path.join(folder, INDEX_NAME)
             self._index = Index(self._index_path, self.log)
@@ -95,6 +96,7 @@ class Store:
         with suppress(CasError):  # the index of a store that took the place of this one is not for what this one has
             self._see_log()
             self._flush_if_possible()
+        self._close_left()
         self._index.close()
         self.log.close()
 
@@ -138,15 +140,21 @@ class Store:
         """
         if not is_unwritable(error):
             raise error
+        self._left.append(self._index)
         self._index = Index(self._index_path, self.log)
         self._ahead = Ahead()  # all of it is in the log
         self._in_memory_until = time.monotonic() + _IN_MEMORY_SECONDS
+
+    def _close_left(self) -> None:
+        while self._left:
+            self._left.pop().close()
 
     def _caught_up(self, *, to_write: bool) -> bool:
         self._see_log()
         is_over = self._in_memory_until is not None and time.monotonic() > self._in_memory_until
         if is_over or not self._index.is_there:
             self._ahead = Ahead()  # all of it is in the log
+            self._close_left()
             self._index.close()
             self._index = Index(self._index_path, self.log)
             self._in_memory_until = None

@@ -98,6 +98,22 @@ def test_a_call_like_one_before_it_is_answered_before_the_sdk_has_come_to_its_to
         assert raw.ended() == (0, b"")
 
 
+def test_a_call_may_be_cancelled_before_it_has_begun(tmp_path: Path) -> None:
+    held, root = tmp_path / "held", tmp_path / "ws"
+    root.mkdir()
+    with started(root, command=(sys.executable, "-P", "-c", HELD, str(held))) as raw:
+        held.touch()
+        raw.send(wrote(1, "a"), cancelled(1), ping(2))
+        assert raw.next_answer() == {"jsonrpc": "2.0", "id": 2, "result": {}}
+        held.unlink()
+        raw.send(ping(3))
+        assert raw.next_answer()["id"] == 3
+        raw.writing.close()
+        assert raw.line() == b""
+        assert raw.ended() == (0, b"")
+    assert not (root / "a").exists()
+
+
 def test_wrong_arguments_are_refused_as_ever(tmp_path: Path) -> None:
     with started(tmp_path) as raw:
         said = []

@@ -205,16 +205,6 @@ def test_the_last_line_needs_no_newline_and_the_end_of_the_input_is_the_end(tmp_
         assert raw.ended() == (0, b"")
 
 
-def test_a_call_may_be_cancelled_before_it_has_begun(tmp_path: Path) -> None:
-    cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
-    with started(tmp_path) as raw:
-        raw.send(called(1, "list_directory", path=str(tmp_path)), cancelled, ping(2))
-        assert raw.next_answer() == {"jsonrpc": "2.0", "id": 2, "result": {}}
-        raw.writing.close()
-        assert raw.line() == b""
-        assert raw.ended() == (0, b"")
-
-
 def test_the_number_of_a_cancelled_call_may_be_used_again(tmp_path: Path) -> None:
     cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
     with started(tmp_path) as raw:

@@ -1,6 +1,6 @@
 """Headway: a call's work begins when its line was read, not when the SDK has come from the line to the tool.
 
-Before a tool gets its arguments, the SDK looks at the message around them four times, which takes a quarter as long as
+Before a tool gets its arguments, the SDK looks at the message around them several times, which takes a fifth as long as
 an edit. Of a call that differs from one which it has let through in its number and arguments only, it can say nothing
 new. So the work of such a call begins at once. The SDK gets the message with it, when it is over or when something else
 comes in, and so the tool gets work that was begun.

@@ -123,14 +123,14 @@ class Incoming(_End):
         """Return a message for the SDK; a call whose work has begun, when that is over or something else comes in."""
         match message:
             case JSONRPCRequest():
-                return await self._begun(message)
+                return await self._perhaps_begun(message)
             case JSONRPCNotification():
                 self._headway.came(message.method, message.params, None)
             case _:
                 self._headway.came("", None, None)
         return SessionMessage(message)
 
-    async def _begun(self, request: JSONRPCRequest) -> SessionMessage:
+    async def _perhaps_begun(self, request: JSONRPCRequest) -> SessionMessage:
         self._outgoing.expect(request.id)
         begun = self._headway.came(request.method, request.params, request.id)
         if begun is not None:

@@ -30,10 +30,14 @@ _SHORT: Final = 10
 """zstd's level where little is left to tell: of a state that is told against the one before it, and of short files."""
 
 _LONG: Final = 16
-"""zstd's level for a new file, told alone or against one that it resembles."""
+"""zstd's level for a long new file, told alone or against one that it resembles."""
 
 _LONG_FROM: Final = 16 << 10
 """Bytes from which a new file is long: below, the higher level takes six times as long for three hundredths."""
+
+_MUCH: Final = 1 / 6
+"""What a quick spelling leaves to tell of a long file, as a share of what is searched, the base with it, from which the
+higher level is worth its time: the time goes by what is searched, what it saves by what is left to tell."""
 
 _LITTLE: Final = 64
 """Bytes of data that a delta may keep as they are: with more effort they would be two fewer."""
@@ -178,11 +182,12 @@ class Respelling:
             self._begun[told.document] = header.id
             if len(self._begun) > _DOCUMENTS:
                 del self._begun[next(iter(self._begun))]
-        is_long = not is_next and _LONG_FROM <= len(content) <= _BULKY
-        level = _LONG if is_long else _SHORT
+        base, left = (bases[0] if bases else None), len(content)
         if len(bases) > 1:
-            return _Choice(self._best(content, bases), level, is_tried=True)
-        return _Choice(bases[0] if bases else None, level, is_tried=False)
+            base, left = self._best(content, bases)
+        is_long = not is_next and _LONG_FROM <= len(content) <= _BULKY
+        is_much = left >= _MUCH * (len(content) + (0 if base is None else len(base.content)))
+        return _Choice(base, _LONG if is_long and is_much else _SHORT, is_tried=len(bases) > 1)
 
     def _bases(self, names: "Iterable[BlobId | None]", limit: int) -> list[Base]:
         """Return those blobs that lie before this one, and less deep than `limit`."""
@@ -193,15 +198,20 @@ class Respelling:
                 found.append(Base(id=name, content=self._store.blob(name), depth=known.depth))
         return found
 
-    def _best(self, content: bytes, bases: list[Base]) -> Base | None:
-        """Return the base against which the blob is likely to be the shortest (None: it is so alone)."""
-        best, least = None, float(self._trials.alone(content))
+    def _best(self, content: bytes, bases: list[Base]) -> tuple[Base | None, int]:
+        """Return the base against which the blob is likely to be the shortest (None: it is so alone).
+
+        And how many bytes a quick spelling of it then takes.
+        """
+        left = self._trials.alone(content)
+        best, least = None, float(left)
         deeper = _DEEPER if len(content) < _LONG_FROM else _DEEPER_LONG
         for base in bases:
-            size = self._trials.against(content, base) * (1 + base.depth * deeper)
-            if size < least:
-                best, least = base, size
-        return best
+            size = self._trials.against(content, base)
+            weighed = size * (1 + base.depth * deeper)
+            if weighed < least:
+                best, least, left = base, weighed, size
+        return best, left
 
     def _before(self, name: BlobId) -> _Known | None:
         """Return what is known of a blob (None: it does not lie before the one that is spelt)."""

@@ -175,8 +175,8 @@ class Looks:
                 break
             above, _, name = folder.rpartition(b"/")
             around = self._rows.get(above) if folder else None
-            if before is None and around and (_is_among(name, around[_FOLDERS]) or _is_among(name, around[_LEFT])):
-                return 0  # it stood there, ignored or not to be looked into; nothing tells what was in it
+            if before is None and around and (around[_CUT] or _is_among(name, around[_FOLDERS], around[_LEFT])):
+                return 0  # it stood there, or may have, and was passed over; nothing tells what was in it
             latest = max(latest, look.key.ctime)
         return latest
 
@@ -297,8 +297,8 @@ def _look(row: list[Any]) -> FolderLook:
     )
 
 
-def _is_among(name: bytes, names: bytes) -> bool:
-    return b"\0" + name + b"\0" in b"\0" + names + b"\0"
+def _is_among(name: bytes, *names: bytes) -> bool:
+    return b"\0" + name + b"\0" in b"\0" + b"\0".join(names) + b"\0"
 
 
 def _split(names: bytes) -> list[bytes]:

@@ -927,6 +927,19 @@ def test_what_comes_into_view_while_a_shell_runs_is_not_its_doing_where_it_chang
     assert (folder / path).read_text() == "mine\n"
 
 
+def test_what_lay_in_a_folder_that_a_shell_takes_the_tag_from_is_not_its_doing(folder: Path) -> None:
+    cache = folder / "cache"
+    (cache / "deep").mkdir(parents=True)
+    (cache / "CACHEDIR.TAG").write_text("Signature: 8a477f597d28d172789f06886806bc55\n")
+    (cache / "deep" / "diary").write_text("mine\n")
+    assert cas("record", folder=folder).status == 0
+    time.sleep(0.05)  # more than a tick of the file system's clock
+    session = ClaudeCode(folder)
+    session.ask("go")
+    session.run("rm cache/CACHEDIR.TAG; echo 1 > cache/deep/new")
+    assert sorted(whose(folder)) == [("cache/deep/diary", "external"), ("cache/deep/new", session.name)]
+
+
 @pytest.mark.parametrize("source", ["ignored", "outside", "known"])
 def test_a_folder_that_a_shell_moves_is_its_doing_whenever_what_is_in_it_was_written(
     folder: Path, tmp_path: Path, source: str

@@ -20,6 +20,9 @@ LATER = 10**19
 
 STORE = b"store"
 
+CACHED = b"Signature: 8a477f597d28d172789f06886806bc55\n"
+"""Says of a folder that all in it can be made again."""
+
 
 class Ranger:
     """Somebody who looks at one folder again and again, and keeps what was seen as bytes in between."""
@@ -328,7 +331,7 @@ def test_what_git_ignores_is_covered_unless_it_shall_not_be(ranger: Ranger) -> N
 
 @pytest.mark.parametrize(
     ("tag", "text"),
-    [("CACHEDIR.TAG", b"Signature: 8a477f597d28d172789f06886806bc55\n"), ("pyvenv.cfg", b"home = /usr\n")],
+    [("CACHEDIR.TAG", CACHED), ("pyvenv.cfg", b"home = /usr\n")],
 )
 def test_a_folder_that_says_it_can_be_rebuilt_is_left_out(ranger: Ranger, tag: str, text: bytes) -> None:
     grow(ranger.root, folders=2, files=1)
@@ -387,19 +390,22 @@ def test_folders_deeper_than_a_process_may_open_files_are_seen(ranger: Ranger) -
 
 def test_a_folder_came_if_no_look_knew_it_there_and_it_was_not_passed_over(ranger: Ranger) -> None:
     grow(ranger.root, folders=2)
-    for path in ("ignored/deep", "closed/deep", "moved/deep"):
+    for path in ("ignored/deep", "closed/deep", "cached/deep/er", "moved/deep"):
         (ranger.root / path).mkdir(parents=True)
     (ranger.root / ".casignore").write_text("ignored\n")
+    (ranger.root / "cached" / "CACHEDIR.TAG").write_bytes(CACHED)
     (ranger.root / "closed").chmod(0)
     with nobody():
         ranger.look()
     (ranger.root / "closed").chmod(0o755)
     (ranger.root / ".casignore").unlink()
+    (ranger.root / "cached" / "CACHEDIR.TAG").unlink()
     (ranger.root / "d0" / "new").write_text("new\n")
     (ranger.root / "d1").rename(ranger.root / "moved" / "here")
     (ranger.root / "moved").rename(ranger.root / "d1")
     looks = ranger.look().survey.looks
     came = {os.fsdecode(look.path): looks.came(look.path) for look in looks}
     own = {path: (ranger.root / path).stat().st_ctime_ns for path in ("d1", "d1/here", "d1/deep")}
-    stayed = dict.fromkeys(("", "d0", "ignored", "ignored/deep", "closed", "closed/deep"), 0)
+    passed_over = ("ignored", "ignored/deep", "closed", "closed/deep", "cached", "cached/deep", "cached/deep/er")
+    stayed = dict.fromkeys(("", "d0", *passed_over), 0)
     assert came == stayed | {path: max(own["d1"], time) for path, time in own.items()}

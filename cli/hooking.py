@@ -126,14 +126,17 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
                 _record(workspace.agent_calls(), event, None)
         except Exception as error:  # noqa: BLE001 - as in `main`
             log_fault(other, [event.notes.get("client", "")], error)
-    for other in _roots_elsewhere(event, roots):
-        _record_elsewhere(other, event)
+    told = {os.path.realpath(root) for root in roots}
+    _record_elsewhere(_roots_elsewhere(event, roots), event, told)
+    if event.moment is Moment.BEFORE and event.touched:
+        _note_where_it_begins(event, roots)
     if not roots:
         say(None)
         return
     workspace = Workspace.open(roots[0])
     try:
         calls = workspace.agent_calls()
+        _record_elsewhere(_roots_gone_to(calls, event), event, told)
         has_said = False
 
         def tell() -> None:
@@ -202,17 +205,67 @@ def _may_end_what_began_elsewhere(event: Event) -> bool:
     return not event.touched and event.moment not in {Moment.BEFORE, Moment.OTHER}
 
 
-def _record_elsewhere(root: str, event: Event) -> None:
-    """Record what the event tells of in a workspace where the agent isn't, if it has been there; never raise."""
+def _roots_gone_to(calls: "AgentCalls", event: Event) -> list[str]:
+    """Return the workspaces off the way in which tools have begun, where the event is about no tool or names none."""
+    from objstore import CasError, find_root
+
+    found: list[str] = []
+    if not event.tool and _may_end_what_began_elsewhere(event):
+        for root in calls.elsewhere(event.conversation):
+            with suppress(CasError, ValueError):
+                found += [root] if find_root(root) == root else []
+    return found
+
+
+def _record_elsewhere(roots: list[str], event: Event, told: set[str]) -> None:
+    """Record what the event tells of in workspaces where the agent isn't, if it has been there; never raise.
+
+    And in those that they know it went to. `told`: where it is recorded already.
+    """
+    from objstore import Workspace
+
+    waiting = list(roots)
+    while waiting:
+        root = waiting.pop(0)
+        if os.path.realpath(root) in told:
+            continue
+        told.add(os.path.realpath(root))
+        try:
+            with Workspace.open(root) as workspace:
+                calls = workspace.agent_calls()
+                if calls.knows(event.conversation):
+                    waiting += _roots_gone_to(calls, event)
+                    _record(calls, event, None)
+        except Exception as error:  # noqa: BLE001 - it must not keep the agent's own workspace from hearing of the event
+            log_fault(root, [event.name], error)
+
+
+def _note_where_it_begins(event: Event, roots: list[str]) -> None:
+    """Have the workspaces that will hear of the turn's end know where a tool begins that won't; never raise.
+
+    And those hear now what the tool was asked for.
+    """
     from objstore import Workspace
 
     try:
-        with Workspace.open(root) as workspace:
-            calls = workspace.agent_calls()
-            if calls.knows(event.conversation):
-                _record(calls, event, None)
-    except Exception as error:  # noqa: BLE001 - it must not keep the agent's own workspace from hearing of the event
-        log_fault(root, [event.name], error)
+        end = event._replace(moment=Moment.PAUSE, tool="", touched=NOWHERE)
+        hearing = _roots(end)
+        hearing += _roots_elsewhere(end, hearing)
+        known = {os.path.realpath(root) for root in hearing}
+        apart = [real for root in roots if (real := os.path.realpath(root)) not in known]
+        prompt = ""
+        for root in hearing if apart else []:
+            with Workspace.open(root) as workspace:
+                calls = workspace.agent_calls()
+                if root == hearing[0] or calls.knows(event.conversation):
+                    calls.went(event.conversation, apart)
+                    prompt = prompt or calls.prompt(event.conversation)
+        for root in apart:
+            with Workspace.open(root) as workspace:
+                if not workspace.agent_calls().knows(event.conversation):
+                    workspace.agent_calls().heard(event.conversation, prompt)
+    except Exception as error:  # noqa: BLE001 - as above
+        log_fault(event.place, [event.name], error)
 
 
 def _folder_of(event: Event, path: str) -> str:

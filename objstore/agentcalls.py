@@ -37,6 +37,7 @@ _SUBAGENT_PATIENCE: Final = 15 * 60 * 1_000_000
 """Microseconds that a subagent's call may take of which nothing more is heard: its session may go on without it."""
 
 _MOST_AGENTS: Final = 200
+_MOST_ELSEWHERE: Final = 20
 _MOST_ENDS: Final = 20
 """Ends of calls that are remembered of a conversation: more tools do not run at once."""
 
@@ -220,6 +221,20 @@ class AgentCalls:
         """Return whether the conversation was ever heard of here, or has a call open."""
         name = recordable_name(conversation)
         return bool(self._open.session(name)) or any(call.conversation == name for call in self._open.calls().values())
+
+    def went(self, conversation: str, roots: Iterable[str]) -> None:
+        """Remember that calls of the conversation begin in other workspaces, of which nothing else is told here."""
+
+        def noted(kept: Mapping[str, object]) -> dict[str, object]:
+            others = [root for root in _elsewhere(kept) if root not in news]
+            return {"elsewhere": [*others, *news][-_MOST_ELSEWHERE:]}
+
+        news = list(roots)
+        self._open.note(conversation, noted)
+
+    def elsewhere(self, conversation: str) -> list[str]:
+        """Return the other workspaces in which calls of the conversation began, the newest last."""
+        return _elsewhere(self._open.session(conversation))
 
     def heard(self, conversation: str, prompt: str) -> None:
         """Remember what a person asked of the agent: it explains the edits that follow."""
@@ -503,6 +518,12 @@ def _agents(kept: Mapping[str, object]) -> list[str]:
 def _besides(agent: str, kept: Mapping[str, object]) -> list[str]:
     """Return the subagents besides one."""
     return [each for each in _agents(kept) if each != agent]
+
+
+def _elsewhere(kept: Mapping[str, object]) -> list[str]:
+    """Return the other workspaces in which calls began, of what is kept of a conversation."""
+    roots = kept.get("elsewhere")
+    return [each for each in roots if isinstance(each, str)] if isinstance(roots, list) else []
 
 
 def _ends(kept: Mapping[str, object]) -> dict[str, object]:

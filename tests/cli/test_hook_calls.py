@@ -555,6 +555,76 @@ def test_a_shell_that_goes_into_another_workspace_is_over_when_its_agent_says_so
     assert not (folder / ".cas" / "hook.log").exists()
 
 
+def beside(tmp_path: Path, name: str = "beside") -> Path:
+    """Return another workspace, of which a baseline has been taken."""
+    root = tmp_path / name
+    root.mkdir()
+    (root / "o.txt").write_text("o\n")
+    Desk(root)
+    assert cas("record", folder=root).status == 0
+    return root
+
+
+@pytest.mark.parametrize("way", ["stop", "prompt", "session's end", "resumed"])
+@pytest.mark.parametrize("place", ["beside", "below", "gone on"])
+def test_a_tool_whose_file_is_in_another_workspace_is_over_with_its_turn(
+    folder: Path, tmp_path: Path, *, way: str, place: str
+) -> None:
+    other = beside(folder if place == "below" else tmp_path)
+    session = ClaudeCode(folder)
+    session.ask("write it")
+    session.calls += 1
+    # Its end is never told: a hook of somebody else's has denied it.
+    session.tell(session.write_event(str(other / "o.txt"), "new\n", before=True))
+    ended = {
+        "stop": session.stopped(),
+        "prompt": session.prompted("and now?"),
+        "session's end": session.base("SessionEnd"),
+        "resumed": session.base("SessionStart") | {"source": "resume"},
+    }
+    here = beside(tmp_path, "third") if place == "gone on" else folder
+    given = json.dumps(ended[way] | {"cwd": str(here)}).encode()
+    ran = cas("hook", "claude-code", folder=here, settings={"CLAUDE_PROJECT_DIR": str(folder)}, stdin=given)
+    assert (ran.status, ran.err) == (0, b"")
+    typed(other, "o.txt")
+    ClaudeCode(other, "other").ask("hello")
+    assert whose(other) == [("o.txt", "external")]
+    assert not list((other / ".cas" / "agents").glob("open-*"))
+
+
+def test_what_an_agent_does_in_another_workspace_is_explained_by_what_it_was_asked(
+    folder: Path, tmp_path: Path
+) -> None:
+    other = beside(tmp_path)
+    session = ClaudeCode(folder)
+    for number in range(3):
+        session.ask(f"prompt {number}")
+        session.write(str(other / "o.txt"), f"{number}\n")
+    with Workspace.open(other) as workspace:
+        prompts = [view.edit.notes.get("prompt") for view in workspace.edits(EditFilter())]
+    assert prompts == ["prompt 0", "prompt 1", "prompt 2"]
+
+
+def test_a_workspace_that_is_gone_is_nobodys_fault(folder: Path) -> None:
+    other = beside(folder)
+    session = ClaudeCode(folder)
+    session.write(str(other / "o.txt"), "new\n")
+    shutil.rmtree(other)
+    session.stop()
+    assert not (folder / ".cas" / "hook.log").exists()
+
+
+def test_what_a_person_lets_opencode_do_is_known_in_the_workspace_of_its_file(folder: Path, tmp_path: Path) -> None:
+    other = beside(tmp_path)
+    session = OpenCode(folder)
+    session.calls += 1
+    session.tell(session.write_event(str(other / "o.txt"), "new\n", before=True))
+    session.tell(session.base("permission.asked") | {"callID": session.call})
+    typed(other, "o.txt")
+    session.tell(session.base("permission.rejected") | {"callID": session.call})
+    assert whose(other) == [("o.txt", "external")]
+
+
 def test_a_workspace_above_where_an_agent_never_was_is_left_alone(folder: Path) -> None:
     inner = folder / "inner"
     inner.mkdir()

@@ -179,17 +179,16 @@ class AgentCalls:
 
         `agent`: the subagent; "": the conversation's own, which may go on without its subagents.
         """
-        if agent:
-            self._open.note(conversation, lambda kept: {"agents": _besides(agent, kept)})
-        else:
-            self._open.note(conversation, lambda _: {"waits": True})
         old = now() - _SUBAGENT_PATIENCE
-        return self._end_all(conversation, lambda call: call.agent == agent or (not agent and call.began < old))
+        return self._end_all(
+            conversation,
+            lambda call: call.agent == agent or (not agent and call.began < old),
+            lambda kept: {"agents": _besides(agent, kept)} if agent else {"waits": True},
+        )
 
     def over(self, conversation: str) -> list[EditView]:
         """Note that no call of the conversation is running, nor any of its subagents; as `pause`."""
-        self._open.note(conversation, lambda _: {"agents": []})
-        return self._end_all(conversation, lambda _: True)
+        return self._end_all(conversation, lambda _: True, lambda _: {"agents": []})
 
     def start(self, conversation: str) -> list[EditView]:
         """Note that a conversation begins, or goes on with a call that it had put off; as `over`."""
@@ -465,8 +464,16 @@ class AgentCalls:
         self.sent(call.conversation, call.agent)
         return True
 
-    def _end_all(self, conversation: str, is_ended: Callable[[AgentCall], bool]) -> list[EditView]:
-        """End those calls of a conversation that nobody has ended; return what was found."""
+    def _end_all(
+        self,
+        conversation: str,
+        is_ended: Callable[[AgentCall], bool],
+        said: Callable[[Mapping[str, object]], Mapping[str, object]],
+    ) -> list[EditView]:
+        """End those calls of a conversation that nobody has ended; return what was found.
+
+        `said`: what is to be kept of the conversation from now on, as `OpenCalls.note` takes it.
+        """
         conversation = recordable_name(conversation)
 
         def chosen(standing: Mapping[str, AgentCall]) -> set[str]:
@@ -477,6 +484,7 @@ class AgentCalls:
         for name in chosen(standing):
             if standing[name].may_claim:
                 self._open.note_end(name)
+        self._open.note(conversation, said)
         with self._alone():
             standing = self._open.calls()
             ended = chosen(standing)

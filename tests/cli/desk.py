@@ -118,9 +118,9 @@ def as_anybody(*words: str, folder: Path) -> Ran:
     return _started((sys.executable, "-c", ANYBODY), words, folder, {})
 
 
-def without_room(*words: str, folder: Path) -> Ran:
+def without_room(*words: str, folder: Path, stdin: bytes = b"") -> Ran:
     """Run `cas` where no file may grow: every write to one fails, as on a full disk."""
-    return _started((sys.executable, "-c", LIMITED), words, folder, {})
+    return _started((sys.executable, "-c", LIMITED), words, folder, {}, stdin)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

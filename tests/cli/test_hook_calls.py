@@ -16,7 +16,7 @@ import pytest
 
 from objstore import AgentCall, EditFilter, Workspace
 from tests.cli.agents import ClaudeCode, Codex, Copilot, Cursor, Gemini, OpenCode, Session, VSCode, shell
-from tests.cli.desk import PATIENCE, PROGRAM, Desk, as_anybody, cas, environment
+from tests.cli.desk import PATIENCE, PROGRAM, Desk, as_anybody, cas, environment, without_room
 
 WORKER = {"agent_id": "agent-7", "agent_type": "worker"}
 FORKED = {"agent_id": "agent-8", "agent_type": ""}
@@ -766,8 +766,11 @@ def test_a_named_file_that_may_not_be_read_any_more_keeps_no_other_from_the_reco
 
 
 @contextmanager
-def kept_waiting(folder: Path, event: dict[str, Any]) -> Iterator["subprocess.Popen[bytes]"]:
-    """Have Claude Code's hook wait, because somebody looks, once it has noted what it could; then it goes on."""
+def kept_waiting(folder: Path, event: dict[str, Any], held: str = "lock") -> Iterator["subprocess.Popen[bytes]"]:
+    """Have Claude Code's hook wait, because somebody looks, once it has noted what it could; then it goes on.
+
+    `held`: the lock that it waits for.
+    """
     agents = folder / ".cas" / "agents"
 
     def noted() -> set[tuple[str, bytes]]:
@@ -778,7 +781,7 @@ def kept_waiting(folder: Path, event: dict[str, Any]) -> Iterator["subprocess.Po
         subprocess.Popen(
             [*PROGRAM, "hook", "claude-code"], cwd=folder, env=environment({}), stdin=subprocess.PIPE
         ) as waiting,
-        (agents / "lock").open("rb") as lock,
+        (agents / held).open("rb") as lock,
     ):
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert waiting.stdin is not None
@@ -792,9 +795,9 @@ def kept_waiting(folder: Path, event: dict[str, Any]) -> Iterator["subprocess.Po
         yield waiting
 
 
-def unheard(folder: Path, event: dict[str, Any]) -> None:
+def unheard(folder: Path, event: dict[str, Any], held: str = "lock") -> None:
     """Tell of an event while somebody else looks, and kill its hook once it has noted what it could."""
-    with kept_waiting(folder, event) as hook:
+    with kept_waiting(folder, event, held) as hook:
         hook.kill()
 
 
@@ -891,6 +894,7 @@ def test_what_a_formatter_makes_of_a_written_file_while_its_end_is_told_is_the_t
     assert whose(folder) == [("a.txt", session.name)]
 
 
+@pytest.mark.parametrize("held", ["lock", "sessions"])
 @pytest.mark.parametrize(
     "said",
     [
@@ -902,17 +906,33 @@ def test_what_a_formatter_makes_of_a_written_file_while_its_end_is_told_is_the_t
     ],
     ids=lambda said: said["hook_event_name"],
 )
-def test_the_end_of_a_turn_that_we_could_not_hear_out_ends_what_ran_in_it(folder: Path, said: dict[str, Any]) -> None:
+def test_the_end_of_a_turn_that_we_could_not_hear_out_ends_what_ran_in_it(
+    folder: Path, said: dict[str, Any], held: str
+) -> None:
     session = ClaudeCode(folder)
     session.ask("go")
     session.calls += 1
     of_worker = WORKER if "agent_id" in said else {}
     session.tell(session.shell_event("make", before=True) | of_worker)
     shell("echo 1 >> a.txt", folder=folder)
-    unheard(folder, session.base("") | said)
+    unheard(folder, session.base("") | said, held)
     typed(folder, "src/b.py")
     session.ask("what now?")
     assert sorted(whose(folder)) == [("a.txt", session.name), ("src/b.py", "external")]
+
+
+@pytest.mark.parametrize("name", ["Stop", "SessionEnd"])
+def test_the_end_of_a_turn_for_which_the_disk_had_no_room_ends_what_ran_in_it(folder: Path, name: str) -> None:
+    session = ClaudeCode(folder)
+    session.ask("go")
+    session.calls += 1
+    session.tell(session.shell_event("make", before=True))
+    told = without_room("hook", "claude-code", folder=folder, stdin=json.dumps(session.base(name)).encode())
+    assert (told.status, told.out) == (0, b"")
+    time.sleep(0.05)  # more than a tick of the file system's clock
+    typed(folder)
+    session.ask("what now?")
+    assert whose(folder) == [("a.txt", "external")]
 
 
 def test_a_call_that_was_denied_claims_nothing_though_we_could_not_hear_that_out(folder: Path) -> None:

@@ -84,13 +84,13 @@ def _latest(journal: Journal, path: bytes, moment: int) -> _Event | None:
 
 def _at(events: list[_Event], path: bytes, moment: int) -> _Event | None:
     """Return what one document says of a path at a moment (None: nothing)."""
-    past = max((i for i, event in enumerate(events) if event.time <= moment), default=None)
-    if past is None:
+    past = max((i for i, event in enumerate(events) if event.time <= moment), default=-1)
+    there = max((i for i, event in enumerate(events[: past + 1]) if event.path == path), default=-1)
+    if there < 0:
         return None
-    if events[past].path == path:
-        return events[past]
-    has_left = any(event.path == path and event.state is not None for event in events[:past])
-    return _Event(events[past].time, path, None) if has_left else None
+    if there == past or events[there].state is None:
+        return events[there]
+    return _Event(events[there + 1].time, path, None)  # since it left, another may have come there
 
 
 def _events(journal: Journal, document: DocumentId) -> Iterator[_Event]:

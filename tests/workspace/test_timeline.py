@@ -2,12 +2,27 @@
 
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, strategies as st
 
-from objstore import CallInfo, NoSuchName, Origin, Recorded, RetentionLimits, Seq, Workspace, blob_id
+from objstore import (
+    Action,
+    CallInfo,
+    FileExists,
+    FileMissing,
+    NoSuchName,
+    Origin,
+    Recorded,
+    RetentionLimits,
+    Seq,
+    Workspace,
+    blob_id,
+)
 from objstore.batch import now as time_now
 from objstore.disk import Disk
 from objstore.journal import Journal
@@ -178,6 +193,57 @@ def test_all_files_at_a_moment_are_those_that_each_path_tells_of(scene: Scene) -
         assert below.keys() == {path for path in files if path.startswith("d/")}
         seen.add(tuple(files))
     assert len(seen) > 4
+
+
+def test_a_file_that_has_left_a_path_says_nothing_of_what_came_there_since(scene: Scene) -> None:
+    scene.write("b", b"1\n")
+    scene.move("b", "c")
+    between = now()
+    scene.write("b", b"2\n")
+    edit = scene.write("c", b"1\nmore\n")
+    after_an_edit = now()
+    scene.reject(edit)
+    moments = (between, after_an_edit, now())
+    assert [at(scene, "b", moment) for moment in moments] == [None, b"2\n", b"2\n"]
+
+
+@given(st.data())
+def test_what_is_told_of_a_moment_is_what_stood_then(data: st.DataObject) -> None:
+    names = st.sampled_from(("a", "b", "c"))
+    kinds = st.sampled_from(("write", "write", "move", "move", "delete", *Action))
+    with TemporaryDirectory() as folder, closing(Scene(Path(folder))) as scene:
+        stood: list[tuple[int, dict[str, bytes]]] = []
+        for step in range(data.draw(st.integers(8, 20), label="steps")):
+            kind, path = data.draw(kinds, label="kind"), data.draw(names, label="path")
+            match kind:
+                case "write":
+                    scene.write(path, b"%d\n" % step)
+                case "move":
+                    with suppress(FileMissing, FileExists):
+                        scene.move(path, data.draw(names, label="to"))
+                case "delete":
+                    with suppress(FileMissing):
+                        scene.delete(path)
+                case Action.UNDO:
+                    scene.workspace.undo()
+                case Action.REDO:
+                    scene.workspace.redo()
+                case Action() if edits := [view.seq for view in scene.workspace.edits()]:
+                    scene.decide(kind, data.draw(st.sampled_from(edits), label="edit"))
+            stood.append((later(), {found: look.content for found, look in scene.files().items()}))
+        for moment, files in stood:
+            told = scene.workspace.files_at_moment(moment)
+            assert {found: scene.workspace.blob(state.blob) for found, state in told.items()} == files
+
+
+def later() -> int:
+    """Return a moment that is behind all that was recorded before, and before all that comes."""
+    moment = before = time_now()
+    while moment == before:
+        moment = time_now()
+    while time_now() == moment:
+        pass
+    return moment
 
 
 def standing(scene: Scene, path: str, moment: str) -> bytes | None:

@@ -40,7 +40,7 @@ from objstore import (
 )
 
 if TYPE_CHECKING:
-    from objstore import BlobId, DecisionOutcome, EditView, ExternalChange, PendingGroup, Workspace
+    from objstore import BlobId, DecisionOutcome, EditView, ExternalChange, Hunk, PendingGroup, Workspace
 
 __all__ = ["Review"]
 
@@ -318,8 +318,16 @@ class Review:
         with self._keyboard.released(), edited(file) as content:
             return self._record_amendment(unit, content, file.blob, base=file.bytes)
 
-    def _record_amendment(self, unit: Unit, content: bytes, seen: "BlobId", base: bytes | None = None) -> Where:
-        outcome = self._workspace.amend(unit.seq, content, seen=seen, base=base, who=reviewer())
+    def _record_amendment(
+        self,
+        unit: Unit,
+        content: bytes,
+        seen: "BlobId",
+        *,
+        base: bytes | None = None,
+        hunks: "Sequence[Hunk] | None" = None,
+    ) -> Where:
+        outcome = self._workspace.amend(unit.seq, content, seen=seen, base=base, hunks=hunks, who=reviewer())
         if not outcome.edits:
             self._say("Nothing was changed.")
             return _Same.STAY
@@ -334,7 +342,8 @@ class Review:
         split = self._located(unit)
         found = [] if split is None else parts(Part(old=split.old, new=split.new))
         if split is None or len(found) == 1:
-            why = "its lines are built upon, or it is no change of lines" if split is None else "it is in one piece"
+            why = "its lines are built upon or can't be told from others, or it is no change of lines"
+            why = why if split is None else "it is in one piece"
             self._say(f"{unit} can't be split: {why}.")
             return _Same.STAY
         kept = self._decide_on_parts(unit, split, found)
@@ -365,7 +374,13 @@ class Review:
             split_lines(new)[hunk.new_start : hunk.new_end],
             without,
             text,
+            self._first_line(unit, planned.files[0].path_before or "", text),
         )
+
+    def _first_line(self, unit: Unit, path: str, text: bytes) -> int | None:
+        """Return at which line of a text the lines begin that the hunk put in (None: there are none, or who knows)."""
+        recorded, blamed = self._workspace.blame(path)
+        return next((part.start for part in blamed if part.unit == unit), None) if recorded == text else None
 
     def _decide_on_parts(self, unit: Unit, split: Split, found: list[Part]) -> bool | None:
         """Ask about each part; return whether any was accepted (None: the person stopped).
@@ -391,7 +406,7 @@ class Review:
                     kept = True
                 case "r":
                     text = split.text([*done, part.old, *(rest.new for rest in left)])
-                    self._record_amendment(unit, text, seen)
+                    self._record_amendment(unit, text, seen, hunks=[split.taken_out(part, done)])
                     seen = blob_id(text)
                     done.append(part.old)
                 case "x":

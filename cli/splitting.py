@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from cli.words import paired_lines
-from objstore import diff_lines, value
+from objstore import Hunk, diff_lines, value
 
 __all__ = ["Part", "Split", "located", "parts"]
 
@@ -34,11 +34,19 @@ class Split:
         """Return the file with the chosen lines in the hunk's place."""
         return b"".join((self.above, *(line for lines in chosen for line in lines), self.below))
 
+    def taken_out(self, part: Part, done: Sequence[Sequence[bytes]]) -> Hunk:
+        """Return what gives a part's old lines for its new ones, where `done` stands in the hunk's place above it."""
+        start = self.above.count(b"\n") + sum(map(len, done))
+        return Hunk(start, len(part.new), start, len(part.old))
 
-def located(old: Sequence[bytes], new: Sequence[bytes], without: bytes, text: bytes) -> Split | None:
+
+def located(
+    old: Sequence[bytes], new: Sequence[bytes], without: bytes, text: bytes, first: int | None = None
+) -> Split | None:
     """Return where the hunk from `old` to `new` stands, given the file without it and with it.
 
-    None where the two files differ in more than that, or in a line without its newline.
+    `first`: the first line there that it has put in (None: that is not known). None where its lines can't be told from
+    others beside them, where the two files differ in more than that, or in a line without its newline.
     """
     if not all(line.endswith(b"\n") for line in (*old, *new)):
         return None
@@ -47,12 +55,18 @@ def located(old: Sequence[bytes], new: Sequence[bytes], without: bytes, text: by
         return None
     head = _common(before, after)
     tail = _common(before[::-1], after[::-1])
-    first = max(0, len(after) - len(new) - tail)
-    for at in range(min(head, len(after) - len(new)), first - 1, -1):
-        if before[at : at + len(old)] == list(old) and after[at : at + len(new)] == list(new):
-            below = b"".join(after[at + len(new) :])
-            return Split(above=b"".join(after[:at]), old=tuple(old), new=tuple(new), below=below)
-    return None
+    lowest = max(0, len(after) - len(new) - tail)
+    places = [
+        at
+        for at in range(min(head, len(after) - len(new)), lowest - 1, -1)
+        if before[at : at + len(old)] == list(old) and after[at : at + len(new)] == list(new)
+    ]
+    if new and len(places) > 1:
+        places = [at for at in places if at == first]
+    if not places:
+        return None
+    at = places[0]
+    return Split(above=b"".join(after[:at]), old=tuple(old), new=tuple(new), below=b"".join(after[at + len(new) :]))
 
 
 def parts(whole: Part) -> list[Part]:

@@ -1,11 +1,13 @@
 """Amendments: a reviewer betters the result of an edit, and what they changed is recorded as bound to it."""
 
 import os
+from collections.abc import Sequence
 
 from objstore.capture import Call
 from objstore.diff import diff_lines
 from objstore.errors import FileChanged, NotAmendable
 from objstore.history import edit
+from objstore.hunks import Hunk
 from objstore.ids import BlobId
 from objstore.journal import Journal
 from objstore.outcomes import CallInfo, CallOutcome
@@ -31,13 +33,20 @@ def amendable_path(journal: Journal, seq: int) -> str:
 
 
 def amend(
-    journal: Journal, seq: int, content: bytes, *, who: str, seen: BlobId, base: bytes | None = None
+    journal: Journal,
+    seq: int,
+    content: bytes,
+    *,
+    who: str,
+    seen: BlobId,
+    base: bytes | None = None,
+    hunks: Sequence[Hunk] | None = None,
 ) -> CallOutcome:
     """Give the edit's file these bytes, as an amendment of the edit. `seen`: what the reviewer started from.
 
-    `base`: its bytes, so that a change of text is carried over to what the file holds by now (None: it is not). Raises
-    NoSuchName, NotAmendable, FileChanged where the file is no longer as it was seen and nothing is carried over, and
-    what Call.commit raises.
+    `hunks`: the lines that were really changed, where that is known. `base`: what was seen, so that a change of text
+    is carried over to what the file holds by now (None: it is not). Raises NoSuchName, NotAmendable, FileChanged where
+    the file is no longer as it was seen and nothing is carried over, and what Call.commit raises.
     """
     with journal.writing() as batch:
         path = amendable_path(journal, seq)
@@ -49,12 +58,12 @@ def amend(
             notes={"who": who} if who else {},
         )
         call = Call(journal, batch, info)
-        hunks = None
         now = call.read(path)
         if now.blob != seen:
             if base is None or any(map(is_binary, (base, content, now.bytes))):
                 raise FileChanged(path)
-            carried = call.rebased(path, base, content, diff_lines(base, content), is_compared=True)
+            made = diff_lines(base, content) if hunks is None else hunks
+            carried = call.rebased(path, base, content, made, is_compared=hunks is None)
             if isinstance(carried, Clash):
                 raise FileChanged(path)
             content, hunks = carried.content, carried.hunks

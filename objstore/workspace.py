@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from objstore.decisions import Request
     from objstore.files import Files
     from objstore.headstart import HeadStart
+    from objstore.hunks import Hunk
     from objstore.ids import BlobId
     from objstore.inspection import BlamedLines, RecordView, SegmentView, StoreStats
     from objstore.limits import RetentionLimits
@@ -632,17 +633,27 @@ class Workspace:
             path = amendable_path(self._journal, seq)
         return self.read(path, limit=MAX_BLOB)
 
-    def amend(self, seq: int, content: bytes, *, seen: BlobId, base: bytes | None = None, who: str = "") -> CallOutcome:
+    def amend(
+        self,
+        seq: int,
+        content: bytes,
+        *,
+        seen: BlobId,
+        base: bytes | None = None,
+        hunks: Sequence[Hunk] | None = None,
+        who: str = "",
+    ) -> CallOutcome:
         """Give the file that an edit changed new bytes, recorded as an amendment of the edit, by a person.
 
         Whoever rejects the whole edit rejects its amendments with it; an amendment rejected gives back the edit's own
         result. `seen`: what the file held when the reviewer began, and `base` its bytes. If that has changed, it raises
-        FileChanged, unless `base` is given and the change can be carried over to the text that stands there now. Raises
+        FileChanged, unless `base` is given and the change can be carried over to the text that stands there now.
+        `hunks`: the lines that were really changed, where that is known: of equal lines no comparison can tell. Raises
         NoSuchName, NotAmendable, FileMissing and what Call.commit raises.
         """
         from objstore.amend import amend
 
-        return amend(self._journal, seq, content, who=who, seen=seen, base=base)
+        return amend(self._journal, seq, content, who=who, seen=seen, base=base, hunks=hunks)
 
     def preview(self, effect: FileEffect) -> tuple[bytes | None, bytes | None]:
         """Return a file before and after an effect, as `text` does (None: no file); also of the last dry run's."""

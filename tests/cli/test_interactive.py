@@ -9,7 +9,7 @@ import pytest
 
 from cli.interactive import KEYS
 from cli.screenful import height, screenful
-from objstore import Call, Operation, Status
+from objstore import Call, Hunk, Operation, Status
 from tests.cli.desk import Desk
 from tests.cli.stage import STAGES, Stage, on_stage
 
@@ -256,6 +256,37 @@ def test_a_hunk_is_split_and_its_parts_decided_on(desk: Desk, review: Review) ->
     assert desk.statuses()["2:1"] is ACCEPTED
     desk.done("reject", "3")
     assert desk.bytes("a") == b"top\nred = 10\ngreen = 20\nblue = 30\nend\n"
+
+
+@pytest.mark.parametrize(
+    ("put_in", "keys", "left"),
+    [
+        (b"a\nx\n", "ar", b"a\n"),
+        (b"x\nx\n", "ar", b"x\n"),
+        (b"x\nx\n", "ra", b"x\n"),
+        (b"x\nx\n", "rr", b""),
+    ],
+)
+def test_a_rejected_part_takes_out_the_hunks_line_and_not_an_equal_one_below_it(
+    desk: Desk, review: Review, put_in: bytes, keys: str, left: bytes
+) -> None:
+    (desk.folder / "a").write_bytes(b"top\nx\n" + FIRST)
+    rest = b"x\n" + FIRST.replace(b"eight", b"8")
+
+    def change(call: Call) -> None:
+        hunks = [Hunk(1, 0, 1, 2), Hunk(9, 1, 11, 1)]
+        call.write("a", b"top\n" + put_in + rest, hunks=hunks, operation=Operation.EDIT)
+
+    desk.call(change)
+    with review() as stage:
+        stage.sees(at("1:1"))
+        press(stage, "x", r"Part of .*\] $")
+        press(stage, keys[0], r"Part of .*\] $")
+        press(stage, keys[1], at("1:2"))
+        press(stage, "q", "left pending")
+    assert desk.bytes("a") == b"top\n" + left + rest
+    desk.done("reject", "1:1")
+    assert desk.bytes("a") == b"top\n" + rest
 
 
 def test_what_is_written_between_two_parts_of_a_hunk_stays(desk: Desk, review: Review) -> None:

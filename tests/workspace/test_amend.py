@@ -72,6 +72,16 @@ def test_rejecting_an_amendment_gives_the_agents_text_back(scene: Scene) -> None
     assert scene.text("f") == POEM.replace(b"two", b"Two")
 
 
+def test_an_amendment_may_say_which_of_equal_lines_it_took_out(scene: Scene) -> None:
+    (scene.root / "f").write_bytes(b"two\nthree\n")
+    edit = scene.write("f", b"one\ntwo\ntwo\nthree\nfour\n")
+    file = scene.workspace.amendable(edit)
+    left = b"one\ntwo\nthree\nfour\n"
+    scene.workspace.amend(edit, left, seen=file.blob, base=file.bytes, hunks=[Hunk(1, 1, 1, 0)])
+    scene.reject(f"{edit}:1")
+    assert scene.text("f") == b"two\nthree\nfour\n"
+
+
 def test_amendments_of_amendments_go_too(scene: Scene) -> None:
     scene.write("f", POEM)
     edit = scene.edit("f", b"two", b"TWO")

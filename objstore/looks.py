@@ -171,10 +171,12 @@ class Looks:
         latest = 0
         for folder in (path, *folders_above(path)):
             look, before = self.get(folder), self._rows.get(folder)
-            if look is None or (before is not None and FolderKey._make(before[_KEY]).inode == look.key.inode):
+            if look and before and FolderKey._make(before[_KEY]).inode == look.key.inode:
                 break
+            if look is None or not folder:
+                return 0  # nothing was kept of what it may have come with
             above, _, name = folder.rpartition(b"/")
-            around = self._rows.get(above) if folder else None
+            around = self._rows.get(above)
             if before is None and around and (around[_CUT] or _is_among(name, around[_FOLDERS], around[_LEFT])):
                 return 0  # it stood there, or may have, and was passed over; nothing tells what was in it
             latest = max(latest, look.key.ctime)

@@ -995,9 +995,10 @@ def test_a_prompt_is_remembered_though_its_turn_could_not_be_begun(folder: Path)
 # ---- what comes into view while a tool runs
 
 
+@pytest.mark.parametrize("is_lost", [False, True], ids=["", "looks lost"])
 @pytest.mark.parametrize("path", [".env", "notes/deep/diary", "src/b.py"])
 def test_what_comes_into_view_while_a_shell_runs_is_not_its_doing_where_it_changed_before(
-    folder: Path, path: str
+    folder: Path, path: str, *, is_lost: bool
 ) -> None:
     (folder / ".casignore").write_text(f"{path.partition('/')[0]}\n")
     assert cas("record", folder=folder).status == 0
@@ -1009,7 +1010,9 @@ def test_what_comes_into_view_while_a_shell_runs_is_not_its_doing_where_it_chang
     session.calls += 1
     session.tell(session.shell_event("make", before=True))
     session.tell(asked(session.shell_event("make", before=True)))  # its file is written anew
-    shell("echo '*.log' > .casignore; echo 1 >> a.txt", folder=folder)
+    shell("rm .casignore; echo '*.log' > .casignore; echo 1 >> a.txt", folder=folder)
+    if is_lost:
+        shutil.rmtree(folder / ".cas" / "cache")
     session.tell(session.shell_event("make", before=False))
     found = [(".casignore", session.name), (path, "external"), ("a.txt", session.name)]
     assert sorted(whose(folder)[1:]) == sorted(found)

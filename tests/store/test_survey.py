@@ -409,3 +409,9 @@ def test_a_folder_came_if_no_look_knew_it_there_and_it_was_not_passed_over(range
     passed_over = ("ignored", "ignored/deep", "closed", "closed/deep", "cached", "cached/deep", "cached/deep/er")
     stayed = dict.fromkeys(("", "d0", *passed_over), 0)
     assert came == stayed | {path: max(own["d1"], time) for path, time in own.items()}
+
+
+def test_where_the_last_look_is_lost_nothing_tells_which_folders_came(ranger: Ranger) -> None:
+    (ranger.root / "d" / "deep").mkdir(parents=True)
+    looks = ranger.look().survey.looks
+    assert [looks.came(look.path) for look in looks] == [0, 0, 0]

@@ -4,8 +4,8 @@ Whoever named a file made its change. Of other changes it is known who made them
 conversation are open that may touch any file; in all other cases they count as external.
 
 A call that a person was asked about may be waiting, or may never run, or run already: nobody tells which until it is
-over. Until then nothing is its doing, what it has named is left to its end, and what else is found beside it may be
-its doing, so it is no other conversation's.
+over. Until then nothing is its doing, what it alone has named is left to its end, and what else is found beside it may
+be its doing, so it is no other conversation's.
 """
 
 from collections.abc import Iterable, Sequence
@@ -41,20 +41,17 @@ class Claims:
     def of(self, path: str, moment: int, tick: int = 0) -> CallInfo:
         """Return whose a change of the file is that was made at a moment (as `AgentCall.ran_at` has it)."""
         callers = [call for call in self._named.get(path, ()) if call.ran_at(moment, tick)]
-        return _only([call for call in callers if call.may_claim]) if callers else self.of_others(NOBODY, moment, tick)
+        return _only(callers) if callers else self.of_others(NOBODY, moment, tick)
 
     def of_others(self, otherwise: CallInfo, moment: int, tick: int = 0) -> CallInfo:
         """Return whose a change is of a file that nobody has named; `otherwise`: where no call may have made it."""
         callers = [call for call in self._anywhere if call.ran_at(moment, tick)]
-        if not callers:
-            return otherwise
-        if len({call.conversation for call in callers}) != 1:
-            return NOBODY
-        return _only([call for call in callers if call.may_claim])
+        return _only(callers) if callers else otherwise
 
 
 def _only(callers: Sequence[AgentCall]) -> CallInfo:
-    """Return whose a change is that any of the calls may have made: the newest call's, if all are of one agent."""
-    if len({call.conversation for call in callers}) != 1:
+    """Return whose a change is that any of the calls may have made: the newest's that runs, if all are of one agent."""
+    running = [call for call in callers if call.may_claim]
+    if not running or len({call.conversation for call in callers}) != 1:
         return NOBODY
-    return max(callers, key=lambda call: call.began).info
+    return max(running, key=lambda call: call.began).info

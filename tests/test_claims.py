@@ -50,7 +50,8 @@ ASKED_AND_OVER = call("K", "f", asked=True, ended=1)
         pytest.param([ASKED, ANY], None, id="nobody knows whether it runs, and it is named"),
         pytest.param([ASKED_AND_OVER], ASKED_AND_OVER, id="it ran, since it is over"),
         pytest.param([A, ASKED], A, id="one runs, the other may not"),
-        pytest.param([A, ASKED_OTHER], A, id="one runs, and what another named may wait"),
+        pytest.param([A, ASKED_OTHER], None, id="one runs, and another conversation's may have been let run"),
+        pytest.param([A, ASKED, ASKED_OTHER], None, id="whoever else of that conversation was asked about"),
         pytest.param([ANY], ANY, id="whoever may touch any file"),
     ],
 )

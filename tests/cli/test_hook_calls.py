@@ -298,6 +298,19 @@ def test_a_shell_that_may_have_been_let_run_leaves_its_work_to_no_other_agent(fo
 # ---- subagents
 
 
+def test_a_file_that_was_asked_about_and_written_is_not_another_agents_that_named_it_too(folder: Path) -> None:
+    one, two = ClaudeCode(folder, "one"), ClaudeCode(folder, "two")
+    for session in (one, two):
+        session.ask("go")
+        session.calls += 1
+        session.tell(session.write_event("a.txt", "1\n", before=True))
+    two.tell(asked(two.write_event("a.txt", "1\n", before=True)))
+    (folder / "a.txt").write_text("1\n")  # two was let
+    one.tell(one.write_event("a.txt", "1\n", before=False) | {"hook_event_name": "PostToolUseFailure"})
+    two.tell(two.write_event("a.txt", "1\n", before=False))
+    assert whose(folder) == [("a.txt", "external")]
+
+
 @pytest.mark.parametrize("is_stopped", [True, False], ids=["stop", "prompt"])
 def test_a_subagents_shell_goes_on_when_its_session_does(folder: Path, *, is_stopped: bool) -> None:
     session = ClaudeCode(folder)

@@ -4,7 +4,7 @@ Each decision is recorded before the next hunk is shown, so whatever ends the re
 next one goes on where it ended.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from itertools import chain
@@ -19,7 +19,7 @@ from cli.denied import words_of
 from cli.editor import edited
 from cli.invocation import reviewer
 from cli.keyboard import END, ENTER, Keyboard
-from cli.outcomes import conflict_text, decided_text
+from cli.outcomes import conflict_text, decided_text, shown_units
 from cli.progress import DECIDING, followed
 from cli.rendering import edit_diff, edit_header, shown_move
 from cli.splitting import Part, Split, located, parts
@@ -29,6 +29,7 @@ from objstore import (
     CasError,
     Conflicted,
     Decided,
+    DecidedMeanwhile,
     ExternalChanges,
     NothingToDo,
     OnExternal,
@@ -128,8 +129,8 @@ class Review:
     def _acted(self, key: str, unit: Unit) -> Where:
         """Do what a key says, and return where that leads."""
         acts: dict[str, Callable[[Unit], Where]] = {
-            "a": lambda unit: self._decided(Action.ACCEPT, [unit]),
-            "r": lambda unit: self._decided(Action.REJECT, [unit]),
+            "a": lambda unit: self._decided(Action.ACCEPT, {unit: self._shown}),
+            "r": lambda unit: self._decided(Action.REJECT, {unit: self._shown}),
             "R": self._rejected_with_reason,
             "s": self._skipped,
             "b": self._back,
@@ -153,6 +154,9 @@ class Review:
                 self._say(f"{unit} was decided elsewhere meanwhile.")
                 return _Same.ANEW
             return act(unit)
+        except DecidedMeanwhile as error:
+            self._say(str(error))
+            return _Same.ANEW
         except (CasError, OSError) as error:
             # A lock, a full disk, a file that is changed at this moment: the hunk is as it was, and can be tried again.
             self._say(f"cas: {visible(words_of(error))}")
@@ -163,17 +167,27 @@ class Review:
 
     # ---- deciding
 
-    def _decided(self, action: Action, units: list[Unit], *, reason: str = "") -> Where:
-        outcome = self._outcome(action, units, reason=reason, cascade=False)
+    def _decided(self, action: Action, shown: Mapping[Unit, Status], *, reason: str = "", parted: int = 0) -> Where:
+        """Decide on hunks, each given with the status that it was shown with, and return where that leads.
+
+        `parted`: an edit whose amendments go without a question, as they took parts of these hunks out; 0: none.
+        """
+        outcome = self._outcome(action, [*shown], shown, reason=reason)
         if isinstance(outcome, Conflicted):
-            self._write(conflict_text(outcome, [], self._screen))
-            if action is not Action.REJECT:
-                return _Same.STAY
-            self._ask("Reject what depends on it too [c], or leave it [any other key]")
-            if self._key() != "c":
-                return _Same.STAY
-            outcome = self._outcome(action, units, reason=reason, cascade=True)
-        return self._concluded(outcome, units[0], reason)
+            goes = [unit for unit in outcome.reject_first if unit.seq not in outcome.outside]
+            views = {seq: self._workspace.edit(seq) for seq in {unit.seq for unit in goes}}
+            beside = {unit: views[unit.seq].units[unit.hunk] for unit in goes}
+            is_parted = parted and goes and len(goes) == len(outcome.reject_first)
+            if not is_parted or any(view.edit.amends != parted for view in views.values()):
+                self._write(conflict_text(outcome, [], self._screen))
+                if action is not Action.REJECT:
+                    return _Same.STAY
+                listed = f" ({shown_units(goes)})" if goes else ""
+                self._ask(f"Reject what depends on it too{listed} [c], or leave it [any other key]")
+                if self._key() != "c":
+                    return _Same.STAY
+            outcome = self._outcome(action, [*shown], {**beside, **shown}, reason=reason, told=outcome)
+        return self._concluded(outcome, next(iter(shown)), reason)
 
     def _concluded(self, outcome: "DecisionOutcome", unit: Unit, reason: str) -> Where:
         """Tell what came of a decision, and return where that leads."""
@@ -191,9 +205,18 @@ class Review:
                 self._say("Left as it is.")
                 return _Same.STAY
 
-    def _outcome(self, action: Action, units: list[Unit], *, reason: str, cascade: bool) -> "DecisionOutcome":
-        decide = partial(self._workspace.decide, action, units, reason=reason, who=reviewer(), cascade=cascade)
-        return self._carried_out(decide)
+    def _outcome(
+        self,
+        action: Action,
+        units: Sequence[Unit],
+        shown: Mapping[Unit, Status],
+        *,
+        reason: str,
+        told: Conflicted | None = None,
+    ) -> "DecisionOutcome":
+        """Decide; `told`: what stands in the way, and is to go too (None: nothing is)."""
+        decide = partial(self._workspace.decide, action, units, reason=reason, who=reviewer(), shown=shown)
+        return self._carried_out(partial(decide, cascade=told is not None, told=told))
 
     def _carried_out(self, decide: "Callable[..., DecisionOutcome]") -> "DecisionOutcome":
         """Do what is to be done, once it is known what becomes of changes from outside."""
@@ -241,7 +264,7 @@ class Review:
         reason = self._line("Reason")
         if not reason:
             return _Same.STAY
-        return self._decided(Action.REJECT, [unit], reason=reason)
+        return self._decided(Action.REJECT, {unit: self._shown}, reason=reason)
 
     def _grouped(self, unit: Unit, *, same_file: bool) -> Where:
         view = self._workspace.edit(unit.seq)
@@ -253,9 +276,9 @@ class Review:
         self._ask(f"{_hunks(len(units))} of {what}: accept, reject or skip all? [a,r,s; any other key: none]")
         match self._key():
             case "a":
-                return self._decided(Action.ACCEPT, units)
+                return self._decided(Action.ACCEPT, dict.fromkeys(units, Status.PENDING))
             case "r":
-                return self._decided(Action.REJECT, units)
+                return self._decided(Action.REJECT, dict.fromkeys(units, Status.PENDING))
             case "s":
                 self._put_off(units)
                 return None
@@ -292,7 +315,7 @@ class Review:
         step = self._steps[-1]
         if step.amendment:
             units = real_units(self._workspace.edit(step.amendment))
-            outcome = self._outcome(Action.REJECT, units, reason="", cascade=False)
+            outcome = self._outcome(Action.REJECT, units, {}, reason="")
         else:
             undo = partial(self._workspace.undo, step.decision, past=self._withdrawn, who=reviewer())
             outcome = self._carried_out(undo)
@@ -349,9 +372,8 @@ class Review:
         kept = self._decide_on_parts(unit, split, found)
         if kept is None:
             return _Same.STAY
-        if kept:
-            return self._decided(Action.ACCEPT, [unit])
-        return self._concluded(self._outcome(Action.REJECT, [unit], reason="", cascade=True), unit, "")
+        action = Action.ACCEPT if kept else Action.REJECT
+        return self._decided(action, {unit: self._shown}, parted=0 if kept else unit.seq)
 
     def _located(self, unit: Unit) -> Split | None:
         """Return where the hunk stands in its file as it is (None: it can't be told apart from others)."""

@@ -92,22 +92,23 @@ def edit_filter(workspace: "Workspace", *, conversation: str, status: Status | N
     return EditFilter(conversation=workspace.find_conversation(conversation) if conversation else "", status=status)
 
 
-def units_named(workspace: "Workspace", action: Action, selection: Selection) -> tuple[Unit, ...]:
-    """Return the units that `selection` stands for when `action` is to be taken.
+def units_named(workspace: "Workspace", action: Action, selection: Selection) -> dict[Unit, Status]:
+    """Return the units that `selection` stands for when `action` is to be taken, and what they are.
 
     Edits and hunks that are named stand for themselves. A group, or a range of edits (3..7), stands for edits of agents
     that have not expired: for `accept` the pending ones, so that what was rejected stays rejected (or all, where none
     is pending); for `reject` the pending and the accepted ones; for `reset` all.
     Raises NoSuchName, AmbiguousName, EditExpired or PathError.
     """
-    named: list[Unit] = []
+    named: dict[Unit, Status] = {}
     for spelling in selection.names:
         views = _range(workspace, spelling)
         if views:
             # A range is a group: what a person typed in between is not meant.
-            named += _group(_kept(_by_agents(views), spelling, "edit of an agent"), action)
+            named |= _group(_kept(_by_agents(views), spelling, "edit of an agent"), action)
         else:
-            named += workspace.find_units(spelling)[1]
+            view, units = workspace.find_units(spelling)
+            named |= {unit: view.units[unit.hunk] for unit in units}
     if selection.is_group:
         found = _grouped(workspace, selection)
         # What a person typed is recorded too, but goes only when it is named itself.
@@ -121,8 +122,8 @@ def units_named(workspace: "Workspace", action: Action, selection: Selection) ->
             _refuse_strangers(workspace, selection)
         if views or not selection.everything:
             what = EDITED if selection.file else "conversation of an agent"
-            named += _group(_kept(views, selection.file or selection.conversation, what), action)
-    return tuple(dict.fromkeys(named))
+            named |= _group(_kept(views, selection.file or selection.conversation, what), action)
+    return named
 
 
 def _grouped(workspace: "Workspace", selection: Selection, *, anywhere: bool = False) -> list["EditView"]:
@@ -177,7 +178,7 @@ def _range(workspace: "Workspace", spelling: str) -> list["EditView"]:
     return [view for view in reversed(found) if view.seq >= first]
 
 
-def _group(views: list["EditView"], action: Action) -> list[Unit]:
+def _group(views: list["EditView"], action: Action) -> dict[Unit, Status]:
     match action:
         case Action.ACCEPT:
             return _units(views, {Status.PENDING}) or _units(views, set(Status))
@@ -187,13 +188,15 @@ def _group(views: list["EditView"], action: Action) -> list[Unit]:
             return _units(views, set(Status))
 
 
-def _units(views: list["EditView"], statuses: set[Status]) -> list[Unit]:
-    units: list[Unit] = []
+def _units(views: list["EditView"], statuses: set[Status]) -> dict[Unit, Status]:
+    units: dict[Unit, Status] = {}
     for view in views:
         real = [hunk for hunk in range(len(view.units)) if hunk or view.whole]
         hunks = [hunk for hunk in real if view.units[hunk] in statuses]
         # An edit that is meant with all its hunks is meant whole.
-        units += [Unit(view.seq, hunk) for hunk in (range(len(view.units)) if hunks == real else hunks)]
+        units |= {
+            Unit(view.seq, hunk): view.units[hunk] for hunk in (range(len(view.units)) if hunks == real else hunks)
+        }
     return units
 
 

@@ -4,18 +4,20 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
 from objstore.batch import Batch
-from objstore.errors import NoSuchName, PermissionRefused
+from objstore.errors import DecidedMeanwhile, NoSuchName, PermissionRefused
 from objstore.expired import refuse_expired
 from objstore.history import decisions, edit, statuses_before
 from objstore.ids import BlobId
+from objstore.indexrows import EditRow
 from objstore.journal import Journal
 from objstore.marking import set_aside, written_by
 from objstore.outcomes import Conflicted, Decided, DecisionOutcome, ExternalChanges, NothingToDo
 from objstore.records import Decision
 from objstore.reports import ExternalChange
-from objstore.review import Planner
+from objstore.review import Plan, Planner
 from objstore.terms import Action, OnExternal, Origin, Seq, Status, Unit
 from objstore.values import field, replace, value
+from objstore.views import Seen
 
 __all__ = ["Request", "decide"]
 
@@ -32,6 +34,9 @@ class Request:
     markers: bool = False  # set aside what can't stand with the decision, and put both into the text
     on_external: OnExternal
     expected: tuple[ExternalChange, ...]  # what the reviewer was shown; (): nothing
+    shown: Mapping[Unit, Status] = field(default_factory=dict)  # what units were then, and what goes with a cascade
+    told: Conflicted | None = None  # why it was refused before they said to cascade; None: they were told of nothing
+    seen: Seen | None = None  # of an undo or redo: how far the history went when they looked; None: they did not
     dry_run: bool
     takes_back: int = 0  # number of the decision that an undo or redo takes back; 0: the one that is next to go
     past: frozenset[int] = frozenset()  # of an undo: decisions made since the one that it takes back, which stay
@@ -41,9 +46,11 @@ class Request:
 def decide(journal: Journal, request: Request) -> tuple[DecisionOutcome, Callable[[BlobId], bytes]]:
     """Do what is asked, or say why not; also return what reads texts of states, also those that a dry run would write.
 
-    Raises NoSuchName, EditExpired, FileChanged, HistoryBroken and what Journal.commit raises.
+    Raises NoSuchName, EditExpired, FileChanged, DecidedMeanwhile, HistoryBroken and what Journal.commit raises.
     """
     with _session(journal, dry_run=request.dry_run) as (batch, is_writing):
+        if request.seen is not None:
+            _refuse_decided_since(journal, request.seen)
         match request.action:
             case Action.UNDO:
                 request = _undo(journal, request)
@@ -51,6 +58,13 @@ def decide(journal: Journal, request: Request) -> tuple[DecisionOutcome, Callabl
                 request = _redo(journal, request)
         outcome = _outcome(journal, request, batch, is_writing=is_writing)
         return outcome, batch.text if request.dry_run else journal.store.text
+
+
+def _refuse_decided_since(journal: Journal, seen: Seen) -> None:
+    """Raise DecidedMeanwhile where anything was decided since the history went as far as `seen`."""
+    since = [view.decision for view in decisions(journal) if view.decision.number >= seen.next_decision]
+    if since:
+        raise DecidedMeanwhile({str(unit): status.value for decision in since for unit, status in decision.verdicts})
 
 
 def _undo(journal: Journal, request: Request) -> Request:
@@ -122,6 +136,7 @@ def _stacks(journal: Journal) -> tuple[list[_Taken], list[tuple[_Taken, Decision
 
 
 def _outcome(journal: Journal, request: Request, batch: Batch, *, is_writing: bool) -> DecisionOutcome:
+    _refuse_decided(journal, request)
     telling = _without_idle(journal, request)
     if telling is None:
         return NothingToDo()
@@ -130,14 +145,11 @@ def _outcome(journal: Journal, request: Request, batch: Batch, *, is_writing: bo
     found = planner.external_changes(request.verdicts)
     if found and request.on_external is OnExternal.ABORT:
         return ExternalChanges(changes=found)
-    plan = planner.plan(
-        request.verdicts,
-        cascade=request.cascade,
-        markers=request.markers,
-        on_external=request.on_external,
-        expected=request.expected,
-        is_new=not request.takes_back,
-    )
+    if request.told is not None:
+        refused = _plan(Planner(journal=journal, batch=Batch(journal.store)), replace(request, cascade=False))
+        if isinstance(refused, Conflicted) and refused != request.told:
+            return refused
+    plan = _plan(planner, request)
     if isinstance(plan, Conflicted):
         return plan
     number = 0
@@ -165,6 +177,17 @@ def _outcome(journal: Journal, request: Request, batch: Batch, *, is_writing: bo
     )
 
 
+def _plan(planner: Planner, request: Request) -> Plan | Conflicted:
+    return planner.plan(
+        request.verdicts,
+        cascade=request.cascade,
+        markers=request.markers,
+        on_external=request.on_external,
+        expected=request.expected,
+        is_new=not request.takes_back,
+    )
+
+
 @contextmanager
 def _session(journal: Journal, *, dry_run: bool) -> Iterator[tuple[Batch, bool]]:
     """Give what a decision is put together in, and whether it could be made; a dry run needs no more than to read."""
@@ -179,6 +202,29 @@ def _session(journal: Journal, *, dry_run: bool) -> Iterator[tuple[Batch, bool]]
             batch = Batch(stack.enter_context(journal.reading()))
             is_writing = False
         yield batch, is_writing
+
+
+def _refuse_decided(journal: Journal, request: Request) -> None:
+    """Raise DecidedMeanwhile where a unit is neither as it was shown nor as it shall be.
+
+    What is shown and not named is to go with what is.
+    """
+    rows = {seq: journal.store.index.edit(seq) for seq in {unit.seq for unit in request.shown}}
+    decided: dict[str, str] = {}
+    for unit, was in request.shown.items():
+        row = rows[unit.seq]
+        if row is None or not 0 <= unit.hunk < len(row.units) or not _is_telling(row, unit):
+            continue
+        now_is = row.units[unit.hunk]
+        if now_is not in {was, request.verdicts.get(unit, Status.REJECTED)}:
+            decided[str(unit)] = now_is.value
+    if decided:
+        raise DecidedMeanwhile(decided)
+
+
+def _is_telling(row: EditRow, unit: Unit) -> bool:
+    """Return whether anything follows from a unit: it is not one that nobody is shown beside its edit's hunks."""
+    return bool(unit.hunk) or row.whole or len(row.units) == 1
 
 
 def _without_idle(journal: Journal, request: Request) -> Request | None:
@@ -196,7 +242,7 @@ def _without_idle(journal: Journal, request: Request) -> Request | None:
         if row is None or not 0 <= unit.hunk < len(row.units):
             raise NoSuchName(str(unit), "hunk")
         if row.units[unit.hunk] is not wanted:
-            if unit.hunk or row.whole or len(row.units) == 1 or request.takes_back:
+            if request.takes_back or _is_telling(row, unit):
                 telling.add(unit.seq)
             else:
                 idle.add(unit)

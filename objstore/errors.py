@@ -1,6 +1,6 @@
 """Everything that can go wrong, as one tree: each error carries its facts and one sentence that a person can act on."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 __all__ = [
     "AmbiguousName",
@@ -11,6 +11,7 @@ __all__ = [
     "CallAborted",
     "CasError",
     "ConversationReserved",
+    "DecidedMeanwhile",
     "DiskFailed",
     "DiskFull",
     "EditExpired",
@@ -437,6 +438,17 @@ class BundleRefused(StoreError):
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(f"The bundle is refused, and nothing was imported: {reason}.")
+
+
+class DecidedMeanwhile(CasError):
+    """What a reviewer wanted to decide has been decided since they were shown it; nothing was changed."""
+
+    def __init__(self, decided: Mapping[str, str]) -> None:
+        self.decided = decided  # the hunks, as they are named, each with the status that it has now
+        shown = 5
+        named = ", ".join([*decided][:shown]) + (f" and {len(decided) - shown} more" if len(decided) > shown else "")
+        was, statuses = "was" if len(decided) == 1 else "were", ", ".join(sorted(set(decided.values())))
+        super().__init__(f"{named} {was} decided elsewhere meanwhile ({statuses} now); nothing was changed.")
 
 
 class SeriesBroken(CasError):

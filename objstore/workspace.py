@@ -20,7 +20,7 @@ from objstore.values import replace
 
 # What only some methods need is imported in them: `cas status` must not wait for the review core to load.
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from objstore.agentcalls import AgentCalls
     from objstore.capture import Call
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from objstore.ids import BlobId
     from objstore.inspection import BlamedLines, RecordView, SegmentView, StoreStats
     from objstore.limits import RetentionLimits
-    from objstore.outcomes import CallInfo, CallOutcome, DecisionOutcome, FileEffect
+    from objstore.outcomes import CallInfo, CallOutcome, Conflicted, DecisionOutcome, FileEffect
     from objstore.pins import PinView
     from objstore.purge import PurgePlan
     from objstore.recording import Recorded
@@ -555,14 +555,18 @@ class Workspace:
         markers: bool = False,
         on_external: OnExternal = OnExternal.ABORT,
         expected: Sequence[ExternalChange] = (),
+        shown: Mapping[Unit, Status] | None = None,
+        told: Conflicted | None = None,
         dry_run: bool = False,
     ) -> DecisionOutcome:
         """Accept, reject or reset units: on disk and in the journal, or, where that can't be, not at all.
 
         `cascade`: reject also what can't be live without what is rejected. `markers`: set aside what can't be live
         with the decision, and put both into the text, between conflict markers; a new decision on any of it takes
-        them out again. `expected`: the external changes that a
-        person was shown; if the disk has moved on, FileChanged is raised. `dry_run`: only say what would happen.
+        them out again. `expected`: the external changes that a person was shown; if the disk has moved on, FileChanged
+        is raised. `shown`: the statuses that they saw, also of what is to go with a cascade; where a unit is neither so
+        nor as it shall be, DecidedMeanwhile is raised. `told`: the conflict that they were shown before they said to
+        cascade; if there is another one by now, that is the outcome. `dry_run`: only say what would happen.
         Raises NoSuchName, HistoryBroken and what Call.commit raises.
         """
         from objstore.decisions import Request
@@ -576,6 +580,8 @@ class Workspace:
             markers=markers,
             on_external=on_external,
             expected=tuple(expected),
+            shown=shown or {},
+            told=told,
             dry_run=dry_run,
         )
         return self._outcome(request)
@@ -588,13 +594,15 @@ class Workspace:
         who: str = "",
         on_external: OnExternal = OnExternal.ABORT,
         expected: Sequence[ExternalChange] = (),
+        seen: Seen | None = None,
         dry_run: bool = False,
     ) -> DecisionOutcome:
         """Take back the newest decision that was not taken back yet: every unit gets the status it had before it.
 
         `number`: of the decision that is meant, so that no other one goes: where it is not the newest that stands,
         there is nothing to do. 0: whichever that is. `past`: decisions that may have been made since, and stay, as long
-        as they are of other units.
+        as they are of other units. `seen`: how far the history went when a person looked; if anything was decided
+        since, DecidedMeanwhile is raised.
         """
         from objstore.decisions import Request
 
@@ -603,6 +611,7 @@ class Workspace:
             who=who,
             on_external=on_external,
             expected=tuple(expected),
+            seen=seen,
             dry_run=dry_run,
             takes_back=number,
             past=frozenset(past),
@@ -615,13 +624,22 @@ class Workspace:
         who: str = "",
         on_external: OnExternal = OnExternal.ABORT,
         expected: Sequence[ExternalChange] = (),
+        seen: Seen | None = None,
         dry_run: bool = False,
     ) -> DecisionOutcome:
-        """Make the decision again that the last undo took back, unless something else was decided since."""
+        """Make the decision again that the last undo took back, unless something else was decided since.
+
+        `seen`: as of `undo`.
+        """
         from objstore.decisions import Request
 
         request = Request(
-            action=Action.REDO, who=who, on_external=on_external, expected=tuple(expected), dry_run=dry_run
+            action=Action.REDO,
+            who=who,
+            on_external=on_external,
+            expected=tuple(expected),
+            seen=seen,
+            dry_run=dry_run,
         )
         return self._outcome(request)
 

@@ -179,13 +179,14 @@ class Desk:
                 with followed(workspace, DECIDING):
                     return workspace.decide(
                         action,
-                        units,
+                        [*units],
                         reason=reason,
                         who=reviewer(),
                         cascade=cascade,
                         markers=markers,
                         on_external=on_external,
                         expected=expected,
+                        shown=units,
                         dry_run=self.dry_run,
                     )
 
@@ -196,10 +197,13 @@ class Desk:
         """Undo or redo one decision and report it; exits 1 when there is none, or it is refused."""
         with self.invocation.workspace() as workspace:
             stepped = workspace.undo if action is Action.UNDO else workspace.redo
+            seen = workspace.seen()
 
             def decide(on_external: OnExternal, expected: tuple["ExternalChange", ...]) -> "DecisionOutcome":
                 with followed(workspace, DECIDING):
-                    return stepped(who=reviewer(), on_external=on_external, expected=expected, dry_run=self.dry_run)
+                    return stepped(
+                        who=reviewer(), on_external=on_external, expected=expected, seen=seen, dry_run=self.dry_run
+                    )
 
             self._report(workspace, action, settled(workspace, decide, self.on_external))
 

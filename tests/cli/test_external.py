@@ -163,6 +163,24 @@ def test_what_changed_while_the_question_stood_is_not_overwritten(desk: Desk) ->
     assert desk.bytes("a") == b"newer\n"
 
 
+@pytest.mark.parametrize("words", [("accept", "--all"), ("undo",)])
+def test_what_was_decided_while_the_question_stood_stays(desk: Desk, words: tuple[str, ...]) -> None:
+    desk.write("a", b"one\n")
+    desk.write("b", b"one\n")
+    desk.done("accept", "2")
+    desk.done("reset", "2")
+    (desk.folder / "b").write_bytes(b"one\nmine\n")
+
+    def meanwhile() -> str:
+        desk.done("reject", "1", "-m", "wrong")
+        return "k\n"
+
+    status, shown = desk.typed_at("[K/d/a] ", meanwhile, *words)
+    assert status == 1
+    assert "1:0 was decided elsewhere meanwhile (rejected now); nothing was changed" in shown
+    assert desk.statuses() == {"1:0": REJECTED, "2:0": PENDING}
+
+
 def changed_outside_over_an_edit(desk: Desk) -> None:
     """Edit 2 changes the first line; then a person changes the same line."""
     desk.write("a", b"1\n2\n3\n")

@@ -322,6 +322,21 @@ def test_a_hunk_is_split_in_a_file_that_was_changed_outside(desk: Desk, review: 
     assert desk.statuses() == {"1:0": ACCEPTED, "2:1": ACCEPTED, "3:1": ACCEPTED, "4:1": ACCEPTED}
 
 
+def test_a_hunk_of_which_all_parts_are_rejected_is_rejected_without_a_question(desk: Desk, review: Review) -> None:
+    before = b"top\nred = 1\ngreen = 2\nend\n" + FIRST
+    desk.write("a", before)
+    desk.done("accept", "1")
+    after = before.replace(b"red = 1", b"red = 10").replace(b"green = 2", b"green = 20").replace(b"eight", b"8")
+    desk.write("a", after)
+    with review() as stage:
+        stage.sees(at("2:1"))
+        press(stage, "x", r"-red = 1\n\+red = 10\nPart of .*\] $")
+        press(stage, "r", r"-green = 2\n\+green = 20\nPart of .*\] $")
+        press(stage, "r", at("2:2"))
+    assert desk.bytes("a") == before.replace(b"eight", b"8")
+    assert desk.statuses() == {"1:0": ACCEPTED, "2:1": REJECTED, "2:2": PENDING, "3:1": REJECTED, "4:1": REJECTED}
+
+
 @pytest.mark.usefixtures("history")
 def test_a_hunk_in_one_piece_says_so(review: Review) -> None:
     with review() as stage:
@@ -483,6 +498,44 @@ def test_what_others_decided_since_it_was_shown_is_shown_before_it_is_decided_an
         assert history.statuses()["2:1"] is REJECTED
         press(stage, "a", at("2:2"))
     assert history.statuses()["2:1"] is ACCEPTED
+
+
+def meanwhile(stage: Stage, keys: str, question: str, change: Callable[[], object], answer: str, then: str) -> str:
+    """Press keys that lead to a question, have something change while it stands, and answer it."""
+    press(stage, keys, question)
+    change()
+    return press(stage, answer, then)
+
+
+def test_what_others_decided_while_a_question_stood_stays(history: Desk, review: Review) -> None:
+    with review() as stage:
+        stage.sees(at("1:0"))
+        reject = lambda: history.done("reject", "2:1", "-m", "wrong")  # noqa: E731 - said where it is meant
+        told = r"2:1 was decided elsewhere meanwhile \(rejected now\)(?s:.*)" + at("1:0")
+        meanwhile(stage, "f", r"3 hunks of a: .*\] $", reject, "a", told)
+        assert history.statuses() == {"1:0": PENDING, "2:1": REJECTED, "2:2": PENDING, "3:0": PENDING}
+        press(stage, "f", r"2 hunks of a: .*\] $")
+        press(stage, "a", at("3:0"))
+        accept = lambda: history.done("accept", "3")  # noqa: E731 - said where it is meant
+        meanwhile(stage, "R", "Reason:", accept, "no\n", "3:0 was decided elsewhere meanwhile")
+    assert history.statuses() == {"1:0": ACCEPTED, "2:1": REJECTED, "2:2": ACCEPTED, "3:0": ACCEPTED}
+
+
+def test_what_came_to_depend_on_a_hunk_while_a_question_stood_is_shown_before_it_goes(
+    history: Desk, review: Review
+) -> None:
+    with review() as stage:
+        stage.sees(at("1:0"))
+        question = r"what depends on it too \(hunks 2:1 2:2\) \[c\], or leave it \[any other key\]"
+        edit = lambda: history.edit("a", b"five", b"5")  # noqa: E731 - said where it is meant
+        assert "edit 4 hunk 1 needs edit 1" in meanwhile(stage, "r", question, edit, "c", at("1:0"))
+        assert history.bytes("a") == FIRST.replace(b"two", b"2").replace(b"eight", b"8").replace(b"five", b"5")
+        question = r"\(hunks 2:1 2:2 4:1\)"
+        accept = lambda: history.done("accept", "2:1")  # noqa: E731 - said where it is meant
+        meanwhile(stage, "r", question, accept, "c", r"2:1 was decided elsewhere meanwhile(?s:.*)" + at("1:0"))
+        press(stage, "r", question)
+        press(stage, "c", at("3:0"))
+    assert not (history.folder / "a").exists()
 
 
 # ---- where a review can't be

@@ -1,5 +1,7 @@
 """Review: what a person decides, what becomes of the file, and what is refused."""
 
+from functools import partial
+
 import pytest
 
 from objstore import (
@@ -7,6 +9,7 @@ from objstore import (
     Conflicted,
     ConflictKind,
     Decided,
+    DecidedMeanwhile,
     FileExists,
     NoSuchName,
     NothingToDo,
@@ -206,6 +209,37 @@ def test_cascade_takes_the_dependents_along_and_lists_them(scene: Scene) -> None
     assert set(done.cascaded) == set(dry.cascaded) == {Unit(second, 1), Unit(third, 1)}
     assert words(scene.text("f")) == "a b c D"
     assert scene.undo().files[0].after == blob_id(lines("a x YY c D"))
+
+
+def test_what_was_decided_since_it_was_shown_is_not_decided_anew(scene: Scene) -> None:
+    scene.write("f", TEN)
+    edit = scene.write("f", TEN.replace(b"1\n2\n", b"one\n2\n").replace(b"9\n", b"nine\n"))
+    shown = {Unit(edit, hunk): Status.PENDING for hunk in (1, 2)}
+    scene.reject(f"{edit}:1")
+    before = scene.everything()
+    with pytest.raises(DecidedMeanwhile, match=r"^2:1 was decided elsewhere meanwhile \(rejected now\)") as refused:
+        scene.workspace.decide(Action.ACCEPT, [*shown], shown=shown)
+    assert refused.value.decided == {"2:1": "rejected"}
+    assert scene.everything() == before
+    # What is as it shall be by now is in nobody's way.
+    assert isinstance(scene.workspace.decide(Action.REJECT, [*shown], shown=shown), Decided)
+    assert scene.text("f") == TEN
+
+
+def test_a_cascade_takes_no_more_than_was_told(scene: Scene) -> None:
+    first = scene.write("f", TEN)
+    scene.edit("f", b"3\n", b"three\n")
+    reject = partial(scene.workspace.decide, Action.REJECT, scene.units(first))
+    told = reject()
+    assert isinstance(told, Conflicted)
+    scene.edit("f", b"8\n", b"eight\n")
+    before = scene.everything()
+    anew = reject(cascade=True, told=told)
+    assert isinstance(anew, Conflicted)
+    assert (told.reject_first, anew.reject_first) == ((Unit(Seq(2), 1),), (Unit(Seq(2), 1), Unit(Seq(3), 1)))
+    assert scene.everything() == before
+    assert isinstance(reject(cascade=True, told=anew), Decided)
+    assert scene.text("f") is None
 
 
 def test_cascade_is_for_rejecting(scene: Scene) -> None:

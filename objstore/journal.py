@@ -511,7 +511,7 @@ class Journal:
         if self._is_behind:
             return
         try:
-            is_all_there = self._finish_steps(since)
+            is_all_there = self._finish_steps(since, b"" if marked is None else _MARK.pack(*marked, boot))
         except DiskFull:
             if not may_wait:
                 raise
@@ -525,16 +525,22 @@ class Journal:
                 with suppress(DiskFailed, PermissionRefused, StoreLinked, StoreNotRegular, OSError):
                     note_settled(self._folder, self.store, self.disk)
         self._note_followed()
+        if not self._is_behind:
+            from objstore.due import forget_due
 
-    def _finish_steps(self, marked: Place | None) -> bool:
-        """Carry out what is due behind the mark (None: it tells nothing); return whether nothing was.
+            forget_due(self._folder, self.disk)
 
-        Raises DiskFull and DiskFailed.
+    def _finish_steps(self, since: Place | None, mark: bytes) -> bool:
+        """Carry out what is due behind a place (None: nobody can tell), and return whether nothing was.
+
+        `mark`: its bytes. Raises DiskFull and DiskFailed.
         """
-        from objstore.recovery import due_steps
+        from objstore.recovery import due_steps, groups_since
 
-        is_all_there = True
-        for steps in due_steps(self.tree, self.store, marked, self._stop()):
+        groups = None if since is None else groups_since(self.store, since)
+        stop = self._stop() if groups is not None else self._with_due(self._stop(), mark)
+        is_all_there = not stop.noted
+        for steps in due_steps(self.tree, self.store, groups, stop):
             # A path that can't be finished stays as it is, and shows as a change from outside. Where the disk fails,
             # only the second time: once may have been the only time, and nobody should be kept from writing for ever.
             with self._transition(steps, self.store) as transition, suppress(PathError, CallAborted):
@@ -549,6 +555,28 @@ class Journal:
                         raise error.__cause__ from error  # it can be finished, only not yet
                     raise
         return is_all_there
+
+    def _with_due(self, stop: Stop, mark: bytes) -> Stop:
+        """Note what is due, before the first step changes what shows it; return what is known with that.
+
+        Raises DiskFull: so what is due stays so until there is room.
+        """
+        from objstore.due import note_due, noted_due
+        from objstore.recovery import due_steps
+        from objstore.values import replace
+
+        noted = noted_due(self._folder, mark)
+        stop = replace(stop, noted=noted)
+        found = [step for steps in due_steps(self.tree, self.store, None, stop) for step in steps]
+        due = {**noted, **{step.path: (step.before, step.after) for step in found if step.before != step.after}}
+        if due != noted:
+            try:
+                note_due(self._folder, mark, due, self.disk)
+            except DiskFull:
+                raise
+            except (DiskFailed, PermissionRefused, StoreLinked, StoreNotRegular, OSError):
+                pass  # nobody is kept from writing for ever because of it
+        return replace(stop, noted=due)
 
     def _stop(self) -> Stop:
         """Return what tells, after another start of the machine, what can be lost."""

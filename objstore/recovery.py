@@ -14,6 +14,7 @@ from itertools import chain, dropwhile
 from typing import Final, TypeGuard
 
 from objstore.batch import now
+from objstore.due import Due
 from objstore.errors import FileChanged, PathError, PathInvalid, PathIsDirectory, StoreDamaged
 from objstore.frames import FrameKind
 from objstore.generations import Place
@@ -29,9 +30,9 @@ from objstore.standins import MAX_BLOB, is_stand_in
 from objstore.store import Store
 from objstore.terms import FileState, Origin
 from objstore.transition import Step
-from objstore.values import replace, value
+from objstore.values import field, replace, value
 
-__all__ = ["Stop", "due_steps", "void_of"]
+__all__ = ["Stop", "due_steps", "groups_since", "void_of"]
 
 _POWER_CUT_WINDOW: Final = 600 * 1_000_000
 """Microseconds: what was written longer ago than this before the last record has long been written back."""
@@ -60,16 +61,16 @@ class Stop:
     followed: int = 0  # when files had last followed all that was recorded, by the clock of records; 0: nothing says
     came: int = 0  # when the store came to its place, by the clock of files; 0: nothing says that
     settled: tuple[int, int] = (0, 0)  # the last edit and decision whose files can't have been lost
+    noted: Due = field(default_factory=dict)  # what was found due since, of which some may have been done by now
 
 
-def due_steps(tree: Tree, store: Store, marked: Place | None, stop: Stop) -> Iterator[list[Step]]:
+def due_steps(tree: Tree, store: Store, groups: list[list[Record]] | None, stop: Stop) -> Iterator[list[Step]]:
     """Yield what is still to be done, group by group, the oldest first. Each step starts from what stands there now.
 
-    `marked`: how far files have followed the log; None: nobody can tell, the machine has stopped since. `stop` counts
-    only then.
+    `groups`: those whose files may not have followed, as `groups_since` returns them; None: nobody can tell, the
+    machine has stopped since. `stop` counts only then.
     Raises DiskFailed where a file can't be looked at now.
     """
-    groups = None if marked is None else _since_mark(store, marked)
     after_power_cut = groups is None
     ahead = _ahead_by(stop.clock) if after_power_cut else 0
     suspects = _Suspects(_since_power_cut(store, stop, ahead) if groups is None else groups, with_found=after_power_cut)
@@ -79,20 +80,33 @@ def due_steps(tree: Tree, store: Store, marked: Place | None, stop: Stop) -> Ite
     # As they stand now: the first step that is carried out in a folder changes its time.
     folders = {_folder(step.path): 0 for steps, _ in newest for step in steps}
     folders = {folder: _folder_time(tree, folder) for folder in folders}
+    leaving: set[bytes] = set()  # where files of the groups so far go
     for number, (steps, time) in enumerate(newest):
         earlier = suspects.earlier if after_power_cut else {}
         vacated = {step.path for step in steps if step.after is None}
         may_be_half = number >= last or suspects.may_be_one(time, newest[last][1])
-        judge = _Judge(tree, store, earlier, folders, sinces.get(time), vacated, may_be_half=may_be_half)
+        judge = _Judge(
+            tree, store, earlier, folders, sinces.get(time), vacated, leaving, stop.noted, may_be_half=may_be_half
+        )
         judge.note_arrived(steps)
         judged = [(step, judge.verdict(step)) for step in steps]
         # The old name of a move goes only if the new one is there, or will be. What is gone already is said to go.
         holds = all(verdict is not _OTHER for step, verdict in judged if step.after is not None)
-        yield [
+        due = [
             replace(step, before=verdict.found)
             for step, verdict in judged
             if (verdict.is_due and (holds or step.after is not None)) or (verdict is _DONE and step.after is None)
         ]
+        gone = {step.path: step.before for step in due if step.after is None and step.before is not None}
+        leaving |= gone.keys()
+        # The very file is moved, so that it has one of its names at any moment.
+        yield [step if _is_moved(step, gone) else replace(step, moved_from=None) for step in due]
+
+
+def _is_moved(step: Step, gone: Mapping[bytes, FileState]) -> bool:
+    """Return whether the file that comes is the one that goes where the step says, as it is."""
+    is_new = step.before is None and step.after is not None
+    return is_new and step.moved_from is not None and gone.get(step.moved_from) == step.after
 
 
 def _ahead_by(clock: Callable[[], int]) -> int:
@@ -109,7 +123,7 @@ def void_of(group: Group, reason: str) -> Void:
     return Void(time=now(), edits=edits, decision=decision, reason=reason)
 
 
-def _since_mark(store: Store, marked: Place) -> list[list[Record]] | None:
+def groups_since(store: Store, marked: Place) -> list[list[Record]] | None:
     """Return the records of each group whose files may not have followed, oldest first.
 
     None: the mark is not the end of a group, so it tells nothing.
@@ -230,7 +244,7 @@ _OTHER: Final = _Verdict(is_due=False)  # neither as before nor as after: somebo
 class _Judge:
     """Looks at what stands at a step's path, and says whether the step is still to be done."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is one thing that only the whole of the groups shows
         self,
         tree: Tree,
         store: Store,
@@ -238,6 +252,8 @@ class _Judge:
         folders: Mapping[bytes, int],
         since: _Since | None,
         vacated: AbstractSet[bytes],
+        leaving: AbstractSet[bytes],
+        noted: Due,
         *,
         may_be_half: bool,
     ) -> None:
@@ -246,6 +262,8 @@ class _Judge:
         self._earlier = earlier  # after a power cut: what stood at a path before each of its steps
         self._folders = folders  # when a name last came or went in each
         self._vacated = vacated  # paths of the group's files that go
+        self._leaving = leaving  # and of those that go with groups before it
+        self._noted = noted  # after a power cut: what was found due before the first of it was carried out
         self._since = since  # when the step was recorded, after a power cut; None: the machine has run on
         self._may_be_half = may_be_half  # whether the power may have failed between two files of the group
         self._arrived: list[os.stat_result] = []  # what stands where the group's files come
@@ -267,7 +285,7 @@ class _Judge:
             # It gives way to the file if it is empty.
             return self._verdict_of_nothing(step) if self._gives_way(step.path) else _OTHER
         except PathInvalid:
-            is_blocked = not self._vacated.isdisjoint(folders_of(step.path))
+            is_blocked = not (self._vacated | self._leaving).isdisjoint(folders_of(step.path))
             return self._verdict_of_nothing(step) if is_blocked else _OTHER
         except PathError:
             return _OTHER
@@ -276,8 +294,17 @@ class _Judge:
         state, file = found
         if state == step.after:
             return _DONE
-        is_due = self._is_older(step, state, file) or self._is_unfinished(step, file) or self._is_cut_short(step, file)
+        is_due = (
+            self._is_noted(step, state)
+            or self._is_older(step, state, file)
+            or self._is_unfinished(step, file)
+            or self._is_cut_short(step, file)
+        )
         return _Verdict(is_due=True, found=state) if is_due else _OTHER
+
+    def _is_noted(self, step: Step, state: FileState | None) -> bool:
+        """Return whether the step was found due from this very state."""
+        return self._noted.get(step.path) == (state, step.after)
 
     def _gives_way(self, folder: bytes) -> bool:
         """Return whether edits made a folder, or files of the group go from it."""
@@ -289,7 +316,7 @@ class _Judge:
         untouched = self._since is None or self._is_as_left(self._folders[_folder(step.path)], self._since)
         # After a power cut the name may be gone that an earlier record gave, and that this one only found.
         was_nothing = step.before is None or None in self._earlier.get(step.path, ())
-        return _Verdict(is_due=True) if was_nothing and untouched else _OTHER
+        return _Verdict(is_due=True) if (was_nothing and untouched) or self._is_noted(step, None) else _OTHER
 
     def _is_as_left(self, folder_changed: int, since: _Since) -> bool:
         """Return whether nobody but ourselves can have taken a file out of a folder since the step was recorded."""
@@ -314,7 +341,7 @@ class _Judge:
         if is_stand_in(file.content) or self._store.size(step.after.blob) > MAX_BLOB:
             return self._is_unfinished_large(step, step.after, file)
         wanted, content = self._store.blob(step.after.blob), file.content
-        if not self._may_be_ours(file):
+        if not self._may_be_ours(step, file):
             return False
         if self._since is not None and _is_cut_off(content, wanted):
             return True  # its name reached the disk, and not all of its bytes
@@ -324,9 +351,13 @@ class _Judge:
         written = shared_head(content, wanted)
         return content[written:] == self._store.blob(step.before.blob)[written:]
 
-    def _may_be_ours(self, file: Found) -> bool:
-        """Return whether the file can be the one that the step wrote: nobody has changed it later."""
-        return self._since is None or self._since.may_have_written(_changed(file.stat))
+    def _may_be_ours(self, step: Step, file: Found) -> bool:
+        """Return whether the file can be the one that the step wrote: nobody has changed it later.
+
+        Where it was carried out only after the power cut, and then cut off again, no time tells that.
+        """
+        is_noted = step.path in self._noted and self._noted[step.path][1] == step.after
+        return self._since is None or is_noted or self._since.may_have_written(_changed(file.stat))
 
     def _is_cut_short(self, step: Step, file: Found) -> bool:
         """Return whether the file holds the beginning of what once stood there, and nothing or zeros behind it."""
@@ -357,7 +388,7 @@ class _Judge:
 
     def _is_unfinished_large(self, step: Step, after: FileState, file: Found) -> bool:
         """Return the same, where not all of it can be held in memory at once."""
-        if not self._may_be_ours(file):
+        if not self._may_be_ours(step, file):
             return False
         size = file.stat.st_size
         source = FileSource(self._tree, step.path, file.stat)
@@ -437,6 +468,7 @@ def _steps_of(records: Iterable[Record], *, with_found: bool) -> list[Step]:
     """
     first: dict[bytes, FileState | None] = {}
     last: dict[bytes, FileState | None] = {}
+    moved: dict[bytes, bytes] = {}  # by its path, where a file was before the group
 
     def note(path: bytes, before: FileState | None, after: FileState | None) -> None:
         first.setdefault(path, before)
@@ -450,14 +482,16 @@ def _steps_of(records: Iterable[Record], *, with_found: bool) -> list[Step]:
                     last[record.path] = record.after
             case Edit(source=None):
                 note(record.path, record.before, record.after)
-            case Edit():
-                note(record.source or b"", record.before, None)
+            case Edit(source=bytes(source)):
+                note(source, record.before, None)
                 note(record.path, None, record.after)
+                moved[record.path] = moved.pop(source, source)
             case Decision():
                 _note_decision(record, note)
+                moved |= {w.path_after: w.path_before for w in record.written if w.path_after and w.path_before}
             case Void():
                 pass
-    return [Step(path=path, before=first[path], after=last[path]) for path in first]
+    return [Step(path=path, before=first[path], after=last[path], moved_from=moved.get(path)) for path in first]
 
 
 def _note_decision(decision: Decision, note: Callable[[bytes, FileState | None, FileState | None], None]) -> None:

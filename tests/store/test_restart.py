@@ -5,15 +5,19 @@ import shutil
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from objstore import CallInfo, Origin, Workspace
+from objstore import CallInfo, CasError, Origin, Workspace
+from objstore.canonical import Value, encode, unpack
+from objstore.due import DUE_NAME, decoded, encoded
+from objstore.ids import blob_id
 from objstore.settled import SETTLED_NAME
 from objstore.transfer import import_bundle
-from tests.store.countdown import CountdownDisk, PowerCut
+from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut, some_of
 from tests.store.scenes import change, files, rejected, write
 from tests.store.test_crash import TICK, aged, ran_on
 
@@ -26,8 +30,15 @@ OLD: Final = 3600
 class NextStart(CountdownDisk):
     """A disk after another start of the machine, or after so many."""
 
-    def __init__(self, start: int = 1) -> None:
-        super().__init__(None)
+    def __init__(
+        self,
+        start: int = 1,
+        steps: int | None = None,
+        failure: Callable[[str], BaseException] = power_cut,
+        *,
+        torn: float | None = None,
+    ) -> None:
+        super().__init__(steps, failure, torn=torn)
         self._start: Final = start
 
     def boot_id(self) -> bytes:
@@ -49,6 +60,13 @@ class CutDisk(CountdownDisk):
         if self._is_off:
             raise PowerCut
         super()._step(operation, name, tear)
+
+
+class CutNext(CutDisk):
+    """The same after another start of the machine."""
+
+    def boot_id(self) -> bytes:
+        return NextStart().boot_id()
 
 
 @pytest.fixture
@@ -238,6 +256,190 @@ def test_what_a_call_was_to_make_comes_back_where_all_of_it_was_lost(root: Path)
         in_new_folders(later)
     found, reported = started(root)
     assert (len(found), reported) == (7, [])
+
+
+# ---- what finishes it is cut off itself
+
+
+def in_several_calls(workspace: Workspace) -> None:
+    for number in range(3):
+        write(workspace, f"src/new{number}", b"new\n")
+
+
+def moved(workspace: Workspace) -> None:
+    with workspace.call(INFO) as call:
+        call.move("src/old", "src/moved")
+        call.commit()
+
+
+def in_the_place_of_a_file(workspace: Workspace) -> None:
+    with workspace.call(INFO) as call:
+        call.delete("src/old")
+        call.commit()
+    write(workspace, "src/old/inside", b"new\n")
+
+
+def in_place(workspace: Workspace) -> None:
+    change(workspace, ("two", LONG), ("src/new", b"new\n"))
+
+
+def lost(root: Path, act: Callable[[Workspace], None]) -> tuple[dict[str, tuple[bytes, int]], dict[str, int]]:
+    """Have a power cut take all that `act` did; return the files that there were after it, and inodes as they are."""
+    root.mkdir()
+    with Workspace.init(root, CountdownDisk(None)) as workspace:
+        change(workspace, ("src/old", b"old\n"), ("src/third", b"third\n"))
+        with workspace.call(CallInfo(tool="t", conversation="scene")) as call:
+            call.delete("src/third")
+            call.write("src/brought", b"brought\n")
+            call.commit()
+        if act is trading:
+            rejected(workspace, 3, 4)
+        if act is in_place:
+            write(workspace, "two", b"two\n")
+            (root / "other").hardlink_to(root / "two")
+    time.sleep(TICK)
+    with ran_on(root) as later:
+        act(later)
+        wanted = files(Path(later.root))
+    if act is in_place:
+        wanted["other"] = wanted["two"]
+    time.sleep(TICK)  # what changes from here on was changed after the calls
+    return wanted, {str(path.relative_to(root)): path.stat().st_ino for path in root.rglob("*")}
+
+
+def cut_off(root: Path, disk: CountdownDisk) -> None:
+    """Have the next process end wherever the disk lets it."""
+    with suppress(PowerCut, CasError):
+        Workspace.open(root, disk).close()
+
+
+ACTS: Final = [
+    several_new,
+    in_several_calls,
+    in_new_folders,
+    edited_and_new,
+    trading,
+    moved,
+    in_the_place_of_a_file,
+    in_place,
+    decided,
+]
+
+
+def some_steps(tmp_path: Path, act: Callable[[Workspace], None]) -> range:
+    """Return after how many operations of a disk to let what finishes the calls end."""
+    disk = NextStart()
+    lost(tmp_path / "whole", act)
+    cut_off(tmp_path / "whole", disk)
+    return some_of(len(disk.done))
+
+
+@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize(("then", "torn"), [(1, None), (2, 0.5)], ids=["killed", "power fails again"])
+def test_wherever_what_finishes_calls_is_cut_off_the_next_process_finishes_them(
+    tmp_path: Path, act: Callable[[Workspace], None], then: int, torn: float | None
+) -> None:
+    for step in some_steps(tmp_path, act):
+        root = tmp_path / str(step)
+        wanted, inodes = lost(root, act)
+        disk = NextStart(1, step, torn=torn)
+        cut_off(root, disk)
+        told = f"after {disk.done}: {disk.failed}"
+        if act is moved:
+            assert {"src/old", "src/moved"} & files(root).keys(), told
+        assert started(root, then) == (wanted, []), told
+        if act is moved:
+            assert (root / "src" / "moved").stat().st_ino == inodes["src/old"], told
+        assert disk.failed == "remove_store_file" or not (root / ".cas" / DUE_NAME).exists(), told
+
+
+@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize("failure", [full_disk, broken_disk])
+def test_what_the_disk_keeps_from_being_finished_is_finished_when_it_works(
+    tmp_path: Path, act: Callable[[Workspace], None], failure: Callable[[str], BaseException]
+) -> None:
+    for step in some_steps(tmp_path, act):
+        root = tmp_path / str(step)
+        wanted, _ = lost(root, act)
+        disk = NextStart(1, step, failure)
+        cut_off(root, disk)
+        assert started(root) == (wanted, []), f"after {disk.done}: {disk.failed}"
+
+
+def test_what_one_process_has_finished_another_does_not_count_as_settled(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    wanted, _ = lost(root, in_several_calls)
+    for step in count():
+        disk = NextStart(1, step)
+        cut_off(root, disk)
+        if files(root) == wanted or disk.failed is None:
+            break
+    assert disk.failed is not None
+    with Workspace.open(root, NextStart()):
+        assert not (root / ".cas" / SETTLED_NAME).exists()
+
+
+def noted(tmp_path: Path) -> tuple[Path, bytes, dict[str, tuple[bytes, int]]]:
+    """Return a workspace in which calls are half finished, what is noted of them, and the files as they should be."""
+    root = tmp_path / "workspace"
+    wanted, _ = lost(root, in_several_calls)
+    cut_off(root, CutNext(1))
+    assert files(root).keys() < wanted.keys()
+    return root, (root / ".cas" / DUE_NAME).read_bytes(), wanted
+
+
+def test_what_a_person_takes_away_stays_away_though_an_older_version_has_left_the_note(tmp_path: Path) -> None:
+    root, note, wanted = noted(tmp_path)
+    started(root)
+    (root / ".cas" / DUE_NAME).write_bytes(note)  # of which it knows nothing
+    time.sleep(TICK)
+    (root / "src" / "new2").unlink()
+    del wanted["src/new2"]
+    assert started(root, 2) == (wanted, ["src/new2"])
+    assert not (root / ".cas" / DUE_NAME).exists()
+
+
+def test_what_a_person_has_put_where_something_is_due_stays(tmp_path: Path) -> None:
+    root, _, wanted = noted(tmp_path)
+    (root / "src" / "new2").write_bytes(b"mine\n")
+    assert started(root) == (wanted | {"src/new2": (b"mine\n", 0o644)}, ["src/new2"])
+
+
+@pytest.mark.parametrize("spoilt", ["cut short", "a bit", "trailing", "another mark", "outside", "not sorted", "types"])
+def test_a_note_that_is_none_is_not_heard_and_does_no_harm(tmp_path: Path, spoilt: str) -> None:
+    root, note, _ = noted(tmp_path)
+    mark = (root / ".cas" / "applied").read_bytes()
+    due = decoded(note, mark)
+    assert set(due) == {b"src/new0", b"src/new1", b"src/new2"}
+    assert encoded(mark, due) == note
+    body = unpack(note[40:])
+    steps = body["steps"]
+    assert isinstance(steps, list)
+    match spoilt:
+        case "cut short":
+            note = note[:-1]
+        case "a bit":
+            note = note[:-1] + bytes([note[-1] ^ 1])
+        case "trailing":
+            note += b"\0"
+        case "another mark":
+            note = encoded(bytes(32), due)
+        case "outside":
+            note = encoded(mark, {b"../there": (None, None)})
+        case "not sorted":
+            note = respelt({**body, "steps": steps[::-1]})
+        case _:
+            note = respelt({**body, "steps": [True, [], "text", {}]})
+    assert decoded(note, mark) == {}
+    (root / ".cas" / DUE_NAME).write_bytes(note)
+    left = files(root)
+    assert started(root) == (left, ["src/new1", "src/new2"])
+    assert not (root / ".cas" / DUE_NAME).exists()
+
+
+def respelt(body: dict[str, Value]) -> bytes:
+    packed = encode(body)
+    return b"casdue01" + blob_id(packed) + packed
 
 
 # ---- what is not of this place

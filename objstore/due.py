@@ -1,0 +1,89 @@
+"""Due: what a recovery is to do after another start of the machine, noted until all of it is done.
+
+The first step that is carried out changes the times that show what a power cut has left. So whoever goes on where a
+recovery was cut off could not tell the rest from what somebody else has done.
+"""
+
+import os
+from collections.abc import Mapping
+
+from objstore.annotations import Final, TypeAlias
+from objstore.canonical import Value, encode, unpack
+from objstore.disk import Disk
+from objstore.errors import DiskFailed, PermissionRefused, RecordInvalid, StoreLinked, StoreNotRegular
+from objstore.fields import Fields, state_value
+from objstore.ids import HASH_SIZE, blob_id
+from objstore.premises import own_bytes, own_folder
+from objstore.standard import suppress
+from objstore.terms import FileState
+
+__all__ = ["DUE_NAME", "Due", "decoded", "encoded", "forget_due", "note_due", "noted_due"]
+
+DUE_NAME: Final = "due"
+_MAGIC: Final = b"casdue01"
+_STATES: Final = ("before", "after")
+_MOST: Final = 1 << 24
+"""Bytes of a note, at the most."""
+
+Due: TypeAlias = Mapping[bytes, tuple[FileState | None, FileState | None]]
+"""By path: what stood there when that was looked at, and what shall (None: nothing)."""
+
+
+def note_due(folder: str, mark: bytes, due: Due, disk: Disk) -> None:
+    """Note in the store's `folder`, durably, what is due behind a mark, in place of what was noted before.
+
+    Raises what own_folder and Disk raise.
+    """
+    content = encoded(mark, due)
+    if len(content) > _MOST:
+        return
+    scratch = os.path.join(folder, "tmp")
+    disk.create(os.path.join(scratch, DUE_NAME), content)
+    with own_folder(scratch) as source, own_folder(folder) as shelf:
+        disk.replace(source, DUE_NAME, shelf, DUE_NAME)
+    disk.sync_directory(folder)
+
+
+def noted_due(folder: str, mark: bytes) -> Due:
+    """Return what was noted as due behind this very mark; once it is another one, all of that has been done."""
+    try:
+        return decoded(own_bytes(os.path.join(folder, DUE_NAME), _MOST + 1), mark)
+    except (OSError, StoreLinked, StoreNotRegular):
+        return {}
+
+
+def forget_due(folder: str, disk: Disk) -> None:
+    """Remove the note, if there is one: the mark says by now that all of it was done."""
+    path = os.path.join(folder, DUE_NAME)
+    if os.path.lexists(path):
+        with suppress(FileNotFoundError, DiskFailed, PermissionRefused):
+            disk.remove_store_file(path)
+
+
+def encoded(mark: bytes, due: Due) -> bytes:
+    """Return how it is spelt; `mark`: its bytes, or b"" where there is none."""
+    steps: list[Value] = []
+    for path, states in sorted(due.items()):
+        step: dict[str, Value] = {"path": path}
+        step |= {name: state_value(state) for name, state in zip(_STATES, states, strict=True) if state is not None}
+        steps.append(step)
+    packed = encode({"mark": mark, "steps": steps})
+    return _MAGIC + blob_id(packed) + packed
+
+
+def decoded(stored: bytes, mark: bytes) -> Due:
+    """Return what is due; nothing where that is damaged, or was noted behind another mark."""
+    body = len(_MAGIC) + HASH_SIZE
+    due: dict[bytes, tuple[FileState | None, FileState | None]] = {}
+    # The hash has no key, so it tells damage, and not who wrote it.
+    if len(stored) <= _MOST and stored[:body] == _MAGIC + blob_id(stored[body:]):
+        with suppress(RecordInvalid):
+            fields = Fields(unpack(stored[body:]))
+            for item in fields.items("steps"):
+                if not isinstance(item, dict):
+                    return {}
+                step = Fields(item)
+                due[step.path("path")] = step.state("before"), step.state("after")
+            # Another mark, another order and what is left over show in the spelling.
+            return due if encoded(mark, due) == stored else {}
+    return {}

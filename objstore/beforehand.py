@@ -47,15 +47,19 @@ def take_in_beforehand(journal: Journal, name: BlobId, source: Source, base: Blo
     with journal.reading() as store:
         if store.has(name):
             return
+    with journal.beside() as beside:
 
-    def put(headers: list[BlobHeader], payloads: list[bytes]) -> bool:
-        with journal.writing():
-            return append_chunks(store, headers, payloads)
+        def put(headers: list[BlobHeader], payloads: list[bytes]) -> bool:
+            with journal.writing():
+                is_put = append_chunks(journal.store, headers, payloads)
+            beside.catch_up()
+            beside.close_left()
+            return is_put
 
-    headers, payloads = take_in(store, name, source, base, put)
+        headers, payloads = take_in(beside, name, source, base, put)
     own = {header.id for header in headers}
     with journal.writing():
         listed = headers[-1]
         chunks = parse_chunks(listed, payloads[-1]) if listed.encoding is Encoding.CHUNKED else ()
-        if all(chunk.id in own or store.has(chunk.id) for chunk in chunks):
-            append_chunks(store, headers, payloads)
+        if all(chunk.id in own or journal.store.has(chunk.id) for chunk in chunks):
+            append_chunks(journal.store, headers, payloads)

@@ -72,7 +72,7 @@ def collect(
     gives back first what it can do without. Raises StoreLocked, also where another collection is going on,
     StoreDamaged, BlobDamaged, RoomNeeded, DiskFailed, PermissionRefused.
     """
-    before = journal.store.log.total_bytes()
+    before = _store_bytes(journal)
     edits = missing = 0
     is_done, damage = False, ""
 
@@ -91,7 +91,7 @@ def collect(
 
     def swept() -> SweepOutcome:
         # Over the size limit, every byte counts, but a last segment of some is left until there are more.
-        is_over = limits.max_size is not None and journal.store.log.total_bytes() > limits.max_size
+        is_over = limits.max_size is not None and _store_bytes(journal) > limits.max_size
         return sweep(journal, plan_sweep(journal, all_segments=thorough or is_over, is_sparing=not thorough), progress)
 
     for _ in range(_TRIES):
@@ -108,8 +108,13 @@ def collect(
     return Collected(
         edits=edits,
         bytes_before=before,
-        bytes_after=journal.store.log.total_bytes(),
+        bytes_after=_store_bytes(journal),
         missing=missing,
         is_done=is_done,
         index_damage=damage,
     )
+
+
+def _store_bytes(journal: Journal) -> int:
+    with journal.reading() as store:
+        return store.log.total_bytes()

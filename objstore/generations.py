@@ -45,9 +45,12 @@ _HELD_SECONDS: Final = 60.0
 """How long an older generation is held open at most, once it was seen that there is a newer one: as long, its room on
 the disk is not free, though its name has gone."""
 
-_MANY_FILES: Final = 128
+_MANY_FILES: Final = 32
 """Segments after which it is seen to that more files can be opened: systems let a process have 256 or 1,024, and more
 if it asks."""
+
+_LOGS: Final = 4
+"""How often a process may have the same log open: what takes long opens it for itself."""
 
 _PREPARED: Final = ".new"
 _MOVES: Final = ".moves"
@@ -448,7 +451,7 @@ class Generations:
             raise
         self._descriptors[segment, generation] = fd
         if len(self._descriptors) % _MANY_FILES == 0:
-            _allow_files(2 * (len(self._descriptors) + _MANY_FILES))
+            _allow_files(_LOGS * (len(self._descriptors) + _MANY_FILES))
         return header
 
 

@@ -119,9 +119,10 @@ class Journal:
         self.keeps_out = False  # whether the writer lock is held for more than one write
 
     def close(self) -> None:
-        """Close everything."""
-        self._close_store(self.store)
-        self.tree.close()
+        """Close everything, as soon as no thread is at it."""
+        with self.mutex:
+            self._close_store(self.store)
+            self.tree.close()
 
     # ---- reading
 
@@ -134,6 +135,16 @@ class Journal:
         with self.mutex, IndexErrors(self._index), self._using():
             self.store.catch_up()
             yield self.store
+
+    @contextmanager
+    def beside(self) -> Iterator[Store]:
+        """Give a store of this thread's own, for what takes long and keeps nobody from the one that all share.
+
+        That one is asked inside `reading` and `writing` alone: outside, another thread may close what it has open. This
+        one is up to date with the log when it is given. Raises as opening the journal does.
+        """
+        with IndexErrors(self._index), closing(self._opened()) as store:
+            yield store
 
     def asking(self) -> AbstractContextManager[None]:
         """Return what says it as an error of ours where the index can't be asked, as `reading` and `writing` do."""
@@ -335,15 +346,15 @@ class Journal:
 
     def finish_moves(self) -> None:
         """Have the index follow what a sweep moved. Only who is `sweeping` calls it. Raises StoreDamaged."""
-        index, log = self.store.index, self.store.log
-        segments = index.moving()
-        if segments:
-            from objstore.relocation import relocate
+        with self.mutex, IndexErrors(self._index):
+            index, log = self.store.index, self.store.log
+            segments = index.moving()
+            if segments:
+                from objstore.relocation import relocate
 
-            with self.mutex, IndexErrors(self._index):
                 relocate(index, log)
-            for segment in segments:
-                log.forget_moves(segment)
+        for segment in segments:
+            log.forget_moves(segment)
 
     def make_anew(self, *, index: bool, mark: bool) -> None:
         """Make anew what is derived: the index from the log; the mark, as if files had followed the log to its end.
@@ -383,6 +394,8 @@ class Journal:
         finally:
             self._holder = before
             self._users -= 1
+            if not self._users:
+                self.store.close_left()
 
     def _opened(self) -> Store:
         if not os.path.isdir(self._folder) or os.path.islink(self._folder):

@@ -33,7 +33,8 @@ class Looking:
         """Take up the last look. What the survey will find is compared with the baseline that there is now."""
         self._journal: Final = journal
         self._folder: Final = os.path.join(journal.tree.root, STORE_NAME)
-        self.baseline = journal.store.index.baseline()
+        with journal.reading() as store:
+            self.baseline = store.index.baseline()
         self.looks: Final = self._loaded()
         self.follow()
 
@@ -57,19 +58,22 @@ class Looking:
 
         A tool may have written a file, and somebody put back what stood there before: to a look nothing changed.
         """
-        index = self._journal.store.index
-        now, until = index.moment(), Moment._make(self.looks.until)
-        # Numbers are given again where a group was cut off because it could not be synced.
-        if now.taken_back != until.taken_back or index.recorded_at(until) != self.looks.newest:
-            self.looks.settle(is_settled=False)
-        elif now != until:
-            for path in index.paths_told_of_since(until):
-                self.looks.unsettle(path)
-        self._mark(now)
+        with self._journal.reading() as store:
+            index = store.index
+            now, until = index.moment(), Moment._make(self.looks.until)
+            # Numbers are given again where a group was cut off because it could not be synced.
+            if now.taken_back != until.taken_back or index.recorded_at(until) != self.looks.newest:
+                self.looks.settle(is_settled=False)
+            elif now != until:
+                for path in index.paths_told_of_since(until):
+                    self.looks.unsettle(path)
+            self.looks.until, self.looks.newest = now, index.recorded_at(now)
 
     def mark(self) -> None:
         """Have what is settled be so with all that is recorded now. The caller holds the writer lock."""
-        self._mark(self._journal.store.index.moment())
+        index = self._journal.store.index
+        self.looks.until = moment = index.moment()
+        self.looks.newest = index.recorded_at(moment)
 
     def distrust(self, blobs: set[BlobId]) -> None:
         """Have files read again that were these blobs: the store has them no longer."""
@@ -94,22 +98,19 @@ class Looking:
 
     def _was_covered(self, folder: bytes, tag: bytes) -> bool:
         """Return whether a folder was covered before a tag came into it: looks may be lost, and don't decide alone."""
-        store = self._journal.store
         if self.baseline is None:
             return False
-        if store.ever_at(joined(folder, tag)):
-            return True  # a look told of the tag
-        try:
-            found = entry_at(self.baseline.root, folder, store.blob)
-            if not isinstance(found, TreeEntry) or not found.is_folder:
-                return False
-            # A tool may have named a file in a folder that is not covered; then the rest of it is left out.
-            return not isinstance(entry_at(found.blob, tag, store.blob), LeftOut)
-        except CasError:
-            return True  # rather too much is looked at than too little
-
-    def _mark(self, moment: Moment) -> None:
-        self.looks.until, self.looks.newest = moment, self._journal.store.index.recorded_at(moment)
+        with self._journal.reading() as store:
+            if store.ever_at(joined(folder, tag)):
+                return True  # a look told of the tag
+            try:
+                found = entry_at(self.baseline.root, folder, store.blob)
+                if not isinstance(found, TreeEntry) or not found.is_folder:
+                    return False
+                # A tool may have named a file in a folder that is not covered; then the rest of it is left out.
+                return not isinstance(entry_at(found.blob, tag, store.blob), LeftOut)
+            except CasError:
+                return True  # rather too much is looked at than too little
 
     @property
     def _scratch(self) -> str:

@@ -174,7 +174,8 @@ def _first_look(journal: Journal, limits: Limits | None) -> SnapshotTaken:
 
     taken, look = create(journal, "", title="baseline", who="", limits=limits)
     # What was recorded before is compared with the journal all the same.
-    recorded = {path.rpartition(b"/")[0] for path in journal.store.index.paths_below(b"")}
+    with journal.reading() as store:
+        recorded = {path.rpartition(b"/")[0] for path in store.index.paths_below(b"")}
     look.looks.settle(is_settled=True)
     for folder in recorded:
         known = look.looks.get(folder)

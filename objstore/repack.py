@@ -82,11 +82,11 @@ def plan_repack(journal: Journal, progress: Progress | None = None) -> RepackPla
 
     Raises BlobDamaged, BlobMissing, StoreDamaged, IndexDamaged.
     """
-    with journal.reading() as store, Respelling(store) as respelling:
+    with journal.reading() as store, Respelling() as respelling:
         count = _Count(store, progress)
         before = after = store.log.total_bytes()
         for segment in store.log.numbers():
-            respelling.begin(segment, store.index.bases_outside(segment))
+            respelling.begin(store, segment, store.index.bases_outside(segment))
             respelt = _Respelt(store, segment, respelling, count)
             for _ in respelt.pieces():
                 pass
@@ -101,22 +101,24 @@ def repack(journal: Journal, progress: Progress | None = None) -> Repacked:
     BlobDamaged, BlobMissing, StoreDamaged, IndexDamaged: the segments that were not yet done are then as they were.
     """
     with journal.sweeping():
-        store = journal.store
         clear_away(journal)
         with journal.writing(makes_room=True):
-            if store.end.position > SEGMENT_HEADER_SIZE:
+            if journal.store.end.position > SEGMENT_HEADER_SIZE:
                 journal.seal()
-        before = store.log.total_bytes()
-        with Respelling(store) as respelling:
-            repacking = _Repacking(journal, respelling, progress)
-            written = [repacking.rewrite(segment) for segment in store.log.numbers()[:-1]]
-        return Repacked(
-            segments=written.count(True),
-            blobs=repacking.count.blobs,
-            bytes_before=before,
-            bytes_after=store.log.total_bytes(),
-            is_done=None not in written,
-        )
+        with journal.reading() as store:
+            before, segments = store.log.total_bytes(), store.log.numbers()[:-1]
+            count = _Count(store, progress)
+        with Respelling() as respelling:
+            repacking = _Repacking(journal, respelling, count)
+            written = [repacking.rewrite(segment) for segment in segments]
+        with journal.reading() as store:
+            return Repacked(
+                segments=written.count(True),
+                blobs=count.blobs,
+                bytes_before=before,
+                bytes_after=store.log.total_bytes(),
+                is_done=None not in written,
+            )
 
 
 class _Count:
@@ -262,11 +264,11 @@ def _anew(found: "bytes | Future[bytes] | bool", whole: bytes) -> bytes | None:
 class _Repacking:
     """One repack in progress."""
 
-    def __init__(self, journal: Journal, respelling: Respelling, progress: Progress | None) -> None:
+    def __init__(self, journal: Journal, respelling: Respelling, count: _Count) -> None:
         self._journal: Final = journal
         self._respelling: Final = respelling
-        self._since = journal.store.end
-        self.count: Final = _Count(journal.store, progress)
+        self._count: Final = count
+        self._since = Place(0, 0)
 
     def rewrite(self, segment: int) -> bool | None:
         """Write a segment anew; return whether that was worth it (None: what others wrote meanwhile forbids it)."""
@@ -275,25 +277,26 @@ class _Repacking:
             return self._attempt(segment, careful=True) if done is None else done
 
     def _attempt(self, segment: int, *, careful: bool) -> bool | None:
-        with self._journal.reading() as store:
-            self._since = store.end
-            fixed = store.index.bases_outside(segment)
-            if careful:
-                fixed |= {tip.state.blob for tip in store.index.tips() if tip.state is not None}
-        log = store.log
-        self._respelling.begin(segment, fixed)
-        respelt = _Respelt(store, segment, self._respelling, self.count)
-        prepared = log.prepare(segment, respelt.pieces())
-        superseded = None
+        prepared = superseded = None
         try:
-            if respelt.is_worthwhile:
-                log.keep_moves(segment, respelt.moves)
+            with self._journal.beside() as store:
+                self._since = store.end
+                fixed = store.index.bases_outside(segment)
+                if careful:
+                    fixed |= {tip.state.blob for tip in store.index.tips() if tip.state is not None}
+                self._respelling.begin(store, segment, fixed)
+                respelt = _Respelt(store, segment, self._respelling, self._count)
+                prepared = store.log.prepare(segment, respelt.pieces())
+                is_worthwhile = respelt.is_worthwhile
+                if is_worthwhile:
+                    store.log.keep_moves(segment, respelt.moves)
+            if is_worthwhile:
                 superseded = self._adopted(prepared, segment)
         finally:
-            if superseded is None:
+            if prepared is not None and superseded is None:
                 discard(self._journal, prepared, segment)
         if superseded is None:
-            return None if respelt.is_worthwhile else False
+            return None if is_worthwhile else False
         self._journal.remove_superseded(superseded)
         self._journal.finish_moves()
         return True

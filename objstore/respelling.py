@@ -87,8 +87,9 @@ class _Choice(NamedTuple):
 class Respelling:
     """Spells the blobs of a log, segment by segment and in their order."""
 
-    def __init__(self, store: "Store") -> None:
-        self._store: Final = store
+    _store: "Store"  # that holds the segment which was begun
+
+    def __init__(self) -> None:
         # zstd works without Python's lock, and takes most of the time.
         self._pool: Final = ThreadPoolExecutor(max_workers=min(os.cpu_count() or 1, _THREADS))
         self._pending: Final[deque[tuple[Future[bytes], int]]] = deque()  # each with the bytes that wait with it
@@ -110,12 +111,12 @@ class Respelling:
         """Stop what is still being spelt."""
         self._pool.shutdown(cancel_futures=True)
 
-    def begin(self, segment: int, fixed: "Iterable[BlobId]") -> None:
+    def begin(self, store: "Store", segment: int, fixed: "Iterable[BlobId]") -> None:
         """Go on with a segment, after all before it. `fixed`: the blobs that must not lie deeper than they do.
 
         Those are what deltas outside the segment are told against, which know how deep they lie themselves.
         """
-        self._segment = segment
+        self._store, self._segment = store, segment
         self._fixed = frozenset(fixed)
         self._known, self.raised = {}, {}
         self._told = self._store.index.states_told(segment)

@@ -67,7 +67,11 @@ def create_store(folder: str, disk: Disk) -> None:
 
 
 class Store:
-    """The log, its index, and what was read lately."""
+    """The log, its index, and what was read lately. One thread may ask it at a time.
+
+    When it follows the log, another index may come in the place of the one that was open, as where somebody has deleted
+    that. Whoever was asking it goes on with it, until `close_left`.
+    """
 
     def __init__(self, folder: str, disk: Disk) -> None:
         """Open the store in `folder`. Raises NotAWorkspace, StoreDamaged or FormatTooNew."""
@@ -78,7 +82,7 @@ class Store:
         self.log: Final = Log(self._log_path, disk)
         self._ahead = Ahead()
         self._in_memory_until: float | None = None  # by the monotonic clock; None: the index is in its file
-        self._left: list[Index] = []  # indexes in whose place came one in memory, while somebody may still ask them
+        self._left: list[Index] = []  # indexes in whose place came others, while somebody may still ask them
         try:
             self._index_path: Final = os.path.join(folder, INDEX_NAME)
             self._index = Index(self._index_path, self.log)
@@ -96,7 +100,7 @@ class Store:
         with suppress(CasError):  # the index of a store that took the place of this one is not for what this one has
             self._see_log()
             self._flush_if_possible()
-        self._close_left()
+        self.close_left()
         self._index.close()
         self.log.close()
 
@@ -140,12 +144,16 @@ class Store:
         """
         if not is_unwritable(error):
             raise error
-        self._left.append(self._index)
-        self._index = Index(self._index_path, self.log)
-        self._ahead = Ahead()  # all of it is in the log
+        self._open_index()
         self._in_memory_until = time.monotonic() + _IN_MEMORY_SECONDS
 
-    def _close_left(self) -> None:
+    def _open_index(self) -> None:
+        opened = Index(self._index_path, self.log)
+        self._left.append(self._index)
+        self._index, self._ahead = opened, Ahead()  # all of it is in the log
+
+    def close_left(self) -> None:
+        """Close the indexes in whose place came others. Call it when nobody asks one of them any more."""
         while self._left:
             self._left.pop().close()
 
@@ -153,10 +161,7 @@ class Store:
         self._see_log()
         is_over = self._in_memory_until is not None and time.monotonic() > self._in_memory_until
         if is_over or not self._index.is_there:
-            self._ahead = Ahead()  # all of it is in the log
-            self._close_left()
-            self._index.close()
-            self._index = Index(self._index_path, self.log)
+            self._open_index()
             self._in_memory_until = None
         if not self._index.knows_generations:
             self.index.follow_generations()

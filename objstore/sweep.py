@@ -132,7 +132,8 @@ def sweep(journal: Journal, plan: SweepPlan, progress: Progress | None = None) -
         sweeping = _Sweeping(journal, plan)
         sweeping.begin()
         done = 0
-        before = journal.store.log.total_bytes()
+        with journal.reading() as store:
+            before = store.log.total_bytes()
         for segment in plan.segments:
             if progress is not None:
                 progress("segments", done, len(plan.segments))
@@ -142,11 +143,12 @@ def sweep(journal: Journal, plan: SweepPlan, progress: Progress | None = None) -
                 break
             done += 1
         sweeping.end()
-        return SweepOutcome(
-            segments=done,
-            freed=max(0, before - journal.store.log.total_bytes()),
-            is_done=done == len(plan.segments),
-        )
+        with journal.reading() as store:
+            return SweepOutcome(
+                segments=done,
+                freed=max(0, before - store.log.total_bytes()),
+                is_done=done == len(plan.segments),
+            )
 
 
 def clear_away(journal: Journal) -> None:
@@ -198,9 +200,10 @@ def room_for(journal: Journal, segment: int, *, is_swept: bool = False) -> Itera
     try:
         yield
     except DiskFull as error:
-        index = journal.store.index
-        going = index.dead_bytes().get(segment, 0) if is_swept else 0
-        raise RoomNeeded(error.path, journal.store.log.size(segment) - going + index.file_bytes()) from error
+        with journal.reading() as store:
+            going = store.index.dead_bytes().get(segment, 0) if is_swept else 0
+            needed = store.log.size(segment) - going + store.index.file_bytes()
+        raise RoomNeeded(error.path, needed) from error
 
 
 def _first(blobs: frozenset[BlobId], named: Iterable[BlobId]) -> BlobId | None:
@@ -269,13 +272,12 @@ class _Sweeping:
 
     def rewrite(self, segment: int) -> bool:
         """Write a segment anew; return whether that was done, and nothing that goes came to be needed meanwhile."""
-        log = self._journal.store.log
-        with self._journal.reading() as store:
-            rewriting = Rewriting(store, segment, frozenset(self._staying.pop(segment)), self._plan.dropped)
-        prepared = log.prepare(segment, rewriting.pieces())
-        superseded = None
+        prepared = superseded = None
         try:
-            log.keep_moves(segment, rewriting.moves)
+            with self._journal.beside() as store:
+                rewriting = Rewriting(store, segment, frozenset(self._staying.pop(segment)), self._plan.dropped)
+                prepared = store.log.prepare(segment, rewriting.pieces())
+                store.log.keep_moves(segment, rewriting.moves)
             gone = _Gone(rewriting.gone)
             asked = 0
             for tried in range(_TRIES):
@@ -293,7 +295,7 @@ class _Sweeping:
                         superseded = None if gone.has_any(self._needed) else adopt(self._journal, prepared, segment)
                         break
         finally:
-            if superseded is None:
+            if prepared is not None and superseded is None:
                 discard(self._journal, prepared, segment)
         if superseded is not None:
             self._journal.remove_superseded(superseded)

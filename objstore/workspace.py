@@ -7,7 +7,7 @@ from functools import cache
 
 from objstore.annotations import TYPE_CHECKING, Final, Self
 from objstore.disk import Disk, new_file_mode
-from objstore.errors import ConversationReserved
+from objstore.errors import ConversationReserved, StoreReplaced
 from objstore.external import EXTERNAL_CONVERSATION
 from objstore.ids import HASH_SIZE
 from objstore.journal import Journal
@@ -261,15 +261,17 @@ class Workspace:
     def pieces(self, blob: BlobId) -> Iterator[bytes]:
         """Yield a blob's bytes, whatever their number; each piece is verified, and at the end the whole.
 
-        Raises BlobMissing, BlobDamaged.
+        Raises BlobMissing, BlobDamaged, and StoreReplaced where the store was opened again meanwhile.
         """
         # Who takes them may take its time, or never come back: nobody is kept out between two.
-        with self._journal.reading() as store:
-            pieces = store.pieces(blob)
+        with self._journal.reading() as begun:
+            pieces = begun.pieces(blob)
             piece = next(pieces, None)
         while piece is not None:
             yield piece
-            with self._journal.reading():
+            with self._journal.reading() as store:
+                if store is not begun:
+                    raise StoreReplaced(self.root)  # with that, what was begun is closed
                 piece = next(pieces, None)
 
     def sha256(self, blob: BlobId) -> str:

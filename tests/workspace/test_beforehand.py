@@ -1,7 +1,9 @@
 """Large files are stored before anybody has to wait for them, and nothing is lost if that was for nothing."""
 
 import os
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -19,6 +21,46 @@ NOISE: Final = os.urandom(6 << 20)
 LARGE: Final = NOISE + bytes(MAX_BLOB - len(NOISE)) + b"the end\n"
 OTHER: Final = NOISE[: 3 << 20] + b"put in" + LARGE[3 << 20 :]
 SHELL: Final = CallInfo(tool="Bash", conversation="c")
+
+SOURCE: Final = str(Path(__file__).parents[2])
+PATIENCE: Final = 120
+"""Seconds after which a process counts as hung."""
+
+TAKING: Final = """
+import os, sys, threading, time
+from pathlib import Path
+from objstore import MAX_BLOB, CallInfo, CasError, Workspace
+root, stop, others = Path(sys.argv[1]), threading.Event(), []
+with Workspace.open(root) as workspace:
+    def take():
+        while not stop.is_set():
+            with open(root / "big", "wb") as file:
+                for _ in range(8):
+                    file.write(os.urandom(1 << 18) + bytes((MAX_BLOB >> 3) - (1 << 18)))
+                file.write(b"the end\\n")
+            try:
+                with workspace.call(CallInfo(tool="t"), ["big"]):
+                    pass
+            except CasError:
+                pass  # a database may be deleted while it is made
+            except Exception as error:
+                others.append(repr(error))
+    thread = threading.Thread(target=take)
+    thread.start()
+    until = time.monotonic() + 3
+    while time.monotonic() < until:
+        for suffix in ("", "-wal", "-shm"):
+            (root / ".cas" / f"index.sqlite{suffix}").unlink(missing_ok=True)
+        try:
+            workspace.edits()
+        except CasError:
+            pass
+        time.sleep(0.001)
+    stop.set()
+    thread.join()
+print(others)
+"""
+"""A thread takes a large file in, another reads, and somebody deletes the index again and again."""
 
 
 class _Counted(Disk):
@@ -201,3 +243,54 @@ def test_a_large_file_that_changes_while_it_is_stored_holds_no_snapshot_up(root:
         held = {path: state.kind for path, state in workspace.snapshot_files(taken.view.number)}
         assert held == {"big": "file", "small": "file"}
     assert check_store(str(root)).faults == ()
+
+
+def test_the_index_may_be_deleted_while_a_large_file_is_taken_in(root: Path) -> None:
+    # In another process: SQLite does not survive a database that is closed while somebody asks it.
+    child = subprocess.run(
+        [sys.executable, "-c", TAKING, str(root)],
+        cwd=SOURCE,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (child.stdout, child.stderr, child.returncode) == ("[]\n", "", 0)
+    deleted(root, "big", (root / "big").read_bytes())
+
+
+class _Interrupted(NamedTuple):
+    """Bytes, between two pieces of which something happens."""
+
+    content: bytes
+    happens: Callable[[], object]
+    at: int = 30  # the piece before which it does
+    name: str = "big"
+
+    @property
+    def size(self) -> int:
+        return len(self.content)
+
+    def pieces(self) -> Iterator[bytes]:
+        for number, piece in enumerate(MemorySource(b"big", self.content).pieces()):
+            if number == self.at:
+                self.happens()
+            yield piece
+
+
+def test_a_large_file_is_stored_though_the_store_is_opened_again_meanwhile(root: Path) -> None:
+    with closing(Journal(str(root), Disk())) as journal:
+
+        def opened_again() -> None:
+            # As after a failed write, by another thread; then another process writes.
+            with journal.mutex:
+                journal._open_again()  # noqa: SLF001 - what fails a write once, and not those that follow, is no disk
+            with Workspace.open(root) as other, other.call(SHELL) as call:
+                call.write("small", b"1\n")
+                call.commit()
+
+        take_in_beforehand(journal, blob_id(LARGE), _Interrupted(LARGE, opened_again), None)
+        with journal.reading() as store:
+            assert store.has(blob_id(LARGE))
+    (root / "big").write_bytes(LARGE)
+    deleted(root, "big", LARGE)

@@ -409,3 +409,27 @@ def test_an_index_deleted_under_open_workspaces_harms_nothing(scene: Scene) -> N
     for workspace in others:
         workspace.close()
     assert_sound(scene)
+
+
+def test_what_is_being_asked_stays_open_when_another_index_comes_in_its_place(scene: Scene) -> None:
+    scene.write("f", b"1\n")
+    scene.write("f", b"2\n")
+    with closing(Journal(str(scene.root), UnsyncedDisk())) as journal:
+        with journal.reading() as store, closing(store.index.rows("edits")) as rows:
+            found = [next(rows)]
+            for path in scene.root.glob(".cas/index.sqlite*"):
+                path.unlink()
+            with journal.reading() as inner:
+                assert inner.next_seq() == 3
+            found += rows
+        assert [row[0] for row in found] == [1, 2]
+
+
+def test_connections_do_not_pile_up_however_often_the_index_is_deleted(scene: Scene) -> None:
+    scene.write("f", b"1\n")
+    before = len(list(Path("/dev/fd").iterdir()))
+    for _ in range(20):
+        for path in scene.root.glob(".cas/index.sqlite*"):
+            path.unlink()
+        assert len(scene.workspace.edits()) == 1
+    assert len(list(Path("/dev/fd").iterdir())) <= before

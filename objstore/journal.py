@@ -56,9 +56,6 @@ _MARK: Final = Struct("<QQ16s")
 _AT_ONCE: Final = 0.2
 """Seconds that a reader waits for a writer who may be finishing what another one left."""
 
-_LOOK_SECONDS: Final = 1.0
-"""How long who found a change waits for a look that may be under way, and tells whose it is."""
-
 _CATCH_UPS: Final = 3
 """Times that a writer gives the lock back to read what others appended while it waited."""
 
@@ -153,8 +150,17 @@ class Journal:
     def unfinished(self) -> bool:
         """Return whether files may not have followed the log, as far as the mark tells."""
         with self.mutex:
+            marked, is_of_this_start = self.followed()
+            return self.store.last_record is not None and not (marked == self.store.end and is_of_this_start)
+
+    def followed(self) -> tuple[Place | None, bool]:
+        """Return how far files have followed the log, as far as the mark tells (None: not at all).
+
+        And whether that was in this start of the machine: before it, files were made that may have been lost.
+        """
+        with self.mutex:
             marked, boot = self._read_mark()
-            return self.store.last_record is not None and not (marked == self.store.end and self._is_this(boot))
+            return marked, self._is_this(boot)
 
     # ---- writing
 
@@ -312,12 +318,24 @@ class Journal:
             self.keeps_out = False
             self._lock.release()
 
-    def await_writer(self) -> None:
-        """Wait for who is writing at this moment, if anybody is, but not for long."""
-        # Who may not even open the lock's file can't wait for it.
-        with self.mutex, suppress(PermissionRefused, DiskFailed):
-            if self._lock.acquire_soon(_LOOK_SECONDS):
-                self._lock.release()
+    def await_writer(self, until: float) -> bool:
+        """Wait for who is writing at this moment, but not beyond `until`, by the monotonic clock.
+
+        Return whether nobody is, as far as can be told. Other threads go on meanwhile.
+        """
+        while True:
+            with self.mutex:
+                if self.keeps_out:
+                    return True
+                try:
+                    if self._lock.acquire_now():
+                        self._lock.release()
+                        return True
+                except (PermissionRefused, DiskFailed):
+                    return True  # who may not even open the lock's file can't wait for it
+            if time.monotonic() >= until:
+                return False
+            time.sleep(GAP_SECONDS)
 
     @contextmanager
     def sweeping(self) -> Iterator[None]:

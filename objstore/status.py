@@ -7,25 +7,36 @@ import time
 
 from objstore.annotations import TYPE_CHECKING, Final
 from objstore.asrecorded import changed_tips
-from objstore.errors import CasError, DiskFailed, PathError
+from objstore.errors import CasError, DiskFailed, PathError, StoreDamaged
 from objstore.external import found_changes
 from objstore.limits import RetentionLimits, is_anything_set
 from objstore.reports import ExternalChange, PendingGroup, Reclaimable, StandingMarkers, StatusReport
-from objstore.terms import Status
+from objstore.standard import suppress
+from objstore.terms import Origin, Status
 
 if TYPE_CHECKING:
+    from objstore.generations import Place
     from objstore.headstart import HeadStart
     from objstore.journal import Journal
+    from objstore.store import Store
 
 __all__ = ["external_changes", "report", "standing_markers"]
 
-_LOOKS: Final = 100
+_WAIT_SECONDS: Final = 1.0
+"""How long who found a change waits for writers, in all: one may be about to write the file, or to tell whose it is."""
+
 _PAUSE_SECONDS: Final = 0.002
+_UNFINISHED: Final = "what was last recorded of it may not be written yet"
 
 
 def report(journal: Journal, ahead: HeadStart | None = None) -> StatusReport:
     """Return the workspace at a glance; `ahead`: one that may have been begun already."""
     external, unreadable = _looked(journal, ahead)
+    with journal.reading():
+        return _told(journal, external, unreadable)
+
+
+def _told(journal: Journal, external: tuple[ExternalChange, ...], unreadable: tuple[str, ...]) -> StatusReport:
     index = journal.store.index
     counts = index.counts()
     store_bytes, blobs = journal.store.log.total_bytes(), index.blob_count()
@@ -91,7 +102,10 @@ def _reclaimable(journal: Journal) -> Reclaimable:
 
 
 def external_changes(journal: Journal) -> tuple[ExternalChange, ...]:
-    """Return every recorded file that is not what the journal says; those that can't be read are left out."""
+    """Return every recorded file that is not what the journal says.
+
+    Those are left out that can't be read, or may just be being written.
+    """
     return _looked(journal)[0]
 
 
@@ -100,19 +114,60 @@ def _looked(journal: Journal, ahead: HeadStart | None = None) -> tuple[tuple[Ext
 
     Only files whose times changed are read. No lock is taken, so a writer may be between the log and its files, and
     those would look as if a stranger had changed them. What is found counts if the files had followed the log before
-    the look, and the log was the same after it, with nobody writing; otherwise the look is taken again, for as long as
-    writers may need.
+    the look, and the log was the same after it, with nobody writing; otherwise the look is taken again, but not for
+    long: a writer may be stopped. Then nobody can tell of a file that is just written whose it is.
     """
-    for _ in range(_LOOKS):
-        had_followed, end = not journal.unfinished(), journal.store.end
-        found = _look(journal, ahead)
-        if found[0]:
-            journal.await_writer()  # a look may be under way that tells whose it is
-        journal.store.catch_up()
-        if not found[0] or (had_followed and journal.store.end == end):
-            return found
+    until: float | None = None
+    while True:
+        with journal.reading() as store:
+            had_followed, end = not journal.unfinished(), store.end
+            marked, is_of_this_start = journal.followed()
+            found, unreadable = _look(journal, ahead)
+        if not found:
+            return found, unreadable
+        until = time.monotonic() + _WAIT_SECONDS if until is None else until
+        is_free = journal.await_writer(until)  # a look may be under way that tells whose it is
+        with journal.reading() as store:
+            is_over = time.monotonic() >= until
+            if store.end == end and had_followed:
+                return found, unreadable
+            # Where nobody writes, what is unfinished stays so until somebody does.
+            if is_over or (store.end == end and is_free and journal.unfinished()):
+                # Who finishes what was lost with the machine's last start may be at any file.
+                written = _written(store, marked or end) if is_free or is_of_this_start else None
+                return _without(found, unreadable, written)
         time.sleep(_PAUSE_SECONDS)
-    return _look(journal)
+
+
+def _written(store: Store, since: Place) -> set[str]:
+    """Return the paths that what was recorded behind a place says were to be written."""
+    from objstore.intake import decoded
+    from objstore.records import Decision, Edit
+
+    paths: set[bytes | None] = set()
+    with suppress(StoreDamaged):  # that is no place any more
+        for group in store.log.groups(since):
+            for record in (chained.record for chained in decoded(group)):
+                match record:
+                    case Edit(origin=origin) if origin is not Origin.EXTERNAL:
+                        paths |= {record.path, record.source}
+                    case Decision():
+                        paths.update(path for each in record.written for path in (each.path_before, each.path_after))
+                    case _:
+                        pass
+    return {os.fsdecode(path) for path in paths if path is not None}
+
+
+def _without(
+    found: tuple[ExternalChange, ...], unreadable: tuple[str, ...], written: set[str] | None
+) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
+    """Return the changes of files that are not being written, and the others with what can't be read.
+
+    `written`: paths of files that may be (None: any may).
+    """
+    sure = tuple(change for change in found if written is not None and change.path not in written)
+    unfinished = [f"{change.path}: {_UNFINISHED}" for change in found if change not in sure]
+    return sure, (*unreadable, *unfinished)
 
 
 def _look(journal: Journal, ahead: HeadStart | None = None) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:

@@ -304,14 +304,14 @@ class Workspace:
         """Return the workspace at a glance; `ahead`: one that may have been begun already."""
         from objstore import status
 
-        with self._journal.reading():
+        with self._journal.asking():
             return status.report(self._journal, ahead)
 
     def external_changes(self) -> tuple[ExternalChange, ...]:
         """Return every recorded file that is not what the journal says."""
         from objstore import status
 
-        with self._journal.reading():
+        with self._journal.asking():
             return status.external_changes(self._journal)
 
     def markers(self) -> tuple[StandingMarkers, ...]:

@@ -99,7 +99,7 @@ class Store:
         """Close the index and the log."""
         with suppress(CasError):  # the index of a store that took the place of this one is not for what this one has
             self._see_log()
-            self._flush_if_possible()
+            self._put_in_if_possible()
         self.close_left()
         self._index.close()
         self.log.close()
@@ -109,10 +109,7 @@ class Store:
     @property
     def index(self) -> Index:
         """Return the index, with everything in it that this process has appended."""
-        try:
-            self.flush()
-        except DatabaseError as error:
-            self._go_on_in_memory(error)
+        self.flush()
         return self._index
 
     @property
@@ -218,19 +215,26 @@ class Store:
                 beside = opened.enter_context(closing(Index(NAMELESS, log)))
             yield beside
 
-    def flush(self, within: float | None = None) -> None:
-        """Put into the index what this process has appended since it last did.
+    def flush(self) -> None:
+        """Put into the index what this process has appended since it last did; into one in memory if it has no room."""
+        try:
+            self._put_in()
+        except DatabaseError as error:
+            self._go_on_in_memory(error)
 
-        `within`: how many seconds to wait where somebody else is changing it (None: as long as is usual).
+    def _put_in(self, within: float | None = None) -> None:
+        """Do as `flush`, as far as there is room.
+
+        `within`: how many seconds to wait where somebody else is changing the index (None: as long as is usual).
         """
         if self._ahead.groups:
             self._index.take(self._ahead.groups, within=within)
             self._ahead = Ahead()
 
-    def _flush_if_possible(self, within: float | None = None) -> None:
+    def _put_in_if_possible(self, within: float | None = None) -> None:
         # What is durable in the log is done, whatever becomes of the index: who next needs that, reads the log on.
         with suppress(DatabaseError):
-            self.flush(within)
+            self._put_in(within)
 
     # ---- what a write asks for; where all that is ahead is plain edits, the index need not be up to date
 
@@ -382,7 +386,7 @@ class Store:
         self._ahead.note(group, blobs, records)
         self._appended = group.end
         if self._ahead.is_full:
-            self._flush_if_possible(0.0 if self._ahead.may_wait else None)
+            self._put_in_if_possible(0.0 if self._ahead.may_wait else None)
         return group
 
     def seal(self) -> Place:

@@ -1,13 +1,15 @@
 """A sync that fails: nobody builds on what may not be on the disk, and everybody may go on when the disk works."""
 
+import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from objstore import DiskFailed, StoreRefuses, Unacknowledged, Workspace, check_store
+from objstore import CallInfo, DiskFailed, StoreRefuses, Unacknowledged, Workspace, check_store
 from objstore.journal import Journal
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk
 from tests.store.scenes import change, files, rejected, write
@@ -238,12 +240,31 @@ def test_a_third_process_trusts_no_index_that_knows_what_was_cut_off(root: Path)
 def test_a_full_index_takes_nothing_from_what_is_durable(root: Path) -> None:
     contents = [b"%d\n" % i * 100 for i in range(80)]  # more than are put into the index at a time
     with Workspace.open(root, CountdownDisk(None)) as workspace:
-        db = workspace._journal.store.index._db  # noqa: SLF001 - the limit stands for a disk that is full for SQLite
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        db.execute(f"PRAGMA max_page_count = {db.execute('PRAGMA page_count').fetchone()[0]}")
+        db = full_index(workspace)
         for content in contents:
             write(workspace, "a.txt", content)
             assert files(root)["a.txt"][0] == content
         assert blobs(workspace)[1:] == contents
         assert workspace._journal.store.index._db is not db  # noqa: SLF001 - that one took nothing in
     assert_sound(root)
+
+
+def test_a_full_index_refuses_no_call(root: Path) -> None:
+    names = [f"{number} {'x' * 100}" for number in range(40)]  # enough for more pages than there are
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        db = full_index(workspace)
+        for before, after in pairwise(["a.txt", *names]):
+            with workspace.call(CallInfo(tool="test")) as call:
+                call.move(before, after)  # of what is no plain edit, the index has to know before the next call
+                call.commit()
+        assert [view.edit.path for view in workspace.edits()][1:] == [name.encode() for name in names]
+        assert workspace._journal.store.index._db is not db  # noqa: SLF001 - that one took nothing in
+    assert_sound(root)
+
+
+def full_index(workspace: Workspace) -> sqlite3.Connection:
+    """Let the index take in nothing more, and return its database."""
+    db = workspace._journal.store.index._db  # noqa: SLF001 - the limit stands for a disk that is full for SQLite
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    db.execute(f"PRAGMA max_page_count = {db.execute('PRAGMA page_count').fetchone()[0]}")
+    return db

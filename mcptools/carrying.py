@@ -114,10 +114,6 @@ class Begun(Generic[ResultT]):
         """Have something done on the event loop at the end of the work, which is not over yet."""
         self._when_over = act
 
-    def cancel(self) -> None:
-        """Tell the work that nobody wants it any more. It may be done all the same."""
-        self._watch.cancel()
-
     async def result(self) -> ResultT:
         """Return what the work returns, and raise what it raises. If the caller is cancelled, it is abandoned."""
         try:
@@ -130,8 +126,11 @@ class Begun(Generic[ResultT]):
         return self._job.result()
 
     async def abandon(self) -> None:
-        """Tell the work that nobody wants it any more, and wait for its end, whether or not the caller is cancelled."""
-        self.cancel()
+        """Tell the work that nobody wants it any more, and wait for its end, whether or not the caller is cancelled.
+
+        It may be done all the same.
+        """
+        self._watch.cancel()
         with anyio.CancelScope(shield=True):
             await self._over.wait()
 

@@ -22,7 +22,6 @@ Again: TypeAlias = Callable[[int | str, Mapping[str, Any]], Begun[Any] | None]
 _Kind: TypeAlias = tuple[str, str]
 
 _CALL: Final = "tools/call"
-_CANCELLED: Final = "notifications/cancelled"
 _PARTS: Final = frozenset({"name", "arguments", "_meta"})
 _MOST: Final = 100
 """Kinds of calls that are known at once: a client may say something else around each."""
@@ -50,8 +49,6 @@ class Headway:
         if method != _CALL or number is None:
             self._known.clear()
             self._in_hand.update(dict.fromkeys(self._in_hand))
-            if method == _CANCELLED:
-                self._cancel(params.get("requestId"))
             return None
         key, kind, begun = str(number), _kind(params), None
         if kind in self._known and not self._in_hand and key not in self._ahead:
@@ -78,12 +75,6 @@ class Headway:
         """Note that the SDK is done with a call, whether or not it has let it through."""
         self._ahead.pop(str(number), None)
         self._in_hand.pop(str(number), None)
-
-    def _cancel(self, number: object) -> None:
-        """Tell a call's work that nobody wants it, if its tool can't: the SDK may never let the call through."""
-        begun = self._ahead.get(str(number))
-        if begun is not None:
-            begun.cancel()
 
 
 def _kind(params: Mapping[str, Any]) -> _Kind | None:

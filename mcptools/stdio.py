@@ -144,6 +144,8 @@ class Incoming(_End):
 
         async def unanswered() -> None:
             self._headway.over(request.id)
+            if begun is not None:
+                await begun.abandon()  # the SDK may never have come to the tool, which is who else does so
 
         return SessionMessage(request, ServerMessageMetadata(request_context=begun, on_request_unanswered=unanswered))
 

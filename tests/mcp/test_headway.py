@@ -5,7 +5,6 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from threading import Event
 from typing import Any, Final
 
 import anyio
@@ -13,7 +12,7 @@ import pytest
 
 from mcptools.carrying import Begun
 from mcptools.headway import Headway
-from mcptools.watching import Cancelled, checkpoint
+from objstore.writerlock import WriterLock
 from tests.mcp.raw import NEWER, Message, called, ping, started
 
 HELD: Final = """
@@ -66,7 +65,7 @@ def cancelled(number: int) -> Message:
 
 def newer(call: Message) -> Message:
     """Return a call as a client of the newer era makes it."""
-    return {**call, "params": {**call["params"], "_meta": NEWER}}
+    return {**call, "params": {**call.get("params", {}), "_meta": NEWER}}
 
 
 def wrote(number: int, name: str) -> Message:
@@ -123,6 +122,72 @@ def test_wrong_arguments_are_refused_as_ever(tmp_path: Path) -> None:
         assert said[0] == said[1] == said[3] == "Invalid arguments for read_file: path: Input should be a valid string"
         assert said[2].startswith("File not found")
         raw.writing.close()
+
+
+@pytest.mark.parametrize("is_newer", [False, True], ids=["older era", "newer era"])
+def test_a_call_that_has_begun_is_cancelled_though_the_sdk_has_not_come_to_its_tool(
+    tmp_path: Path, *, is_newer: bool
+) -> None:
+    held, root = tmp_path / "held", tmp_path / "ws"
+    root.mkdir()
+
+    def sent(message: Message) -> Message:
+        return newer(message) if is_newer else message
+
+    with started(root, command=(sys.executable, "-P", "-c", HELD, str(held)), greets=not is_newer) as raw:
+        raw.send(sent(wrote(1, "a")))
+        raw.answer(1)
+        held.touch()
+        with WriterLock(str(root / ".cas" / "lock")).held():
+            raw.send(sent(wrote(2, "b")), sent(cancelled(2)))
+            for number in (3, 4):  # by then it has heard of that
+                raw.send(sent(ping(number)))
+                raw.answer(number)
+        raw.writing.close()
+        assert [line for line in iter(raw.line, b"") if b'"id"' in line] == []
+        assert raw.ended() == (0, b"")
+    assert not (root / "b").exists()
+
+
+@pytest.mark.parametrize("is_newer", [False, True], ids=["older era", "newer era"])
+def test_a_call_that_is_cancelled_behind_others_is_told_as_no_fault(tmp_path: Path, *, is_newer: bool) -> None:
+    def sent(message: Message) -> Message:
+        return newer(message) if is_newer else message
+
+    with started(tmp_path, greets=not is_newer) as raw:
+        for number in range(10, 1010, 10):
+            raw.send(sent(wrote(number, "first")))  # the next are like this one again
+            raw.answer(number)
+            waited_for = {number + 1, number + 2, number + 3}
+            calls = [sent(wrote(each, f"{each}")) for each in [*sorted(waited_for), number + 4]]
+            raw.send(*calls, sent(cancelled(number + 4)))
+            while waited_for:
+                answer = raw.next_answer()
+                assert not answer["result"]["isError"]
+                waited_for.discard(answer["id"])
+        raw.writing.close()
+        assert not [line for line in iter(raw.line, b"") if b'"isError":true' in line]
+        assert raw.ended() == (0, b"")
+
+
+@pytest.mark.parametrize("said", [{}, {"requestId": 7}], ids=["no call", "the later of two"])
+def test_what_cancels_no_call_of_the_sdks_leaves_its_work_alone(tmp_path: Path, said: Message) -> None:
+    root = tmp_path / "ws"
+    root.mkdir()
+    number: Any = said.get("requestId", "None")
+    with started(root) as raw:
+        raw.send(wrote(1, "a"))
+        raw.answer(1)
+        with WriterLock(str(root / ".cas" / "lock")).held():
+            others = [wrote(number, "c")] if said else []
+            raw.send(wrote(number, "b"), *others, {**cancelled(0), "params": said}, ping(2))
+            raw.answer(2)
+        assert not raw.answer(number)["result"]["isError"]
+        raw.writing.close()
+        assert [line for line in iter(raw.line, b"") if b'"id"' in line] == []
+        assert raw.ended() == (0, b"")
+    assert (root / "b").exists()
+    assert not (root / "c").exists()
 
 
 def test_where_the_client_has_changed_its_roots_it_is_asked_first(tmp_path: Path) -> None:
@@ -264,28 +329,6 @@ def test_behind_another_message_the_sdk_looks_at_a_call_of_each_kind(message: tu
         calls.let_through(2)
         assert calls.begins(3)
         assert not calls.begins(4, other)
-
-
-def test_a_call_is_cancelled_whose_tool_does_not_know_of_it() -> None:
-    async def main() -> None:
-        headway, may_go = Headway(), Event()
-
-        def work() -> None:
-            may_go.wait()
-            checkpoint()
-
-        headway.came("tools/call", LIKE, 1)
-        headway.let_through(1, lambda *_: Begun(work))
-        begun = headway.came("tools/call", LIKE, 2)
-        assert begun is not None
-        headway.came("notifications/cancelled", {"requestId": "2"}, None)
-        may_go.set()
-        headway.let_through(2)
-        assert not headway.is_ahead
-        with pytest.raises(Cancelled):
-            await begun.result()
-
-    anyio.run(main)
 
 
 def test_kinds_without_end_are_not_kept() -> None:

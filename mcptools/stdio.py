@@ -16,6 +16,7 @@ import anyio
 import anyio.lowlevel
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp.types import (
+    CONNECTION_CLOSED,
     INVALID_REQUEST,
     PARSE_ERROR,
     ErrorData,
@@ -178,7 +179,9 @@ class Outgoing(_End):
         match item.message:
             case JSONRPCResponse(id=number, result={"_meta": {**meta}}) if ANSWERED in meta:
                 self._answered.discard(number)
-            case JSONRPCError(id=int() | str() as number) if number in self._answered:
+            case JSONRPCError(id=int() | str() as number, error=ErrorData(code=code)) if (
+                code == CONNECTION_CLOSED and number in self._answered
+            ):
                 # The input ended before the SDK came to the answer, which is what it would say.
                 self._answered.discard(number)
             case message:

@@ -265,6 +265,20 @@ def test_the_number_of_a_call_may_be_used_again_at_once(tmp_path: Path) -> None:
         assert raw.ended() == (0, b"")
 
 
+def test_the_number_of_a_call_may_be_used_again_at_once_by_what_is_refused(tmp_path: Path) -> None:
+    with started(tmp_path) as raw:
+        raw.send(wrote(1, "first"))
+        raw.answer(1)
+        for number in range(2, 42):
+            raw.send(called(number, "read_file", path="first"), {"jsonrpc": "2.0", "id": number, "method": "no/such"})
+            said = [raw.next_answer() for _ in range(2)]
+            assert [answer["id"] for answer in said] == [number, number]
+            assert sum("error" in answer for answer in said) == 1
+        raw.writing.close()
+        assert not [line for line in iter(raw.line, b"") if b'"id"' in line]
+        assert raw.ended() == (0, b"")
+
+
 def over_calls(act: Callable[[Calls], None]) -> None:
     async def main() -> None:
         calls = Calls()

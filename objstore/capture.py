@@ -25,7 +25,7 @@ from objstore.errors import (
 from objstore.hunks import FittedHunks, Hunk, hunks_fit, hunks_through
 from objstore.ids import blob_id
 from objstore.journal import Journal
-from objstore.ondisk import stands_below, state_at
+from objstore.ondisk import file_at, stands_below, state_at
 from objstore.outcomes import CallInfo, CallOutcome
 from objstore.paths import Found, Spot, missing_at
 from objstore.rebase import Clash, Rebased, rebased
@@ -49,6 +49,7 @@ class _File:
     found: Found | None  # on disk, when the call first looked
     state_found: FileState | None
     document: DocumentId | None
+    is_recorded: bool = False  # whether a file is recorded to stand there
     lineage: Change | None = None  # the change of this call that began the document, while it has no number
     now: Version | None = None
     moved_from: bytes | None = None
@@ -247,6 +248,7 @@ class Call:
         self._refuse_files_below_files()
         given = self._info.conversation
         conversation = given or new_conversation()
+        self._find_gone()
         ahead = self._recorded_ahead()
         recorder = Recorder(self._journal, self._batch)
         external = recorder.external(self._external) if ahead is None else ahead
@@ -301,8 +303,8 @@ class Call:
         claims = Claims(OpenCalls(self._journal).calls().values())
 
         def whose(path: bytes) -> CallInfo:
-            seen = self._files[path].found
-            moment = MAX_INT if seen is None else seen.stat.st_ctime_ns
+            file = self._files.get(path)
+            moment = MAX_INT if file is None or file.found is None else file.found.stat.st_ctime_ns
             return claims.of(os.fsdecode(path), moment)
 
         found = [(change, whose(change.path)) for change in self._external]
@@ -312,6 +314,21 @@ class Call:
         self._journal.commit(self._batch, ())
         self._batch = Batch(self._journal.store)
         return views
+
+    def _find_gone(self) -> None:
+        """Find what is recorded to stand where the call puts a file, or a folder for one, and is gone from the disk."""
+        gone: dict[bytes, Change] = {}
+        for path in dict.fromkeys(change.path for change in self._changes):
+            file = self._files[path]
+            if file.now is None or file.is_recorded:
+                continue  # where a file is recorded, nothing else is that could be in its way
+            for tip in self._journal.store.tips_in_the_way(path, folders_of(path)):
+                if tip.path not in self._files and file_at(self._journal.tree, tip.path) is None:
+                    text = self._journal.store.text
+                    change = external_change(tip.path, tip.document, tip.state, None, text)
+                    if change is not None:
+                        gone[tip.path] = change
+        self._external += gone.values()
 
     def _refuse_files_below_files(self) -> None:
         """Raise PathInvalid where the call leaves a file at a path, and another where that would be a folder."""
@@ -381,7 +398,7 @@ class Call:
             folders=len(spot.missing),
         )
         if tip is not None:
-            file.document = tip.document
+            file.document, file.is_recorded = tip.document, tip.state is not None
             change = external_change(path, tip.document, tip.state, version, self._journal.store.text)
         else:
             change = file.lineage = self._since_baseline(path, version)

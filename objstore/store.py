@@ -246,6 +246,14 @@ class Store:
         """Return the document that stands at `path`, or else the one that was last deleted there (None: neither)."""
         return self._plainly_ahead.tips.get(path) or self._index.tip_at(path)
 
+    def tips_in_the_way(self, path: bytes, folders: Sequence[bytes]) -> list[Tip]:
+        """Return every existing document at `path`, at one of its folders, or below it as if it were a folder."""
+        ahead = self._plainly_ahead.tips
+        found = {tip.path: tip for tip in self._index.tips_in_the_way(path, folders)}
+        places = {path, *folders}
+        found |= {at: tip for at, tip in ahead.items() if at in places or at.startswith(path + b"/")}
+        return [tip for tip in found.values() if tip.state is not None]
+
     def ever_at(self, path: bytes) -> bool:
         """Return whether a document ever stood at `path`."""
         return path in self._plainly_ahead.tips or self._index.ever_at(path)

@@ -1,6 +1,7 @@
 """Folders and files of one name: each may take the other's place, in one call, and every decision about it holds."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,43 @@ def refused(scene: Scene, action: Action, seq: int, *, unit: tuple[int, int], ne
     (conflict,) = outcome.conflicts
     assert (conflict.kind, conflict.unit, conflict.needs) == (ConflictKind.PATH_TAKEN, unit, (needs,))
     assert standing(scene) == before
+
+
+GONE = [(("d/y", "d/z/y"), ("d",)), (("d",), ("d/y", "d/z/y"))]
+"""Files that a person takes away with their folders, and files that a call puts where those stood."""
+
+
+@pytest.mark.parametrize(("first", "then"), GONE, ids=["a file for a folder", "a folder for a file"])
+@pytest.mark.parametrize("is_made_by_hand", [False, True])
+def test_a_call_that_takes_the_place_of_what_is_gone_records_that_it_is(
+    scene: Scene,
+    first: tuple[str, ...],
+    then: tuple[str, ...],
+    is_made_by_hand: bool,  # noqa: FBT001 - pytest gives it
+) -> None:
+    scene.write("beside", b"beside\n")
+    for path in first:
+        scene.write(path, b"first\n")
+    top = scene.root / "d"
+    shutil.rmtree(top) if top.is_dir() else top.unlink()
+    for path in then if is_made_by_hand else ():
+        (scene.root / path).parent.mkdir(exist_ok=True)
+        (scene.root / path).write_bytes(b"a person's\n")
+    before = files(scene)
+    outcome = scene.call(*(writes(path, b"then\n") for path in then))
+    gone = [(os.fsdecode(view.edit.path), view.edit.after) for view in outcome.external]
+    assert gone == [(path, None) for path in first]
+    assert scene.workspace.status().external == ()
+    own = [view.seq for view in outcome.edits]
+    scene.reject(*own)
+    assert files(scene) == before
+    scene.undo()
+    after = {"beside": "beside"} | dict.fromkeys(then, "then")
+    assert files(scene) == after
+    scene.reject(*own)
+    scene.forget_index()
+    scene.accept(*own)
+    assert files(scene) == after
 
 
 def test_a_folder_goes_only_if_a_recorded_edit_made_it(scene: Scene) -> None:

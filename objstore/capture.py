@@ -5,6 +5,7 @@ no byte is ever attributed to the wrong hand.
 """
 
 import os
+import time
 from collections.abc import Sequence
 from typing import Final
 
@@ -63,6 +64,7 @@ class Call:
         """Begin, with the writer lock held."""
         self._journal = journal
         self._committed = False
+        self._began = time.monotonic()
         self._batch = batch
         self._info = info
         self._tree = journal.tree.confined(info.within)
@@ -388,7 +390,7 @@ class Call:
                 raise
             found = None
         if found is not None:
-            self._tree.see_users(found[1].stat, spot.path, changing=True)
+            self._tree.see_users(found[1].stat, spot.path, since=self._began)
         version = version_of(found, self._journal.tree, path)
         file = _File(
             found=None if found is None else found[1],

@@ -214,14 +214,14 @@ class Tree:
         """Return whether a canonical path is one that may be reached."""
         return not self.parts or any(path == part or path.startswith(f"{part}/") for part in self.parts)
 
-    def see_users(self, found: os.stat_result, path: str, *, changing: bool = False) -> None:
+    def see_users(self, found: os.stat_result, path: str, *, since: float | None = None) -> None:
         """Raise PathReserved where what was looked at is a file of the store's: it may have a second name outside.
 
-        For who reads one file after another, the store was listed a moment ago; not for who is `changing` one.
+        `since`: the store was listed then, by the monotonic clock, or later; None: or a moment ago.
         """
         if found.st_nlink == 1 or not stat.S_ISREG(found.st_mode):
             return
-        if changing or self._listed[0] < time.monotonic() - _LISTED_SECONDS:
+        if self._listed[0] < (time.monotonic() - _LISTED_SECONDS if since is None else since):
             self._listed = time.monotonic(), linked_in_store(self.root)
         if (found.st_dev, found.st_ino) in self._listed[1]:
             raise PathReserved(path, "the store (which has this very file)")

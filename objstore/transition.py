@@ -10,6 +10,7 @@ record knows. The read-back comes last, and only then is success reported.
 
 import os
 import stat
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
@@ -115,6 +116,7 @@ class Transition:
         self._progress: Final = progress
         self._passes = 0
         self._links: Final = HardLinks()
+        self._began: Final = time.monotonic()
         self._aside: dict[bytes, tuple[int, str]] = {}  # files with several names: where they are, by their path
 
     def __enter__(self) -> Self:
@@ -194,7 +196,7 @@ class Transition:
                 raise FileExists(spot.path)
         else:
             _check_kind(found, spot.path)
-            self._tree.see_users(found, spot.path, changing=True)
+            self._tree.see_users(found, spot.path, since=self._began)
             self._check_unchanged(step, spot, found)
             if not os.access(spot.name, os.W_OK, dir_fd=spot.folder):
                 raise PermissionRefused(spot.path)

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from objstore import CallAborted, CallInfo, NamesShared
+from objstore import CallAborted, CallInfo, NamesShared, PathReserved
+from objstore.names import linked_in_store
 from tests.store.countdown import UnsyncedDisk
 from tests.workspace.scene import Scene, deletes, writes
 
@@ -79,3 +80,38 @@ def test_a_call_that_is_taken_back_leaves_nothing_under_a_name_outside(tmp_path:
     assert ((tmp_path / "outside").read_bytes(), scene.text("f")) == (b"old\n", b"old\n")
     assert (tmp_path / "outside").samefile(scene.root / "f")
     scene.close()
+
+
+def test_the_store_is_listed_once_for_all_linked_files_of_a_decision(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"{number}" for number in range(10)]
+    for name in names:
+        scene.write(name, b"old\n")
+        (scene.root / f"{name}.too").hardlink_to(scene.root / name)
+    listings: list[str] = []
+
+    def listed(root: str) -> frozenset[tuple[int, int]]:
+        listings.append(root)
+        return linked_in_store(root)
+
+    monkeypatch.setattr("objstore.paths.linked_in_store", listed)
+    scene.call(*(writes(name, b"new\n") for name in names))
+    assert len(listings) == 2  # when the call looks, and before it changes anything
+    scene.reject(*range(len(names) + 1, 2 * len(names) + 1))
+    assert len(listings) == 3
+    assert {scene.text(name) for name in names} == {b"old\n"}
+
+
+def test_a_name_that_a_file_of_the_store_gets_while_a_call_goes_on_is_refused(scene: Scene) -> None:
+    scene.write("f", b"old\n")
+    (scene.root / "f.too").hardlink_to(scene.root / "f")
+    with scene.workspace.call(CallInfo(tool="test")) as call:
+        call.write("f", b"new\n")
+        stored = scene.root / ".cas" / "segments" / "00000001.seg"
+        (scene.root / "g").hardlink_to(stored)
+        call.write("g", b"over it\n")
+        before = stored.read_bytes()
+        with pytest.raises(PathReserved):
+            call.commit()
+    assert stored.read_bytes() == before

@@ -56,6 +56,9 @@ _MARK: Final = Struct("<QQ16s")
 _AT_ONCE: Final = 0.2
 """Seconds that a reader waits for a writer who may be finishing what another one left."""
 
+_LAST_SECONDS: Final = 5.0
+"""How long who closes everything waits for a thread that is at it: what stays open closes with the process."""
+
 _CATCH_UPS: Final = 3
 """Times that a writer gives the lock back to read what others appended while it waited."""
 
@@ -116,10 +119,13 @@ class Journal:
         self.keeps_out = False  # whether the writer lock is held for more than one write
 
     def close(self) -> None:
-        """Close everything, as soon as no thread is at it."""
-        with self.mutex:
-            self._close_store(self.store)
-            self.tree.close()
+        """Close everything, as soon as no thread is at it; nothing where one stays so, as on a disk that hangs."""
+        if self.mutex.acquire(timeout=_LAST_SECONDS):
+            try:
+                self._close_store(self.store)
+                self.tree.close()
+            finally:
+                self.mutex.release()
 
     # ---- reading
 

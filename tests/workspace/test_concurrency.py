@@ -433,3 +433,22 @@ def test_connections_do_not_pile_up_however_often_the_index_is_deleted(scene: Sc
             path.unlink()
         assert len(scene.workspace.edits()) == 1
     assert len(list(Path("/dev/fd").iterdir())) <= before
+
+
+def test_a_workspace_is_closed_when_no_thread_is_at_it(scene: Scene) -> None:
+    scene.write("f", b"1\n")
+    journal = Journal(str(scene.root), UnsyncedDisk())
+    begun, closing_it = threading.Event(), threading.Event()
+
+    def read() -> list[int]:
+        with journal.reading() as store:
+            begun.set()
+            closing_it.wait(PATIENCE)
+            return [store.index.next_seq() for _ in range(10_000)]
+
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(read)
+        begun.wait(PATIENCE)
+        closing_it.set()
+        journal.close()
+        assert set(reading.result()) == {2}

@@ -59,10 +59,6 @@ class WriterLock:
         """Take the lock if it is free; return whether it was."""
         return self._take_free()
 
-    def acquire_soon(self, seconds: float) -> bool:
-        """Take the lock if it comes free within so many seconds; return whether it did."""
-        return self._take_free() or self._take_soon(seconds)
-
     def release(self) -> None:
         """Give the lock back."""
         if self._waited is not None:

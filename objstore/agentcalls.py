@@ -8,7 +8,6 @@ import os
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from objstore.claims import Claims
@@ -317,17 +316,29 @@ class AgentCalls:
         if over:
             paths = None  # what those changed is still to be found
         claims = Claims(standing.values())
+        told: dict[str, str] = {}  # each file that a call has named, or that went with it, by the name that was said
         for path in claims.named:
             if (paths is not None and path in paths) or (_is_among(path, paths) and not claims.is_waited_for(path)):
-                below = [each for each in self._gone_below(path) if each not in claims.named]
-                yield self._record(partial(claims.of, path), [path, *below], are_canonical=True)
+                told[path] = path
+                for each in self._gone_below(path):
+                    if each not in claims.named:
+                        told.setdefault(each, path)
+        if told:
+            yield self._record(
+                lambda path, moment, tick: claims.of(told[path], moment, tick), list(told), are_canonical=True
+            )
         rest = None
         if paths is not None:
             # A file that was named may be a folder by now, or always was one: what is in it was not named.
             rest = [path for path in paths if path not in claims.named or self._is_folder(path)]
         if rest is None or rest:
             # What a named file becomes from here on is told by the call that named it, which is still open.
-            yield self._record(partial(claims.of_others, otherwise), rest, besides=claims.named, ignored=ignored)
+            yield self._record(
+                lambda _, moment, tick: claims.of_others(otherwise, moment, tick),
+                rest,
+                besides=claims.named,
+                ignored=ignored,
+            )
         for name in over:
             self._open.remove(name)
 
@@ -352,7 +363,7 @@ class AgentCalls:
         """Record as nobody's what became of files that were left to a call, which then was not let run."""
         claims = Claims(standing.values())
         waiting = [path for path in paths if claims.is_waited_for(path)]
-        return [view for path in waiting for view in self._record(NOBODY, [path], are_canonical=True).edits]
+        return list(self._record(NOBODY, waiting, are_canonical=True).edits) if waiting else []
 
     def _settle_end(self, name: str, paths: Sequence[str] | None, standing: Mapping[str, AgentCall]) -> list[EditView]:
         found = self._settle(paths, standing)

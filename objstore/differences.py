@@ -72,7 +72,8 @@ def record_differences(
     surveys = {} if look is None else {scope: look.survey(pieces.keep, limits) for scope in suspects}
     with journal.writing() as batch:
         known = Known(journal)
-        files = [*files, *_other_names(journal, look, files)]
+        other_names = _other_names(journal, look, files)
+        files = [*files, *other_names]
         found = [difference for path in files for difference in _file_difference(journal, known, path, pieces)]
         theirs = _linked(journal, besides)
         dirty: list[FolderLook] = []
@@ -95,7 +96,7 @@ def record_differences(
             left |= {row.path} if len(told) < len(differences) else set()
             found += told
         found = _unique(found)
-        edits, conversation = _recorded(journal, batch, info, found)
+        edits, conversation = _recorded(journal, batch, info, found, other_names)
         kept = _brought_up(journal, batch, known, look, files, dirty, besides)
         if batch:
             journal.commit(batch, ())
@@ -145,16 +146,20 @@ def _folder_differences(journal: Journal, look: Looking | None, row: FolderLook,
             yield from _difference(path, None, known, row.key.mtime, tick)
 
 
-def _other_names(journal: Journal, look: Looking | None, files: Sequence[bytes]) -> list[bytes]:
-    """Return the other names that files have which are looked at by their names: what changes one changes them too."""
-    inodes = _linked(journal, files)
+def _other_names(journal: Journal, look: Looking | None, files: Sequence[bytes]) -> dict[bytes, bytes]:
+    """Return the other names that files have which are looked at by their names, each with the one it was looked at by.
+
+    What changes one changes them too.
+    """
+    inodes = {inode: path for path in reversed(files) for inode in _linked(journal, [path])}
     if not inodes:
-        return []
+        return {}
     looks = (Looking(journal) if look is None else look).looks
     found: list[bytes] = []
     for row in looks:
         found += [joined(row.path, name) for name, (facts, _) in row.files().items() if facts.inode in inodes]
-    return [path for path in found if path not in files and _linked(journal, [path]) & inodes]
+    others = [(path, inode) for path in found if path not in files for inode in _linked(journal, [path])]
+    return {path: inodes[inode] for path, inode in others if inode in inodes}
 
 
 def _wanted(
@@ -291,14 +296,23 @@ def _unique(found: Iterable[_Difference]) -> list[_Difference]:
 
 
 def _recorded(
-    journal: Journal, batch: Batch, info: CallInfo | Whose, found: Sequence[_Difference]
+    journal: Journal,
+    batch: Batch,
+    info: CallInfo | Whose,
+    found: Sequence[_Difference],
+    other_names: Mapping[bytes, bytes],
 ) -> tuple[list[EditView], str]:
-    """Add the edits to the batch; return them, and the conversation of the first ("": there are none)."""
+    """Add the edits to the batch; return them, and the conversation of the first ("": there are none).
+
+    `other_names`: of files that were looked at by name; such a change is whose it is by that one.
+    """
     edits: list[EditView] = []
     recorder = Recorder(journal, batch)
     calls: list[tuple[CallInfo, str, int, list[EditView]]] = []  # with conversation, position in it, edits
     for change, here in _changes(found, batch):
-        whose = info if isinstance(info, CallInfo) else info(here.changed, here.tick)
+        whose = info
+        if not isinstance(whose, CallInfo):
+            whose = whose(os.fsdecode(other_names.get(here.path, here.path)), here.changed, here.tick)
         own = next((call for call in calls if call[0] == whose), None)
         if own is None:
             conversation = whose.conversation or new_conversation()

@@ -44,8 +44,8 @@ class CallInfo:
 NOBODY: Final = CallInfo(tool="", origin=Origin.EXTERNAL)
 """Whose a change is that no call is known to have made."""
 
-Whose: TypeAlias = Callable[[int, int], CallInfo]
-"""Tells whose a change is that was made at a moment (ns of the file system), give or take as many."""
+Whose: TypeAlias = Callable[[str, int, int], CallInfo]
+"""Tells whose a change of a file is that was made at a moment (ns of the file system), give or take as many."""
 
 
 @value

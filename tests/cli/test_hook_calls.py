@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from objstore import AgentCall, EditFilter, Workspace
+from objstore import AgentCall, EditFilter, Operation, Workspace
 from tests.cli.agents import ClaudeCode, Codex, Copilot, Cursor, Gemini, OpenCode, Session, VSCode, shell
 from tests.cli.desk import PATIENCE, PROGRAM, Desk, as_anybody, cas, environment, without_room
 
@@ -726,6 +726,28 @@ def test_a_named_file_whose_folder_became_another_thing_keeps_nobody_from_the_re
     assert not (folder / ".cas" / "hook.log").exists()
     if end == "the turn's":
         assert not list((folder / ".cas" / "agents").glob("open-*"))
+
+
+def test_a_patch_of_several_files_is_one_call_and_moves_what_it_moves(folder: Path) -> None:
+    (folder / "c.txt").write_text("x\n")
+    os.link(folder / "c.txt", folder / "linked.txt")
+    assert cas("record", folder=folder).status == 0
+    already = len(whose(folder))
+    session = Codex(folder)
+    patch = "*** Update File: a.txt\n*** Move to: b.txt\n*** Update File: c.txt\n*** Add File: d.txt\n"
+    event = session.tool_event("apply_patch", {"command": f"*** Begin Patch\n{patch}*** End Patch\n"}, before=True)
+    session.tell(event)
+    shell("mv a.txt b.txt; echo y > c.txt; echo d > d.txt", folder=folder)
+    session.tell(event | {"hook_event_name": "PostToolUse"})
+    with Workspace.open(folder) as workspace:
+        edits = [view.edit for view in workspace.edits(EditFilter())][already:]
+    assert {(edit.conversation, edit.call) for edit in edits} == {(session.name, 0)}
+    assert [(edit.operation, edit.path, edit.source) for edit in edits] == [
+        (Operation.MOVE, b"b.txt", b"a.txt"),
+        (Operation.EDIT, b"c.txt", None),
+        (Operation.CREATE, b"d.txt", None),
+        (Operation.EDIT, b"linked.txt", None),
+    ]
 
 
 def test_a_patch_may_make_a_folder_a_file(folder: Path) -> None:

@@ -148,6 +148,7 @@ class AgentCalls:
         with self._alone():
             standing = self._open.calls()
             begun = standing.pop(name, known)
+            self._note_done([begun, known])
             self._open.remove(name)
             paths = _all_of(begun.paths, known.paths)
             return self._let_go(paths or (), standing) + self._settle(paths, standing)

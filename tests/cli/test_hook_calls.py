@@ -1112,6 +1112,34 @@ def test_an_end_or_a_beginning_that_is_told_again_claims_nothing(
     assert [name for _, name in whose(folder)] == [session.name, "external", "external", "external"]
 
 
+@pytest.mark.parametrize("is_shell", [False, True], ids=["write", "shell"])
+def test_a_beginning_that_is_told_again_when_the_call_was_denied_claims_nothing(
+    folder: Path, *, is_shell: bool
+) -> None:
+    session = ClaudeCode(folder)
+    session.ask("go")
+    session.calls += 1
+    began = session.shell_event("make", before=True) if is_shell else session.write_event("a.txt", "1\n", before=True)
+    for event in (began, began | {"hook_event_name": "PermissionDenied"}, began):
+        session.tell(event)
+    typed(folder)
+    session.stop()
+    assert whose(folder) == [("a.txt", "external")]
+
+
+def test_a_tool_of_opencodes_that_was_refused_and_then_failed_claims_nothing(folder: Path) -> None:
+    session = OpenCode(folder)
+    session.ask("go")
+    session.calls += 1
+    began = session.write_event("a.txt", "1\n", before=True)
+    session.tell(began)
+    for word in ("asked", "rejected"):
+        session.tell(session.base(f"permission.{word}") | {"callID": session.call})
+    typed(folder)
+    session.tell(began | {"hook": "tool.execute.failed"})
+    assert whose(folder) == [("a.txt", "external")]
+
+
 def test_an_end_that_comes_after_that_of_its_turn_claims_nothing(folder: Path) -> None:
     session = ClaudeCode(folder)
     session.ask("go")

@@ -99,14 +99,17 @@ def appended(text: str, path: Sequence[Key], value: object) -> str:
 
 
 def without_member(text: str, path: Sequence[Key]) -> str:
-    """Return the text without the member at `path`, and without objects that are empty then. Raises JsonInvalid."""
+    """Return the text without the member at `path`, and without objects that are empty then, of comments too.
+
+    Raises JsonInvalid.
+    """
     if not text.strip():
         return text
     above, depth = _deepest(_parsed(text), path[:-1])
     at = _place(above, path[-1]) if depth == len(path) - 1 else None
     if at is None:
         return text
-    if len(above.nodes) == 1 and len(path) > 1:
+    if len(above.nodes) == 1 and len(path) > 1 and not _has_comments(text, above):
         return without_member(text, path[:-1])
     return _cut(text, above, at)
 
@@ -114,7 +117,7 @@ def without_member(text: str, path: Sequence[Key]) -> str:
 def discarded(text: str, path: Sequence[Key], is_ours: Callable[[Any], bool]) -> str:
     """Return the text without the items of the array at `path` that are ours, and without what is empty then.
 
-    Raises JsonInvalid.
+    What holds a comment is not empty. Raises JsonInvalid.
     """
     if not text.strip():
         return text
@@ -122,7 +125,7 @@ def discarded(text: str, path: Sequence[Key], is_ours: Callable[[Any], bool]) ->
     if depth < len(path) or not isinstance(node.value, list):
         return text
     ours = [at for at, item in enumerate(node.value) if is_ours(item)]
-    if ours and len(ours) == len(node.value):
+    if ours and len(ours) == len(node.value) and not _has_comments(text, node):
         return without_member(text, path)
     for at in reversed(ours):
         node, _ = _deepest(_parsed(text), path)
@@ -206,6 +209,13 @@ def _place(node: _Node, key: Key) -> int | None:
     if node.keys.count(key) > 1:
         raise JsonInvalid(f"{json.dumps(key)} stands there more than once, and programs heed only one of them")
     return node.keys.index(key)
+
+
+def _has_comments(text: str, node: _Node) -> bool:
+    """Return whether there are comments in a container beside what it holds."""
+    starts = [node.start + 1, *(inner.end for inner in node.nodes)]
+    ends = [*node.starts, node.end - 1]
+    return any("/" in text[start:end] for start, end in zip(starts, ends, strict=True))
 
 
 def _named(path: Sequence[Key]) -> str:

@@ -102,6 +102,16 @@ def test_comments_commas_and_line_ends_outlive_a_change_and_its_removal(text: st
     assert discarded(taken_back, ["hooks", "PreToolUse"], lambda item: item == {"ours": 1}) == text
 
 
+@pytest.mark.parametrize("inside", ["\n    // the team's own go here\n  ", " /* the team's own go here */\n  "])
+def test_what_was_empty_but_for_a_comment_stays_with_it(inside: str) -> None:
+    text = f'{{\n  "servers": {{{inside}}},\n  "hooks": {{\n    "Stop": [{inside}]\n  }}\n}}\n'
+    changed = with_member(appended(text, ["hooks", "Stop"], {"ours": 1}), ["servers", "us"], {"command": "x"})
+    left = discarded(without_member(changed, ["servers", "us"]), ["hooks", "Stop"], lambda item: item == {"ours": 1})
+    assert loaded(left) == loaded(text)
+    assert left.count("the team's own go here") == 2
+    assert without_member(left, ["servers", "us"]) == discarded(left, ["hooks", "Stop"], bool) == left
+
+
 def test_what_is_about_a_line_stays_on_it_when_something_comes_after() -> None:
     changed = with_member('{\n  "a": 1 // about a\n}\n', ["b"], 2)
     assert changed == '{\n  "a": 1, // about a\n  "b": 2\n}\n'

@@ -86,6 +86,7 @@ def _own(payload: Payload) -> Event:
         name=name,
         tool=tool,
         call=call,
+        given=payload.get("tool_input"),
         touched=touched_by(tool, named, reads=_READS, writes=_WRITES),
         prompt=text(payload, "prompt"),
         notes=notes_of(

@@ -58,6 +58,7 @@ def read(payload: Payload) -> Event:
         name=name,
         tool=tool,
         call=text(payload, "tool_use_id"),
+        given=payload.get("tool_input"),
         touched=_touched(tool, given),
         prompt=text(payload, "prompt"),
         notes=notes_of(

@@ -61,6 +61,7 @@ def read(payload: Payload) -> Event:
         name=name,
         tool=tool,
         call=text(payload, "callID"),
+        given=payload.get("args"),
         touched=_touched(tool, given) if tool else NOWHERE,
         prompt=text(payload, "prompt"),
         notes=notes_of(

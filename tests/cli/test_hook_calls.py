@@ -407,19 +407,22 @@ def test_a_call_is_known_again_though_its_input_was_changed_on_the_way(folder: P
     assert whose(folder) == [("a.txt", session.name), ("src/b.py", "external")]
 
 
-@pytest.mark.parametrize("agent", [Gemini, Copilot], ids=lambda agent: agent.__name__)
+@pytest.mark.parametrize("agent", [ClaudeCode, Codex, Copilot, Gemini, OpenCode], ids=lambda agent: agent.__name__)
 @pytest.mark.parametrize("tool", ["mcp_fs_write", "shell"])
 def test_two_calls_of_one_tool_with_other_input_are_two_though_they_have_no_ids(
-    agent: type[Gemini | Copilot], tool: str, folder: Path
+    agent: type[Session], tool: str, folder: Path
 ) -> None:
     session = agent(folder)
     session.ask("do both")
 
     def event(name: str, *, before: bool) -> dict[str, Any]:
+        told = session.shell_event("make", before=before)
+        for number in ("tool_use_id", "callID"):
+            told.pop(number, None)
+        given = "args" if "args" in told else "tool_input"
         if tool == "shell":
-            told = session.shell_event("make", before=before)
-            return told | {"tool_input": told["tool_input"] | {"dir_path": name}}
-        return session.shell_event("", before=before) | {"tool_name": tool, "tool_input": {"target": name}}
+            return told | {given: told[given] | {"dir_path": name}}
+        return told | {"tool" if given == "args" else "tool_name": tool, given: {"target": name}}
 
     for name in ("one", "two"):
         session.tell(event(name, before=True))

@@ -345,6 +345,30 @@ def test_a_session_that_is_over_leaves_no_subagent(folder: Path, end: str) -> No
     assert (path, conversation != session.name) == ("a.txt", True)
 
 
+def test_a_session_that_is_made_shorter_keeps_its_shell_in_the_background(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.ask("serve it")
+    session.calls += 1
+    session.tell(session.shell_event("serve", before=True))
+    session.tell(session.shell_event("serve", before=False) | {"tool_response": {"backgroundTaskId": "b1"}})
+    session.tell(session.base("SessionStart") | {"source": "compact"})
+    shell("echo 1 >> a.txt", folder=folder)
+    session.stop()
+    assert whose(folder) == [("a.txt", session.name)]
+
+
+def test_a_session_that_is_made_shorter_waits_for_nobody_so_an_agent_may_begin(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.ask("have it done")
+    session.tell(session.base("SessionStart") | {"source": "compact"})
+    session.calls += 1
+    event = session.shell_event("make", before=True) | WORKER  # that it begins was not told
+    session.tell(event)
+    shell("echo 1 >> a.txt", folder=folder)
+    session.tell(event | {"hook_event_name": "PostToolUse"})
+    assert whose(folder) == [("a.txt", session.name)]
+
+
 def test_a_session_that_is_made_shorter_keeps_its_subagents(folder: Path) -> None:
     session = ClaudeCode(folder)
     session.ask("have it done")

@@ -49,7 +49,7 @@ from mcptools.clients import Client, Clients
 from mcptools.directories import Directories
 from mcptools.failures import Failure, Kind
 from mcptools.following import Following
-from mcptools.headway import Again, Headway
+from mcptools.headway import Again, Coming, Headway
 from mcptools.limits import Limits
 from mcptools.news import News
 from mcptools.omissions import without_nulls
@@ -309,9 +309,10 @@ class EditServer(MCPServer):
         async def run(**arguments: Any) -> CallToolResult | InputRequiredResult:  # noqa: ANN401 - checked before
             context = arguments.pop(_CONTEXT)
             number, come = context.request_context.request_id, context.request_context.request
-            begun: Begun[CallToolResult] | None = come if isinstance(come, Begun) else None
+            call = come if isinstance(come, Coming) else None
+            begun: Begun[CallToolResult] | None = None if call is None else call.begun
             if begun is not None:
-                self._headway.let_through(number)
+                self._headway.let_through(call)
             else:
                 roots = arguments.pop(_ROOTS) if asks else await self._roots_now(context)
                 if isinstance(roots, ListRootsResult):
@@ -325,7 +326,7 @@ class EditServer(MCPServer):
                 begin = self._beginning(method, traits, context, roots, self._asked.get() if asks else None)
                 await anyio.lowlevel.checkpoint_if_cancelled()  # nobody else looks before the work is under way
                 begun = begin(number, arguments, _tell_of_progress(context))
-                self._headway.let_through(number, None if asks else self._again(tool, context, begin))
+                self._headway.let_through(call, None if asks else self._again(tool, context, begin))
             result = await begun.result()
             if not result.is_error:
                 self._tell(self._clients.current(), context)

@@ -133,7 +133,8 @@ class Incoming(_End):
 
     async def _perhaps_begun(self, request: JSONRPCRequest) -> SessionMessage:
         self._outgoing.expect(request.id)
-        begun = self._headway.came(request.method, request.params, request.id)
+        call = self._headway.came(request.method, request.params, request.id)
+        begun = None if call is None else call.begun
         if begun is not None:
             begun.when_over(self._wire.rouse)
             try:
@@ -148,7 +149,7 @@ class Incoming(_End):
             if begun is not None:
                 await begun.abandon()  # the SDK may never have come to the tool, which is who else does so
 
-        return SessionMessage(request, ServerMessageMetadata(request_context=begun, on_request_unanswered=unanswered))
+        return SessionMessage(request, ServerMessageMetadata(request_context=call, on_request_unanswered=unanswered))
 
     def __aiter__(self) -> Self:
         """Return itself."""

@@ -83,7 +83,7 @@ class Raw:
         return self.process.returncode, errors
 
 
-def called(number: int, tool: str, **arguments: object) -> Message:
+def called(number: int | str, tool: str, **arguments: object) -> Message:
     params = {"name": tool, "arguments": arguments}
     return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
 

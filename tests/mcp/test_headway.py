@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from mcptools.carrying import Begun
-from mcptools.headway import Headway
+from mcptools.headway import Coming, Headway
 from objstore.writerlock import WriterLock
 from tests.mcp.raw import NEWER, Message, called, ping, started
 
@@ -42,17 +42,19 @@ class Calls:
 
     def __init__(self) -> None:
         self.headway = Headway()
+        self._come: dict[int | str, Coming | None] = {}
         self.begun: dict[int | str, Begun[object]] = {}
         assert not self.begins(0)
         self.let_through(0)
 
     def begins(self, number: int | str, call: Message | None = None) -> bool:
         """Return whether a call that comes in begins at once."""
-        return self.headway.came("tools/call", LIKE if call is None else call, number) is not None
+        self._come[number] = come = self.headway.came("tools/call", LIKE if call is None else call, number)
+        return come is not None and come.begun is not None
 
     def let_through(self, number: int | str) -> None:
         """Have the SDK come to the call's tool."""
-        self.headway.let_through(number, self._again)
+        self.headway.let_through(self._come.get(number), self._again)
 
     def _again(self, number: int | str, arguments: Mapping[str, Any]) -> Begun[object]:
         self.begun[number] = Begun(lambda: arguments)
@@ -277,6 +279,23 @@ def test_the_number_of_a_call_may_be_used_again_at_once_by_what_is_refused(tmp_p
         raw.writing.close()
         assert not [line for line in iter(raw.line, b"") if b'"id"' in line]
         assert raw.ended() == (0, b"")
+
+
+@pytest.mark.parametrize(("first", "second"), [(1, 1), (1, "1"), ("1", 1)])
+def test_two_calls_of_one_number_are_not_taken_for_each_other(
+    tmp_path: Path, first: int | str, second: int | str
+) -> None:
+    for name in "abc":
+        (tmp_path / name).write_text("x\n")
+    with started(tmp_path) as raw:
+        raw.send(called(first, "delete_file", path="a"), called(second, "read_file", path="b"))
+        assert {str(raw.next_answer()["id"]) for _ in range(2)} == {"1"}
+        for number in (3, 4):
+            raw.send(called(number, "read_file", path="c"))
+            assert raw.answer(number)["result"]["content"][0]["text"] == "x\n"
+        raw.writing.close()
+    assert (tmp_path / "c").exists()
+    assert not (tmp_path / "a").exists()
 
 
 def over_calls(act: Callable[[Calls], None]) -> None:

@@ -18,6 +18,7 @@ from objstore.due import Due
 from objstore.errors import FileChanged, PathError, PathInvalid, PathIsDirectory, StoreDamaged
 from objstore.frames import FrameKind
 from objstore.generations import Place
+from objstore.ids import BlobId
 from objstore.lines import shared_head
 from objstore.ondisk import disk_state
 from objstore.paths import Found, Tree
@@ -39,6 +40,9 @@ _POWER_CUT_WINDOW: Final = 600 * 1_000_000
 
 _STAGING: Final = 60 * 1_000_000
 """Microseconds that it may take from a record's time until its files have been written, where nothing says when."""
+
+_AT_ONCE: Final = 1_000_000
+"""Microseconds within which a file is written after its record, if nothing is in the way, and by hand hardly ever."""
 
 _TICK: Final = 20_000
 """Microseconds by which clocks of files are coarse, at the most, where their times are those of the machine."""
@@ -185,6 +189,10 @@ class _Since:
         """Return whether what has the time `changed` had it when the step was recorded."""
         return changed <= self._time or any(abs(changed - earlier) <= _STAGING for earlier in self._set_back)
 
+    def is_at_once(self, changed: int) -> bool:
+        """Return whether what has the time `changed` got it right after the step was recorded, or before."""
+        return changed <= min(self.until, self._time + _AT_ONCE)
+
     def may_have_written(self, changed: int) -> bool:
         """Return whether what has the time `changed` was written by the step, or before it."""
         return changed <= self.until or self.is_behind(changed)
@@ -297,7 +305,7 @@ class _Judge:
         is_due = (
             self._is_noted(step, state)
             or self._is_older(step, state, file)
-            or self._is_unfinished(step, file)
+            or self._is_unfinished(step, state, file)
             or self._is_cut_short(step, file)
         )
         return _Verdict(is_due=True, found=state) if is_due else _OTHER
@@ -331,25 +339,29 @@ class _Judge:
         # After a power cut it may be older than that; what somebody put back later has a later time. So has a file
         # under its old name that has got its new one as well.
         changed = _changed(file.stat)
-        is_both = any(os.path.samestat(file.stat, other) for other in self._arrived)
-        return self._since.is_behind(changed) or (is_both and self._since.may_have_written(changed))
+        is_both = self._may_be_half and any(os.path.samestat(file.stat, other) for other in self._arrived)
+        # What is written in place has its new times on the disk before its bytes; no hand is as fast as that.
+        is_in_place = step.after is not None and file.stat.st_nlink > 1 and self._since.is_at_once(changed)
+        return self._since.is_behind(changed) or is_in_place or (is_both and self._since.may_have_written(changed))
 
-    def _is_unfinished(self, step: Step, file: Found) -> bool:
+    def _is_unfinished(self, step: Step, state: FileState, file: Found) -> bool:
         """Return whether the file holds a part of what it should, and of nothing else than what it did."""
-        if step.after is None:
-            return False
-        if is_stand_in(file.content) or self._store.size(step.after.blob) > MAX_BLOB:
-            return self._is_unfinished_large(step, step.after, file)
-        wanted, content = self._store.blob(step.after.blob), file.content
-        if not self._may_be_ours(step, file):
-            return False
-        if self._since is not None and _is_cut_off(content, wanted):
-            return True  # its name reached the disk, and not all of its bytes
-        if file.stat.st_nlink == 1 or step.before is None or not self._store.has(step.before.blob):
+        if step.after is None or not self._may_be_ours(step, file):
             return False
         # A file with several names is written in place: first the new bytes, then what is left of the old ones.
+        before = None if file.stat.st_nlink == 1 or step.before is None else step.before
+        if state.blob == step.after.blob:
+            # Its mode comes last there. Any other has its mode before its name, so somebody else has given it another.
+            return before is not None and state.mode == before.mode
+        is_in_place = before is not None and state.blob != before.blob and self._store.has(before.blob)
+        old = before.blob if before is not None and is_in_place else None
+        if is_stand_in(file.content) or self._store.size(step.after.blob) > MAX_BLOB:
+            return self._is_unfinished_large(step, step.after.blob, old, file)
+        wanted, content = self._store.blob(step.after.blob), file.content
+        if self._since is not None and _is_cut_off(content, wanted):
+            return True  # its name reached the disk, and not all of its bytes
         written = shared_head(content, wanted)
-        return content[written:] == self._store.blob(step.before.blob)[written:]
+        return old is not None and content[written:] == self._store.blob(old)[written:]
 
     def _may_be_ours(self, step: Step, file: Found) -> bool:
         """Return whether the file can be the one that the step wrote: nobody has changed it later.
@@ -386,23 +398,21 @@ class _Judge:
         except FileChanged:
             return False  # somebody is writing to it
 
-    def _is_unfinished_large(self, step: Step, after: FileState, file: Found) -> bool:
-        """Return the same, where not all of it can be held in memory at once."""
-        if not self._may_be_ours(step, file):
-            return False
+    def _is_unfinished_large(self, step: Step, after: BlobId, old: BlobId | None, file: Found) -> bool:
+        """Return the same, where not all of it can be held in memory at once. `old`: what is overwritten in place."""
         size = file.stat.st_size
         source = FileSource(self._tree, step.path, file.stat)
         try:
-            written = _shared(source.pieces(), self._store.pieces(after.blob))
-            is_cut = self._since is not None and _is_cut(size, self._store.size(after.blob), written)
+            written = _shared(source.pieces(), self._store.pieces(after))
+            is_cut = self._since is not None and _is_cut(size, self._store.size(after), written)
             if is_cut and _is_zero(source.pieces(), written):
                 return True
-            if file.stat.st_nlink == 1 or step.before is None or not self._store.has(step.before.blob):
+            if old is None:
                 return False
-            before = self._store.size(step.before.blob)
+            before = self._store.size(old)
             if written == size or before != size:
                 return written == size and before <= size
-            return _shared(source.pieces(), self._store.pieces(step.before.blob), skip=written) == size
+            return _shared(source.pieces(), self._store.pieces(old), skip=written) == size
         except FileChanged:
             return False  # somebody is writing to it
 

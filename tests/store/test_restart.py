@@ -207,7 +207,51 @@ def test_a_second_name_that_a_person_gave_a_moved_file_stays(root: Path) -> None
     assert started(root)[0].keys() == {"a", "b"}
 
 
+@pytest.mark.parametrize("names", [1, 2])
+@pytest.mark.parametrize("hand", ["its mode", "its old bytes"])
+def test_what_a_person_did_while_the_agent_went_on_stays_and_is_reported(root: Path, names: int, hand: str) -> None:
+    (root / "f").write_bytes(b"one\ntwo\n")
+    if names == 2:
+        (root / "g").hardlink_to(root / "f")
+    with opened(root) as workspace:
+        write(workspace, "f", b"one\nTWO\n")
+        if hand == "its mode":
+            time.sleep(TICK)
+            (root / "f").chmod(0o755)
+        else:
+            time.sleep(1 + TICK)  # what is written in place at once may be ours
+            (root / "f").write_bytes(b"one\ntwo\n")
+        time.sleep(TICK)
+        write(workspace, "other", b"x\n")
+    left = files(root)
+    for start in (1, 2):
+        assert started(root, start) == (left, ["f"])
+
+
+def test_an_old_name_that_a_person_gave_back_while_the_agent_went_on_stays(root: Path) -> None:
+    (root / "a").write_bytes(b"precious\n")
+    with opened(root) as workspace:
+        with workspace.call(INFO) as call:
+            call.move("a", "b")
+            call.commit()
+        time.sleep(TICK)
+        (root / "a").hardlink_to(root / "b")
+        time.sleep(TICK)
+        write(workspace, "other", b"x\n")
+    assert started(root)[0].keys() == {"a", "b", "other"}
+
+
 # ---- what a power cut took
+
+
+def test_what_was_written_in_place_and_has_its_times_without_its_bytes_is_finished(root: Path) -> None:
+    (root / "f").write_bytes(b"one\ntwo\n")
+    (root / "g").hardlink_to(root / "f")
+    with opened(root) as workspace:
+        write(workspace, "f", b"one\nTWO\n")
+    (root / "f").write_bytes(b"one\ntwo\n")
+    os.utime(root / ".cas" / "applied")
+    assert started(root) == ({"f": (b"one\nTWO\n", 0o644), "g": (b"one\nTWO\n", 0o644)}, [])
 
 
 def several_new(workspace: Workspace) -> None:

@@ -555,8 +555,9 @@ class Journal:
             self._is_behind = True
         else:
             self._knows_boot = True
-            if is_all_there and UNKNOWN_BOOT not in (boot, self._boot) and self._boot != boot != b"":
-                # All of it was read from the disk, and none of it can be lost any more.
+            is_other_start = UNKNOWN_BOOT not in (boot, self._boot) and self._boot != boot != b""
+            if is_all_there and is_other_start and marked == end:
+                # Nothing was recorded since: all of it was read from the disk, and none of it can be lost any more.
                 from objstore.settled import note_settled
 
                 with suppress(DiskFailed, PermissionRefused, StoreLinked, StoreNotRegular, OSError):

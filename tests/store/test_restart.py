@@ -572,6 +572,25 @@ def test_what_had_to_be_finished_after_one_start_may_be_lost_by_the_next(root: P
     assert started(root, 2) == ({"f": (LONG, 0o644)}, [])
 
 
+class WithoutMark(NextStart):
+    """A disk that can't write the mark."""
+
+    def overwrite(self, fd: int, content: bytes, offset: int, name: str) -> None:
+        if name == "applied":
+            raise broken_disk(name)
+        super().overwrite(fd, content, offset, name)
+
+
+def test_what_was_recorded_since_a_start_is_not_settled_where_the_mark_can_not_be_written(root: Path) -> None:
+    with opened(root) as workspace:
+        write(workspace, "before", LONG)
+    with ran_on(root) as later:
+        for name in ("a", "b", "c"):
+            with Workspace.open(later.root, WithoutMark()) as workspace:
+                write(workspace, name, LONG)
+    assert started(root, 2) == (dict.fromkeys(("before", *"abc"), (LONG, 0o644)), [])
+
+
 @pytest.mark.parametrize("spoilt", [b"", b"nonsense", b"\xff" * 80, bytes(80)])
 def test_numbers_that_are_not_of_this_journal_settle_nothing(root: Path, spoilt: bytes) -> None:
     with ran_on(root) as later:

@@ -15,6 +15,7 @@ from struct import Struct
 
 from objstore.annotations import TYPE_CHECKING, Final
 from objstore.bootid import UNKNOWN_BOOT
+from objstore.disk import failure
 from objstore.errors import (
     CallAborted,
     DiskFailed,
@@ -648,13 +649,16 @@ class Journal:
 
     def _mark_fd(self) -> int:
         if self._mark is None:
-            self._mark = own_file(os.path.join(self._folder, "applied"), os.O_RDWR | os.O_CREAT)
+            try:
+                self._mark = own_file(os.path.join(self._folder, "applied"), os.O_RDWR | os.O_CREAT)
+            except OSError as error:
+                raise failure(error, "applied") from error
         return self._mark
 
     def _read_mark(self) -> tuple[Place | None, bytes]:
         try:
             stored = os.pread(self._mark_fd(), _MARK.size, 0)
-        except OSError:
+        except (OSError, DiskFailed, PermissionRefused):
             return None, b""
         if len(stored) != _MARK.size:
             return None, b""

@@ -1,5 +1,6 @@
 """The machine starts again: what people did to files before that stays, and what a power cut took comes back."""
 
+import errno
 import os
 import shutil
 import time
@@ -14,6 +15,7 @@ from objstore import CallInfo, CasError, Origin, Workspace
 from objstore.canonical import Value, encode, unpack
 from objstore.due import DUE_NAME, decoded, encoded
 from objstore.ids import blob_id
+from objstore.premises import own_file
 from objstore.settled import SETTLED_NAME
 from objstore.transfer import import_bundle
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut, some_of
@@ -589,6 +591,26 @@ def test_what_was_recorded_since_a_start_is_not_settled_where_the_mark_can_not_b
             with Workspace.open(later.root, WithoutMark()) as workspace:
                 write(workspace, name, LONG)
     assert started(root, 2) == (dict.fromkeys(("before", *"abc"), (LONG, 0o644)), [])
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EIO, errno.EMFILE])
+def test_a_mark_that_can_not_be_opened_is_an_old_one(root: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    with opened(root) as workspace:
+        write(workspace, "f", b"one\n")
+
+    def refusing(path: str, flags: int) -> int:
+        if path.endswith("applied"):
+            raise OSError(code, os.strerror(code))
+        return own_file(path, flags)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("objstore.journal.own_file", refusing)
+        for text in (b"two\n", b"three\n"):
+            with opened(root) as workspace:
+                write(workspace, "f", text)
+                assert workspace.external_changes() == ()
+    with opened(root) as workspace:
+        assert (files(root), workspace.external_changes()) == ({"f": (b"three\n", 0o644)}, ())
 
 
 @pytest.mark.parametrize("spoilt", [b"", b"nonsense", b"\xff" * 80, bytes(80)])

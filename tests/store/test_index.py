@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
+from hypothesis import example, given, strategies as st
 
 from objstore import (
     Action,
@@ -35,16 +36,17 @@ from objstore.disk import Disk
 from objstore.errors import StoreDamaged, StoreLocked
 from objstore.frames import FrameKind
 from objstore.ids import RecordId, record_id
-from objstore.index import Index
+from objstore.index import NAMELESS, Index
 from objstore.intake import Intake
 from objstore.journal import Journal
 from objstore.limits import RetentionLimits
 from objstore.ranges import ranges_of
 from objstore.recordcodec import encode_record
-from objstore.records import Edit, Expiry, Record, Void
+from objstore.records import Edit, Expiry, Record, Snapshot, Void
 from objstore.refcounts import RefCounts, recount
-from objstore.segments import Group, Log
+from objstore.segments import Group, Log, create_log
 from objstore.terms import DocumentId, FileState, Operation, Seq
+from objstore.trees import FOLDER, TreeEntry, encode_tree
 from objstore.values import replace
 from tests.store.countdown import CountdownDisk, broken_disk
 from tests.store.overtaking import moments, overtaken
@@ -414,10 +416,10 @@ class Forger:
     """Appends records of its own making to the log of a new store."""
 
     def __init__(self, folder: Path) -> None:
-        with Workspace.init(folder, CountdownDisk(None)):
-            pass
         self.store = folder / ".cas"
-        self._log = Log(str(self.store / "segments"), Disk())
+        (self.store / "segments").mkdir(parents=True)
+        create_log(str(self.store / "segments"), CountdownDisk(None))
+        self._log = Log(str(self.store / "segments"), CountdownDisk(None))
         self._end: Place = self._log.first
         self.last: RecordId | None = None
 
@@ -566,6 +568,65 @@ def test_what_was_taken_back_is_let_go_of_once(forger: Forger, tmp_path: Path, c
     counted = recount(records, lambda _: None, lambda _: ())
     with closing(sqlite3.connect(tmp_path / "index")) as db:
         assert dict(db.execute("SELECT id, refs FROM blobs")) == counted
+
+
+# Folders in folders, of which some are in several, and files of which one is in all.
+_FILES: Final = [TreeEntry(name, 0o100644, blob_id(name)) for name in (b"a", b"b", b"c")]
+_INNER: Final = encode_tree(_FILES[:2])
+_MIDDLE: Final = encode_tree([_FILES[0], TreeEntry(b"d", FOLDER, blob_id(_INNER))])
+_OUTER: Final = encode_tree(
+    [*_FILES, TreeEntry(b"d", FOLDER, blob_id(_INNER)), *(TreeEntry(m, FOLDER, blob_id(_MIDDLE)) for m in (b"e", b"f"))]
+)
+_TREES: Final = (_INNER, _MIDDLE, _OUTER)
+
+_STEPS: Final = st.one_of(
+    st.tuples(st.just("store"), st.integers(0, 2)),
+    st.tuples(st.just("hold"), st.integers(0, 2)),
+    st.tuples(st.just("expire"), st.integers(0, 5)),
+    st.tuples(st.just("look"), st.just(0)),
+)
+
+
+@given(steps=st.lists(_STEPS, max_size=12))
+@example([("hold", 2), ("look", 0), ("store", 2), ("look", 0), ("store", 1), ("store", 0), ("look", 0), ("expire", 0)])
+@example([("store", 2), ("store", 1), ("store", 0), ("hold", 2), ("hold", 1), ("look", 0), ("expire", 0), ("look", 0)])
+@example([("store", 0), ("hold", 0), ("look", 0), ("expire", 0), ("look", 0), ("hold", 0), ("look", 0)])
+@example([("store", 0), ("hold", 0), ("expire", 0), ("look", 0)])
+@example([("hold", 0), ("look", 0), ("store", 0), ("expire", 0), ("look", 0)])
+def test_in_whatever_order_trees_and_what_holds_them_come_the_counts_are_the_journals(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]
+) -> None:
+    folder = tmp_path_factory.mktemp("forged")
+    records: list[Record] = []
+    stored: dict[BlobId, bytes] = {}
+    standing: list[int] = []
+    with (
+        closing(Forger(folder)) as forger,
+        closing(Log(str(forger.store / "segments"), Disk())) as log,
+        closing(Index(NAMELESS, log)) as index,
+    ):
+        for step, which in [*steps, ("look", 0)]:
+            match step:
+                case "store":
+                    forger.append_blob(_TREES[which])
+                    stored[blob_id(_TREES[which])] = _TREES[which]
+                case "hold":
+                    number = sum(isinstance(record, Snapshot) for record in records) + 1
+                    root = blob_id(_TREES[which])
+                    records.append(Snapshot(number=number, time=1, root=root, path=None, who=""))
+                    standing.append(number)
+                    forger.append(encode_record(records[-1], forger.last))
+                case "expire" if which < len(standing):
+                    records.append(Expiry(time=1, snapshots=(standing.pop(which),), reason="", who=""))
+                    forger.append(encode_record(records[-1], forger.last))
+                case "look":
+                    log.refresh(anew=True)
+                    index.catch_up()
+                    counted = recount(records, stored.get, lambda _: ())
+                    # What is neither held nor stored has no row.
+                    assert dict(index.all_refs()) == {name: counted[name] for name in {*counted, *stored}}
+                case _:
+                    pass
 
 
 def test_bytes_that_are_no_record_are_damage(forger: Forger, tmp_path: Path) -> None:

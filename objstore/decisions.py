@@ -158,7 +158,7 @@ def _outcome(journal: Journal, request: Request, batch: Batch, *, is_writing: bo
         decision, markers = planner.record(
             plan, request.action, who=request.who, reason=request.reason, takes_back=request.takes_back
         )
-        journal.commit(batch, plan.steps(), plan.looked, prune=True, left=plan.left)
+        journal.commit(batch, plan.steps(), plan.looked, left=plan.left)
         number = decision.number
     elif is_writing:
         journal.rehearse(batch, plan.steps(), plan.looked)

@@ -36,7 +36,7 @@ SqliteError: TypeAlias = sqlite3.DatabaseError | UnicodeDecodeError
 SQLITE_ERRORS: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What comes of a database that can't be opened: what SQLite says of a damaged schema may be no text."""
 
-SCHEMA_VERSION: Final = 17
+SCHEMA_VERSION: Final = 18
 _BUSY_SECONDS: Final = 10
 _POLL_SECONDS: Final = 0.0005
 _PRIMARY: Final = 0xFF
@@ -87,7 +87,10 @@ CREATE TABLE paths (path BLOB, document INTEGER, PRIMARY KEY (path, document)) W
 CREATE TABLE documents (id INTEGER PRIMARY KEY, path BLOB, blob BLOB, mode INTEGER);
 CREATE INDEX documents_by_path ON documents (path);
 CREATE INDEX documents_gone ON documents (path) WHERE blob IS NULL;
-CREATE TABLE folders (path BLOB PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE folders (number INTEGER PRIMARY KEY, path BLOB, fate TEXT, edit INTEGER, decision INTEGER);
+CREATE INDEX folders_by_path ON folders (path, number);
+CREATE INDEX folders_by_record ON folders (edit, decision);
+CREATE INDEX folders_emptied ON folders (path) WHERE fate = 'e';
 CREATE TABLE decisions (
     number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, takes_back INTEGER, before BLOB, void INTEGER,
     time INTEGER, expired INTEGER
@@ -130,7 +133,7 @@ COMPARED: Final = {
     "edits": "SELECT * FROM edits ORDER BY seq",
     "paths": "SELECT * FROM paths ORDER BY path, document",
     "documents": "SELECT * FROM documents ORDER BY id",
-    "folders": "SELECT * FROM folders ORDER BY path",
+    "folders": "SELECT * FROM folders ORDER BY number",
     "decisions": "SELECT * FROM decisions ORDER BY number",
     "trees": "SELECT * FROM trees ORDER BY id",
     "lists": "SELECT * FROM lists ORDER BY id",

@@ -17,6 +17,7 @@ from objstore.frames import FrameKind
 from objstore.generations import Place
 from objstore.ids import BlobId, RecordId, record_id
 from objstore.indexrows import STATUS_LETTERS, BlobPlace, Chained
+from objstore.madefolders import MadeFolders
 from objstore.recordcodec import decode_record, written_by
 from objstore.records import Decision, Edit, Expiry, Numbering, Pin, Snapshot, Void
 from objstore.refcounts import RefCounts, written_blobs
@@ -59,6 +60,7 @@ class Intake:
         self._log: Final = log
         # Methods of its own would make a ring of it, which holds the index until the collector comes.
         self._counts: Final = RefCounts(db, place_of, read, chunks)
+        self._folders: Final = MadeFolders(db)
         self._tips: dict[DocumentId, tuple[bytes | None, FileState | None]] = {}  # path and state: not yet put in
         self._paths: set[tuple[bytes | None, DocumentId]] = set()  # the same
         newest: tuple[int, ...] = db.execute(_NEWEST).fetchone()
@@ -134,8 +136,7 @@ class Intake:
                 None if edit.after is None else edit.after.blob,
             ),
         )
-        for folder in _innermost_folders(edit.path, edit.folders):
-            self._db.execute("INSERT OR IGNORE INTO folders VALUES (?)", (folder,))
+        self._folders.take_edit(edit)
         if edit.source is not None:
             self._db.execute("INSERT OR IGNORE INTO paths VALUES (?, ?)", (edit.source, edit.document))
         self._set_tip(edit.document, edit.path, edit.after)
@@ -157,6 +158,11 @@ class Intake:
         )
         for written in decision.written:
             self._set_tip(written.document, written.path, written.after)
+        self._folders.take_arrivals(decision)
+        left = self._folders.left(decision, sorted(documents))
+        if left:
+            self._put_in_tips()
+            self._folders.empty(left, decision)
 
     def _set_verdicts(self, verdicts: Iterable[tuple[Unit, Status]], reason: str) -> bytes:
         """Give units their statuses; return what their edits had before, for a void of the decision."""
@@ -190,6 +196,7 @@ class Intake:
             edit, _ = decode_record(bytes(self._log.read(Place(row[0], row[1])).payload))
             assert isinstance(edit, Edit)  # noqa: S101 - the row came from this very record
             self._db.execute("UPDATE edits SET void = 1 WHERE seq = ?", (seq,))
+            self._folders.forget(edit=seq)
             if not row[2]:
                 self._counts.hold_record(edit, -1)
             paths.update(path for path in (edit.path, edit.source) if path is not None)
@@ -217,6 +224,7 @@ class Intake:
         decision, _ = decode_record(bytes(self._log.read(Place(row[0], row[1])).payload))
         assert isinstance(decision, Decision)  # noqa: S101 - the row came from this very record
         self._db.execute("UPDATE decisions SET void = 1 WHERE number = ?", (number,))
+        self._folders.forget(decision=number)
         if not row[3]:
             self._counts.hold_record(decision, -1)
         for seq, units, whole, reason in unpackb(row[2]):
@@ -304,9 +312,3 @@ def decoded(group: Group) -> Iterator[Chained]:
             except RecordInvalid as error:
                 raise Place(group.segment, frame.offset).damaged(str(error)) from error
             yield Chained(record, record_id(encoded), previous)
-
-
-def _innermost_folders(path: bytes, count: int) -> list[bytes]:
-    """Return the `count` innermost folders of a path, the innermost first."""
-    parts = path.split(b"/")[:-1]
-    return [b"/".join(parts[:end]) for end in range(len(parts), len(parts) - count, -1) if end > 0]

@@ -249,18 +249,16 @@ class Journal:
         steps: Iterable[Step],
         looked: Mapping[bytes, os.stat_result] | None = None,
         *,
-        prune: bool = False,
-        left: Iterable[bytes] = (),
+        left: Iterable[bytes] | None = None,
     ) -> None:
         """Append the batch durably, then carry out the steps; both, or neither.
 
-        `prune`: folders that recorded edits made go when they become empty; `left`: paths whose folders may be so
-        already.
+        `left`: of a decision, folders that may be empty before it is carried out (None: no folder goes).
 
         Raises what Transition.prepare and Log.append raise, with nothing changed, or CallAborted with everything
         taken back.
         """
-        with self._transition(steps, batch, looked, left if prune else None) as transition:
+        with self._transition(steps, batch, looked, left) as transition:
             transition.prepare()
             group = batch.commit()
             try:
@@ -492,6 +490,7 @@ class Journal:
             looked=looked,
             is_made=self._is_made,
             was_file=self._was_file,
+            is_emptied=self._is_emptied,
             left=left,
             progress=self.progress,
         )
@@ -509,6 +508,10 @@ class Journal:
     def _is_made(self, folder: bytes) -> bool:
         """Return whether a recorded edit made the folder; only whoever asks has the index brought up to date."""
         return self.store.index.made_folder(folder)
+
+    def _is_emptied(self, folder: bytes) -> bool:
+        """Return whether a recorded decision leaves the folder empty; as `_is_made`."""
+        return self.store.index.emptied_folder(folder)
 
     def _was_file(self, path: bytes) -> bool:
         """Return whether a recorded file ever stood at a path; as `_is_made`."""

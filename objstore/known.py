@@ -1,10 +1,11 @@
 """The known state of every file: the tip of its document; of a file that has none, what the baseline holds of it."""
 
 import stat
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from objstore.journal import Journal
-from objstore.recordedpaths import beginning
+from objstore.recordedpaths import beginning, joined
 from objstore.terms import DocumentId, FileState
 from objstore.trees import LeftOut, TreeEntry, decode_tree, entry_at
 
@@ -101,10 +102,17 @@ class Known:
         """Return how many of a path's folders, from the innermost, hold nothing that is known."""
         count = 0
         folder = path.rpartition(b"/")[0]
-        while folder and not self.entries(folder) and not self._store.index.paths_below(folder):
+        while folder and self._is_new(folder):
             count += 1
             folder = folder.rpartition(b"/")[0]
         return count
+
+    def _is_new(self, folder: bytes) -> bool:
+        """Return whether a folder that stands holds nothing that is known, or only what has gone with it before."""
+        index, names = self._store.index, self.entries(folder)
+        if not index.emptied_folder(folder):
+            return not names and not index.paths_below(folder)
+        return all(index.ever_at(path) or index.emptied_folder(path) for path in map(partial(joined, folder), names))
 
     def _read(self, folder: bytes) -> tuple[TreeEntry | LeftOut, ...]:
         root = self._root

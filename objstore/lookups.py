@@ -70,8 +70,22 @@ class Lookups(BlobLookups, StatLookups):
         return [row[0] for row in self._db.execute(query, (folder + b"/", folder + b"0"))]
 
     def made_folder(self, path: bytes) -> bool:
-        """Return whether a recorded edit made the folder."""
-        return bool(self._number("SELECT count(*) FROM folders WHERE path = ?", path))
+        """Return whether a recorded edit made the folder that stands there, if one does."""
+        return self._fate(path) == "m"
+
+    def emptied_folder(self, path: bytes) -> bool:
+        """Return whether a decision has left the folder empty: one that stands there came since, or could not go."""
+        return self._fate(path) == "e"
+
+    def folders_made_for(self, document: DocumentId) -> list[bytes]:
+        """Return the folders that the document's edits made, as far as they count as made, by path."""
+        query = "SELECT DISTINCT path FROM edits JOIN folders ON folders.edit = seq WHERE document = ? ORDER BY path"
+        return [row[0] for row in self._db.execute(query, (document,)).fetchall() if self.made_folder(row[0])]
+
+    def _fate(self, folder: bytes) -> str | None:
+        query = "SELECT fate FROM folders WHERE path = ? ORDER BY number DESC LIMIT 1"
+        row = self._db.execute(query, (folder,)).fetchone()
+        return None if row is None else row[0]
 
     def newest_places(self, limit: int) -> list[Place]:
         """Return where the newest edits and decisions lie, the newest first, those that have expired included."""

@@ -46,7 +46,7 @@ class Plan:
     external: list[Edit]
     looked: dict[bytes, os.stat_result]
     notices: tuple[Notice, ...]
-    left: tuple[bytes, ...]  # paths for which edits made folders that are rejected now
+    left: tuple[bytes, ...]  # folders that edits made and whose file is gone, maybe from before
     marked: Marker
     unmarked: tuple[Seq, ...]  # edits whose markers go
     returned: tuple[Unit, ...]  # units whose status changes only because of that
@@ -177,7 +177,7 @@ class Planner:
             external=self._external,
             looked=self._looked,
             notices=tuple(self._notices(changes)),
-            left=tuple(self._left(changed)),
+            left=tuple(self._left(documents)),
             marked=marker,
             unmarked=tuple(unmarked),
             returned=tuple(unit for unit in returned if unit in changed),
@@ -245,16 +245,11 @@ class Planner:
             shares.setdefault(self._lineages[unit.seq], {})[unit] = status
         return shares
 
-    def _left(self, changed: Mapping[Unit, Status]) -> Iterator[bytes]:
-        """Yield the paths of edits that made folders, were named, and are rejected as a whole now."""
-        for unit, status in changed.items():
-            row = None
-            if not unit.hunk and status is Status.REJECTED and unit.seq in self._lineages:
-                row = self.journal.store.index.edit(unit.seq)
-            if row is not None:
-                record, _ = self.journal.store.record(row.place)
-                if isinstance(record, Edit) and record.folders:
-                    yield record.path
+    def _left(self, documents: Iterable[DocumentId]) -> Iterator[bytes]:
+        """Yield the folders that edits of the documents made, where none of those is a file any more."""
+        for document in documents:
+            if self._document(document).text() is None:
+                yield from self.journal.store.index.folders_made_for(document)
 
     def _document(self, document: DocumentId) -> Document:
         loaded = self._documents.get(document)

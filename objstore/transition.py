@@ -83,6 +83,7 @@ class Transition:
         looked: Mapping[bytes, os.stat_result] | None = None,
         is_made: Callable[[bytes], bool],
         was_file: Callable[[bytes], bool],
+        is_emptied: Callable[[bytes], bool],
         left: Iterable[bytes] | None = None,
         progress: Progress = silent,
     ) -> None:
@@ -91,7 +92,8 @@ class Transition:
         `looked`: what was seen of files when they were read.
         `is_made`: which folders recorded edits made. One that is empty by then gives way to a file of its name.
         `was_file`: at which paths recorded files ever stood. A folder there has come since, and goes with its files.
-        `left`: they go when the last file in them goes, and so do those of these paths (None: they stay).
+        `is_emptied`: which folders recorded decisions leave empty. They go with the last file in them, and so do those
+        among `left` (None: they stay).
         `progress` is told of the paths: each is looked at twice besides, before it changes and when all have.
         """
         self._tree = tree
@@ -102,6 +104,7 @@ class Transition:
         self._looked = dict(looked or {})
         self._is_made = is_made
         self._was_file = was_file
+        self._is_emptied = is_emptied
         self._left = None if left is None else tuple(left)
         steps = tuple(steps)
         wanted = _movable([step for step in steps if step.before != step.after])
@@ -420,7 +423,7 @@ class Transition:
         self._progress("paths", self._passes // _PASSES, len(self._steps))
 
     def _prune(self) -> None:
-        """Remove folders that have become empty, and that recorded edits made, or a decision in a file's place.
+        """Remove folders that a decision leaves empty, or has made in a file's place, if they are so.
 
         One that can't be removed stays: every file is as it shall be by then.
         """
@@ -435,11 +438,11 @@ class Transition:
         if self._left is None:
             return []
         taken = {step.path for step in self._steps if step.after is not None}
-        gone = [*(step.path for step in self._steps if step.after is None), *self._left]
-        # A file may have taken its folder's name.
-        above = [folders_of(path)[::-1] for path in gone if taken.isdisjoint(folders_of(path))]
-        may_go = cache(lambda folder: self._is_made(folder) or self._was_file(folder))
-        return [list(takewhile(may_go, folders)) for folders in above]
+        above = [folders_of(step.path) for step in self._steps if step.after is None]
+        above += [[*folders_of(folder), folder] for folder in self._left]
+        may_go = cache(lambda folder: self._is_emptied(folder) or self._was_file(folder))
+        # A file may have taken a folder's name.
+        return [list(takewhile(may_go, reversed(folders))) for folders in above if taken.isdisjoint(folders)]
 
     # ---- after a failure
 

@@ -98,6 +98,7 @@ class Desk:
             looked=looked,
             is_made=self.made.__contains__,
             was_file=self.were_files.__contains__,
+            is_emptied=self.made.__contains__,
         ) as transition:
             transition.prepare()
             between()

@@ -143,7 +143,7 @@ def test_a_file_changed_outside_is_no_fault(root: Path) -> None:
         "UPDATE documents SET mode = 0 WHERE id = 1",
         "DELETE FROM blobs WHERE depth > 1",
         "DELETE FROM decided",
-        "INSERT INTO folders VALUES (x'61')",
+        "INSERT INTO folders VALUES (99, x'61', 'm', 1, 0)",
         "DELETE FROM paths WHERE document = 1",
     ],
 )

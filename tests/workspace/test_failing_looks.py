@@ -3,8 +3,9 @@
 import errno
 import os
 import resource
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -206,14 +207,18 @@ def test_a_look_records_the_rest_where_what_the_store_has_of_a_file_cannot_be_re
 
 
 class LosingIndex(Disk):
-    """A disk on which the index can't be read any more once a file was removed."""
+    """A disk on which the index, up to date, can't be asked of folders any more once a file was removed."""
+
+    workspace: Workspace
 
     def __init__(self, index: Path) -> None:
         self._index = index
 
     def unlink(self, directory: int, name: str) -> None:
         super().unlink(directory, name)
-        os.truncate(self._index, 0)
+        self.workspace.edit(1)
+        with closing(sqlite3.connect(self._index)) as other:
+            other.execute("DROP TABLE folders")
 
 
 def test_an_index_that_fails_when_folders_are_to_go_takes_a_decision_back(tmp_path: Path) -> None:
@@ -223,8 +228,9 @@ def test_an_index_that_fails_when_folders_are_to_go_takes_a_decision_back(tmp_pa
                 call.write(f"folder {number}/inner/file", b"%d\n" % number)
                 call.commit()
     index = tmp_path / ".cas" / "index.sqlite"
-    with Workspace.open(tmp_path, LosingIndex(index)) as workspace, pytest.raises(CallAborted):
-        workspace.decide(Action.REJECT, [Unit(Seq(300), 0)])
+    disk = LosingIndex(index)
+    with Workspace.open(tmp_path, disk) as disk.workspace, pytest.raises(CallAborted):
+        disk.workspace.decide(Action.REJECT, [Unit(Seq(300), 0)])
     index.unlink()
     with Workspace.open(tmp_path) as workspace:
         assert workspace.edit(300).status is Status.PENDING

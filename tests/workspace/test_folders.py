@@ -2,18 +2,21 @@
 
 import os
 import shutil
+from itertools import permutations
 from pathlib import Path
 
 import pytest
 
 from objstore import (
     Action,
+    CallAborted,
     CallInfo,
     Conflicted,
     ConflictKind,
     Decided,
     DiskFailed,
     FileExists,
+    OnExternal,
     Origin,
     PathIsDirectory,
     PathReserved,
@@ -295,3 +298,116 @@ def test_a_folder_that_is_a_link_by_now_is_left_with_what_it_leads_to(
     assert (scene.root / "d").is_symlink()
     assert not (scene.root / "h").exists()
     assert (scene.root / "g").exists() is not bool(besides)
+
+
+# ---- whose a folder is
+
+
+def test_a_folder_that_a_person_made_where_an_edits_has_gone_is_theirs(scene: Scene) -> None:
+    scene.write("d/x", b"1\n")
+    scene.reject(1)
+    assert standing(scene) == {}
+    (scene.root / "d").mkdir(mode=0o700)
+    theirs = scene.files()["d"]
+    scene.write("d/x", b"2\n")
+    scene.reject(2)
+    assert scene.files() == {"d": theirs}
+    scene.undo()
+    scene.reject(2)
+    assert scene.files() == {"d": theirs}
+    scene.forget_index()
+    scene.accept(2)
+    scene.reject(2)
+    assert scene.files() == {"d": theirs}
+
+
+def test_a_folder_that_a_person_made_where_an_edits_has_gone_gives_way_to_no_file(scene: Scene) -> None:
+    scene.write("d/x", b"1\n")
+    scene.reject(1)
+    (scene.root / "d").mkdir()
+    with pytest.raises(PathIsDirectory):
+        scene.write("d", b"file\n")
+    assert standing(scene) == {"d": "empty folder"}
+
+
+def test_a_folder_stays_as_who_removed_its_file_left_it_until_that_is_rejected(scene: Scene) -> None:
+    scene.write("d/x", b"1\n")
+    (scene.root / "d" / "x").unlink()
+    outcome = scene.decide(Action.REJECT, 1, on_external=OnExternal.KEEP)
+    assert isinstance(outcome, Decided)
+    assert standing(scene) == {"d": "empty folder"}
+    scene.undo()
+    assert standing(scene) == {"d": "empty folder"}
+    scene.reject(1)
+    scene.reject(2)
+    assert standing(scene) == {}
+
+
+def test_a_folder_that_an_edit_made_again_is_that_edits(scene: Scene) -> None:
+    scene.write("d/e/x", b"1\n")
+    scene.reject(1)
+    (scene.root / "d").mkdir()
+    scene.write("d/e/x", b"2\n")
+    scene.reject(2)
+    assert standing(scene) == {"d": "empty folder"}
+    (scene.root / "d").rmdir()
+    scene.write("d/y", b"3\n")
+    for _ in range(2):
+        scene.reject(3)
+        assert standing(scene) == {}
+        scene.accept(3)
+
+
+@pytest.mark.parametrize("name", ["d/x", "d/y"])
+@pytest.mark.parametrize("origin", [Origin.EXTERNAL, Origin.AGENT])
+def test_a_folder_that_is_found_with_a_new_file_goes_with_it(scene: Scene, name: str, origin: Origin) -> None:
+    scene.write("d/x", b"1\n")
+    scene.workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
+    scene.reject(1)
+    (scene.root / "d").mkdir()
+    (scene.root / name).write_bytes(b"2\n")
+    assert [view.seq for view in scene.workspace.record_changes(CallInfo(tool="", origin=origin)).edits] == [2]
+    scene.reject(2)
+    assert standing(scene) == {}
+
+
+def test_a_folder_that_is_found_when_a_decision_meets_its_file_goes_with_it(scene: Scene) -> None:
+    scene.write("d/x", b"1\n")
+    scene.reject(1)
+    (scene.root / "d").mkdir()
+    (scene.root / "d" / "x").write_bytes(b"2\n")
+    outcome = scene.decide(Action.ACCEPT, 1, on_external=OnExternal.DISCARD)
+    assert isinstance(outcome, Decided)
+    assert standing(scene) == {"d/x": "1"}
+    scene.reject(1)
+    assert standing(scene) == {}
+
+
+@pytest.mark.parametrize("order", list(permutations([1, 2, 3])), ids=str)
+def test_without_any_edit_no_folder_is_left_that_edits_made(scene: Scene, order: tuple[int, ...]) -> None:
+    scene.call(writes("d/e/x", b"1\n"), writes("d/y", b"2\n"))
+    scene.call(deletes("d/e/x"))
+    for seq in order:
+        outcome = scene.decide(Action.REJECT, seq)
+        assert isinstance(outcome, Decided), outcome
+    assert standing(scene) == {}
+
+
+def test_a_call_that_is_taken_back_has_made_no_folder(tmp_path: Path) -> None:
+    class Failing(UnsyncedDisk):
+        """A disk on which no file `bad` can come."""
+
+        def rename_new(self, source_directory: int, source: str, directory: int, name: str) -> None:
+            if name == "bad":
+                raise DiskFailed(name, "Input/output error")
+            super().rename_new(source_directory, source, directory, name)
+
+    scene = Scene(tmp_path / "workspace", Failing)
+    with pytest.raises(CallAborted):
+        scene.write("d/bad", b"1\n")
+    assert standing(scene) == {}
+    (scene.root / "d").mkdir()
+    seq = scene.write("d/x", b"2\n")
+    scene.reject(seq)
+    assert standing(scene) == {"d": "empty folder"}
+    scene.close()

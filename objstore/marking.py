@@ -18,6 +18,7 @@ from objstore.ondisk import file_at
 from objstore.outcomes import MarkersWritten
 from objstore.records import Decision, Edit, Marks, Written
 from objstore.reports import StandingMarkers
+from objstore.standins import MAX_BLOB
 from objstore.terms import DocumentId, FileState, Operation, Origin, Seq, Status, Unit
 from objstore.unified import is_binary
 from objstore.values import replace, variable
@@ -92,7 +93,7 @@ class Marker:
             return ()
         text, aside = done
         now = loaded.standing()
-        if now.content is None or is_binary(text.content):
+        if now.content is None or is_binary(text.content) or max(len(now.content), len(text.content)) > MAX_BLOB:
             loaded.give_back(statuses)
             loaded.give(verdicts)
             return ()

@@ -11,7 +11,7 @@ import os
 from typing import TYPE_CHECKING
 
 from objstore.batch import Batch, now
-from objstore.errors import FileChanged, NoSuchName
+from objstore.errors import FileChanged, FileTooLarge, NoSuchName
 from objstore.external import concerns_disk, external_view, found_changes
 from objstore.indexrows import Tip
 from objstore.marking import Marker, put_back, taken_up
@@ -21,6 +21,7 @@ from objstore.recordedpaths import folders_of
 from objstore.records import Decision, Edit, Written
 from objstore.replay import load_document
 from objstore.reports import ExternalChange
+from objstore.standins import MAX_BLOB
 from objstore.terms import Action, ConflictKind, DocumentId, FileState, OnExternal, Seq, Status, Unit
 from objstore.transition import Step
 from objstore.values import field, replace, value, variable
@@ -133,7 +134,8 @@ class Planner:
 
         `is_new`: whether somebody thought again, so that markers about the same go; an undo puts back what was.
         `cascade`: what can't stand with them is rejected; `markers`: it is set aside, and shown in the text.
-        Raises FileChanged when the disk is not as `expected`, where that is given, and HistoryBroken.
+        Raises FileChanged when the disk is not as `expected`, where that is given, FileTooLarge where a text that comes
+        of them is over MAX_BLOB, and HistoryBroken.
         """
         documents = self._documents_of(verdicts)
         discarded = self._take_in_external(documents, on_external, expected)
@@ -516,6 +518,8 @@ class Planner:
             stands = self._document(document).standing()
             after: FileState | None = None
             if stands.content is not None:
+                if len(stands.content) > MAX_BLOB:  # no weave could take it up again
+                    raise FileTooLarge(os.fsdecode(stands.path), len(stands.content), MAX_BLOB)
                 base = None if tip.state is None else tip.state.blob
                 after = FileState(blob=self.batch.state(stands.content, base), mode=stands.mode)
             if after == tip.state and (after is None or stands.path == tip.path):

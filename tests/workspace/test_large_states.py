@@ -508,3 +508,27 @@ def test_a_large_file_with_two_names_that_was_being_rewritten_is_finished(tmp_pa
     assert torn not in {LARGE, TEN, OTHER[::-1]}
     Workspace.open(tmp_path).close()
     assert (tmp_path / "same").read_bytes() == OTHER[::-1]
+
+
+@pytest.mark.parametrize("markers", [False, True])
+def test_a_decision_whose_text_would_be_too_large_is_refused_with_its_size(scene: Scene, *, markers: bool) -> None:
+    first, last, new = (letter * (30 * MEGABYTE) + b"\n" for letter in (b"a", b"b", b"c"))
+    (scene.root / "f").write_bytes(first + TEN + last[:MEGABYTE] + b"\n")
+    scene.write("f", TEN + last[:MEGABYTE] + b"\n")
+    scene.write("f", TEN + last + new)
+    before = scene.everything()
+    with pytest.raises(FileTooLarge) as refused:
+        scene.workspace.decide(Action.REJECT, scene.units(1), markers=markers)
+    assert refused.value.size == len(first + TEN + last + new)
+    assert scene.everything() == before
+    assert isinstance(scene.decide(Action.REJECT, 1, 2), Decided)
+
+
+def test_a_conflict_that_would_be_too_large_with_markers_is_refused_as_one(scene: Scene) -> None:
+    old, new, newest = (letter * (23 * MEGABYTE) + b"\n" for letter in (b"a", b"b", b"c"))
+    (scene.root / "f").write_bytes(TEN + old + TEN)
+    scene.write("f", TEN + new + TEN)
+    scene.write("f", TEN + newest + TEN)
+    before = scene.everything()
+    assert isinstance(scene.workspace.decide(Action.REJECT, scene.units(1), markers=True), Conflicted)
+    assert scene.everything() == before

@@ -5,12 +5,13 @@ one, in order. What each adds is a patch; all of them together lead to the text 
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from objstore.document import Document, Standing
 from objstore.errors import FileTooLarge, SeriesBroken
 from objstore.history import edit
 from objstore.journal import Journal
+from objstore.recordedpaths import folders_of
 from objstore.replay import load_document
 from objstore.standins import MAX_BLOB, blob_of_text, is_stand_in
 from objstore.terms import DocumentId, Seq, Status, Unit
@@ -59,6 +60,7 @@ def series(journal: Journal, seqs: Sequence[Seq]) -> Iterator[SeriesStep]:
         document.give(dict.fromkeys(chosen, Status.REJECTED))
         for conflict in document.conflicts():
             raise SeriesBroken(conflict.unit.seq, tuple(sorted({unit.seq for unit in conflict.needs})))
+    _refuse_taken(journal, documents, views)
     waiting: dict[DocumentId, list[EditView]] = {number: [] for number in documents}
     stood = {number: _state(journal, document.standing()) for number, document in documents.items()}
     for done, view in enumerate(views):
@@ -74,6 +76,26 @@ def series(journal: Journal, seqs: Sequence[Seq]) -> Iterator[SeriesStep]:
         now = _state(journal, document.standing())
         yield SeriesStep(views=tuple(waiting[number]), before=stood[number], after=now)
         waiting[number], stood[number] = [], now
+
+
+def _refuse_taken(journal: Journal, documents: Mapping[DocumentId, Document], views: Sequence[EditView]) -> None:
+    """Raise SeriesBroken where a file without the chosen edits stands where another does, or a folder for one."""
+    standing = {number: document.standing() for number, document in documents.items()}
+    for number, stands in standing.items():
+        if stands.content is None:
+            continue
+        folders = folders_of(stands.path)
+        tips = journal.store.index.tips_in_the_way(stands.path, folders)
+        others = [load_document(journal, tip.document) for tip in tips if tip.document not in documents]
+        others += [
+            documents[other]
+            for other, beside in standing.items()
+            if other != number and beside.content is not None and beside.path in (*folders, stands.path)
+        ]
+        for other in others:
+            writer = other.path_writer()
+            needs = tuple(view.seq for view in views if view.edit.document in (number, other.id))
+            raise SeriesBroken(int(other.id) if writer is None else writer.seq, needs)
 
 
 def _state(journal: Journal, standing: Standing) -> StepState | None:

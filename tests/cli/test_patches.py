@@ -232,3 +232,15 @@ def test_an_edit_that_made_what_a_later_one_needs_comes_first(desk: Desk, other:
     desk.done("accept", "2")
     git(other, "am", "-q", stdin=desk.done("export", "--patch").out)
     assert files(other) == files(desk.folder)
+
+
+@pytest.mark.parametrize("again", ["b", "b/inner"])
+def test_a_patch_does_not_stand_on_two_files_in_one_place(desk: Desk, other: Path, again: str) -> None:
+    desk.write("b", b"one\n")
+    desk.move("b", "c")
+    desk.write(again, b"two\n")
+    ran = desk.cas("export", "--patch", "2")
+    assert (ran.status, ran.out) == (1, b"")
+    assert ran.said.startswith("cas: Edit 3 needs what is chosen (edits 2)")
+    git(other, "am", "-q", stdin=desk.done("export", "--patch", "1..3").out)
+    assert files(other) == files(desk.folder)

@@ -223,11 +223,13 @@ def ways_out(
     outcome: "Conflicted",
     edit: Callable[[int], "EditView"],
     newest: int,
+    *,
+    markers: bool = False,
 ) -> list[str]:
     """Return what a person can do about a refused decision, as commands to type.
 
     `selection` is what was named, as spelt (None: nothing, it was an undo or redo); `edit` looks up an edit by its
-    number, and `newest` is that of the newest.
+    number, and `newest` is that of the newest. `markers`: they were asked for, and can't show it.
     """
     outside = set(outcome.outside)
     in_the_way = outcome.reject_first
@@ -236,8 +238,9 @@ def ways_out(
     if any(unit.seq in outside for unit in in_the_way):
         # It has no number yet by which it could be named.
         return [
-            "The change from outside can't stay as it is: say --on-external discard to drop it (it stays retrievable),",
-            "or --markers to keep both in the file.",
+            "The change from outside can't stay as it is: say --on-external discard to drop it (it stays retrievable)"
+            + ("." if markers or selection is None else ","),
+            *([] if markers or selection is None else ["or --markers to keep both in the file."]),
             *([f"Besides, make room:  cas reject {live}"] if live else []),
         ]
     named = "" if selection is None else _spelt(selection)

@@ -229,7 +229,7 @@ class Desk:
                     self._say(workspace, outcome, paths or {})
             case Conflicted():
                 newest = workspace.edits(EditFilter(newest_first=True, limit=1))[0].seq
-                advice = ways_out(action, selection, outcome, workspace.edit, newest)
+                advice = ways_out(action, selection, outcome, workspace.edit, newest, markers=markers)
                 if markers:
                     advice.insert(0, "Markers can't show this: they stand between live lines of a text.")
                 for line in conflict_text(outcome, advice, FOR_STDERR):

@@ -260,3 +260,18 @@ def test_what_else_stands_in_the_way_is_named_beside_the_change_from_outside(des
         desk.done("reject", "3", "--on-external", "discard")
         desk.done("accept", "2")
         assert desk.bytes("a") == b"".join(lines)
+
+
+def test_markers_are_advised_only_where_they_can_be_said_and_were_not(desk: Desk) -> None:
+    lines = b"1\n2\n3\n"
+    desk.write("a", lines)
+    desk.edit("a", b"2\n", b"two\n")
+    desk.write("new", b"new\n")
+    desk.done("reject", "2")
+    (desk.folder / "a").write_bytes(b"1\nzwei\n3\n")
+    advice = "The change from outside can't stay as it is: say --on-external discard to drop it (it stays retrievable)"
+    assert f"{advice}.\n" in desk.cas("undo", "--on-external", "keep").said
+    assert f"{advice},\nor --markers" in desk.cas("accept", "2", "--on-external", "keep").said
+    (desk.folder / "new").write_bytes(b"new\nmine\n")
+    assert f"{advice},\nor --markers" in desk.cas("reject", "3", "--on-external", "keep").said
+    assert f"{advice}.\n" in desk.cas("reject", "3", "--on-external", "keep", "--markers").said

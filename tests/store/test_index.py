@@ -629,6 +629,16 @@ def test_in_whatever_order_trees_and_what_holds_them_come_the_counts_are_the_jou
                     pass
 
 
+def test_of_a_held_tree_that_can_not_be_read_nothing_is_counted_but_itself(forger: Forger, tmp_path: Path) -> None:
+    forger.append_blob(b"no tree")
+    root = blob_id(b"no tree")
+    forger.append(encode_record(Snapshot(number=1, time=1, root=root, path=None, who=""), None))
+    forger.index(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "index")) as db:
+        assert db.execute("SELECT id, refs FROM blobs").fetchall() == [(root, 1)]
+        assert db.execute("SELECT read FROM trees").fetchall() == [(0,)]  # so that it is read if it comes anew
+
+
 def test_bytes_that_are_no_record_are_damage(forger: Forger, tmp_path: Path) -> None:
     forger.append(b"\x80")
     with pytest.raises(StoreDamaged):

@@ -31,7 +31,7 @@ from objstore import (
     blob_id,
     check_store,
 )
-from objstore.codec import encode_blob
+from objstore.codec import Base, encode_blob
 from objstore.disk import Disk
 from objstore.errors import StoreDamaged, StoreLocked
 from objstore.frames import FrameKind
@@ -428,8 +428,8 @@ class Forger:
         self._end, self.last = group.end, record_id(encoded[-1])
         return group
 
-    def append_blob(self, content: bytes) -> None:
-        _, payload = encode_blob(content)
+    def append_blob(self, content: bytes, base: Base | None = None) -> None:
+        _, payload = encode_blob(content, base)
         self._end = self._log.append(self._end, [(FrameKind.BLOB, payload)]).end
 
     @property
@@ -637,6 +637,30 @@ def test_of_a_held_tree_that_can_not_be_read_nothing_is_counted_but_itself(forge
     with closing(sqlite3.connect(tmp_path / "index")) as db:
         assert db.execute("SELECT id, refs FROM blobs").fetchall() == [(root, 1)]
         assert db.execute("SELECT read FROM trees").fetchall() == [(0,)]  # so that it is read if it comes anew
+
+
+def test_a_blob_that_is_stored_after_it_was_held_and_then_again_has_the_row_of_a_new_index(
+    forger: Forger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = os.urandom(1000)
+    content = base + b"more"
+    with closing(Log(str(forger.store / "segments"), Disk())) as log, closing(Index(NAMELESS, log)) as index:
+        created = replace(create(1), after=FileState(blob=blob_id(content), mode=0o644))
+        forger.append(encode_record(created, None))
+        index.catch_up()
+        forger.append_blob(base)
+        forger.append_blob(content, Base(id=blob_id(base), content=base, depth=0))
+        index.catch_up()
+        monkeypatch.setattr("objstore.segments.ROTATE_AT", 100)
+        forger.append_blob(content)
+        log.refresh(anew=True)
+        index.catch_up()
+        assert log.numbers() == [1, 2]
+        with closing(Index(NAMELESS, log)) as anew, index.changing() as db, anew.changing() as other:
+            rows, expected = (each.execute("SELECT * FROM blobs ORDER BY id").fetchall() for each in (db, other))
+            bases = db.execute("SELECT base FROM blobs WHERE base NOT NULL").fetchall()
+    assert rows == expected
+    assert bases == [(blob_id(base),)]
 
 
 def test_bytes_that_are_no_record_are_damage(forger: Forger, tmp_path: Path) -> None:

@@ -203,6 +203,26 @@ def test_a_name_that_spells_a_number_in_another_way_is_no_segments(folder: Path,
         assert log.superseded() == []
 
 
+def test_of_a_segment_that_was_written_anew_all_but_the_newest_file_is_superseded(folder: Path) -> None:
+    fill(folder, GROUPS)
+    older = [segment(folder), folder / "00000001.1.seg"]
+    for path in (older[1], folder / "00000001.2.seg"):
+        path.write_bytes(older[0].read_bytes())
+    with closing(Log(str(folder), Disk())) as log:
+        assert sorted(log.superseded()) == sorted(map(str, older))
+
+
+@pytest.mark.usefixtures("small_segments")
+def test_no_segment_that_came_since_the_folder_was_looked_at_is_superseded(folder: Path) -> None:
+    fill(folder, GROUPS)
+    with closing(Log(str(folder), Disk())) as log:
+        assert log.numbers() == [1]
+        fill(folder, GROUPS)
+        assert segment(folder, 2).exists()
+        (folder / "00000001.1.seg.new").write_bytes(b"what a sweep left that was killed")
+        assert log.superseded() == [str(folder / "00000001.1.seg.new")]
+
+
 def test_a_name_that_is_listed_and_can_not_be_found_is_reported(folder: Path) -> None:
     fill(folder, GROUPS)
     with closing(Log(str(folder), Disk())) as log, pytest.MonkeyPatch.context() as patch:

@@ -15,7 +15,7 @@ from objstore.records import Edit
 from objstore.terms import Seq, Unit, number_of
 from objstore.views import State
 
-__all__ = ["find_blob", "find_conversation", "find_state", "find_units", "recorded_path"]
+__all__ = ["as_spelt", "find_blob", "find_conversation", "find_state", "find_units", "recorded_path"]
 
 _MIN_PREFIX: Final = 4
 _CANDIDATES: Final = 6
@@ -84,19 +84,33 @@ def find_state(journal: Journal, spelling: str) -> State:
 
 
 def recorded_path(journal: Journal, spelling: str) -> bytes:
-    """Return the path below the root that is meant, also where its folders are gone by now.
+    """Return the path below the root that is meant, also where its folders are gone by now, or one is a link.
 
     Raises PathInvalid, PathOutside, PathReserved, PermissionRefused.
     """
     try:
         with journal.tree.locate(spelling, changing=True) as spot:
-            return os.fsencode(spot.path)
+            path = os.fsencode(spot.path)
     except (FileMissing, PathInvalid):
         # Something else stands on the way: what was recorded there can be named by its spelling alone.
-        path = os.path.normpath(journal.tree.within(spelling))
-        if path.split("/", 1)[0] == "..":
+        spelt = os.path.normpath(journal.tree.within(spelling))
+        if spelt.split("/", 1)[0] == "..":
             raise PathOutside(spelling) from None
-        return os.fsencode(path)
+        return os.fsencode(spelt)
+    return as_spelt(journal, spelling, path)
+
+
+def as_spelt(journal: Journal, spelling: str, path: bytes) -> bytes:
+    """Return the path that a spelling leads to, or the spelling where only that one is of something recorded.
+
+    So a folder that has become a link hides nothing of what was recorded in it.
+    """
+    spelt = os.fsencode(os.path.normpath(journal.tree.within(spelling)))
+    if spelt == path:
+        return path
+    index = journal.store.index
+    is_here, is_there = (index.ever_at(each) or bool(index.paths_below(each)) for each in (spelt, path))
+    return spelt if is_here and not is_there else path
 
 
 def _state_at(journal: Journal, path: str, version: str, spelling: str) -> State:

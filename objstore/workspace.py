@@ -146,8 +146,17 @@ class Workspace:
         return self._journal.files
 
     def relative(self, path: str) -> str:
-        """Return the canonical path below the root, also of what has gone. Raises what Files.relative raises."""
-        return self.files.relative(path, gone=True)
+        """Return the canonical path below the root, also of what has gone, or whose folder is a link by now.
+
+        Raises what Files.relative raises.
+        """
+        found = self.files.relative(path, gone=True)
+        if self._journal.tree.within(path) == found:
+            return found
+        from objstore import naming
+
+        with self._journal.reading():
+            return os.fsdecode(naming.as_spelt(self._journal, path, os.fsencode(found)))
 
     def read(self, path: str, *, limit: int = MAX_FILE) -> Content:
         """Return the file as it stands on disk. Raises what Files.read raises."""

@@ -344,3 +344,18 @@ def test_stats_show_a_chart(desk: Desk) -> None:
     assert "bytes in time █\n" in shown
     (minute,) = desk.done("stats", "--json").json()["minutes"]
     assert minute["edits"] == 1
+
+
+@pytest.mark.parametrize("target", ["other", "nowhere"])
+def test_a_file_whose_folder_is_a_link_by_now_is_named_as_ever(desk: Desk, target: str) -> None:
+    desk.write("a/z", b"x\n")
+    (desk.folder / "a").rename(desk.folder / "other")
+    (desk.folder / "other" / "z").unlink()
+    (desk.folder / "a").symlink_to(target)
+    assert desk.done("cat", "a/z@1").out == b"x\n"
+    assert desk.done("blame", "a/z@1").out
+    assert b"x" in desk.done("diff", "a/z@1^", "a/z@1").out
+    assert b"a/z" in desk.done("log", "a/z").out
+    seq = desk.write("other/z", b"y\n")
+    if target == "other":
+        assert desk.done("cat", f"a/z@{seq}").out == b"y\n"  # what it leads to, where that is recorded

@@ -11,7 +11,7 @@ from objstore.errors import FileChanged
 from objstore.paths import Spot, Tree, Walk
 from objstore.recordedpaths import folders_of
 
-__all__ = ["Spots"]
+__all__ = ["Spots", "link_on"]
 
 _MOST_HELD: Final = 16
 """Places that are held open at once, each with every folder on the way."""
@@ -38,18 +38,10 @@ class Spots:
         self._held[path] = spot, walk
         if spot.path != name:
             self.forget(path)
-            raise FileChanged(name, self._link_on(path))
+            raise FileChanged(name, link_on(self._tree, path))
         if len(self._held) > _MOST_HELD:
             self.forget(next(iter(self._held)))
         return spot
-
-    def _link_on(self, path: bytes) -> str:
-        """Return the first folder on the way that is a link ("": none is, any more)."""
-        for folder in folders_of(path):
-            with suppress(OSError):
-                if stat.S_ISLNK(os.lstat(folder, dir_fd=self._tree.fd).st_mode):
-                    return os.fsdecode(folder)
-        return ""
 
     def forget(self, path: bytes) -> None:
         """Have a path found anew."""
@@ -64,3 +56,12 @@ class Spots:
         """Close every folder."""
         while self._held:
             self._held.popitem()[1][1].close()
+
+
+def link_on(tree: Tree, path: bytes) -> str:
+    """Return the first folder of a recorded path that is a link by now ("": none is, any more)."""
+    for folder in folders_of(path):
+        with suppress(OSError):
+            if stat.S_ISLNK(os.lstat(folder, dir_fd=tree.fd).st_mode):
+                return os.fsdecode(folder)
+    return ""

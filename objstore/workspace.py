@@ -7,7 +7,7 @@ from functools import cache
 
 from objstore.annotations import TYPE_CHECKING, Final, Self
 from objstore.disk import Disk, new_file_mode
-from objstore.errors import ConversationReserved, StoreReplaced
+from objstore.errors import ConversationReserved, FileChanged, StoreReplaced
 from objstore.external import EXTERNAL_CONVERSATION
 from objstore.ids import HASH_SIZE
 from objstore.journal import Journal
@@ -391,9 +391,16 @@ class Workspace:
             return inspection.blame(self._journal, path, at)
 
     def restore(self, state: State) -> CallOutcome:
-        """Bring a recorded state back as a tracked edit of a person. Raises what Call.write and Call.commit raise."""
-        from objstore.outcomes import CallInfo
+        """Bring a recorded state back as a tracked edit of a person.
 
+        Raises FileChanged where a folder of its path is a link by now, and what Call.write and Call.commit raise.
+        """
+        from objstore.outcomes import CallInfo
+        from objstore.spots import link_on
+
+        link = link_on(self._journal.tree, os.fsencode(state.path))
+        if link:
+            raise FileChanged(state.path, link)
         with self.call(CallInfo(tool="restore", origin=Origin.PERSON)) as call:
             if state.blob is not None:
                 call.restore(state.path, FileState(blob=state.blob, mode=state.mode))

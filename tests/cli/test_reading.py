@@ -356,6 +356,10 @@ def test_a_file_whose_folder_is_a_link_by_now_is_named_as_ever(desk: Desk, targe
     assert desk.done("blame", "a/z@1").out
     assert b"x" in desk.done("diff", "a/z@1^", "a/z@1").out
     assert b"a/z" in desk.done("log", "a/z").out
+    refused = desk.cas("restore", "a/z@1")
+    assert (refused.status, refused.out) == (1, b"")
+    assert "The folder a is a symlink now, which is not followed: a/z" in refused.said
+    assert not (desk.folder / target / "z").exists()
     seq = desk.write("other/z", b"y\n")
     if target == "other":
         assert desk.done("cat", f"a/z@{seq}").out == b"y\n"  # what it leads to, where that is recorded

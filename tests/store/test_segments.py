@@ -19,6 +19,7 @@ from objstore.errors import (
     NotAWorkspace,
     StoreDamaged,
     StoreRefuses,
+    StoreReplaced,
     Unacknowledged,
 )
 from objstore.frames import FORMAT_VERSION, SEGMENT_HEADER_SIZE, FrameKind, SegmentHeader, StoreId
@@ -230,6 +231,17 @@ def test_a_name_that_is_listed_and_can_not_be_found_is_reported(folder: Path) ->
         names = [*(path.name for path in folder.iterdir()), segment(folder, 2).name]
         patch.setattr("objstore.generations.os.listdir", lambda _: names)
         with pytest.raises(StoreDamaged, match="segment 2"):
+            log.refresh(anew=True)
+
+
+@pytest.mark.usefixtures("small_segments")
+def test_a_log_whose_last_segment_has_gone_is_another(folder: Path) -> None:
+    fill(folder, GROUPS)
+    fill(folder, GROUPS)
+    with closing(Log(str(folder), Disk())) as log:
+        assert log.numbers() == [1, 2]
+        segment(folder, 2).unlink()
+        with pytest.raises(StoreReplaced):
             log.refresh(anew=True)
 
 

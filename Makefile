@@ -64,7 +64,7 @@ large: setup ## take a file of 2 GB through everything, in less than 100 MB of m
 	CAS_LARGE_MB=2048 $(BIN)/python -m pytest tests/workspace/test_streaming.py $(ARGS)
 
 crash: setup ## kill -9 servers, reviewers and gc over and over for SECONDS, and fail gc at every step of the disk
-	CAS_CRASH_STEPS=1 $(BIN)/python -m pytest -n 2 tests/store/test_crash_gc.py tests/store/test_sweep.py tests/cli/test_bundles.py
+	CAS_CRASH_STEPS=1 $(BIN)/python -m pytest -n 2 tests/store/test_crash_gc.py tests/store/test_sweep.py tests/store/test_restart.py tests/cli/test_bundles.py
 	$(BIN)/python -m tests.store.crashes --seconds $(SECONDS) $(ARGS)
 
 soak: setup ## let servers, watchers, hooks and reviewers stay in one workspace for SECONDS, and see that nothing piles up

@@ -19,7 +19,7 @@ for interrupting in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
 
 settings.register_profile(
     "ci",
-    max_examples=60,  # `make laws` takes 2,000
+    max_examples=45,  # `make laws` takes 2,000
     deadline=None,
     print_blob=True,
     # No verdict may depend on how fast the machine is.

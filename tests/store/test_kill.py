@@ -12,7 +12,7 @@ from typing import IO, Any, Final
 from objstore import Workspace, blob_id
 from tests.store.writer import sums
 
-KILLS: Final = int(os.environ.get("CAS_KILLS", "25"))
+KILLS: Final = int(os.environ.get("CAS_KILLS", "15"))
 KILLS_IN_ONE: Final = 5
 """Kills in one workspace, each of a writer that goes on where the last one was killed."""
 

@@ -280,19 +280,24 @@ def decided(workspace: Workspace) -> None:
     rejected(workspace, 3, 4)
 
 
+def set_out(workspace: Workspace, act: Callable[[Workspace], None]) -> None:
+    """Make the files that `act` finds."""
+    change(workspace, ("src/old", b"old\n"), ("src/third", b"third\n"))
+    with workspace.call(CallInfo(tool="t", conversation="scene")) as call:
+        call.delete("src/third")
+        call.write("src/brought", b"brought\n")
+        call.commit()
+    if act is trading:
+        rejected(workspace, 3, 4)
+
+
 @pytest.mark.parametrize("act", [several_new, in_new_folders, edited_and_new, trading, decided])
 @pytest.mark.parametrize("changes", range(10))
 def test_a_call_is_there_whole_wherever_the_power_failed_in_it(
     root: Path, act: Callable[[Workspace], None], changes: int
 ) -> None:
     with opened(root) as workspace:
-        change(workspace, ("src/old", b"old\n"), ("src/third", b"third\n"))
-        with workspace.call(CallInfo(tool="t", conversation="scene")) as call:
-            call.delete("src/third")
-            call.write("src/brought", b"brought\n")
-            call.commit()
-        if act is trading:
-            rejected(workspace, 3, 4)
+        set_out(workspace, act)
     copy = root.with_name("whole")
     shutil.copytree(root, copy)
     with opened(copy) as workspace:
@@ -341,13 +346,7 @@ def lost(root: Path, act: Callable[[Workspace], None]) -> tuple[dict[str, tuple[
     """Have a power cut take all that `act` did; return the files that there were after it, and inodes as they are."""
     root.mkdir()
     with Workspace.init(root, CountdownDisk(None)) as workspace:
-        change(workspace, ("src/old", b"old\n"), ("src/third", b"third\n"))
-        with workspace.call(CallInfo(tool="t", conversation="scene")) as call:
-            call.delete("src/third")
-            call.write("src/brought", b"brought\n")
-            call.commit()
-        if act is trading:
-            rejected(workspace, 3, 4)
+        set_out(workspace, act)
         if act is in_place:
             write(workspace, "two", b"two\n")
             (root / "other").hardlink_to(root / "two")

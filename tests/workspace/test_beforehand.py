@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -118,12 +119,12 @@ def test_a_look_stores_large_files_before_it_records(root: Path) -> None:
     assert check_store(str(root)).faults == ()
 
 
-class _Disturbed(NamedTuple):
-    """Bytes, between two pieces of which a sweep takes away whatever nothing holds."""
+class _Interrupted(NamedTuple):
+    """Bytes, between two pieces of which something happens."""
 
-    root: Path
     content: bytes
-    at: int  # the piece before which it does
+    happens: Callable[[], object]
+    at: int = 30  # the piece before which it does
     name: str = "big"
 
     @property
@@ -133,7 +134,7 @@ class _Disturbed(NamedTuple):
     def pieces(self) -> Iterator[bytes]:
         for number, piece in enumerate(MemorySource(b"big", self.content).pieces()):
             if number == self.at:
-                _sweep(self.root)
+                self.happens()
             yield piece
 
 
@@ -166,7 +167,7 @@ def test_what_a_sweep_takes_away_before_it_is_named_is_stored_again(root: Path) 
 
 def test_a_list_is_not_stored_without_its_chunks(root: Path) -> None:
     with closing(Journal(str(root), Disk())) as journal:
-        take_in_beforehand(journal, blob_id(LARGE), _Disturbed(root, LARGE, 30), None)
+        take_in_beforehand(journal, blob_id(LARGE), _Interrupted(LARGE, partial(_sweep, root)), None)
         with journal.reading() as store:
             assert not store.has(blob_id(LARGE))
     assert check_store(str(root)).faults == ()
@@ -190,7 +191,7 @@ def test_a_sweep_that_was_planned_before_leaves_the_chunks_of_a_list_that_came_s
 def test_no_chunk_is_told_against_one_that_a_sweep_takes_away(root: Path, at: int) -> None:
     with closing(Journal(str(root), Disk())) as journal:
         take_in_beforehand(journal, blob_id(LARGE), MemorySource(b"big", LARGE), None)
-        take_in_beforehand(journal, blob_id(OTHER), _Disturbed(root, OTHER, at), blob_id(LARGE))
+        take_in_beforehand(journal, blob_id(OTHER), _Interrupted(OTHER, partial(_sweep, root), at), blob_id(LARGE))
     assert check_store(str(root)).faults == ()
     (root / "big").write_bytes(OTHER)
     deleted(root, "big", OTHER)
@@ -257,25 +258,6 @@ def test_the_index_may_be_deleted_while_a_large_file_is_taken_in(root: Path) -> 
     )
     assert (child.stdout, child.stderr, child.returncode) == ("[]\n", "", 0)
     deleted(root, "big", (root / "big").read_bytes())
-
-
-class _Interrupted(NamedTuple):
-    """Bytes, between two pieces of which something happens."""
-
-    content: bytes
-    happens: Callable[[], object]
-    at: int = 30  # the piece before which it does
-    name: str = "big"
-
-    @property
-    def size(self) -> int:
-        return len(self.content)
-
-    def pieces(self) -> Iterator[bytes]:
-        for number, piece in enumerate(MemorySource(b"big", self.content).pieces()):
-            if number == self.at:
-                self.happens()
-            yield piece
 
 
 def test_a_large_file_is_stored_though_the_store_is_opened_again_meanwhile(root: Path) -> None:

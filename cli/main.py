@@ -17,12 +17,15 @@ import re
 import sys
 from contextlib import suppress
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from cli.invocation import Command, CommandGroup, Invocation, global_options
 from cli.terminal import OutputFailed, flush, visible
+
+if TYPE_CHECKING:
+    from objstore import HeadStart
 
 __all__ = [
     "COMMANDS",
@@ -190,11 +193,15 @@ def cas() -> None:
     """Review the edits that AI agents made to your files, one by one, and take back any of them."""
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run `cas` with `arguments` (None: those of the process) and return its exit status."""
+def main(arguments: list[str] | None = None, ahead: "HeadStart | None" = None) -> int:
+    """Run `cas` with `arguments` (None: those of the process) and return its exit status.
+
+    `ahead`: what may have been begun of the command's look.
+    """
     context: click.Context | None = None
     try:
-        with cas.make_context("cas", sys.argv[1:] if arguments is None else list(arguments)) as context:
+        given = sys.argv[1:] if arguments is None else list(arguments)
+        with cas.make_context("cas", given, obj=ahead) as context:
             cas.invoke(context)
         flush()
     except click.exceptions.Exit as ending:

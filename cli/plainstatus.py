@@ -21,7 +21,7 @@ def plain_status(arguments: list[str]) -> int | None:
         from objstore import HeadStart
 
         start = os.path.abspath(start)  # noqa: PTH100 -- as above
-        with HeadStart(start) as ahead:
+        with HeadStart.of_status(start) as ahead:
             from cli.overview import status_text
             from cli.terminal import flush, screen_for, write
             from objstore import Workspace

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from objstore.claims import Claims
 from objstore.errors import PathError
 from objstore.journal import Journal
-from objstore.names import STORE_NAME
+from objstore.names import LOOKS_NAME, STORE_NAME
 from objstore.opencalls import AgentCall, OpenCalls, now, recordable, recordable_name
 from objstore.outcomes import NOBODY, CallInfo, Whose
 from objstore.paths import look_at
@@ -289,7 +289,11 @@ class AgentCalls:
         """
         lock = WriterLock(self._open.lock)
         try:
-            lock.acquire(patience)
+            if not lock.acquire_now():
+                # What the others do meanwhile is to be found here, and not taken for what comes after.
+                if self._journal.ahead is not None:
+                    self._journal.ahead.end()
+                lock.acquire(patience)
             try:
                 yield
             finally:
@@ -394,7 +398,7 @@ class AgentCalls:
     def _is_soon_looked_at(self) -> bool:
         """Return whether a look takes no longer than a writer may be kept waiting."""
         try:
-            looks = os.path.join(self._journal.tree.root, STORE_NAME, "cache", "looks")
+            looks = os.path.join(self._journal.tree.root, STORE_NAME, LOOKS_NAME)
             return os.stat(looks).st_size <= _SOON_LOOKED_AT
         except OSError:
             return False  # it is the first

@@ -176,7 +176,7 @@ def _passed_by(
         for each in stood.folders
         if each.folder not in recorded and _are_few(each) and ways.is_straight(folder_of(each.folder))
     ]
-    found = None if ahead is None else ahead.finish(root, stood)
+    found = None if ahead is None else ahead.finish_status(root, stood)
     otherwise = set(changed_folders(root, [glimpse_of(each) for each in sure], digest) if found is None else found)
     passed: set[bytes] = set()
     tips: list[Tip] = []

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from objstore.batch import Batch
     from objstore.disk import Disk
+    from objstore.headstart import HeadStart
     from objstore.paths import Tree
     from objstore.recovery import Stop
     from objstore.segments import Group
@@ -106,6 +107,7 @@ class Journal:
         self._holder = 0  # the thread that uses the store at this moment; 0: none
         self._queue: Final = allocate_lock()  # of threads that wait for another process
         self._users = 0  # who use the store at this moment, one within the other
+        self.ahead: HeadStart | None = None  # at what the next look will ask for
         self.progress: Progress = silent  # is told how far long work is, whatever asked for it
         self._lock: Final = WriterLock(os.path.join(self._folder, "lock"))
         self._scratch: int | None = None

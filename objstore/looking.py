@@ -10,7 +10,7 @@ from objstore.errors import CasError, DiskFailed, PermissionRefused, StoreLinked
 from objstore.ids import BlobId
 from objstore.journal import Journal
 from objstore.looks import UNKNOWN, Looks
-from objstore.names import STORE_NAME
+from objstore.names import LOOKS_NAME, STORE_NAME
 from objstore.premises import own_bytes, own_folder, put_derived
 from objstore.recordedpaths import folders_above, joined
 from objstore.statlookups import Moment
@@ -18,8 +18,6 @@ from objstore.survey import Keep, Limits, ReadFile, Survey
 from objstore.trees import LeftOut, TreeEntry, entry_at
 
 __all__ = ["Looking", "nothing_kept"]
-
-_FILE: Final = "looks"
 
 
 def nothing_kept(_: ReadFile) -> None:
@@ -51,6 +49,7 @@ class Looking:
             limits=limits,
             is_alone=self._journal.keeps_out,
             is_covered=self._was_covered,
+            ahead=self._journal.ahead,
         )
 
     def follow(self) -> None:
@@ -92,7 +91,7 @@ class Looking:
         """Keep what is known now for the next look. Whatever goes wrong costs that one time, and nothing else."""
         encoded = self.looks.encoded(self._journal.store.log.store, self._number)
         with suppress(CasError, OSError):
-            put_derived(self._journal.disk, self._folder, "cache", _FILE, encoded)
+            put_derived(self._journal.disk, self._folder, *os.path.split(LOOKS_NAME), encoded)
 
     # ---- inside
 
@@ -122,7 +121,7 @@ class Looking:
 
     def _loaded(self) -> Looks:
         try:
-            stored = own_bytes(os.path.join(self._folder, "cache", _FILE))
+            stored = own_bytes(os.path.join(self._folder, LOOKS_NAME))
         except (OSError, StoreLinked, StoreNotRegular):
             return Looks()
         return Looks.decoded(stored, self._journal.store.log.store, self._number)

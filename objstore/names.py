@@ -11,6 +11,7 @@ from objstore.standard import suppress
 __all__ = [
     "INDEX_NAME",
     "LOG_NAME",
+    "LOOKS_NAME",
     "STORE_NAME",
     "folds_names",
     "is_reserved",
@@ -25,7 +26,8 @@ __all__ = [
 STORE_NAME: Final = ".cas"
 LOG_NAME: Final = "segments"
 INDEX_NAME: Final = "index.sqlite"
-"""Of a workspace's store, its log and its index."""
+LOOKS_NAME: Final = "cache/looks"
+"""Of a workspace's store, its log, its index, and what the last look has kept."""
 
 _SCRATCH_NAME: Final = "tmp"
 

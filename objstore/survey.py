@@ -17,6 +17,7 @@ from objstore.disk import failure, is_absence
 from objstore.errors import CasError, FileChanged, FileMissing, PermissionRefused
 from objstore.facts import FACTS, Facts, pack_facts
 from objstore.glance import changed_by_one, changed_folders, key_of
+from objstore.headstart import HeadStart
 from objstore.ids import BlobId, blob_id
 from objstore.ignores import GIT_IGNORE_FILE, IGNORE_FILE, TAGS, Rules
 from objstore.looks import UNKNOWN, FolderLook, Looks, Touched
@@ -97,6 +98,7 @@ class Survey:
         progress: Progress = silent,
         is_alone: bool = False,
         is_covered: Callable[[bytes, bytes], bool] = lambda _, __: False,
+        ahead: HeadStart | None = None,
     ) -> None:
         """Take what is known from the last look, to be brought up to date, and the file system's time now.
 
@@ -104,7 +106,7 @@ class Survey:
         `progress` is told of the files in folders that have to be looked into, as far as is known how many there are.
         `is_alone`: whether one process is to do it, because nobody waits, and others have something else to do.
         `is_covered`: whether a folder, given with a tag that stands in it, was covered before that tag came, as far as
-        others than the looks know.
+        others than the looks know. `ahead`: a glance at the whole tree that may have been begun already.
         """
         self._tree: Final = tree
         self._clock: Final = clock
@@ -116,6 +118,7 @@ class Survey:
         self._seen = 0  # files that `progress` was told of
         self._due = 0  # how many there are, as far as that is known
         self._is_covered: Final = is_covered
+        self._ahead: Final = ahead
         self._device: Final = os.fstat(tree.fd).st_dev
         self._scope = b""
         self._above_scope = Rules()
@@ -142,7 +145,9 @@ class Survey:
     def glance(self, scope: bytes = b"") -> list[bytes]:
         """Return the known folders at and below `scope` that have to be looked into; the others are as they were."""
         sure, unsure = self.looks.glimpses(scope)
-        return unsure + self._changed(self._tree.fd, sure)
+        root = self._tree.fd
+        found = self._ahead.finish_look(root, self.looks.kept, sure) if self._ahead and not scope else None
+        return unsure + (self._changed(root, sure) if found is None else found)
 
     def is_as_known(self, scope: bytes, suspects: Iterable[bytes]) -> bool:
         """Return whether nothing is left to look into or to tell in a folder of which a glance has found `suspects`."""

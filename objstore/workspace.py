@@ -89,13 +89,22 @@ class Workspace:
         return cls.open(tree.root, disk, is_real=is_real)
 
     @classmethod
-    def open(cls, root: str | os.PathLike[str], disk: Disk | None = None, *, is_real: bool = False) -> Workspace:
+    def open(
+        cls,
+        root: str | os.PathLike[str],
+        disk: Disk | None = None,
+        *,
+        is_real: bool = False,
+        ahead: HeadStart | None = None,
+    ) -> Workspace:
         """Open the store in `root`, and finish what a crashed writer left, unless another process is at it.
 
-        `is_real`: `root` is where the folder was found to be; a link put on the way since is not followed.
+        `is_real`: `root` is where the folder was found to be; a link put on the way since is not followed. `ahead`:
+        what may have been begun of the next look.
         Raises NotAWorkspace, StoreDamaged, StoreReplaced, and PathIsSymlink for such a link.
         """
         journal = Journal(os.fspath(root), disk or Disk(), is_real=is_real)
+        journal.ahead = ahead
         try:
             journal.finish()
         except BaseException:
@@ -104,9 +113,9 @@ class Workspace:
         return cls(journal)
 
     @classmethod
-    def find(cls, start: str | os.PathLike[str]) -> Workspace:
-        """Open the nearest workspace at or above `start`. Raises NotAWorkspace, StoreDamaged."""
-        return cls.open(find_root(os.fspath(start)))
+    def find(cls, start: str | os.PathLike[str], *, ahead: HeadStart | None = None) -> Workspace:
+        """Open the nearest workspace at or above `start`; `ahead` as of `open`. Raises NotAWorkspace, StoreDamaged."""
+        return cls.open(find_root(os.fspath(start)), ahead=ahead)
 
     def reopen(self) -> None:
         """Open the store again if it refuses to write because a write has failed. Raises as `open` does."""

@@ -12,20 +12,19 @@ import pytest
 
 from objstore import CallInfo, Workspace
 from objstore.glance import WORTH_TWO
-from tests.cli.desk import PATIENCE, cold_cas, environment
+from tests.cli.desk import cold_cas, environment
+from tests.workspace import headstarts
+from tests.workspace.headstarts import GRACE_SECONDS
 
 FOLDERS: Final = 21
 FILES: Final = WORTH_TWO // (FOLDERS - 1)
 """In each folder: enough that a head start is worth it."""
 
-GRACE_SECONDS: Final = 2.05
-"""Until a file's times are old enough to be believed."""
-
 BEGUN: Final = """
 import os, signal, sys, time
 from objstore import CallInfo, HeadStart, NotAWorkspace, Workspace
 root = sys.argv[1]
-ahead = HeadStart(root)
+ahead = HeadStart.of_status(root)
 assert ahead._begun is not None, "no head start was taken"
 child = ahead._begun._shared._child
 """
@@ -70,15 +69,7 @@ def told(root: Path) -> bytes:
 
 def ran(root: Path, script: str) -> list[str]:
     """Return what a script prints that goes on after a head start was taken."""
-    process = subprocess.run(
-        [sys.executable, "-P", "-c", BEGUN + script, str(root)],
-        env=environment({}),
-        capture_output=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert (process.returncode, process.stderr) == (0, b"")
-    return process.stdout.decode().split()
+    return headstarts.ran(root, BEGUN + script)
 
 
 def test_it_says_what_a_status_without_it_says(large: Path) -> None:
@@ -169,8 +160,10 @@ def test_a_small_workspace_needs_none(tmp_path: Path) -> None:
     with Workspace.init(tmp_path):
         pass
     for start in (str(tmp_path), "/", str(tmp_path / "nowhere")):
-        script = f"from objstore import HeadStart; print(HeadStart({start!r})._begun)"
+        script = (
+            f"from objstore import HeadStart as H; print(H.of_status({start!r})._begun, H.of_look({start!r})._begun)"
+        )
         done = subprocess.run(
             [sys.executable, "-P", "-c", script], env=environment({}), capture_output=True, check=True
         )
-        assert done.stdout == b"None\n"
+        assert done.stdout == b"None None\n"

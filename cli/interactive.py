@@ -167,25 +167,20 @@ class Review:
 
     # ---- deciding
 
-    def _decided(self, action: Action, shown: Mapping[Unit, Status], *, reason: str = "", parted: int = 0) -> Where:
-        """Decide on hunks, each given with the status that it was shown with, and return where that leads.
-
-        `parted`: an edit whose amendments go without a question, as they took parts of these hunks out; 0: none.
-        """
+    def _decided(self, action: Action, shown: Mapping[Unit, Status], *, reason: str = "") -> Where:
+        """Decide on hunks, each given with the status that it was shown with, and return where that leads."""
         outcome = self._outcome(action, [*shown], shown, reason=reason)
         if isinstance(outcome, Conflicted):
             goes = [unit for unit in outcome.reject_first if unit.seq not in outcome.outside]
             views = {seq: self._workspace.edit(seq) for seq in {unit.seq for unit in goes}}
             beside = {unit: views[unit.seq].units[unit.hunk] for unit in goes}
-            is_parted = parted and goes and len(goes) == len(outcome.reject_first)
-            if not is_parted or any(view.edit.amends != parted for view in views.values()):
-                self._write(conflict_text(outcome, [], self._screen))
-                if action is not Action.REJECT:
-                    return _Same.STAY
-                listed = f" ({shown_units(goes)})" if goes else ""
-                self._ask(f"Reject what depends on it too{listed} [c], or leave it [any other key]")
-                if self._key() != "c":
-                    return _Same.STAY
+            self._write(conflict_text(outcome, [], self._screen))
+            if action is not Action.REJECT:
+                return _Same.STAY
+            listed = f" ({shown_units(goes)})" if goes else ""
+            self._ask(f"Reject what depends on it too{listed} [c], or leave it [any other key]")
+            if self._key() != "c":
+                return _Same.STAY
             outcome = self._outcome(action, [*shown], {**beside, **shown}, reason=reason, told=outcome)
         return self._concluded(outcome, next(iter(shown)), reason)
 
@@ -369,11 +364,16 @@ class Review:
             why = why if split is None else "it is in one piece"
             self._say(f"{unit} can't be split: {why}.")
             return _Same.STAY
+        before = len(self._steps)
         kept = self._decide_on_parts(unit, split, found)
         if kept is None:
             return _Same.STAY
-        action = Action.ACCEPT if kept else Action.REJECT
-        return self._decided(action, {unit: self._shown}, parted=0 if kept else unit.seq)
+        if kept:
+            return self._decided(Action.ACCEPT, {unit: self._shown})
+        # What took the parts out goes with the hunk: without it, it would take out or put back a second time.
+        views = [self._workspace.edit(step.amendment) for step in self._steps[before:] if step.amendment]
+        taken_out = {part: view.units[part.hunk] for view in views for part in real_units(view)}
+        return self._decided(Action.REJECT, {unit: self._shown, **taken_out})
 
     def _located(self, unit: Unit) -> Split | None:
         """Return where the hunk stands in its file as it is (None: it can't be told apart from others)."""

@@ -337,6 +337,25 @@ def test_a_hunk_of_which_all_parts_are_rejected_is_rejected_without_a_question(d
     assert desk.statuses() == {"1:0": ACCEPTED, "2:1": REJECTED, "2:2": PENDING, "3:1": REJECTED, "4:1": REJECTED}
 
 
+@pytest.mark.parametrize("deleted", [b"A\nB\n", b"A\nB\nC\n"])
+def test_a_deletion_of_which_all_parts_are_rejected_puts_each_line_back_once(
+    desk: Desk, review: Review, deleted: bytes
+) -> None:
+    (desk.folder / "a").write_bytes(FIRST + deleted + b"end\n")
+    after = FIRST.replace(b"two", b"2")
+    desk.call(lambda call: call.write("a", after + b"end\n", operation=Operation.EDIT), tool="edit_file_diff")
+    with review() as stage:
+        stage.sees(at("1:1"))
+        press(stage, "a", at("1:2"))
+        press(stage, "x", r"Part of .*\] $")
+        for _ in deleted.split()[1:]:
+            press(stage, "r", r"Part of .*\] $")
+        press(stage, "r", "nothing is left pending")
+    assert desk.bytes("a") == after + deleted + b"end\n"
+    amendments = [f"{seq}:1" for seq in range(2, 2 + len(deleted.split()))]
+    assert desk.statuses() == {"1:1": ACCEPTED} | dict.fromkeys(["1:2", *amendments], REJECTED)
+
+
 @pytest.mark.usefixtures("history")
 def test_a_hunk_in_one_piece_says_so(review: Review) -> None:
     with review() as stage:

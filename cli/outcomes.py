@@ -224,45 +224,49 @@ def ways_out(
     edit: Callable[[int], "EditView"],
     newest: int,
     *,
-    markers: bool = False,
+    can_mark: bool = False,
 ) -> list[str]:
     """Return what a person can do about a refused decision, as commands to type.
 
     `selection` is what was named, as spelt (None: nothing, it was an undo or redo); `edit` looks up an edit by its
-    number, and `newest` is that of the newest. `markers`: they were asked for, and can't show it.
+    number, and `newest` is that of the newest. `can_mark`: whether --markers would take the decision.
     """
     outside = set(outcome.outside)
     in_the_way = outcome.reject_first
     dead = _spelt_units(outcome.accept_first, edit)
     live = _spelt_units((unit for unit in in_the_way if unit.seq not in outside), edit)
+    dropped = ""
+    said = []
     if any(unit.seq in outside for unit in in_the_way):
         # It has no number yet by which it could be named.
-        return [
-            "The change from outside can't stay as it is: say --on-external discard to drop it (it stays retrievable)"
-            + ("." if markers or selection is None else ","),
-            *([] if markers or selection is None else ["or --markers to keep both in the file."]),
-            *([f"Besides, make room:  cas reject {live}"] if live else []),
+        dropped = " --on-external discard"
+        said = [
+            f"The change from outside can't stay as it is: say{dropped} to drop it (it stays retrievable)"
+            + ("," if can_mark else "."),
+            *(["or --markers to keep both in the file."] if can_mark else []),
         ]
     named = "" if selection is None else _spelt(selection)
     if selection is not None and selection.everything:
         named = f"1..{newest}"  # the same, where nothing may stand beside --all
     match action:
         case Action.REJECT if selection is not None:
-            together = f"Or name them together:  cas reject {named} {live}"
-            cascade = f"To reject what depends on it too:  cas reject --cascade {_spelt(selection)}"
-            # What has taken a path depends on nothing that it could follow.
+            together = f"Or name them together:  cas reject {named} {live}{dropped}"
+            cascade = f"To reject what depends on it too:  cas reject --cascade {_spelt(selection)}{dropped}"
+            # What has taken a path depends on nothing that it could follow, and what is dropped needs no cascade.
             is_path = any(conflict.kind is ConflictKind.PATH_TAKEN for conflict in outcome.conflicts)
             if is_path:
-                together = f"To reject them together:  cas reject {named} {live}"
-            return [*([] if is_path else [cascade]), *([together] if live else [])]
+                together = f"To reject them together:  cas reject {named} {live}{dropped}"
+            said += [] if is_path or (dropped and not live) else [cascade]
+            said += [together] if live else []
         case Action.ACCEPT | Action.RESET if selection is not None:
-            together = f"To {action.value} them together:  cas {action.value} {named} {dead}"
-            room = f"To make room first:  cas reject {live}"
-            return [*([room] if live else []), *([together] if dead else [])]
+            said += [f"To make room first:  cas reject {live}{dropped}"] if live else []
+            together = f"To {action.value} them together:  cas {action.value} {named} {dead}{dropped}"
+            said += [together] if dead else []
+        case _ if dead or live:
+            said.append(f"Decide on {' '.join(filter(None, (dead, live)))} first (`cas show EDIT`).")
         case _:
-            return (
-                [f"Decide on {' '.join(filter(None, (dead, live)))} first (`cas show EDIT`)."] if dead or live else []
-            )
+            pass
+    return said
 
 
 def _spelt(selection: Selection) -> str:

@@ -1,7 +1,8 @@
 """The commands `cas accept`, `reject`, `reset`, `undo` and `redo`: a person's word on edits."""
 
 from collections.abc import Callable, Mapping
-from functools import wraps
+from contextlib import suppress
+from functools import partial, wraps
 from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeVar, assert_never, cast
 
@@ -16,6 +17,7 @@ from cli.progress import DECIDING, followed
 from cli.terminal import FOR_STDERR, write
 from objstore import (
     Action,
+    CasError,
     Conflicted,
     Decided,
     EditFilter,
@@ -175,23 +177,27 @@ class Desk:
             # Before: the folder that the person stands in may be empty then, and go.
             paths = _paths(workspace, selection)
 
+            decision = partial(workspace.decide, action, [*units], reason=reason, who=reviewer(), shown=units)
+
             def decide(on_external: OnExternal, expected: tuple["ExternalChange", ...]) -> "DecisionOutcome":
                 with followed(workspace, DECIDING):
-                    return workspace.decide(
-                        action,
-                        [*units],
-                        reason=reason,
-                        who=reviewer(),
+                    return decision(
                         cascade=cascade,
                         markers=markers,
                         on_external=on_external,
                         expected=expected,
-                        shown=units,
                         dry_run=self.dry_run,
                     )
 
             outcome = settled(workspace, decide, self.on_external) if units else NothingToDo()
-            self._report(workspace, action, outcome, selection, paths=paths, markers=markers, reason=reason)
+            can_mark = False
+            if isinstance(outcome, Conflicted) and outcome.outside and not (markers or cascade):
+                with suppress(CasError), followed(workspace, DECIDING):
+                    kept = decision(markers=True, on_external=OnExternal.KEEP, dry_run=True)
+                    can_mark = isinstance(kept, Decided)
+            self._report(
+                workspace, action, outcome, selection, paths=paths, markers=markers, can_mark=can_mark, reason=reason
+            )
 
     def step(self, action: Action) -> None:
         """Undo or redo one decision and report it; exits 1 when there is none, or it is refused."""
@@ -216,6 +222,7 @@ class Desk:
         *,
         paths: Mapping[int, str] | None = None,
         markers: bool = False,
+        can_mark: bool = False,
         reason: str = "",
     ) -> None:
         if self.as_json:
@@ -229,7 +236,7 @@ class Desk:
                     self._say(workspace, outcome, paths or {})
             case Conflicted():
                 newest = workspace.edits(EditFilter(newest_first=True, limit=1))[0].seq
-                advice = ways_out(action, selection, outcome, workspace.edit, newest, markers=markers)
+                advice = ways_out(action, selection, outcome, workspace.edit, newest, can_mark=can_mark)
                 if markers:
                     advice.insert(0, "Markers can't show this: they stand between live lines of a text.")
                 for line in conflict_text(outcome, advice, FOR_STDERR):

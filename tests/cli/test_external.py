@@ -1,5 +1,8 @@
 """Changes from outside: shown before a decision, then kept, discarded, or the decision is off."""
 
+from collections.abc import Callable
+from shlex import split
+
 import pytest
 
 from objstore import Origin, Status
@@ -254,10 +257,10 @@ def test_what_else_stands_in_the_way_is_named_beside_the_change_from_outside(des
     (desk.folder / "a").write_bytes(desk.bytes("a").replace(b"8\n", b"eight\n"))
     said = desk.cas("accept", "2", "--on-external", "keep").said
     assert "The change from outside can't stay as it is: say --on-external discard" in said
-    assert said.endswith("\nBesides, make room:  cas reject 3\n") is beside
+    assert said.endswith("\nTo make room first:  cas reject 3 --on-external discard\n") is beside
     assert ("make room" in said) is beside
     if beside:
-        desk.done("reject", "3", "--on-external", "discard")
+        desk.done(*commands(said)[0])
         desk.done("accept", "2")
         assert desk.bytes("a") == b"".join(lines)
 
@@ -273,5 +276,62 @@ def test_markers_are_advised_only_where_they_can_be_said_and_were_not(desk: Desk
     assert f"{advice}.\n" in desk.cas("undo", "--on-external", "keep").said
     assert f"{advice},\nor --markers" in desk.cas("accept", "2", "--on-external", "keep").said
     (desk.folder / "new").write_bytes(b"new\nmine\n")
-    assert f"{advice},\nor --markers" in desk.cas("reject", "3", "--on-external", "keep").said
+    assert f"{advice}.\n" in desk.cas("reject", "3", "--on-external", "keep").said
     assert f"{advice}.\n" in desk.cas("reject", "3", "--on-external", "keep", "--markers").said
+
+
+def commands(said: str) -> list[list[str]]:
+    """Return what is advised as commands to type, each as words behind `cas`."""
+    return [split(line.partition(":  cas ")[2]) for line in said.splitlines() if ":  cas " in line]
+
+
+def moved_away_and_made_again(desk: Desk) -> list[str]:
+    """Edit 2 moves away what edit 1 made, and edit 3 makes it again: without 1 and 3 alone, nothing can be moved."""
+    desk.write("a", b"1\n2\n", conversation="conv_two")
+    desk.move("a", "b")
+    desk.write("a", b"other\n", conversation="conv_two")
+    desk.write("x", b"x\n", conversation="conv_two")
+    (desk.folder / "x").write_bytes(b"mine\n")
+    return ["reject", "--conversation", "conv_two"]
+
+
+def changed_further(desk: Desk) -> list[str]:
+    """Edit 3 changes one line of edit 2 further, and a person another."""
+    desk.write("a", b"1\n2\n3\n4\n5\n")
+    desk.write("a", b"one\n2\n3\n4\nfive\n")
+    desk.edit("a", b"one", b"ONE")
+    (desk.folder / "a").write_bytes(b"ONE\n2\n3\n4\nFIVE\n")
+    return ["reject", "2"]
+
+
+def needs_another(desk: Desk) -> list[str]:
+    """Edit 3 changes what edit 2 wrote, and edit 4 and a person change it otherwise after both were rejected."""
+    desk.write("a", b"1\n2\n3\n4\n5\n")
+    desk.edit("a", b"1", b"one")
+    desk.write("a", b"ONE\n2\n3\n4\nfive\n")
+    desk.done("reject", "2", "3")
+    desk.edit("a", b"1", b"eins")
+    (desk.folder / "a").write_bytes(b"eins\n2\n3\n4\nfuenf\n")
+    return ["accept", "3"]
+
+
+@pytest.mark.parametrize(
+    ("history", "advised"),
+    [
+        (moved_away_and_made_again, ["reject --cascade --conversation conv_two", "reject --conversation conv_two 2"]),
+        (changed_further, ["reject --cascade 2", "reject 2 3"]),
+        (needs_another, ["reject 4", "accept 3 2"]),
+    ],
+)
+def test_what_is_advised_beside_a_change_from_outside_is_carried_out(
+    desk: Desk, history: Callable[[Desk], list[str]], advised: list[str]
+) -> None:
+    words = history(desk)
+    said = desk.cas(*words, "--on-external", "keep").said
+    assert "The change from outside can't stay as it is: say --on-external discard" in said
+    assert [" ".join(command) for command in commands(said)] == [f"{what} --on-external discard" for what in advised]
+    marked = desk.cas(*words, "--on-external", "keep", "--markers", "--dry-run")
+    assert ("or --markers" in said) is (marked.status == 0)
+    for command in commands(said):
+        # To reject, each is a way of its own; to accept, one comes after the other.
+        desk.done(*command, *(["--dry-run"] if words[0] == "reject" else []))

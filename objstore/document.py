@@ -451,6 +451,8 @@ class Document:
             self._statuses[self._index(unit)] = _LETTERS[status][0]
 
     def _conflict(self, found: WeaveConflict) -> Conflict:
+        if is_stand_in(found.removed) or is_stand_in(found.inserted):  # no lines that a file ever had
+            found = replace(found, line=0, removed=b"", inserted=b"")
         return Conflict(
             kind=found.kind,
             unit=self._unit(found.unit),

@@ -105,6 +105,16 @@ def test_lines_never_stand_beside_a_large_state(scene: Scene) -> None:
     assert (scene.root / "f").read_bytes() == LARGE
 
 
+def test_a_conflict_about_a_large_state_is_about_the_file_as_a_whole(scene: Scene) -> None:
+    edit(scene, "f", TEN)
+    large = edit(scene, "f", LARGE)
+    edit(scene, "f", OTHER)
+    outcome = decide(scene, Action.REJECT, large)
+    assert isinstance(outcome, Conflicted)
+    told = [(str(found), found.line, found.removed, found.inserted) for found in outcome.conflicts]
+    assert told == [("edit 3 hunk 1 needs edit 2 (f)", 0, b"", b"")]
+
+
 def test_a_large_file_is_created_made_executable_moved_deleted_and_all_of_it_taken_back(scene: Scene) -> None:
     edit(scene, "f", LARGE)
     with scene.workspace.call(CallInfo(tool="t", conversation="c")) as call:

@@ -311,6 +311,10 @@ class Review:
         if step.amendment:
             units = real_units(self._workspace.edit(step.amendment))
             outcome = self._outcome(Action.REJECT, units, {}, reason="")
+            if isinstance(outcome, NothingToDo):  # somebody else has rejected it
+                self._steps.pop()
+                self._say("That is so already.")
+                return _Same.STAY
         else:
             undo = partial(self._workspace.undo, step.decision, past=self._withdrawn, who=reviewer())
             outcome = self._carried_out(undo)

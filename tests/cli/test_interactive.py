@@ -402,6 +402,24 @@ def test_undo_goes_on_to_what_was_done_before_an_amendment(history: Desk, review
     }  # fmt: skip
 
 
+def test_undo_goes_on_past_an_amendment_that_somebody_else_has_rejected(
+    history: Desk, review: Review, tmp_path: Path
+) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\nsed -i s/^2$/II/ "$1"\n')
+    editor.chmod(0o755)
+    with review(EDITOR=str(editor), VISUAL=str(editor)) as stage:
+        stage.sees(at("1:0"))
+        press(stage, "a", at("2:1"))
+        press(stage, "e", "Recorded edit 4")
+        history.done("reject", "4")
+        press(stage, "u", r"That is so already\.(?s:.*)" + at("2:1"))
+        press(stage, "u", "Something else was decided since")
+        history.done("undo")
+        press(stage, "u", at("1:0"))
+    assert history.statuses()["1:0"] is PENDING
+
+
 def test_what_was_typed_is_kept_where_the_file_has_changed_meanwhile(
     history: Desk, review: Review, tmp_path: Path
 ) -> None:

@@ -76,7 +76,8 @@ def option_meant(error: "click.NoSuchOption") -> str:
         return f"The server's own options follow two dashes: cas mcp -- {named}."
     if named == "--no-pager":
         return "Set CAS_PAGER=cat."
-    has = {spelt.lstrip("-"): spelt for param in error.ctx.command.get_params(error.ctx) for spelt in param.opts}
+    options = [param for param in error.ctx.command.get_params(error.ctx) if param.param_type_name == "option"]
+    has = {spelt.lstrip("-"): spelt for option in options for spelt in option.opts}
     meant = OPTIONS_ELSEWHERE.get(named, "")
     if meant and meant.split()[0].lstrip("-") in has:
         return f"Here it is {meant}."

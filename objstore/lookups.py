@@ -378,13 +378,14 @@ class Lookups(BlobLookups, StatLookups):
         return [Seq(row[0]) for row in rows]
 
     def lineage(self, document: DocumentId) -> list[tuple[Seq, Place, Status]]:
-        """Return number, place and status of a document's edits that have not expired, in order."""
+        """Return number, place now, and status of a document's edits that have not expired, in order."""
         rows = self._db.execute(
             "SELECT seq, segment, offset, status FROM edits WHERE document = ? AND NOT void AND NOT expired "
             "ORDER BY seq",
             (document,),
-        )
-        return [(Seq(row[0]), Place(row[1], row[2]), _status(row[3])) for row in rows]
+        ).fetchall()
+        places = self._now(Place(row[1], row[2]) for row in rows)
+        return [(Seq(row[0]), place, _status(row[3])) for row, place in zip(rows, places, strict=True)]
 
     def document_of(self, seq: int) -> DocumentId | None:
         """Return the document of an edit that has not expired and was not taken back (None: there is none such)."""

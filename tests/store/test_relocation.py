@@ -1,5 +1,6 @@
 """Relocation: what is asked of a store has the same answer at every moment while its index follows a sweep."""
 
+import random
 import shutil
 from collections.abc import Callable
 from contextlib import closing
@@ -9,17 +10,21 @@ from typing import Final
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from objstore import Workspace, blob_id, check_store
+from objstore import Action, Unit, Workspace, blob_id, check_store
 from objstore.disk import Disk
 from objstore.generations import Place
 from objstore.ids import BlobId
 from objstore.journal import Journal
+from objstore.limits import RetentionLimits
 from objstore.moves import Moves
+from objstore.purge import plan_purge
+from objstore.ranges import Range
 from objstore.relocation import relocations
+from objstore.retention import plan_expiry
 from objstore.segments import Log
 from objstore.sweep import plan_sweep, sweep
 from tests.store.countdown import CountdownDisk, PowerCut, power_cut
-from tests.store.scenes import write
+from tests.store.scenes import rejected, write
 from tests.store.tables import rebuilt_tables, records_of, tables
 from tests.store.test_sweep import EDITS, expire, held, root, text
 
@@ -132,6 +137,55 @@ def test_at_every_moment_the_answers_are_those_before_and_after(moved: Path) -> 
     assert answers(moved) == before
     assert records_of(moved / ".cas") == records
     assert tables(moved / ".cas" / "index.sqlite") == rebuilt_tables(moved / ".cas")
+
+
+LINES: Final = [b"line %d\n" % n for n in range(20)]
+LATE: Final = b"".join([b"changed\n", *LINES[1:]])
+
+
+@pytest.fixture
+def bound(tmp_path: Path) -> Path:
+    """Return a workspace where an edit was rejected after two more of its file, behind bytes that nothing holds."""
+    root = tmp_path / "bound"
+    root.mkdir()
+    with Workspace.init(root, CountdownDisk(None)) as workspace:
+        for version in range(3):
+            write(workspace, "junk", random.Random(version).randbytes(20_000))
+        write(workspace, "f.txt", b"".join(LINES))
+        write(workspace, "f.txt", LATE)
+        write(workspace, "f.txt", LATE + b"more\n")
+        write(workspace, "f.txt", LATE + b"more\nand more\n")
+        rejected(workspace, 5)
+        others = [view for view in workspace.edits() if view.seq != 5]
+        workspace.decide(Action.ACCEPT, [Unit(view.seq, hunk) for view in others for hunk in range(len(view.units))])
+    expire(root, 1, 2, 3)
+    return root
+
+
+def goings(root: Path) -> list[object]:
+    """Return what goes together with a state, and what would go by its age right after each edit and decision."""
+    with closing(Journal(str(root), Disk())) as journal, journal.reading() as store:
+        times = sorted(row[1] for row in store.index.aged_decisions())
+        times += sorted(row[2] for row in store.index.aged_edits())
+        everything = RetentionLimits(older_than=0, max_size=None)
+        aged = [plan_expiry(journal, everything, moment=time + 1).lettings for time in times]
+        return [plan_purge(journal, [blob_id(LATE)]).edits, aged]
+
+
+def test_at_every_moment_as_much_goes_with_a_state_or_by_its_age(bound: Path, tmp_path: Path) -> None:
+    before = goings(bound)
+    assert before[0] == (Range(4, 7),)
+    _move(bound, tmp_path)
+    assert goings(bound) == before
+    with closing(Journal(str(bound), Disk())) as journal, journal.sweeping():
+        with journal.store.index.relocating():
+            for changes in relocations(journal.store.index, journal.store.log, lambda: 1):
+                with journal.store.index.changing() as db:
+                    for statement, rows in changes:
+                        db.executemany(statement, rows)
+                assert goings(bound) == before
+        journal.finish_moves()
+    assert goings(bound) == before
 
 
 def test_the_database_is_told_of_each_place_what_the_log_tells(moved: Path) -> None:

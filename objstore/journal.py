@@ -117,7 +117,7 @@ class Journal:
         # Where the system doesn't tell, no mark is known to be of this start of the machine until files were looked at.
         self._knows_boot = self._boot != UNKNOWN_BOOT
         self._settled = False  # whether this process has looked once for what others left unfinished
-        self._unfinished: set[str] = set()  # files that could not be finished when this process tried
+        self._unfinished: set[bytes] = set()  # files that could not be finished when this process tried
         self._is_behind = False  # whether files could not follow the log yet, because the disk is full
         self.keeps_out = False  # whether the writer lock is held for more than one write
 
@@ -585,20 +585,39 @@ class Journal:
         stop = self._stop() if groups is not None else self._with_due(self._stop(), mark)
         is_all_there = not stop.noted
         for steps in due_steps(self.tree, self.store, groups, stop):
-            # A path that can't be finished stays as it is, and shows as a change from outside. Where the disk fails,
-            # only the second time: once may have been the only time, and nobody should be kept from writing for ever.
-            with self._transition(steps, self.store) as transition, suppress(PathError, CallAborted):
-                is_all_there = is_all_there and not transition
-                transition.prepare()
-                try:
-                    transition.run()
-                except CallAborted as error:
-                    is_first = error.path not in self._unfinished
-                    if isinstance(error.__cause__, DiskFull) or (isinstance(error.__cause__, DiskFailed) and is_first):
-                        self._unfinished.add(error.path)
-                        raise error.__cause__ from error  # it can be finished, only not yet
-                    raise
+            is_all_there = is_all_there and not any(step.before != step.after for step in steps)
+            self._finish_group(steps)
         return is_all_there
+
+    def _finish_group(self, steps: list[Step]) -> None:
+        """Carry out of the steps what can be. Raises DiskFull, and DiskFailed the first time.
+
+        A path that can't be finished stays as it is, and shows as a change from outside. Where the disk fails, only the
+        second time: once may have been the only time, and nobody should be kept from writing for ever.
+        """
+        from objstore.recovery import without
+
+        while steps:
+            paths = {step.path for step in steps}
+            with self._transition(steps, self.store) as transition:
+                try:
+                    refused = transition.refused()
+                    if not refused:
+                        transition.prepare()
+                        transition.run()
+                        return
+                except PathError as error:
+                    refused = {os.fsencode(error.path)}
+                except CallAborted as error:
+                    cause = error.__cause__
+                    is_first = self._unfinished.isdisjoint(paths)
+                    refused = {os.fsencode(cause.path if isinstance(cause, PathError) else error.path)}
+                    if isinstance(cause, DiskFull) or (isinstance(cause, DiskFailed) and is_first):
+                        self._unfinished |= refused
+                        raise cause from error  # it can be finished, only not yet
+            if refused.isdisjoint(paths):
+                return  # nobody can tell which file it is
+            steps = without(steps, refused)
 
     def _with_due(self, stop: Stop, mark: bytes) -> Stop:
         """Note what is due, before the first step changes what shows it; return what is known with that.

@@ -33,7 +33,7 @@ from objstore.terms import FileState, Origin
 from objstore.transition import Step
 from objstore.values import field, replace, value
 
-__all__ = ["Stop", "due_steps", "groups_since", "void_of"]
+__all__ = ["Stop", "due_steps", "groups_since", "void_of", "without"]
 
 _POWER_CUT_WINDOW: Final = 600 * 1_000_000
 """Microseconds: what was written longer ago than this before the last record has long been written back."""
@@ -105,6 +105,15 @@ def due_steps(tree: Tree, store: Store, groups: list[list[Record]] | None, stop:
         leaving |= gone.keys()
         # The very file is moved, so that it has one of its names at any moment.
         yield [step if _is_moved(step, gone) else replace(step, moved_from=None) for step in due]
+
+
+def without(steps: Sequence[Step], refused: Collection[bytes]) -> list[Step]:
+    """Return the steps of a group but for those of some paths, and for those that may not be done without them."""
+    # Where a file was moved and changed, nothing says any more which name was its old one.
+    all_come = all(step.after is None or step.path not in refused for step in steps)
+    left = [step for step in steps if step.path not in refused and step.moved_from not in refused]
+    moved = {step.moved_from for step in left}
+    return [step for step in left if step.after is not None or step.before is None or all_come or step.path in moved]
 
 
 def _is_moved(step: Step, gone: Mapping[bytes, FileState]) -> bool:

@@ -25,6 +25,7 @@ from objstore.errors import (
     FileExists,
     FileMissing,
     NamesShared,
+    PathError,
     PathInvalid,
     PathIsDirectory,
     PathIsSymlink,
@@ -148,6 +149,16 @@ class Transition:
         for step in self._steps:
             self._check(step, self._spots.at(step.path))
         self._check_names()
+
+    def refused(self) -> set[bytes]:
+        """Return the paths for which `check` would raise a PathError. Nothing is staged. Raises DiskFailed."""
+        found = set()
+        for step in self._steps:
+            try:
+                self._check(step, self._spots.at(step.path))
+            except PathError:
+                found.add(step.path)
+        return found
 
     def prepare(self) -> None:
         """Check every path and stage every new content; the user's files stay as they are.

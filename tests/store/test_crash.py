@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from objstore import Action, CallInfo, CasError, DiskFull, Origin, Unit, Workspace
+from objstore import Action, CallInfo, CasError, DiskFull, Origin, PermissionRefused, Unit, Workspace
 from objstore.batch import now
 from objstore.limits import RetentionLimits
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
@@ -376,6 +376,98 @@ class KilledBetween(CountdownDisk):
         if "exchange" in self.done:
             raise PowerCut
         return super().exchange(source_directory, source, directory, name)
+
+
+class KilledAtOnce(CountdownDisk):
+    """A disk whose process is killed when its call is durable and no file has changed."""
+
+    def _step(self, operation: str, name: str, tear: Callable[[float], None] | None = None) -> None:
+        if self.done[-2:] == ["append", "sync"]:
+            raise PowerCut
+        super()._step(operation, name, tear)
+
+
+class Sparing(CountdownDisk):
+    """A disk on which one file can't be replaced."""
+
+    def __init__(self, spared: str, failure: Callable[[str], BaseException]) -> None:
+        super().__init__(None)
+        self._spared = spared
+        self._refusal = failure
+
+    def exchange(self, source_directory: int, source: str, directory: int, name: str) -> bool:
+        if name == self._spared:
+            raise self._refusal(name)
+        return super().exchange(source_directory, source, directory, name)
+
+
+def killed_at_once(root: Path, act: Callable[[Workspace], None]) -> None:
+    before = files(root)
+    workspace = Workspace.open(root, KilledAtOnce(None))
+    with suppress(PowerCut):
+        act(workspace)
+    workspace.close()
+    assert files(root) == before
+
+
+def written_on(root: Path, disk: CountdownDisk) -> dict[str, bytes]:
+    """Return the files that there are when another process has finished what it could and written one more."""
+    with Workspace.open(root, disk) as workspace:
+        write(workspace, "next", b"next\n")
+    return {name: found[0] for name, found in files(root).items()}
+
+
+THREE: Final = ("a", "b", "c")
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Path:
+    """Return a workspace in which a call was killed that was to write three files."""
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        change(workspace, *((name, b"old\n") for name in THREE))
+    killed_at_once(tmp_path, lambda workspace: change(workspace, *((name, name.encode()) for name in THREE)))
+    return tmp_path
+
+
+@pytest.mark.parametrize("failure", [PermissionRefused, broken_disk])
+@pytest.mark.parametrize("spared", THREE)
+def test_a_file_that_can_not_be_written_keeps_no_other_from_being_finished(
+    three: Path, spared: str, failure: Callable[[str], BaseException]
+) -> None:
+    expected = {name: b"old\n" if name == spared else name.encode() for name in THREE}
+    assert written_on(three, Sparing(spared, failure)) == {**expected, "next": b"next\n"}
+    with Workspace.open(three, CountdownDisk(None)) as workspace:
+        assert [change.path for change in workspace.external_changes()] == [spared]
+
+
+def test_files_that_have_become_names_of_one_keep_no_other_from_being_finished(three: Path) -> None:
+    (three / "b").unlink()
+    (three / "b").hardlink_to(three / "a")
+    found = written_on(three, CountdownDisk(None))
+    assert (found["a"], found["c"]) == (found["b"], b"c")
+
+
+def test_what_makes_room_for_a_file_that_can_not_come_stays_and_all_else_is_finished(tmp_path: Path) -> None:
+    def act(workspace: Workspace) -> None:
+        with workspace.call(INFO) as call:
+            call.delete("d/x")
+            call.move("f", "d")
+            call.move("g", "h")
+            call.write("a", b"new\n")
+            call.commit()
+
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        change(workspace, ("a", b"old\n"), ("d/x", b"x\n"), ("f", b"f\n"), ("g", b"g\n"))
+    killed_at_once(tmp_path, act)
+    (tmp_path / "d" / "own").write_bytes(b"a person's\n")
+    assert written_on(tmp_path, CountdownDisk(None)) == {
+        "a": b"new\n",
+        "d/own": b"a person's\n",
+        "d/x": b"x\n",
+        "f": b"f\n",
+        "h": b"g\n",
+        "next": b"next\n",
+    }
 
 
 @pytest.mark.parametrize("failure", [full_disk, broken_disk])

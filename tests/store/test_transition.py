@@ -89,7 +89,15 @@ class Desk:
         between: Callable[[], object] = lambda: None,
     ) -> None:
         """Prepare and run; `between` happens after the check and before anything changes."""
-        with Transition(
+        with self.transition(*steps, disk=disk, looked=looked) as transition:
+            transition.prepare()
+            between()
+            transition.run()
+
+    def transition(
+        self, *steps: Step, disk: Disk | None = None, looked: Mapping[bytes, os.stat_result] | None = None
+    ) -> Transition:
+        return Transition(
             self.tree,
             disk or Disk(),
             steps,
@@ -99,10 +107,7 @@ class Desk:
             is_made=self.made.__contains__,
             was_file=self.were_files.__contains__,
             is_emptied=self.made.__contains__,
-        ) as transition:
-            transition.prepare()
-            between()
-            transition.run()
+        )
 
     @property
     def files(self) -> Files:
@@ -361,6 +366,18 @@ def test_what_may_not_be_written_is_refused_as_such(desk: Desk, locked: str) -> 
     with nobody(), pytest.raises(PermissionRefused):
         desk.run(desk.step("folder/a", before, (b"two\n", before[1])))
     assert desk.files == {"folder/a": before}
+
+
+def test_what_can_not_be_changed_is_told_path_by_path(desk: Desk) -> None:
+    desk.root.chmod(0o777)
+    for path in ("a", "folder/b", "c"):
+        desk.put(path, b"one\n", 0o666)
+    (desk.root / "folder").chmod(0o555)
+    (desk.root / "c").write_bytes(b"a person's\n")
+    with nobody():
+        steps = [desk.step(path, (b"one\n", 0o666), (b"two\n", 0o666)) for path in ("a", "folder/b", "c")]
+        with desk.transition(*steps) as transition:
+            assert transition.refused() == {b"folder/b", b"c"}
 
 
 # ---- what comes between the look and the change

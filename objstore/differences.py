@@ -74,7 +74,7 @@ def record_differences(
         known = Known(journal)
         other_names = _other_names(journal, look, files)
         files = [*files, *other_names]
-        found = [difference for path in files for difference in _file_difference(journal, known, path, pieces)]
+        found = [difference for path in files for difference in _file_difference(journal, look, known, path, pieces)]
         theirs = _linked(journal, besides)
         dirty: list[FolderLook] = []
         if look is not None:
@@ -126,6 +126,7 @@ def _folder_differences(journal: Journal, look: Looking | None, row: FolderLook,
     changed: dict[bytes, int] = {}
     passed = set(row.left_out)
     came = 0 if look is None else look.looks.came(row.path)  # with their folder, files keep their own times
+    went = max(row.key.ctime, came)  # its other time can be put back, and is so by programs that copy folders
     for name, (facts, blob) in row.files().items():
         changed[name] = max(facts.ctime, came)
         if blob == UNKNOWN:
@@ -140,10 +141,10 @@ def _folder_differences(journal: Journal, look: Looking | None, row: FolderLook,
         names, folders = set(row.touched.names), set(row.touched.gone)
     tick = _tick(journal, row.key.device)
     for name in sorted(names - passed):
-        yield from _difference(prefix + name, now.get(name), known, changed.get(name, row.key.mtime), tick)
+        yield from _difference(prefix + name, now.get(name), known, changed.get(name, went), tick)
     for name in sorted(folders - passed - set(row.folders)):
         for path in sorted(known.below(prefix + name)):
-            yield from _difference(path, None, known, row.key.mtime, tick)
+            yield from _difference(path, None, known, went, tick)
 
 
 def _other_names(journal: Journal, look: Looking | None, files: Sequence[bytes]) -> dict[bytes, bytes]:
@@ -184,7 +185,9 @@ def _linked(journal: Journal, files: Iterable[bytes]) -> set[int]:
     return inodes
 
 
-def _file_difference(journal: Journal, known: Known, path: bytes, pieces: Pieces) -> Iterator[_Difference]:
+def _file_difference(
+    journal: Journal, look: Looking | None, known: Known, path: bytes, pieces: Pieces
+) -> Iterator[_Difference]:
     """Yield the file at a path if it is not in its known state."""
     try:
         found = file_at(journal.tree, path)
@@ -195,19 +198,30 @@ def _file_difference(journal: Journal, known: Known, path: bytes, pieces: Pieces
         known.passed.append(Passed(path=os.fsdecode(path), reason=str(error)))
         return
     if found is None:
-        yield from _difference(path, None, known, *_gone_since(journal, path))
+        yield from _difference(path, None, known, *_gone_since(journal, look, path))
         return
     seen = found[1].stat
     yield from _difference(path, found[0], known, seen.st_ctime_ns, _tick(journal, seen.st_dev))
 
 
-def _gone_since(journal: Journal, path: bytes) -> tuple[int, int]:
-    """Return when something last came or went where a file is gone, and how far that may be off."""
+def _gone_since(journal: Journal, look: Looking | None, path: bytes) -> tuple[int, int]:
+    """Return when a file that is gone went, or later, and how far that may be off.
+
+    By the innermost folder that stands on the way, and those around it that are not the ones of the last look: who
+    renames a folder changes its own time, and not those of what is in it.
+    """
+    looks = (Looking(journal) if look is None else look).looks
+    since, tick = 0, 0
     for folder in folders_above(path):
         with suppress(OSError):
             seen = os.stat(os.path.join(os.fsencode(journal.tree.root), folder))
-            return seen.st_mtime_ns, _tick(journal, seen.st_dev)
-    return MAX_INT, 0
+            row = looks.get(folder)
+            is_same = row is not None and row.key.inode == seen.st_ino
+            if not since or not is_same:
+                since, tick = max(since, seen.st_ctime_ns), max(tick, _tick(journal, seen.st_dev))
+            if is_same:
+                break
+    return since or MAX_INT, tick
 
 
 def _tick(journal: Journal, device: int) -> int:

@@ -41,6 +41,11 @@ def whose(folder: Path) -> list[tuple[str, str]]:
     return [(os.fsdecode(view.edit.path), view.edit.conversation) for view in views]
 
 
+def files(folder: Path) -> list[Path]:
+    """Return the files in a workspace."""
+    return [path for path in folder.rglob("*") if path.is_file() and ".cas" not in path.parts]
+
+
 def typed(folder: Path, path: str = "a.txt") -> None:
     """Have the person add a line to a file."""
     with (folder / path).open("a") as file:
@@ -915,6 +920,32 @@ def test_a_folder_that_a_person_renames_after_an_end_that_we_could_not_hear_is_t
     assert (folder / "lib" / "b.py").read_text() == "x = 1\n"
 
 
+@pytest.mark.parametrize("tool", ["Bash", "Write"])
+@pytest.mark.parametrize("inner", ["", "deep"], ids=["in it", "below"])
+def test_what_a_person_takes_away_with_its_folder_after_an_end_that_we_could_not_hear_is_theirs(
+    folder: Path, tool: str, inner: str
+) -> None:
+    for place in ("src", "old"):
+        (folder / place / inner).mkdir(parents=True, exist_ok=True)
+        typed(folder, f"{place}/{inner}/{place}.py")
+    assert cas("record", folder=folder).status == 0
+    already = len(whose(folder))
+    path = str(Path("src", inner, "src.py"))
+    session = ClaudeCode(folder)
+    session.ask("go")
+    session.calls += 1
+    spell = session.shell_event if tool == "Bash" else session.write_event
+    words = ("mkdir new",) if tool == "Bash" else (path, "x")
+    session.tell(spell(*words, before=True))
+    shell(f"mkdir -p new/{inner}; echo 1 > new/{inner}/z", folder=folder)
+    unheard(folder, spell(*words, before=False))
+    shutil.rmtree(folder / "src")
+    (folder / ("new" if tool == "Bash" else "old")).rename(folder / "src")
+    session.stop()
+    assert (path, "external") in whose(folder)[already:]
+    assert session.name not in dict(whose(folder)[already:]).values()
+
+
 def test_a_move_whose_end_we_could_not_hear_is_one_though_somebody_else_comes_where_it_left(folder: Path) -> None:
     session = cut_off(folder, "mv src/b.py b.py")
     (folder / "src" / "c.py").write_text("mine\n")
@@ -1110,6 +1141,31 @@ def test_a_folder_that_a_shell_moves_is_its_doing_whenever_what_is_in_it_was_wri
     session.ask("go")
     session.run(f"mv {came_from} new")
     assert whose(folder)[already:] == [("new/deep/c.py", session.name)]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rm -r src; mv old src",
+        "mv src t; mv old src; mv t old; echo 1 >> old/b.py; echo 1 >> old/deep/c.py",
+        "touch -r src stamp; rm -r src/b.py src/deep; touch -r stamp src; rm stamp",
+    ],
+    ids=["replaced", "swapped", "with its time put back"],
+)
+def test_what_a_shell_takes_away_is_its_doing_whatever_times_its_folder_has_then(folder: Path, command: str) -> None:
+    for path in ("src/deep/c.py", "old/deep/d.py", "old/e.py"):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        typed(folder, path)
+    assert cas("record", folder=folder).status == 0
+    already = len(whose(folder))
+    before = {path: path.read_bytes() for path in files(folder)}
+    time.sleep(0.05)  # more than a tick of the file system's clock
+    session = ClaudeCode(folder)
+    session.ask("go")
+    session.run(command)
+    assert {name for _, name in whose(folder)[already:]} == {session.name}
+    assert cas("reject", "--conversation", session.name, folder=folder).status == 0
+    assert {path: path.read_bytes() for path in files(folder)} == before
 
 
 # ---- what is told again

@@ -68,7 +68,10 @@ class AgentCalls:
             begun = standing.get(self._open.name_of(call))
             if (begun is not None and not begun.is_over) or (begun is None and self._is_done(known)):
                 return []
-            found = self._settle(known.paths, standing)
+            paths = known.paths
+            if any(map(self._gone_below, paths or ())):
+                paths = None  # what took that away may have put it anywhere, and is not this call
+            found = self._settle(paths, standing)
             # One whose hook was killed may have left the word that it was over.
             self._open.remove(self._open.name_of(call))
             # What a tool names was just looked at. Of all else some may be ignored, changed before, and be seen later.
@@ -355,12 +358,16 @@ class AgentCalls:
         return False
 
     def _gone_below(self, path: str) -> list[str]:
-        """Return the files that are known below a path at which nothing stands any more."""
+        """Return the files that are known below a path at which no folder stands any more."""
         with suppress(PathError), self._journal.tree.locate(path, changing=True) as spot:
-            if spot.path == path and look_at(spot) is None:
-                from objstore.known import Known
+            found = look_at(spot)
+            if spot.path != path or (found is not None and stat.S_ISDIR(found.st_mode)):
+                return []
+            with self._journal.reading() as store:
+                tip = store.index.tip_at(os.fsencode(path))
+                if found is None or tip is None or tip.state is None:
+                    from objstore.known import Known
 
-                with self._journal.reading():
                     return sorted(map(os.fsdecode, Known(self._journal).below(os.fsencode(path))))
         return []
 

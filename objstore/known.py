@@ -77,7 +77,7 @@ class Known:
     def below(self, folder: bytes) -> set[bytes]:
         """Return every path below a folder where a file is known, or was."""
         found = set(self._store.index.paths_below(folder))
-        waiting = [folder]
+        waiting = [folder] if self._may_hold(folder) else []
         while waiting:
             above = waiting.pop()
             prefix = beginning(above)
@@ -113,6 +113,13 @@ class Known:
         if not index.emptied_folder(folder):
             return not names and not index.paths_below(folder)
         return all(index.ever_at(path) or index.emptied_folder(path) for path in map(partial(joined, folder), names))
+
+    def _may_hold(self, folder: bytes) -> bool:
+        """Return whether the baseline may hold anything of a folder. For one this is faster than reading all above."""
+        if not folder or folder.rpartition(b"/")[0] in self._folders:
+            return True  # what was read tells it as fast
+        entry = entry_at(self._root, folder, self._store.blob)
+        return isinstance(entry, TreeEntry) and entry.is_folder
 
     def _read(self, folder: bytes) -> tuple[TreeEntry | LeftOut, ...]:
         root = self._root

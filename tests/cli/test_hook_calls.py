@@ -1321,6 +1321,38 @@ def test_a_tool_that_names_a_folder_which_is_gone_then_took_all_away_that_was_in
     ]
 
 
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [
+        ("rm -r src", {("DELETE", "src/b.py"), ("DELETE", "src/deep/c.py")}),
+        ("mv src lib", {("MOVE", "lib/b.py"), ("MOVE", "lib/deep/c.py")}),
+        ("rm -r src; echo 1 > src", {("DELETE", "src/b.py"), ("DELETE", "src/deep/c.py"), ("CREATE", "src")}),
+    ],
+    ids=["removed", "renamed", "a file now"],
+)
+def test_what_a_person_took_away_before_a_tool_that_names_it_is_theirs(
+    folder: Path, command: str, found: set[tuple[str, str]]
+) -> None:
+    (folder / "src" / "deep").mkdir()
+    (folder / "src" / "deep" / "c.py").write_text("c\n")
+    assert cas("record", folder=folder).status == 0
+    already = len(whose(folder))
+    shell(command, folder=folder)
+    session = Cursor(folder)
+    session.calls += 1
+    event = session.tool_event("Delete", {"path": str(folder / "src")}, before=True)
+    session.tell(event)
+    failed = {"hook_event_name": "postToolUseFailure", "failure_type": "error", "error_message": "no such file"}
+    session.tell(event | failed)
+    with Workspace.open(folder) as workspace:
+        views = workspace.edits(EditFilter())[already:]
+    assert {(view.edit.operation.name, os.fsdecode(view.edit.path)) for view in views} == found
+    assert {view.edit.conversation for view in views} == {"external"}
+    assert [view.edit.operation.name for view in views][:1] != ["CREATE"]  # what makes room comes first
+    session.stop()
+    assert len(whose(folder)) == already + len(found)
+
+
 @pytest.mark.parametrize("looks", [False, True], ids=["at the end", "and before"])
 def test_a_file_with_two_names_is_changed_by_whoever_named_one_of_them(folder: Path, *, looks: bool) -> None:
     (folder / "src" / "other").hardlink_to(folder / "a.txt")

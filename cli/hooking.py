@@ -130,7 +130,7 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
             log_fault(other, [event.notes.get("client", "")], error)
     told = {os.path.realpath(root) for root in roots}
     _record_elsewhere(_roots_elsewhere(event, roots), event, told)
-    if event.moment is Moment.BEFORE and event.touched:
+    if event.moment is Moment.BEFORE and event.touched != NOWHERE:
         _note_where_it_begins(event, roots)
     if not roots:
         say(None)
@@ -253,26 +253,31 @@ def _record_elsewhere(roots: list[str], event: Event, told: set[str]) -> None:
 
 
 def _note_where_it_begins(event: Event, roots: list[str]) -> None:
-    """Have the workspaces that will hear of the turn's end know where a tool begins that won't; never raise.
+    """Have the workspaces that may hear of the turn's end know where a tool begins that else won't; never raise.
 
-    And those hear now what the tool was asked for.
+    The agent may end its turn where it is now, or where its session began, and all above hear of that. And those where
+    the tool begins hear now what it was asked for.
     """
     from objstore import Workspace
 
     try:
         end = event._replace(moment=Moment.PAUSE, tool="", touched=NOWHERE)
-        hearing = _roots(end)
-        hearing += _roots_elsewhere(end, hearing)
-        known = {os.path.realpath(root) for root in hearing}
-        apart = [real for root in roots if (real := os.path.realpath(root)) not in known]
+        own = _roots(end) + (_roots(end._replace(place=event.home, others=())) if event.home else [])
+        hearing = dict.fromkeys(own + _roots_elsewhere(end, own[:1]))
+        news: dict[str, None] = {}
         prompt = ""
-        for root in hearing if apart else []:
+        for root in hearing:
+            known = {os.path.realpath(each) for each in [root, *_roots_elsewhere(end, [root])]}
+            apart = [real for each in roots if (real := os.path.realpath(each)) not in known]
+            if not apart:
+                continue
             with Workspace.open(root) as workspace:
                 calls = workspace.agent_calls()
-                if root == hearing[0] or calls.knows(event.conversation):
+                if root in own or calls.knows(event.conversation):
                     calls.went(event.conversation, apart)
+                    news |= dict.fromkeys(apart)
                     prompt = prompt or calls.prompt(event.conversation)
-        for root in apart:
+        for root in news:
             with Workspace.open(root) as workspace:
                 if not workspace.agent_calls().knows(event.conversation):
                     workspace.agent_calls().heard(event.conversation, prompt)

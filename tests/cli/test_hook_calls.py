@@ -637,6 +637,32 @@ def test_a_tool_whose_file_is_in_another_workspace_is_over_with_its_turn(
     assert not list((other / ".cas" / "agents").glob("open-*"))
 
 
+@pytest.mark.parametrize("way", ["stop", "prompt", "session's end"])
+@pytest.mark.parametrize("is_shell", [False, True], ids=["write", "shell"])
+@pytest.mark.parametrize("place", ["beside", "below", "beside, unheard of"])
+def test_a_tool_that_begins_while_its_agent_is_in_another_workspace_is_over_with_its_turn(
+    folder: Path, tmp_path: Path, *, way: str, is_shell: bool, place: str
+) -> None:
+    other = beside(folder if place == "below" else tmp_path)
+    settings = {} if place == "below" else {"CLAUDE_PROJECT_DIR": str(folder)}
+    session, gone = ClaudeCode(folder), ClaudeCode(other)
+    if "unheard" not in place:
+        session.ask("write it")
+    began = gone.shell_event("make", before=True) if is_shell else gone.write_event("o.txt", "new\n", before=True)
+    ended = {
+        "stop": session.stopped(),
+        "prompt": session.prompted("and now?"),
+        "session's end": session.base("SessionEnd"),
+    }
+    for event in (began, ended[way]):  # the tool's own end is never told
+        ran = cas("hook", "claude-code", folder=folder, settings=settings, stdin=json.dumps(event).encode())
+        assert (ran.status, ran.err) == (0, b"")
+    typed(other, "o.txt")
+    ClaudeCode(other, "other").ask("hello")
+    assert whose(other) == [("o.txt", "external")]
+    assert not list((other / ".cas" / "agents").glob("open-*"))
+
+
 def test_what_an_agent_does_in_another_workspace_is_explained_by_what_it_was_asked(
     folder: Path, tmp_path: Path
 ) -> None:

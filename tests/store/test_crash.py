@@ -1,4 +1,8 @@
-"""Crashes, at every step of everything that writes: calls are whole, files are as recorded, and work goes on."""
+"""Crashes, at every step of everything that writes: calls are whole, files are as recorded, and work goes on.
+
+What is done in each scene is failed at every third step, beginning with another one in each, and at the first; for
+`CAS_CRASH_STEPS=1` (`make crash`) at every step.
+"""
 
 import os
 import shutil
@@ -6,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +38,7 @@ from tests.store.tables import rebuilt_tables, tables
 from tests.workspace.test_failing_looks import DEEP, with_few_files
 
 INFO: Final = CallInfo(tool="t", conversation="power")
+APART: Final = min(3, int(os.environ.get("CAS_CRASH_STEPS", "3")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +120,19 @@ def assert_whole(stage: Stage, root: Path, told: str) -> bool:
     return took_place
 
 
+def walk(stage: Stage, way: int = 0) -> Iterator[int]:
+    """Yield the first step and every third one, without end, in each scene and each way from another on."""
+    start = (len(stage.scene.name) + way) % APART
+    if start:
+        yield 0
+    yield from count(start, APART)
+
+
+def steps(stage: Stage, way: int = 0) -> Iterator[int]:
+    """Yield those of the walk in which the scene does something."""
+    return takewhile(lambda step: step < len(stage.operations), walk(stage, way))
+
+
 def told(disk: CountdownDisk) -> str:
     return f"after {', '.join(disk.done) or 'nothing'}: {disk.failed}"
 
@@ -139,7 +157,7 @@ def test_what_can_fail_comes_first_then_the_log_then_the_files_then_the_mark(sta
 @pytest.mark.parametrize("torn", [None, 0.5], ids=["before", "half"])
 def test_wherever_a_process_is_killed_its_call_is_whole(stage: Stage, tmp_path: Path, torn: float | None) -> None:
     outcomes: list[bool] = []
-    for step in range(len(stage.operations)):
+    for step in steps(stage, 0 if torn is None else 1):
         disk = CountdownDisk(step, power_cut, torn=torn)
         with acted(stage, tmp_path / str(step), disk) as raised:
             assert isinstance(raised, PowerCut)
@@ -150,7 +168,7 @@ def test_wherever_a_process_is_killed_its_call_is_whole(stage: Stage, tmp_path: 
 
 
 def test_what_was_never_synced_was_never_recorded(stage: Stage, tmp_path: Path) -> None:
-    for step in range(len(stage.operations)):
+    for step in steps(stage, 2):
         disk = CountdownDisk(step, power_cut)
         with acted(stage, tmp_path / str(step), disk):
             disk.lose_unsynced()
@@ -174,7 +192,7 @@ def test_a_new_segment_is_no_better_moment_to_die(tmp_path: Path, monkeypatch: p
 
 def test_a_process_may_be_killed_while_it_finishes_what_another_left(stage: Stage, tmp_path: Path) -> None:
     synced = stage.operations.index("sync") + 1
-    for step in count():
+    for step in walk(stage):
         root = tmp_path / str(step)
         with acted(stage, root, CountdownDisk(synced, power_cut)):
             disk = CountdownDisk(step, power_cut, torn=0.5)
@@ -190,7 +208,7 @@ def test_a_process_may_be_killed_while_it_takes_a_call_back(stage: Stage, tmp_pa
     failing = stage.operations.index("sync") + behind if behind > 0 else len(stage.operations) + behind
     if stage.operations[failing] in {"overwrite", "sync"}:
         return
-    for step in count():
+    for step in walk(stage, behind):
         root = tmp_path / str(step)
         disk = CountdownDisk(failing, broken_disk, lasting=False, then_cut=step)
         with acted(stage, root, disk) as raised:
@@ -319,7 +337,7 @@ def test_wherever_the_disk_fails_the_call_is_whole_and_an_error_says_so(
     failure: Callable[[str], BaseException],
     lasting: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
-    for step in range(len(stage.operations)):
+    for step in steps(stage, int(lasting)):
         root = tmp_path / str(step)
         disk = CountdownDisk(step, failure, lasting=lasting)
         with acted(stage, root, disk) as raised:
@@ -330,7 +348,7 @@ def test_wherever_the_disk_fails_the_call_is_whole_and_an_error_says_so(
 
 def test_wherever_the_disk_fails_while_a_call_is_finished_it_is_finished_later(stage: Stage, tmp_path: Path) -> None:
     synced = stage.operations.index("sync") + 1
-    for step in count():
+    for step in walk(stage, 1):
         root = tmp_path / str(step)
         with acted(stage, root, CountdownDisk(synced, power_cut)):
             disk = CountdownDisk(step, broken_disk, lasting=False)

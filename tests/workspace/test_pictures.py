@@ -17,7 +17,9 @@ Edits are counted from 1; a change that nobody recorded counts when it is found.
 executable one with a `*`, an empty folder with a `/` at its end. A refusal reads `C: 3 needs 2`, and changes nothing.
 """
 
+import os
 import stat
+from collections.abc import Iterator, Sequence
 from itertools import permutations
 from pathlib import Path
 from typing import Final
@@ -39,6 +41,7 @@ from objstore import (
 from tests.workspace.scene import Scene
 
 BINARY: Final = b"\0one\n\0\n"
+EVERY_ORDER: Final = os.environ.get("HYPOTHESIS_PROFILE") == "long"  # as in `make laws`
 
 
 def text(words: str) -> bytes:
@@ -308,13 +311,23 @@ TOGGLED = [
 ]
 
 
+def orders(edits: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Yield orders in which each edit comes next after each set of the others; with the profile `long` every order."""
+    taken: set[tuple[frozenset[int], int]] = set()
+    for order in permutations(edits):
+        steps = {(frozenset(order[:at]), seq) for at, seq in enumerate(order)}
+        if EVERY_ORDER or not steps <= taken:
+            yield order
+        taken |= steps
+
+
 @pytest.mark.parametrize("history", TOGGLED)
 def test_the_folder_depends_on_what_is_live_and_not_on_the_order_of_decisions(scene: Scene, history: str) -> None:
     """Every set of live edits that can be reached is drawn once, whichever way leads there."""
     last = told(scene, history)
     edits = sorted(scene.statuses())
     drawn = {frozenset[int](): last}
-    for order in permutations(edits):
+    for order in orders(edits):
         gone: frozenset[int] = frozenset()
         for seq in order:
             shown = decided(scene, Action.REJECT, str(seq))

@@ -23,22 +23,31 @@ def opposite(content: str) -> str:
     return re.sub(r"true|false", lambda found: {"true": "false", "false": "true"}[found.group()], content)
 
 
-@pytest.mark.parametrize(("client", "name", "content", "setting"), OFF)
+# A doctor that is asked about several clients starts the server but once.
+@pytest.mark.parametrize("off", [OFF[:3], OFF[3:]], ids=["of each client", "older name"])
 def test_doctor_says_which_setting_of_whose_file_switches_hooks_off(
-    client: str, name: str, content: str, setting: str, project: Path, home: Path
+    off: list[tuple[str, str, str, str]], project: Path, home: Path
 ) -> None:
     Desk(project)
-    check = f"{client} runs hooks"
-    settings = put(project / name, content)
-    assert run(project, home, "setup", client).status == 0
-    found = {one["check"]: one for one in run(project, home, "doctor", client, "--json").lines()}
-    assert found[f"{client} is set up"]["ok"]
-    assert not found[check]["ok"]
-    assert found[check]["said"].startswith(f"{settings} says {setting}, ")
-    settings.write_text(opposite(settings.read_text()))
-    found = {one["check"]: one for one in run(project, home, "doctor", client, "--json").lines()}
-    assert found[f"{client} is set up"]["ok"]
-    assert check not in found
+    clients = [client for client, *_ in off]
+
+    def found() -> dict[str, dict[str, object]]:
+        return {one["check"]: one for one in run(project, home, "doctor", *clients, "--json").lines()}
+
+    for client, name, content, _ in off:
+        put(project / name, content)
+        assert run(project, home, "setup", client).status == 0
+    told = found()
+    for client, name, _, setting in off:
+        assert told[f"{client} is set up"]["ok"]
+        assert not told[f"{client} runs hooks"]["ok"]
+        assert str(told[f"{client} runs hooks"]["said"]).startswith(f"{project / name} says {setting}, ")
+        settings = project / name
+        settings.write_text(opposite(settings.read_text()))
+    told = found()
+    for client in clients:
+        assert told[f"{client} is set up"]["ok"]
+        assert f"{client} runs hooks" not in told
 
 
 @pytest.mark.parametrize(("client", "name", "content", "setting"), OFF)

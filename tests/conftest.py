@@ -6,6 +6,7 @@ HYPOTHESIS_PROFILE is `quick`, `ci` (the default) or `long`.
 import os
 import signal
 import sqlite3
+import sys
 
 from hypothesis import HealthCheck, settings
 
@@ -16,6 +17,10 @@ from objstore import index, indexfile
 for interrupting in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
     if signal.getsignal(interrupting) is signal.SIG_IGN:
         signal.signal(interrupting, signal.default_int_handler if interrupting is signal.SIGINT else signal.SIG_DFL)
+
+# Without bytecode pytest would rewrite every test anew in each process and each run.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 settings.register_profile(
     "ci",

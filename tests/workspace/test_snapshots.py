@@ -430,8 +430,10 @@ def record(scene: Scene) -> None:
 
 @pytest.fixture
 def deep(scene: Scene) -> Iterator[str]:
-    """Return the path of a file in more folders than functions may call one another."""
-    folders = "a/" * (sys.getrecursionlimit() + 100)
+    """Return the path of a file in more folders than functions may call one another, which is fewer than ever."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(400)  # to look into them costs by the square of how many there are
+    folders = "a/" * 500
     # One at a time: what makes a path of folders calls itself for each.
     folder = os.open(scene.root, os.O_RDONLY)
     for _ in range(folders.count("/")):
@@ -441,7 +443,10 @@ def deep(scene: Scene) -> Iterator[str]:
         folder = inner
     os.close(folder)
     (scene.root / folders / "f").write_bytes(b"one\n")
-    yield f"{folders}f"
+    try:
+        yield f"{folders}f"
+    finally:
+        sys.setrecursionlimit(limit)
     subprocess.run(["rm", "-r", str(scene.root / "a")], check=True)
 
 

@@ -2,8 +2,9 @@
 
 import os
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from typing import Final
 
 from objstore.batch import Batch
@@ -16,7 +17,7 @@ from objstore.journal import Journal
 from objstore.keeping import Pieces
 from objstore.known import Known
 from objstore.looking import Looking
-from objstore.looks import UNKNOWN, FolderLook
+from objstore.looks import UNKNOWN, FolderLook, Looks
 from objstore.ondisk import file_at
 from objstore.outcomes import CallInfo, Whose
 from objstore.recordedpaths import beginning, folders_above, joined
@@ -72,9 +73,10 @@ def record_differences(
     surveys = {} if look is None else {scope: look.survey(pieces.keep, limits) for scope in suspects}
     with journal.writing() as batch:
         known = Known(journal)
-        other_names = _other_names(journal, look, files)
+        last = cache(lambda: (Looking(journal) if look is None else look).looks)  # few files need it
+        other_names = _other_names(journal, last, files)
         files = [*files, *other_names]
-        found = [difference for path in files for difference in _file_difference(journal, look, known, path, pieces)]
+        found = [difference for path in files for difference in _file_difference(journal, last, known, path, pieces)]
         theirs = _linked(journal, besides)
         dirty: list[FolderLook] = []
         if look is not None:
@@ -147,17 +149,16 @@ def _folder_differences(journal: Journal, look: Looking | None, row: FolderLook,
             yield from _difference(path, None, known, went, tick)
 
 
-def _other_names(journal: Journal, look: Looking | None, files: Sequence[bytes]) -> dict[bytes, bytes]:
+def _other_names(journal: Journal, last: Callable[[], Looks], files: Sequence[bytes]) -> dict[bytes, bytes]:
     """Return the other names that files have which are looked at by their names, each with the one it was looked at by.
 
-    What changes one changes them too.
+    What changes one changes them too. `last`: the last look.
     """
     inodes = {inode: path for path in reversed(files) for inode in _linked(journal, [path])}
     if not inodes:
         return {}
-    looks = (Looking(journal) if look is None else look).looks
     found: list[bytes] = []
-    for row in looks:
+    for row in last():
         found += [joined(row.path, name) for name, (facts, _) in row.files().items() if facts.inode in inodes]
     others = [(path, inode) for path in found if path not in files for inode in _linked(journal, [path])]
     return {path: inodes[inode] for path, inode in others if inode in inodes}
@@ -186,7 +187,7 @@ def _linked(journal: Journal, files: Iterable[bytes]) -> set[int]:
 
 
 def _file_difference(
-    journal: Journal, look: Looking | None, known: Known, path: bytes, pieces: Pieces
+    journal: Journal, last: Callable[[], Looks], known: Known, path: bytes, pieces: Pieces
 ) -> Iterator[_Difference]:
     """Yield the file at a path if it is not in its known state."""
     try:
@@ -198,19 +199,18 @@ def _file_difference(
         known.passed.append(Passed(path=os.fsdecode(path), reason=str(error)))
         return
     if found is None:
-        yield from _difference(path, None, known, *_gone_since(journal, look, path))
+        yield from _difference(path, None, known, *_gone_since(journal, last(), path))
         return
     seen = found[1].stat
     yield from _difference(path, found[0], known, seen.st_ctime_ns, _tick(journal, seen.st_dev))
 
 
-def _gone_since(journal: Journal, look: Looking | None, path: bytes) -> tuple[int, int]:
+def _gone_since(journal: Journal, looks: Looks, path: bytes) -> tuple[int, int]:
     """Return when a file that is gone went, or later, and how far that may be off.
 
     By the innermost folder that stands on the way, and those around it that are not the ones of the last look: who
     renames a folder changes its own time, and not those of what is in it.
     """
-    looks = (Looking(journal) if look is None else look).looks
     since, tick = 0, 0
     for folder in folders_above(path):
         with suppress(OSError):

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 from objstore.codec import Encoding, parse_blob_header, parse_chunks
 from objstore.errors import BlobDamaged, BlobMissing, DiskFull, IndexDamaged, RoomNeeded, StoreDamaged
+from objstore.footing import Footing, bears, footing_of
 from objstore.frames import SEGMENT_HEADER_SIZE, FrameKind
-from objstore.generations import Place
 from objstore.holders import named_besides_edits
 from objstore.ids import HASH_SIZE, BlobId
 from objstore.journal import Journal
@@ -58,7 +58,7 @@ class SweepPlan:
     segments: tuple[int, ...]  # to be written anew, in that order
     dropped: frozenset[BlobId]  # that go
     freed: int  # bytes of their frames; a delta that loses its base takes some of them again
-    end: Place  # of the log, when this was planned
+    footing: Footing  # the log that this was planned for
 
 
 @value
@@ -67,7 +67,7 @@ class SweepOutcome:
 
     segments: int  # written anew
     freed: int  # bytes by which the log became smaller
-    is_done: bool  # whether all of the plan was done: nothing that it drops came to be needed meanwhile
+    is_done: bool  # whether all of the plan was done: it was still the log's, and nothing that it drops is needed
 
 
 def plan_sweep(journal: Journal, *, all_segments: bool = False, is_sparing: bool = False) -> SweepPlan:
@@ -118,7 +118,7 @@ def plan_sweep(journal: Journal, *, all_segments: bool = False, is_sparing: bool
             segments=tuple(sorted(chosen, reverse=True)) if dropped else (),
             dropped=dropped,
             freed=sum(dead.get(segment, 0) for segment in chosen) - sum(length for _, length in needed.values()),
-            end=store.end,
+            footing=footing_of(store),
         )
 
 
@@ -130,7 +130,8 @@ def sweep(journal: Journal, plan: SweepPlan, progress: Progress | None = None) -
     """
     with journal.sweeping():
         sweeping = _Sweeping(journal, plan)
-        sweeping.begin()
+        if not sweeping.begin():
+            return SweepOutcome(segments=0, freed=0, is_done=False)
         done = 0
         with journal.reading() as store:
             before = store.log.total_bytes()
@@ -248,49 +249,57 @@ class _Sweeping:
     def __init__(self, journal: Journal, plan: SweepPlan) -> None:
         self._journal: Final = journal
         self._plan: Final = plan
-        self._since = plan.end
+        self._since = plan.footing
         self._needed: set[BlobId] = set()  # of what goes: held, a base or a chunk since the plan
         self._staying: dict[int, array[int]] = {}  # where the blobs lie that stay, by segment
         self._unsure = 0  # times since the plan that more may have come to be held than the records say by themselves
 
-    def begin(self) -> None:
-        """Clear away what others left, and end the last segment if it is to be written anew."""
+    def begin(self) -> bool:
+        """Clear away what others left, and end the last segment if it is to be written anew.
+
+        Return whether the plan is of the log that there is.
+        """
         clear_away(self._journal)
         with self._journal.reading():
-            self._follow()
+            if not self._follow():
+                return False
         with self._journal.writing(makes_room=True):
-            self._follow()
+            if not self._follow():
+                return False
             if self._journal.store.end.segment in self._plan.segments:
                 self._journal.seal()
-                self._since = self._journal.store.end
+                self._since = footing_of(self._journal.store)
         with self._journal.reading() as store:
             self._staying = store.index.offsets(self._plan.segments, self._plan.dropped)
+        return True
 
     def end(self) -> None:
         """Have the index follow what was moved."""
         self._journal.finish_moves()
 
     def rewrite(self, segment: int) -> bool:
-        """Write a segment anew; return whether that was done, and nothing that goes came to be needed meanwhile."""
+        """Write a segment anew; return whether that was done, as in SweepOutcome."""
         prepared = superseded = None
         try:
             with self._journal.beside() as store:
+                if not bears(store, self._since):
+                    return False
                 rewriting = Rewriting(store, segment, frozenset(self._staying.pop(segment)), self._plan.dropped)
                 prepared = store.log.prepare(segment, rewriting.pieces())
                 store.log.keep_moves(segment, rewriting.moves)
             gone = _Gone(rewriting.gone)
-            asked = 0
+            asked = -1
             for tried in range(_TRIES):
                 # What was written meanwhile is looked through before anybody has to wait.
                 with self._journal.reading():
-                    self._follow()
-                    if asked != self._unsure and self._is_held(gone):
+                    if not self._follow() or (asked != self._unsure and self._is_held(gone, segment)):
                         break
                     asked = self._unsure
                 with self._journal.writing(makes_room=True):
                     if self._is_far_behind and tried < _TRIES - 1:
                         continue
-                    self._follow()
+                    if not self._follow():
+                        break
                     if asked == self._unsure:
                         superseded = None if gone.has_any(self._needed) else adopt(self._journal, prepared, segment)
                         break
@@ -301,19 +310,26 @@ class _Sweeping:
             self._journal.remove_superseded(superseded)
         return superseded is not None
 
-    def _is_held(self, gone: "_Gone") -> bool:
+    def _is_held(self, gone: "_Gone", segment: int) -> bool:
         index = self._journal.store.index
-        return index.uncounted() is not None or index.is_any_held(gone.names())
+        unheld = set(index.dead_blobs(segment))  # most of them, in a third of the time that asking for each takes
+        others = [name for name in gone.names() if name not in unheld]
+        return index.uncounted() is not None or index.is_any_held(others)
 
     @property
     def _is_far_behind(self) -> bool:
-        end = self._journal.store.end
-        return end.segment != self._since.segment or end.offset - self._since.offset > _FEW_BYTES
+        end, since = self._journal.store.end, self._since.end
+        return end.segment != since.segment or end.offset - since.offset > _FEW_BYTES
 
-    def _follow(self) -> None:
-        """Note which of the blobs that go are needed by what others have written meanwhile."""
+    def _follow(self) -> bool:
+        """Note which of the blobs that go are needed by what others have written meanwhile.
+
+        Return whether the log has all that the plan is of and that was seen since.
+        """
         store = self._journal.store
-        for group in store.log.groups(self._since):
+        if not bears(store, self._since):
+            return False
+        for group in store.log.groups(self._since.end):
             for frame in group.frames:
                 if frame.kind is FrameKind.BLOB:
                     header = parse_blob_header(frame.payload)
@@ -328,7 +344,8 @@ class _Sweeping:
                     for blob in held_blobs(record):
                         self._need(blob)
                         self._unsure += store.has(blob) and store.size(blob) > MAX_BLOB
-        self._since = store.end
+        self._since = footing_of(store)
+        return True
 
     def _need(self, blob: BlobId | None) -> None:
         if blob in self._plan.dropped:

@@ -9,8 +9,17 @@ from typing import Final
 
 import pytest
 
-from objstore import CallInfo, DiskFailed, StoreRefuses, Unacknowledged, Workspace, check_store
+from objstore import (
+    CallInfo,
+    DiskFailed,
+    StoreRefuses,
+    Unacknowledged,
+    Workspace,
+    blob_id,
+    check_store,
+)
 from objstore.journal import Journal
+from objstore.sweep import SweepPlan, plan_sweep, sweep
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk
 from tests.store.scenes import change, files, rejected, write
 from tests.store.tables import rebuilt_tables, tables
@@ -234,6 +243,31 @@ def test_a_third_process_trusts_no_index_that_knows_what_was_cut_off(root: Path)
         rejected(reader, 2)
         change(third, ("a.txt", b"three\n"), ("c.txt", b"c\n"))
     assert files(root)["a.txt"] == (b"three\n", 0o644)
+    assert_sound(root)
+
+
+@pytest.mark.parametrize("meanwhile", [(), ("b.txt",), ("b.txt", "c.txt", "d.txt")], ids=len)
+def test_a_sweep_takes_nothing_that_was_let_go_by_what_was_cut_off(root: Path, meanwhile: tuple[str, ...]) -> None:
+    only = b"the only copy\n"
+    (root / "seen").write_bytes(only)
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        number = workspace.take_snapshot(who="somebody").view.number
+    (root / "seen").unlink()
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        plans: list[SweepPlan] = []
+        disk = OverlookedDisk(lambda: plans.append(plan_sweep(journal, all_segments=True)))
+        with Workspace.open(root, disk) as workspace:
+            disk.is_failing = True
+            with pytest.raises(DiskFailed):
+                workspace.delete_snapshots([number], who="somebody")
+        assert blob_id(only) in plans[0].dropped
+        with Workspace.open(root, CountdownDisk(None)) as workspace:
+            for name in meanwhile:
+                write(workspace, name, b"written in its place\n" * 30)
+        assert not sweep(journal, plans[0]).is_done
+        assert sweep(journal, plan_sweep(journal, all_segments=True)).is_done
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        assert workspace.blob(blob_id(only)) == only
     assert_sound(root)
 
 

@@ -1,14 +1,27 @@
 """A store that is moved, replaced or away for a moment, under who has it open: nothing goes where nobody finds it."""
 
 import os
+import random
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from objstore import CallInfo, NotAWorkspace, StoreReplaced, Workspace, blob_id, check_store
+from objstore import (
+    Action,
+    CallInfo,
+    NotAWorkspace,
+    RetentionLimits,
+    StoreReplaced,
+    Unit,
+    Workspace,
+    blob_id,
+    check_store,
+)
+from objstore.journal import Journal
 from objstore.salvage import salvage_store
 from tests.store.countdown import CountdownDisk
 from tests.store.scenes import write
@@ -293,3 +306,69 @@ def test_no_file_of_another_folder_is_changed_or_recorded_in_its_store(root: Pat
     assert (aside / "a.txt").read_bytes() == b"before\n"
     if with_store != "none":
         sound(root)
+
+
+# ---- what a plan is of, another log may have taken the place of
+
+
+def moved_there(root: Path, backup: Path) -> None:
+    (root / ".cas").rename(root.parent / "aside")
+    backup.rename(root / ".cas")
+
+
+def written_over(root: Path, backup: Path) -> None:
+    """Do as `rsync --inplace --delete` does, but for the index, which is derived."""
+    store = root / ".cas"
+    kept = log_of(backup)
+    for path in (store / "segments").iterdir():
+        if path.name in kept:
+            path.write_bytes(kept[path.name])
+        else:
+            path.unlink()
+    (store / "applied").write_bytes((backup / "applied").read_bytes())
+    for path in store.glob("index.sqlite*"):
+        path.unlink()
+
+
+@pytest.mark.parametrize("is_sealed", [False, True])
+@pytest.mark.parametrize("replace", [moved_there, written_over])
+@pytest.mark.parametrize("way", ["collect", "repack"])
+def test_what_was_planned_of_a_log_takes_nothing_from_an_older_one(
+    root: Path, replace: Callable[[Path, Path], None], way: str, *, is_sealed: bool
+) -> None:
+    """A backup from before edits were accepted is put back after a collection or a repack has begun."""
+    draw = random.Random(1)
+    states = [draw.randbytes(4_000) for _ in range(6)]
+    with opened(root) as workspace:
+        for state in states:
+            write(workspace, "f", state)
+    if is_sealed:
+        with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
+            journal.seal()
+    backup = root.parent / "backup"
+    copy(root / ".cas", backup)
+    with opened(root) as workspace:
+        accept_all(workspace)
+
+    def progress(what: str, *_: int) -> None:
+        if what in {"segments", "blobs"} and backup.exists():
+            replace(root, backup)
+            shutil.rmtree(backup, ignore_errors=True)
+
+    with opened(root) as workspace:
+        if way == "repack":
+            workspace.repack(progress)
+        else:
+            workspace.collect(RetentionLimits(older_than=0, max_size=None), progress=progress)
+    assert not backup.exists()
+    with opened(root) as workspace:
+        for state in states:
+            assert workspace.blob(blob_id(state)) == state
+        accept_all(workspace)
+    sound(root)
+
+
+def accept_all(workspace: Workspace) -> None:
+    workspace.decide(
+        Action.ACCEPT, [Unit(edit.seq, hunk) for edit in workspace.edits() for hunk in range(len(edit.units))]
+    )

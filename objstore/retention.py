@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from objstore.batch import now
+from objstore.footing import Footing, bears, footing_of
 from objstore.generations import GENERATION, Place
 from objstore.ids import BlobId
 from objstore.journal import Journal
@@ -77,6 +78,7 @@ class ExpiryPlan:
     blobs: int  # that nothing will hold any more; those that nothing holds already are not among them
     blob_bytes: int  # of their frames
     missing: int  # bytes over the size limit that no ripe history would free
+    footing: Footing
     next_edit: int
     next_decision: int
     next_pin: int
@@ -95,6 +97,7 @@ def plan_expiry(journal: Journal, limits: RetentionLimits, *, moment: int | None
     index = journal.store.index
     # One moment for all: meanwhile, others may go on.
     with index.still():
+        footing = footing_of(journal.store)
         numbers = (index.next_seq(), index.next_decision(), index.next_pin())
         planner = _Planner(journal, limits, now() if moment is None else moment)
         planner.plan()
@@ -103,6 +106,7 @@ def plan_expiry(journal: Journal, limits: RetentionLimits, *, moment: int | None
         blobs=planner.freed.blobs,
         blob_bytes=planner.freed.bytes,
         missing=planner.missing,
+        footing=footing,
         next_edit=numbers[0],
         next_decision=numbers[1],
         next_pin=numbers[2],
@@ -112,8 +116,8 @@ def plan_expiry(journal: Journal, limits: RetentionLimits, *, moment: int | None
 def expire(journal: Journal, plan: ExpiryPlan, *, who: str, progress: Progress | None = None) -> int:
     """Record what the plan lets go, part by part; return how many edits went.
 
-    Where somebody decides or pins something meanwhile, the rest stays: it has to be planned anew. Raises what
-    Journal.writing and Journal.commit raise.
+    Where somebody decides or pins something meanwhile, or the log has no more what the plan is of, the rest stays: it
+    has to be planned anew. Raises what Journal.writing and Journal.commit raise.
     """
     gone, total = 0, sum(letting.edit_count for letting in plan.lettings)
     newer = _Newer(journal, plan)
@@ -160,23 +164,32 @@ class _Newer:
     def __init__(self, journal: Journal, plan: ExpiryPlan) -> None:
         self._journal: Final = journal
         self._plan: Final = plan
+        self._seen = plan.footing
         self._next = plan.next_edit
         self._conversations: set[str] = set()
 
-    def follow(self) -> None:
-        """Look at the edits that were recorded since this was last done."""
-        index = self._journal.store.index
-        following = index.next_seq()
+    def follow(self) -> bool:
+        """Look at the edits that were recorded since this was last done.
+
+        Return whether the log has all that was seen until then.
+        """
+        store = self._journal.store
+        if not bears(store, self._seen):
+            return False  # numbers may have been given again
+        following = store.index.next_seq()
         if following > self._next:
-            self._conversations |= index.conversations_between(self._next, following - 1)
+            self._conversations |= store.index.conversations_between(self._next, following - 1)
             self._next = following
+        self._seen = footing_of(store)
+        return True
 
     def keep_any(self, edits: Sequence[int]) -> bool:
         """Return whether something was recorded that keeps any of the edits. Call it while `writing`."""
         index = self._journal.store.index
         if (index.next_decision(), index.next_pin()) != (self._plan.next_decision, self._plan.next_pin):
             return True
-        self.follow()
+        if not self.follow():
+            return True
         # A new edit is pending, and with it its conversation.
         return bool(self._conversations) and any(
             not self._conversations.isdisjoint(index.conversations_between(first, last))

@@ -10,15 +10,20 @@ from typing import Final
 import pytest
 
 from objstore import (
+    Action,
     CallInfo,
     DiskFailed,
+    RetentionLimits,
+    Status,
     StoreRefuses,
     Unacknowledged,
+    Unit,
     Workspace,
     blob_id,
     check_store,
 )
 from objstore.journal import Journal
+from objstore.retention import ExpiryPlan, expire, plan_expiry
 from objstore.sweep import SweepPlan, plan_sweep, sweep
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk
 from tests.store.scenes import change, files, rejected, write
@@ -268,6 +273,41 @@ def test_a_sweep_takes_nothing_that_was_let_go_by_what_was_cut_off(root: Path, m
         assert sweep(journal, plan_sweep(journal, all_segments=True)).is_done
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         assert workspace.blob(blob_id(only)) == only
+    assert_sound(root)
+
+
+def decide(workspace: Workspace, *seqs: int) -> None:
+    workspace.decide(
+        Action.ACCEPT, [Unit(view.seq, hunk) for view in map(workspace.edit, seqs) for hunk in range(len(view.units))]
+    )
+
+
+def test_nothing_expires_that_was_decided_by_what_was_cut_off_though_another_has_its_number(root: Path) -> None:
+    info = CallInfo(tool="test", conversation="other")
+    with Workspace.open(root, CountdownDisk(None)) as workspace, workspace.call(info) as call:
+        call.write("b.txt", b"b\n")
+        call.commit()
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        plans: list[ExpiryPlan] = []
+
+        def plan() -> None:
+            with journal.reading():
+                plans.append(plan_expiry(journal, RetentionLimits(older_than=0, max_size=None)))
+
+        disk = OverlookedDisk(plan)
+        with Workspace.open(root, disk) as workspace:
+            disk.is_failing = True
+            with pytest.raises(DiskFailed):
+                decide(workspace, 1)
+        assert plans[0].edit_count == 1
+        with Workspace.open(root, CountdownDisk(None)) as workspace:
+            decide(workspace, 2)
+        assert expire(journal, plans[0], who="") == 0
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        assert [(view.status, view.expired) for view in workspace.edits()] == [
+            (Status.PENDING, None),
+            (Status.ACCEPTED, None),
+        ]
     assert_sound(root)
 
 

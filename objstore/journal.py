@@ -120,6 +120,7 @@ class Journal:
         self._unfinished: set[bytes] = set()  # files that could not be finished when this process tried
         self._is_behind = False  # whether files could not follow the log yet, because the disk is full
         self.keeps_out = False  # whether the writer lock is held for more than one write
+        self._is_writing = False  # whether it is held for one
 
     def close(self) -> None:
         """Close everything, as soon as no thread is at it; nothing where one stays so, as on a disk that hangs."""
@@ -217,7 +218,12 @@ class Journal:
                         left -= 1
                         continue
                     turns.close()  # others may see whether they are next
-                    yield self._begun(is_as_left=is_as_left, makes_room=makes_room)
+                    batch = self._begun(is_as_left=is_as_left, makes_room=makes_room)
+                    self._is_writing = True
+                    try:
+                        yield batch
+                    finally:
+                        self._is_writing = False
                     return
 
     def _turns(self, within: float | None, waiting: Callable[[], object] | None) -> Generator[None, None, None]:
@@ -324,6 +330,15 @@ class Journal:
         if self.keeps_out:
             self.keeps_out = False
             self._lock.release()
+
+    @contextmanager
+    def unless_written(self) -> Iterator[bool]:
+        """Hold the writer lock for a moment, unless another process has it; give whether that is so.
+
+        Nothing is finished or brought up to date: it is for what is derived. Raises PermissionRefused, DiskFailed.
+        """
+        with self.mutex, nullcontext(True) if self._is_writing else self._if_free() as is_ours:  # noqa: FBT003 - its value
+            yield is_ours
 
     def await_writer(self, until: float) -> bool:
         """Wait for who is writing at this moment, but not beyond `until`, by the monotonic clock.

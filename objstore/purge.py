@@ -26,12 +26,12 @@ from objstore.paststates import past_states
 from objstore.ranges import Range, ranges_of
 from objstore.records import Expiry, Pin, Snapshot
 from objstore.refcounts import held_blobs
-from objstore.replay import forget_kept
+from objstore.replay import forget_all_kept
 from objstore.retention import ordinal_of, touches
 from objstore.snapshots import find
 from objstore.store import Store
 from objstore.sweep import SweepOutcome, plan_sweep, sweep
-from objstore.terms import DocumentId, Progress, Seq, Status
+from objstore.terms import Progress, Seq, Status
 from objstore.trees import LeftOut, TreeEntry, decode_tree, encode_tree, names_of
 from objstore.values import value
 
@@ -55,7 +55,6 @@ class PurgePlan:
     pins: tuple[int, ...]
     files: tuple[str, ...]  # that hold one of the blobs now: while there are any, nothing is purged
     changed_outside: tuple[str, ...]  # that hold one as last recorded, and nobody recorded what they are now: as above
-    documents: tuple[DocumentId, ...]
 
     @property
     def needs_force(self) -> bool:
@@ -111,6 +110,9 @@ def purge(
         plan = _plan(journal, holding)
         if plan.files or plan.changed_outside or (plan.needs_force and not force):
             raise PurgeRefused(plan.files, plan.changed_outside, plan.pending, plan.snapshots, plan.pins)
+        # Before anything is let go, or a crash would leave the text in a weave that nothing names any more. And all of
+        # them, as those may be there still of which every edit had expired before.
+        forget_all_kept(journal)
         if plan.edits or plan.decisions or plan.snapshots or plan.pins:
             if plan.baseline is not None:
                 _renew_baseline(journal, batch, holding)
@@ -124,11 +126,7 @@ def purge(
                 who=who,
             )
             batch.record(expiry)
-            # Before, or a crash would leave the text in a weave that nothing names any more; and after, because whoever
-            # has replayed the file meanwhile may have kept it again.
-            _forget(journal, plan)
             journal.commit(batch, ())
-        _forget(journal, plan)
     for _ in range(_TRIES):
         try:
             if with_sound_index(journal, swept)[0].is_done:
@@ -198,11 +196,6 @@ def _see_gone(journal: Journal, blobs: frozenset[BlobId]) -> None:
                         raise IndexDamaged(f"blob {name.hex()} is in the log and not in it")
 
 
-def _forget(journal: Journal, plan: PurgePlan) -> None:
-    for document in plan.documents:
-        forget_kept(journal, document)
-
-
 class _Closure:
     """What has to go with some blobs."""
 
@@ -214,7 +207,6 @@ class _Closure:
         self._blobs = holding.blobs
         self._flipped: dict[int, int] = {}  # where the last decision lies that flipped an edit
         self._edits: set[int] = set()
-        self._documents: set[DocumentId] = set()
         self._pending: set[Seq] = set()
 
     def plan(self) -> PurgePlan:
@@ -252,7 +244,6 @@ class _Closure:
             pins=tuple(self._pins()),
             files=tuple(map(os.fsdecode, files)),
             changed_outside=tuple(map(os.fsdecode, changed)),
-            documents=tuple(sorted(self._documents)),
         )
 
     def _take(self, seq: int) -> None:
@@ -262,7 +253,6 @@ class _Closure:
         document = self._index.document_of(seq)
         if document is None:
             return  # it was taken back, or has expired
-        self._documents.add(document)
         touched = 0
         for own, place, status in self._index.lineage(document):
             if own > seq and touched < ordinal_of(place):

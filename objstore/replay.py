@@ -20,6 +20,7 @@ from objstore.journal import Journal
 from objstore.names import STORE_NAME
 from objstore.pastedits import PastDecision, PastEdit
 from objstore.premises import own_bytes, own_folder, put_derived
+from objstore.records import Expiry
 from objstore.standins import blob_of_text
 from objstore.states import States, records_of
 from objstore.terms import DocumentId, FileState, Seq
@@ -29,7 +30,7 @@ from objstore.weavestate import WeaveState
 if TYPE_CHECKING:
     from objstore.generations import Place
 
-__all__ = ["forget_kept", "keep_documents", "kept_differs", "load_document", "load_past", "taken_up"]
+__all__ = ["forget_all_kept", "forget_kept", "keep_documents", "kept_differs", "load_document", "load_past", "taken_up"]
 
 _FEW_OBJECTS: Final = 2_000
 """Objects that the garbage collector looks through in a moment."""
@@ -42,6 +43,9 @@ _called_old = 0
 
 _MAGIC: Final = b"casweav8"
 """Begins a kept state; the digit counts versions of its form."""
+
+_KEPT: Final = "weave-"
+"""Begins the name of a kept state's file."""
 
 _KEEP_AFTER: Final = 64
 """Records replayed on top of the last kept state before the document is kept anew."""
@@ -244,9 +248,19 @@ def _keep(journal: Journal, loaded: Document, position: _Position) -> None:
         return
     packed = ZstdCompressor(level=1).compress(packb((position, state, weave)))
     # Nobody needs it: a full disk or a folder that can't be written costs the next one time, and nothing else.
-    with suppress(CasError, OSError):
-        kept = _MAGIC + blob_id(packed) + packed
-        put_derived(journal.disk, *os.path.split(_folder(journal)), _name(loaded.id), kept)
+    # Whoever lets history go removes what is kept of it while they hold the lock: it must not come back behind them.
+    with suppress(CasError, OSError), journal.unless_written() as is_ours:
+        if is_ours and not _may_have_expired(journal):
+            kept = _MAGIC + blob_id(packed) + packed
+            put_derived(journal.disk, *os.path.split(_folder(journal)), _name(loaded.id), kept)
+
+
+def _may_have_expired(journal: Journal) -> bool:
+    """Return whether anything was let go that the index, as it is asked now, may not know of yet."""
+    from objstore.recovery import groups_since
+
+    groups = groups_since(journal.store, journal.store.end)
+    return groups is None or any(isinstance(record, Expiry) for records in groups for record in records)
 
 
 def forget_kept(journal: Journal, document: DocumentId) -> None:
@@ -256,12 +270,21 @@ def forget_kept(journal: Journal, document: DocumentId) -> None:
         journal.disk.sync_directory(_folder(journal))
 
 
+def forget_all_kept(journal: Journal) -> None:
+    """Remove what is kept of every document, and of any that there may once have been, durably."""
+    with suppress(FileNotFoundError), own_folder(_folder(journal)) as shelf:
+        for name in os.listdir(shelf):
+            if name.startswith(_KEPT):
+                journal.disk.unlink(shelf, name)
+        journal.disk.sync_directory(_folder(journal))
+
+
 def _folder(journal: Journal) -> str:
     return os.path.join(journal.tree.root, STORE_NAME, "cache")
 
 
 def _name(document: DocumentId) -> str:
-    return f"weave-{document}"
+    return f"{_KEPT}{document}"
 
 
 @contextmanager

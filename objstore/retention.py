@@ -7,11 +7,13 @@ let go as a size limit asks for. Letting go is a record; the bytes go when segme
 import time
 from array import array
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import groupby
 from operator import itemgetter
 from typing import Final, NamedTuple
 
 from objstore.batch import now
+from objstore.errors import CasError
 from objstore.footing import Footing, bears, footing_of
 from objstore.generations import GENERATION, Place
 from objstore.ids import BlobId
@@ -20,6 +22,7 @@ from objstore.limits import RetentionLimits
 from objstore.ranges import Range, ranges_of
 from objstore.records import Decision, Expiry, Pin
 from objstore.refcounts import held_blobs
+from objstore.replay import forget_kept
 from objstore.ripeness import GONE, AgedEdit, Moments, Ripe, Touch, between, ripeness
 from objstore.store import Store
 from objstore.terms import MAX_INT, Progress, Status, Unit
@@ -150,6 +153,10 @@ def _let_go(
         began = time.monotonic()
         if newer.keep_any(edits):
             return False
+        for document in set(map(journal.store.index.document_of, edits)):
+            with suppress(CasError, OSError):
+                if document is not None:
+                    forget_kept(journal, document)  # it begins with what goes, so nobody would take it up any more
         expiry = Expiry(time=now(), edits=ranges_of(edits), decisions=ranges_of(decisions), reason=reason, who=who)
         batch.record(expiry)
         journal.commit(batch, ())

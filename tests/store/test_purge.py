@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from zstandard import ZstdDecompressor
@@ -19,12 +19,14 @@ from objstore import (
     DiskFailed,
     PurgePlan,
     PurgeUnfinished,
+    RetentionLimits,
     StoreLocked,
     Unit,
     Workspace,
     blob_id,
     check_store,
     purge,
+    replay,
 )
 from objstore.disk import Disk
 from objstore.ids import BlobId
@@ -76,6 +78,57 @@ def test_a_purge_that_was_killed_leaves_no_text_behind(start: Path, tmp_path: Pa
         assert not (has_expired and holds_secret(root)), f"after {disk.done}: {disk.failed}"
         states.add(has_expired)
     assert states == {False, True}
+
+
+def weave(root: Path) -> Path:
+    return root / ".cas" / "cache" / "weave-1"
+
+
+def test_what_is_let_go_stays_in_no_kept_weave(start: Path) -> None:
+    with Workspace.open(start, CountdownDisk(None)) as workspace:
+        workspace.collect(RetentionLimits(older_than=0, max_size=None), thorough=True)
+        assert workspace.edit(2).expired is not None
+    assert not weave(start).exists()
+
+
+def test_a_purge_takes_text_out_of_weaves_of_which_no_edit_is_left(start: Path) -> None:
+    kept = weave(start).read_bytes()
+    with Workspace.open(start, CountdownDisk(None)) as workspace:
+        workspace.collect(RetentionLimits(older_than=0, max_size=None), thorough=True)
+        weave(start).write_bytes(kept)  # as of a version that let history go and left it there
+        assert holds_secret(start)
+        workspace.purge([blob_id(SECRET)])
+    assert not holds_secret(start)
+
+
+@pytest.mark.parametrize("last", [2, 72], ids=["in part", "whole"])
+def test_who_has_replayed_a_file_keeps_no_text_that_was_purged_meanwhile(
+    start: Path, monkeypatch: pytest.MonkeyPatch, last: int
+) -> None:
+    weave(start).unlink()
+    with Workspace.open(start) as workspace, Workspace.open(start) as other, monkeypatch.context() as patch:
+
+        def purged_meanwhile(*replayed: Any) -> None:  # noqa: ANN401 - what is called in its place says it
+            checked(*replayed)
+            patch.undo()
+            other.purge(secrets)
+
+        secrets = [blob_id(SECRET), blob_id(b"%d\n" % (last - 4))]
+        checked = replay._check  # noqa: SLF001 - between the replay and what is kept of it
+        patch.setattr(replay, "_check", purged_meanwhile)
+        workspace.blame("a.txt")
+        assert workspace.edit(2).expired is not None
+        assert not holds_secret(start)
+
+
+def test_a_weave_is_kept_as_soon_as_nobody_else_writes(start: Path) -> None:
+    weave(start).unlink()
+    with Workspace.open(start) as workspace:
+        with closing(WriterLock(str(start / ".cas" / "lock"))) as lock, lock.held():
+            workspace.blame("a.txt")
+            assert not weave(start).exists()
+        workspace.blame("a.txt")
+        assert weave(start).exists()
 
 
 def test_a_purge_that_others_kept_from_its_end_says_so_and_is_done_when_it_is_asked_again(

@@ -18,6 +18,9 @@ _MADE: Final = "m"
 _EMPTIED: Final = "e"
 _OTHERS: Final = "o"
 
+_ASKED_AT_ONCE: Final = 500
+"""Values in one question to the database, which takes no more than 32,766 as it comes."""
+
 
 class MadeFolders:
     """What records say of folders, in one index's database: of each, the newest note counts."""
@@ -77,10 +80,13 @@ class MadeFolders:
 
     def _emptied(self, folders: list[bytes]) -> list[bytes]:
         """Return those of the folders that a decision has left empty."""
-        marks = ",".join("?" * len(folders))
-        query = f"SELECT DISTINCT path FROM folders WHERE fate = '{_EMPTIED}' AND path IN ({marks})"  # noqa: S608 - nothing but question marks is put in
-        rows = self._db.execute(query, folders).fetchall()
-        return [row[0] for row in rows if self._newest(row[0])[0] == _EMPTIED]
+        found: list[bytes] = []
+        for at in range(0, len(folders), _ASKED_AT_ONCE):
+            asked = folders[at : at + _ASKED_AT_ONCE]
+            marks = ",".join("?" * len(asked))
+            query = f"SELECT DISTINCT path FROM folders WHERE fate = '{_EMPTIED}' AND path IN ({marks})"  # noqa: S608 - nothing but question marks is put in
+            found += [row[0] for row in self._db.execute(query, asked).fetchall()]
+        return [folder for folder in found if self._newest(folder)[0] == _EMPTIED]
 
     def _left_by(self, document: int) -> Iterator[bytes]:
         """Yield the folders that only rejected edits of a document have made."""

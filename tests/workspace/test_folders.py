@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sqlite3
 from itertools import permutations
 from pathlib import Path
 
@@ -390,6 +391,19 @@ def test_without_any_edit_no_folder_is_left_that_edits_made(scene: Scene, order:
     for seq in order:
         outcome = scene.decide(Action.REJECT, seq)
         assert isinstance(outcome, Decided), outcome
+    assert standing(scene) == {}
+
+
+def test_files_come_back_into_more_folders_than_the_database_takes_values(scene: Scene) -> None:
+    paths = [f"d{n}/f" for n in range(520)]
+    scene.call(*(writes(path, b"1\n") for path in paths))
+    gone = scene.call(*(deletes(path) for path in paths))
+    database = scene.workspace._journal.store.index._db  # noqa: SLF001 - to have it take fewer, as others do
+    database.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 510)
+    scene.reject(*(edit.seq for edit in gone.edits))
+    assert set(standing(scene)) == set(paths)
+    assert set(scene.statuses().values()) == {Status.PENDING, Status.REJECTED}
+    scene.reject(*range(1, 521))
     assert standing(scene) == {}
 
 

@@ -318,11 +318,15 @@ class Call:
         return views
 
     def _find_gone(self) -> None:
-        """Find what is recorded to stand where the call puts a file, or a folder for one, and is gone from the disk."""
+        """Find what is recorded to stand where the call finds or puts a file, or a folder for one, and is gone.
+
+        Else what the call takes away could not come back: what is gone would count as in its way.
+        """
         gone: dict[bytes, Change] = {}
-        for path in dict.fromkeys(change.path for change in self._changes):
+        paths = (path for change in self._changes for path in (change.path, change.source) if path is not None)
+        for path in dict.fromkeys(paths):
             file = self._files[path]
-            if file.now is None or file.is_recorded:
+            if (file.now is None and file.found is None) or file.is_recorded:
                 continue  # where a file is recorded, nothing else is that could be in its way
             for tip in self._journal.store.tips_in_the_way(path, folders_of(path)):
                 if tip.path not in self._files and file_at(self._journal.tree, tip.path) is None:

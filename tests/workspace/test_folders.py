@@ -3,6 +3,7 @@
 import os
 import shutil
 import sqlite3
+from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from objstore import (
     Action,
+    Call,
     CallAborted,
     CallInfo,
     Conflicted,
@@ -131,6 +133,18 @@ def test_a_call_that_takes_the_place_of_what_is_gone_records_that_it_is(
     scene.forget_index()
     scene.accept(*own)
     assert files(scene) == after
+
+
+@pytest.mark.parametrize("act", [deletes("c/a/b"), moves("c/a/b", "d")], ids=["deleted", "moved away"])
+def test_what_goes_from_a_folder_that_was_a_file_comes_back(scene: Scene, act: Callable[[Call], object]) -> None:
+    scene.write("c", b"file\n")
+    (scene.root / "c").unlink()
+    (scene.root / "c" / "a").mkdir(parents=True)
+    (scene.root / "c" / "a" / "b").write_bytes(b"a person's\n")
+    outcome = scene.call(act)
+    assert [(view.edit.path, view.edit.after) for view in outcome.external] == [(b"c", None)]
+    scene.reject(outcome.edits[0].seq)
+    assert standing(scene) == {"c/a/b": "a person's"}
 
 
 def test_a_folder_goes_only_if_a_recorded_edit_made_it(scene: Scene) -> None:

@@ -102,8 +102,6 @@ def _own(payload: Payload) -> Event:
 
 def _moment(name: str, payload: Payload) -> Moment:
     moment = _MOMENTS.get(name, Moment.OTHER)
-    if moment is Moment.START and text(payload, "source") == "compact":
-        moment = Moment.OTHER  # the session goes on, perhaps in the middle of a turn, and so do its subagents
     if moment is Moment.AFTER and text(map_of(payload, "tool_response"), "backgroundTaskId"):
         moment = Moment.BEHIND
     if name == "Notification" and text(payload, "notification_type") == _WAITS:

@@ -17,6 +17,7 @@ __all__ = [
     "Touched",
     "additional_context",
     "context_in_copilot",
+    "going_on",
     "map_of",
     "notes_of",
     "one_name",
@@ -151,10 +152,18 @@ def text(payload: Payload, *names: str) -> str:
     return ""
 
 
+def going_on(payload: Payload, moment: Moment) -> Moment:
+    """Return the moment of an event of Claude Code's shape; that a session was made shorter is none.
+
+    It goes on, perhaps in the middle of a turn, and so do its subagents.
+    """
+    return Moment.OTHER if moment is Moment.START and text(payload, "source") == "compact" else moment
+
+
 def within(payload: Payload, moment: Moment) -> Moment:
-    """Return the moment as the whole session sees it: no turn of a subagent is one of the session."""
+    """Return the moment as the whole session sees it, as `going_on`; no turn of a subagent is one of the session."""
     is_turn = moment in {Moment.PROMPT, Moment.PAUSE, Moment.OVER, Moment.START}
-    return Moment.OTHER if is_turn and subagent(payload) else moment
+    return Moment.OTHER if is_turn and subagent(payload) else going_on(payload, moment)
 
 
 def subagent(payload: Payload) -> str:

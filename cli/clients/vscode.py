@@ -18,6 +18,7 @@ from cli.clients.event import (
     Payload,
     Touched,
     context_in_copilot,
+    going_on,
     map_of,
     notes_of,
     one_name,
@@ -50,7 +51,7 @@ def read(payload: Payload) -> Event:
     tool = one_name(text(payload, "tool_name", "toolName"), call)
     given = map_of(payload, "tool_input") or map_of(payload, "toolInput")
     return Event(
-        moment=_MOMENTS.get(name, Moment.OTHER),
+        moment=going_on(payload, _MOMENTS.get(name, Moment.OTHER)),
         conversation=text(payload, "session_id", "sessionId"),
         place=text(payload, "cwd"),
         name=name,

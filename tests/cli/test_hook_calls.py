@@ -374,13 +374,32 @@ def test_a_session_that_is_made_shorter_waits_for_nobody_so_an_agent_may_begin(f
     assert whose(folder) == [("a.txt", session.name)]
 
 
-def test_a_session_that_is_made_shorter_keeps_its_subagents(folder: Path) -> None:
-    session = ClaudeCode(folder)
+@pytest.mark.parametrize("agent", [ClaudeCode, Codex, VSCode, Copilot])
+@pytest.mark.parametrize("is_shell", [False, True], ids=["write", "shell"])
+def test_a_session_that_is_made_shorter_in_the_middle_of_a_call_goes_on_with_it(
+    agent: type[Session], folder: Path, *, is_shell: bool
+) -> None:
+    session = agent(folder)
+    session.ask("make it")
+    session.calls += 1
+    spell = session.shell_event if is_shell else session.write_event
+    words = ("make",) if is_shell else ("a.txt", "1\n")
+    session.tell(spell(*words, before=True))
+    session.tell(session.started() | {"source": "compact"})
+    shell("echo 1 > a.txt", folder=folder)
+    session.tell(spell(*words, before=False))
+    session.stop()
+    assert whose(folder) == [("a.txt", session.name)]
+
+
+@pytest.mark.parametrize("agent", [ClaudeCode, Codex])
+def test_a_session_that_is_made_shorter_keeps_its_subagents(agent: type[Session], folder: Path) -> None:
+    session = agent(folder)
     session.ask("have it done")
     session.calls += 1
     event = session.shell_event("make", before=True) | WORKER
     session.tell(event)
-    session.tell(session.base("SessionStart") | {"source": "compact"})
+    session.tell(session.started() | {"source": "compact"})
     shell("echo 1 >> a.txt", folder=folder)
     session.tell(event | {"hook_event_name": "PostToolUse"})
     assert whose(folder) == [("a.txt", session.name)]

@@ -510,7 +510,8 @@ def _touched(
         return None
     already = old.touched or Touched(frozenset(), frozenset())
     before = {(name, was.mode, blob) for name, (was, blob) in known.items()}
-    others = {*old.folders, *old.left_out} ^ {*names.folders, *names.left_out}
+    # Where a folder comes into view, a file may have stood when its name was first left out.
+    others = (set(old.folders) ^ set(names.folders)) | (set(old.left_out) ^ set(names.left_out))
     files = {name for name, _, _ in before ^ {(name, now.mode, blob) for name, now, blob in found}}
     return Touched(already.names | files | others, already.gone | others)
 

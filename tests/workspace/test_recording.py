@@ -330,6 +330,27 @@ def test_what_goes_while_it_is_ignored_is_told(known: Scene, ignored: str, *, fo
     assert told(known.workspace.record_changes(PERSON)) == wanted
 
 
+@pytest.mark.parametrize("forget", [False, True], ids=["with the last look", "without"])
+@pytest.mark.parametrize("is_recorded", [False, True], ids=["known", "recorded"])
+@pytest.mark.parametrize("is_folder", [False, True], ids=["file", "folder"])
+def test_what_became_another_thing_while_it_was_ignored_is_told_when_that_comes_into_view(
+    known: Scene, *, forget: bool, is_recorded: bool, is_folder: bool
+) -> None:
+    gone, stands = ("src/deep/c.py", "src/deep") if is_folder else ("a.txt", "a.txt/x")
+    if is_recorded:
+        known.write(gone, b"by a tool\n")
+    put(known, ".casignore", b"a.txt\ndeep\n")
+    known.workspace.record_changes(PERSON)
+    (known.root / gone).unlink()
+    if is_folder:
+        (known.root / "src/deep").rmdir()
+    put(known, stands, b"x\n")
+    (known.root / ".casignore").unlink()
+    if forget:
+        (known.root / ".cas/cache/looks").unlink()
+    assert told(known.workspace.record_changes(PERSON)) == [f"create {stands}", "delete .casignore", f"delete {gone}"]
+
+
 @pytest.mark.parametrize("is_noticed", [False, True])
 def test_what_was_recorded_and_is_ignored_since_is_told_to_who_asks_for_it(known: Scene, *, is_noticed: bool) -> None:
     known.write("a.txt", b"a\nb\n")

@@ -98,6 +98,8 @@ def _hook(arguments: list[str]) -> NoReturn:
             log_fault(os.getcwd(), arguments, error)  # noqa: PTH109 - pathlib costs 4 ms of start-up
         except Exception:  # noqa: BLE001, S110 - where the program itself is broken, there is nobody left to tell
             pass
+    except KeyboardInterrupt:
+        pass  # a client's own Ctrl-C reached this too; it is as if the client had ended it
     # As in `_ended`: nothing of the interpreter would be missed.
     os._exit(0)
 

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -1095,6 +1096,21 @@ def test_what_was_asked_about_and_ran_is_recorded_though_we_could_not_hear_its_e
     session.tell(asked(event))
     shell("echo 1 >> a.txt", folder=folder)
     unheard(folder, session.shell_event("make", before=False))
+    session.stop()
+    assert whose(folder) == [("a.txt", session.name)]
+
+
+def test_a_hook_that_is_interrupted_ends_well_and_what_it_should_have_told_is_found(folder: Path) -> None:
+    """A terminal sends Ctrl-C to all that its client has started, unless that sees to it."""
+    session = ClaudeCode(folder)
+    session.ask("go")
+    session.calls += 1
+    session.tell(session.shell_event("make", before=True))
+    shell("echo 1 >> a.txt", folder=folder)
+    with kept_waiting(folder, session.shell_event("make", before=False)) as hook:
+        hook.send_signal(signal.SIGINT)
+        assert hook.wait(PATIENCE) == 0
+    assert not (folder / ".cas" / "hook.log").exists()
     session.stop()
     assert whose(folder) == [("a.txt", session.name)]
 

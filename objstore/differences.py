@@ -126,7 +126,7 @@ def _folder_differences(journal: Journal, look: Looking | None, row: FolderLook,
         return
     now: dict[bytes, FileState] = {}
     changed: dict[bytes, int] = {}
-    passed = set(row.left_out)
+    passed = set()  # names of which nothing can be told
     came = 0 if look is None else look.looks.came(row.path)  # with their folder, files keep their own times
     went = max(row.key.ctime, came)  # its other time can be put back, and is so by programs that copy folders
     for name, (facts, blob) in row.files().items():
@@ -141,12 +141,21 @@ def _folder_differences(journal: Journal, look: Looking | None, row: FolderLook,
         names |= now.keys()
     else:
         names, folders = set(row.touched.names), set(row.touched.gone)
+    passed |= {name for name in (names | folders) & set(row.left_out) if not _is_other(journal, prefix + name)}
     tick = _tick(journal, row.key.device)
     for name in sorted(names - passed):
         yield from _difference(prefix + name, now.get(name), known, changed.get(name, went), tick)
     for name in sorted(folders - passed - set(row.folders)):
         for path in sorted(known.below(prefix + name)):
             yield from _difference(path, None, known, went, tick)
+
+
+def _is_other(journal: Journal, path: bytes) -> bool:
+    """Return whether what stands at a path is no file, link or folder: then none of these does, ignored or not."""
+    with suppress(OSError):
+        mode = os.lstat(os.path.join(os.fsencode(journal.tree.root), path)).st_mode
+        return not (stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode))
+    return False
 
 
 def _other_names(journal: Journal, last: Callable[[], Looks], files: Sequence[bytes]) -> dict[bytes, bytes]:

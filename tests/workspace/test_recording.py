@@ -140,6 +140,8 @@ def test_what_stood_at_the_first_look_is_not_lost(known: Scene) -> None:
         ("rm a.txt && mkdir a.txt && echo i > a.txt/i", ["create a.txt/i", "delete a.txt"]),
         ("rm -r src && echo file > src", ["create src", "delete src/b.py", "delete src/deep/c.py"]),
         ("rm a.txt && ln -s src/b.py a.txt", ["delete a.txt"]),
+        ("rm a.txt && mkfifo a.txt", ["delete a.txt"]),
+        ("rm -r src && mkfifo src", ["delete src/b.py", "delete src/deep/c.py"]),
         ("ln -s a.txt link", []),
         ("touch a.txt && mkdir empty-folder", []),
         ("printf 'a\\n' > a.txt", []),

@@ -19,6 +19,7 @@ from objstore import Action, Conflicted, Decided, ExternalChanges, NothingToDo, 
 if TYPE_CHECKING:
     from objstore import (
         BlobId,
+        CallOutcome,
         Conflict,
         DecisionOutcome,
         EditView,
@@ -39,6 +40,7 @@ __all__ = [
     "external_shape",
     "json_line",
     "outcome_shape",
+    "restored_shape",
     "shown_edit_shape",
     "status_shape",
 ]
@@ -255,6 +257,17 @@ def outcome_shape(
         case _:
             assert_never(outcome)
     return shape
+
+
+def restored_shape(workspace: "Workspace", outcome: "CallOutcome", *, dry_run: bool) -> dict[str, Json]:
+    """Return what came of bringing a state back; a dry run has recorded nothing, and says what would change."""
+    files = [_effect_shape(workspace, effect, workspace.preview) for effect in outcome.files]
+    return {
+        "dry_run": dry_run,
+        "edits": [] if dry_run else [edit_shape(workspace, view) for view in outcome.edits],
+        "recorded": [] if dry_run else [edit_shape(workspace, view) for view in outcome.external],
+        "files": files if dry_run else [],
+    }
 
 
 def _has_whole(workspace: "Workspace", seq: int, outcome: Decided) -> bool:

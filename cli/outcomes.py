@@ -16,6 +16,7 @@ __all__ = [
     "Preview",
     "conflict_text",
     "decided_text",
+    "effect_line",
     "effect_text",
     "external_refusal",
     "shown_units",
@@ -84,7 +85,7 @@ def decided_text(
         else:
             yield screen.line(f"Recorded the change from outside to {name} as edit {view.seq}.")
     for effect in outcome.files:
-        yield screen.line(_effect_line(effect, dry_run=dry_run))
+        yield screen.line(effect_line(effect, dry_run=dry_run))
     if not outcome.files:
         yield screen.line("No file changes." if dry_run else "No file changed.")
     for notice in outcome.notices[:NOTICES_SHOWN]:
@@ -178,7 +179,8 @@ def _shown_hunks(names: Sequence[str]) -> str:
     return f"{' '.join(names[: MOST_HUNKS - 2])} ... {names[-1]} ({len(names)} hunks)"
 
 
-def _effect_line(effect: "FileEffect", *, dry_run: bool) -> str:
+def effect_line(effect: "FileEffect", *, dry_run: bool) -> str:
+    """Return in a line what happens to a file, or would."""
     match effect.path_before, effect.path_after:
         case str(gone), None:
             done, wanted, rest = "Removed", "Would remove", shown_name(gone)

@@ -24,7 +24,7 @@ from objstore.errors import (
     TreeInvalid,
 )
 from objstore.hunks import FittedHunks, Hunk, hunks_fit, hunks_through
-from objstore.ids import blob_id
+from objstore.ids import BlobId, blob_id
 from objstore.journal import Journal
 from objstore.ondisk import file_at, stands_below, state_at
 from objstore.outcomes import CallInfo, CallOutcome
@@ -112,6 +112,10 @@ class Call:
         tip = self._journal.store.tip_at(self._file(path)[0])
         passages = passages_since(self._journal, tip, base, blob_id(base), now)
         return rebased(base, made, hunks, passages, is_compared=is_compared)
+
+    def text(self, blob: BlobId) -> bytes:
+        """Return the text of a state that is stored, or that the call would store. Raises what Store.text raises."""
+        return self._batch.text(blob)
 
     # ---- changing
 
@@ -242,8 +246,11 @@ class Call:
 
     # ---- the end
 
-    def commit(self) -> CallOutcome:
-        """Record the call and carry it out: once. Raises PathInvalid and what Journal.commit raises."""
+    def commit(self, *, dry_run: bool = False) -> CallOutcome:
+        """Record the call and carry it out: once. Raises PathInvalid and what Journal.commit raises.
+
+        `dry_run`: return what it would record, and raise what stands against it now; nothing is recorded or changed.
+        """
         if self._committed:
             raise RuntimeError("a call is committed once")
         self._committed = True
@@ -251,7 +258,7 @@ class Call:
         given = self._info.conversation
         conversation = given or new_conversation()
         self._find_gone()
-        ahead = self._recorded_ahead()
+        ahead = None if dry_run else self._recorded_ahead()
         recorder = Recorder(self._journal, self._batch)
         external = recorder.external(self._external) if ahead is None else ahead
         call = self._journal.store.next_call(given) if given else 0
@@ -274,7 +281,9 @@ class Call:
             )
             numbers[id(change)] = view.edit.document
             edits.append(view)
-        if self._batch:
+        if dry_run:
+            self._journal.rehearse(self._batch, self._steps(), self._looked())
+        elif self._batch:
             self._journal.commit(self._batch, self._steps(), self._looked())
             for view in edits:
                 before, after = view.edit.before, view.edit.after

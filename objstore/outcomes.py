@@ -1,6 +1,7 @@
 """Outcomes: what surfaces ask for and what came of it, conflicts among it, as plain values."""
 
 from collections.abc import Callable, Mapping
+from os import fsdecode
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from objstore.ids import BlobId
@@ -58,10 +59,15 @@ class CallOutcome:
     edits: tuple[EditView, ...]  # the call's own; () when it changed nothing
     external: tuple[EditView, ...]  # changes nobody had recorded, found and recorded first
 
+    @property
+    def files(self) -> "tuple[FileEffect, ...]":
+        """Return what each of the call's own edits does, or would do, to a file on disk."""
+        return tuple(_effect_of(view.edit) for view in self.edits)
+
 
 @value
 class FileEffect:
-    """What a decision does, or would do, to one file on disk."""
+    """What a decision or an edit does, or would do, to one file on disk."""
 
     document: DocumentId
     path_before: str | None  # None: no file
@@ -70,6 +76,19 @@ class FileEffect:
     path_after: str | None
     after: BlobId | None
     mode_after: int
+
+
+def _effect_of(edit: "Edit") -> FileEffect:
+    before, after = edit.before, edit.after
+    return FileEffect(
+        document=edit.document,
+        path_before=None if before is None else fsdecode(edit.source or edit.path),
+        before=None if before is None else before.blob,
+        mode_before=0 if before is None else before.mode,
+        path_after=None if after is None else fsdecode(edit.path),
+        after=None if after is None else after.blob,
+        mode_after=0 if after is None else after.mode,
+    )
 
 
 @value

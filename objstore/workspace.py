@@ -399,8 +399,8 @@ class Workspace:
         with self._journal.reading():
             return inspection.blame(self._journal, path, at)
 
-    def restore(self, state: State) -> CallOutcome:
-        """Bring a recorded state back as a tracked edit of a person.
+    def restore(self, state: State, *, dry_run: bool = False) -> CallOutcome:
+        """Bring a recorded state back as a tracked edit of a person. `dry_run`: only return what it would be.
 
         Raises FileChanged where a folder of its path is a link by now, and what Call.write and Call.commit raise.
         """
@@ -415,7 +415,8 @@ class Workspace:
                 call.restore(state.path, FileState(blob=state.blob, mode=state.mode))
             elif call.exists(state.path):
                 call.delete(state.path)
-            return call.commit()
+            self._preview = call.text if dry_run else None
+            return call.commit(dry_run=dry_run)
 
     # ---- what happened while nobody watched, and snapshots
 

@@ -12,7 +12,7 @@ from cli.terminal import Screen, padded, shown_name, shown_width, write
 from objstore import NoSuchName
 
 if TYPE_CHECKING:
-    from objstore import BlamedLines, Seq, Workspace
+    from objstore import BlamedLines, CallOutcome, Seq, State, Workspace
 
 __all__ = ["blame", "restore"]
 
@@ -56,8 +56,9 @@ def _past(workspace: "Workspace", spelling: str) -> "tuple[str, tuple[Seq, bool]
 
 @command("restore")
 @click.argument("name", metavar="PATH@EDIT")
+@click.option("-n", "--dry-run", is_flag=True, help="Show exactly what would change on disk; change nothing.")
 @json_option
-def restore(*, name: str, as_json: bool) -> None:
+def restore(*, name: str, dry_run: bool, as_json: bool) -> None:
     """Bring a file back to a recorded state.
 
     PATH@12 is as after edit 12, PATH@12^ as before it, PATH@2h as two hours ago, PATH@2026-11-20 as when that day
@@ -71,30 +72,42 @@ def restore(*, name: str, as_json: bool) -> None:
         state = state_named(workspace, name)
         if not state.path:
             raise click.UsageError("A hash tells no path: name the state as PATH@EDIT.")
-        outcome = workspace.restore(state)
-        held = last_held(workspace, state.path) if state.blob is None and not outcome.edits else ""
+        outcome = workspace.restore(state, dry_run=dry_run)
         if as_json:
-            from cli.jsonshapes import edit_shape
+            from cli.jsonshapes import restored_shape
             from cli.storeshapes import json_line
 
-            recorded = [edit_shape(workspace, view) for view in outcome.external]
-            made = [edit_shape(workspace, view) for view in outcome.edits]
-            write([json_line({"edits": made, "recorded": recorded})])
-            return
-    screen = invocation.screen()
-    lines = [
-        screen.line(f"Recorded the change from outside to {shown_name(state.path)} as edit {view.seq}.")
-        for view in outcome.external
-    ]
-    if outcome.edits:
+            write([json_line(restored_shape(workspace, outcome, dry_run=dry_run))])
+        else:
+            text = _restored_text(workspace, state, outcome, invocation.screen(), dry_run=dry_run)
+            write(text, paged=dry_run)
+
+
+def _restored_text(
+    workspace: "Workspace", state: "State", outcome: "CallOutcome", screen: Screen, *, dry_run: bool
+) -> Iterator[bytes]:
+    name = shown_name(state.path)
+    if dry_run:
+        yield screen.line("Dry run: nothing was changed.")
+    for view in outcome.external:
+        yield screen.line(
+            f"Would record the change from outside to {name}."
+            if dry_run
+            else f"Recorded the change from outside to {name} as edit {view.seq}."
+        )
+    if not outcome.edits:
+        yield screen.line(f"No file {'changes' if dry_run else 'changed'}: it is as in this state.")
+        if state.blob is None and (held := last_held(workspace, state.path)):
+            yield screen.line(f"No file stands there in it. `cas restore {held}` brings back what did.")
+    elif dry_run:
+        from cli.outcomes import effect_line, effect_text
+
+        yield from (screen.line(effect_line(effect, dry_run=True)) for effect in outcome.files)
+        yield from effect_text(outcome.files, workspace.preview, screen)
+    else:
         done = "Removed" if state.blob is None else "Restored"
         seq = outcome.edits[-1].seq
-        lines.append(screen.line(f"{done} {shown_name(state.path)} as edit {seq}; `cas reject {seq}` takes it back."))
-    else:
-        lines.append(screen.line("No file changed: it is as in this state."))
-        if held:
-            lines.append(screen.line(f"No file stands there in it. `cas restore {held}` brings back what did."))
-    write(lines)
+        yield screen.line(f"{done} {name} as edit {seq}; `cas reject {seq}` takes it back.")
 
 
 def _blame_text(content: bytes, blamed: "list[BlamedLines]", screen: Screen) -> Iterator[bytes]:

@@ -9,6 +9,7 @@ from blake3 import blake3
 from cli.storeshapes import record_shape
 from objstore import Decision, Edit, Void
 from tests.cli.desk import Desk, cas
+from tests.cli.test_review import looks
 
 WILD = b"CR\rCRLF\r\nNUL\0\xff\xfe last without newline"
 TWO = blake3(b"2\n").hexdigest()
@@ -236,6 +237,40 @@ def test_restore_records_what_it_covers(desk: Desk) -> None:
     assert [edit["seq"] for edit in shape["recorded"]] == [2]
     assert [edit["seq"] for edit in shape["edits"]] == [3]
     assert desk.done("cat", "a@2").out == b"typed\n"
+
+
+def test_a_dry_run_of_restore_shows_what_would_change_and_changes_nothing(desk: Desk) -> None:
+    desk.write("dir/a", b"1\n")
+    desk.write("dir/a", b"2\n", mode=0o755)
+    (desk.folder / "dir" / "a").write_bytes(b"typed\n")
+    before = looks(desk.folder)
+    assert desk.done("restore", "dir/a@1", "-n").text == (
+        "Dry run: nothing was changed.\n"
+        "Would record the change from outside to dir/a.\n"
+        "Would rewrite dir/a (mode 0755 -> 0644)\n"
+        "diff --git a/dir/a b/dir/a\nold mode 100755\nnew mode 100644\n"
+        "--- a/dir/a\n+++ b/dir/a\n@@ -1 +1 @@\n-typed\n+1\n"
+    )
+    shape = desk.done("restore", "dir/a@1^", "--dry-run", "--json").json()
+    (file,) = shape["files"]
+    assert (shape["dry_run"], shape["edits"], shape["recorded"]) == (True, [], [])
+    assert (file["path_before"], file["path_after"]) == (str(desk.folder / "dir" / "a"), None)
+    assert file["diff"].endswith("-typed\n")
+    assert looks(desk.folder) == before
+    assert [*desk.statuses()] == ["1:0", "2:0", "2:1"]
+    desk.done("restore", "dir/a@1")
+    assert desk.done("restore", "dir/a@1", "-n").text == (
+        "Dry run: nothing was changed.\nNo file changes: it is as in this state.\n"
+    )
+
+
+def test_a_dry_run_of_restore_is_refused_what_the_restore_is(desk: Desk) -> None:
+    desk.write("a", b"1\n")
+    (desk.folder / "a").unlink()
+    (desk.folder / "a" / "mine").mkdir(parents=True)
+    ran = desk.cas("restore", "a@1")
+    assert ran.status == 1
+    assert desk.cas("restore", "a@1", "--dry-run") == ran
 
 
 def test_restore_wants_a_path(desk: Desk) -> None:

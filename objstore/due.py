@@ -73,17 +73,16 @@ def encoded(mark: bytes, due: Due) -> bytes:
 
 def decoded(stored: bytes, mark: bytes) -> Due:
     """Return what is due; nothing where that is damaged, or was noted behind another mark."""
-    body = len(_MAGIC) + HASH_SIZE
     due: dict[bytes, tuple[FileState | None, FileState | None]] = {}
-    # The hash has no key, so it tells damage, and not who wrote it.
-    if len(stored) <= _MOST and stored[:body] == _MAGIC + blob_id(stored[body:]):
+    if len(stored) <= _MOST:
         with suppress(RecordInvalid):
-            fields = Fields(unpack(stored[body:]))
+            fields = Fields(unpack(stored[len(_MAGIC) + HASH_SIZE :]))
             for item in fields.items("steps"):
                 if not isinstance(item, dict):
                     return {}
                 step = Fields(item)
                 due[step.path("path")] = step.state("before"), step.state("after")
-            # Another mark, another order and what is left over show in the spelling.
+            # Damage, another mark, another order and what is left over show in the spelling, of which the hash is a
+            # part. It has no key, so it tells damage, and not who wrote it.
             return due if encoded(mark, due) == stored else {}
     return {}

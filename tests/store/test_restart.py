@@ -486,6 +486,21 @@ def test_a_note_that_is_none_is_not_heard_and_does_no_harm(tmp_path: Path, spoil
     assert not (root / ".cas" / DUE_NAME).exists()
 
 
+def test_the_note_is_durable_before_anything_is_finished(tmp_path: Path) -> None:
+    lost(tmp_path / "workspace", in_several_calls)
+    disk = NextStart()
+    cut_off(tmp_path / "workspace", disk)
+    noting = disk.done[disk.done.index("replace") : disk.done.index("rename_new")]
+    assert "sync_directory" in noting
+
+
+def test_a_folder_in_the_place_of_the_note_keeps_nothing_from_being_finished(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    wanted, _ = lost(root, in_several_calls)
+    (root / ".cas" / DUE_NAME).mkdir()
+    assert started(root) == (wanted, [])
+
+
 def respelt(body: dict[str, Value]) -> bytes:
     packed = encode(body)
     return b"casdue01" + blob_id(packed) + packed

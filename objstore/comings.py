@@ -58,15 +58,11 @@ class Comings:
             path = joined(row.path, name)
             if path in states:
                 self._change(row.path)[name] = _entry(name, states[path])
-            elif name in row.folders:
-                inner = None if self._looks is None else self._looks.get(path)
-                if inner is not None and not inner.is_cut:
-                    self._reached(path)
             elif name in files:
                 facts, blob = files[name]
                 if stat.S_ISLNK(facts.mode) and blob != UNKNOWN:
                     del self._change(row.path)[name]  # links are not compared
-            elif name not in row.left_out:
+            elif name not in row.left_out and name not in row.folders:  # what a folder holds, its own look says
                 del self._change(row.path)[name]
 
     def put(self, batch: Batch) -> bool:
@@ -105,7 +101,7 @@ class Comings:
         return self._anew[folder]
 
     def _reached(self, folder: bytes) -> Mapping[bytes, TreeEntry | LeftOut] | None:
-        """Return what is said of a folder (None: nothing is, or not all that is in it can be told).
+        """Return what is said of a folder (None: not all that is in it can be told).
 
         Where it was left out as a whole, all in it is left out from here on, one by one.
         """
@@ -121,8 +117,6 @@ class Comings:
                     return None
                 self._change(above)[name] = TreeEntry(name, FOLDER, _EMPTY)
                 self._anew[path] = {each: LeftOut(each) for each in names}
-            elif entry is None or not entry.is_folder:
-                return None
         return self._now(folder)
 
     def _kind(self, path: bytes) -> int | None:

@@ -568,6 +568,7 @@ def partial(scene: Scene) -> Scene:
     put(scene, ".casignore", b"*.cfg\ndist/\n")
     put(scene, "x.cfg", b"1\n")
     put(scene, "dist/deep/old.js", b"1\n")
+    put(scene, "dist/.git/config", b"a project of its own\n")
     put(scene, "env/pyvenv.cfg", b"home = /\n")
     put(scene, "env/lib/old.py", b"1\n")
     put(scene, "kept", b"1\n")
@@ -620,6 +621,79 @@ def test_what_comes_in_the_place_of_what_is_gone_is_new(partial: Scene) -> None:
     assert baselines(partial) == {".casignore": "file", "kept": "file"}
 
 
+def test_what_a_tool_finds_gone_is_free_and_what_it_finds_otherwise_is_not(partial: Scene, tmp_path: Path) -> None:
+    paths = ["dist/deep/old.js", "env", "pipe", "x.cfg"]
+    for gone in ("dist", "env"):
+        shutil.rmtree(partial.root / gone)
+    (partial.root / "x.cfg").unlink()
+    (partial.root / "env").symlink_to(tmp_path)
+    assert told(partial.workspace.record_changes(NOBODY, paths)) == []
+    for other in ("env", "pipe"):
+        (partial.root / other).unlink()
+    for path in paths:
+        put(partial, path, b"new\n")
+    found = partial.workspace.record_changes(AGENT, paths)
+    assert told(found) == ["create dist/deep/old.js", "create x.cfg"]
+    assert {passed.path for passed in found.passed} == {"env", "pipe"}
+
+
+def test_what_was_left_out_of_a_folder_that_is_known_becomes_known_or_goes_with_it(scene: Scene) -> None:
+    paths = ["one/x.cfg", "two/x.cfg"]
+    put(scene, ".casignore", b"*.cfg\n")
+    for path in (*paths, "one/kept", "two/kept"):
+        put(scene, path, b"1\n")
+    scene.workspace.record_changes(NOBODY)
+    shutil.rmtree(scene.root / "two")
+    scene.workspace.record_changes(NOBODY, paths)
+    for path in paths:
+        put(scene, path, b"2\n")
+    assert told(scene.workspace.record_changes(AGENT, paths)) == ["create two/x.cfg", "edit one/x.cfg"]
+
+
+def test_what_is_left_out_of_a_folder_that_comes_into_view_is_not_new_when_it_does(partial: Scene) -> None:
+    put(partial, "dist/y.cfg", b"1\n")
+    put(partial, ".casignore", b"*.cfg\n")
+    partial.workspace.record_changes(NOBODY)
+    put(partial, ".casignore", b"# nothing\n")
+    found = partial.workspace.record_changes(NOBODY)
+    assert told(found) == ["edit .casignore"]
+    assert {passed.path for passed in found.passed} == {"dist/y.cfg", "x.cfg", "pipe"}
+
+
+def test_what_is_named_beside_a_look_in_a_folder_that_can_be_rebuilt_is_known_from_there_on(partial: Scene) -> None:
+    put(partial, "src/a", b"1\n")
+    assert told(partial.workspace.record_changes(NOBODY, ["env/lib/old.py", "src"])) == ["create src/a"]
+    put(partial, "env/lib/old.py", b"2\n")
+    assert told(partial.workspace.record_changes(AGENT, ["env/lib/old.py"])) == ["edit env/lib/old.py"]
+
+
+def test_a_link_frees_the_name_that_it_takes(partial: Scene) -> None:
+    put(partial, ".casignore", b"# nothing\n")
+    (partial.root / "x.cfg").unlink()
+    (partial.root / "x.cfg").symlink_to("kept")
+    partial.workspace.record_changes(NOBODY)
+    (partial.root / "x.cfg").unlink()
+    put(partial, "x.cfg", b"new\n")
+    assert told(partial.workspace.record_changes(AGENT)) == ["create x.cfg"]
+
+
+def test_what_comes_into_view_and_is_left_to_another_look_is_not_new_to_that_one(partial: Scene) -> None:
+    put(partial, ".casignore", b"# nothing\n")
+    with closing(Journal(str(partial.root), Disk())) as journal:
+        record_changes(journal, NOBODY, besides=["x.cfg"])
+        found = record_changes(journal, AGENT, ["x.cfg"])
+    assert (told(found), [passed.path for passed in found.passed]) == ([], ["x.cfg"])
+
+
+def test_the_last_that_was_left_out_leaves_nothing_behind(scene: Scene) -> None:
+    os.mkfifo(scene.root / "pipe")
+    scene.workspace.record_changes(NOBODY)
+    (scene.root / "pipe").unlink()
+    scene.workspace.record_changes(NOBODY)
+    put(scene, "pipe", b"new\n")
+    assert told(scene.workspace.record_changes(AGENT)) == ["create pipe"]
+
+
 @pytest.mark.parametrize("path", ["x.cfg", "dist/deep/old.js", "env/lib/old.py"])
 def test_a_tools_file_that_the_first_look_left_out_is_recorded_from_its_beginning_on(partial: Scene, path: str) -> None:
     found = partial.workspace.record_changes(NOBODY, [path])
@@ -651,7 +725,10 @@ def test_a_folder_without_files_that_comes_into_view_holds_nothing(scene: Scene)
     put(scene, ".casignore", b"# nothing\n")
     scene.workspace.record_changes(NOBODY)
     put(scene, "dist/inner/new.js", b"2\n")
-    assert told(scene.workspace.record_changes(AGENT)) == ["create dist/inner/new.js"]
+    (view,) = scene.workspace.record_changes(AGENT).edits
+    assert in_words(view) == "create dist/inner/new.js"
+    scene.reject(view.seq)
+    assert not (scene.root / "dist").exists()
 
 
 def test_a_baseline_that_is_given_up_is_not_brought_up_to_date_as_well(partial: Scene) -> None:

@@ -336,6 +336,29 @@ def test_a_folder_that_a_person_made_where_an_edits_has_gone_is_theirs(scene: Sc
     assert scene.files() == {"d": theirs}
 
 
+def test_a_folder_that_a_person_made_where_an_edits_has_gone_is_theirs_though_files_move_into_it(scene: Scene) -> None:
+    scene.write("d/x", b"1\n")
+    scene.write("y", b"2\n")
+    scene.reject(1)
+    (scene.root / "d").mkdir()
+    scene.move("y", "d/y")
+    for _ in range(2):
+        scene.reject(3)
+        assert standing(scene) == {"d": "empty folder", "y": "2"}
+        scene.accept(3)
+
+
+@pytest.mark.parametrize("beside", ["d-x", "d0"])
+def test_a_folder_that_has_gone_is_no_edits_whatever_stands_beside_it(scene: Scene, beside: str) -> None:
+    scene.write(beside, b"beside\n")
+    scene.write("d/x", b"1\n")
+    scene.reject(2)
+    (scene.root / "d").mkdir()
+    scene.write("d/x", b"2\n")
+    scene.reject(3)
+    assert standing(scene) == {"d": "empty folder", beside: "beside"}
+
+
 def test_a_folder_that_a_person_made_where_an_edits_has_gone_gives_way_to_no_file(scene: Scene) -> None:
     scene.write("d/x", b"1\n")
     scene.reject(1)
@@ -438,4 +461,27 @@ def test_a_call_that_is_taken_back_has_made_no_folder(tmp_path: Path) -> None:
     seq = scene.write("d/x", b"2\n")
     scene.reject(seq)
     assert standing(scene) == {"d": "empty folder"}
+    scene.close()
+
+
+def test_a_decision_that_is_taken_back_has_left_no_folder(tmp_path: Path) -> None:
+    class Failing(UnsyncedDisk):
+        """A disk on which nothing can take the place of `f`."""
+
+        def exchange(self, source_directory: int, source: str, directory: int, name: str) -> bool:
+            if name == "f":
+                raise DiskFailed(name, "Input/output error")
+            return super().exchange(source_directory, source, directory, name)
+
+    scene = Scene(tmp_path / "workspace")
+    scene.write("d/x", b"1\n")
+    scene.write("f", b"1\n")
+    scene.write("f", b"2\n")
+    scene.disk = Failing
+    scene.reopen()
+    with pytest.raises(CallAborted):
+        scene.reject(1, 3)
+    assert standing(scene) == {"d/x": "1", "f": "2"}
+    scene.reject(1)
+    assert standing(scene) == {"f": "2"}
     scene.close()

@@ -637,14 +637,20 @@ def test_what_a_tool_finds_gone_is_free_and_what_it_finds_otherwise_is_not(parti
     assert {passed.path for passed in found.passed} == {"env", "pipe"}
 
 
-def test_what_was_left_out_of_a_folder_that_is_known_becomes_known_or_goes_with_it(scene: Scene) -> None:
-    paths = ["one/x.cfg", "two/x.cfg"]
+def test_what_was_left_out_of_a_folder_that_is_known_becomes_known_or_goes_with_it(
+    scene: Scene, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    paths = ["link/x.cfg", "one/x.cfg", "two/x.cfg"]
     put(scene, ".casignore", b"*.cfg\n")
-    for path in (*paths, "one/kept", "two/kept"):
+    for path in (*paths, "one/kept", "two/kept", "link/kept"):
         put(scene, path, b"1\n")
     scene.workspace.record_changes(NOBODY)
-    shutil.rmtree(scene.root / "two")
-    scene.workspace.record_changes(NOBODY, paths)
+    for folder in ("link", "two"):
+        shutil.rmtree(scene.root / folder)
+    (scene.root / "link").symlink_to(tmp_path_factory.mktemp("elsewhere"))  # nobody can tell what is there
+    with closing(Journal(str(scene.root), Disk())) as journal:
+        record_changes(journal, NOBODY, paths, are_canonical=True)
+    (scene.root / "link").unlink()
     for path in paths:
         put(scene, path, b"2\n")
     assert told(scene.workspace.record_changes(AGENT, paths)) == ["create two/x.cfg", "edit one/x.cfg"]

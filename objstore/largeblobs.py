@@ -23,7 +23,7 @@ _GROUP_CHUNKS: Final = 16
 
 
 Put = Callable[[list[BlobHeader], list[bytes]], bool]
-"""Appends chunks, durably; returns False, with nothing done, if a base of one of them is not stored any more."""
+"""Appends chunks, durably; returns False, with nothing done, if a base is gone, or was put deeper by a repack."""
 
 
 def take_in(
@@ -47,8 +47,11 @@ def take_in(
 def append_chunks(store: Store, headers: list[BlobHeader], payloads: list[bytes]) -> bool:
     """Append chunks as a `Put`. Call it with the writer lock held."""
     own = {header.id for header in headers}
-    if not all(header.base is None or header.base in own or store.has(header.base) for header in headers):
-        return False
+    for header in headers:
+        if header.base is not None and header.base not in own:
+            base = store.blob_place(header.base)
+            if base is None or base.depth >= header.depth:
+                return False
     store.append([(FrameKind.BLOB, payload) for payload in payloads], headers, ())
     store.flush()  # or the groups would wait in memory
     return True

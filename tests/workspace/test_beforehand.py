@@ -1,6 +1,7 @@
 """Large files are stored before anybody has to wait for them, and nothing is lost if that was for nothing."""
 
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from objstore import MAX_BLOB, CallInfo, Origin, Workspace, blob_id, check_store
 from objstore.beforehand import foresee, take_in_beforehand
 from objstore.disk import Disk
 from objstore.journal import Journal
+from objstore.repack import repack
 from objstore.sources import MemorySource
 from objstore.sweep import plan_sweep, sweep
 
@@ -195,6 +197,27 @@ def test_no_chunk_is_told_against_one_that_a_sweep_takes_away(root: Path, at: in
     assert check_store(str(root)).faults == ()
     (root / "big").write_bytes(OTHER)
     deleted(root, "big", OTHER)
+
+
+def test_no_chunk_says_that_it_lies_less_deep_than_one_that_a_repack_told_anew(root: Path) -> None:
+    draw = random.Random(1)
+    words = [draw.randbytes(6).hex().encode() for _ in range(2_000)]
+    lines = [b" ".join(draw.choices(words, k=12)) for _ in range(6_000)]
+    blocks = [b"\n".join(b"%d " % number + line for line in lines) for number in range(6)]
+    text = b"\n".join(blocks)
+    large = text + bytes(MAX_BLOB - len(text)) + b"the end\n"
+    other = large[: 4 << 20] + b"put in" + large[4 << 20 :]
+
+    def told_anew() -> None:
+        with closing(Journal(str(root), Disk())) as journal:
+            assert repack(journal).segments == 1
+
+    with closing(Journal(str(root), Disk())) as journal:
+        take_in_beforehand(journal, blob_id(large), MemorySource(b"big", large), None)
+        take_in_beforehand(journal, blob_id(other), _Interrupted(other, told_anew), blob_id(large))
+    assert check_store(str(root)).faults == ()
+    (root / "big").write_bytes(other)
+    deleted(root, "big", other)
 
 
 class _Restless(_Counted):

@@ -7,17 +7,19 @@ they were, so taking the next snapshot costs one look at the times of files.
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Final
 
 from objstore.batch import now
 from objstore.capture import Call
-from objstore.errors import FileChanged, FileMissing, NoSuchName, NotInSnapshot, SnapshotIncomplete
+from objstore.errors import FileChanged, FileMissing, NoSuchName, NotInSnapshot, PathError, SnapshotIncomplete
 from objstore.ids import BlobId, RecordId
 from objstore.indexrows import Baseline, HoldRow
 from objstore.journal import Journal
 from objstore.keeping import Pieces, Trees
 from objstore.looking import Looking, nothing_kept
 from objstore.names import is_reserved
+from objstore.ondisk import stands_below
 from objstore.outcomes import CallOutcome
 from objstore.recordedpaths import beginning
 from objstore.records import Expiry, Snapshot
@@ -237,7 +239,7 @@ def plan_restore(journal: Journal, number: int, paths: Sequence[str] = (), *, li
     for change in tree_changes(now_root, view.root, load, _prefix(view.path)):
         shown = _change(change)
         if not paths or any(_contains(path, shown.path) for path in paths):
-            (done if _may_change(change) else left).append(shown)
+            (done if _may_change(change) and not _is_blocked(journal, change) else left).append(shown)
     clashing = _clashing([*done, *left])
     return Restored(
         changes=tuple(change for change in done if change.path not in clashing),
@@ -375,6 +377,20 @@ def _may_change(change: TreeChange) -> bool:
     if any(map(is_reserved, os.fsdecode(change.path).split("/"))):
         return False
     return all(side is None or (isinstance(side, TreeEntry) and side.is_file) for side in (change.before, change.after))
+
+
+def _is_blocked(journal: Journal, change: TreeChange) -> bool:
+    """Return whether a file would have to come where somebody else's folders stand, with no file in them.
+
+    Trees don't hold such folders.
+    """
+    if change.before is not None or change.after is None:
+        return False
+    with suppress(OSError, PathError):
+        if stat.S_ISDIR(os.lstat(change.path, dir_fd=journal.tree.fd).st_mode):
+            with journal.tree.locate(os.fsdecode(change.path), as_spelt=False) as spot:
+                return not all(map(journal.store.index.made_folder, stands_below(spot)[1]))
+    return False
 
 
 def _clashing(found: Sequence[SnapshotChange]) -> set[str]:

@@ -319,6 +319,29 @@ def test_a_file_and_a_folder_that_want_the_same_name_are_left(full: Scene) -> No
     assert sorted(change.path for change in done.left) == ["a.txt", "a.txt/inner"]
 
 
+def test_a_file_for_which_an_empty_folder_would_have_to_go_is_left(full: Scene) -> None:
+    number = take(full)
+    for name in ("a.txt", "recorded.txt"):
+        (full.root / name).unlink()
+        (full.root / name / "inner").mkdir(parents=True)
+    put(full, "src/b.py", b"other\n")
+    planned = full.workspace.restore_snapshot(number, dry_run=True)
+    done = full.workspace.restore_snapshot(number)
+    assert (planned.changes, planned.left) == (done.changes, done.left)
+    assert [change.path for change in done.changes] == ["src/b.py"]
+    assert [change.path for change in done.left] == ["a.txt", "recorded.txt"]
+
+
+def test_an_empty_folder_that_edits_made_gives_way_to_a_file_that_comes_back(full: Scene) -> None:
+    number = take(full)
+    full.delete("a.txt")
+    full.write("a.txt/inner/x", b"x\n")
+    full.delete("a.txt/inner/x")
+    assert (full.root / "a.txt" / "inner").is_dir()
+    assert not full.workspace.restore_snapshot(number).left
+    assert full.text("a.txt") == b"a\n"
+
+
 def test_a_file_that_changes_between_plan_and_deed_is_not_written_over(full: Scene) -> None:
     number = take(full)
     put(full, "a.txt", b"one\n")

@@ -601,8 +601,10 @@ def test_what_comes_into_view_is_known_from_there_on(partial: Scene) -> None:
     put(partial, "x.cfg", b"2\n")
     put(partial, "dist/new.js", b"2\n")
     (partial.root / "dist/deep/old.js").unlink()
+    baseline = partial.workspace.snapshots()
     found = partial.workspace.record_changes(AGENT)
     assert told(found) == ["create dist/new.js", "delete dist/deep/old.js", "edit x.cfg"]
+    assert partial.workspace.snapshots() == baseline  # none of it was left out of that
     partial.reject(*(view.seq for view in found.edits))
     assert (partial.text("x.cfg"), partial.text("dist/deep/old.js")) == (b"1\n", b"1\n")
 

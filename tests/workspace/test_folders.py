@@ -396,6 +396,15 @@ def test_a_folder_that_an_edit_made_again_is_that_edits(scene: Scene) -> None:
         scene.accept(3)
 
 
+def test_a_folder_that_a_decision_made_again_is_the_edits_as_before(scene: Scene) -> None:
+    scene.write("d/x", b"1\n")
+    scene.reject(1)
+    scene.accept(1)
+    scene.write("d/y", b"2\n")
+    scene.reject(1, 2)
+    assert standing(scene) == {}
+
+
 @pytest.mark.parametrize("name", ["d/x", "d/y"])
 @pytest.mark.parametrize("origin", [Origin.EXTERNAL, Origin.AGENT])
 def test_a_folder_that_is_found_with_a_new_file_goes_with_it(scene: Scene, name: str, origin: Origin) -> None:

@@ -405,6 +405,36 @@ def test_a_folder_that_a_decision_made_again_is_the_edits_as_before(scene: Scene
     assert standing(scene) == {}
 
 
+def test_a_folder_in_which_another_file_stayed_is_the_edits_as_before(scene: Scene) -> None:
+    scene.call(writes("d/x", b"1\n"), writes("d/y", b"2\n"))
+    scene.reject(1)
+    scene.write("d/z", b"3\n")
+    scene.reject(2, 3)
+    assert standing(scene) == {}
+
+
+def test_an_empty_folder_goes_with_the_edits_of_a_file_that_a_decision_brought_back_there(scene: Scene) -> None:
+    scene.write("d/x", b"1\n")
+    scene.reject(1)
+    scene.accept(1)
+    scene.move("d/x", "z")
+    assert standing(scene) == {"d": "empty folder", "z": "1"}
+    scene.reject(1, 2)
+    assert standing(scene) == {}
+
+
+def test_an_empty_folder_stays_until_the_edit_is_rejected_that_made_it_last(scene: Scene) -> None:
+    scene.write("d/x", b"1\n")
+    scene.move("d/x", "z")
+    (scene.root / "d").rmdir()
+    scene.write("d/y", b"2\n")
+    scene.move("d/y", "w")
+    scene.reject(1, 2)
+    assert standing(scene) == {"d": "empty folder", "w": "2"}
+    scene.reject(3, 4)
+    assert standing(scene) == {}
+
+
 @pytest.mark.parametrize("name", ["d/x", "d/y"])
 @pytest.mark.parametrize("origin", [Origin.EXTERNAL, Origin.AGENT])
 def test_a_folder_that_is_found_with_a_new_file_goes_with_it(scene: Scene, name: str, origin: Origin) -> None:
@@ -491,6 +521,6 @@ def test_a_decision_that_is_taken_back_has_left_no_folder(tmp_path: Path) -> Non
     with pytest.raises(CallAborted):
         scene.reject(1, 3)
     assert standing(scene) == {"d/x": "1", "f": "2"}
-    scene.reject(1)
+    scene.reject(1, scene.write("d/y", b"3\n"))
     assert standing(scene) == {"f": "2"}
     scene.close()

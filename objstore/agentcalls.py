@@ -93,7 +93,7 @@ class AgentCalls:
         with self._alone():
             standing = self._open.calls()
             name = self._open.name_of(call)
-            if name not in standing and self._is_done(known):
+            if name not in standing and self._is_done(known, before=True):
                 return self._settle(known.paths, standing)
             if not call.is_named:
                 name = _name_among(standing, known, self._ended_at(known)) or name
@@ -198,7 +198,7 @@ class AgentCalls:
         try:
             return self.over(conversation)
         finally:
-            self._open.forget_done(conversation)
+            self._open.note_turn(conversation)
 
     def sent(self, conversation: str, agent: str) -> None:
         """Note that a subagent of the conversation begins."""
@@ -241,7 +241,7 @@ class AgentCalls:
     def heard(self, conversation: str, prompt: str) -> None:
         """Remember what a person asked of the agent: it explains the edits that follow."""
         self._open.note(conversation, lambda _: {"prompt": recordable(prompt), "waits": False})
-        self._open.forget_done(conversation)
+        self._open.note_turn(conversation)
 
     def prompt(self, conversation: str) -> str:
         """Return what a person last asked in the conversation ("": nobody told)."""
@@ -467,9 +467,12 @@ class AgentCalls:
 
         self._open.note(call.conversation, noted)
 
-    def _is_done(self, call: AgentCall) -> bool:
-        """Return whether a call is known to be over already; without an id it may be another one in the same words."""
-        return call.is_named and self._open.is_done(call)
+    def _is_done(self, call: AgentCall, *, before: bool = False) -> bool:
+        """Return whether a call is known to be over already; without an id it may be another one in the same words.
+
+        `before`: also since an earlier turn.
+        """
+        return call.is_named and self._open.is_done(call, before=before)
 
     def _note_done(self, calls: Iterable[AgentCall]) -> None:
         """Remember of calls that have ids that they are over."""

@@ -146,18 +146,26 @@ class OpenCalls:
             with suppress(FileNotFoundError, CasError):
                 self._disk.remove_store_file(os.path.join(self._folder, each))
 
-    def is_done(self, call: AgentCall) -> bool:
-        """Return whether a call was over in these words, or began in them and was over."""
-        return _words(call) in self._done(call.conversation)
+    def is_done(self, call: AgentCall, *, before: bool = False) -> bool:
+        """Return whether a call was over in these words, or began in them and was over.
+
+        `before`: in this turn or an earlier one.
+        """
+        done, earlier = self._done(call.conversation)
+        return _words(call) in (done + earlier if before else done)
 
     def note_done(self, conversation: str, calls: Iterable[AgentCall]) -> None:
         """Remember that calls are over: that may be said twice, and so may their beginning."""
-        done = dict.fromkeys([*self._done(conversation), *map(_words, calls)])
-        self._write(_done_name(conversation), {"calls": list(done)[-_MOST_DONE:]})
+        done, earlier = self._done(conversation)
+        done = list(dict.fromkeys([*done, *map(_words, calls)]))[-_MOST_DONE:]
+        self._write(_done_name(conversation), {"calls": done, "earlier": earlier})
 
-    def forget_done(self, conversation: str) -> None:
-        """Forget which calls were over: a client may give their names again."""
-        self.remove(_done_name(conversation))
+    def note_turn(self, conversation: str) -> None:
+        """Note that another turn begins: from now on a client may give the names of calls again that were over."""
+        done, earlier = self._done(conversation)
+        if done:
+            earlier = list(dict.fromkeys([*earlier, *done]))[-_MOST_DONE:]
+            self._write(_done_name(conversation), {"calls": [], "earlier": earlier})
 
     def session(self, conversation: str) -> dict[str, Any]:
         """Return what is kept of a conversation."""
@@ -216,9 +224,10 @@ class OpenCalls:
         except OSError:
             return 0
 
-    def _done(self, conversation: str) -> list[str]:
-        done = self._read(_done_name(conversation)).get("calls")
-        return [each for each in done if isinstance(each, str)] if isinstance(done, list) else []
+    def _done(self, conversation: str) -> tuple[list[str], list[str]]:
+        """Return which calls were over in this turn, and which in earlier ones."""
+        held = self._read(_done_name(conversation))
+        return _texts(held.get("calls")), _texts(held.get("earlier"))
 
     def _names(self, prefix: str) -> list[str]:
         try:
@@ -237,6 +246,10 @@ class OpenCalls:
     def _write(self, name: str, held: Mapping[str, Any]) -> None:
         """Put a file in its place, whole; it need not outlive a power cut."""
         put_derived(self._disk, self._store, _FOLDER, name, json.dumps(held).encode())
+
+
+def _texts(held: object) -> list[str]:
+    return [each for each in held if isinstance(each, str)] if isinstance(held, list) else []
 
 
 def _told_of(call: AgentCall) -> dict[str, Any]:

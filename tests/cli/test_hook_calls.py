@@ -1284,15 +1284,26 @@ def test_a_tool_of_opencodes_that_was_refused_and_then_failed_claims_nothing(fol
     assert whose(folder) == [("a.txt", "external")]
 
 
-def test_an_end_that_comes_after_that_of_its_turn_claims_nothing(folder: Path) -> None:
-    session = ClaudeCode(folder)
+@pytest.mark.parametrize("agent", [ClaudeCode, Codex, OpenCode])
+@pytest.mark.parametrize("since", ["the turn's end", "the next prompt", "both", "a later prompt"])
+@pytest.mark.parametrize("is_again", [False, True], ids=["late", "again"])
+def test_an_end_that_comes_after_that_of_its_turn_claims_nothing(
+    agent: type[Session], folder: Path, *, since: str, is_again: bool
+) -> None:
+    session = agent(folder)
     session.ask("go")
     session.calls += 1
     session.tell(session.write_event("a.txt", "1\n", before=True))
     (folder / "a.txt").write_text("1\n")
-    session.stop()
+    ended = session.write_event("a.txt", "1\n", before=False)
+    if is_again:
+        session.tell(ended)
+    if since in {"the turn's end", "both"}:
+        session.stop()
+    for _ in range({"the turn's end": 0, "a later prompt": 2}.get(since, 1)):
+        session.ask("and on")
     typed(folder)
-    session.tell(session.write_event("a.txt", "1\n", before=False))
+    session.tell(ended)
     assert whose(folder) == [("a.txt", session.name), ("a.txt", "external")]
 
 

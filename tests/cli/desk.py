@@ -7,6 +7,7 @@ import select
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -182,11 +183,14 @@ def with_progress(*words: str, folder: Path, patience: float) -> tuple[bytes, by
         timeout=PATIENCE,
         check=True,
     )
-    # Read while this end is open: without one, the other end is not empty but gone.
-    shown = os.read(master, 65536) if select.select([master], [], [], 0)[0] else b""
     os.close(terminal)
+    shown = bytearray()
+    # To the end: what was written last may come a moment later, though its writer has ended.
+    with suppress(OSError):  # Linux: the other side has closed the terminal
+        while piece := os.read(master, 65536):
+            shown += piece
     os.close(master)
-    return ran.stdout, shown
+    return ran.stdout, bytes(shown)
 
 
 def _answered(master: int, answer: Answer) -> bytes:

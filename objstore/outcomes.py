@@ -1,7 +1,6 @@
 """Outcomes: what surfaces ask for and what came of it, conflicts among it, as plain values."""
 
 from collections.abc import Callable, Mapping
-from os import fsdecode
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from objstore.ids import BlobId
@@ -82,13 +81,17 @@ def _effect_of(edit: "Edit") -> FileEffect:
     before, after = edit.before, edit.after
     return FileEffect(
         document=edit.document,
-        path_before=None if before is None else fsdecode(edit.source or edit.path),
+        path_before=None if before is None else _name(edit.source or edit.path),
         before=None if before is None else before.blob,
         mode_before=0 if before is None else before.mode,
-        path_after=None if after is None else fsdecode(edit.path),
+        path_after=None if after is None else _name(edit.path),
         after=None if after is None else after.blob,
         mode_after=0 if after is None else after.mode,
     )
+
+
+def _name(path: bytes) -> str:
+    return path.decode("utf-8", "surrogateescape")
 
 
 @value

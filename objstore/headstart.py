@@ -98,11 +98,13 @@ class HeadStart:
 
 def _begun(start: str, name: str, least: int, kept: Callable[[str], _Kept], stand_for: StandFor) -> GlanceBegun | None:
     """Begin with what `kept` returns of the file of that name in the store, if it has so many bytes for each file."""
-    root = nearest_store(start) if may_fork() else None
-    if root is None:
+    if not may_fork():
         return None
-    path = os.path.join(root, STORE_NAME, name)
     try:
+        root = nearest_store(start)
+        if root is None:
+            return None
+        path = os.path.join(root, STORE_NAME, name)
         # SQLite would follow a link, and so must nobody: who opens the store refuses it.
         if os.lstat(path).st_size < WORTH_TWO * least or os.path.islink(os.path.join(root, STORE_NAME)):
             return None

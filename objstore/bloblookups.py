@@ -101,13 +101,19 @@ class BlobLookups:
         return [row[0] for row in self._db.execute("SELECT segment FROM moving ORDER BY segment")]
 
     def blobs_between(self, low: bytes, high: bytes, limit: int) -> list[BlobId]:
-        """Return up to `limit` blob ids in the closed interval."""
-        rows = self._db.execute("SELECT id FROM blobs WHERE id BETWEEN ? AND ? AND segment LIMIT ?", (low, high, limit))
-        return [BlobId(row[0]) for row in rows]
+        """Return up to `limit` blob ids in the closed interval (below 0: all)."""
+        is_moving = bool(self.moving())  # then some have gone that still have a row
+        asked = -1 if is_moving else limit
+        rows = self._db.execute("SELECT id FROM blobs WHERE id BETWEEN ? AND ? AND segment LIMIT ?", (low, high, asked))
+        found = [BlobId(row[0]) for row in rows]
+        if is_moving:
+            places = self.blob_places(found)
+            found = [name for name in found if name in places]
+        return found if limit < 0 else found[:limit]
 
     def blob_count(self) -> int:
         """Return the number of blobs."""
-        return self._number("SELECT blobs FROM totals")
+        return self._number("SELECT blobs FROM totals") - len(self._gone())
 
     def refs(self, blob: BlobId) -> int:
         """Return how often the blob is held: by records, tips and trees."""
@@ -122,7 +128,22 @@ class BlobLookups:
         row = self._db.execute(
             "SELECT count(*), ifnull(sum(length), 0) FROM blobs INDEXED BY unheld WHERE refs = 0 AND segment"
         ).fetchone()
-        return row[0], row[1] + row[0] * FRAME_HEADER_SIZE
+        gone = self._gone()
+        count = row[0] - len(gone)
+        return count, row[1] - sum(gone) + count * FRAME_HEADER_SIZE
+
+    def _gone(self) -> list[int]:
+        """Return how many bytes the payload had of each blob that a sweep took away and that still has a row."""
+        segments = self.moving()
+        if not segments:
+            return []
+        self._log.refresh(anew=True)
+        now = self._log.offsets_now(segments)
+        rows = self._db.execute(
+            "SELECT segment, offset, length FROM blobs INDEXED BY unheld "
+            "WHERE refs = 0 AND segment IN (SELECT segment FROM moving)"
+        )
+        return [length for segment, offset, length in rows if now(segment, offset) is None]
 
     def frame_bytes(self, blob: BlobId) -> int:
         """Return how many bytes the blob's frame has; 0 if it is not stored."""

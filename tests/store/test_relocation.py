@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 from objstore import Action, Unit, Workspace, blob_id, check_store
 from objstore.disk import Disk
 from objstore.generations import Place
-from objstore.ids import BlobId
+from objstore.ids import HASH_SIZE, BlobId
 from objstore.journal import Journal
 from objstore.limits import RetentionLimits
 from objstore.moves import Moves
@@ -70,6 +70,9 @@ def answers(root: Path) -> list[object]:
             [store.record(place)[1] for _, _, place in store.index.aged_decisions()],
             {name: store.blob(name) for name in sorted(held(root))},
             [name for name in map(blob_id, map(text, range(EDITS))) if store.has(name)],
+            store.index.blobs_between(bytes(HASH_SIZE), b"\xff" * HASH_SIZE, -1),
+            store.index.blobs_between(bytes(HASH_SIZE), b"\xff" * HASH_SIZE, 3),
+            [store.index.blob_count(), store.index.unheld()],
         ]
 
 

@@ -686,6 +686,12 @@ def test_collecting_frees_what_was_told_and_keeps_to_the_limit(scene: Scene) -> 
     scene.reject(30)
 
 
+def test_a_collection_keeps_to_the_limit_though_little_is_to_go(scene: Scene) -> None:
+    long_history(scene)
+    limit = scene.workspace.stored_bytes() - 3000
+    assert scene.workspace.collect(RetentionLimits(older_than=None, max_size=limit)).bytes_after <= limit
+
+
 def test_a_plan_and_a_look_change_nothing(scene: Scene) -> None:
     long_history(scene)
     before = scene.everything()

@@ -59,6 +59,7 @@ class SweepPlan:
     dropped: frozenset[BlobId]  # that go
     freed: int  # bytes of their frames; a delta that loses its base takes some of them again
     footing: Footing  # the log that this was planned for
+    generations: dict[int, int]  # and its segments' that had been written anew
 
 
 @value
@@ -71,15 +72,17 @@ class SweepOutcome:
 
 
 def plan_sweep(journal: Journal, *, all_segments: bool = False, is_sparing: bool = False) -> SweepPlan:
-    """Return what `sweep` would do now: write anew the segments of which enough would go. Nothing is changed.
+    """Return what `sweep` would do now: write anew the segments of which enough would go.
+
+    Nothing is changed, but that the index follows what a sweep has moved that was cut off.
 
     `all_segments`: whatever they hold, so that no blob is left that nothing holds. `is_sparing`: but for those that
     would not become smaller, and for a short last one. That would have to be ended; each segment is a file that every
     process holds open, and where all that is decided goes at once, every sweep would end one.
     Raises BlobDamaged where a tree or a list of chunks can't be read, because then nobody knows what is held, and
-    IndexDamaged where what is in use does not count as held.
+    IndexDamaged where what is in use does not count as held; StoreLocked at once while another sweep is going on.
     """
-    with journal.reading() as store, store.index.still():
+    with _all_followed(journal), journal.reading() as store, store.index.still():
         uncounted = store.index.uncounted()
         if uncounted is not None:
             raise BlobDamaged(uncounted, "what it names is not known, so nothing can be swept out; see `cas fsck`")
@@ -119,6 +122,7 @@ def plan_sweep(journal: Journal, *, all_segments: bool = False, is_sparing: bool
             dropped=dropped,
             freed=sum(dead.get(segment, 0) for segment in chosen) - sum(length for _, length in needed.values()),
             footing=footing_of(store),
+            generations=dict(store.log.generations()),
         )
 
 
@@ -207,6 +211,17 @@ def room_for(journal: Journal, segment: int, *, is_swept: bool = False) -> Itera
         raise RoomNeeded(error.path, needed) from error
 
 
+@contextmanager
+def _all_followed(journal: Journal) -> Iterator[None]:
+    """Keep other sweeps out, with an index that has followed all of them.
+
+    The rows of a delta that was spelt anew name its old base until then: what it needs now would be planned to go.
+    """
+    with journal.sweeping():
+        journal.finish_moves()
+        yield
+
+
 def _first(blobs: frozenset[BlobId], named: Iterable[BlobId]) -> BlobId | None:
     return next(filter(blobs.__contains__, named), None)
 
@@ -260,8 +275,9 @@ class _Sweeping:
         Return whether the plan is of the log that there is.
         """
         clear_away(self._journal)
-        with self._journal.reading():
-            if not self._follow():
+        with self._journal.reading() as store:
+            # Where another sweep was at it since, deltas may be told against other bases.
+            if store.log.generations() != self._plan.generations or not self._follow():
                 return False
         with self._journal.writing(makes_room=True):
             if not self._follow():

@@ -254,6 +254,23 @@ def test_a_check_in_between_finds_no_fault_and_says_what_it_left_out(moved: Path
     assert any("not compared" in note for note in report.notes)
 
 
+def test_a_sweep_is_planned_from_an_index_that_has_followed(moved: Path) -> None:
+    with closing(Journal(str(moved), Disk())) as journal:
+        plan = plan_sweep(journal, all_segments=True)
+        assert not journal.store.index.moving()
+        assert not plan.dropped
+        assert sweep(journal, plan).is_done
+
+
+def test_a_sweep_that_another_one_has_overtaken_is_planned_anew(root: Path) -> None:
+    with closing(Journal(str(root), Disk())) as journal:
+        plan = plan_sweep(journal)
+        _sweep(root, Disk())
+        assert not sweep(journal, plan).is_done
+        assert sweep(journal, plan_sweep(journal)).is_done
+    assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
+
+
 @pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_bytes(b"casmove1")])
 def test_without_the_moves_the_index_is_made_anew(moved: Path, harm: Callable[[Path], object]) -> None:
     before = answers(moved)

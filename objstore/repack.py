@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from objstore.codec import BlobHeader, Encoding, parse_blob_header, parse_chunks
 from objstore.errors import IndexDamaged, StoreDamaged
+from objstore.footing import Footing, bears, footing_of
 from objstore.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, FrameKind, RawFrame, encode_frame
 from objstore.generations import GENERATION, Place
 from objstore.journal import Journal
@@ -268,10 +269,9 @@ class _Repacking:
         self._journal: Final = journal
         self._respelling: Final = respelling
         self._count: Final = count
-        self._since = Place(0, 0)
 
     def rewrite(self, segment: int) -> bool | None:
-        """Write a segment anew; return whether that was worth it (None: what others wrote meanwhile forbids it)."""
+        """Write a segment anew; return whether that was worth it (None: what others did meanwhile forbids it)."""
         with room_for(self._journal, segment):
             done = self._attempt(segment, careful=False)
             return self._attempt(segment, careful=True) if done is None else done
@@ -280,7 +280,9 @@ class _Repacking:
         prepared = superseded = None
         try:
             with self._journal.beside() as store:
-                self._since = store.end
+                since = footing_of(store)
+                if segment >= since.end.segment:
+                    return None  # a backup was put back, in which this is the last one, or to come
                 fixed = store.index.bases_outside(segment)
                 if careful:
                     fixed |= {tip.state.blob for tip in store.index.tips() if tip.state is not None}
@@ -291,7 +293,7 @@ class _Repacking:
                 if is_worthwhile:
                     store.log.keep_moves(segment, respelt.moves)
             if is_worthwhile:
-                superseded = self._adopted(prepared, segment)
+                superseded = self._adopted(prepared, segment, since)
         finally:
             if prepared is not None and superseded is None:
                 discard(self._journal, prepared, segment)
@@ -301,21 +303,23 @@ class _Repacking:
         self._journal.finish_moves()
         return True
 
-    def _adopted(self, prepared: str, segment: int) -> str | None:
-        """Return the path of what is superseded (None: what others wrote meanwhile forbids it)."""
+    def _adopted(self, prepared: str, segment: int, since: Footing) -> str | None:
+        """Return the path of what is superseded (None: what others did since a log was this forbids it)."""
         # Most of what was written meanwhile is looked through before anybody has to wait.
-        with self._journal.reading():
-            used = self._followed()
-        with self._journal.writing(makes_room=True):
-            used |= self._followed()
-            if not used.isdisjoint(self._respelling.raised):
+        with self._journal.reading() as store:
+            if not bears(store, since):
                 return None
-            return adopt(self._journal, prepared, segment)
+            used, since = _bases_since(store, since.end), footing_of(store)
+        with self._journal.writing(makes_room=True):
+            store = self._journal.store
+            if not bears(store, since):
+                return None
+            used |= _bases_since(store, since.end)
+            return adopt(self._journal, prepared, segment) if used.isdisjoint(self._respelling.raised) else None
 
-    def _followed(self) -> "set[BlobId]":
-        """Return the bases of what others have written since this was last asked."""
-        store = self._journal.store
-        frames = (frame for group in store.log.groups(self._since) for frame in group.frames)
-        bases = {parse_blob_header(frame.payload).base for frame in frames if frame.kind is FrameKind.BLOB}
-        self._since = store.end
-        return {base for base in bases if base is not None}
+
+def _bases_since(store: "Store", place: Place) -> "set[BlobId]":
+    """Return the bases of what was written behind a place."""
+    frames = (frame for group in store.log.groups(place) for frame in group.frames)
+    bases = {parse_blob_header(frame.payload).base for frame in frames if frame.kind is FrameKind.BLOB}
+    return {base for base in bases if base is not None}

@@ -192,3 +192,19 @@ with look_ahead({words!r}) as ahead:
     print(ahead is not None and ahead._begun is not None)
 """
     assert ran(large, script) == [begins]
+
+
+def test_none_is_taken_through_a_link(large: Path) -> None:
+    store, elsewhere = large / ".cas", large.parent / "store"
+    store.rename(elsewhere)
+    store.symlink_to(elsewhere)
+    script = """
+import sys
+from objstore import HeadStart
+print(HeadStart.of_look(sys.argv[1])._begun, HeadStart.of_status(sys.argv[1])._begun)
+"""
+    try:
+        assert ran(large, script) == ["None", "None"]
+    finally:
+        store.unlink()
+        elsewhere.rename(store)

@@ -85,8 +85,9 @@ class Clients:
     who have done anything, unless it does so too. Of equals that is who was not heard the longest.
     """
 
-    def __init__(self, *, require_read: bool, clock: Callable[[], float] = time.monotonic) -> None:
-        """`clock`: counts seconds."""
+    def __init__(self, *, require_read: bool, clock: Callable[[], float] = time.monotonic, most: int = _MOST) -> None:
+        """`clock`: counts seconds. `most`: how many are remembered."""
+        self._most = most
         self._require_read = require_read
         self._clock = clock
         self._clients: OrderedDict[str, Client] = OrderedDict()
@@ -97,7 +98,7 @@ class Clients:
         client = self._clients.get(key)
         is_new = client is None
         if client is None:
-            if len(self._clients) >= _MOST:
+            if len(self._clients) >= self._most:
                 del self._clients[self._first_to_go()]
             client = self._clients[key] = Client(Session(require_read=self._require_read))
         client.heard_at = self._clock()

@@ -1,7 +1,8 @@
-"""The clients that one server remembers: a thousand names push nobody out who has done anything."""
+"""The clients that one server remembers: any number of names push nobody out who has done anything."""
 
 import time
 from pathlib import Path
+from typing import Final
 
 import anyio
 
@@ -14,9 +15,12 @@ from mcptools.server import EditServer
 from mcptools.tools import Tools
 from tests.mcp.served import inside
 
+MOST: Final = 60
+"""Clients that are remembered here: a server remembers a thousand."""
+
 
 def test_whoever_has_something_to_lose_is_not_forgotten_for_names_that_have_not(tmp_path: Path) -> None:
-    clients, directories = Clients(require_read=False), Directories([str(tmp_path)])
+    clients, directories = Clients(require_read=False, most=MOST), Directories([str(tmp_path)])
     (tmp_path / "file").write_text("text\n")
 
     def heard(name: str) -> Tools:
@@ -33,13 +37,13 @@ def test_whoever_has_something_to_lose_is_not_forgotten_for_names_that_have_not(
     for name in ("writer", "undoer", "reader", "listener"):
         clients.heard(name)
         before[name] = clients.current()
-    for number in range(5000):
+    for number in range(5 * MOST):
         clients.heard(f"invented {number}")
         assert clients.current() is not None
     for name, client in before.items():
         clients.heard(name)
         assert clients.current() is client, name
-    for number in range(2000):  # twice as many as are remembered
+    for number in range(2 * MOST):
         heard(f"reads {number}").read_file("file")
     for name in ("writer", "undoer", "listener"):
         clients.heard(name)
@@ -48,13 +52,13 @@ def test_whoever_has_something_to_lose_is_not_forgotten_for_names_that_have_not(
 
 
 def test_a_client_that_is_new_is_remembered_where_all_others_have_something_to_lose(tmp_path: Path) -> None:
-    clients, directories = Clients(require_read=False), Directories([str(tmp_path)])
-    for number in range(1000):
+    clients, directories = Clients(require_read=False, most=MOST), Directories([str(tmp_path)])
+    for number in range(MOST):
         clients.heard(f"writer {number}")
         Tools(directories, clients.current().session, Limits()).write_file("file", f"{number}\n")
     clients.heard("new")
     new = clients.current()
-    clients.heard("writer 999")
+    clients.heard(f"writer {MOST - 1}")
     clients.heard("new")
     assert clients.current() is new
     directories.close()
@@ -62,7 +66,7 @@ def test_a_client_that_is_new_is_remembered_where_all_others_have_something_to_l
 
 def test_whoever_was_not_heard_for_long_makes_room_before_anybody_who_was(tmp_path: Path) -> None:
     now = 0.0
-    clients, directories = Clients(require_read=False, clock=lambda: now), Directories([str(tmp_path)])
+    clients, directories = Clients(require_read=False, clock=lambda: now, most=MOST), Directories([str(tmp_path)])
     (tmp_path / "file").write_text("text\n")
 
     def heard(name: str) -> Tools:
@@ -72,12 +76,12 @@ def test_whoever_was_not_heard_for_long_makes_room_before_anybody_who_was(tmp_pa
     clients.heard("listener")
     listener = clients.current()
     listener.subscribed.add("cas://edit/1")
-    for number in range(998):
+    for number in range(MOST - 2):
         heard(f"wrote once {number}").write_file("new", f"{number}\n")
     now = 3600.0
     heard("reader").read_file("file")
     reader = clients.current()
-    for number in range(998):
+    for number in range(MOST - 2):
         clients.heard(f"new {number}")
     for name, client in (("reader", reader), ("listener", listener)):
         clients.heard(name)
@@ -91,19 +95,19 @@ async def told_of_nothing(_: str | None) -> None:
 
 def test_whoever_listens_on_a_stream_is_not_forgotten_before_it_ends(tmp_path: Path) -> None:
     now = 0.0
-    clients, directories = Clients(require_read=False, clock=lambda: now), Directories([str(tmp_path)])
+    clients, directories = Clients(require_read=False, clock=lambda: now, most=MOST), Directories([str(tmp_path)])
     following = Following(News(directories), clients, lambda _client, _roots: directories)
     clients.heard("listener")
     listener = clients.current()
     ends = [following.hear(told_of_nothing), following.hear(told_of_nothing)]
     for moment in (0.0, 3600.0):
         now = moment
-        for number in range(2000):
+        for number in range(2 * MOST):
             clients.heard(f"invented {number}")
         ends.pop()()
     clients.heard("listener")
     assert clients.current() is listener
-    for number in range(2000):
+    for number in range(2 * MOST):
         clients.heard(f"invented {number}")
     clients.heard("listener")
     assert clients.current() is not listener

@@ -73,6 +73,15 @@ class Session(ABC):
         (self.folder / path).write_text(content)
         return self.tell(self.write_event(path, content, before=False))
 
+    def another_call(
+        self, *, is_shell: bool, command: str = "make", path: str = "a.txt", content: str = "1\n"
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Count another call, of a shell or of the tool that writes; return the events of its beginning and its end."""
+        self.calls += 1
+        if is_shell:
+            return self.shell_event(command, before=True), self.shell_event(command, before=False)
+        return self.write_event(path, content, before=True), self.write_event(path, content, before=False)
+
     def tell(self, event: Mapping[str, Any]) -> str:
         """Tell `cas` of an event; return what is in its answer for the agent."""
         ran = hook(self.client, event, folder=self.folder)

@@ -865,13 +865,11 @@ def test_what_opencode_says_failed_ran_only_if_it_was_let(folder: Path, answer: 
     """The end of a tool that was refused, and the word of its refusal, come in any order."""
     session = OpenCode(folder)
     session.ask("make it")
-    session.calls += 1
-    spell = session.shell_event if is_shell else session.write_event
-    words = ("make",) if is_shell else ("a.txt", "1\n")
-    session.tell(spell(*words, before=True))
+    began, ended = session.another_call(is_shell=is_shell)
+    session.tell(began)
     asked = session.base("permission.asked") | {"callID": session.call}
     session.tell(asked)
-    said = [asked | {"hook": f"permission.{answer}"}, spell(*words, before=False) | {"hook": "tool.execute.failed"}]
+    said = [asked | {"hook": f"permission.{answer}"}, ended | {"hook": "tool.execute.failed"}]
     shell("echo 1 >> a.txt", folder=folder)  # the person, or the tool
     for event in said if answer == "allowed" else reversed(said):
         session.tell(event)

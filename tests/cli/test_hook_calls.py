@@ -382,13 +382,11 @@ def test_a_session_that_is_made_shorter_in_the_middle_of_a_call_goes_on_with_it(
 ) -> None:
     session = agent(folder)
     session.ask("make it")
-    session.calls += 1
-    spell = session.shell_event if is_shell else session.write_event
-    words = ("make",) if is_shell else ("a.txt", "1\n")
-    session.tell(spell(*words, before=True))
+    began, ended = session.another_call(is_shell=is_shell)
+    session.tell(began)
     session.tell(session.started() | {"source": "compact"})
     shell("echo 1 > a.txt", folder=folder)
-    session.tell(spell(*words, before=False))
+    session.tell(ended)
     session.stop()
     assert whose(folder) == [("a.txt", session.name)]
 
@@ -929,12 +927,10 @@ def cut_off(folder: Path, command: str) -> ClaudeCode:
 def test_what_changes_after_an_end_that_we_could_not_hear_is_nobodys(folder: Path, tool: str) -> None:
     session = ClaudeCode(folder)
     session.ask("go")
-    session.calls += 1
-    spell = session.shell_event if tool == "Bash" else session.write_event
-    words = ("make",) if tool == "Bash" else ("a.txt", "x")
-    session.tell(spell(*words, before=True))
+    began, ended = session.another_call(is_shell=tool == "Bash", content="x")
+    session.tell(began)
     shell("echo 1 >> a.txt", folder=folder)
-    unheard(folder, spell(*words, before=False))
+    unheard(folder, ended)
     typed(folder, "src/b.py")
     (folder / "c.txt").write_text("mine\n")
     session.calls += 1
@@ -979,12 +975,10 @@ def test_what_a_person_takes_away_with_its_folder_after_an_end_that_we_could_not
     path = str(Path("src", inner, "src.py"))
     session = ClaudeCode(folder)
     session.ask("go")
-    session.calls += 1
-    spell = session.shell_event if tool == "Bash" else session.write_event
-    words = ("mkdir new",) if tool == "Bash" else (path, "x")
-    session.tell(spell(*words, before=True))
+    began, ended = session.another_call(is_shell=tool == "Bash", command="mkdir new", path=path, content="x")
+    session.tell(began)
     shell(f"mkdir -p new/{inner}; echo 1 > new/{inner}/z", folder=folder)
-    unheard(folder, spell(*words, before=False))
+    unheard(folder, ended)
     shutil.rmtree(folder / "src")
     (folder / ("new" if tool == "Bash" else "old")).rename(folder / "src")
     session.stop()
@@ -1239,10 +1233,7 @@ def test_an_end_or_a_beginning_that_is_told_again_claims_nothing(
 ) -> None:
     session = agent(folder)
     session.ask("go")
-    session.calls += 1
-    spell = session.shell_event if is_shell else session.write_event
-    words = ("make",) if is_shell else ("a.txt", "1\n")
-    began, ended = (spell(*words, before=before) for before in (True, False))
+    began, ended = session.another_call(is_shell=is_shell)
     session.tell(began)
     (folder / "a.txt").write_text("1\n")
     session.tell(ended)
@@ -1314,17 +1305,15 @@ def test_a_call_that_was_put_off_and_begins_again_when_its_session_goes_on_is_it
 ) -> None:
     session = ClaudeCode(folder)
     session.ask("go")
-    session.calls += 1
-    spell = session.shell_event if is_shell else session.write_event
-    words = ("make",) if is_shell else ("a.txt", "1\n")
-    session.tell(spell(*words, before=True))  # another hook answers "defer"
+    began, ended = session.another_call(is_shell=is_shell)
+    session.tell(began)  # another hook answers "defer"
     if not is_killed:
         session.tell(session.base("SessionEnd") | {"reason": "other"})
     typed(folder)
     session.tell(session.base("SessionStart") | {"source": "resume"})
-    session.tell(spell(*words, before=True))
+    session.tell(began)
     (folder / "a.txt").write_text("1\n")
-    session.tell(spell(*words, before=False))
+    session.tell(ended)
     assert whose(folder)[-1] == ("a.txt", session.name)
 
 

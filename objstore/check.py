@@ -30,7 +30,8 @@ from objstore.generations import Place
 from objstore.ids import BlobId
 from objstore.index import Index
 from objstore.indexfile import COMPARED, remove_index
-from objstore.journal import Journal, acknowledged
+from objstore.journal import Journal
+from objstore.mark import acknowledged
 from objstore.names import INDEX_NAME, STORE_NAME
 from objstore.paths import find_root
 from objstore.premises import refuse_links

@@ -1,8 +1,7 @@
 """The journal as writers use it: one at a time, each finishing what a crashed one began.
 
 Write order. A group is durable in the log before the first of its files changes; a small mark behind the log says
-how far files have followed. The mark is written without a sync: after a mere crash of the process it is there; after
-a power cut it may be old, and then the newest groups are looked at again, which costs a read and harms nothing.
+how far files have followed.
 """
 
 from __future__ import annotations
@@ -11,29 +10,23 @@ import os
 import time
 from _thread import RLock, allocate_lock, get_ident  # `threading` would bring nothing else that is needed
 from functools import cache
-from struct import Struct
 
 from objstore.annotations import TYPE_CHECKING, Final
-from objstore.bootid import UNKNOWN_BOOT
-from objstore.disk import failure
 from objstore.errors import (
     CallAborted,
     DiskFailed,
     DiskFull,
     NotAWorkspace,
-    PathError,
     PermissionRefused,
-    StoreLinked,
     StoreLocked,
-    StoreNotRegular,
     StoreReplaced,
     Unacknowledged,
 )
 from objstore.files import Files
-from objstore.generations import Place
 from objstore.indexfile import IndexErrors
+from objstore.mark import Mark
 from objstore.names import INDEX_NAME, STORE_NAME
-from objstore.premises import own_bytes, own_file, own_folder, refuse_links
+from objstore.premises import own_folder, refuse_links
 from objstore.standard import closing, contextmanager, nullcontext, suppress
 from objstore.store import Store
 from objstore.terms import Progress, silent
@@ -46,15 +39,15 @@ if TYPE_CHECKING:
 
     from objstore.batch import Batch
     from objstore.disk import Disk
+    from objstore.finishing import Finishing
+    from objstore.generations import Place
     from objstore.headstart import HeadStart
     from objstore.paths import Tree
-    from objstore.recovery import Stop
     from objstore.segments import Group
     from objstore.transition import Blobs, Step, Transition
 
-__all__ = ["Journal", "acknowledged", "forget_followed"]
+__all__ = ["Journal"]
 
-_MARK: Final = Struct("<QQ16s")
 _AT_ONCE: Final = 0.2
 """Seconds that a reader waits for a writer who may be finishing what another one left."""
 
@@ -112,12 +105,9 @@ class Journal:
         self._lock: Final = WriterLock(os.path.join(self._folder, "lock"))
         self._scratch: int | None = None
         self._new_file_mode: int | None = None
-        self._mark: int | None = None
-        self._boot: Final = disk.boot_id()
-        # Where the system doesn't tell, no mark is known to be of this start of the machine until files were looked at.
-        self._knows_boot = self._boot != UNKNOWN_BOOT
+        self._mark: Final = Mark(self._folder, disk)
+        self._finishing: Finishing | None = None  # until there was something to finish
         self._settled = False  # whether this process has looked once for what others left unfinished
-        self._unfinished: set[bytes] = set()  # files that could not be finished when this process tried
         self._is_behind = False  # whether files could not follow the log yet, because the disk is full
         self.keeps_out = False  # whether the writer lock is held for more than one write
         self._is_writing = False  # whether it is held for one
@@ -169,8 +159,8 @@ class Journal:
         And whether that was in this start of the machine: before it, files were made that may have been lost.
         """
         with self.mutex:
-            marked, boot = self._read_mark()
-            return marked, self._is_this(boot)
+            marked, boot = self._mark.read()
+            return marked, self._mark.is_of_this_start(boot)
 
     # ---- writing
 
@@ -305,10 +295,10 @@ class Journal:
         It lies in one that is only while files wait for room to follow. If the process dies before this, the mark names
         nothing, and the newest records are looked at.
         """
-        marked, boot = self._read_mark()
+        marked, boot = self._mark.read()
         place = None if marked is None or marked.segment != segment else self.store.log.newest_start(marked)
-        if place is not None and place != marked and self._is_this(boot):
-            self._write_mark(place)
+        if place is not None and place != marked and self._mark.is_of_this_start(boot):
+            self._mark.write(place)
 
     @contextmanager
     def keeping_out(self) -> Iterator[bool]:
@@ -412,7 +402,7 @@ class Journal:
             self._clear_scratch()
             if mark:
                 self.store.log.secure(self.store.log.first)
-                self._write_mark(self.store.end)
+                self._mark.write(self.store.end)
 
     # ---- inside
 
@@ -458,10 +448,10 @@ class Journal:
 
     def _close_store(self, store: Store) -> None:
         """Close what was opened in the store's folder."""
-        for fd in (self._scratch, self._mark):
-            if fd is not None:
-                os.close(fd)
-        self._scratch = self._mark = None
+        if self._scratch is not None:
+            os.close(self._scratch)
+        self._scratch = None
+        self._mark.close()
         self._lock.close()
         store.close()
 
@@ -482,7 +472,7 @@ class Journal:
         """Return a batch for who holds the lock. `is_as_left`: nobody has written since this process did."""
         self.tree.see_there()
         is_whole = is_as_left or self.store.catch_up(to_write=True)
-        marked, boot = self._read_mark()
+        marked, boot = self._mark.read()
         if marked is not None and self.store.end < marked:
             # That is no unfinished write to cut off.
             raise self.store.end.damaged("what was acknowledged is not there (or .cas/applied is another store's)")
@@ -549,8 +539,8 @@ class Journal:
         `may_wait`: unless there is no room for it, as this process has seen already or sees now.
         """
         end = self.store.end
-        since = marked if self._is_this(boot) else None
-        is_settled = marked == end and self._is_this(boot)
+        since = marked if self._mark.is_of_this_start(boot) else None
+        is_settled = marked == end and self._mark.is_of_this_start(boot)
         was_behind, self._is_behind = self._is_behind, False
         if self._settled and is_settled:
             return
@@ -568,108 +558,35 @@ class Journal:
         self._is_behind = may_wait and was_behind
         if self._is_behind:
             return
+        finishing = self._finishing_here()
         try:
-            is_all_there = self._finish_steps(since, b"" if marked is None else _MARK.pack(*marked, boot))
+            finishing.carry_out(self.store, marked, boot)
         except DiskFull:
             if not may_wait:
                 raise
             self._is_behind = True
-        else:
-            self._knows_boot = True
-            is_other_start = UNKNOWN_BOOT not in (boot, self._boot) and self._boot != boot != b""
-            if is_all_there and is_other_start and marked == end:
-                # Nothing was recorded since: all of it was read from the disk, and none of it can be lost any more.
-                from objstore.settled import note_settled
-
-                with suppress(DiskFailed, PermissionRefused, StoreLinked, StoreNotRegular, OSError):
-                    note_settled(self._folder, self.store, self.disk)
         self._note_followed()
         if not self._is_behind:
-            from objstore.due import forget_due
+            finishing.forget_due()
 
-            forget_due(self._folder, self.disk)
+    def _finishing_here(self) -> Finishing:
+        if self._finishing is None:
+            from objstore.finishing import Finishing
 
-    def _finish_steps(self, since: Place | None, mark: bytes) -> bool:
-        """Carry out what is due behind a place (None: nobody can tell), and return whether nothing was.
+            self._finishing = Finishing(
+                self._folder,
+                self.tree,
+                self.disk,
+                self._mark,
+                scratch=self._scratch_fd,
+                transition=self._transition,
+            )
+        return self._finishing
 
-        `mark`: its bytes. Raises DiskFull and DiskFailed.
-        """
-        from objstore.recovery import due_steps, groups_since
-
-        groups = None if since is None else groups_since(self.store, since)
-        stop = self._stop() if groups is not None else self._with_due(self._stop(), mark)
-        is_all_there = not stop.noted
-        for steps in due_steps(self.tree, self.store, groups, stop):
-            is_all_there = is_all_there and not any(step.before != step.after for step in steps)
-            self._finish_group(steps)
-        return is_all_there
-
-    def _finish_group(self, steps: list[Step]) -> None:
-        """Carry out of the steps what can be. Raises DiskFull, and DiskFailed the first time.
-
-        A path that can't be finished stays as it is, and shows as a change from outside. Where the disk fails, only the
-        second time: once may have been the only time, and nobody should be kept from writing for ever.
-        """
-        from objstore.recovery import without
-
-        while steps:
-            paths = {step.path for step in steps}
-            with self._transition(steps, self.store) as transition:
-                try:
-                    refused = transition.refused()
-                    if not refused:
-                        transition.prepare()
-                        transition.run()
-                        return
-                except PathError as error:
-                    refused = {os.fsencode(error.path)}
-                except CallAborted as error:
-                    cause = error.__cause__
-                    is_first = self._unfinished.isdisjoint(paths)
-                    refused = {os.fsencode(cause.path if isinstance(cause, PathError) else error.path)}
-                    if isinstance(cause, DiskFull) or (isinstance(cause, DiskFailed) and is_first):
-                        self._unfinished |= refused
-                        raise cause from error  # it can be finished, only not yet
-            if refused.isdisjoint(paths):
-                return  # nobody can tell which file it is
-            steps = without(steps, refused)
-
-    def _with_due(self, stop: Stop, mark: bytes) -> Stop:
-        """Note what is due, before the first step changes what shows it; return what is known with that.
-
-        Raises DiskFull: so what is due stays so until there is room.
-        """
-        from objstore.due import note_due, noted_due
-        from objstore.recovery import due_steps
-        from objstore.values import replace
-
-        noted = noted_due(self._folder, mark)
-        stop = replace(stop, noted=noted)
-        found = [step for steps in due_steps(self.tree, self.store, None, stop) for step in steps]
-        due = {**noted, **{step.path: (step.before, step.after) for step in found if step.before != step.after}}
-        if due != noted:
-            try:
-                note_due(self._folder, mark, due, self.disk)
-            except DiskFull:
-                raise
-            except (DiskFailed, PermissionRefused, StoreLinked, StoreNotRegular, OSError):
-                pass  # nobody is kept from writing for ever because of it
-        return replace(stop, noted=due)
-
-    def _stop(self) -> Stop:
-        """Return what tells, after another start of the machine, what can be lost."""
-        from objstore.recovery import Stop
-        from objstore.settled import settled_until
-
-        mark = _status_of(os.path.join(self._folder, "applied"))
-        # Nothing changes this file once it is made, and each copy of the store has one of its own.
-        made = _status_of(os.path.join(self._folder, ".gitignore"))
-        return Stop(
-            clock=lambda: self.disk.clock(self._scratch_fd(), "tmp"),
-            followed=0 if mark is None else mark.st_mtime_ns // 1000,
-            came=0 if made is None else made.st_ctime_ns // 1000,
-            settled=settled_until(self._folder, self.store),
-        )
+    def _note_followed(self) -> None:
+        """Note that files have followed the log to its end, unless some wait for room to do so."""
+        if not self._is_behind:
+            self._mark.write(self.store.end)
 
     def _clear_scratch(self) -> None:
         with suppress(FileNotFoundError), own_folder(os.path.join(self._folder, "tmp")) as folder:
@@ -679,64 +596,3 @@ class Journal:
                 except (DiskFailed, PermissionRefused):
                     # A folder, say, which is nobody's work: whatever it is, no write is held up by it.
                     self.disk.remove_directory(folder, name)
-
-    # ---- the mark
-
-    def _is_this(self, boot: bytes) -> bool:
-        """Return whether a mark with that boot id is certain to be of this start of the machine."""
-        return self._knows_boot and boot == self._boot
-
-    def _mark_fd(self) -> int:
-        if self._mark is None:
-            try:
-                self._mark = own_file(os.path.join(self._folder, "applied"), os.O_RDWR | os.O_CREAT)
-            except OSError as error:
-                raise failure(error, "applied") from error
-        return self._mark
-
-    def _read_mark(self) -> tuple[Place | None, bytes]:
-        try:
-            stored = os.pread(self._mark_fd(), _MARK.size, 0)
-        except (OSError, DiskFailed, PermissionRefused):
-            return None, b""
-        if len(stored) != _MARK.size:
-            return None, b""
-        segment, offset, boot = _MARK.unpack(stored)
-        return Place(segment, offset), boot
-
-    def _note_followed(self) -> None:
-        """Note that files have followed the log to its end, unless some wait for room to do so."""
-        if not self._is_behind:
-            self._write_mark(self.store.end)
-
-    def _write_mark(self, end: Place) -> None:
-        # A mark that can't be written is an old mark: then the newest files are looked at once more.
-        with suppress(DiskFailed, PermissionRefused):
-            self.disk.overwrite(self._mark_fd(), _MARK.pack(end.segment, end.offset, self._boot), 0, "applied")
-            # By the clock that records have: that of files is too coarse to tell this from a call that comes at once.
-            self.disk.set_time(self._mark_fd(), time.time_ns(), "applied")
-
-
-def acknowledged(folder: str) -> Place | None:
-    """Return how far files are known to have followed the log of the store in `folder` (None: nothing is known)."""
-    try:
-        stored = own_bytes(os.path.join(folder, "applied"), _MARK.size + 1)
-    except (OSError, StoreLinked, StoreNotRegular):
-        return None
-    return Place(*_MARK.unpack(stored)[:2]) if len(stored) == _MARK.size else None
-
-
-def _status_of(path: str) -> os.stat_result | None:
-    """Return what the system says of a file; None where there is none."""
-    try:
-        return os.lstat(path)
-    except OSError:
-        return None
-
-
-def forget_followed(folder: str, end: Place, disk: Disk) -> None:
-    """Set the mark of the store in `folder` to `end`: no file has to follow what its log holds so far."""
-    path = os.path.join(folder, "applied")
-    with suppress(FileNotFoundError):
-        disk.remove_store_file(path)
-    disk.create(path, _MARK.pack(end.segment, end.offset, disk.boot_id()))

@@ -18,7 +18,7 @@ from objstore.founding import create_workspace, discard_making, is_making, makin
 from objstore.frames import FrameKind, StoreId
 from objstore.generations import Place, is_segment
 from objstore.ids import BlobId, RecordId
-from objstore.journal import acknowledged, forget_followed
+from objstore.mark import acknowledged, forget_followed
 from objstore.names import STORE_NAME
 from objstore.paths import see_free
 from objstore.records import Decision, Edit, Numbering, Record, TakenBack

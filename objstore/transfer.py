@@ -20,7 +20,8 @@ from objstore.founding import discard_making, is_making, making_name
 from objstore.generations import Place
 from objstore.indexrows import Tip
 from objstore.intake import decoded
-from objstore.journal import Journal, forget_followed
+from objstore.journal import Journal
+from objstore.mark import forget_followed
 from objstore.names import STORE_NAME, is_reserved, is_store
 from objstore.paths import see_free
 from objstore.recordedpaths import folders_of

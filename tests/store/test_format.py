@@ -20,7 +20,6 @@ from objstore import (
     codec,
     fields,
     frames,
-    journal,
     paths,
     recordcodec,
     segments,
@@ -29,6 +28,7 @@ from objstore import (
 )
 from objstore.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE
 from objstore.ids import BlobId
+from objstore.mark import MARK_SIZE
 from objstore.segments import Log
 from objstore.store import Store
 from tests.store.countdown import CountdownDisk
@@ -178,7 +178,7 @@ def layout(heading: str) -> list[tuple[int, int]]:
         ("Frame", FRAME_HEADER_SIZE),
         ("Blob payload", codec._HEADER.size + codec._DELTA.size),  # noqa: SLF001 - the structure is what is compared
         ("Chunk entry", codec._CHUNK.size),  # noqa: SLF001 - as above
-        ("Derived files", journal._MARK.size),  # noqa: SLF001 - as above
+        ("Derived files", MARK_SIZE),
     ],
 )
 def test_the_fields_of_a_structure_lie_one_behind_another_and_fill_it(heading: str, size: int) -> None:

@@ -618,7 +618,7 @@ def test_a_mark_that_can_not_be_opened_is_an_old_one(root: Path, monkeypatch: py
         return own_file(path, flags)
 
     with monkeypatch.context() as patched:
-        patched.setattr("objstore.journal.own_file", refusing)
+        patched.setattr("objstore.mark.own_file", refusing)
         for text in (b"two\n", b"three\n"):
             with opened(root) as workspace:
                 write(workspace, "f", text)

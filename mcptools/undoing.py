@@ -22,6 +22,7 @@ from objstore import (
     Action,
     Conflicted,
     Decided,
+    DecidedMeanwhile,
     DecisionOutcome,
     DocumentId,
     Edit,
@@ -30,6 +31,7 @@ from objstore import (
     NoSuchName,
     NotAWorkspace,
     NothingToDo,
+    Status,
     StoreReplaced,
     Unit,
     Workspace,
@@ -44,6 +46,7 @@ _MOST_TOLD: Final = 10
 
 _NOTE: Final = "Taken back by the agent with Undo"
 _DECIDED: Final = "earlier edits have been decided on since"
+_ACCEPTED: Final = "a reviewer has accepted it"
 
 
 class Undoing(Toolset):
@@ -96,11 +99,17 @@ class Undoing(Toolset):
             raise _refused(Kind.STALE_FILE, "hash mismatch", path)
 
     def _reject(self, workspace: Workspace, change: LastChange, targets: Mapping[DocumentId, "_Target"]) -> None:
-        # Where an older store was put back, another edit may have the number.
+        shown: dict[Unit, Status] = {}
         for view in change.edits:
-            if workspace.edit(view.seq).id != view.id:
+            now = workspace.edit(view.seq)
+            # Where an older store was put back, another edit may have the number.
+            if now.id != view.id:
                 raise NoSuchName(view.id.hex(), "edit")
-        units = [Unit(view.seq, hunk) for view in change.edits for hunk in range(len(view.units))]
+            # What a person has decided, only a person takes back: it is theirs to say, where they can be asked.
+            if Status.ACCEPTED in now.units and self._asked is None:
+                raise _refused(Kind.REVIEW_CONFLICT, _ACCEPTED, os.fsdecode(view.edit.path))
+            shown |= {Unit(view.seq, hunk): status for hunk, status in enumerate(now.units)}
+        units = list(shown)
         who = self._session.client.get("client", "")
         # What was decided on earlier edits meanwhile could make of the files what they never were.
         planned = _decided(workspace.decide(Action.REJECT, units, who=who, reason=_NOTE, dry_run=True))
@@ -114,7 +123,11 @@ class Undoing(Toolset):
         for effect in effects.values():
             raise _refused(Kind.REVIEW_CONFLICT, _DECIDED, effect.path_before or effect.path_after or "")
         checkpoint()
-        _decided(workspace.decide(Action.REJECT, units, who=who, reason=_NOTE))
+        try:
+            _decided(workspace.decide(Action.REJECT, units, who=who, reason=_NOTE, shown=shown))
+        except DecidedMeanwhile:
+            path = os.fsdecode(change.edits[0].edit.path)
+            raise _refused(Kind.REVIEW_CONFLICT, "it was decided on at this moment", path) from None
 
 
 def told_to_person(change: LastChange) -> str:

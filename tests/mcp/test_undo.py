@@ -11,7 +11,7 @@ import pytest
 from mcptools.directories import Directories
 from mcptools.failures import Failure, Kind
 from mcptools.session import Session
-from mcptools.tools import Limits, Tools
+from mcptools.tools import EditOp, Limits, Tools
 from mcptools.toolset import Asked
 from objstore import Action, CallInfo, Decided, Status, Workspace
 from objstore.disk import Disk
@@ -449,6 +449,45 @@ def test_what_a_reviewer_has_taken_back_already_is_not_taken_back_again(agent: A
     error = agent.call("Undo").error
     assert error["message"] == "Cannot undo: a reviewer has rejected the change already"
     assert error["type"] == "review_conflict"
+
+
+@pytest.mark.parametrize("part", ["", ":1"], ids=["all", "a hunk"])
+def test_what_a_reviewer_has_accepted_is_not_taken_back_unless_they_were_asked(tmp_path: Path, part: str) -> None:
+    file = tmp_path / "file"
+    file.write_text("1\n2\n3\n4\n5\n")
+    directories, session = Directories([str(tmp_path)]), Session()
+    Tools(directories, session, Limits()).multi_edit_text_file(
+        str(file), [EditOp(old_string="1\n", new_string="one\n"), EditOp(old_string="5\n", new_string="five\n")]
+    )
+    with Workspace.open(tmp_path) as workspace:
+        workspace.decide(Action.ACCEPT, workspace.find_units(f"1{part}")[1])
+    with pytest.raises(Failure, match="^Cannot undo: a reviewer has accepted it: file$") as refusal:
+        Tools(directories, session, Limits()).Undo()
+    assert refusal.value.kind is Kind.REVIEW_CONFLICT
+    assert file.read_text() == "one\n2\n3\n4\nfive\n"
+    with Workspace.open(tmp_path) as workspace:
+        assert Status.ACCEPTED in workspace.edit(1).units
+    Tools(directories, session, Limits(), asked=Asked(session.last_change())).Undo()
+    assert file.read_text() == "1\n2\n3\n4\n5\n"
+    directories.close()
+
+
+def test_what_a_reviewer_accepts_while_it_is_undone_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "file"
+    directories, session = Directories([str(tmp_path)]), Session()
+    Tools(directories, session, Limits()).write_file(str(file), "text\n")
+
+    def accepting() -> None:
+        with Workspace.open(tmp_path) as workspace:
+            workspace.decide(Action.ACCEPT, workspace.find_units("1")[1])
+
+    monkeypatch.setattr("mcptools.undoing.checkpoint", accepting)  # right before it is carried out
+    with pytest.raises(Failure, match="^Cannot undo: it was decided on at this moment: file$"):
+        Tools(directories, session, Limits()).Undo()
+    assert file.read_text() == "text\n"
+    with Workspace.open(tmp_path) as workspace:
+        assert workspace.edit(1).status is Status.ACCEPTED
+    directories.close()
 
 
 def test_a_change_that_later_edits_build_on_is_not_undone(agent: Agent, file: Path) -> None:

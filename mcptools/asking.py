@@ -12,6 +12,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.elicitation import AcceptedElicitation
 from mcp.server.mcpserver import Context
 from mcp.shared.exceptions import MCPError
+from mcp.shared.message import ServerMessageMetadata
 from mcp.types import ListRootsRequest, ListRootsResult, Root
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
@@ -73,8 +74,10 @@ class _Roots(BaseModel):
 
 async def roots_of(context: Context[Any, Any]) -> tuple[str, ...]:
     """Ask a client on its connection for its roots, and return their addresses. Raises Failure."""
+    # Over HTTP the question goes where the client waits for its answer: it need not listen anywhere else.
+    request = ServerMessageMetadata(related_request_id=context.request_context.request_id)
     try:
-        found = await context.session.send_request(ListRootsRequest(), _Roots)
+        found = await context.session.send_request(ListRootsRequest(), _Roots, metadata=request)
     except MCPError as error:
         raise _rootless(f"answered with an error: {one_line(shown(error.message))}") from error
     except ValidationError as error:

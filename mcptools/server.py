@@ -226,7 +226,7 @@ class EditServer(MCPServer):
             _when_over(ctx, functools.partial(self._clients.ended, key))
         if ctx.method == "notifications/roots/list_changed":
             self._clients.current().forget_roots()
-        if ctx.method in _NARROWED:
+        if ctx.method in _NARROWED and ctx.request_id is not None:
             await self._ask_for_scope(Context(request_context=ctx, mcp_server=self))
         ctx = with_readable_roots(ctx)
         if ctx.method == "subscriptions/listen":

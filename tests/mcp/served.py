@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import anyio
 import httpx2
@@ -25,7 +25,7 @@ from tests.mcp.agent import REPOSITORY, SECONDS_TO_ANSWER, Agent, server_command
 
 ResultT = TypeVar("ResultT")
 
-INITIALIZE = {
+INITIALIZE: Final[dict[str, Any]] = {
     "jsonrpc": "2.0",
     "id": 1,
     "method": "initialize",
@@ -69,6 +69,19 @@ class Served:
             connection.close()
 
     @contextmanager
+    def talk(self, capabilities: Mapping[str, object]) -> Iterator["Talk"]:
+        """Begin a session of the older era in which nothing listens but who waits for an answer."""
+        headers = {"Authorization": f"Bearer {self.token}", "Accept": "application/json, text/event-stream"}
+        url = f"http://127.0.0.1:{self.port}"
+        with httpx2.Client(base_url=url, headers=headers, timeout=SECONDS_TO_ANSWER) as connection:
+            params = {**INITIALIZE["params"], "capabilities": capabilities}
+            began = connection.post("/mcp", json={**INITIALIZE, "params": params})
+            connection.headers["Mcp-Session-Id"] = began.headers["mcp-session-id"]
+            talk = Talk(connection)
+            talk.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
+            yield talk
+
+    @contextmanager
     def agent(self, *, mode: str, name: str = "test", heard: MessageHandlerFnT | None = None) -> Iterator[Agent]:
         """Connect the official client. `heard`: gets what the server says unasked."""
         with start_blocking_portal() as portal:
@@ -101,6 +114,36 @@ class Served:
                         return await work(client)
 
         return anyio.run(connected)
+
+
+class Talk:
+    """A session of the older era over HTTP, message by message."""
+
+    def __init__(self, connection: httpx2.Client) -> None:
+        self._connection = connection
+        self._asked = 1
+
+    def say(self, message: Mapping[str, object]) -> None:
+        """Send what is no request."""
+        assert self._connection.post("/mcp", json=message).status_code == 202
+
+    def ask(
+        self, method: str, params: Mapping[str, object], answers: Mapping[str, Mapping[str, object]]
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Send a request. Return its result, and what the server asked on its stream; `answers`: to that, by method."""
+        self._asked += 1
+        asked: list[str] = []
+        message = {"jsonrpc": "2.0", "id": self._asked, "method": method, "params": params}
+        with self._connection.stream("POST", "/mcp", json=message) as answer:
+            for line in answer.iter_lines():
+                if not line.startswith("data: {"):
+                    continue
+                came: dict[str, Any] = json.loads(line.removeprefix("data: "))
+                if "method" not in came:
+                    return came["result"], asked
+                asked.append(came["method"])
+                self.say({"jsonrpc": "2.0", "id": came["id"], "result": answers[came["method"]]})
+        raise AssertionError(f"the stream ended without an answer: {asked}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -103,6 +103,30 @@ def test_in_the_newer_era_no_header_makes_a_client_another(served: Served) -> No
     assert not served.with_client(undo, mode="2026-07-28", name="one").is_error
 
 
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("tools/call", {"name": "list_allowed_directories", "arguments": {}}),
+        ("resources/list", {}),
+        ("resources/read", {"uri": "cas://edit/1"}),
+        ("resources/subscribe", {"uri": "cas://edit/1"}),
+    ],
+)
+def test_a_client_is_asked_for_its_roots_where_it_waits_for_its_answer(
+    served: Served, method: str, params: dict[str, Any]
+) -> None:
+    (served.root / "file").touch()
+    with served.talk({}) as other:
+        arguments = {"path": "file", "content": f"{method}\n"}
+        other.ask("tools/call", {"name": "write_file", "arguments": arguments}, {})
+    roots = {"roots": [{"uri": served.root.as_uri()}]}
+    with served.talk({"roots": {"listChanged": True}}) as talk:
+        for asked in (["roots/list"], []):  # once, until it says that they have changed
+            result, heard = talk.ask(method, params, {"roots/list": roots})
+            assert not result.get("isError")
+            assert heard == asked
+
+
 def test_a_request_with_the_token_is_served(served: Served) -> None:
     assert served.ask() == 200
     assert served.ask(Authorization=f"bearer  {served.token}") == 200

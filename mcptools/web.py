@@ -11,7 +11,7 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from socket import socket
 from typing import Any, Final, TypeAlias
 
@@ -23,7 +23,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcptools.limits import Limits
 from mcptools.stdio import HALF_CHARACTER, half_character
 
-__all__ = ["Guard", "Halves", "serve"]
+__all__ = ["Guard", "Halves", "application", "names_of", "serve"]
 
 _Message: TypeAlias = MutableMapping[str, Any]
 _Receive: TypeAlias = Callable[[], Awaitable[_Message]]
@@ -33,6 +33,9 @@ _App: TypeAlias = Callable[[_Message, _Receive, _Send], Awaitable[None]]
 _PATH: Final = "/mcp"
 _CASELESS: Final = {b"host", b"origin"}
 _LOCAL: Final = ("127.0.0.1", "localhost", "[::1]")
+_USUAL_PORT: Final = 80
+"""The port that clients leave out."""
+
 _GRACE: Final = 1
 """Seconds that requests have which are not over when the server is to end."""
 
@@ -46,10 +49,10 @@ _SPELT: Final = 6
 class Guard:
     """What stands before the application and lets nobody through whom it can't trust."""
 
-    def __init__(self, app: _App, port: int, token: str | None) -> None:
-        """Guard `app`, which is served at `port`. `token`: what clients have to send; None: nothing."""
+    def __init__(self, app: _App, names: Collection[str], token: str | None) -> None:
+        """Guard `app`. `names`: those of the server, as `names_of` gives them; `token`: None: clients send none."""
         self._app = app
-        self._hosts = {f"{host}:{port}".encode() for host in _LOCAL}
+        self._hosts = {name.encode() for name in names}
         self._origins = {b"http://" + host for host in self._hosts}
         self._wanted = None if token is None else f"Bearer {token}".encode()
 
@@ -158,24 +161,37 @@ def _canonical(header: bytes) -> bytes:
     return (b"Bearer " if scheme.lower() == b"bearer" else scheme + b" ") + rest.strip()
 
 
-def serve(server: MCPServer, listener: socket, token: str | None, limits: Limits) -> None:
-    """Serve at a socket that listens already, until interrupted. `token`: as a Guard takes it."""
-    host, port = listener.getsockname()[:2]
-    hosts = [f"{name}:{port}" for name in _LOCAL]
+def names_of(host: str, port: int) -> list[str]:
+    """Return as what a server that listens at an address of this machine can be addressed, as Host headers say it."""
+    names = dict.fromkeys((*_LOCAL, _spelt(host)))
+    return [*(f"{name}:{port}" for name in names), *(names if port == _USUAL_PORT else ())]
+
+
+def _spelt(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def application(server: MCPServer, host: str, port: int, token: str | None, limits: Limits) -> Guard:
+    """Return what serves at an address of this machine, with all that stands before it. `token`: as a Guard has it."""
+    names = names_of(host, port)
     most = _SPELT * limits.max_file_bytes + (1 << 20)
     app = server.streamable_http_app(
         streamable_http_path=_PATH,
         host=host,
         max_request_body_size=most,
         transport_security=TransportSecuritySettings(
-            allowed_hosts=hosts, allowed_origins=[f"http://{name}" for name in hosts]
+            allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names]
         ),
     )
-    shown = f"[{host}]" if ":" in host else host
-    sys.stderr.write(f"editledger: serving at http://{shown}:{port}{_PATH}\n")
+    return Guard(Halves(app, most), names, token)
+
+
+def serve(server: MCPServer, listener: socket, token: str | None, limits: Limits) -> None:
+    """Serve at a socket that listens already, until interrupted. `token`: as a Guard has it."""
+    host, port = listener.getsockname()[:2]
+    guarded = application(server, host, port, token, limits)
+    sys.stderr.write(f"editledger: serving at http://{_spelt(host)}:{port}{_PATH}\n")
     sys.stderr.flush()
-    config = uvicorn.Config(
-        Guard(Halves(app, most), port, token), log_level="error", server_header=False, timeout_graceful_shutdown=_GRACE
-    )
+    config = uvicorn.Config(guarded, log_level="error", server_header=False, timeout_graceful_shutdown=_GRACE)
     web = _Web(config)
     anyio.run(functools.partial(web.serve, sockets=[listener]))

@@ -15,9 +15,12 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult
 
-from mcptools.web import Guard
+from mcptools.directories import Directories
+from mcptools.limits import Limits
+from mcptools.server import EditServer
+from mcptools.web import Guard, application, names_of
 from tests.mcp.agent import REPOSITORY, SECONDS_TO_ANSWER, cold_starts
-from tests.mcp.served import Served, serving
+from tests.mcp.served import INITIALIZE, Served, serving
 
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -200,8 +203,29 @@ def test_a_request_is_addressed_once(hosts: int, status: int) -> None:
 
     # Past what listens in front of it, which refuses such a request by itself.
     scope = {"type": "http", "headers": [(b"host", b"localhost:80")] * hosts}
-    anyio.run(Guard(app, 80, None), scope, receive, send)
+    anyio.run(Guard(app, names_of("127.0.0.1", 80), None), scope, receive, send)
     assert said[0]["status"] == status
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1"])
+@pytest.mark.parametrize("port", [80, 8000])
+def test_at_the_address_that_was_announced_a_request_is_served(tmp_path: Path, host: str, port: int) -> None:
+    async def work() -> None:
+        server = EditServer(Directories([str(tmp_path)]))
+        app = application(server, host, port, None, Limits())
+        name = f"[{host}]" if ":" in host else host
+        address = f"http://{name}:{port}"
+        headers = {"Accept": "application/json, text/event-stream", "Origin": str(httpx2.URL(address))}
+        async with (
+            server.session_manager.run(),
+            # This client leaves out port 80, as all do.
+            httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url=address, headers=headers) as connection,
+        ):
+            assert (await connection.post("/mcp", json=INITIALIZE)).status_code == 200
+            elsewhere = {"Host": "127.0.0.3" if port == 80 else name}
+            assert (await connection.post("/mcp", json=INITIALIZE, headers=elsewhere)).status_code == 421
+
+    anyio.run(work)
 
 
 def test_a_request_that_is_too_large_is_refused(tmp_path: Path) -> None:

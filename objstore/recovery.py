@@ -159,7 +159,7 @@ def _is_settled(record: Record, settled: tuple[int, int]) -> bool:
             return False
 
 
-def _steps_of(records: Iterable[Record], *, with_found: bool) -> list[Step]:
+def _steps_of(records: Sequence[Record], *, with_found: bool) -> list[Step]:
     """Return what the records of one group do to the user's files, path by path.
 
     Edits that were found on disk need nothing done: they say how things stood before the others, or stand behind them.
@@ -168,6 +168,7 @@ def _steps_of(records: Iterable[Record], *, with_found: bool) -> list[Step]:
     first: dict[bytes, FileState | None] = {}
     last: dict[bytes, FileState | None] = {}
     moved: dict[bytes, bytes] = {}  # by its path, where a file was before the group
+    is_decided = any(isinstance(record, Decision) for record in records)
 
     def note(path: bytes, before: FileState | None, after: FileState | None) -> None:
         first.setdefault(path, before)
@@ -190,7 +191,10 @@ def _steps_of(records: Iterable[Record], *, with_found: bool) -> list[Step]:
                 moved |= {w.path_after: w.path_before for w in record.written if w.path_after and w.path_before}
             case Void():
                 pass
-    return [Step(path=path, before=first[path], after=last[path], moved_from=moved.get(path)) for path in first]
+    return [
+        Step(path=path, before=first[path], after=last[path], moved_from=moved.get(path), is_decided=is_decided)
+        for path in first
+    ]
 
 
 def _note_decision(decision: Decision, note: Callable[[bytes, FileState | None, FileState | None], None]) -> None:

@@ -72,6 +72,7 @@ class Plan:
                 before=before.get(path),
                 after=after.get(path),
                 moved_from=self._source(path, moves, after),
+                is_decided=True,
             )
             for path in sorted({*before, *after})
         ]

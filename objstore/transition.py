@@ -58,6 +58,7 @@ class Step:
     before: FileState | None  # None: nothing stands there
     after: FileState | None  # None: nothing shall stand there
     moved_from: bytes | None = None  # the file with these very bytes that comes here; None: none does
+    is_decided: bool = False  # it goes back from what was recorded; a call goes on from whatever stands there
 
 
 class Blobs(Protocol):
@@ -212,7 +213,7 @@ class Transition:
             _check_kind(found, spot.path)
             self._tree.see_users(found, spot.path, since=self._began)
             self._check_unchanged(step, spot, found)
-            if not os.access(spot.name, os.W_OK, dir_fd=spot.folder):
+            if not os.access(spot.name, os.W_OK, dir_fd=spot.folder) and not _takes_mode_back(step, found):
                 raise PermissionRefused(spot.path)
         if not os.access(".", os.W_OK | os.X_OK, dir_fd=spot.folder):
             raise PermissionRefused(spot.path)
@@ -603,6 +604,19 @@ def _movable(steps: Sequence[Step]) -> list[Step]:
         replace(step, moved_from=None) if step.moved_from is not None and is_in_the_way(step.moved_from) else step
         for step in steps
     ]
+
+
+def _takes_mode_back(step: Step, found: os.stat_result) -> bool:
+    """Return whether a decision takes away the very mode for which our own file may not be written.
+
+    That mode came with what is taken back, so it is no sign that the file is to stay.
+    """
+    mode = stat.S_IMODE(found.st_mode)
+    is_own = found.st_uid == os.geteuid() and not mode & stat.S_IWUSR
+    is_recorded = step.is_decided and step.before is not None and step.before.mode == mode
+    # Of a file with several names the bytes would have to be written in place.
+    is_given_up = step.after is None or (step.after.mode != mode and found.st_nlink == 1)
+    return is_own and is_recorded and is_given_up
 
 
 def _check_kind(found: os.stat_result, path: str) -> None:

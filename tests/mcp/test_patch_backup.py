@@ -2,12 +2,15 @@
 
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
 from objstore import Operation, Workspace
+from tests.cli.desk import ANYBODY
 from tests.mcp.agent import Agent, connected
+from tests.mcp.raw import called, started
 
 PATCH = "--- f\n+++ f\n@@ -1 +1 @@\n-one\n+two\n"
 LONG_AGO = 1_000_000_000_123_456_789  # nanoseconds
@@ -47,6 +50,18 @@ def test_a_backup_is_named_as_the_file_was(agent: Agent, folder: Path) -> None:
     assert result.structured["original_file"] == path
     assert result.structured["backup_file"].startswith(f"{path}.backup.")
     assert (agent.root / result.structured["backup_file"]).exists()
+
+
+def test_a_backup_of_a_file_that_may_not_be_written_is_undone(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("one\n")
+    (tmp_path / "f").chmod(0o444)
+    with started(tmp_path, command=[sys.executable, "-c", ANYBODY, sys.executable, "-m", "mcptools"]) as raw:
+        raw.send(called(1, "backup_file", file_path="f"))
+        name = raw.answer(1)["result"]["structuredContent"]["backup_file"]
+        assert (tmp_path / name).stat().st_mode & 0o777 == 0o444
+        raw.send(called(2, "Undo"))
+        assert raw.answer(2)["result"]["structuredContent"] == {"success": True, "files_reverted": 1, "paths": [name]}
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".cas", "f"]
 
 
 def test_a_backup_keeps_permissions_and_times(agent: Agent, folder: Path) -> None:

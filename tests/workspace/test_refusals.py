@@ -4,7 +4,8 @@ import importlib
 import os
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,9 +16,11 @@ from objstore import (
     Call,
     CallInfo,
     CasError,
+    Conflicted,
     FileChanged,
     FileExists,
     FileMissing,
+    OnExternal,
     PathInvalid,
     PathIsDirectory,
     PathIsSymlink,
@@ -25,7 +28,11 @@ from objstore import (
     PathOutside,
     PathReserved,
     PermissionRefused,
+    Status,
+    Unit,
+    Workspace,
 )
+from tests.store.countdown import CountdownDisk, PowerCut
 from tests.workspace.scene import Scene, deletes, moves, writes
 
 NOBODY = 65534
@@ -207,7 +214,9 @@ def as_nobody() -> Iterator[None]:
         os.setgroups(groups)
 
 
-def test_what_may_not_be_written_is_refused(scene: Scene) -> None:
+@contextmanager
+def scene_of_nobody(scene: Scene) -> Iterator[Scene]:
+    """Give a scene of a user to whom permissions apply."""
     # Everything that is imported late, before we may not read it any more.
     for module in ("filelock", "objstore.exchange"):
         importlib.import_module(module)
@@ -219,30 +228,79 @@ def test_what_may_not_be_written_is_refused(scene: Scene) -> None:
         with as_nobody():
             other = Scene(root)
             try:
-                other.write("f", b"a\n")
-                other.write("g", b"a\n")
-                other.write("locked/h", b"a\n")
-                (root / "f").chmod(0o444)
-                (root / "locked").chmod(0o555)
-                for change in (
-                    writes("f", b"b\n"),
-                    writes("locked/h", b"b\n"),
-                    writes("locked/new", b"b\n"),
-                    deletes("locked/h"),
-                    moves("locked/h", "h"),
-                    moves("g", "locked/g"),
-                ):
-                    refused(other, PermissionRefused, writes("g", b"b\n"), change)
-                before = other.everything()
-                with pytest.raises(PermissionRefused):
-                    other.decide(Action.REJECT, 2, 3)
-                assert other.everything() == before
-                (root / "g").chmod(0o000)
-                with pytest.raises(PermissionRefused):
-                    other.write("g", b"b\n")
+                yield other
             finally:
-                (root / "locked").chmod(0o755)
                 other.close()
+
+
+def test_what_may_not_be_written_is_refused(scene: Scene) -> None:
+    with scene_of_nobody(scene) as other:
+        other.write("f", b"a\n")
+        other.write("g", b"a\n")
+        other.write("locked/h", b"a\n")
+        (other.root / "f").chmod(0o444)
+        (other.root / "locked").chmod(0o555)
+        try:
+            for change in (
+                writes("f", b"b\n"),
+                writes("locked/h", b"b\n"),
+                writes("locked/new", b"b\n"),
+                deletes("locked/h"),
+                moves("locked/h", "h"),
+                moves("g", "locked/g"),
+            ):
+                refused(other, PermissionRefused, writes("g", b"b\n"), change)
+            before = other.everything()
+            with pytest.raises(PermissionRefused):
+                other.decide(Action.REJECT, 2, 3)
+            assert other.everything() == before
+            (other.root / "g").chmod(0o000)
+            with pytest.raises(PermissionRefused):
+                other.write("g", b"b\n")
+        finally:
+            (other.root / "locked").chmod(0o755)
+
+
+def test_a_mode_that_forbids_writing_is_taken_back_with_the_file_that_was_given_it(scene: Scene) -> None:
+    with scene_of_nobody(scene) as other:
+        made = other.write("made", b"a\n", mode=0o444)
+        other.write("f", b"a\n", mode=0o644)
+        closed = other.write("f", b"b\n", mode=0o400)
+        for change in (writes("made", b"b\n"), deletes("made"), moves("made", "m"), deletes("f")):
+            refused(other, PermissionRefused, change)  # what an agent does is no decision
+        other.reject(made, closed)
+        assert not (other.root / "made").exists()
+        assert (other.text("f"), other.mode("f")) == (b"a\n", 0o644)
+        other.accept(made, closed)
+        assert (other.text("made"), other.mode("made")) == (b"a\n", 0o444)
+        assert (other.text("f"), other.mode("f")) == (b"b\n", 0o400)
+
+
+def test_what_is_taken_back_with_its_mode_is_gone_after_a_crash_too_or_not_at_all(scene: Scene) -> None:
+    with scene_of_nobody(scene) as other:
+        for step in count():
+            made = other.write(f"made{step}", b"a\n", mode=0o444)
+            disk = CountdownDisk(step)
+            with suppress(PowerCut), closing(Workspace.open(other.root, disk)) as workspace:
+                workspace.decide(Action.REJECT, [Unit(made, 0)])
+            other.reopen()
+            other.write("next", b"%d\n" % step)  # by which what was begun is finished
+            assert other.text(f"made{step}") == (None if other.view(made).status is Status.REJECTED else b"a\n")
+            if disk.failed is None:
+                assert other.view(made).status is Status.REJECTED
+                break
+
+
+def test_a_mode_that_a_person_has_given_keeps_a_file_from_being_written(scene: Scene) -> None:
+    with scene_of_nobody(scene) as other:
+        made = other.write("f", b"a\n")
+        edit = other.write("f", b"b\n")
+        (other.root / "f").chmod(0o444)
+        before = other.everything()
+        with pytest.raises(PermissionRefused):
+            other.decide(Action.REJECT, edit, on_external=OnExternal.KEEP)
+        assert isinstance(other.decide(Action.REJECT, made, edit, on_external=OnExternal.KEEP), Conflicted)
+        assert other.everything() == before
 
 
 def test_a_call_leaves_no_file_below_a_file(scene: Scene) -> None:

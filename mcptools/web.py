@@ -117,7 +117,9 @@ class Halves:
         while come[-1].get("more_body") and size <= self._most:
             come.append(await receive())
             size += len(come[-1].get("body", b""))
-        if size <= self._most and come[-1]["type"] == "http.request":
+        if come[-1]["type"] == "http.disconnect":
+            return  # who was sending it has gone; the SDK would take that for a fault, and log it
+        if size <= self._most:
             said = _said(b"".join(message.get("body", b"") for message in come))
             half = half_character(said)
             if half is not None:

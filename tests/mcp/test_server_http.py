@@ -254,6 +254,23 @@ def test_without_a_token_host_and_origin_are_checked_all_the_same(tmp_path: Path
         assert served.ask(Authorization="", Origin="http://evil.example") == 403
 
 
+def test_of_a_client_that_goes_before_it_has_sent_its_request_nothing_is_told(tmp_path: Path) -> None:
+    with serving(tmp_path) as served:
+        for sent in (b"", b"{", b'{"jsonrpc": "2.0", "content": "\\ud83d"'):
+            with socket.create_connection(("127.0.0.1", served.port), timeout=SECONDS_TO_ANSWER) as line:
+                headers = [
+                    f"Host: 127.0.0.1:{served.port}",
+                    f"Authorization: Bearer {served.token}",
+                    "Content-Type: application/json",
+                    "Accept: application/json, text/event-stream",
+                    "Content-Length: 99",
+                    "Expect: 100-continue",  # which is said when the server begins to read
+                ]
+                line.sendall("".join(f"{part}\r\n" for part in ["POST /mcp HTTP/1.1", *headers, ""]).encode() + sent)
+                assert line.recv(64).startswith(b"HTTP/1.1 100 ")
+            assert served.ask() == 200
+
+
 def test_an_interrupt_ends_it_quietly(tmp_path: Path) -> None:
     with cold_starts(), serving(tmp_path) as served, ExitStack() as slow:
         for _ in range(3):  # clients that never finish what they ask

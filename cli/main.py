@@ -306,12 +306,13 @@ def _suggestion(error: Exception, asked: Invocation | None) -> list[str]:
         NotAWorkspace,
         PathIsSymlink,
         PermissionRefused,
+        SnapshotUnreadable,
         StoreDamaged,
     )
 
     if isinstance(error, NotAWorkspace) and asked is not None and asked.is_told_by_variable():
         return ["CAS_WORKSPACE says to look there."]
-    if isinstance(error, StoreDamaged | BlobDamaged | HistoryBroken):
+    if isinstance(error, StoreDamaged | BlobDamaged | HistoryBroken | SnapshotUnreadable):
         return ["`cas fsck` tells what is damaged, and what that means for which files."]
     if isinstance(error, PathIsSymlink):
         from cli.denied import way_around

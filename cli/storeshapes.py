@@ -92,6 +92,7 @@ def salvage_shape(found: "Salvage") -> "dict[str, Json]":
                 "reason": blob.reason,
                 "edits": list(blob.edits),
                 "decisions": list(blob.decisions),
+                "snapshots": list(blob.snapshots),
             }
             for blob in found.lost_blobs
         ],

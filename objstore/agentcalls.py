@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from objstore.claims import Claims
-from objstore.errors import PathError
+from objstore.errors import BlobMissing, PathError, TreeInvalid
 from objstore.journal import Journal
 from objstore.names import LOOKS_NAME, STORE_NAME
 from objstore.opencalls import AgentCall, OpenCalls, now, recordable, recordable_name
@@ -368,7 +368,11 @@ class AgentCalls:
                 if found is None or tip is None or tip.state is None:
                     from objstore.known import Known
 
-                    return sorted(map(os.fsdecode, Known(self._journal).below(os.fsencode(path))))
+                    try:
+                        below = Known(self._journal).below(os.fsencode(path))
+                    except (BlobMissing, TreeInvalid):
+                        below = set(store.index.paths_below(os.fsencode(path)))  # the look takes another baseline
+                    return sorted(map(os.fsdecode, below))
         return []
 
     def _let_go(self, paths: Iterable[str], standing: Mapping[str, AgentCall]) -> list[EditView]:

@@ -31,12 +31,13 @@ from objstore.ids import BlobId
 from objstore.index import Index
 from objstore.indexfile import COMPARED, remove_index
 from objstore.journal import Journal
+from objstore.legibility import LostPart, lost_parts
 from objstore.mark import acknowledged
 from objstore.names import INDEX_NAME, STORE_NAME
 from objstore.paths import find_root
 from objstore.premises import refuse_links
-from objstore.records import Decision, Edit, Numbering
-from objstore.refcounts import held_blobs, recount
+from objstore.records import Decision, Edit, Numbering, Snapshot
+from objstore.refcounts import held_blobs, recount, unexpired
 from objstore.remains import MOST_LOST, FoundRecord, Remains, Spot
 from objstore.replay import forget_kept, kept_differs
 from objstore.status import external_changes
@@ -136,6 +137,38 @@ def _read_or_none(read: Callable[[BlobId], bytes], blob: BlobId) -> bytes | None
         return None
 
 
+def _tree_or_none(remains: Remains, invalid: dict[BlobId, str], name: BlobId) -> bytes | None:
+    """Return the bytes of a tree that a snapshot holds (None: it can't be read, or is none, and is put with those)."""
+    content = _read_or_none(remains.blob, name)
+    try:
+        if content is not None:
+            decode_tree(content)
+    except TreeInvalid as error:
+        invalid[name] = error.reason
+        return None
+    return content
+
+
+def _of_snapshots(part: LostPart, baseline: int, *, log_stands: bool) -> str:
+    """Return what it means that a part of snapshots is lost, and what to do. `baseline`: its number (0: none)."""
+    given_up = tuple(number for number in part.snapshots if number != baseline or not part.is_tree)
+    ways = []
+    if given_up:
+        ways.append(f"`cas snapshot delete {_cut(given_up)}` gives {'it' if len(given_up) == 1 else 'them'} up")
+    if len(given_up) < len(part.snapshots):
+        found = f"snapshot {baseline} is what the first look found"
+        ways.append(f"{found}, and the next one (`cas record`) takes another in its place")
+    way = ("" if log_stands else "once `cas salvage` has made a store of the rest, ") + "; ".join(ways)
+    named = f"snapshot{'' if len(part.snapshots) == 1 else 's'} {_cut(part.snapshots)}"
+    if not part.is_tree:
+        return f"A file of {named} can't be shown or brought back. {_sentence(way)}"
+    return f"{_sentence(named)[:-1]} can't be compared or brought back, and nothing is collected. {_sentence(way)}"
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}."
+
+
 class _Checking:
     """One check in progress."""
 
@@ -164,7 +197,7 @@ class _Checking:
                             self._edits_of.setdefault(blob, []).append(found.record)
                 self._check_chain(records, remains)
                 log_stands = not any(fault.part in {Part.SEGMENTS, Part.RECORDS} for fault in self._faults)
-                self._check_blobs(remains, records)
+                self._check_blobs(remains, records, log_stands=log_stands)
                 self.report = replace(
                     self.report, segments=len(remains.segments), blobs=len(remains.blobs), records=len(records)
                 )
@@ -263,7 +296,8 @@ class _Checking:
             last = found.id
             last_seq = int(found.record.seq) if isinstance(found.record, Edit) else last_seq
 
-    def _check_blobs(self, remains: Remains, records: list[FoundRecord]) -> None:
+    def _check_blobs(self, remains: Remains, records: list[FoundRecord], *, log_stands: bool) -> None:
+        lost: dict[BlobId, str] = {}
         total = len(remains.blobs)
         for done, name in enumerate(remains.blobs):
             self._progress("blobs", done, total)
@@ -273,34 +307,35 @@ class _Checking:
                 else:
                     remains.verify(name)
             except BlobDamaged as error:
-                self._lost_blob(name, error.reason)
+                lost[name] = error.reason
         # What has expired holds nothing: that its blobs are gone is in order.
-        read = partial(self._tree_or_none, remains)
-        self._counted = recount((found.record for found in records), read, remains.chunks)
-        for name in self._counted:
-            if name not in remains.blobs:
-                self._lost_blob(name, "no frame of it can be read")
+        invalid: dict[BlobId, str] = {}
+        read = partial(_tree_or_none, remains, invalid)
+        journal = [found.record for found in records]
+        self._counted = recount(journal, read, remains.chunks)
+        lost |= {name: "no frame of it can be read" for name in self._counted if name not in remains.blobs}
+        if not lost and not invalid:
+            return
+        parts = lost_parts(journal, remains.blobs.keys() - lost.keys() - invalid.keys(), read)
+        kept = [record for record in unexpired(journal) if isinstance(record, Snapshot)]
+        baseline = next((record.number for record in kept if not record.who and record.path is None), 0)
+        told = {name: _of_snapshots(part, baseline, log_stands=log_stands) for name, part in parts.items()}
+        for name, reason in invalid.items():
+            self._fault(Part.BLOBS, f"tree {name.hex()}: {reason}", told[name])
+        for name, reason in lost.items():
+            self._lost_blob(name, reason, told.get(name, ""))
 
-    def _tree_or_none(self, remains: Remains, name: BlobId) -> bytes | None:
-        """Return the bytes of a tree that a snapshot holds (None: it is none, or it can't be read)."""
-        content = _read_or_none(remains.blob, name)
-        try:
-            if content is not None:
-                decode_tree(content)
-        except TreeInvalid as error:
-            meaning = "The snapshots that hold it can't be compared or brought back, and nothing is collected."
-            self._fault(Part.BLOBS, f"tree {name.hex()}: {error.reason}", meaning)
-            return None
-        return content
-
-    def _lost_blob(self, name: BlobId, reason: str) -> None:
+    def _lost_blob(self, name: BlobId, reason: str, of_snapshots: str) -> None:
         edits = self._edits_of.get(name, [])
         paths = tuple(dict.fromkeys(os.fsdecode(edit.path) for edit in edits))
         numbers = tuple(dict.fromkeys(int(edit.seq) for edit in edits))
-        meaning = "No edit names it."
+        meaning = []
         if edits:
-            meaning = f"No diff of {_listed(numbers)} can be shown, and no edit of {', '.join(paths)} decided on."
-        self._fault(Part.BLOBS, f"blob {name.hex()}: {reason}", meaning, paths=paths, edits=numbers)
+            meaning.append(f"No diff of {_listed(numbers)} can be shown, and no edit of {', '.join(paths)} decided on.")
+        if of_snapshots:
+            meaning.append(of_snapshots)
+        said = " ".join(meaning) or "No edit names it, and no snapshot."
+        self._fault(Part.BLOBS, f"blob {name.hex()}: {reason}", said, paths=paths, edits=numbers)
 
     # ---- what is derived
 
@@ -458,6 +493,9 @@ def _differing(kept: Index, fresh: Index) -> Iterator[str]:
 
 def _listed(numbers: tuple[int, ...]) -> str:
     """Return some edits as a person names them, cut short where there are many."""
-    shown = "edit " if len(numbers) == 1 else "edits "
-    shown += " ".join(map(str, numbers[:_NUMBERS_SHOWN]))
+    return f"{'edit' if len(numbers) == 1 else 'edits'} {_cut(numbers)}"
+
+
+def _cut(numbers: tuple[int, ...]) -> str:
+    shown = " ".join(map(str, numbers[:_NUMBERS_SHOWN]))
     return shown + (f" and {len(numbers) - _NUMBERS_SHOWN} more" if len(numbers) > _NUMBERS_SHOWN else "")

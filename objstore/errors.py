@@ -432,6 +432,17 @@ class SnapshotIncomplete(StoreError):
         super().__init__(f"No snapshot was taken: {reason}. Name a folder, or ignore what need not be covered")
 
 
+class SnapshotUnreadable(StoreError):
+    """A tree of a snapshot is lost or damaged, so nobody can tell all that it holds."""
+
+    def __init__(self, number: int, reason: str) -> None:
+        self.number = number
+        self.reason = reason
+        super().__init__(
+            f"Snapshot {number} can't be read: {reason.rstrip('.')}. `cas snapshot delete {number}` gives it up."
+        )
+
+
 class BundleRefused(StoreError):
     """A bundle is not what one has to be."""
 

@@ -11,6 +11,7 @@ from objstore.errors import BlobMissing, CasError
 from objstore.ids import BlobId
 from objstore.intake import decoded
 from objstore.journal import Journal
+from objstore.legibility import naming
 from objstore.ondisk import file_at
 from objstore.recordedpaths import beginning
 from objstore.records import Decision, Edit, Record, Snapshot, Void
@@ -28,7 +29,7 @@ def past_states(journal: Journal, path: bytes) -> list[BlobId]:
     """Return every stored state of the files which ever stood at the path, those that they have now included.
 
     But for one that no record of an edit or a decision names, as long as it stands on disk: it is not past yet.
-    Raises BlobDamaged, BlobMissing, StoreDamaged and TreeInvalid.
+    Raises SnapshotUnreadable, BlobDamaged, StoreDamaged and TreeInvalid.
     """
     reading = _Reading(journal, path)
     for group in journal.store.log.groups(journal.store.log.first):
@@ -100,7 +101,9 @@ class _Reading:
         stood = {self._path} | {path for path in self._standing.values() if path is not None}
         for path in sorted(stood):
             # Of a snapshot that was given up, a collection may have taken the trees, and none of them holds anything.
-            with suppress(*([BlobMissing] if snapshot.number in self._given_up else [])):
+            is_given_up = snapshot.number in self._given_up
+            here = (snapshot.number, snapshot.root)
+            with suppress(BlobMissing) if is_given_up else naming(self._journal.store, here):
                 self._kept |= dict.fromkeys((path, blob) for blob in self._held_at(snapshot, path))
 
     def _held_at(self, snapshot: Snapshot, path: bytes) -> Iterator[BlobId]:

@@ -20,6 +20,7 @@ from objstore.frames import FrameKind
 from objstore.ids import BlobId, blob_id
 from objstore.indexrows import Tip
 from objstore.journal import Journal
+from objstore.legibility import naming
 from objstore.mending import with_sound_index
 from objstore.ondisk import file_at
 from objstore.paststates import past_states
@@ -76,7 +77,11 @@ def blobs_of_path(journal: Journal, path: bytes) -> list[BlobId]:
 
 
 def plan_purge(journal: Journal, blobs: Iterable[BlobId]) -> PurgePlan:
-    """Return what goes when the blobs do. Nothing is changed. Raises StoreDamaged, BlobDamaged, and as `file_at`."""
+    """Return what goes when the blobs do. Nothing is changed.
+
+    Raises SnapshotUnreadable, because nobody knows what such a snapshot holds, StoreDamaged, BlobDamaged, and as
+    `file_at`.
+    """
     return _plan(journal, _Holding(journal.store, frozenset(blobs)))
 
 
@@ -277,8 +282,11 @@ class _Closure:
     def _snapshots(self) -> Iterator[int]:
         for row in self._index.snapshots():
             record, _ = self._store.record(row.place)
-            if not row.expired and isinstance(record, Snapshot) and self._holding.holds(record.root):
-                yield row.number
+            if not row.expired and isinstance(record, Snapshot):
+                with naming(self._store, (record.number, record.root)):
+                    is_holding = self._holding.holds(record.root)
+                if is_holding:
+                    yield row.number
 
     def _pins(self) -> Iterator[int]:
         for row in self._index.pins():

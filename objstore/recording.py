@@ -4,6 +4,9 @@ A file's known state is the tip of its document; of a file that has none, what t
 the first look takes. So the first look tells nothing of files that were never recorded, and from then on nothing is
 missed. A look before a command and one after it tell what the command did.
 
+Where a tree of the baseline is lost, as a salvage may leave it, the look that meets this is a first look again: else
+nothing could be told any more.
+
 Most looks find nothing. They take no lock, and what only the others need is imported when there is something to tell.
 """
 
@@ -13,15 +16,16 @@ import os
 import stat
 from typing import TYPE_CHECKING, Final
 
-from objstore.errors import PathError
+from objstore.errors import BlobMissing, PathError, TreeInvalid
 from objstore.ondisk import file_at
 from objstore.paths import look_at
 from objstore.recordedpaths import is_within
-from objstore.values import value
+from objstore.values import replace, value
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from objstore.ids import BlobId
     from objstore.journal import Journal
     from objstore.looking import Looking
     from objstore.outcomes import CallInfo, Whose
@@ -41,7 +45,7 @@ class Recorded:
 
     conversation: str  # "": nothing was recorded
     edits: tuple[EditView, ...]
-    baseline: SnapshotView | None  # the one that this look took, as the first; None: there was one already
+    baseline: SnapshotView | None  # the one that this look took, as a first; None: there was one that can be read
     files: int  # files and links that were looked at
     passed: tuple[Passed, ...]  # what could not be looked at
 
@@ -63,8 +67,36 @@ def record_changes(
     files. `are_canonical`: files alone are meant, spelt as they are recorded, and not what a link on the way leads to
     by now. `besides`: files that are left to another look, relative to the workspace. `ignored`: without `paths`, also
     those recorded files that ignore rules leave out by now; it takes a status besides.
-    Raises SnapshotIncomplete (at the first look), what Journal.commit raises, and what paths raise.
+    Raises SnapshotIncomplete (at a first look), what Journal.commit raises, and what paths raise.
     """
+
+    def found() -> Recorded:
+        return _recorded(
+            journal, info, paths, are_canonical=are_canonical, besides=besides, ignored=ignored, limits=limits
+        )
+
+    try:
+        return found()
+    except (BlobMissing, TreeInvalid):
+        with journal.reading() as store:
+            lost = store.index.baseline()
+        kept = None if lost is None else _readable_baseline(journal, lost.root, limits)
+        if lost is None or kept is None:
+            raise
+    return found() if kept.number == lost.number else replace(found(), baseline=kept)
+
+
+def _recorded(
+    journal: Journal,
+    info: CallInfo | Whose,
+    paths: Sequence[str] | None,
+    *,
+    are_canonical: bool,
+    besides: Collection[str],
+    ignored: bool,
+    limits: Limits | None,
+) -> Recorded:
+    """Do as `record_changes`, where the baseline can be read or there is none. Raises BlobMissing, TreeInvalid."""
     scopes, files = ([], list(map(os.fsencode, paths or ()))) if are_canonical else _sorted_out(journal, paths)
     named = len(files)
     if ignored and paths is None:
@@ -119,13 +151,46 @@ def record_changes(
 def renew_baseline(journal: Journal) -> None:
     """Take another baseline, and record what changed against the one there is, which can then be given up.
 
-    In this order: what changes in between is known to the new one, or is recorded. Raises what `record_changes` raises.
+    In this order: what changes in between is known to the new one, or is recorded. With one that can't be read, nothing
+    can be compared. Raises what `record_changes` raises.
     """
+    from objstore.legibility import can_be_read
     from objstore.outcomes import CallInfo
     from objstore.terms import Origin
 
     _first_look(journal, None)
-    record_changes(journal, CallInfo(tool="", origin=Origin.EXTERNAL))
+    with journal.reading() as store:
+        old = store.index.baseline()
+        is_known = old is not None and can_be_read(store, old.root)
+    if is_known:
+        record_changes(journal, CallInfo(tool="", origin=Origin.EXTERNAL))
+
+
+def _readable_baseline(journal: Journal, lost: BlobId, limits: Limits | None) -> SnapshotView | None:
+    """Take another baseline if the one there is can't be read; return the one that stays (None: no other helps).
+
+    A folder that is as it was has the tree that it had. With that, what was lost may have been stored again; then the
+    old one stays, or else the new one, and is the only one. Raises what a first look raises.
+    """
+    from objstore.batch import now
+    from objstore.legibility import can_be_read
+    from objstore.records import Expiry
+    from objstore.snapshots import listed
+
+    with journal.reading() as store:
+        if can_be_read(store, lost):
+            return None
+    journal.let_in()  # all files are read
+    _first_look(journal, limits)
+    with journal.writing() as batch:
+        standing = [view for view in listed(journal) if not view.who and not view.path]
+        kept = next((view for view in standing if can_be_read(journal.store, view.root)), None)
+        gone = tuple(view.number for view in standing if view != (kept or standing[0]))
+        if gone:
+            reason = "baseline lost" if kept is not None and gone[0] < kept.number else "baseline not needed"
+            batch.record(Expiry(time=now(), snapshots=gone, reason=reason, who=""))
+            journal.commit(batch, ())
+    return kept
 
 
 def _is_as_recorded(journal: Journal, path: bytes) -> bool:

@@ -18,10 +18,11 @@ from objstore.founding import create_workspace, discard_making, is_making, makin
 from objstore.frames import FrameKind, StoreId
 from objstore.generations import Place, is_segment
 from objstore.ids import BlobId, RecordId
+from objstore.legibility import lost_parts
 from objstore.mark import acknowledged, forget_followed
 from objstore.names import STORE_NAME
 from objstore.paths import see_free
-from objstore.records import Decision, Edit, Numbering, Record, TakenBack
+from objstore.records import Decision, Edit, Numbering, Pin, Record, TakenBack
 from objstore.refcounts import held_blobs, unexpired
 from objstore.remains import MOST_LOST, Damage, FoundRecord, Remains, segment_folder
 from objstore.rescue import Rescue
@@ -49,6 +50,7 @@ class LostBlob(NamedTuple):
     reason: str
     edits: tuple[Seq, ...]  # that name it, ascending
     decisions: tuple[int, ...]
+    snapshots: tuple[int, ...]  # that hold it, as far as their trees can be read; where it is one, all below it is lost
 
 
 class PathBreak(NamedTuple):
@@ -142,7 +144,7 @@ def plan_salvage(remains: Remains, marked: Place | None, progress: Progress | No
         damage=tuple(remains.damage),
         blobs=tuple(saved),
         rescue=rescue,
-        lost_blobs=tuple(_lost_blobs(known, saved, lost)),
+        lost_blobs=tuple(_lost_blobs(known, saved, lost, remains)),
         journal=tuple(journal),
         beyond=tuple(beyond),
         lost_edits=tuple(map(Seq, _gaps(edits))),
@@ -229,7 +231,9 @@ def _gaps(numbers: Collection[int]) -> Iterator[int]:
     return islice((number for number in range(1, max(numbers, default=0)) if number not in numbers), MOST_LOST)
 
 
-def _lost_blobs(known: Iterable[Record], saved: dict[BlobId, None], lost: dict[BlobId, str]) -> Iterator[LostBlob]:
+def _lost_blobs(
+    known: Sequence[Record], saved: dict[BlobId, None], lost: dict[BlobId, str], remains: Remains
+) -> Iterator[LostBlob]:
     edits: dict[BlobId, dict[Seq, None]] = {name: {} for name in lost}
     decisions: dict[BlobId, dict[int, None]] = {name: {} for name in lost}
     for record in unexpired(known):
@@ -239,9 +243,17 @@ def _lost_blobs(known: Iterable[Record], saved: dict[BlobId, None], lost: dict[B
                     edits.setdefault(name, {})[record.seq] = None
                 elif isinstance(record, Decision):
                     decisions.setdefault(name, {})[record.number] = None
-    for name in {**edits, **decisions}:
-        reason = lost.get(name, "no frame of it can be read")
-        yield LostBlob(name, reason, tuple(edits.get(name, ())), tuple(decisions.get(name, ())))
+                elif isinstance(record, Pin):
+                    decisions.setdefault(name, {})
+    parts = lost_parts(known, saved, lambda name: remains.blob(name) if name in saved else None)
+    for name in {**edits, **decisions, **parts}:
+        yield LostBlob(
+            name,
+            lost.get(name, "no frame of it can be read"),
+            edits=tuple(edits.get(name, ())),
+            decisions=tuple(decisions.get(name, ())),
+            snapshots=parts[name].snapshots if name in parts else (),
+        )
 
 
 def _breaks(known: Iterable[Record]) -> Iterator[PathBreak]:

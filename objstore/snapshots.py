@@ -17,6 +17,7 @@ from objstore.ids import BlobId, RecordId
 from objstore.indexrows import Baseline, HoldRow
 from objstore.journal import Journal
 from objstore.keeping import Pieces, Trees
+from objstore.legibility import naming
 from objstore.looking import Looking, nothing_kept
 from objstore.names import is_reserved
 from objstore.ondisk import stands_below
@@ -186,10 +187,14 @@ def find(journal: Journal, number: int) -> SnapshotView:
 
 
 def listing(journal: Journal, number: int) -> Iterator[tuple[str, PathState]]:
-    """Yield every path of a snapshot that is no folder, relative to the workspace. Raises NoSuchName, TreeInvalid."""
+    """Yield every path of a snapshot that is no folder, relative to the workspace.
+
+    Raises NoSuchName, SnapshotUnreadable.
+    """
     view = find(journal, number)
-    for path, entry in tree_files(view.root, journal.store.blob, _prefix(view.path)):
-        yield os.fsdecode(path), _state(entry)
+    with naming(journal.store, (number, view.root)):
+        for path, entry in tree_files(view.root, journal.store.blob, _prefix(view.path)):
+            yield os.fsdecode(path), _state(entry)
 
 
 def changes(
@@ -203,7 +208,7 @@ def changes(
     """Return what differs between a snapshot and a later one (None: what stands there now), and what was passed over.
 
     Of all that both cover, or of what lies at or below `paths`. Raises NoSuchName, FileMissing, SnapshotIncomplete,
-    TreeInvalid, and NotInSnapshot where nothing was or is at one of `paths`.
+    SnapshotUnreadable, and NotInSnapshot where nothing was or is at one of `paths`.
     """
 
     def shown(found: Iterator[TreeChange], scope: str, *roots: BlobId | None) -> list[SnapshotChange]:
@@ -217,13 +222,15 @@ def changes(
     if other is not None:
         after = find(journal, other)
         scope = view.path if _contains(after.path, view.path) else after.path
-        roots = (_subtree(journal, view, scope), _subtree(journal, after, scope))
         load: Callable[[BlobId], bytes] = journal.store.blob
-        return shown(tree_changes(*roots, load, _prefix(scope)), scope, *roots), ()
+        with naming(journal.store, (number, view.root), (other, after.root)):
+            roots = (_subtree(journal, view, scope), _subtree(journal, after, scope))
+            return shown(tree_changes(*roots, load, _prefix(scope)), scope, *roots), ()
     trees, passed = _now(journal, view.path, limits)
     load = _loader(journal, trees)
     root = None if trees is None else trees.root
-    return shown(tree_changes(view.root, root, load, _prefix(view.path)), view.path, view.root, root), passed
+    with naming(journal.store, (number, view.root)):
+        return shown(tree_changes(view.root, root, load, _prefix(view.path)), view.path, view.root, root), passed
 
 
 def plan_restore(journal: Journal, number: int, paths: Sequence[str] = (), *, limits: Limits | None = None) -> Restored:
@@ -235,11 +242,12 @@ def plan_restore(journal: Journal, number: int, paths: Sequence[str] = (), *, li
     trees, passed = _now(journal, view.path, limits)
     now_root, load = None if trees is None else trees.root, _loader(journal, trees)
     done: list[SnapshotChange] = []
-    left = _not_held(view, now_root, load, paths)
-    for change in tree_changes(now_root, view.root, load, _prefix(view.path)):
-        shown = _change(change)
-        if not paths or any(_contains(path, shown.path) for path in paths):
-            (done if _may_change(change) and not _is_blocked(journal, change) else left).append(shown)
+    with naming(journal.store, (number, view.root)):
+        left = _not_held(view, now_root, load, paths)
+        for change in tree_changes(now_root, view.root, load, _prefix(view.path)):
+            shown = _change(change)
+            if not paths or any(_contains(path, shown.path) for path in paths):
+                (done if _may_change(change) and not _is_blocked(journal, change) else left).append(shown)
     clashing = _clashing([*done, *left])
     return Restored(
         changes=tuple(change for change in done if change.path not in clashing),
@@ -264,8 +272,8 @@ def carry_out(plan: Restored, call: Call, progress: Progress = silent) -> CallOu
 def delete(journal: Journal, numbers: Sequence[int], *, who: str) -> list[SnapshotView]:
     """Give snapshots up, so that what only they hold may be cleaned away.
 
-    What changed against the baseline is recorded before, and another one taken. Raises NoSuchName, and what
-    `record_changes` raises.
+    What changed against the baseline is recorded before, as far as it can be read, and another one taken. Raises
+    NoSuchName, and what `record_changes` raises.
     """
     with journal.reading() as store:
         baseline = store.index.baseline()

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, TypeGuard
 
 from objstore.journal import Journal
+from objstore.legibility import naming
 from objstore.recordedpaths import beginning, folders_of
 from objstore.records import Decision, Edit, Snapshot
 from objstore.terms import DocumentId, FileState
@@ -31,7 +32,7 @@ class _Event(NamedTuple):
 def state_at_moment(journal: Journal, path: bytes, moment: int) -> State | None:
     """Return what stood at `path` at a moment, in microseconds since 1970-01-01 UTC (None: nothing tells).
 
-    Before the first record that tells of a file, it is what that record found.
+    Before the first record that tells of a file, it is what that record found. Raises SnapshotUnreadable.
     """
     event = _latest(journal, path, moment)
     since = 0 if event is None else event.time
@@ -39,7 +40,8 @@ def state_at_moment(journal: Journal, path: bytes, moment: int) -> State | None:
         if snapshot.time <= since or (event is not None and _is_baseline(snapshot)):
             break
         if path.startswith(_scope(snapshot)):
-            entry = entry_at(snapshot.root, path[len(_scope(snapshot)) :], journal.store.blob)
+            with naming(journal.store, (snapshot.number, snapshot.root)):
+                entry = entry_at(snapshot.root, path[len(_scope(snapshot)) :], journal.store.blob)
             if entry is None or _is_file(entry):
                 event = _Event(snapshot.time, path, _state(entry))
                 break
@@ -50,7 +52,10 @@ def state_at_moment(journal: Journal, path: bytes, moment: int) -> State | None:
 
 
 def files_at_moment(journal: Journal, moment: int, below: bytes = b"") -> dict[bytes, FileState]:
-    """Return every file below a folder (b"": anywhere) for which `state_at_moment` tells of one, by path."""
+    """Return every file below a folder (b"": anywhere) for which `state_at_moment` tells of one, by path.
+
+    Raises SnapshotUnreadable.
+    """
     index = journal.store.index
     recorded = {path: event for path in index.paths_below(below) if (event := _latest(journal, path, moment))}
     told = {path: event.state for path, event in recorded.items()}
@@ -59,7 +64,8 @@ def files_at_moment(journal: Journal, moment: int, below: bytes = b"") -> dict[b
             told |= {path: event.state for path, event in recorded.items() if event.time < snapshot.time}
         scope = _scope(snapshot)
         held: dict[bytes, TreeEntry | LeftOut | None] = {}
-        held.update(tree_files(snapshot.root, journal.store.blob, scope))
+        with naming(journal.store, (snapshot.number, snapshot.root)):
+            held.update(tree_files(snapshot.root, journal.store.blob, scope))
         left_out = {path for path, entry in held.items() if isinstance(entry, LeftOut)}
         for path in [path for path in told if path.startswith(scope) and path not in held]:
             if not any(folder in left_out for folder in folders_of(path)):

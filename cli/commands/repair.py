@@ -125,8 +125,9 @@ def _salvage_text(found: "Salvage", directory: str | None, screen: Screen) -> It
     for damage in found.damage:
         yield screen.line(f"{shown_name(damage.segment)}, bytes {damage.offset} to {damage.end}: {damage.reason}.")
     for blob in found.lost_blobs:
-        named = f" (edits {' '.join(map(str, blob.edits))})" if blob.edits else ""
-        yield screen.line(f"Lost blob {blob.id.hex()}: {blob.reason}{named}.")
+        holders = (("edits", blob.edits), ("snapshots", blob.snapshots))
+        named = "; ".join(f"{kind} {' '.join(map(str, numbers))}" for kind, numbers in holders if numbers)
+        yield screen.line(f"Lost blob {blob.id.hex()}: {blob.reason}{f' ({named})' if named else ''}.")
     if found.is_cut_off:
         yield screen.line("The log ends before what was acknowledged last: the newest edits are lost.")
     if found.lost_edits:

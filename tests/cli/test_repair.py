@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from cli.progress import progress_line
+from objstore import BlobId
 from tests.cli.desk import Desk, cas, with_progress
+from tests.store.losses import damage
 
 
 def segment(desk: Desk) -> Path:
@@ -86,6 +88,26 @@ def test_salvage_makes_a_store_of_what_is_left(desk: Desk, tmp_path: Path) -> No
     assert [edit["seq"] for edit in desk.done("log", "--json").lines()] == [2, 1]
     assert desk.done("fsck", "--json").json()["sound"]
     desk.done("reject", "2")
+
+
+def test_salvage_names_the_snapshot_of_which_a_folder_is_lost_and_the_next_look_goes_on_without(
+    desk: Desk, tmp_path: Path
+) -> None:
+    (desk.folder / "a").write_bytes(b"never recorded\n")
+    desk.done("record")
+    lost = desk.done("snapshot", "list", "--json").lines()[0]["root"]
+    desk.write("b", b"b\n")
+    damage(desk.folder, BlobId(bytes.fromhex(lost)))
+    damaged = shutil.move(desk.folder / ".cas", tmp_path / "damaged")
+    ran = desk.cas("salvage", str(damaged), "--to", ".")
+    assert ran.status == 1
+    assert f"Lost blob {lost}: no frame of it can be read (snapshots 1).\n" in ran.text
+    (blob,) = json.loads((desk.folder / "salvage.json").read_bytes())["lost_blobs"]
+    assert (blob["blob"], blob["snapshots"]) == (lost, [1])
+    assert desk.done("record", "--json").json()["first_look"]
+    (desk.folder / "a").write_bytes(b"changed\n")
+    assert [Path(edit["file_path"]).name for edit in desk.done("record", "--json").json()["edits"]] == ["a"]
+    desk.done("fsck")
 
 
 def test_what_holds_no_segments_cannot_be_salvaged_and_what_to_name_is_said(desk: Desk) -> None:

@@ -36,8 +36,10 @@ from objstore.ids import record_id
 from objstore.recordcodec import encode_record
 from objstore.remains import Remains
 from objstore.salvage import Salvage, plan_salvage, rebuild
+from objstore.trees import TreeEntry, entry_at
 from objstore.values import replace
 from tests.store.countdown import CountdownDisk, PowerCut, UnsyncedDisk, full_disk
+from tests.store.losses import lose
 from tests.store.scans import scan
 from tests.store.scenes import TEXT, change, files, history, rejected, write
 from tests.store.sectors import SECTOR, unreadable
@@ -282,6 +284,27 @@ def test_what_is_lost_is_named(tmp_path: Path) -> None:
     assert (path, document, after, before) == (b"a.txt", 1, "edit 1", "edit 4")
     assert sorted(file.name for file in salvage.recovered) == ["edit-3/b.txt", "edit-4/a.txt"]
     assert (tmp_path / "new/recovered/edit-4/a.txt").read_bytes() == b"one\ntwo\nthree\n"
+
+
+@pytest.mark.parametrize("what", ["root", "folder", "file"])
+def test_what_is_lost_of_snapshots_is_named_with_those_that_hold_it(tmp_path: Path, what: str) -> None:
+    root = tmp_path / "ws"
+    (root / "folder").mkdir(parents=True)
+    (root / "folder/file").write_bytes(b"never recorded\n")
+    with Workspace.init(root) as workspace:
+        for number in range(3):
+            (root / "more").write_bytes(b"%d\n" % number)
+            workspace.take_snapshot(who="me")
+        tree = workspace.snapshot(3).root
+        folder = entry_at(tree, b"folder", workspace.blob)
+        assert isinstance(folder, TreeEntry)
+        workspace.delete_snapshots([2], who="me")
+    names = {"root": tree, "folder": folder.blob, "file": blob_id(b"never recorded\n")}
+    salvage = lose(root, names[what])
+    assert [(lost.id, lost.edits, lost.snapshots) for lost in salvage.lost_blobs] == [
+        (names[what], (), (3,) if what == "root" else (1, 3))
+    ]
+    assert not salvage.is_whole
 
 
 def test_a_lost_base_takes_its_deltas_with_it_and_says_so(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from objstore import (
     AgentCall,
+    BlobId,
     BlobMissing,
     Call,
     CallInfo,
@@ -12,11 +13,16 @@ from objstore import (
     Origin,
     PurgeRefused,
     RetentionLimits,
+    SnapshotUnreadable,
     Status,
     Workspace,
     blob_id,
     check_store,
 )
+from objstore.batch import now as time_now
+from objstore.records import Expiry
+from objstore.trees import TreeEntry, entry_at
+from tests.store.losses import damage, lose
 from tests.workspace.scene import Scene, deletes, writes
 
 NOBODY = CallInfo(tool="", origin=Origin.EXTERNAL)
@@ -312,3 +318,124 @@ def test_a_call_goes_on_in_the_conversation_of_the_shell_beside_it(scene: Scene)
 
 def _replace(call: Call, path: str, old: bytes, new: bytes) -> None:
     call.write(path, call.read(path).bytes.replace(old, new), operation=Operation.EDIT)
+
+
+# ---- a baseline of which a tree is lost
+
+
+def tree(scene: Scene, path: str) -> BlobId:
+    """Return the tree that the baseline has of a folder."""
+    (baseline,) = scene.workspace.snapshots()
+    if not path:
+        return baseline.root
+    found = entry_at(baseline.root, path.encode(), scene.workspace.blob)
+    assert isinstance(found, TreeEntry)
+    return found.blob
+
+
+def lose_tree(scene: Scene, path: str) -> None:
+    """Have the store go on without the tree of a folder of the baseline, as a salvage leaves it."""
+    lost = tree(scene, path)
+    scene.workspace.close()
+    assert lost in {blob.id for blob in lose(scene.root, lost).lost_blobs}
+    scene.workspace = Workspace.open(scene.root, scene.disk())
+
+
+LOST = ["", "folder", "folder/deep"]
+
+
+@pytest.mark.parametrize("path", LOST)
+def test_where_a_tree_of_the_baseline_is_lost_the_next_look_takes_another(looked: Scene, path: str) -> None:
+    lose_tree(looked, path)
+    (looked.root / path / "came").write_bytes(b"untold\n")
+    (lost,) = looked.workspace.snapshots()
+    found = looked.workspace.record_changes(SHELL)
+    assert found.baseline is not None
+    assert looked.workspace.snapshots() == [found.baseline] != [lost]
+    (expiry,) = [view.record for view in looked.workspace.records() if isinstance(view.record, Expiry)]
+    assert (expiry.snapshots, expiry.reason) == ((lost.number,), "baseline lost")
+    since = looked.workspace.next_edit()
+    change_what_was_never_recorded(looked)
+    assert len(looked.workspace.record_changes(SHELL).edits) == len(CHANGED)
+    check_that_all_is_told(looked, since)
+
+
+def test_a_lost_tree_of_a_folder_that_is_as_it_was_is_found_again_and_nothing_goes_untold(looked: Scene) -> None:
+    (old,) = looked.workspace.snapshots()
+    lose_tree(looked, "folder/deep")
+    (looked.root / "new").write_bytes(b"new\n")
+    found = looked.workspace.record_changes(SHELL)
+    assert (found.baseline, [view.edit.path for view in found.edits]) == (None, [b"new"])
+    assert looked.workspace.snapshots() == [old]
+    looked.workspace.collect(RetentionLimits(older_than=None, max_size=None), who="test", thorough=True)
+    assert check_store(str(looked.root)).faults == ()
+
+
+def test_where_another_look_would_name_what_is_damaged_again_the_baseline_stays(looked: Scene) -> None:
+    damaged, lost = tree(looked, "folder/deep"), tree(looked, "")
+    lose_tree(looked, "")
+    (looked.root / "came").write_bytes(b"untold\n")
+    (old,) = looked.workspace.snapshots()
+    damage(looked.root, damaged)
+    looked.reopen()
+    for _ in range(2):
+        with pytest.raises(BlobMissing) as caught:
+            looked.workspace.record_changes(SHELL)
+        assert caught.value.blob == lost
+        assert looked.workspace.snapshots() == [old]
+
+
+@pytest.mark.parametrize("path", LOST)
+def test_a_baseline_of_which_a_tree_is_lost_can_be_given_up(looked: Scene, path: str) -> None:
+    lose_tree(looked, path)
+    since = looked.workspace.next_edit()
+    (looked.root / path / "came").write_bytes(b"untold\n")
+    (lost,) = looked.workspace.snapshots()
+    assert looked.workspace.delete_snapshots([lost.number], who="me") == [lost]
+    (baseline,) = looked.workspace.snapshots()
+    assert baseline.who == ""
+    change_what_was_never_recorded(looked)
+    looked.workspace.record_changes(SHELL)
+    check_that_all_is_told(looked, since)
+
+
+@pytest.mark.parametrize("paths", [None, ("made/by/tool",)], ids=["a shell", "a tool that names its file"])
+def test_where_a_tree_of_the_baseline_is_lost_hooks_go_on(looked: Scene, paths: tuple[str, ...] | None) -> None:
+    lose_tree(looked, "")
+    (looked.root / "came").write_bytes(b"untold\n")
+    calls = looked.workspace.agent_calls()
+    call = AgentCall(conversation="c", id="1", tool="Tool", paths=paths)
+    calls.begin(call)
+    (looked.root / "made/by").mkdir(parents=True)
+    (looked.root / "made/by/tool").write_bytes(b"tool\n")
+    (edit,) = calls.end(call)
+    assert (edit.edit.path, edit.edit.conversation) == (b"made/by/tool", "c")
+    (looked.root / "folder/file").write_bytes(b"work\nmore\n")
+    assert [view.edit.path for view in looked.workspace.record_changes(SHELL).edits] == [b"folder/file"]
+
+
+def test_what_needs_a_snapshot_of_which_a_tree_is_lost_says_the_way_out(looked: Scene) -> None:
+    looked.workspace.take_snapshot(who="me")
+    (looked.root / "folder/deep/file").unlink()
+    (looked.root / "folder/deep/other").write_bytes(b"other\n")
+    looked.workspace.record_changes(SHELL)
+    lost = entry_at(looked.workspace.take_snapshot(who="me").view.root, b"folder/deep", looked.workspace.blob)
+    assert isinstance(lost, TreeEntry)
+    looked.workspace.close()
+    lose(looked.root, lost.blob)
+    looked.workspace = Workspace.open(looked.root, looked.disk())
+    workspace = looked.workspace
+    (looked.root / "folder/file").write_bytes(b"work\nmore\n")
+    workspace.record_changes(SHELL)
+    for act in (
+        lambda: workspace.snapshot_files(3),
+        lambda: workspace.snapshot_changes(3, 2),
+        lambda: workspace.purge([blob_id(b"work\n")], force=True),
+        lambda: workspace.files_at_moment(time_now()),
+        lambda: workspace.find_state("folder/deep/none@0s"),
+    ):
+        with pytest.raises(SnapshotUnreadable, match=r"Snapshot 3 .*`cas snapshot delete 3`"):
+            act()
+    workspace.delete_snapshots([3], who="me")
+    workspace.purge([blob_id(b"work\n")], force=True)
+    assert check_store(str(looked.root)).faults == ()

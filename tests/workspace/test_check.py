@@ -15,7 +15,21 @@ from typing import Final
 
 import pytest
 
-from objstore import FileState, Operation, Seq, Status, Unit, Workspace, blob_id, check_store, repair_store, replay
+from objstore import (
+    BlobId,
+    CallInfo,
+    FileState,
+    Operation,
+    Origin,
+    Seq,
+    Status,
+    Unit,
+    Workspace,
+    blob_id,
+    check_store,
+    repair_store,
+    replay,
+)
 from objstore.batch import Batch
 from objstore.check import Part
 from objstore.codec import encode_blob
@@ -26,6 +40,8 @@ from objstore.journal import Journal
 from objstore.remains import Remains
 from objstore.segments import Log
 from objstore.terms import DocumentId
+from objstore.trees import TreeEntry, entry_at
+from tests.store.losses import damage, lose
 from tests.store.scenes import TEXT, change, history, rejected, write
 
 SAMPLES: Final = 60
@@ -104,6 +120,57 @@ def test_a_missing_segment_is_named_with_the_edits_that_went_with_it(root: Path)
     chain = next(fault for fault in faults if fault.part is Part.RECORDS)
     assert chain.edits
     assert "cas salvage" in chain.meaning
+
+
+def snapped(root: Path) -> dict[str, BlobId]:
+    """Have a first look find a folder and a file, and a snapshot after it another file; return what each names."""
+    (root / "never").mkdir()
+    (root / "never/one").write_bytes(b"never recorded\n")
+    with Workspace.open(root) as workspace:
+        workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
+        (root / "kept").write_bytes(b"kept\n")
+        later = workspace.take_snapshot(who="me").view.root
+        shared = entry_at(later, b"never", workspace.blob)
+        assert isinstance(shared, TreeEntry)
+        write(workspace, "b.txt", b"b again\n")
+        return {"tree of both": shared.blob, "tree of 2": later, "file of 2": blob_id(b"kept\n")}
+
+
+@pytest.mark.parametrize(
+    ("what", "meaning", "way"),
+    [
+        (
+            "tree of both",
+            "Snapshots 1 2 can't be compared or brought back, and nothing is collected.",
+            (
+                "`cas snapshot delete 2` gives it up; snapshot 1 is what the first look found, and the next one "
+                "(`cas record`) takes another in its place."
+            ),
+        ),
+        (
+            "tree of 2",
+            "Snapshot 2 can't be compared or brought back, and nothing is collected.",
+            "`cas snapshot delete 2` gives it up.",
+        ),
+        ("file of 2", "A file of snapshot 2 can't be shown or brought back.", "`cas snapshot delete 2` gives it up."),
+    ],
+)
+def test_what_snapshots_have_lost_is_told_with_what_to_do_which_helps(
+    root: Path, what: str, meaning: str, way: str
+) -> None:
+    lost = snapped(root)[what]
+    damage(root, lost)
+    told = [fault.meaning for fault in check_store(str(root)).faults if lost.hex() in fault.what]
+    assert told == [f"{meaning} Once `cas salvage` has made a store of the rest, {way}"]
+    lose(root)
+    (fault,) = check_store(str(root)).faults
+    assert (fault.part, fault.what) == (Part.BLOBS, f"blob {lost.hex()}: no frame of it can be read")
+    assert fault.meaning == f"{meaning} {way}"
+    with Workspace.open(root) as workspace:
+        workspace.delete_snapshots([2], who="me")
+        (root / "never/two").write_bytes(b"two\n")
+        workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
+    assert check_store(str(root)).faults == ()
 
 
 def test_an_unfinished_write_is_no_fault(root: Path) -> None:

@@ -10,7 +10,15 @@ from collections.abc import Sequence
 from typing import Final
 
 from objstore.batch import Batch
-from objstore.changes import Change, Recorder, Version, external_change, new_conversation, version_of
+from objstore.changes import (
+    Change,
+    Recorder,
+    Version,
+    external_change,
+    external_changes,
+    new_conversation,
+    version_of,
+)
 from objstore.descent import passages_since
 from objstore.errors import (
     BlobDamaged,
@@ -340,8 +348,7 @@ class Call:
             for tip in self._journal.store.tips_in_the_way(path, folders_of(path)):
                 if tip.path not in self._files and file_at(self._journal.tree, tip.path) is None:
                     text = self._journal.store.text
-                    change = external_change(tip.path, tip.document, tip.state, None, text)
-                    if change is not None:
+                    for change in external_changes(tip.path, tip.document, tip.state, None, text):
                         gone[tip.path] = change
         self._external += gone.values()
 
@@ -414,11 +421,13 @@ class Call:
         )
         if tip is not None:
             file.document, file.is_recorded = tip.document, tip.state is not None
-            change = external_change(path, tip.document, tip.state, version, self._journal.store.text)
+            changes = external_changes(path, tip.document, tip.state, version, self._journal.store.text)
+            if changes and changes[0].is_last:
+                file.document, file.lineage = None, changes[1] if len(changes) > 1 else None
+            self._external += changes
         else:
-            change = file.lineage = self._since_baseline(path, version)
-        if change is not None:
-            self._external.append(change)
+            file.lineage = self._since_baseline(path, version)
+            self._external += [] if file.lineage is None else [file.lineage]
         return file
 
     def _since_baseline(self, path: bytes, now: Version | None) -> Change | None:

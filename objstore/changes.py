@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from objstore.batch import Batch, now
 from objstore.diff import diff_lines
+from objstore.errors import BlobDamaged, BlobMissing, StoreDamaged
 from objstore.external import EXTERNAL_CONVERSATION
 from objstore.hunks import FittedHunks, Hunk
 from objstore.ids import BlobId
@@ -18,13 +19,21 @@ from objstore.outcomes import NOBODY, CallInfo
 from objstore.paths import Found, Tree
 from objstore.records import Edit, Marks
 from objstore.sources import FileSource, Source
-from objstore.standins import is_stand_in
+from objstore.standins import is_stand_in, stand_in
 from objstore.terms import DocumentId, FileState, Operation, Origin, Seq, Status
 from objstore.unified import is_either_binary
 from objstore.values import replace, variable
 from objstore.views import EditView
 
-__all__ = ["Change", "Recorder", "Version", "external_change", "new_conversation", "version_of"]
+__all__ = [
+    "Change",
+    "Recorder",
+    "Version",
+    "external_change",
+    "external_changes",
+    "new_conversation",
+    "version_of",
+]
 
 
 def new_conversation() -> str:
@@ -56,6 +65,7 @@ class Change:
     amends: Seq | None = None  # the edit that this one amends; None: it amends none
     marks: Marks | None = None  # None: it writes no conflict markers
     folders: int = 0  # how many of the path's folders are to be made
+    is_last: bool = False  # whether the document ends with it, because what was recorded of it can't be read
 
 
 class Recorder:
@@ -85,7 +95,8 @@ class Recorder:
         """
         before, after = change.before, change.after
         affixes = None
-        if before is not None:
+        # A stand-in without a source is of a state that was recorded: it is stored, or lost.
+        if before is not None and (before.source is not None or not is_stand_in(before.content)):
             self._batch.state(before.content, name=before.state.blob, source=before.source)
         if after is not None:
             base = None
@@ -209,6 +220,40 @@ def external_change(
         origin=Origin.EXTERNAL,
         folders=folders,
     )
+
+
+def external_changes(
+    path: bytes,
+    document: DocumentId,
+    known: FileState | None,
+    now: Version | None,
+    text: Callable[[BlobId], bytes],
+) -> list[Change]:
+    """Return the edits that lead from what is recorded of a file to what stands on disk (none: nothing does).
+
+    Where what is recorded can't be read, its document ends, and what stands there begins another: no lines lead there
+    from bytes that nobody knows, and what a damaged store has lost is no reason to refuse a change of a file.
+    """
+    try:
+        change = external_change(path, document, known, now, text)
+    except (BlobDamaged, BlobMissing, StoreDamaged):
+        if known is None:
+            raise
+    else:
+        return [] if change is None else [change]
+    end = Change(
+        document=document,
+        operation=Operation.DELETE,
+        path=path,
+        source=None,
+        before=Version(content=stand_in(known.blob), state=known),
+        after=None,
+        hunks=None,
+        origin=Origin.EXTERNAL,
+        is_last=True,
+    )
+    begin = external_change(path, None, None, now, text)
+    return [end] if begin is None else [end, begin]
 
 
 def _affixes(before: bytes, after: bytes, hunks: Sequence[Hunk] | None) -> Affixes:

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Final
 
 from objstore.batch import Batch
-from objstore.changes import Change, Recorder, Version, new_conversation, version_of
+from objstore.changes import Change, Recorder, Version, external_changes, new_conversation, version_of
 from objstore.comings import Comings
 from objstore.errors import BlobDamaged, BlobMissing, PathError, StoreDamaged
 from objstore.external import EXTERNAL_CONVERSATION
@@ -49,6 +49,7 @@ class _Difference:
     changed: int  # when it became so, or later (ns of the file system)
     tick: int  # how far that may be off, where it lies on another file system than the store (ns)
     folders: int = 0  # how many of its folders, from the innermost, are new with it
+    is_lost: bool = False  # whether its known state can't be read
 
 
 def record_differences(
@@ -253,17 +254,33 @@ def _difference(path: bytes, now: FileState | None, known: Known, changed: int, 
 
 
 def _readable(journal: Journal, batch: Batch, found: Iterable[_Difference], known: Known) -> list[_Difference]:
-    """Return the differences of which both states can be read, each with the bytes; of the others, note that."""
+    """Return the differences that can be told, each with the bytes; of the others, note that.
+
+    Of a document whose state can't be read, that it ended can be told.
+    """
     readable = []
     for difference in found:
         try:
-            if difference.known is not None:
-                batch.text(difference.known.blob)
-            readable.append(_with_bytes(journal, batch, difference))
+            readable.append(_with_bytes(journal, batch, _with_known(batch, difference)))
         except (BlobDamaged, BlobMissing, StoreDamaged) as error:
             reason = f"what the store has of it can't be read; see `cas fsck` ({error})"
             known.passed.append(Passed(path=os.fsdecode(difference.path), reason=reason))
     return readable
+
+
+def _with_known(batch: Batch, difference: _Difference) -> _Difference:
+    """Return the difference, with whether the state that its document had is lost.
+
+    Raises what Batch.text raises where it has no document, and that can't be read with which it would begin.
+    """
+    try:
+        if difference.known is not None:
+            batch.text(difference.known.blob)
+    except (BlobDamaged, BlobMissing, StoreDamaged):
+        if difference.document is None:
+            raise
+        return replace(difference, is_lost=True)
+    return difference
 
 
 def _with_bytes(journal: Journal, batch: Batch, difference: _Difference) -> _Difference:
@@ -366,6 +383,11 @@ def _changes(found: Sequence[_Difference], batch: Batch) -> Iterator[tuple[Chang
     def version(state: FileState | None) -> Version | None:
         return None if state is None else Version(content=batch.text(state.blob), state=state)
 
+    for lost in found:
+        if lost.is_lost and lost.document is not None:
+            for change in external_changes(lost.path, lost.document, lost.known, version(lost.now), batch.text):
+                yield change, lost
+    found = [here for here in found if not here.is_lost]
     moves = _moves(found)
     comings = {path for path, _ in moves.values()}
     by_path = {here.path: here for here in found}

@@ -1,27 +1,38 @@
 """Changes from outside: what nobody recorded is seen, kept, discarded, or stops the decision."""
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from objstore import (
     Action,
+    CallInfo,
     Conflicted,
     Decided,
+    EditView,
     ExternalChanges,
     FileChanged,
     FileExists,
     OnExternal,
+    Operation,
     Origin,
     PathIsDirectory,
     PathIsSymlink,
     Seq,
     Status,
     Unit,
+    Workspace,
     blob_id,
+    check_store,
 )
-from tests.workspace.scene import TEN, Scene, lines
+from objstore.check import Part
+from tests.store.countdown import CountdownDisk, PowerCut
+from tests.store.losses import damage, lose
+from tests.workspace.scene import TEN, Scene, lines, writes
 
 # ---- changes from outside
 
@@ -258,3 +269,135 @@ def test_whatever_happens_between_question_and_answer_nothing_is_written(
         with pytest.raises(FileChanged):
             scene.decide(Action.REJECT, edit, on_external=on_external, expected=shown.changes, cascade=cascade)
     assert scene.everything() == before
+
+
+# ---- where what was recorded is lost
+
+BY_HAND = [b"one\ntwo\nby hand\n", None]
+
+
+def lost(scene: Scene, *paths: str) -> None:
+    """Have the store go on without the last recorded states of some files, as a salvage leaves it."""
+    names = [blob_id((scene.root / path).read_bytes()) for path in paths]
+    scene.workspace.close()
+    lose(scene.root, *names)
+    scene.workspace = Workspace.open(scene.root, scene.disk())
+
+
+def by_hand(scene: Scene, path: str, content: bytes | None) -> None:
+    if content is None:
+        (scene.root / path).unlink()
+    else:
+        (scene.root / path).write_bytes(content)
+
+
+@pytest.fixture
+def bereft(scene: Scene) -> Scene:
+    """Return a workspace with a file of which the last recorded state is lost, and something recorded after it."""
+    scene.write("f", b"one\n")
+    scene.write("f", b"one\ntwo\n")
+    scene.write("g", TEN)
+    lost(scene, "f")
+    return scene
+
+
+def told(edits: Sequence[EditView]) -> list[tuple[Operation, bool, bytes | None]]:
+    """Return of edits what they did, whether they begin a document, and what they led to."""
+    return [
+        (
+            view.edit.operation,
+            int(view.edit.seq) == int(view.edit.document),
+            None if view.edit.after is None else view.edit.path,
+        )
+        for view in edits
+    ]
+
+
+@pytest.mark.parametrize("content", BY_HAND, ids=["changed", "gone"])
+def test_a_file_whose_recorded_state_is_lost_can_be_written_and_reviewed_whatever_a_hand_made_of_it(
+    bereft: Scene, content: bytes | None
+) -> None:
+    by_hand(bereft, "f", content)
+    outcome = bereft.call(writes("f", b"new\n"))
+    external = [(Operation.DELETE, False, None), (Operation.CREATE, True, b"f")]
+    assert told(outcome.external) == (external if content else external[:1])
+    assert bereft.text("f") == b"new\n"
+    later = bereft.edit("f", b"new\n", b"newer\n")
+    bereft.reject(later)
+    assert bereft.text("f") == b"new\n"
+    bereft.reject(outcome.edits[0].seq)
+    assert bereft.text("f") == content
+    assert {fault.part for fault in check_store(str(bereft.root)).faults} == {Part.BLOBS, Part.DOCUMENTS}
+    bereft.workspace.purge([blob_id(b"one\ntwo\n")], force=True)
+    assert check_store(str(bereft.root)).faults == ()
+    bereft.accept(outcome.edits[0].seq, later)
+    assert bereft.text("f") == b"newer\n"
+
+
+@pytest.mark.parametrize("content", BY_HAND, ids=["changed", "gone"])
+def test_a_look_tells_what_a_hand_made_of_a_file_whose_recorded_state_is_lost(
+    bereft: Scene, content: bytes | None
+) -> None:
+    by_hand(bereft, "f", content)
+    by_hand(bereft, "g", b"by hand\n")
+    found = bereft.workspace.record_changes(CallInfo(tool="Bash", conversation="c"))
+    assert not found.passed
+    ended = [(Operation.DELETE, False, None), *([(Operation.CREATE, True, b"f")] if content else [])]
+    assert told(found.edits) == [*ended, (Operation.EDIT, False, b"g")]
+    assert not bereft.workspace.record_changes(CallInfo(tool="Bash", conversation="c")).edits
+    bereft.write("f", b"new\n")
+    bereft.reopen()
+    assert bereft.text("f") == b"new\n"
+
+
+@pytest.mark.parametrize("content", BY_HAND, ids=["changed", "gone"])
+def test_a_call_on_such_a_file_that_is_killed_is_whole_or_not_at_all(
+    bereft: Scene, tmp_path: Path, content: bytes | None
+) -> None:
+    by_hand(bereft, "f", content)
+    bereft.reopen()
+    found = set[str]()
+    for step in count():
+        root = Path(shutil.copytree(bereft.root, tmp_path / f"at {step}"))
+        with suppress(PowerCut), Workspace.open(root, CountdownDisk(step)) as workspace:
+            with workspace.call(CallInfo(tool="test")) as call:
+                call.write("f", b"new\n")
+                call.commit()
+            found.add("done")
+        with Workspace.open(root, CountdownDisk(None)) as workspace:
+            held = (root / "f").read_bytes() if (root / "f").exists() else None
+            is_recorded = len(workspace.edits()) > len(bereft.workspace.edits())
+            assert held == (b"new\n" if is_recorded else content), step
+            assert not (is_recorded and workspace.external_changes())
+            found.add("whole" if is_recorded else "not at all")
+        if "done" in found:
+            break
+    assert found == {"whole", "not at all", "done"}
+
+
+def test_a_lost_file_that_is_gone_keeps_no_other_from_its_place(scene: Scene) -> None:
+    scene.write("d/f", b"one\n")
+    scene.write("g", TEN)
+    lost(scene, "d/f")
+    (scene.root / "d/f").unlink()
+    (scene.root / "d").rmdir()
+    scene.write("d", b"a file\n")
+    assert scene.text("d") == b"a file\n"
+
+
+def test_a_lost_state_that_comes_back_makes_its_history_whole_again(bereft: Scene) -> None:
+    by_hand(bereft, "f", b"by hand\n")
+    bereft.workspace.record_changes(CallInfo(tool="Bash", conversation="c"))
+    bereft.write("h", b"one\ntwo\n")
+    assert check_store(str(bereft.root)).faults == ()
+
+
+def test_a_file_of_a_state_that_is_damaged_in_its_place_can_be_written(scene: Scene) -> None:
+    scene.write("f", b"one\n")
+    scene.write("g", TEN)
+    scene.reopen()
+    damage(scene.root, blob_id(b"one\n"))
+    scene.reopen()
+    by_hand(scene, "f", b"by hand\n")
+    outcome = scene.call(writes("f", b"new\n"))
+    assert told(outcome.external) == [(Operation.DELETE, False, None), (Operation.CREATE, True, b"f")]

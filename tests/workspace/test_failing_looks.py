@@ -167,15 +167,16 @@ def test_an_error_without_a_name_of_ours_takes_a_call_back_too(scene: Scene) -> 
 
 @pytest.fixture
 def damaged(scene: Scene) -> Scene:
-    """Return a scene in which what the store has of one file's last state can't be read; the file itself is well."""
+    """Return a scene in which what the store has of some files' last states can't be read; the files are well."""
     for state in (b"a" * 99, b"b" * 99):
         scene.write("damaged", state)
         scene.write("dir/damaged", state[1:])
     scene.write("sound", b"1\n")
+    (scene.root / "known").write_bytes(b"b" * 97)
     scene.workspace.record_changes(CallInfo(tool="look"))
     (segment,) = (scene.root / ".cas" / "segments").iterdir()
     content = bytearray(segment.read_bytes())
-    for length in (98, 99):
+    for length in (97, 98, 99):
         content[content.index(blob_id(b"b" * length)) + 60] ^= 1
     segment.write_bytes(content)
     scene.reopen()
@@ -189,21 +190,40 @@ def test_a_tool_writes_a_file_though_what_the_store_has_of_it_cannot_be_read(dam
     assert damaged.workspace.blob(blob_id(b"c" * 99)) == b"c" * 99
 
 
-def test_a_look_records_the_rest_where_what_the_store_has_of_a_file_cannot_be_read(damaged: Scene) -> None:
+def test_a_look_records_what_a_hand_did_though_what_the_store_has_of_a_file_cannot_be_read(damaged: Scene) -> None:
     (damaged.root / "damaged").write_bytes(b"by hand\n")
     (damaged.root / "dir" / "damaged").unlink()
     (damaged.root / "sound").write_bytes(b"2\n")
     (damaged.root / "new").write_bytes(b"3\n")
     found = damaged.workspace.record_changes(CallInfo(tool="look"))
-    assert [view.edit.path for view in found.edits] == [b"new", b"sound"]
+    assert [(view.edit.operation, view.edit.path) for view in found.edits] == [
+        ("delete", b"damaged"),
+        ("create", b"damaged"),
+        ("delete", b"dir/damaged"),
+        ("create", b"new"),
+        ("edit", b"sound"),
+    ]
+    assert not found.passed
+    (damaged.root / "damaged").write_bytes(b"by hand\nonce more\n")
+    (edit,) = damaged.workspace.record_changes(CallInfo(tool="look"), ["damaged"]).edits
+    assert edit.edit.operation == "edit"
+    damaged.reject(edit.seq)
+    assert damaged.text("damaged") == b"by hand\n"
+
+
+def test_a_look_records_the_rest_where_what_the_first_look_found_of_a_file_cannot_be_read(damaged: Scene) -> None:
+    (damaged.root / "known").write_bytes(b"by hand\n")
+    (damaged.root / "sound").write_bytes(b"2\n")
+    found = damaged.workspace.record_changes(CallInfo(tool="look"))
+    assert [view.edit.path for view in found.edits] == [b"sound"]
     for _ in range(2):  # as long as it is so
-        assert [passed.path for passed in found.passed] == ["damaged", "dir/damaged"]
+        assert [passed.path for passed in found.passed] == ["known"]
         assert all("can't be read" in passed.reason for passed in found.passed)
         found = damaged.workspace.record_changes(CallInfo(tool="look"))
         assert not found.edits
-    (damaged.root / "damaged").write_bytes(b"a" * 99)
-    found = damaged.workspace.record_changes(CallInfo(tool="look"), ["damaged"])
-    assert [passed.path for passed in found.passed] == ["damaged"]
+    (damaged.root / "known").write_bytes(b"a" * 99)
+    found = damaged.workspace.record_changes(CallInfo(tool="look"), ["known"])
+    assert [passed.path for passed in found.passed] == ["known"]
 
 
 class LosingIndex(Disk):

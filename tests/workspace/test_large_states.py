@@ -34,6 +34,7 @@ from objstore import (
     is_binary,
     salvage_store,
 )
+from objstore.chunking import CHUNK
 from objstore.disk import Disk, Pieces
 from objstore.journal import Journal
 from objstore.limits import RetentionLimits
@@ -44,6 +45,7 @@ from objstore.sweep import plan_sweep, sweep
 from objstore.values import replace
 from tests.cli.desk import environment
 from tests.store.countdown import CountdownDisk, PowerCut, full_disk, power_cut
+from tests.store.losses import lose
 from tests.store.test_crash import ran_on, started_again
 from tests.workspace.scene import TEN, Scene
 
@@ -283,6 +285,21 @@ def test_a_flipped_byte_in_a_chunk_costs_the_states_that_have_it_and_no_other(sc
         assert b"".join(saved.pieces(kept)) == other[1:] + b"another"
         with pytest.raises(CasError):
             b"".join(saved.pieces(lost))
+
+
+def test_a_large_file_of_which_a_chunk_is_lost_can_be_written_whatever_a_hand_made_of_it(scene: Scene) -> None:
+    edit(scene, "f", LARGE)
+    edit(scene, "g", TEN)
+    scene.workspace.close()
+    lose(scene.root, blob_id(LARGE[:CHUNK]))
+    scene.workspace = Workspace.open(scene.root, scene.disk())
+    (scene.root / "f").write_bytes(b"by hand\n")
+    edit(scene, "f", TEN)
+    operations = [view.edit.operation for view in scene.workspace.edits()]
+    assert operations == ["create", "create", "delete", "create", "replace"]
+    (scene.root / "f").write_bytes(LARGE)
+    scene.workspace.record_changes(CallInfo(tool="t", conversation="c"))
+    sound(scene)
 
 
 # ---- what looks like a stand-in

@@ -558,6 +558,8 @@ class Journal:
         self._is_behind = may_wait and was_behind
         if self._is_behind:
             return
+        if self.ahead is not None:
+            self.ahead.end()  # it may have seen some of the files before they follow, and others after it
         finishing = self._finishing_here()
         try:
             finishing.carry_out(self.store, marked, boot)

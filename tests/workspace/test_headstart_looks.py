@@ -4,6 +4,8 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +13,9 @@ import pytest
 
 from objstore import AgentCall, CallInfo, Origin, Workspace
 from objstore.glance import WORTH_TWO
+from objstore.journal import Journal
 from tests.cli.desk import cold_cas
+from tests.store.countdown import CountdownDisk, PowerCut
 from tests.workspace.headstarts import GRACE_SECONDS, ran
 
 NOBODY: Final = CallInfo(tool="", origin=Origin.EXTERNAL)
@@ -143,6 +147,30 @@ with ahead, Workspace.open(root, ahead=ahead) as workspace:
     told(calls.begin(call))
 """
     assert ran(large, begun(103) + waits) == ["d10/10:external"]
+
+
+def test_a_snapshot_holds_none_of_what_stood_before_a_killed_call_was_finished(large: Path) -> None:
+    for step in count():
+        with (
+            suppress(PowerCut),
+            Workspace.open(large, CountdownDisk(step)) as workspace,
+            workspace.call(CallInfo(tool="test")) as call,
+        ):
+            call.write("d0/1", b"new at %d\n" % step)
+            call.write("d20/1", b"new at %d\n" % step)
+            call.commit()
+        with closing(Journal(str(large), CountdownDisk(None))) as journal:
+            if journal.unfinished():
+                break
+    assert (large / "d0/1").read_bytes() == b"as it stood\n"
+    snapshot = f"""
+time.sleep({LOOKED_SECONDS})
+with ahead, Workspace.open(root, ahead=ahead) as workspace:
+    taken = workspace.take_snapshot(who="me")
+    print(*(change.path for change in workspace.snapshot_changes(taken.view.number)[0]))
+"""
+    assert ran(large, begun(8) + snapshot) == []
+    assert (large / "d0/1").read_bytes() == b"new at %d\n" % step
 
 
 def test_an_agents_hooks_record_what_its_shell_did(large: Path) -> None:

@@ -41,6 +41,7 @@ class Mark:
         self._path: Final = os.path.join(folder, _NAME)
         self._disk: Final = disk
         self._fd: int | None = None
+        self._is_longer = False  # whether the file was found to hold more than a mark
         self._boot: Final = disk.boot_id()
         # Where the system doesn't tell, no mark is known to be of this start of the machine until files were looked at.
         self._knows_boot = self._boot != UNKNOWN_BOOT
@@ -54,9 +55,10 @@ class Mark:
     def read(self) -> tuple[Place | None, bytes]:
         """Return how far files have followed (None: nothing is known), and the boot id it says."""
         try:
-            stored = os.pread(self._opened(), _MARK.size, 0)
+            stored = os.pread(self._opened(), _MARK.size + 1, 0)
         except (OSError, DiskFailed, PermissionRefused):
             return None, b""
+        self._is_longer = len(stored) > _MARK.size
         if len(stored) != _MARK.size:
             return None, b""
         segment, offset, boot = _MARK.unpack(stored)
@@ -67,6 +69,9 @@ class Mark:
         # A mark that can't be written is an old mark: then the newest files are looked at once more.
         with suppress(DiskFailed, PermissionRefused):
             self._disk.overwrite(self._opened(), mark_bytes(end, self._boot), 0, _NAME)
+            if self._is_longer:
+                self._disk.truncate(self._opened(), _MARK.size, _NAME)
+                self._is_longer = False
             # By the clock that records have: that of files is too coarse to tell this from a call that comes at once.
             self._disk.set_time(self._opened(), time.time_ns(), _NAME)
 

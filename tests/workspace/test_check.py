@@ -37,6 +37,7 @@ from objstore.disk import Disk
 from objstore.frames import FRAME_HEADER_SIZE, FrameKind
 from objstore.ids import record_id
 from objstore.journal import Journal
+from objstore.mark import MARK_SIZE
 from objstore.remains import Remains
 from objstore.segments import Log
 from objstore.terms import DocumentId
@@ -171,6 +172,17 @@ def test_what_snapshots_have_lost_is_told_with_what_to_do_which_helps(
         (root / "never/two").write_bytes(b"two\n")
         workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
     assert check_store(str(root)).faults == ()
+
+
+@pytest.mark.parametrize("size", [0, MARK_SIZE - 1, MARK_SIZE + 1, 4096])
+def test_a_mark_of_another_size_tells_nothing_and_the_next_write_makes_it_anew(root: Path, size: int) -> None:
+    mark = root / ".cas" / "applied"
+    mark.write_bytes(b"\xff" * size)
+    assert parts(root) == set()
+    with Workspace.open(root) as workspace:
+        write(workspace, "b.txt", b"b again\n")
+    assert mark.stat().st_size == MARK_SIZE
+    assert parts(root) == set()
 
 
 def test_an_unfinished_write_is_no_fault(root: Path) -> None:

@@ -229,7 +229,7 @@ class _Checking:
         for number in remains.missing_segments():
             self._fault(Part.SEGMENTS, f"segment {number} is missing", "What was recorded in it is lost; see below.")
         last = remains.segments[-1]
-        tail, size = remains.ends[-1]
+        tail, _, size = remains.ends[-1]
         end = remains.end(len(remains.segments) - 1)
         is_acknowledged = marked is not None and end < marked
         if tail < size and not is_acknowledged:

@@ -107,6 +107,7 @@ class SegmentEnd(NamedTuple):
     """Where a segment ended when it was read."""
 
     whole: int  # behind its last whole group
+    last: int  # behind its last frame that can be read
     size: int
 
 
@@ -162,9 +163,11 @@ class Remains:
 
     def end(self, file: int) -> Place:
         """Return where the last whole group of a segment ends."""
-        segment = self.segments[file]
-        generation = generation_of(os.path.basename(segment.path))
-        return Place(segment.number or 0, generation * GENERATION + self.ends[file].whole)
+        return self._place(file, self.ends[file].whole)
+
+    def reach(self, file: int) -> Place:
+        """Return where the last frame of a segment ends that can be read, whether or not its group is whole."""
+        return self._place(file, self.ends[file].last)
 
     def payload(self, spot: Spot) -> bytes:
         """Return the payload of a frame that was found. Raises StoreDamaged if the file has changed since."""
@@ -272,6 +275,11 @@ class Remains:
 
     # ---- inside
 
+    def _place(self, file: int, position: int) -> Place:
+        segment = self.segments[file]
+        generation = generation_of(os.path.basename(segment.path))
+        return Place(segment.number or 0, generation * GENERATION + position)
+
     def _walk_down(self, name: BlobId, chain: list[tuple[BlobHeader, bytes]]) -> bytes | None:
         """Add the blob and its bases to `chain`, down to the first one at hand; return its bytes (None: there is none).
 
@@ -375,12 +383,13 @@ class Remains:
         size = os.fstat(self._fds[file]).st_size
         name = os.path.basename(segment.path)
         group = self.records[-1].group + 1 if self.records else 0
-        whole, following = SEGMENT_HEADER_SIZE, -1
+        whole, last, following = SEGMENT_HEADER_SIZE, SEGMENT_HEADER_SIZE, -1
         for found in self._frames(file, size, name):
             group += found.begins
             if found.begins or found.offset == following:
                 following = -1 if found.commits else found.end
                 whole = found.end if found.commits else whole
+            last = found.end
             spot = Spot(file, found.offset, len(found.payload))
             try:
                 if found.kind is FrameKind.BLOB:
@@ -394,7 +403,7 @@ class Remains:
                     self.records.append(FoundRecord(record, record_id(encoded), previous, spot, group))
             except (BlobDamaged, RecordInvalid) as error:
                 self.damage.append(Damage(name, found.offset, found.end, str(error)))
-        self.ends.append(SegmentEnd(min(whole, size), size))
+        self.ends.append(SegmentEnd(min(whole, size), min(last, size), size))
 
     def _frames(self, file: int, size: int, name: str) -> Iterator[Frame]:
         segment = self.segments[file]

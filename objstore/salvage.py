@@ -134,7 +134,7 @@ def plan_salvage(remains: Remains, marked: Place | None, progress: Progress | No
     strays = tuple(name for name in names if not is_segment(name))
     # A copy that lies beside its segment may be older, and says nothing of where the log ends.
     named = [at for at, name in enumerate(names) if name not in strays] or range(len(names))
-    end = max(map(remains.end, named))
+    end = max(map(remains.reach, named))  # what lies behind its last whole group is saved as well
     return Salvage(
         store=remains.store,
         segments=names,

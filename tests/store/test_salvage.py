@@ -307,6 +307,31 @@ def test_what_is_lost_of_snapshots_is_named_with_those_that_hold_it(tmp_path: Pa
     assert not salvage.is_whole
 
 
+def test_of_a_lost_blob_of_the_last_call_no_edit_is_said_to_be_lost(tmp_path: Path) -> None:
+    root = tmp_path / "ws"
+    root.mkdir()
+    with Workspace.init(root) as workspace:
+        write(workspace, "a.txt", b"one\n")
+        write(workspace, "b.txt", b"two\n")
+    salvage = lose(root, blob_id(b"two\n"))
+    assert [(lost.id, lost.edits) for lost in salvage.lost_blobs] == [(blob_id(b"two\n"), (2,))]
+    assert len(salvage.journal) == 2
+    assert not salvage.is_cut_off
+
+
+def test_where_the_last_record_is_lost_the_newest_edits_are_said_to_be(tmp_path: Path) -> None:
+    root = tmp_path / "ws"
+    root.mkdir()
+    with Workspace.init(root) as workspace:
+        write(workspace, "a.txt", b"one\n")
+        write(workspace, "b.txt", b"two\n")
+    (segment,) = (root / ".cas" / "segments").iterdir()
+    flip(segment, segment.stat().st_size - 1)
+    salvage = salvage_store(str(root), None)
+    assert len(salvage.journal) == 1
+    assert salvage.is_cut_off
+
+
 def test_a_lost_base_takes_its_deltas_with_it_and_says_so(tmp_path: Path) -> None:
     root = tmp_path / "ws"
     root.mkdir()

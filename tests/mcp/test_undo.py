@@ -461,7 +461,7 @@ def test_what_a_reviewer_has_accepted_is_not_taken_back_unless_they_were_asked(t
     )
     with Workspace.open(tmp_path) as workspace:
         workspace.decide(Action.ACCEPT, workspace.find_units(f"1{part}")[1])
-    with pytest.raises(Failure, match="^Cannot undo: a reviewer has accepted it: file$") as refusal:
+    with pytest.raises(Failure, match=r"^Cannot undo: a reviewer has accepted it: file$") as refusal:
         Tools(directories, session, Limits()).Undo()
     assert refusal.value.kind is Kind.REVIEW_CONFLICT
     assert file.read_text() == "one\n2\n3\n4\nfive\n"
@@ -482,7 +482,7 @@ def test_what_a_reviewer_accepts_while_it_is_undone_stays(tmp_path: Path, monkey
             workspace.decide(Action.ACCEPT, workspace.find_units("1")[1])
 
     monkeypatch.setattr("mcptools.undoing.checkpoint", accepting)  # right before it is carried out
-    with pytest.raises(Failure, match="^Cannot undo: it was decided on at this moment: file$"):
+    with pytest.raises(Failure, match=r"^Cannot undo: it was decided on at this moment: file$"):
         Tools(directories, session, Limits()).Undo()
     assert file.read_text() == "text\n"
     with Workspace.open(tmp_path) as workspace:

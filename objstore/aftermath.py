@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Final
 
 from objstore.due import Due
-from objstore.errors import FileChanged, PathError, PathInvalid, PathIsDirectory
+from objstore.errors import DiskFailed, FileChanged, FileUnseen, PathError, PathInvalid, PathIsDirectory
 from objstore.ids import BlobId
 from objstore.lines import shared_head
 from objstore.ondisk import disk_state
@@ -88,13 +88,21 @@ def last_on_disk(tree: Tree, groups: Sequence[tuple[list[Step], int]], sinces: M
         steps, time = groups[number]
         for step in steps:
             with suppress(PathError):
-                found = None if step.after is None else disk_state(tree, step.path)
+                found = None if step.after is None else _seen(tree, step.path)
                 if found is None or found[0] != step.after:
                     continue
                 # What was found and recorded stood there before.
                 if not sinces[time].is_behind(_changed(found[1].stat) + _TICK):
                     return number
     return 0
+
+
+def _seen(tree: Tree, path: bytes) -> tuple[FileState, Found] | None:
+    """Return what `disk_state` does. Raises FileUnseen, and else as that."""
+    try:
+        return disk_state(tree, path)
+    except DiskFailed as error:
+        raise FileUnseen(os.fsdecode(path), error.reason) from error
 
 
 def _changed(found: os.stat_result) -> int:
@@ -152,11 +160,11 @@ class Judge:
                     self._arrived.append(os.lstat(step.path, dir_fd=self._tree.fd))
 
     def verdict(self, step: Step) -> Verdict:
-        """Return it. Raises DiskFailed where that can't be seen now: what failed says nothing of what stands there."""
+        """Return it. Raises FileUnseen where that can't be seen now: what failed says nothing of what stands there."""
         if step.after is not None and not self._store.has(step.after.blob):
             return OTHER  # a later record says what stands there, and nothing holds this any more
         try:
-            found = disk_state(self._tree, step.path)
+            found = _seen(self._tree, step.path)
         except PathIsDirectory:
             # It gives way to the file if it is empty.
             return self._verdict_of_nothing(step) if self._gives_way(step.path) else OTHER

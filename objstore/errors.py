@@ -526,6 +526,17 @@ class Unacknowledged(StoreError):
         super().__init__(f"Whether the change holds shows when the store is opened again: {reason}")
 
 
+class FileUnseen(DiskFailed):
+    """A file can't be looked at that a call which was cut off may still have to change, so nothing is written."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(
+            path,
+            f"{reason}; a call that was cut off may not have come to its end there, and nothing is written until that "
+            "can be seen, or the file is out of the way",
+        )
+
+
 class DiskFull(DiskFailed):
     """There is no room (or quota) for a write; nothing was changed."""
 

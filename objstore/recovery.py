@@ -53,7 +53,7 @@ def due_steps(tree: Tree, store: Store, groups: list[list[Record]] | None, stop:
 
     `groups`: those whose files may not have followed, as `groups_since` returns them; None: nobody can tell, the
     machine has stopped since. `stop` counts only then.
-    Raises DiskFailed where a file can't be looked at now.
+    Raises FileUnseen where a file can't be looked at now, and DiskFailed.
     """
     after_power_cut = groups is None
     ahead = _ahead_by(stop.clock) if after_power_cut else 0

@@ -18,6 +18,7 @@ import pytest
 
 from objstore import Action, CallInfo, CasError, DiskFull, Origin, PermissionRefused, Unit, Workspace
 from objstore.batch import now
+from objstore.errors import FileUnseen
 from objstore.limits import RetentionLimits
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
 from tests.store.scenes import (
@@ -373,6 +374,19 @@ def test_a_file_that_could_not_be_opened_while_a_call_is_finished_is_nobody_else
             assert {name: found[0] for name, found in files(root).items()} == {"a.txt": b"new\n", DEEP: b"new\n"}, spare
             assert workspace.external_changes() == ()
     assert 0 < stopped < 28
+
+
+def test_who_may_not_write_before_a_file_can_be_seen_is_told_why(tmp_path: Path) -> None:
+    told = set()
+    for spare in range(2, 30):
+        root = tmp_path / str(spare)
+        halfway(root)
+        with suppress(CasError, OSError), with_few_files(spare), Workspace.open(root, CountdownDisk(None)) as workspace:
+            try:
+                write(workspace, "beside", b"new\n")
+            except FileUnseen as error:
+                told.add((error.path, *str(error).split("; ")[:1], "cut off" in str(error)))
+    assert told == {(DEEP, "Too many open files", True)}
 
 
 def halfway(root: Path) -> None:

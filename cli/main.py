@@ -300,6 +300,7 @@ def _suggestion(error: Exception, asked: Invocation | None) -> list[str]:
     """Return what a mistyped name may have been meant for, where damage is looked into, or who may, as a line."""
     from objstore import (
         BlobDamaged,
+        BlobMissing,
         FileMissing,
         HistoryBroken,
         NoSuchName,
@@ -312,7 +313,7 @@ def _suggestion(error: Exception, asked: Invocation | None) -> list[str]:
 
     if isinstance(error, NotAWorkspace) and asked is not None and asked.is_told_by_variable():
         return ["CAS_WORKSPACE says to look there."]
-    if isinstance(error, StoreDamaged | BlobDamaged | HistoryBroken | SnapshotUnreadable):
+    if isinstance(error, StoreDamaged | BlobDamaged | BlobMissing | HistoryBroken | SnapshotUnreadable):
         return ["`cas fsck` tells what is damaged, and what that means for which files."]
     if isinstance(error, PathIsSymlink):
         from cli.denied import way_around

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from cli.progress import progress_line
-from objstore import BlobId
+from objstore import BlobId, blob_id
 from tests.cli.desk import Desk, cas, with_progress
-from tests.store.losses import damage
+from tests.store.losses import damage, lose
 
 
 def segment(desk: Desk) -> Path:
@@ -58,6 +58,19 @@ def test_whoever_meets_damage_is_told_where_to_look(desk: Desk) -> None:
     assert ran.status == 1
     assert ran.said.startswith("cas: Store damaged in segment 1 at byte ")
     assert ran.said.endswith("\n`cas fsck` tells what is damaged, and what that means for which files.\n")
+
+
+def test_whoever_meets_what_is_lost_is_told_where_to_look(desk: Desk) -> None:
+    four_edits(desk)
+    lost = blob_id(b"one\ntwo\n")
+    lose(desk.folder, lost)
+    for words in (["reject", "1"], ["show", "3"]):
+        ran = desk.cas(*words)
+        assert ran.status == 1
+        assert ran.said == (
+            f"cas: No blob {lost.hex()} in this store.\n"
+            "`cas fsck` tells what is damaged, and what that means for which files.\n"
+        )
 
 
 def test_repair_makes_the_index_anew(desk: Desk) -> None:

@@ -42,7 +42,9 @@ __all__ = [
     "Outgoing",
     "are_waitable",
     "half_character",
+    "is_unnumbered",
     "messages",
+    "unnumbered",
 ]
 
 ANSWERED: Final = "editledger/answered"
@@ -107,7 +109,7 @@ class Incoming(_End):
                 message = jsonrpc_message_adapter.validate_json(line, by_name=False)
                 if not isinstance(message, JSONRPCNotification) or "id" not in json.loads(line):
                     return await self._noted(message)
-                found: SessionMessage | list[JSONRPCError] = [_unnumbered()]
+                found: SessionMessage | list[JSONRPCError] = [unnumbered()]
             except ValidationError as error:
                 found = _read_anew(line, error)
             if isinstance(found, SessionMessage):
@@ -209,8 +211,15 @@ def _spelt(message: JSONRPCMessage) -> bytes:
 # ---- lines that the SDK can't read
 
 
-def _unnumbered() -> JSONRPCError:
-    """Return the answer to a request with a number that is none: the SDK would take it for a notification."""
+def is_unnumbered(said: object) -> bool:
+    """Return whether a message is a request with a number that is none: the SDK would take it for a notification."""
+    if not isinstance(said, dict) or not {"method", "id"}.issubset(said):
+        return False
+    return isinstance(said["id"], bool) or not isinstance(said["id"], int | str)
+
+
+def unnumbered() -> JSONRPCError:
+    """Return the answer to such a request."""
     words = "Invalid request: an id has to be a string or a whole number"
     return JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=INVALID_REQUEST, message=words))
 

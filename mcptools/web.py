@@ -11,7 +11,7 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Awaitable, Callable, Collection, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, MutableMapping, Sequence
 from socket import socket
 from typing import Any, Final, TypeAlias
 
@@ -21,9 +21,9 @@ from mcp.server import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
 
 from mcptools.limits import Limits
-from mcptools.stdio import HALF_CHARACTER, half_character
+from mcptools.stdio import HALF_CHARACTER, half_character, is_unnumbered, unnumbered
 
-__all__ = ["Guard", "Halves", "application", "names_of", "serve"]
+__all__ = ["Bodies", "Guard", "application", "names_of", "serve"]
 
 _Message: TypeAlias = MutableMapping[str, Any]
 _Receive: TypeAlias = Callable[[], Awaitable[_Message]]
@@ -36,11 +36,17 @@ _LOCAL: Final = ("127.0.0.1", "localhost", "[::1]")
 _USUAL_PORT: Final = 80
 """The port that clients leave out."""
 
+_CHALLENGE: Final = ((b"www-authenticate", b"Bearer"),)
+"""What says which token is missing."""
+
 _GRACE: Final = 1
 """Seconds that requests have which are not over when the server is to end."""
 
 _HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 """What every escape of half a character begins with, and those of some whole ones."""
+
+_NO_NUMBER: Final = re.compile(rb'"id"\s*:\s*(?:[ntf{\[]|-?[0-9]+[.eE])')
+"""What every number of a request that is none begins with, and what else has that name."""
 
 _SPELT: Final = 6
 """Characters that a byte of a file takes at most in a request: an escape of JSON."""
@@ -75,12 +81,8 @@ class Guard:
             await self._app({**scope, "headers": headers}, receive, send)
             return
         status, words = refusal
-        body = json.dumps({"error": words}).encode()
-        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-        if status == 401:  # noqa: PLR2004 - the code that a challenge goes with
-            headers.append((b"www-authenticate", b"Bearer"))
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        others = _CHALLENGE if status == 401 else ()  # noqa: PLR2004 - the code that a challenge goes with
+        await _answer(send, status, {"error": words}, others)
 
     def _refusal(self, sent: MutableMapping[bytes, list[bytes]]) -> tuple[int, str] | None:
         """Return status and words of why a request is not served; None: it is."""
@@ -96,10 +98,12 @@ class Guard:
         return None
 
 
-class Halves:
-    """What stands before the application and lets a call through which holds half a character, for its tool to refuse.
+class Bodies:
+    """What stands before the application and reads what the SDK would take for something else than it is.
 
-    The SDK takes a body with such an escape for no JSON, and a model could not be told what to mend.
+    A call that holds half a character is let through, for its tool to refuse: the SDK takes it for no JSON, and a
+    model could not be told what to mend. One with a number that is none is refused: the SDK takes it for a
+    notification, and whoever has sent it would wait for ever.
     """
 
     def __init__(self, app: _App, most: int) -> None:
@@ -121,6 +125,9 @@ class Halves:
             return  # who was sending it has gone; the SDK would take that for a fault, and log it
         if size <= self._most:
             said = _said(b"".join(message.get("body", b"") for message in come))
+            if is_unnumbered(said):
+                await _answer(send, 400, unnumbered().model_dump(by_alias=True, exclude_unset=True))
+                return
             half = half_character(said)
             if half is not None:
                 body = json.dumps(said, ensure_ascii=False).encode(errors="replace")
@@ -139,13 +146,21 @@ class Halves:
 
 
 def _said(body: bytes) -> object:
-    """Return what a body says that may hold half a character; None: it is no JSON, or holds none."""
-    if _HALF.search(body) is None:
+    """Return what a body says that may hold half a character, or no number; None: it is no JSON, or holds neither."""
+    if _HALF.search(body) is None and _NO_NUMBER.search(body) is None:
         return None
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
         return None
+
+
+async def _answer(send: _Send, status: int, said: object, others: Sequence[tuple[bytes, bytes]] = ()) -> None:
+    """Answer a request with JSON. `others`: headers beside those that say what it is."""
+    body = json.dumps(said).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *others]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 class _Web(uvicorn.Server):
@@ -185,7 +200,7 @@ def application(server: MCPServer, host: str, port: int, token: str | None, limi
             allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names]
         ),
     )
-    return Guard(Halves(app, most), names, token)
+    return Guard(Bodies(app, most), names, token)
 
 
 def serve(server: MCPServer, listener: socket, token: str | None, limits: Limits) -> None:

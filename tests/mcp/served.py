@@ -125,7 +125,11 @@ class Talk:
 
     def say(self, message: Mapping[str, object]) -> None:
         """Send what is no request."""
-        assert self._connection.post("/mcp", json=message).status_code == 202
+        assert self.post(message).status_code == 202
+
+    def post(self, message: Mapping[str, object]) -> httpx2.Response:
+        """Send a message, and return the whole answer."""
+        return self._connection.post("/mcp", json=message)
 
     def ask(
         self, method: str, params: Mapping[str, object], answers: Mapping[str, Mapping[str, object]]

@@ -20,6 +20,7 @@ from mcptools.limits import Limits
 from mcptools.server import EditServer
 from mcptools.web import Guard, application, names_of
 from tests.mcp.agent import REPOSITORY, SECONDS_TO_ANSWER, cold_starts
+from tests.mcp.raw import called
 from tests.mcp.served import INITIALIZE, Served, serving
 
 Message: TypeAlias = MutableMapping[str, Any]
@@ -128,6 +129,28 @@ def test_a_client_is_asked_for_its_roots_where_it_waits_for_its_answer(
             result, heard = talk.ask(method, params, {"roots/list": roots})
             assert not result.get("isError")
             assert heard == asked
+
+
+@pytest.mark.parametrize("number", [None, True, 1.5, 1.0, 1e300, -0.5, [], [1], {}, {"id": 1}])
+def test_a_call_with_a_number_that_is_none_is_refused(served: Served, number: object) -> None:
+    call = called(2, "write_file", path="unnumbered", content="x")
+    with served.talk({}) as talk:
+        answer = talk.post({**call, "id": number})
+    assert answer.status_code == 400
+    words = "Invalid request: an id has to be a string or a whole number"
+    assert answer.json() == {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": words}}
+    assert not (served.root / "unnumbered").exists()
+
+
+def test_only_the_number_of_a_call_has_to_be_one(served: Served) -> None:
+    with served.talk({}) as talk:
+        for name, number in (("whole", 2), ("text", "two")):
+            call = called(number, "write_file", path=name, content='{"id": null}')
+            call["params"]["_meta"] = {"example.com/trace": {"id": 1.5}}
+            assert talk.post(call).status_code == 200
+            assert (served.root / name).read_text() == '{"id": null}'
+        told = {"progressToken": 1, "progress": 1, "_meta": {"example.com/trace": {"id": None}}}
+        talk.say({"jsonrpc": "2.0", "method": "notifications/progress", "params": told})
 
 
 def test_a_request_with_the_token_is_served(served: Served) -> None:

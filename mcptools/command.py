@@ -167,15 +167,18 @@ def _token(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> st
     if arguments.no_token:
         return None
     if arguments.token_file is not None:
+        place = str(arguments.token_file)
         try:
-            token: str = arguments.token_file.read_text().strip()
+            token: str = arguments.token_file.read_text("utf-8-sig").strip()
         except (OSError, UnicodeDecodeError) as error:
             parser.error(f"can't read the token: {error}")
     else:
-        token = os.environ.get(_TOKEN, "")
+        place, token = _TOKEN, os.environ.get(_TOKEN, "").strip()
+    if not token.isprintable():
+        parser.error(f"no client can send the token in {place}: it has to be one line of visible characters")
     if not token:
         if arguments.token_file is not None:
-            parser.error(f"no token in {arguments.token_file}")
+            parser.error(f"no token in {place}")
         import secrets
 
         token = secrets.token_urlsafe(32)

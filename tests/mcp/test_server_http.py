@@ -1,5 +1,6 @@
 """The server over HTTP: whom it serves, whom it refuses, and that sessions keep apart."""
 
+import os
 import signal
 import socket
 import subprocess
@@ -268,6 +269,43 @@ def test_a_token_may_be_given(tmp_path: Path) -> None:
         assert served.token == ""
         assert served.ask(Authorization="Bearer from outside") == 200
         assert served.ask() == 401
+
+
+@pytest.mark.parametrize("given", [b" from outside\t", b"from outside\r\n", b"\xef\xbb\xbffrom outside\n"])
+def test_what_stands_around_a_token_is_none_of_it(tmp_path: Path, given: bytes) -> None:
+    (tmp_path / "token").write_bytes(given)
+    root = tmp_path / "workspace"
+    root.mkdir()
+    with serving(root, "--token-file", str(tmp_path / "token")) as served:
+        assert served.ask(Authorization="Bearer from outside") == 200
+    if b"\xef" not in given:
+        with serving(root, environment={"EDITLEDGER_TOKEN": given.decode()}) as served:
+            assert served.ask(Authorization="Bearer from outside") == 200
+
+
+@pytest.mark.parametrize("given", ["one\ntwo", "one\0two", "one\u2028two"])
+def test_a_token_that_no_client_can_send_is_refused(tmp_path: Path, given: str) -> None:
+    (tmp_path / "token").write_text(given)
+    ways: list[tuple[list[str], dict[str, str]]] = [(["--token-file", str(tmp_path / "token")], {})]
+    ways += [] if "\0" in given else [([], {"EDITLEDGER_TOKEN": given})]
+    for options, environment in ways:
+        done = subprocess.run(
+            [sys.executable, "-m", "mcptools", "--http", "127.0.0.1:0", *options, str(tmp_path)],
+            cwd=REPOSITORY,
+            check=False,
+            capture_output=True,
+            text=True,
+            env={**os.environ, **environment},
+            timeout=SECONDS_TO_ANSWER,
+        )
+        assert done.returncode == 2
+        assert "no client can send the token in" in done.stderr
+
+
+def test_a_token_of_white_space_is_none(tmp_path: Path) -> None:
+    with serving(tmp_path, environment={"EDITLEDGER_TOKEN": " \n"}) as served:
+        assert served.token.strip()
+        assert served.ask() == 200
 
 
 def test_without_a_token_host_and_origin_are_checked_all_the_same(tmp_path: Path) -> None:

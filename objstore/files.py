@@ -7,9 +7,10 @@ import stat
 
 from objstore.annotations import TYPE_CHECKING, Final, Self
 from objstore.disk import Disk
-from objstore.errors import FileMissing
+from objstore.errors import DiskFailed, FileMissing
 from objstore.ids import blob_id
 from objstore.paths import MAX_FILE, Spot, Tree, look_at, missing_at, open_folder
+from objstore.standard import suppress
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -102,7 +103,10 @@ class Files:
     def free_space(self, path: str) -> int:
         """Return how many bytes may still be written to the file system that `path` is on. Raises what paths raise."""
         with self.tree.locate(path, changing=True) as spot:
-            # What is open may be no more than a name for the folder, which some systems tell nothing of.
+            with suppress(DiskFailed):
+                return self._disk.free_bytes(spot.folder, spot.path)
+            # What is open may be no more than a name for the folder, which some systems tell nothing of. The folder
+            # itself can be opened by none but those who may list it.
             fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=spot.folder)
             try:
                 return self._disk.free_bytes(fd, spot.path)

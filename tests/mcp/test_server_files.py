@@ -2,13 +2,16 @@
 
 import hashlib
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from mcptools.hashline import line_tag
 from objstore import MAX_BLOB, Operation
+from tests.cli.desk import ANYBODY
 from tests.mcp.agent import Agent, connected
+from tests.mcp.raw import called, started
 
 
 def sha256(content: bytes) -> str:
@@ -491,3 +494,27 @@ def test_a_directory_is_not_deleted_or_moved(agent: Agent, folder: Path) -> None
     assert agent.call("delete_file", path=str(folder / "sub")).error["type"] == "io_error"
     assert agent.call("move_file", source=str(folder / "sub"), destination=str(folder / "b")).refused
     assert (folder / "sub").is_dir()
+
+
+def test_what_lies_in_a_folder_that_may_not_be_listed_is_changed_by_the_first_call_too(tmp_path: Path) -> None:
+    folder, file = tmp_path / "folder", tmp_path / "folder" / "file"
+    folder.mkdir()
+    file.write_text("one\n")
+    folder.chmod(0o300)
+    patch = "--- file\n+++ file\n@@ -1 +1 @@\n-one\n+two\n"
+    calls: list[tuple[str, dict[str, object]]] = [
+        ("validate_patch", {"file_path": "folder/file", "patch": patch}),
+        ("edit_file_diff", {"path": "folder/file", "diff": patch, "dry_run": True}),
+        ("write_file", {"path": "folder/file", "content": "one\nmore\n"}),
+        ("backup_file", {"file_path": "folder/file"}),
+        ("apply_patch", {"file_path": "folder/file", "patch": patch}),
+    ]
+    try:
+        with started(tmp_path, command=[sys.executable, "-c", ANYBODY, sys.executable, "-m", "mcptools"]) as raw:
+            for number, (tool, arguments) in enumerate(calls):
+                raw.send(called(number, tool, **arguments))
+                result = raw.answer(number)["result"]
+                assert not result["isError"], (tool, result)
+        assert file.read_text() == "two\nmore\n"
+    finally:
+        folder.chmod(0o700)

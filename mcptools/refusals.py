@@ -36,6 +36,8 @@ __all__ = [
 
 _HASH: Final = re.compile("[0-9a-fA-F]{64}")
 
+_TOO_LARGE: Final = "It is too large to be read here"
+
 _MAX_SHOWN: Final = 50
 """Lines that are shown of those that a change conflicts with."""
 
@@ -130,25 +132,36 @@ def ambiguous_context(refusal: AmbiguousContext) -> Failure:
     return Failure(Kind.CONTEXT_MISMATCH, message, hint=hint, hunk=refusal.hunk, lines=list(refusal.places))
 
 
-def stale(path: str, file_hash: str) -> Failure:
-    """Return the failure of a change that would bury what the model has not seen."""
+def stale(path: str, file_hash: str, *, is_readable: bool = True) -> Failure:
+    """Return the failure of a change that would bury what the model has not seen.
+
+    `is_readable`: whether the file is no larger than what can be read here.
+    """
     return Failure(
         Kind.STALE_FILE,
         f"File has changed since it was last read or written here: {shown(path)}",
-        hint="Read all of it again, so that nobody's work is lost, then decide.",
+        hint="Read all of it again, so that nobody's work is lost, then decide."
+        if is_readable
+        else f"{_TOO_LARGE}, so nobody's work would be seen in it. move_file keeps it under another name.",
         path=path,
         file_hash=file_hash,
     )
 
 
-def unread(path: str, file_hash: str, *, partly: bool = False) -> Failure:
-    """Return the failure of a change to a file that has to be read before. `partly`: some of its lines were."""
+def unread(path: str, file_hash: str, *, partly: bool = False, is_readable: bool = True) -> Failure:
+    """Return the failure of a change to a file that has to be read before. `partly`: some of its lines were.
+
+    `is_readable`: as above.
+    """
+    hint = "You have not read it as it stands now."
+    if not is_readable:
+        hint = f"{_TOO_LARGE}: leave it to the person."
+    elif partly:
+        hint = "You have read a part of it: read all lines, or change the part."
     return Failure(
         Kind.STALE_FILE,
         f"File must be read before it is changed: {shown(path)}",
-        hint="You have read a part of it: read all lines, or change the part."
-        if partly
-        else "You have not read it as it stands now.",
+        hint=hint,
         path=path,
         file_hash=file_hash,
     )

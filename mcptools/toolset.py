@@ -384,30 +384,36 @@ class Toolset:
 
     def _refuse_if_unread(self, standing: "Standing") -> None:
         if self._session.must_read(standing.key, standing.blob):
-            raise refusals.unread(standing.path, standing.file_hash())
+            content = standing.content()
+            raise refusals.unread(standing.path, sha256(content), is_readable=self._is_readable(content))
 
     def _refuse_if_partly_seen(self, standing: "Standing") -> None:
         """Refuse to replace what the model was shown in part only, if it has to read files before it changes them."""
         if self._session.has_seen_a_part(standing.key):
-            raise refusals.unread(standing.path, standing.file_hash(), partly=True)
+            raise refusals.unread(standing.path, sha256(standing.content()), partly=True)
 
     def _refuse_if_stale(self, standing: "Standing") -> None:
         if self._session.knows(standing.key, standing.blob) is Knowledge.STALE:
-            raise refusals.stale(standing.path, standing.file_hash())
+            content = standing.content()
+            raise refusals.stale(standing.path, sha256(content), is_readable=self._is_readable(content))
+
+    def _is_readable(self, content: bytes) -> bool:
+        """Return whether a file with these bytes is no larger than what tools read."""
+        return len(content) <= self._limits.max_file_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """A file that a call takes as a whole, of whatever size: its bytes are read where a refusal names their hash."""
+    """A file that a call takes as a whole, of whatever size: its bytes are read where a refusal is about them."""
 
     key: FileKey
     blob: BlobId
     path: str  # as the client spelt it
     read: Callable[[], Content]
 
-    def file_hash(self) -> str:
-        """Return the SHA-256 of its bytes, in hex. Raises FileTooLarge: the model can't read it first either."""
-        return sha256(self.read().bytes)
+    def content(self) -> bytes:
+        """Return its bytes. Raises FileTooLarge: the model can't read it first either."""
+        return self.read().bytes
 
 
 def standing_at(workspace: Workspace, call: Call, path: str) -> Standing | None:

@@ -194,6 +194,37 @@ def test_a_file_that_has_become_large_since_it_was_read_is_refused_as_stale_ones
     assert stored(agent) == before
 
 
+@pytest.mark.parametrize("has_store", [False, True])
+def test_who_can_not_read_a_file_again_is_not_told_to(tmp_path: Path, *, has_store: bool) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    (root / "log").write_text("begun\n")
+    with connected(root, options=["--max-file-size", "100"]) as agent:
+        if has_store:
+            agent.done("write_file", path="other", content="so that there is a store\n")
+        agent.done("read_file", path="log")
+        (root / "log").write_text("begun\n" * 50)
+        for tool, arguments in (("delete_file", {}), ("write_file", {"content": "mine\n"})):
+            error = agent.call(tool, path="log", **arguments).error
+            assert error["type"] == "stale_file"
+            assert error["hint"].startswith("It is too large to be read here")
+            assert error["hint"].endswith("move_file keeps it under another name.")
+        agent.done("move_file", source="log", destination="old.log")
+        assert (root / "old.log").read_text() == "begun\n" * 50
+
+
+def test_who_has_to_read_a_file_that_is_too_large_is_told_whose_it_is(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    (root / "log").write_text("begun\n" * 50)
+    with connected(root, options=["--max-file-size", "100", "--require-read"]) as agent:
+        error = agent.call("delete_file", path="log").error
+    assert (error["type"], error["hint"]) == (
+        "stale_file",
+        "It is too large to be read here: leave it to the person.",
+    )
+
+
 def test_a_directory_is_listed_by_name_without_the_store(agent: Agent, folder: Path) -> None:
     (folder / "b.txt").write_text("12345")
     (folder / "a").mkdir()

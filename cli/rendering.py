@@ -19,7 +19,7 @@ from objstore import (
 )
 
 if TYPE_CHECKING:
-    from objstore import Edit, EditView, Expiration, FileState, Marks, StandingMarkers, State, Workspace
+    from objstore import Edit, EditView, Expiration, FileState, Marks, Passed, StandingMarkers, State, Workspace
 
 __all__ = [
     "SHORT_HASH",
@@ -29,6 +29,7 @@ __all__ = [
     "edit_diff",
     "edit_header",
     "moment",
+    "not_looked_at",
     "shown_move",
     "states_diff",
     "status_word",
@@ -382,3 +383,9 @@ def moment(microseconds: int, *, zone: bool = False) -> str:
     """Return a time as a person reads it, in the person's own time zone."""
     when = date_of(microseconds).astimezone()
     return when.strftime("%Y-%m-%d %H:%M:%S %z" if zone else "%Y-%m-%d %H:%M:%S")
+
+
+def not_looked_at(place: "Passed") -> str:
+    """Return what to say of a place that a look passed over though no rule says so."""
+    where = f"{shown_name(place.path)}: " if place.path else ""
+    return f"cas: not looked at: {where}{shown_name(place.reason)}"

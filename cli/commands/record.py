@@ -8,7 +8,7 @@ import click
 
 from cli.invocation import Invocation, command, json_option, recorded_text, reviewer
 from cli.progress import LOOKING, followed
-from cli.terminal import Screen, shown_name, write
+from cli.terminal import Screen, write
 
 if TYPE_CHECKING:
     from objstore import Recorded, Workspace
@@ -39,6 +39,7 @@ def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, 
     """
     from cli.listing import places_named
     from cli.naming import path_named
+    from cli.rendering import not_looked_at
     from objstore import CallInfo, Origin
 
     invocation = Invocation.current()
@@ -62,8 +63,7 @@ def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, 
         else:
             write(_text(workspace, found, invocation.screen()))
             for place in found.passed:
-                where = f"{shown_name(place.path)}: " if place.path else ""
-                click.echo(f"cas: not looked at: {where}{shown_name(place.reason)}", err=True)
+                click.echo(not_looked_at(place), err=True)
         # Of what neither stands there nor ever did, that nothing changed would be no answer.
         gone = [name for name, at in zip(paths, named or (), strict=True) if not _stands(workspace, at)]
         places_named(workspace, gone, exactly=True)

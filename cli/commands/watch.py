@@ -14,12 +14,9 @@ from cli.invocation import Invocation, command, recorded_text, reviewer
 from cli.terminal import Screen, flush, shown_name, visible, write
 
 if TYPE_CHECKING:
-    from objstore import CallInfo, Workspace
+    from objstore import CallInfo, EditView, Workspace
 
 __all__ = ["watch"]
-
-_ROUND: Final = 200
-"""Milliseconds, at most, until a burst that goes quiet and a signal are heeded."""
 
 _LONGEST_BURST: Final = 10
 """Times the quiet after which a burst that doesn't end is recorded nevertheless."""
@@ -59,8 +56,7 @@ def watch(*, agent: str, conversation: str, quiet_for: int) -> None:
     They are yours, and so accepted, unless --agent says otherwise or the hook of an agent has told that one of its
     tools is running. Where hooks or our server tell of each tool, nothing need be watched.
     """
-    from watchfiles import watch as bursts
-
+    from cli.bursts import bursts
     from objstore import CallInfo, Origin
 
     invocation = Invocation.current()
@@ -71,30 +67,17 @@ def watch(*, agent: str, conversation: str, quiet_for: int) -> None:
     )
     with invocation.workspace() as workspace, _ending_once() as ending:
         root = os.path.realpath(workspace.root)
-        store = os.path.join(root, _STORE)  # noqa: PTH118 - pathlib costs start-up
-
-        def is_users(path: str) -> bool:
-            return path != store and not path.startswith(store + os.sep)
-
         watched = _Watched(workspace, info, screen, quiet=quiet_for / 1000)
         watches = False
-        for burst in bursts(
-            root,
-            watch_filter=None,  # else what happens in the store alone, again and again, would keep this from its turn
-            step=min(quiet_for, _ROUND),
-            debounce=_ROUND,
-            stop_event=ending,
-            rust_timeout=_ROUND,
-            yield_on_timeout=True,
-        ):
+        store = os.path.join(root, _STORE)  # noqa: PTH118 - pathlib costs start-up
+        for has_happened in bursts(root, store, quiet=quiet_for, ending=ending):
             if not watches:
-                # What changed before anybody watched belongs to nobody.
-                workspace.agent_calls().notice(CallInfo(tool="", origin=Origin.EXTERNAL))
+                watched.begin()
                 ending.hold()
                 write([screen.line(f"Watching {shown_name(root)}; Ctrl-C ends it.")])
                 flush()
                 watches = True
-            elif any(is_users(path) for _, path in burst):
+            elif has_happened:
                 watched.hear()
             watched.record_when_due()
         # A burst that was not over yet, or that nobody told of so far.
@@ -154,6 +137,13 @@ class _Watched:
         self._latest = 0.0  # when a burst is recorded that goes on
         self._rest = 0.0  # until the next try; 0: the last one went well
         self._said = ""  # why the last try failed
+        self._unseen: Final[set[str]] = set()  # what was said to be not looked at
+
+    def begin(self) -> None:
+        """Record what changed before anybody watched, which belongs to nobody. Raises what the store raises."""
+        from objstore import CallInfo, Origin
+
+        self._found(CallInfo(tool="", origin=Origin.EXTERNAL))
 
     def hear(self) -> None:
         """Note that something happens."""
@@ -197,5 +187,16 @@ class _Watched:
         from cli.rows import Rows
 
         rows = Rows(self._workspace, self._screen)
-        for view in self._workspace.agent_calls().notice(self._info).edits:
+        for view in self._found(self._info):
             yield from rows.of(view)
+
+    def _found(self, info: "CallInfo") -> "tuple[EditView, ...]":
+        """Look once, name what can't be looked at, each once, and return the edits."""
+        from cli.rendering import not_looked_at
+
+        found = self._workspace.agent_calls().notice(info)
+        for said in map(not_looked_at, found.passed):
+            if said not in self._unseen:
+                self._unseen.add(said)
+                click.echo(said, err=True)
+        return found.edits

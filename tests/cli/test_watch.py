@@ -2,10 +2,12 @@
 
 import fcntl
 import resource
+import shutil
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,13 +15,15 @@ import pytest
 
 from objstore import EditView, Operation, Origin, Status, Workspace
 from tests.cli.agents import ClaudeCode
-from tests.cli.desk import PATIENCE, PROGRAM, Desk, cas, environment
+from tests.cli.desk import ANYBODY, PATIENCE, PROGRAM, Desk, cas, environment
 
 
 @contextmanager
-def started(folder: Path, *words: str, quiet: int = 100) -> Iterator["subprocess.Popen[bytes]"]:
-    """Have the workspace watched, from the moment on at which the watcher says so."""
-    command = [*PROGRAM, "watch", "--quiet-for", str(quiet), *words]
+def started(
+    folder: Path, *words: str, quiet: int = 100, begun_by: Sequence[str] = ()
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """Have the workspace watched, from the moment on at which the watcher says so. `begun_by`: what starts it."""
+    command = [*begun_by, *PROGRAM, "watch", "--quiet-for", str(quiet), *words]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=folder, env=environment({}), stdout=pipe, stderr=pipe) as process:
         assert process.stdout is not None
@@ -32,10 +36,14 @@ def started(folder: Path, *words: str, quiet: int = 100) -> Iterator["subprocess
 
 @contextmanager
 def watching(
-    folder: Path, *words: str, quiet: int = 100, end: signal.Signals = signal.SIGINT
+    folder: Path,
+    *words: str,
+    quiet: int = 100,
+    end: signal.Signals = signal.SIGINT,
+    begun_by: Sequence[str] = (),
 ) -> Iterator["subprocess.Popen[bytes]"]:
     """Watch the workspace, and then end that."""
-    with started(folder, *words, quiet=quiet) as process:
+    with started(folder, *words, quiet=quiet, begun_by=begun_by) as process:
         yield process
         process.send_signal(end)
         assert process.wait(PATIENCE) == 128 + end
@@ -133,3 +141,69 @@ def test_a_store_that_takes_nothing_for_a_while_ends_no_watching(desk: Desk) -> 
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, whole)
         (found,) = recorded(desk.folder, 1)
     assert found.edit.path == b"c.txt"
+
+
+def test_a_folder_that_may_not_be_read_is_named_and_the_rest_is_watched(desk: Desk) -> None:
+    for name in ("a", "database", "z"):
+        (desk.folder / name).mkdir()
+    cas("record", folder=desk.folder)
+    (desk.folder / "database").chmod(0)
+    with watching(desk.folder, begun_by=(sys.executable, "-c", ANYBODY)) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == b"cas: not looked at: database: may not be read\n"
+        (desk.folder / "a" / "f").write_text("1\n")
+        (first,) = recorded(desk.folder, 1)
+        (desk.folder / "z" / "f").write_text("2\n")
+        second = recorded(desk.folder, 2)[1]
+        # Once it may be read it is no other than they are.
+        (desk.folder / "database").chmod(0o755)
+        (desk.folder / "database" / "f").write_text("3\n")
+        third = recorded(desk.folder, 3)[2]
+        (desk.folder / "database" / "f").write_text("4\n")
+        fourth = recorded(desk.folder, 4)[3]
+    assert [view.edit.path for view in (first, second)] == [b"a/f", b"z/f"]
+    assert {view.edit.path for view in (third, fourth)} == {b"database/f"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what a process watches is in /proc")
+def test_no_link_is_followed_where_it_leads(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "outside" / "inner").mkdir(parents=True)
+    (desk.folder / "sub").mkdir()
+    (desk.folder / "sub" / "out").symlink_to(tmp_path / "outside")
+    (desk.folder / "processes").symlink_to("/proc")  # with folders that nobody may read
+    cas("record", folder=desk.folder)
+    with watching(desk.folder) as process:
+        (desk.folder / "late").symlink_to(tmp_path / "outside")
+        (desk.folder / "sub" / "f").write_text("new\n")
+        recorded(desk.folder, 1)
+        watched = [
+            int(line.split()[2].removeprefix("ino:"), 16)
+            for open_file in Path(f"/proc/{process.pid}/fdinfo").iterdir()
+            for line in open_file.read_text().splitlines()
+            if line.startswith("inotify ")
+        ]
+    assert sorted(watched) == sorted(folder.stat().st_ino for folder in (desk.folder, desk.folder / "sub"))
+
+
+def test_folders_that_come_are_watched_whichever_way_they_came(desk: Desk, tmp_path: Path) -> None:
+    (desk.folder / "old" / "deep").mkdir(parents=True)
+    (desk.folder / "old" / "deep" / "f").write_text("1\n")
+    (tmp_path / "else" / "deep").mkdir(parents=True)
+    cas("record", folder=desk.folder)
+    with watching(desk.folder):
+        (desk.folder / "old").rename(desk.folder / "new")
+        recorded(desk.folder, 1)
+        (desk.folder / "new" / "deep" / "f").write_text("2\n")
+        recorded(desk.folder, 2)
+        (tmp_path / "else").rename(desk.folder / "else")
+        (desk.folder / "else" / "deep" / "g").write_text("1\n")
+        recorded(desk.folder, 3)
+        (desk.folder / "else" / "deep" / "g").write_text("2\n")
+        recorded(desk.folder, 4)
+        shutil.rmtree(desk.folder / "new")
+        (desk.folder / "new" / "deep").mkdir(parents=True)
+        (desk.folder / "new" / "deep" / "f").write_text("3\n")
+        recorded(desk.folder, 5)
+        (desk.folder / "new" / "deep" / "f").write_text("4\n")
+        paths = [view.edit.path for view in recorded(desk.folder, 6)]
+    assert paths == [b"new/deep/f"] * 2 + [b"else/deep/g"] * 2 + [b"new/deep/f"] * 2

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from typing import Final, Protocol
+from typing import Final, Protocol, Self
 
 __all__ = ["Ending", "bursts"]
 
@@ -21,6 +21,10 @@ _BY_FOLDER: Final = sys.platform == "linux"
 """Whether folders are listened to one by one. Where the system tells of all that is below one, it follows no link."""
 
 
+_UNDECODABLE: Final = "Unable to decode path"
+"""What watchfiles says of a name that is not UTF-8, instead of what happened."""
+
+
 class Ending(Protocol):
     """What says when to end."""
 
@@ -28,41 +32,48 @@ class Ending(Protocol):
         """Return whether it is time."""
 
 
-def bursts(root: str, store: str, *, quiet: int, ending: Ending) -> Iterator[bool]:
+def bursts(root: str, passed: str, *, quiet: int, ending: Ending) -> Iterator[bool]:
     """Yield every fifth of a second or sooner, until the ending, whether something has happened below `root`.
 
-    From the first time on all is listened to that may be read; of the folder `store` nothing is told. `quiet`:
-    milliseconds after which what has happened is told at once. Raises OSError where `root` can't be listened to, or has
-    more folders than the system allows for.
+    From the first time on all is listened to that may be read; of the folder in it that is named `passed` nothing is
+    told. `quiet`: milliseconds after which what has happened is told at once. Raises OSError where `root` can't be
+    listened to, or has more folders than the system allows for.
     """
     while not ending.is_set():
-        began = time.monotonic()
-        folders = _folders(root, store) if _BY_FOLDER else [root]
-        rested = time.monotonic() + _SELDOM * (time.monotonic() - began)
-        try:
-            for has_happened, is_outdated in _rounds(folders, root, store, quiet=quiet, ending=ending):
-                yield has_happened
-                if is_outdated and time.monotonic() >= rested:
-                    break
-        except FileNotFoundError:
-            if not _is_folder(root):
-                raise
-            # Another folder, which went before it was listened to.
+        with _Tree(root, passed) as tree:
+            began = time.monotonic()
+            folders = tree.folders() if _BY_FOLDER else [root]
+            rested = time.monotonic() + _SELDOM * (time.monotonic() - began)
+            try:
+                for has_happened, is_outdated in _rounds(tree, folders, quiet=quiet, ending=ending):
+                    yield has_happened
+                    if is_outdated and time.monotonic() >= rested:
+                        break
+            except FileNotFoundError:
+                if not _is_folder(root):
+                    raise
+                # Another folder, which went before it was listened to.
+            except RuntimeError as error:
+                if not str(error).startswith(_UNDECODABLE):
+                    raise
+                # From here on it says nothing else.
+                yield True
+                while time.monotonic() < rested and not ending.is_set():
+                    time.sleep(_ROUND / 1000)
+                    yield False
 
 
-def _rounds(folders: list[str], root: str, store: str, *, quiet: int, ending: Ending) -> Iterator[tuple[bool, bool]]:
+def _rounds(tree: "_Tree", folders: list[str], *, quiet: int, ending: Ending) -> Iterator[tuple[bool, bool]]:
     """Yield whether something has happened in the folders, and whether there are others by now. Raises as `bursts`.
 
-    The first time something has: what came while nobody listened to these folders.
+    The first time something has: what came while nobody listened to these folders. Raises RuntimeError when something
+    happens to a file whose name is not UTF-8.
     """
     from watchfiles import Change, watch
 
-    def is_users(path: str) -> bool:
-        return path != store and not path.startswith(store + os.sep)
-
     def is_news(change: Change, path: str) -> bool:
         # One that is known and came is another one by that name.
-        return (change is Change.added or path not in known) and is_users(path) and _is_folder(path)
+        return (change is Change.added or path not in known) and tree.holds(path) and _is_folder(path)
 
     known, is_first, is_outdated = set(folders), True, False
     told = watch(
@@ -81,26 +92,58 @@ def _rounds(folders: list[str], root: str, store: str, *, quiet: int, ending: En
                 is_outdated = any(is_news(*each) for each in burst)
             if _BY_FOLDER and is_first and not is_outdated:
                 # They may have come before the folder above was listened to.
-                is_outdated = not known.issuperset(_folders(root, store))
-            yield is_first or any(is_users(path) for _, path in burst), is_outdated
+                is_outdated = not known.issuperset(tree.folders())
+            yield is_first or any(tree.holds(path) for _, path in burst), is_outdated
             is_first = False
 
 
-def _folders(root: str, store: str) -> list[str]:
-    """Return the folder and all below it that may be read, but the store's. Raises OSError for `root`."""
-    found, ahead = [], [root]
-    while ahead:
-        folder = ahead.pop()
+class _Tree:
+    """A folder and what is in it, but for one, with paths in UTF-8: others are refused by who tells of what happens.
+
+    To a folder whose name is not, a descriptor leads that stays open until the tree is let go.
+    """
+
+    def __init__(self, root: str, passed: str) -> None:
+        self._descriptors: Final[dict[str, int]] = {}
+        self._root: Final = root
+        self._passed: Final = f"{self._spelt(root)}{os.sep}{passed}"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for descriptor in self._descriptors.values():
+            os.close(descriptor)
+
+    def holds(self, path: str) -> bool:
+        """Return whether what lies there is not of the folder that is passed over."""
+        return path != self._passed and not path.startswith(self._passed + os.sep)
+
+    def folders(self) -> list[str]:
+        """Return the folder and all below it that may be read, as they are spelt. Raises OSError for the first."""
+        found, ahead = [], [self._root]
+        while ahead:
+            path = ahead.pop()
+            try:
+                folder = self._spelt(path)
+                with os.scandir(folder) as entries:
+                    inner = [each.path for each in entries if each.is_dir(follow_symlinks=False)]
+            except OSError:
+                if path == self._root:
+                    raise
+                continue  # a look says which it may not read; others have gone
+            found.append(folder)
+            ahead += filter(self.holds, inner)
+        return found
+
+    def _spelt(self, path: str) -> str:
         try:
-            with os.scandir(folder) as entries:
-                inner = [each.path for each in entries if each.is_dir(follow_symlinks=False)]
-        except OSError:
-            if folder == root:
-                raise
-            continue  # a look says which it may not read; others have gone
-        found.append(folder)
-        ahead += [path for path in inner if path != store]
-    return found
+            path.encode()
+        except UnicodeEncodeError:
+            if path not in self._descriptors:
+                self._descriptors[path] = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            return f"/proc/self/fd/{self._descriptors[path]}"
+        return path
 
 
 def _is_folder(path: str) -> bool:

@@ -69,8 +69,7 @@ def watch(*, agent: str, conversation: str, quiet_for: int) -> None:
         root = os.path.realpath(workspace.root)
         watched = _Watched(workspace, info, screen, quiet=quiet_for / 1000)
         watches = False
-        store = os.path.join(root, _STORE)  # noqa: PTH118 - pathlib costs start-up
-        for has_happened in bursts(root, store, quiet=quiet_for, ending=ending):
+        for has_happened in bursts(root, _STORE, quiet=quiet_for, ending=ending):
             if not watches:
                 watched.begin()
                 ending.hold()

@@ -1,11 +1,13 @@
 """`cas watch` records what happens as it happens: bursts as calls, an agent's where a hook tells, else a person's."""
 
 import fcntl
+import os
 import resource
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -207,3 +209,61 @@ def test_folders_that_come_are_watched_whichever_way_they_came(desk: Desk, tmp_p
         (desk.folder / "new" / "deep" / "f").write_text("4\n")
         paths = [view.edit.path for view in recorded(desk.folder, 6)]
     assert paths == [b"new/deep/f"] * 2 + [b"else/deep/g"] * 2 + [b"new/deep/f"] * 2
+
+
+ODD = os.fsdecode(b"\xe9t\xe9")
+"""A name that is no UTF-8."""
+
+
+def test_names_that_are_not_utf_8_are_watched_like_any_others(desk: Desk) -> None:
+    cas("record", folder=desk.folder)
+    with watching(desk.folder):
+        (desk.folder / ODD).write_text("1\n")
+        recorded(desk.folder, 1)
+        (desk.folder / ODD).unlink()
+        recorded(desk.folder, 2)
+        (desk.folder / f"in {ODD}" / "deep").mkdir(parents=True)
+        (desk.folder / f"in {ODD}" / "deep" / "f").write_text("1\n")
+        recorded(desk.folder, 3)
+        (desk.folder / f"in {ODD}" / "deep" / "f").write_text("2\n")
+        recorded(desk.folder, 4)
+        (desk.folder / "f").write_text("1\n")
+        names = [os.fsdecode(view.edit.path) for view in recorded(desk.folder, 5)]
+    assert names == [ODD, ODD, f"in {ODD}/deep/f", f"in {ODD}/deep/f", "f"]
+
+
+def test_what_happens_all_the_time_to_a_name_that_is_not_utf_8_keeps_nothing_else_from_being_recorded(
+    desk: Desk,
+) -> None:
+    cas("record", folder=desk.folder)
+    over = threading.Event()
+
+    def write() -> None:
+        with (desk.folder / ODD).open("a") as log:
+            while not over.wait(0.01):
+                log.write("more\n")
+                log.flush()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        with watching(desk.folder):
+            recorded(desk.folder, 2)
+    finally:
+        over.set()
+        writer.join()
+
+
+def test_a_workspace_whose_own_name_is_not_utf_8_is_watched(tmp_path: Path) -> None:
+    (tmp_path / ODD / "inner").mkdir(parents=True)
+    desk = Desk(tmp_path / ODD)
+    cas("record", folder=desk.folder)
+    with watching(desk.folder):
+        (desk.folder / "inner" / "f").write_text("1\n")
+        recorded(desk.folder, 1)
+        (desk.folder / "inner" / "new").mkdir()
+        (desk.folder / "inner" / "new" / "g").write_text("1\n")
+        recorded(desk.folder, 2)
+        (desk.folder / "inner" / "new" / "g").write_text("2\n")
+        paths = [view.edit.path for view in recorded(desk.folder, 3)]
+    assert paths == [b"inner/f", b"inner/new/g", b"inner/new/g"]

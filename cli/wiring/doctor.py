@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, assert_never
 
 from cli.hooking import CLIENTS, HOOK_LOG
-from cli.wiring.files import changes
+from cli.wiring.files import Standing, changes, standing
 from cli.wiring.plans import HOMES, WIRED, Programs, Scope, plan
 from cli.wiring.switches import switched_off
 
@@ -59,8 +59,12 @@ def examine(root: Path, home: Path, programs: Programs, clients: Sequence[str] |
             wired = True
             named = [_named(client, home) if name == "user" else name for name in places]
             yield Finding(check=f"{client} is set up", ok=True, said=f"for the {' and the '.join(named)}")
-        elif clients is not None and client in clients:
-            yield Finding(check=f"{client} is set up", ok=False, said=f"`cas setup {client}` does it")
+        else:
+            in_part = list(_in_part(client, root, home, programs))
+            wired = wired or bool(in_part)
+            yield from in_part
+            if clients is not None and client in clients and all(one.ok for one in in_part):
+                yield Finding(check=f"{client} is set up", ok=False, said=f"`cas setup {client}` does it")
         if client in CLIENTS and (places or (clients is not None and client in clients)):
             yield _hook_answers(client, programs, root)
             switch = switched_off(client, root, home)
@@ -70,6 +74,22 @@ def examine(root: Path, home: Path, programs: Programs, clients: Sequence[str] |
         yield Finding(check="no client is set up", ok=True, said="`cas setup CLIENT` has an agent's own edits recorded")
     yield from of_settings(root)
     yield _no_faults(root)
+
+
+def _in_part(client: str, root: Path, home: Path, programs: Programs) -> Iterator[Finding]:
+    """Yield where something of ours stands in the files of a client that is set up for nobody as a whole."""
+    for name, scope in _scopes(root, home):
+        words = f"cas setup {client}{' --user' if name == 'user' else ''}"
+        match standing(plan(client, scope, programs)):
+            case Standing.NOTHING:
+                pass
+            case Standing.SOME:
+                # A person may want no more.
+                said = f"for the {name}; `{words}` does the rest"
+                yield Finding(check=f"{client} is set up in part", ok=True, said=said)
+            case Standing.BROKEN:
+                said = f"for the {name} in part, and not all that it does is told; `{words}` mends it"
+                yield Finding(check=f"{client} is set up", ok=False, said=said)
 
 
 def changes_of(client: str, scope: Scope, programs: Programs) -> bool:

@@ -3,17 +3,26 @@
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from cli.wiring.plans import Step
+from cli.wiring.plans import NAME, Step
 
-__all__ = ["BACKUP", "SettingsChange", "changes", "remarks", "write"]
+__all__ = ["BACKUP", "SettingsChange", "Standing", "changes", "remarks", "standing", "write"]
 
 BACKUP: Final = ".before-editledger"
 """What the name of the copy ends in that holds a file as it was before anything of ours came into it."""
 
 _LONGEST: Final = 16 << 20
+
+
+class Standing(Enum):
+    """What stands in a client's files that is not set up as a whole."""
+
+    NOTHING = "nothing of ours"
+    SOME = "our server alone, or our hooks alone"
+    BROKEN = "some hooks of ours and others not, or what nobody can read"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +59,23 @@ def remarks(steps: Iterable[Step]) -> list[str]:
     """Return what a person should know of what stays in the steps' files as it is. Raises as `changes`."""
     found = [(step.path, step.remark(_text(step.path) or "")) for step in steps]
     return [f"In {path}, {said}." for path, said in found if said]
+
+
+def standing(steps: Iterable[Step]) -> Standing:
+    """Return what stands of the steps, which are not all done, in their files."""
+    has_ours, is_read = False, True
+    for step in steps:
+        text = ""
+        try:
+            text = _text(step.path) or ""
+            if step.is_partial(text):
+                return Standing.BROKEN
+            has_ours = has_ours or (step.undo(text) != text and not step.is_anothers(text))
+        except (OSError, ValueError):
+            is_read, has_ours = False, has_ours or NAME in text
+    if not has_ours:
+        return Standing.NOTHING
+    return Standing.SOME if is_read else Standing.BROKEN
 
 
 def write(change: SettingsChange, below: Path) -> None:

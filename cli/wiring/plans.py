@@ -100,6 +100,7 @@ class Step:
     is_certain: bool = False  # what `undo` takes out is of our making: a person's entry may have our name
     is_anothers: Callable[[str], bool] = lambda _: False  # whether a text has such an entry, which runs something else
     remark: Edit = lambda _: ""  # what a person should know of what is left as it stands in a text ("": nothing)
+    is_partial: Callable[[str], bool] = lambda _: False  # whether a text has hooks of ours, but not as they should be
 
 
 def plan(client: str, scope: Scope, programs: Programs) -> tuple[Step, ...]:
@@ -309,7 +310,13 @@ def _whole(path: Path, content: str, first_words: str) -> Step:
             raise ValueError(f"`cas setup` didn't write it, and needs its name: it would begin with {first_words!r}")
         return content
 
-    return Step(path=path, apply=apply, undo=lambda text: "" if text.startswith(first_words) else text, is_certain=True)
+    return Step(
+        path=path,
+        apply=apply,
+        undo=lambda text: "" if text.startswith(first_words) else text,
+        is_certain=True,
+        is_partial=lambda text: text.startswith(first_words) and text != content,
+    )
 
 
 def _hook(command: str, *, seconds: int = _SECONDS) -> dict[str, object]:
@@ -347,7 +354,13 @@ def _entries(path: Path, client: str, programs: Programs, entries: Mapping[str, 
             text = with_hook(text, event, entry, ours)
         return text
 
-    return Step(path=path, apply=apply, undo=lambda text: without_hooks(text, ours), is_certain=True)
+    return Step(
+        path=path,
+        apply=apply,
+        undo=lambda text: without_hooks(text, ours),
+        is_certain=True,
+        is_partial=lambda text: without_hooks(text, ours) != text and apply(text) != text,
+    )
 
 
 def _both(first: Step, second: Step) -> Step:
@@ -357,4 +370,5 @@ def _both(first: Step, second: Step) -> Step:
         undo=lambda text: first.undo(second.undo(text)),
         is_anothers=lambda text: first.is_anothers(text) and second.undo(text) == text,
         remark=first.remark,
+        is_partial=second.is_partial,
     )

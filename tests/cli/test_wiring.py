@@ -478,6 +478,69 @@ def test_doctor_says_what_is_set_up_and_what_is_not(project: Path, home: Path) -
     assert found["hooks had no faults"]
 
 
+def diagnosis(project: Path, home: Path, *clients: str) -> tuple[int, dict[str, tuple[bool, str]]]:
+    """Return how `cas doctor` ended, and what it found."""
+    ran = run(project, home, "doctor", *clients, "--json")
+    return ran.status, {one["check"]: (one["ok"], one["said"]) for one in ran.lines()}
+
+
+HOOKED = [
+    ("claude-code", ".claude/settings.json", "PostToolUse"),
+    ("codex", ".codex/hooks.json", "PostToolUse"),
+    ("gemini", ".gemini/settings.json", "AfterTool"),
+    ("cursor", ".cursor/hooks.json", "postToolUse"),
+    ("vscode", ".github/hooks/editledger.json", "PostToolUse"),
+]
+"""The file in which each client of a project has its hooks, and one of these."""
+
+
+@pytest.mark.parametrize(("client", "name", "event"), HOOKED)
+@pytest.mark.parametrize("fault", ["one is missing", "the program was elsewhere", "no JSON"])
+def test_doctor_finds_a_client_whose_hooks_are_in_place_in_part(
+    client: str, name: str, event: str, fault: str, project: Path, home: Path
+) -> None:
+    Desk(project)
+    assert run(project, home, "setup", client).status == 0
+    settings = project / name
+    held = json.loads(settings.read_text())
+    if fault == "one is missing":
+        del held["hooks"][event]
+        settings.write_text(json.dumps(held))
+    elif fault == "no JSON":
+        settings.write_text(settings.read_text().replace("{", "{,", 1))
+    else:
+        settings.write_text(re.sub(r'"command": "[^"]*cas hook', '"command": "/old/cas hook', settings.read_text()))
+        assert "/old/" in settings.read_text()
+    status, found = diagnosis(project, home)
+    assert status == 1
+    assert found[f"{client} is set up"] == (
+        False,
+        f"for the project in part, and not all that it does is told; `cas setup {client}` mends it",
+    )
+    assert "no client is set up" not in found
+
+
+def test_doctor_finds_nothing_wrong_with_a_server_that_a_person_set_up_alone(project: Path, home: Path) -> None:
+    Desk(project)
+    put(project / ".mcp.json", '{"mcpServers": {"editledger": {"command": "editledger", "args": ["/home/me"]}}}')
+    status, found = diagnosis(project, home)
+    assert status == 0
+    assert found["claude-code is set up in part"] == (True, "for the project; `cas setup claude-code` does the rest")
+    status, found = diagnosis(project, home, "claude-code")
+    assert status == 1
+    assert not found["claude-code is set up"][0]
+
+
+def test_doctor_minds_no_settings_that_have_nothing_of_ours(project: Path, home: Path) -> None:
+    Desk(project)
+    put(project / ".claude" / "settings.json", "{")
+    put(home / ".codex" / "config.toml", "[")
+    put(project / ".mcp.json", '{"mcpServers": {"editledger": {"command": "mine"}}}')
+    status, found = diagnosis(project, home)
+    assert status == 0
+    assert "no client is set up" in found
+
+
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_PATIENCE", 0.3)  # as long as any other, and quicker

@@ -60,7 +60,7 @@ def setup(*, client: str, scope: str, dry_run: bool, remove: bool, resident: boo
                 write_file(change, where.staying(client))
     except ValueError as error:
         raise click.ClickException(str(error)) from error
-    write(_told(wanted, invocation.screen(), dry_run=dry_run))
+    write(_told(wanted, invocation.screen(), remove=remove, dry_run=dry_run))
     warned = [*remarked, *([] if switch is None else [f"{switch}."])]
     write([invocation.screen().line(visible(said)) for said in warned])
     if where.project is not None and not dry_run and not remove:
@@ -86,7 +86,8 @@ def _keep_helper(where: "Scope", *, remove: bool, dry_run: bool) -> str:
     return f"{'Would set' if dry_run else 'Set'} hook.resident: {said}."
 
 
-def _told(changes: "list[SettingsChange]", screen: Screen, *, dry_run: bool) -> Iterator[bytes]:
+def _told(changes: "list[SettingsChange]", screen: Screen, *, remove: bool, dry_run: bool) -> Iterator[bytes]:
+    from cli.wiring.files import BACKUP
     from objstore import unified_diff
 
     if not changes:
@@ -103,6 +104,9 @@ def _told(changes: "list[SettingsChange]", screen: Screen, *, dry_run: bool) -> 
         )
         if change.is_given_back:
             yield screen.line("An entry of our name that runs something else stood there before us, and is back.")
+        if remove and change.is_kept:
+            verb = "would stay" if dry_run else "stays"
+            yield screen.line(f"It holds what `cas setup` doesn't write, and {verb} as {shown_name(name + BACKUP)}.")
 
 
 def _begun(project: Path, screen: Screen) -> Iterator[bytes]:

@@ -32,7 +32,7 @@ class SettingsChange:
     path: Path  # through links: many keep their settings elsewhere
     before: str | None  # None: there is no such file
     after: str | None  # None: it goes
-    is_kept: bool = False  # as it was, in a copy
+    is_kept: bool = False  # as it is before, in a copy
     is_restored: bool = False  # it is as its copy has it, which goes
     is_given_back: bool = False  # with it, an entry of our name that was there before us
 
@@ -86,12 +86,12 @@ def write(change: SettingsChange, below: Path) -> None:
     """
     if _text(change.path) != change.before:
         raise FileExistsError(f"{change.path} was changed meanwhile; nothing was written to it")
+    if change.is_kept and change.before is not None:
+        _put(_copy_of(change.path), change.before, like=change.path)
     if change.after is None:
         change.path.unlink()
         _without_empty(change.path.parent, below.resolve())
         return
-    if change.is_kept and change.before is not None:
-        _put(_copy_of(change.path), change.before, like=change.path)
     change.path.parent.mkdir(parents=True, exist_ok=True)
     _put(change.path, change.after, like=change.path)
     if change.is_restored:
@@ -112,7 +112,7 @@ def _taken_back(step: Step, path: Path, before: str | None, copy: str | None) ->
     anything else since, and the copy it is. So a person gets back what stood there under our name, and was not ours.
     """
     left = step.undo(before or "")
-    if before is None or left == before:
+    if before is None or left == before or (copy is None and step.is_anothers(before)):
         return SettingsChange(path=path, before=before, after=before)
     try:
         is_anothers = copy is not None and step.is_anothers(copy)
@@ -122,7 +122,11 @@ def _taken_back(step: Step, path: Path, before: str | None, copy: str | None) ->
         is_ours = copy is None or (not is_anothers and _is_ours_alone(step, copy))
     except ValueError:  # whatever has the copy's name
         is_ours = False
-    return SettingsChange(path=path, before=before, after=None if is_ours and _is_empty(left) else left)
+    # What a person gave the server goes with it, and may be nowhere else: it may be all theirs, written before us.
+    is_kept = copy is None and step.is_more(before)
+    return SettingsChange(
+        path=path, before=before, after=None if is_ours and _is_empty(left) else left, is_kept=is_kept
+    )
 
 
 def _is_of_our_making(step: Step, text: str) -> bool:

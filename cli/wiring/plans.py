@@ -99,6 +99,7 @@ class Step:
     undo: Edit
     is_certain: bool = False  # what `undo` takes out is of our making: a person's entry may have our name
     is_anothers: Callable[[str], bool] = lambda _: False  # whether a text has such an entry, which runs something else
+    is_more: Callable[[str], bool] = lambda _: False  # whether `undo` takes out of a text what `apply` doesn't write
     remark: Edit = lambda _: ""  # what a person should know of what is left as it stands in a text ("": nothing)
     is_partial: Callable[[str], bool] = lambda _: False  # whether a text has hooks of ours, but not as they should be
 
@@ -253,6 +254,12 @@ class _Server:
         """Return whether an entry stands there that runs something else: a person had it before us."""
         return standing is not None and not self._runs_ours(standing)
 
+    def is_more(self, standing: object) -> bool:
+        """Return whether an entry stands there that has something of a person's."""
+        if not isinstance(standing, Mapping) or self.is_anothers(standing):
+            return standing is not None
+        return {**standing, **self.members(standing)} != self.members(None)
+
     def remark(self, standing: object) -> str:
         """Return what to say of arguments that are left as they are and may not do ("": nothing)."""
         given = self._given(standing) if self._runs_ours(standing) else None
@@ -287,6 +294,7 @@ def _member(path: Path, keys: Sequence[Key], server: _Server) -> Step:
         apply=lambda text: with_members(text, keys, server.members(standing(text))),
         undo=lambda text: without_member(text, keys),
         is_anothers=lambda text: server.is_anothers(standing(text)),
+        is_more=lambda text: server.is_more(standing(text)),
         remark=lambda text: server.remark(standing(text)),
     )
 
@@ -298,6 +306,7 @@ def _table(path: Path, names: Sequence[str], server: _Server) -> Step:
         apply=lambda text: with_toml_table(text, names, server.members(toml_table(text, names))),
         undo=lambda text: without_toml_table(text, names),
         is_anothers=lambda text: server.is_anothers(toml_table(text, names)),
+        is_more=lambda text: server.is_more(toml_table(text, names)),
         remark=lambda text: server.remark(toml_table(text, names)),
     )
 
@@ -369,6 +378,7 @@ def _both(first: Step, second: Step) -> Step:
         apply=lambda text: second.apply(first.apply(text)),
         undo=lambda text: first.undo(second.undo(text)),
         is_anothers=lambda text: first.is_anothers(text) and second.undo(text) == text,
+        is_more=first.is_more,
         remark=first.remark,
         is_partial=second.is_partial,
     )

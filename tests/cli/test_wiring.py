@@ -276,6 +276,22 @@ def test_arguments_that_a_person_gives_our_server_stay(client: str, project: Pat
 
 
 @EVERY_CLIENT
+def test_what_a_person_gave_our_server_stays_in_a_copy_and_that_is_said(client: str, project: Path, home: Path) -> None:
+    assert run(project, home, "setup", client).status == 0
+    settings = project / SERVED[client]
+    text = settings.read_text()
+    given = text.replace('"command"', '"env": {"A": "b"}, "command"', 1).replace(
+        "\ncommand", '\nenv = {A="b"}\ncommand', 1
+    )
+    settings.write_text(given)
+    copy = settings.with_name(f"{settings.name}.before-editledger")
+    said = run(project, home, "setup", client, "--remove").text
+    assert f"It holds what `cas setup` doesn't write, and stays as {copy}." in said
+    assert copy.read_text() == given
+    assert not settings.exists()
+
+
+@EVERY_CLIENT
 def test_arguments_that_may_not_do_stay_and_are_named(client: str, project: Path, home: Path) -> None:
     assert run(project, home, "setup", client).status == 0
     settings = project / SERVED[client]
@@ -305,6 +321,33 @@ def test_an_entry_of_our_name_that_a_person_had_before_us_is_given_back(
     assert settings.read_text() != content
     assert "stood there before us" in run(project, home, "setup", client, "--remove").text
     assert files(project) == {settings: content.encode(), project / "a.txt": b"one\n"}
+
+
+BY_HAND = [
+    ("cursor", '{"mcpServers": {"editledger": {"command": "editledger", "args": ["."], "env": {"TOKEN": "mine"}}}}'),
+    ("cursor", '{"mcpServers": {"editledger": {"command": "editledger", "args": ["-v", "."]}, "mine": {}}}\n'),
+    (
+        "codex",
+        '[mcp_servers.editledger]\ncommand = "editledger"\nargs = ["."]\n[mcp_servers.editledger.env]\nA = "b"\n',
+    ),
+    ("claude-code", '{"mcpServers": {"editledger": {"command": "mine"}}}\n'),
+]
+
+
+@pytest.mark.parametrize("before", [(), ("setup",)])
+@pytest.mark.parametrize(("client", "content"), BY_HAND)
+def test_an_entry_that_a_person_wrote_is_not_lost_when_it_is_taken_back(
+    client: str, content: str, before: tuple[str, ...], project: Path, home: Path
+) -> None:
+    settings = put(project / SERVED[client], content)
+    for command in before:
+        assert run(project, home, command, client).status == 0
+    standing = files(project)
+    assert run(project, home, "setup", client, "--remove", "--dry-run").status == 0
+    assert files(project) == standing
+    assert run(project, home, "setup", client, "--remove").status == 0
+    copy = settings.with_name(f"{settings.name}.before-editledger")
+    assert content.encode() in {path: files(project).get(path) for path in (settings, copy)}.values()
 
 
 def test_where_more_was_changed_what_a_person_had_before_us_stays_in_the_copy(project: Path, home: Path) -> None:

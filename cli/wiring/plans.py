@@ -336,7 +336,9 @@ def _versioned(hooks: Step) -> Step:
     """Return the step for a file that has to say which version of its format it is of."""
 
     def apply(text: str) -> str:
-        return hooks.apply(text if "version" in loaded(text) else with_member(text, ["version"], 1))
+        said = loaded(text)
+        has_version = isinstance(said, dict) and "version" in said
+        return hooks.apply(text if has_version else with_member(text, ["version"], 1))
 
     def undo(text: str) -> str:
         left = hooks.undo(text)

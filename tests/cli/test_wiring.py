@@ -259,6 +259,16 @@ SERVED = {
 """The file in which each client of a project has its servers."""
 
 
+HOOKED = [
+    ("claude-code", ".claude/settings.json", "PostToolUse"),
+    ("codex", ".codex/hooks.json", "PostToolUse"),
+    ("gemini", ".gemini/settings.json", "AfterTool"),
+    ("cursor", ".cursor/hooks.json", "postToolUse"),
+    ("vscode", ".github/hooks/editledger.json", "PostToolUse"),
+]
+"""The file in which each client of a project has its hooks, and one of these."""
+
+
 @EVERY_CLIENT
 def test_arguments_that_a_person_gives_our_server_stay(client: str, project: Path, home: Path) -> None:
     assert run(project, home, "setup", client).status == 0
@@ -401,6 +411,20 @@ def test_settings_that_make_no_sense_are_left_alone_and_named(
     assert files(project, home) == before
 
 
+@pytest.mark.parametrize(("client", "name", "event"), HOOKED)
+@pytest.mark.parametrize("content", ["null", '["version"]'])
+def test_settings_that_are_no_object_are_left_alone_and_named(
+    client: str, name: str, event: str, content: str, project: Path, home: Path
+) -> None:
+    del event
+    path = put(project / name, content)
+    refused = run(project, home, "setup", client)
+    assert refused.status == 1
+    assert refused.said.startswith(f"cas: {path} can't be changed safely, and stays as it is: ")
+    assert run(project, home, "setup", client, "--remove").status == 0
+    assert files(project) == {path: content.encode(), project / "a.txt": b"one\n"}
+
+
 def test_a_folder_that_a_person_has_something_in_stays_when_ours_is_taken_back(project: Path, home: Path) -> None:
     (project / ".github" / "workflows").mkdir(parents=True)
     (project / ".vscode").mkdir()
@@ -525,16 +549,6 @@ def diagnosis(project: Path, home: Path, *clients: str) -> tuple[int, dict[str, 
     """Return how `cas doctor` ended, and what it found."""
     ran = run(project, home, "doctor", *clients, "--json")
     return ran.status, {one["check"]: (one["ok"], one["said"]) for one in ran.lines()}
-
-
-HOOKED = [
-    ("claude-code", ".claude/settings.json", "PostToolUse"),
-    ("codex", ".codex/hooks.json", "PostToolUse"),
-    ("gemini", ".gemini/settings.json", "AfterTool"),
-    ("cursor", ".cursor/hooks.json", "postToolUse"),
-    ("vscode", ".github/hooks/editledger.json", "PostToolUse"),
-]
-"""The file in which each client of a project has its hooks, and one of these."""
 
 
 @pytest.mark.parametrize(("client", "name", "event"), HOOKED)

@@ -4,10 +4,15 @@ They are the names in BENCHES. CAS_BENCH_BLOBS=1000000 has `store` go up to a mi
 peers beside git are installed by the group `bench` of pyproject.toml.
 """
 
+import compileall
+import os
 import sys
 from collections.abc import Callable
 from typing import Final
 
+import cli
+import mcptools
+import objstore
 from tests.bench.command import bench_command
 from tests.bench.hook import bench_hook
 from tests.bench.large import bench_large
@@ -46,6 +51,11 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"No benchmark is called {', '.join(sorted(unknown))}; there are {', '.join(BENCHES)}.", file=sys.stderr)
         return 2
+    # As it is installed: else, where the environment forbids bytecode, each command would be compiled at each start.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    for package in (objstore, mcptools, cli):
+        for folder in package.__path__:
+            compileall.compile_dir(folder, quiet=1)
     reports = []
     for name in names or BENCHES:
         print(f"\n{name}: {BENCHES[name].__doc__}")

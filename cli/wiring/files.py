@@ -1,6 +1,7 @@
 """Settings files of other programs on disk: read, shown as they would become, and replaced whole with a copy kept."""
 
 import os
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -9,7 +10,7 @@ from typing import Final
 
 from cli.wiring.plans import NAME, Step
 
-__all__ = ["BACKUP", "SettingsChange", "Standing", "changes", "remarks", "standing", "write"]
+__all__ = ["BACKUP", "SettingsChange", "Standing", "changes", "remarks", "standing", "text_of", "write"]
 
 BACKUP: Final = ".before-editledger"
 """What the name of the copy ends in that holds a file as it was before anything of ours came into it."""
@@ -45,7 +46,7 @@ def changes(steps: Iterable[Step], *, remove: bool) -> list[SettingsChange]:
     found: list[SettingsChange] = []
     for step in steps:
         path = Path(os.path.realpath(step.path))
-        before, copy = _text(path), _text(_copy_of(path))
+        before, copy = text_of(path), text_of(_copy_of(path))
         try:
             change = (_taken_back if remove else _set_up)(step, path, before, copy)
         except ValueError as error:
@@ -57,7 +58,7 @@ def changes(steps: Iterable[Step], *, remove: bool) -> list[SettingsChange]:
 
 def remarks(steps: Iterable[Step]) -> list[str]:
     """Return what a person should know of what stays in the steps' files as it is. Raises as `changes`."""
-    found = [(step.path, step.remark(_text(step.path) or "")) for step in steps]
+    found = [(step.path, step.remark(text_of(step.path) or "")) for step in steps]
     return [f"In {path}, {said}." for path, said in found if said]
 
 
@@ -67,7 +68,7 @@ def standing(steps: Iterable[Step]) -> Standing:
     for step in steps:
         text = ""
         try:
-            text = _text(step.path) or ""
+            text = text_of(step.path) or ""
             if step.is_partial(text):
                 return Standing.BROKEN
             has_ours = has_ours or (step.undo(text) != text and not step.is_anothers(text))
@@ -78,13 +79,32 @@ def standing(steps: Iterable[Step]) -> Standing:
     return Standing.SOME if is_read else Standing.BROKEN
 
 
+def text_of(path: Path) -> str | None:
+    """Return what the file holds; None: there is none. Raises OSError, and ValueError that names it."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)  # a pipe may never have a writer
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise ValueError(f"{path} is no file with settings, and stays as it is")
+    with open(fd, "rb") as file:  # noqa: PTH123 - of a descriptor, which pathlib can't open
+        content = file.read(_LONGEST + 1)
+    if len(content) > _LONGEST:
+        raise ValueError(f"{path} is larger than {_LONGEST >> 20} MiB, the most that is read, and stays as it is")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not in UTF-8 (byte {error.start}), and stays as it is") from error
+
+
 def write(change: SettingsChange, below: Path) -> None:
     """Give the file its new text in one step, its mode kept, and make the copy beside it, or let it go. Raises OSError.
 
     With a file that goes, the folders above it go, as far as they are `below` that one and left empty.
     FileExistsError where it is not as it was when the change was planned.
     """
-    if _text(change.path) != change.before:
+    if text_of(change.path) != change.before:
         raise FileExistsError(f"{change.path} was changed meanwhile; nothing was written to it")
     if change.is_kept and change.before is not None:
         _put(_copy_of(change.path), change.before, like=change.path)
@@ -155,21 +175,6 @@ def _without_empty(folder: Path, below: Path) -> None:
         except OSError:
             return  # something else stands in it
         folder = folder.parent
-
-
-def _text(path: Path) -> str | None:
-    """Return what the file holds; None: there is none. Raises OSError, and ValueError that names it."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(_LONGEST + 1)
-    except FileNotFoundError:
-        return None
-    if len(content) > _LONGEST:
-        raise ValueError(f"{path} is larger than {_LONGEST >> 20} MiB, the most that is read, and stays as it is")
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not in UTF-8 (byte {error.start}), and stays as it is") from error
 
 
 def _put(path: Path, text: str, *, like: Path) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from cli.wiring.files import text_of
 from cli.wiring.jsontext import loaded
 from cli.wiring.plans import NAME, Scope
 
@@ -91,7 +92,7 @@ def switched_off(client: str, root: Path | None, home: Path) -> SwitchedOff | No
 def _said(path: Path) -> object:
     """Return what a settings file says; one that can't be read says nothing."""
     try:
-        text = path.read_text("utf-8-sig")
+        text = (text_of(path) or "").removeprefix("\ufeff")
         return tomllib.loads(text) if path.suffix == ".toml" else loaded(text)
     except (OSError, ValueError):
         return None

@@ -152,6 +152,12 @@ def test_what_is_no_json_is_refused(text: str) -> None:
 # ---- the command
 
 
+def diagnosis(project: Path, home: Path, *clients: str) -> tuple[int, dict[str, tuple[bool, str]]]:
+    """Return how `cas doctor` ended, and what it found."""
+    ran = run(project, home, "doctor", *clients, "--json")
+    return ran.status, {one["check"]: (one["ok"], one["said"]) for one in ran.lines()}
+
+
 @EVERY_CLIENT
 @pytest.mark.parametrize("scope", ["--project", "--user"])
 def test_a_client_is_set_up_once_and_taken_back_whole(client: str, scope: str, project: Path, home: Path) -> None:
@@ -425,6 +431,20 @@ def test_settings_that_are_no_object_are_left_alone_and_named(
     assert files(project) == {path: content.encode(), project / "a.txt": b"one\n"}
 
 
+def test_a_pipe_in_place_of_settings_is_named_and_waited_for_by_nobody(project: Path, home: Path) -> None:
+    Desk(project)
+    (home / ".claude").mkdir()
+    for path in (project / ".mcp.json", home / ".claude" / "settings.json"):
+        os.mkfifo(path)
+    refused = run(project, home, "setup", "claude-code")
+    assert refused.status == 1
+    assert refused.said == f"cas: {project / '.mcp.json'} is no file with settings, and stays as it is\n"
+    assert run(project, home, "setup", "claude-code", "--remove").status == 1
+    status, found = diagnosis(project, home, "claude-code")
+    assert status == 1
+    assert not found["claude-code is set up"][0]
+
+
 def test_a_folder_that_a_person_has_something_in_stays_when_ours_is_taken_back(project: Path, home: Path) -> None:
     (project / ".github" / "workflows").mkdir(parents=True)
     (project / ".vscode").mkdir()
@@ -543,12 +563,6 @@ def test_doctor_says_what_is_set_up_and_what_is_not(project: Path, home: Path) -
     assert found["cursor is set up"]
     assert not found["codex is set up"]
     assert found["hooks had no faults"]
-
-
-def diagnosis(project: Path, home: Path, *clients: str) -> tuple[int, dict[str, tuple[bool, str]]]:
-    """Return how `cas doctor` ended, and what it found."""
-    ran = run(project, home, "doctor", *clients, "--json")
-    return ran.status, {one["check"]: (one["ok"], one["said"]) for one in ran.lines()}
 
 
 @pytest.mark.parametrize(("client", "name", "event"), HOOKED)

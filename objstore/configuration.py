@@ -104,6 +104,8 @@ class Configuration:
         A name that means nothing is taken out too; raises NoSuchSetting where it is not there, and SettingsUnreadable
         and what writing raises.
         """
+        if name in SETTINGS and not self._text(self.files[-1 if own else 0]):
+            return False  # no folder has to be made, nor be there, for that
         with self._changing(own=own) as (path, folder):
             text = self._text(path)
             try:

@@ -182,6 +182,14 @@ def test_a_client_is_set_up_once_and_taken_back_whole(client: str, scope: str, p
     assert list(home.iterdir()) == []
 
 
+@pytest.mark.parametrize("scope", ["--project", "--user"])
+def test_where_nothing_was_set_up_nothing_is_taken_back(scope: str, project: Path, home: Path) -> None:
+    ran = run(project, home, "setup", "codex", scope, "--remove", "--resident")
+    assert (ran.status, ran.said) == (0, "")
+    assert [path.name for path in project.iterdir()] == ["a.txt"]
+    assert list(home.iterdir()) == []
+
+
 @pytest.mark.parametrize("client", ["claude-code", "vscode"])
 def test_a_project_that_another_gets_without_our_command_keeps_its_tools(
     client: str, project: Path, home: Path

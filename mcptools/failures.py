@@ -10,8 +10,10 @@ from typing import Final
 from mcptools.display import shown
 from objstore import (
     BlobTooLarge,
+    CallAborted,
     CasError,
     ConversationReserved,
+    DiskFailed,
     DiskFull,
     EditExpired,
     FileChanged,
@@ -115,6 +117,8 @@ def explaining() -> Iterator[None]:
         raise refusal.explain() from refusal
 
 
+_ELSEWHERE: Final = "That is another file system: write the file there and delete it here."
+
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 _KIND_OF: Final[Mapping[type[CasError], Kind]] = {
@@ -149,6 +153,8 @@ def failure_of(error: CasError | OSError, *paths: str) -> Failure:
             others = error.path if is_root else paths[0]
             about = min((path for path in paths if _is_about(error, path)), key=len, default=others)
             return _failure_of_path(error, about)
+        case CallAborted(__cause__=DiskFailed(__cause__=OSError(errno=errno.EXDEV))):
+            return Failure(Kind.IO, shown(str(error)), hint=_ELSEWHERE)
         case CasError():
             return Failure(_KIND_OF.get(type(error), Kind.IO), shown(str(error)))
         case PermissionError():

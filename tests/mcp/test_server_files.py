@@ -12,6 +12,7 @@ from objstore import MAX_BLOB, Operation
 from tests.cli.desk import ANYBODY
 from tests.mcp.agent import Agent, connected
 from tests.mcp.raw import called, started
+from tests.mcp.test_patch_security import may_mount, small_disk
 
 
 def sha256(content: bytes) -> str:
@@ -508,6 +509,20 @@ def test_what_is_not_there_is_not_moved_or_deleted(agent: Agent, folder: Path) -
     deleted = agent.call("delete_file", path=path).error
     for error in (moved, deleted):
         assert (error["code"], error["message"]) == (-32001, f"File not found: {path}")
+
+
+def test_what_is_to_be_moved_to_another_file_system_stays_and_the_way_is_told(agent: Agent, folder: Path) -> None:
+    (folder / "file").write_text("one\n")
+    (folder / "disk").mkdir()
+    if not may_mount(folder / "disk"):
+        pytest.skip("no disk can be mounted here")
+    with small_disk(folder / "disk"):
+        destination = str(folder / "disk" / "file")
+        error = agent.call("move_file", source=str(folder / "file"), destination=destination).error
+        assert error["type"] == "io_error"
+        assert error["hint"] == "That is another file system: write the file there and delete it here."
+        assert list((folder / "disk").iterdir()) == []
+    assert (folder / "file").read_text() == "one\n"
 
 
 def test_a_deleted_file_is_gone_and_its_bytes_are_kept(agent: Agent, folder: Path) -> None:

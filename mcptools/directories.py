@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from threading import Lock
 from typing import Final
 
-from mcptools.display import shown
+from mcptools.display import SPELT_OUT, shown
 from mcptools.failures import Failure, Kind, failure_of
 from mcptools.roots import intersected
 from objstore import CasError, EditView, FileChanged, Files, NotAWorkspace, Workspace, real_path
@@ -69,7 +69,15 @@ class Directories:
             files = self._opened.files(self.homes[root])
         except (CasError, OSError) as error:
             raise failure_of(error, path) from error
-        return files.confined(parts) if (parts := self._parts(root)) else files
+        files = files.confined(parts) if (parts := self._parts(root)) else files
+        if SPELT_OUT in path:
+            _refuse_shown(files, path)
+        return files
+
+    def refuse_shown(self, path: str) -> None:
+        """Refuse a path that is only how one is shown which no client can give. Raises as files_of."""
+        if SPELT_OUT in path:
+            self.files_of(path)
 
     def changing(self, path: str, foresee: Callable[[], object]) -> tuple[Workspace, tuple[str, ...]]:
         """Return the workspace that `path` belongs to, and below which canonical paths of it a call on it may reach.
@@ -229,6 +237,25 @@ def of_directory(path: str) -> Failure | None:
     message = f"Not the path of a file, for it ends as a directory's: {shown(path)}"
     hint = "Leave the slash out if a file is meant; create_directory makes a directory."
     return Failure(Kind.INVALID_REQUEST, message, hint=hint, path=path)
+
+
+def _refuse_shown(files: Files, path: str) -> None:
+    """Refuse a path if it is not that of what is there, and what is there is shown so. Raises Failure.
+
+    Else what was listed would not be found, and a file that is written in its place would be another beside it.
+    """
+    names = path.split("/")
+    for number, name in enumerate(names):
+        if SPELT_OUT not in name:
+            continue
+        folder = "/".join(names[:number]) or ("/" if path.startswith("/") else ".")
+        try:
+            there = {entry.name for entry in files.list_directory(folder)}
+        except (CasError, OSError):
+            return  # so says whoever goes there
+        if name not in there and name in map(shown, there):
+            hint = "What is shown so has a name that is not UTF-8, and no tool can be given it: a person can rename it."
+            raise Failure(Kind.INVALID_REQUEST, f"Not a usable path: {path}", hint=hint, path=path)
 
 
 def _elsewhere(path: str) -> str:

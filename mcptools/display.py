@@ -1,8 +1,26 @@
 """How names and bytes are shown to a model: always as text that JSON can hold, never as something they are not."""
 
+from collections.abc import Iterable
 from typing import Any, Final
 
-__all__ = ["LONGEST_WORDS", "cut", "cut_within", "decoded", "line_endings", "one_line", "shown"]
+__all__ = [
+    "LONGEST_WORDS",
+    "SPELT_OUT",
+    "cut",
+    "cut_within",
+    "decoded",
+    "line_endings",
+    "one_line",
+    "shown",
+    "unnameable",
+]
+
+SPELT_OUT: Final = r"\udc"
+"""What begins, in a name as it is shown, each byte that is no UTF-8."""
+
+_UNNAMEABLE: Final = (
+    rf"Names with {SPELT_OUT}NN are not UTF-8, and no tool can be given them: a person can rename them."
+)
 
 LONGEST_WORDS: Final = 8000
 """Characters of each text in a refusal: some 2,500 tokens."""
@@ -11,6 +29,14 @@ LONGEST_WORDS: Final = 8000
 def shown(text: str) -> str:
     """Return `text` as every client can take it: half characters, which no JSON holds, are spelt out."""
     return text.encode(errors="backslashreplace").decode()
+
+
+def unnameable(listed: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:
+    """Return what has to be said beside a list of names, as they are shown, if some of these `names` are in it.
+
+    `names`: as shown, those that are not UTF-8: what is shown is not how they can be given.
+    """
+    return () if frozenset(names).isdisjoint(listed) else (_UNNAMEABLE,)
 
 
 def cut(text: str, longest: int) -> str:

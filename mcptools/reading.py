@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Final, TypeAlias
 
 from mcptools.answers import Answer, DirectoryListed, FileRead, ListedEntry, TextRead
-from mcptools.display import LONGEST_WORDS, cut, decoded, line_endings, one_line, shown
+from mcptools.display import LONGEST_WORDS, cut, decoded, line_endings, one_line, shown, unnameable
 from mcptools.failures import Failure, Kind
 from mcptools.findings import AllowedDirectories, FileDescribed, FileOfMany, FilesRead, LinesRead
 from mcptools.hashline import hashlines, hashlines_around
@@ -155,10 +155,8 @@ class Reading(Toolset):
         """List the names in a directory, with their types and sizes."""
         with telling(path):
             files = self._directories.files_of(path)
-            entries = [
-                ListedEntry(name=shown(entry.name), type=entry.kind, size=entry.size)
-                for entry in files.list_directory(path)
-            ]
+            found = files.list_directory(path)
+            entries = [ListedEntry(name=shown(entry.name), type=entry.kind, size=entry.size) for entry in found]
             place = absolute(files, files.relative(path))
         self._check_page(offset, 0)
         page = page_of(
@@ -169,7 +167,13 @@ class Reading(Toolset):
             content=DirectoryListed(path=place, entries=list(page.items), next_offset=page.next_offset),
             text="\n".join(f"{marks.get(entry.type, '[OTHER]')} {one_line(entry.name)}" for entry in page.items)
             or page.nothing("The directory is empty."),
-            notes=page.note("entries"),
+            notes=(
+                *page.note("entries"),
+                *unnameable(
+                    (entry.name for entry in page.items),
+                    (listed.name for listed, entry in zip(entries, found, strict=True) if listed.name != entry.name),
+                ),
+            ),
         )
 
     def get_file_info(self, path: PathArgument) -> Answer[FileDescribed]:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Annotated
 
 from mcptools.answers import Answer
-from mcptools.display import one_line, shown
+from mcptools.display import one_line, shown, unnameable
 from mcptools.failures import Failure, Kind
 from mcptools.findings import FilesFound, LineFound, LinesFound, TreeEntry, TreeListed
 from mcptools.globs import matches
@@ -51,7 +51,11 @@ class Searching(Toolset):
                 next_offset=page.next_offset,
             ),
             text="\n".join(map(_branch, page.items)) or page.nothing("The directory is empty."),
-            notes=(*page.note("entries"), *walk.notes()),
+            notes=(
+                *page.note("entries"),
+                *unnameable((entry.path for entry in page.items), (shown(name.below) for name in walk.unnameable)),
+                *walk.notes(),
+            ),
         )
 
     def search_files(
@@ -74,7 +78,7 @@ class Searching(Toolset):
         return Answer(
             content=FilesFound(paths=list(page.items), complete=not walk.notes(), next_offset=page.next_offset),
             text="\n".join(map(one_line, page.items)) or page.nothing("Nothing fits the pattern."),
-            notes=(*page.note("paths"), *walk.notes()),
+            notes=(*page.note("paths"), *unnameable(page.items, _places(walk)), *walk.notes()),
         )
 
     def grep_files(
@@ -121,7 +125,12 @@ class Searching(Toolset):
             ),
             text="\n".join(f"{one_line(line.path)}:{line.line}: {line.text}" for line in page.items)
             or page.nothing("No line fits the pattern."),
-            notes=(*page.note("matches"), *passed, *walk.notes()),
+            notes=(
+                *page.note("matches"),
+                *unnameable((line.path for line in page.items), _places(walk)),
+                *passed,
+                *walk.notes(),
+            ),
         )
 
     # ---- inside
@@ -157,6 +166,11 @@ class Searching(Toolset):
                 max_walked=self._limits.max_walked,
                 max_seconds=self._limits.max_seconds,
             )
+
+
+def _places(walk: Walk) -> Iterator[str]:
+    """Yield the absolute paths, as shown, of what no tool can be given."""
+    return (absolute(walk.files, name.path) for name in walk.unnameable)
 
 
 def _branch(entry: TreeEntry) -> str:

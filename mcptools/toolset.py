@@ -177,6 +177,7 @@ class Toolset:
             for named in (path, *more_paths):
                 if (refusal := of_directory(named)) is not None:
                     raise refusal
+                self._directories.refuse_shown(named)
             notes = dict(self._session.client)
             info = CallInfo(tool=tool, conversation=conversation, notes=notes, within=within)
             progress(*waiting, "Waiting for its turn to write")

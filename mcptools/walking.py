@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from mcptools.display import shown
 from mcptools.watching import progress
 from objstore import CasError, Files
 
@@ -36,6 +37,7 @@ class Walk:
     walked: int = 0
     unreadable: int = 0  # folders that could not be looked into
     cut: str = ""  # why the walk ended early; "": it did not
+    unnameable: list[Walked] = field(default_factory=list)  # names that are not UTF-8
     _deadline: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -57,6 +59,8 @@ class Walk:
                 return
             self.walked += 1
             progress(self.walked, None, f"{self.walked} names looked at")
+            if not found.path.isascii() and shown(found.path) != found.path:
+                self.unnameable.append(found)
             yield found
             if found.kind == "directory" and found.below.rpartition("/")[2] not in VERSION_CONTROL:
                 try:

@@ -151,6 +151,62 @@ def test_names_with_newlines_quotes_and_escapes_are_names_like_others(agent: Age
         assert (folder / name).read_text() == "known\n"
 
 
+def undecodable(folder: Path) -> Path:
+    """Make a file and a folder of names that are not UTF-8; return the file."""
+    (folder / os.fsdecode(b"caf\xe9")).mkdir()
+    (folder / os.fsdecode(b"caf\xe9/menu.txt")).write_text("known\n")
+    file = folder / os.fsdecode(b"caf\xe9.txt")
+    file.write_text("known\n")
+    return file
+
+
+@pytest.mark.parametrize("name", [r"caf\udce9.txt", r"caf\udce9/menu.txt"])
+def test_a_path_as_it_is_shown_is_not_that_of_a_name_that_is_not_utf8(agent: Agent, folder: Path, name: str) -> None:
+    undecodable(folder)
+    (folder / "other").write_text("other\n")
+    path, before = str(folder / name), sorted(os.walk(os.fsencode(folder)))
+    calls: list[tuple[str, dict[str, object]]] = [
+        ("read_file", {"path": path}),
+        ("get_file_info", {"path": path}),
+        ("write_file", {"path": path, "content": "mine\n"}),
+        ("multi_edit_text_file", {"path": path, "edits": EDIT}),
+        ("delete_file", {"path": path}),
+        ("move_file", {"source": path, "destination": str(folder / "new")}),
+        ("move_file", {"source": str(folder / "other"), "destination": path}),
+    ]
+    for tool, arguments in calls:
+        error = agent.call(tool, **arguments).error
+        assert (error["type"], error["message"]) == ("invalid_request", f"Not a usable path: {path}"), tool
+        assert error["hint"].startswith("What is shown so has a name that is not UTF-8")
+    assert sorted(os.walk(os.fsencode(folder))) == before
+
+
+def test_a_name_that_reads_as_one_is_shown_is_a_name_like_others(agent: Agent, folder: Path) -> None:
+    path = str(folder / r"caf\udce9.txt")
+    agent.done("write_file", path=path, content="mine\n")
+    agent.done("read_file", path=path)
+    undecodable(folder)
+    agent.done("write_file", path=path, content="mine again\n")
+    assert (folder / r"caf\udce9.txt").read_text() == "mine again\n"
+
+
+def test_a_list_says_which_names_in_it_no_tool_can_be_given(agent: Agent, folder: Path) -> None:
+    undecodable(folder)
+    (folder / "plain.txt").write_text("plain\n")
+    path = str(folder)
+    said = r"Names with \udcNN are not UTF-8, and no tool can be given them: a person can rename them."
+    calls: list[tuple[str, dict[str, object], dict[str, object]]] = [
+        ("search_files", {"pattern": "*.txt"}, {"pattern": "plain*"}),
+        ("grep_files", {"pattern": "known"}, {"pattern": "plain"}),
+        ("directory_tree", {}, {"path": str(folder / "sub")}),
+        ("list_directory", {}, {"path": str(folder / "sub")}),
+    ]
+    (folder / "sub").mkdir()
+    for tool, odd, usual in calls:
+        assert said in agent.done(tool, **{"path": path, **odd}).texts[-1], tool
+        assert said not in agent.done(tool, **{"path": path, **usual}).texts[-1], tool
+
+
 def test_a_name_in_another_unicode_form_is_answered_with_the_one_that_is_there(agent: Agent, folder: Path) -> None:
     (folder / "do\u0301c").mkdir()
     (folder / "do\u0301c/nai\u0308ve.txt").write_text("secret\n")

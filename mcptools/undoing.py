@@ -14,7 +14,7 @@ from typing import Final, assert_never
 
 from mcptools.answers import Answer, Undone
 from mcptools.display import cut, one_line, shown
-from mcptools.failures import Failure, Kind
+from mcptools.failures import Failure, Kind, failure_of
 from mcptools.session import LastChange
 from mcptools.toolset import Toolset, absolute, telling
 from mcptools.watching import checkpoint, progress
@@ -31,6 +31,7 @@ from objstore import (
     NoSuchName,
     NotAWorkspace,
     NothingToDo,
+    PathError,
     Status,
     StoreReplaced,
     Unit,
@@ -62,7 +63,7 @@ class Undoing(Toolset):
                 raise Failure(Kind.NOT_APPROVED, _OTHERWISE, hint="Call Undo again if that is to be taken back.")
             paths = tuple(_paths(change))
             progress(0, None, "Looking at the files that the change was about")
-            with telling(*paths), _telling_of_loss(paths[0]):
+            with telling(*paths), _telling_of_loss(paths[0]), _refusing(*paths):
                 workspace = self._directories.home(change.root)
                 targets = _targets(change)
                 for path in paths:
@@ -221,6 +222,19 @@ def _telling_of_loss(path: str) -> Iterator[None]:
         yield
     except (NoSuchName, NotAWorkspace, StoreReplaced) as error:
         raise _refused(Kind.EXPIRED, "the history that recorded it is gone", path) from error
+
+
+@contextmanager
+def _refusing(*paths: str) -> Iterator[None]:
+    """Refuse to undo a change of these paths where one of them can't be looked at or written. Raises Failure."""
+    try:
+        yield
+    except PathError as error:
+        failure = failure_of(error, *paths)
+        what, is_plain, _ = str(error).rpartition(f": {error.path}")
+        if not is_plain or failure.hint:
+            raise failure from error
+        raise _refused(failure.kind, f"{what[:1].lower()}{what[1:]}", str(failure.facts["path"])) from error
 
 
 def _refused(kind: Kind, reason: str, path: str) -> Failure:

@@ -321,7 +321,7 @@ def make_executable(file: Path) -> None:
     ("spoil", "kind", "reason"),
     [
         (make_missing, "file_not_found", "file missing"),
-        (make_directory, "io_error", ""),
+        (make_directory, "io_error", "is a directory, not a file"),
         (make_link, "symlink_error", "symbolic link in its place"),
         (make_executable, "stale_file", "hash or permissions mismatch"),
     ],
@@ -335,9 +335,8 @@ def test_every_file_must_be_as_the_change_left_it(
     error = agent.call("Undo").error
     assert error["type"] == kind
     assert error["path"] == name(agent, file)
-    if reason:
-        assert (error["reason"], error["message"]) == (reason, f"Cannot undo: {reason}: {name(agent, file)}")
-        assert error["hint"].startswith("Nothing was reverted.")
+    assert (error["reason"], error["message"]) == (reason, f"Cannot undo: {reason}: {name(agent, file)}")
+    assert error["hint"].startswith("Nothing was reverted.")
     assert (FACTS(os.lstat(file)) if before else before) == before
 
 
@@ -380,6 +379,17 @@ def test_a_file_that_came_where_one_was_deleted_is_left_alone(agent: Agent, file
     error = agent.call("Undo").error
     assert (error["type"], error["reason"]) == ("file_exists", "file exists")
     assert file.read_text() == "somebody's work\n"
+
+
+def test_a_file_that_came_where_one_was_moved_from_is_left_alone(agent: Agent, folder: Path) -> None:
+    here, there = folder / "here", folder / "there"
+    here.write_text("text\n")
+    agent.done("move_file", source=str(here), destination=str(there))
+    here.write_text("somebody's work\n")
+    error = agent.call("Undo").error
+    assert (error["type"], error["reason"], error["path"]) == ("file_exists", "already exists", name(agent, here))
+    assert error["hint"].startswith("Nothing was reverted.")
+    assert (here.read_text(), there.read_text()) == ("somebody's work\n", "text\n")
 
 
 def test_what_a_reviewer_decided_since_is_not_undone_with_it(agent: Agent, file: Path) -> None:

@@ -3,8 +3,8 @@
 A patch may be about several files; the tools that work on one take the part of it that names their file.
 """
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from itertools import groupby
 from pathlib import PurePath
@@ -80,7 +80,8 @@ class Patching(Safeguarded):
         """
         name = PurePath(file_path).name
         with refusing(file_path=shown(file_path), applied=False):
-            found = self._checked(file_path, write=not dry_run, space=not dry_run)
+            with _told_of_creation(patch):
+                found = self._checked(file_path, write=not dry_run, space=not dry_run)
             part = part_of(patch, self._place(file_path, found))
             edited = self._edited(
                 "apply_patch",
@@ -147,7 +148,8 @@ class Patching(Safeguarded):
         found: Content | None = None
         unsafe: Failure | None = None
         try:
-            found = self._checked(file_path)
+            with _told_of_creation(patch):
+                found = self._checked(file_path)
         except Failure as failure:
             unsafe = failure
         try:
@@ -299,6 +301,19 @@ def part_among(parts: tuple[FilePatch, ...] | InvalidPatch, place: str) -> FileP
         return part_for(parts, place)
     except InvalidPatch as refusal:
         raise refusals.invalid_patch(refusal) from refusal
+
+
+@contextmanager
+def _told_of_creation(patch: str) -> Iterator[None]:
+    """Have it told with a file that is not there if the patch is one that creates a file."""
+    try:
+        yield
+    except Failure as failure:
+        parts = parts_of(patch) if failure.kind is Kind.FILE_NOT_FOUND and not failure.hint else ()
+        if isinstance(parts, InvalidPatch) or [part.source for part in parts] != [None]:
+            raise
+        hint = "The patch creates a file: use write_file."
+        raise Failure(failure.kind, str(failure), hint=hint, **failure.facts) from failure
 
 
 def part_for(parts: Sequence[FilePatch], place: str) -> FilePatch:

@@ -225,6 +225,12 @@ def test_a_failure_has_the_shape_of_the_document(agent: Agent, folder: Path) -> 
 def test_file_not_found(agent: Agent, folder: Path) -> None:
     path = str(folder / "missing.py")
     refused(agent.call("apply_patch", file_path=path, patch=CONFIG_PATCH), "file_not_found", f"File not found: {path}")
+    creates = "--- /dev/null\n+++ missing.py\n@@ -0,0 +1 @@\n+a\n"
+    for tool in ("apply_patch", "validate_patch"):
+        assert "hint" not in agent.call(tool, file_path=path, patch=CONFIG_PATCH).structured
+        result = agent.call(tool, file_path=path, patch=creates)
+        assert result.structured["error"] == f"File not found: {path}"
+        assert result.structured["hint"] == "The patch creates a file: use write_file."
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ _OTHERS: Final = (
     ("*** Begin Patch", "it is in the format of *** Begin Patch", _UNIFIED),
     ("<<<<<<< SEARCH", "it is in the format of <<<<<<< SEARCH", _UNIFIED),
     ("```", "it stands between fences", "Send the diff alone, without the lines of ```."),
+    ("\ufeff", "it begins with a byte-order mark", "Send the diff without the mark."),
 )
 """How what models write for other programs begins, what to say of it, and what to send instead."""
 

@@ -630,6 +630,7 @@ def test_hunks_that_are_out_of_order_are_named() -> None:
         ("\n*** Begin Patch\n*** Add File: a\n+2\n*** End Patch", "*** Begin Patch at line 2", "--- FILE, +++ FILE"),
         ("<<<<<<< SEARCH\n1\n=======\n2\n>>>>>>> REPLACE\n", "<<<<<<< SEARCH", "--- FILE, +++ FILE"),
         ("```diff\n--- a\n+++ a\n@@ -1 +1 @@\n-1\n+2\n```\n", "between fences at line 1", "without the lines of ```"),
+        ("\ufeff--- a\n+++ a\n@@ -1 +1 @@\n-1\n+2\n", "begins with a byte-order mark", "without the mark"),
     ],
 )
 def test_a_patch_for_another_program_is_answered_with_what_is_wanted_here(patch: str, said: str, hint: str) -> None:
@@ -641,7 +642,7 @@ def test_a_patch_for_another_program_is_answered_with_what_is_wanted_here(patch:
 
 
 def test_what_stands_above_a_good_patch_does_not_matter() -> None:
-    for above in ("*** Begin Patch\n", "```diff\n", "<<<<<<< SEARCH\n"):
+    for above in ("*** Begin Patch\n", "```diff\n", "<<<<<<< SEARCH\n", "\ufeff\n"):
         assert parse_patch(f"{above}--- a\n+++ a\n@@ -1 +1 @@\n-1\n+2\n").names == ("a", "a")
 
 

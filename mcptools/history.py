@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated, Final, Literal, TypeAlias
 
@@ -50,7 +51,7 @@ class History(Toolset):
         return Answer(
             content=EditsListed(edits=list(page.items), next_offset=page.next_offset),
             text="\n".join(map(_line, page.items)) or page.nothing("No edits are recorded that fit."),
-            notes=(*page.note("edits"), *more),
+            notes=(*page.note("edits"), *more, *(() if page.items else self._of_directory(path))),
         )
 
     def show_edit(
@@ -88,6 +89,13 @@ class History(Toolset):
         )
 
     # ---- inside
+
+    def _of_directory(self, path: str) -> tuple[str, ...]:
+        """Return what has to be said of a path where no file's edits are found, if it is that of a directory."""
+        with suppress(Failure), telling(path):
+            if path and self._directories.files_of(path).facts(path).kind == "directory":
+                return (f"{shown(path)} is a directory, and path is that of a file: without it all edits are listed.",)
+        return ()
 
     def _newest(self, workspace: Workspace, wanted: EditFilter, offset: int) -> Page[EditListed]:
         """Return the newest edits that are wanted and may be seen, behind the first `offset` of them."""

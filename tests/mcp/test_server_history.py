@@ -39,6 +39,18 @@ def test_edits_are_listed_with_what_the_reviewer_said(agent: Agent, folder: Path
     assert shown.structured["hunk_statuses"] == ["rejected"]
 
 
+def test_who_asks_for_the_edits_of_a_directory_is_told_that_it_is_one(agent: Agent, folder: Path) -> None:
+    agent.done("write_file", path=str(folder / "file"), content="one\n")
+    listed = agent.done("list_edits", path=str(folder))
+    assert listed.structured["edits"] == []
+    assert listed.texts[-1].endswith(
+        f"{folder} is a directory, and path is that of a file: without it all edits are listed."
+    )
+    for path in (folder / "none", folder / "file"):
+        listed = agent.done("list_edits", path=str(path), status="rejected")
+        assert listed.texts == ["No edits are recorded that fit."]
+
+
 def test_a_status_that_is_none_and_an_edit_that_is_none_are_refused(agent: Agent) -> None:
     assert agent.call("list_edits", status="liked").error["code"] == -32600
     assert agent.call("show_edit", edit=10**6).error["code"] == -32600

@@ -132,11 +132,11 @@ def doctor(*, clients: tuple[str, ...], forget: bool, as_json: bool) -> None:
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
         root = Path(workspace.root)
-    found = list(examine(root, Path.home(), _programs(), clients or None))
     if forget:
         from cli.hooking import HOOK_LOG
 
         (root / HOOK_LOG).unlink(missing_ok=True)
+    found = list(examine(root, Path.home(), _programs(), clients or None))
     if as_json:
         from cli.storeshapes import json_line
 

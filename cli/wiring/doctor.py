@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, assert_never
 
@@ -138,7 +138,20 @@ def _by_hand(arguments: Sequence[str]) -> str:
 def _hook_answers(client: str, programs: Programs, root: Path) -> Finding:
     # An event that no client has: understood as far as JSON goes, and then nothing to do.
     event = json.dumps({"hook_event_name": "Doctor", "session_id": "doctor", "cwd": str(root)})
-    return _runs([programs.cas, "hook", client], f"the hook of {client} answers", given=event, place=root)
+    before = _logged(root)
+    found = _runs([programs.cas, "hook", client], f"the hook of {client} answers", given=event, place=root)
+    # It ends well whatever fails, for the agent's sake: that is in its log alone.
+    faults = _logged(root)[len(before) :]
+    if len(faults) == 1:
+        os.truncate(root / HOOK_LOG, sum(map(len, before)))  # else it would be said of agents' hooks from now on
+    said = b"".join(faults).decode("utf-8", "replace").strip()
+    return replace(found, ok=False, said=said) if faults and found.ok else found
+
+
+def _logged(root: Path) -> list[bytes]:
+    """Return the lines of the log of faults."""
+    log = root / HOOK_LOG
+    return log.read_bytes().splitlines(keepends=True) if log.is_file() else []  # a pipe may have its name
 
 
 def _server_answers(programs: Programs, root: Path) -> Finding:
@@ -244,7 +257,6 @@ def _whose(found: "Helper") -> str:
 
 def _no_faults(root: Path) -> Finding:
     check = "hooks had no faults"
-    log = root / HOOK_LOG
-    lines = log.read_text("utf-8", "replace").splitlines() if log.is_file() else []  # a pipe may have its name
+    lines = [line.decode("utf-8", "replace").rstrip("\n") for line in _logged(root)]
     last = f"{len(lines)} in {HOOK_LOG}, the last: {lines[-1]}; `cas doctor --forget` empties it" if lines else ""
     return Finding(check=check, ok=not lines, said=last)

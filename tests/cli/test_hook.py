@@ -377,8 +377,27 @@ def test_a_fault_is_logged_and_status_and_doctor_tell_of_it(folder: Path) -> Non
     found = cas("doctor", folder=folder)
     assert found.status == 1
     assert "hooks had no faults" in found.text
-    cas("doctor", "--forget", folder=folder)
+    forgetful = cas("doctor", "--forget", folder=folder)
+    assert forgetful.status == 0
+    assert "ok   hooks had no faults" in forgetful.text
     assert "faults" not in cas("status", folder=folder).text
+
+
+@pytest.mark.parametrize("standing", ["", "2026-01-01T00:00:00Z codex: ValueError: of long ago\n"])
+def test_a_hook_that_fails_at_the_doctors_trial_does_not_answer_and_leaves_no_fault(
+    standing: str, folder: Path
+) -> None:
+    settings, log = folder / ".cas" / "config.toml", folder / ".cas" / "hook.log"
+    settings.write_text("x = [")
+    log.write_text(standing)
+    found = {one["check"]: one for one in cas("doctor", "codex", "--json", folder=folder).lines()}
+    assert not found["the hook of codex answers"]["ok"]
+    assert "codex: SettingsUnreadable: " in found["the hook of codex answers"]["said"]
+    assert found["hooks had no faults"]["ok"] == (not standing)
+    assert log.read_text() == standing
+    settings.unlink()
+    found = {one["check"]: one for one in cas("doctor", "codex", "--json", folder=folder).lines()}
+    assert found["the hook of codex answers"] == {"check": "the hook of codex answers", "ok": True, "said": ""}
 
 
 def test_the_log_of_faults_says_what_failed_and_does_not_grow_for_ever(folder: Path) -> None:

@@ -4,7 +4,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from typing import Final, Protocol, Self
 
@@ -25,6 +25,10 @@ _UNDECODABLE: Final = "Unable to decode path"
 """What watchfiles says of a name that is not UTF-8, instead of what happened."""
 
 
+_LIMITED: Final = "OS file watch limit reached"
+"""What it says where the system lets nobody listen to so many folders."""
+
+
 class Ending(Protocol):
     """What says when to end."""
 
@@ -32,20 +36,22 @@ class Ending(Protocol):
         """Return whether it is time."""
 
 
-def bursts(root: str, passed: str, *, quiet: int, ending: Ending) -> Iterator[bool]:
+def bursts(root: str, passed: str, *, quiet: int, ending: Ending, left_out: Callable[[int], None]) -> Iterator[bool]:
     """Yield every fifth of a second or sooner, until the ending, whether something has happened below `root`.
 
     From the first time on all is listened to that may be read; of the folder in it that is named `passed` nothing is
-    told. `quiet`: milliseconds after which what has happened is told at once. Raises OSError where `root` can't be
-    listened to, or has more folders than the system allows for.
+    told. `quiet`: milliseconds after which what has happened is told at once. `left_out` is called, once, with how many
+    folders are more than the system allows for. Raises OSError where `root` can't be listened to.
     """
+    limit = _Limit(left_out)
     while not ending.is_set():
         with _Tree(root, passed) as tree:
             began = time.monotonic()
             folders = tree.folders() if _BY_FOLDER else [root]
             rested = time.monotonic() + _SELDOM * (time.monotonic() - began)
             try:
-                for has_happened, is_outdated in _rounds(tree, folders, quiet=quiet, ending=ending):
+                for has_happened, is_outdated in _rounds(tree, folders, limit.most, quiet=quiet, ending=ending):
+                    limit.holds(len(folders))
                     yield has_happened
                     if is_outdated and time.monotonic() >= rested:
                         break
@@ -53,6 +59,10 @@ def bursts(root: str, passed: str, *, quiet: int, ending: Ending) -> Iterator[bo
                 if not _is_folder(root):
                     raise
                 # Another folder, which went before it was listened to.
+            except OSError as error:
+                if not str(error).startswith(_LIMITED) or limit.most == 1:
+                    raise
+                limit.is_met(len(folders))
             except RuntimeError as error:
                 if not str(error).startswith(_UNDECODABLE):
                     raise
@@ -63,11 +73,11 @@ def bursts(root: str, passed: str, *, quiet: int, ending: Ending) -> Iterator[bo
                     yield False
 
 
-def _rounds(tree: "_Tree", folders: list[str], *, quiet: int, ending: Ending) -> Iterator[tuple[bool, bool]]:
-    """Yield whether something has happened in the folders, and whether there are others by now. Raises as `bursts`.
+def _rounds(tree: "_Tree", folders: list[str], most: int, *, quiet: int, ending: Ending) -> Iterator[tuple[bool, bool]]:
+    """Yield whether something has happened in the first `most` folders, and whether there are others by now.
 
-    The first time something has: what came while nobody listened to these folders. Raises RuntimeError when something
-    happens to a file whose name is not UTF-8.
+    The first time something has: what came while nobody listened to these folders. Raises as `bursts`, OSError where
+    they are more than the system allows for, and RuntimeError when something happens to a file whose name is not UTF-8.
     """
     from watchfiles import Change, watch
 
@@ -77,7 +87,7 @@ def _rounds(tree: "_Tree", folders: list[str], *, quiet: int, ending: Ending) ->
 
     known, is_first, is_outdated = set(folders), True, False
     told = watch(
-        *folders,
+        *folders[:most],
         watch_filter=None,  # else what happens in the store alone, again and again, would keep this from its turn
         recursive=not _BY_FOLDER,  # it would follow links there, and give up at the first folder that may not be read
         step=min(quiet, _ROUND),
@@ -95,6 +105,31 @@ def _rounds(tree: "_Tree", folders: list[str], *, quiet: int, ending: Ending) ->
                 is_outdated = not known.issuperset(tree.folders())
             yield is_first or any(tree.holds(path) for _, path in burst), is_outdated
             is_first = False
+
+
+class _Limit:
+    """How many folders may be listened to, as far as that has shown."""
+
+    def __init__(self, left_out: Callable[[int], None]) -> None:
+        self.most = sys.maxsize
+        self._left_out: Final = left_out
+        self._is_said = False
+        self._was_met = False
+
+    def holds(self, folders: int) -> None:
+        """Note that so many are listened to, or as many of them as may be."""
+        self._was_met = False
+        if self.most < folders and not self._is_said:
+            self._left_out(folders - self.most)
+            self._is_said = True
+
+    def is_met(self, folders: int) -> None:
+        """Note that these were too many."""
+        if self._was_met:
+            self.most = max(1, min(self.most, folders) * 3 // 4)
+        else:  # those of before may count still: they are let go a moment after they are given back
+            time.sleep(_ROUND / 1000)
+        self._was_met = True
 
 
 class _Tree:
@@ -120,10 +155,12 @@ class _Tree:
         return path != self._passed and not path.startswith(self._passed + os.sep)
 
     def folders(self) -> list[str]:
-        """Return the folder and all below it that may be read, as they are spelt. Raises OSError for the first."""
+        """Return the folder and all below it that may be read, as they are spelt, from the top.
+
+        Raises OSError where the folder itself may not.
+        """
         found, ahead = [], [self._root]
-        while ahead:
-            path = ahead.pop()
+        for path in ahead:  # which grows meanwhile
             try:
                 folder = self._spelt(path)
                 with os.scandir(folder) as entries:

@@ -69,7 +69,7 @@ def watch(*, agent: str, conversation: str, quiet_for: int) -> None:
         root = os.path.realpath(workspace.root)
         watched = _Watched(workspace, info, screen, quiet=quiet_for / 1000)
         watches = False
-        for has_happened in bursts(root, _STORE, quiet=quiet_for, ending=ending):
+        for has_happened in bursts(root, _STORE, quiet=quiet_for, ending=ending, left_out=_tell_of_limit):
             if not watches:
                 watched.begin()
                 ending.hold()
@@ -84,6 +84,15 @@ def watch(*, agent: str, conversation: str, quiet_for: int) -> None:
     if ending.number == signal.SIGINT:
         raise KeyboardInterrupt
     click.get_current_context().exit(_KILLED + ending.number)
+
+
+def _tell_of_limit(folders: int) -> None:
+    from cli.overview import counted
+
+    said = f"{counted(folders, 'folder')} can't be watched: the system allows for no more (fs.inotify.max_user_watches)"
+    click.echo(
+        f"cas: {said}. What happens there is recorded when something happens elsewhere, or at the end.", err=True
+    )
 
 
 class _Ending:

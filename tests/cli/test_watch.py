@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -267,3 +267,30 @@ def test_a_workspace_whose_own_name_is_not_utf_8_is_watched(tmp_path: Path) -> N
         (desk.folder / "inner" / "new" / "g").write_text("2\n")
         paths = [view.edit.path for view in recorded(desk.folder, 3)]
     assert paths == [b"inner/f", b"inner/new/g", b"inner/new/g"]
+
+
+LIMITED = ["unshare", "-Ur", "sh", "-c", 'echo 10 > /proc/sys/user/max_inotify_watches && exec "$@"', "sh"]
+"""Starts what may watch ten folders."""
+
+
+def can_be_limited() -> bool:
+    with suppress(OSError):
+        return subprocess.run([*LIMITED, "true"], capture_output=True, check=False).returncode == 0
+    return False
+
+
+@pytest.mark.skipif(not can_be_limited(), reason="the system has no user namespaces, or not for us")
+@pytest.mark.parametrize("count", [20, 4])
+def test_folders_that_the_system_lets_nobody_watch_are_said_and_the_rest_is_watched(desk: Desk, count: int) -> None:
+    for number in range(count):
+        (desk.folder / f"d{number}").mkdir()
+    (desk.folder / "f").write_text("1\n")
+    cas("record", folder=desk.folder)
+    with watching(desk.folder, begun_by=LIMITED) as process:
+        for number in range(20 - count):
+            (desk.folder / f"n{number}").mkdir()
+        assert process.stderr is not None
+        assert b"folders can't be watched: the system allows for no more" in process.stderr.readline()
+        (desk.folder / "f").write_text("2\n")
+        (found,) = recorded(desk.folder, 1)
+    assert found.edit.path == b"f"

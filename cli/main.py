@@ -15,6 +15,7 @@ import errno
 import os
 import re
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
@@ -199,19 +200,35 @@ def main(arguments: list[str] | None = None, ahead: "HeadStart | None" = None) -
     `ahead`: what may have been begun of the command's look.
     """
     context: click.Context | None = None
+    given = tuple(sys.argv[1:] if arguments is None else arguments)
     try:
-        given = sys.argv[1:] if arguments is None else list(arguments)
-        with cas.make_context("cas", given, obj=ahead) as context:
+        with cas.make_context("cas", list(given), obj=ahead) as context:
             cas.invoke(context)
         flush()
     except click.exceptions.Exit as ending:
         return _flushed(ending.exit_code)
     except Exception as error:  # noqa: BLE001 -- the outermost layer: every error gets its sentence and its status
+        if isinstance(error, click.UsageError) and _is_waited_for(given):
+            from cli.hooking import log_fault
+
+            log_fault(os.curdir, list(given), error)
+            return 0
         asked = Invocation() if context is None else Invocation.of(context)
         return _ended(error, debug=asked.debug, asked=asked)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     return 0
+
+
+def _is_waited_for(given: Sequence[str]) -> bool:
+    """Return whether it is the hook of a client, to which a status of 2 may say that its tool shall not run."""
+    words = iter(given)
+    for word in words:
+        if word in {"-C", "--color"}:
+            next(words, None)
+        elif not word.startswith("-"):
+            return word == "hook" and "--resident" not in given and not (sys.stdin is not None and sys.stdin.isatty())
+    return False
 
 
 def _flushed(status: int) -> int:

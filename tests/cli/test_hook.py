@@ -350,6 +350,25 @@ def test_a_client_without_a_name_that_makes_sense_is_no_fault_of_the_agents(word
     assert (folder / ".cas" / "hook.log").exists()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["-C", "gone", "hook", "codex"], ["hook", "codex", "-C", "gone"], ["--color", "no", "hook", "codex", "--new"]],
+)
+def test_a_hooks_command_line_that_makes_no_sense_stops_no_agent(words: list[str], folder: Path) -> None:
+    """To some clients a status of 2 says that the tool shall not run."""
+    ran = cas(*words, folder=folder, stdin=b"{}")
+    assert (ran.status, ran.out, ran.err) == (0, b"", b"")
+    assert f"{' '.join(words)}: " in (folder / ".cas" / "hook.log").read_text()
+
+
+@pytest.mark.parametrize(
+    "words", [["hook", "--resident", "--idle", "0"], ["log", "--new", "hook"], ["--new", "log", "hook"]]
+)
+def test_other_commands_end_as_they_do_though_a_word_of_theirs_is_hook(words: list[str], folder: Path) -> None:
+    assert cas(*words, folder=folder).status == 2
+    assert not (folder / ".cas" / "hook.log").exists()
+
+
 @pytest.mark.parametrize("missing", ["errand", "hooking"])
 def test_a_program_that_is_being_replaced_does_not_stop_the_agent(missing: str, folder: Path, tmp_path: Path) -> None:
     shutil.copytree(Path(SOURCE) / "cli", tmp_path / "cli")

@@ -17,7 +17,7 @@ from objstore.ids import blob_id
 from objstore.journal import Journal
 from objstore.names import STORE_NAME
 from objstore.outcomes import CallInfo
-from objstore.premises import own_bytes, put_derived, refuse_link
+from objstore.premises import own_bytes, own_folder, put_derived, refuse_link
 from objstore.values import field, replace, value
 from objstore.writerlock import WriterLock
 
@@ -113,6 +113,8 @@ class OpenCalls:
                 self.remove(name)
             else:
                 since = self._written(name) if call.since is None else call.since
+                if since > time.time_ns() and self._is_ahead(since):
+                    since = 0  # the clock was set back since: of what came before that says nothing
                 calls[name] = replace(call, since=since, ended=self._ended(name))
         return calls
 
@@ -223,6 +225,12 @@ class OpenCalls:
             return os.lstat(os.path.join(self._folder, name)).st_mtime_ns
         except OSError:
             return 0
+
+    def _is_ahead(self, moment: int) -> bool:
+        """Return whether a moment is still to come, in the file system's time."""
+        with suppress(OSError, CasError), own_folder(self._folder) as folder:
+            return moment > self._disk.clock(folder, self._folder)
+        return False
 
     def _done(self, conversation: str) -> tuple[list[str], list[str]]:
         """Return which calls were over in this turn, and which in earlier ones."""

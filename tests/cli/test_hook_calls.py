@@ -113,6 +113,17 @@ def test_what_a_shell_does_in_the_background_is_its_agents_until_the_turn_ends(f
     assert whose(folder)[3:] == [("a.txt", "external")]
 
 
+def test_a_shell_that_runs_while_the_clock_is_set_back_made_its_changes(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.tell(session.shell_event("work", before=True))
+    (call,) = (folder / ".cas" / "agents").glob("open-*")
+    later = call.stat().st_mtime_ns + 600 * 10**9  # as a step back by ten minutes leaves it
+    os.utime(call, ns=(later, later))
+    shell("echo 1 >> a.txt", folder=folder)
+    session.tell(session.shell_event("work", before=False))
+    assert whose(folder) == [("a.txt", "session-1")]
+
+
 def test_of_a_shell_in_the_background_that_never_told_of_its_beginning_nothing_is_believed(folder: Path) -> None:
     session = ClaudeCode(folder)
     session.calls += 1

@@ -117,7 +117,7 @@ def explaining() -> Iterator[None]:
         raise refusal.explain() from refusal
 
 
-_ELSEWHERE: Final = "That is another file system: write the file there and delete it here."
+_ELSEWHERE: Final = "That is another mount: write the file there and delete it here."
 
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 

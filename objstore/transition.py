@@ -109,7 +109,7 @@ class Transition:
         self._is_emptied = is_emptied
         self._left = None if left is None else tuple(left)
         steps = tuple(steps)
-        wanted = _movable([step for step in steps if step.before != step.after])
+        wanted = _movable(tree, [step for step in steps if step.before != step.after])
         # What goes away first, so that a folder may take a file's name and the other way round.
         self._steps = sorted(wanted, key=lambda step: (step.after is not None, step.path))
         self._moves: Final = {step.moved_from: step for step in self._steps if step.moved_from is not None}
@@ -592,18 +592,30 @@ def _noted(step: Step, failed: list[str]) -> Iterator[None]:
         failed.append(f"{os.fsdecode(step.path)} could not be taken back ({error})")
 
 
-def _movable(steps: Sequence[Step]) -> list[Step]:
-    """Return the steps; a file comes as new if its old name, or a folder of it, is in the way of any that comes."""
+def _movable(tree: Tree, steps: Sequence[Step]) -> list[Step]:
+    """Return the steps; a file comes as new if its old name, or a folder of it, is in the way of any that comes.
+
+    And if it comes from another file system, as somebody else's program may have moved it.
+    """
     comings = {step.path for step in steps if step.after is not None}
     folders = {folder for path in comings for folder in folders_of(path)}
 
     def is_in_the_way(source: bytes) -> bool:
         return source in folders or not comings.isdisjoint(folders_of(source))
 
-    return [
-        replace(step, moved_from=None) if step.moved_from is not None and is_in_the_way(step.moved_from) else step
-        for step in steps
-    ]
+    def stays(step: Step) -> bool:
+        source = step.moved_from
+        return source is None or not (is_in_the_way(source) or _device(tree, source) != _device(tree, step.path))
+
+    return [step if stays(step) else replace(step, moved_from=None) for step in steps]
+
+
+def _device(tree: Tree, path: bytes) -> int:
+    """Return on which file system a file stands, or would."""
+    try:
+        return os.lstat(path or b".", dir_fd=tree.fd).st_dev
+    except OSError:
+        return _device(tree, path.rpartition(b"/")[0]) if path else 0
 
 
 def _takes_mode_back(step: Step, found: os.stat_result) -> bool:

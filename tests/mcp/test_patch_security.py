@@ -1,11 +1,8 @@
 """The safety checks of the patch tools' document, each tried on every tool that takes a file."""
 
 import os
-import subprocess
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
-from shutil import which
 
 import pytest
 
@@ -15,6 +12,7 @@ from mcptools.session import Session
 from mcptools.tools import Limits, Tools
 from objstore import is_binary
 from tests.mcp.agent import Agent, Result, connected
+from tests.mounts import may_mount, small_disk
 from tests.store.overtaking import moments, overtaken
 
 PATCH = "--- f\n+++ f\n@@ -1 +1 @@\n-a\n+b\n"
@@ -121,26 +119,6 @@ def test_file_size_limit(agent: Agent, folder: Path) -> None:
     with file.open("ab") as longer:
         longer.write(b"x")
     all_refused(on_every_tool(agent, str(file)), "resource_limit", f"File too large: {limit + 1} bytes (max: {limit})")
-
-
-@contextmanager
-def small_disk(place: Path) -> Iterator[None]:
-    """Mount a file system of 1 MiB. Raises CalledProcessError where that is not permitted."""
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)], check=True, capture_output=True)
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "--lazy", str(place)], check=True)
-
-
-def may_mount(place: Path) -> bool:
-    if which("mount") is None or os.geteuid() != 0:
-        return False
-    try:
-        with small_disk(place):
-            return True
-    except subprocess.CalledProcessError:
-        return False
 
 
 def test_insufficient_disk_space(tmp_path: Path) -> None:

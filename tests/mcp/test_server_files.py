@@ -12,7 +12,7 @@ from objstore import MAX_BLOB, Operation
 from tests.cli.desk import ANYBODY
 from tests.mcp.agent import Agent, connected
 from tests.mcp.raw import called, started
-from tests.mcp.test_patch_security import may_mount, small_disk
+from tests.mounts import may_mount, mounted_again, small_disk
 
 
 def sha256(content: bytes) -> str:
@@ -511,17 +511,32 @@ def test_what_is_not_there_is_not_moved_or_deleted(agent: Agent, folder: Path) -
         assert (error["code"], error["message"]) == (-32001, f"File not found: {path}")
 
 
-def test_what_is_to_be_moved_to_another_file_system_stays_and_the_way_is_told(agent: Agent, folder: Path) -> None:
+def test_a_file_is_moved_to_another_file_system_and_back(agent: Agent, folder: Path) -> None:
     (folder / "file").write_text("one\n")
     (folder / "disk").mkdir()
     if not may_mount(folder / "disk"):
         pytest.skip("no disk can be mounted here")
     with small_disk(folder / "disk"):
-        destination = str(folder / "disk" / "file")
-        error = agent.call("move_file", source=str(folder / "file"), destination=destination).error
-        assert error["type"] == "io_error"
-        assert error["hint"] == "That is another file system: write the file there and delete it here."
+        agent.done("move_file", source=str(folder / "file"), destination=str(folder / "disk" / "file"))
+        assert (folder / "disk" / "file").read_text() == "one\n"
+        assert not (folder / "file").exists()
+        agent.done("Undo")
         assert list((folder / "disk").iterdir()) == []
+    assert (folder / "file").read_text() == "one\n"
+
+
+def test_a_move_that_only_the_system_knows_to_be_impossible_changes_nothing(agent: Agent, folder: Path) -> None:
+    (folder / "file").write_text("one\n")
+    here, there = folder / "here", folder / "there"
+    here.mkdir()
+    there.mkdir()
+    if not may_mount(there):
+        pytest.skip("no disk can be mounted here")
+    with mounted_again(here, there):  # the same file system, and no way over
+        error = agent.call("move_file", source=str(folder / "file"), destination=str(there / "file")).error
+        assert error["type"] == "io_error"
+        assert error["hint"] == "That is another mount: write the file there and delete it here."
+        assert list(there.iterdir()) == []
     assert (folder / "file").read_text() == "one\n"
 
 

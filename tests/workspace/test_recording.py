@@ -33,6 +33,7 @@ from objstore.disk import Disk
 from objstore.journal import Journal
 from objstore.looking import Looking, nothing_kept
 from objstore.recording import record_changes
+from tests.mounts import may_mount, small_disk
 from tests.workspace.scene import TEN, Scene
 
 PERSON: Final = CallInfo(tool="record", origin=Origin.PERSON)
@@ -94,6 +95,24 @@ def test_the_first_look_records_what_happened_to_recorded_files(scene: Scene) ->
     put(scene, "a.txt", b"other\n")
     (scene.root / "b.txt").unlink()
     assert told(scene.workspace.record_changes(PERSON)) == ["delete b.txt", "edit a.txt"]
+
+
+def test_a_file_that_a_shell_moved_to_another_file_system_can_be_taken_back(scene: Scene) -> None:
+    disk = scene.root / "disk"
+    disk.mkdir()
+    if not may_mount(disk):
+        pytest.skip("no disk can be mounted here")
+    with small_disk(disk):
+        put(scene, "f", b"one\n").chmod(0o640)
+        scene.workspace.record_changes(NOBODY)
+        shutil.move(scene.root / "f", disk / "f")
+        (moved,) = scene.workspace.record_changes(AGENT).edits
+        assert in_words(moved) == "move f disk/f"
+        for action, stands, gone in ((Action.REJECT, "f", "disk/f"), (Action.ACCEPT, "disk/f", "f")):
+            assert isinstance(scene.workspace.decide(action, [Unit(moved.seq, 0)]), Decided)
+            assert not (scene.root / gone).exists()
+            assert (scene.root / stands).read_bytes() == b"one\n"
+            assert (scene.root / stands).stat().st_mode & 0o777 == 0o640
 
 
 def test_of_files_that_are_all_alike_each_moves_to_its_own_name(scene: Scene) -> None:

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from typing import Final, Protocol, Self
+from typing import Final, Protocol, Self, TypeAlias
 
 __all__ = ["Ending", "bursts"]
 
@@ -20,6 +20,9 @@ most of the time stays for the rest."""
 _BY_FOLDER: Final = sys.platform == "linux"
 """Whether folders are listened to one by one. Where the system tells of all that is below one, it follows no link."""
 
+
+_Facts: TypeAlias = dict[str, tuple[int, ...]]
+"""What is known of each name in a folder."""
 
 _UNDECODABLE: Final = "Unable to decode path"
 """What watchfiles says of a name that is not UTF-8, instead of what happened."""
@@ -66,7 +69,7 @@ def bursts(root: str, passed: str, *, quiet: int, ending: Ending, left_out: Call
             except RuntimeError as error:
                 if not str(error).startswith(_UNDECODABLE):
                     raise
-                # From here on it says nothing else.
+                # A name that wasn't there before. From here on it says nothing else.
                 yield True
                 while time.monotonic() < rested and not ending.is_set():
                     time.sleep(_ROUND / 1000)
@@ -87,7 +90,7 @@ def _rounds(tree: "_Tree", folders: list[str], most: int, *, quiet: int, ending:
 
     known, is_first, is_outdated = set(folders), True, False
     told = watch(
-        *folders[:most],
+        *[folder for folder in folders if folder not in tree.odd][:most],
         watch_filter=None,  # else what happens in the store alone, again and again, would keep this from its turn
         recursive=not _BY_FOLDER,  # it would follow links there, and give up at the first folder that may not be read
         step=min(quiet, _ROUND),
@@ -98,12 +101,13 @@ def _rounds(tree: "_Tree", folders: list[str], most: int, *, quiet: int, ending:
     )
     with closing(told):
         for burst in told:
+            has_changed = tree.has_changed()
             if _BY_FOLDER and not is_outdated:
-                is_outdated = any(is_news(*each) for each in burst)
+                is_outdated = has_changed or any(is_news(*each) for each in burst)
             if _BY_FOLDER and is_first and not is_outdated:
                 # They may have come before the folder above was listened to.
                 is_outdated = not known.issuperset(tree.folders())
-            yield is_first or any(tree.holds(path) for _, path in burst), is_outdated
+            yield is_first or has_changed or any(tree.holds(path) for _, path in burst), is_outdated
             is_first = False
 
 
@@ -135,13 +139,16 @@ class _Limit:
 class _Tree:
     """A folder and what is in it, but for one, with paths in UTF-8: others are refused by who tells of what happens.
 
-    To a folder whose name is not, a descriptor leads that stays open until the tree is let go.
+    To a folder whose name is not, a descriptor leads that stays open until the tree is let go. Nobody can listen to the
+    folder in which such a name stands, file or folder: whenever it is so much as opened, nothing else is told any more.
+    So these folders are looked at.
     """
 
     def __init__(self, root: str, passed: str) -> None:
         self._descriptors: Final[dict[str, int]] = {}
         self._root: Final = root
         self._passed: Final = f"{self._spelt(root)}{os.sep}{passed}"
+        self.odd: dict[str, _Facts] = {}  # the folders in which such names stand, when they were last looked at
 
     def __enter__(self) -> Self:
         return self
@@ -164,23 +171,43 @@ class _Tree:
             try:
                 folder = self._spelt(path)
                 with os.scandir(folder) as entries:
-                    inner = [each.path for each in entries if each.is_dir(follow_symlinks=False)]
+                    held = list(entries)
+                inner = [each.path for each in held if each.is_dir(follow_symlinks=False)]
             except OSError:
                 if path == self._root:
                     raise
                 continue  # a look says which it may not read; others have gone
             found.append(folder)
+            if not all(_is_plain(each.name) for each in held) and folder not in self.odd:
+                self.odd[folder] = self._facts(folder)
             ahead += filter(self.holds, inner)
         return found
 
+    def has_changed(self) -> bool:
+        """Return whether something has happened, since this was asked last, where nobody can listen."""
+        before, self.odd = self.odd, {folder: self._facts(folder) for folder in self.odd}
+        return before != self.odd
+
+    def _facts(self, folder: str) -> _Facts:
+        with suppress(OSError), os.scandir(folder) as entries:
+            found = ((each.name, each.stat(follow_symlinks=False)) for each in entries if self.holds(each.path))
+            return {name: (it.st_ino, it.st_mode, it.st_size, it.st_mtime_ns, it.st_ctime_ns) for name, it in found}
+        return {}
+
     def _spelt(self, path: str) -> str:
-        try:
-            path.encode()
-        except UnicodeEncodeError:
-            if path not in self._descriptors:
-                self._descriptors[path] = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            return f"/proc/self/fd/{self._descriptors[path]}"
-        return path
+        if _is_plain(path):
+            return path
+        if path not in self._descriptors:
+            self._descriptors[path] = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        return f"/proc/self/fd/{self._descriptors[path]}"
+
+
+def _is_plain(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_folder(path: str) -> bool:

@@ -11,10 +11,12 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
+from cli.bursts import bursts
 from objstore import EditView, Operation, Origin, Status, Workspace
 from tests.cli.agents import ClaudeCode
 from tests.cli.desk import ANYBODY, PATIENCE, PROGRAM, Desk, cas, environment
@@ -230,6 +232,29 @@ def test_names_that_are_not_utf_8_are_watched_like_any_others(desk: Desk) -> Non
         (desk.folder / "f").write_text("1\n")
         names = [os.fsdecode(view.edit.path) for view in recorded(desk.folder, 5)]
     assert names == [ODD, ODD, f"in {ODD}/deep/f", f"in {ODD}/deep/f", "f"]
+
+
+class Never:
+    """An ending that doesn't come."""
+
+    def is_set(self) -> bool:
+        return False
+
+
+def test_who_only_reads_names_that_are_not_utf_8_is_not_heard(tmp_path: Path) -> None:
+    """A look reads them too, and would follow upon itself."""
+    (tmp_path / "inner" / ODD).mkdir(parents=True)
+    (tmp_path / ODD).write_text("1\n")
+    rounds = bursts(str(tmp_path), ".cas", quiet=50, ending=Never(), left_out=lambda _: None)
+    assert next(rounds)
+    for _ in range(5):
+        (tmp_path / ODD).read_text()
+        list((tmp_path / "inner" / ODD).iterdir())
+        assert not next(rounds)
+    (tmp_path / ODD).write_text("2\n")
+    assert next(rounds)
+    (tmp_path / "inner" / ODD / "f").write_text("1\n")
+    assert any(islice(rounds, 100))
 
 
 def test_what_happens_all_the_time_to_a_name_that_is_not_utf_8_keeps_nothing_else_from_being_recorded(

@@ -1,7 +1,8 @@
-"""The golden store: one of this format version, with everything that a store may hold, to be read for ever.
+"""The golden stores: of this format version, with everything that a store may hold, to be read for ever.
 
-`python -m tests.store.golden FOLDER` makes one. What lies in `tests/store/stores/1/` was made so once and is never made
-again: a store that this version wrote must be read by every later one. A new format version gets a folder beside it.
+`python -m tests.store.golden FOLDER NAME` makes one: `1`, or `1-rest` with what that one lacks. What lies in
+`tests/store/stores/` was made so once and is never made again: a store that this version wrote must be read by every
+later one. A new format version gets folders beside them.
 """
 
 import json
@@ -9,10 +10,26 @@ import os
 import random
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from objstore import MAX_BLOB, Action, BlobId, CallInfo, OnExternal, Origin, Seq, Status, Workspace, segments
+from objstore import (
+    MAX_BLOB,
+    Action,
+    BlobId,
+    CallAborted,
+    CallInfo,
+    Edit,
+    OnExternal,
+    Origin,
+    Seq,
+    Status,
+    Workspace,
+    segments,
+)
+from objstore.disk import Disk
+from objstore.errors import DiskFailed
 from objstore.ids import BlobHasher
 from objstore.limits import RetentionLimits
 
@@ -27,18 +44,23 @@ DEEP: Final = 40
 """Edits of one file, more than a chain of deltas has."""
 
 
-def make(folder: Path) -> None:
+def make(folder: Path, name: str) -> None:
     """Make a golden store in the new folder `folder`: its segments, and what they tell."""
     vars(segments)["ROTATE_AT"] = ROTATE_AT
     with tempfile.TemporaryDirectory() as temporary:
         root = Path(temporary) / "work"
         root.mkdir()
-        with Workspace.init(root) as workspace:
-            _let_go(workspace)
-            _deep(workspace)
-            _all_sorts(workspace, root)
-            _reviewed(workspace)
-            _external(workspace, root)
+        disk = _Failing()
+        with Workspace.init(root, disk) as workspace:
+            if name == "1":
+                _let_go(workspace)
+                _deep(workspace)
+                _all_sorts(workspace, root)
+                _reviewed(workspace)
+                _external(workspace, root)
+            else:
+                _deep(workspace)
+                _rest(workspace, root, disk)
             folder.mkdir(parents=True)
             (folder / SEGMENTS).mkdir()
             for segment in sorted((root / ".cas" / SEGMENTS).iterdir()):
@@ -62,6 +84,7 @@ def told(workspace: Workspace) -> dict[str, Any]:
             "notes": dict(view.edit.notes),
             "expired": None if view.expired is None else view.expired.reason,
         }
+        | _besides(view.edit)
         for view in workspace.edits()
     ]
     snapshots = [
@@ -82,12 +105,29 @@ def told(workspace: Workspace) -> dict[str, Any]:
             [view.decision.number, view.decision.action.value, view.id.hex()] for view in workspace.decisions()
         ],
         "snapshots": snapshots,
-        "pins": [[view.pin.number, view.pin.title] for view in workspace.pins()],
+        "pins": [
+            [view.pin.number, view.pin.title, *(blob.hex() for blob in view.pin.blobs)] for view in workspace.pins()
+        ],
         "records": [view.id.hex() for view in workspace.records()],
         "files": {path: [state.blob.hex(), state.mode] for path, state in workspace.files_at().items()},
         "blobs": {blob.hex(): _size(workspace, blob) for blob in workspace.blobs()},
         "depths": {str(depth): count for depth, count in workspace.stats().depths.items()},
     }
+
+
+def _besides(edit: Edit) -> dict[str, Any]:
+    """Return what few edits have, and those of the first golden store don't."""
+    found: dict[str, Any] = {}
+    if edit.amends is not None:
+        found["amends"] = edit.amends
+    if edit.marks is not None:
+        found["marks"] = [
+            edit.marks.decision,
+            [[unit.seq, unit.hunk, status.value] for unit, status in edit.marks.aside],
+        ]
+    if edit.newline:
+        found["newline"] = True
+    return found
 
 
 def _size(workspace: Workspace, blob: BlobId) -> int:
@@ -165,5 +205,43 @@ def _external(workspace: Workspace, root: Path) -> None:
         call.commit()
 
 
+class _Failing(Disk):
+    """A disk on which files can't be replaced for a while."""
+
+    fails = False
+
+    def exchange(self, source_directory: int, source: str, directory: int, name: str) -> bool:
+        if self.fails:
+            raise DiskFailed(name, "as the script says")
+        return super().exchange(source_directory, source, directory, name)
+
+
+def _rest(workspace: Workspace, root: Path, disk: _Failing) -> None:
+    """Write what the first one lacks: a void, a long delta, an amendment, markers, a reset, a link, a pinned blob."""
+    lines = [b"%d: a line of its own, and nothing like the others\n" % (at * 7919) for at in range(40)]
+    _write(workspace, ("long.txt", b"".join(lines)))
+    _write(workspace, ("long.txt", b"".join([*lines[:20], *lines[20:30] * 3, *lines[30:]])))  # worth compressing
+    (seq,) = _write(workspace, ("end.txt", b"one\ntwo"))
+    _write(workspace, ("end.txt", b"one\ntwo\n"))
+    _decide(workspace, Action.ACCEPT, seq)
+    _decide(workspace, Action.RESET, seq)
+    disk.fails = True
+    with suppress(CallAborted):
+        _write(workspace, ("end.txt", b"of a call that was taken back\n"))
+    disk.fails = False
+    (first,) = _write(workspace, ("marked.txt", b"one\ntwo\nthree\n"))
+    (second,) = _write(workspace, ("marked.txt", b"one\nTWO\nthree\n"))
+    _write(workspace, ("marked.txt", b"one\nTWO and more\nthree\n"))
+    workspace.amend(first, workspace.amendable(first).bytes + b"four\n", seen=workspace.amendable(first).blob, who="me")
+    units = [unit for unit in workspace.find_units(str(second))[1] if unit.hunk]
+    workspace.decide(Action.REJECT, units, markers=True, who="golden")
+    (root / "ignored").mkdir()
+    (root / "ignored" / "file").write_bytes(b"not covered\n")
+    (root / ".casignore").write_bytes(b"ignored\n")
+    (root / "link").symlink_to("end.txt")
+    workspace.take_snapshot(who="golden", title="with a link")
+    workspace.pin([], [workspace.find_state("end.txt").blob or BlobId(b"")], title="a state", who="golden")
+
+
 if __name__ == "__main__":
-    make(Path(sys.argv[1]))
+    make(Path(sys.argv[1]), sys.argv[2])

@@ -47,7 +47,7 @@ def test_a_golden_store_is_worked_on(golden: tuple[Path, dict[str, Any]]) -> Non
         before = len(workspace.edits())
         write(workspace, "new.txt", b"new\n")
         assert len(workspace.edits()) == before + 1 > len(expected["edits"])
-        rejected(workspace, before + 1)
+        rejected(workspace, workspace.edits()[-1].seq)
         assert not (root / "new.txt").exists()
         pending = [view.seq for view in workspace.edits() if view.status is Status.PENDING]
         assert pending

@@ -1,5 +1,6 @@
 """Bursts: word of what happens in a workspace, as it happens, and from nowhere that a link leads to."""
 
+import errno
 import os
 import stat
 import sys
@@ -27,6 +28,10 @@ _Facts: TypeAlias = dict[str, tuple[int, ...]]
 _UNDECODABLE: Final = "Unable to decode path"
 """What watchfiles says of a name that is not UTF-8, instead of what happened."""
 
+_REFUSED: Final = "Error creating recommended watcher: Too many open files"
+"""What it says where as many programs listen already as the system lets one user have."""
+
+_NONE_LEFT: Final = "nothing more can be watched: the system allows for no more (fs.inotify.max_user_instances)"
 
 _LIMITED: Final = "OS file watch limit reached"
 """What it says where the system lets nobody listen to so many folders."""
@@ -67,10 +72,11 @@ def bursts(root: str, passed: str, *, quiet: int, ending: Ending, left_out: Call
                     raise
                 limit.is_met(len(folders))
             except RuntimeError as error:
-                if not str(error).startswith(_UNDECODABLE):
+                if not str(error).startswith((_UNDECODABLE, _REFUSED)):
                     raise
-                # A name that wasn't there before. From here on it says nothing else.
-                yield True
+                limit.outlasts(error)
+                # A name that wasn't there before: from here on it says nothing else.
+                yield str(error).startswith(_UNDECODABLE)
                 while time.monotonic() < rested and not ending.is_set():
                     time.sleep(_ROUND / 1000)
                     yield False
@@ -116,13 +122,14 @@ class _Limit:
 
     def __init__(self, left_out: Callable[[int], None]) -> None:
         self.most = sys.maxsize
+        self._stood = False  # whether they ever could
         self._left_out: Final = left_out
         self._is_said = False
         self._was_met = False
 
     def holds(self, folders: int) -> None:
         """Note that so many are listened to, or as many of them as may be."""
-        self._was_met = False
+        self._was_met, self._stood = False, True
         if self.most < folders and not self._is_said:
             self._left_out(folders - self.most)
             self._is_said = True
@@ -134,6 +141,13 @@ class _Limit:
         else:  # those of before may count still: they are let go a moment after they are given back
             time.sleep(_ROUND / 1000)
         self._was_met = True
+
+    def outlasts(self, error: RuntimeError) -> None:
+        """Wait a moment if it is said that too many listen. Raises OSError where nobody ever could."""
+        if str(error).startswith(_REFUSED):
+            if not self._stood:
+                raise OSError(errno.EMFILE, _NONE_LEFT) from error
+            time.sleep(_ROUND / 1000)  # what was listened with may count still, too
 
 
 class _Tree:

@@ -318,3 +318,20 @@ def test_folders_that_the_system_lets_nobody_watch_are_said_and_the_rest_is_watc
         (desk.folder / "f").write_text("2\n")
         (found,) = recorded(desk.folder, 1)
     assert found.edit.path == b"f"
+
+
+@pytest.mark.skipif(not can_be_limited(), reason="the system has no user namespaces, or not for us")
+def test_where_nothing_more_may_be_watched_the_limit_is_named(desk: Desk) -> None:
+    limited = [
+        word.replace("10 > /proc/sys/user/max_inotify_watches", "0 > /proc/sys/user/max_inotify_instances")
+        for word in LIMITED
+    ]
+    command = [*limited, *PROGRAM, "watch"]
+    ran = subprocess.run(
+        command, cwd=desk.folder, env=environment({}), capture_output=True, timeout=PATIENCE, check=False
+    )
+    assert (ran.returncode, ran.stdout) == (1, b"")
+    assert (
+        ran.stderr
+        == b"cas: nothing more can be watched: the system allows for no more (fs.inotify.max_user_instances)\n"
+    )

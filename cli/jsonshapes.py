@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from cli.external import external_diff
+from cli.losses import LOST, Losses
 from cli.outcomes import Preview, effect_text
 from cli.overview import shown_external
 from cli.rendering import concerns, edit_diff, states_diff
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         EditView,
         ExternalChange,
         FileEffect,
+        FileState,
         Notice,
         StandingMarkers,
         State,
@@ -56,10 +58,17 @@ def json_line(shape: dict[str, Json]) -> bytes:
 # ---- edits
 
 
-def edit_shape(workspace: "Workspace", view: "EditView") -> dict[str, Json]:
-    """Return one edit: the fields of the edit log, and the store's own beside them."""
+def edit_shape(workspace: "Workspace", view: "EditView", losses: Losses | None = None) -> dict[str, Json]:
+    """Return one edit: the fields of the edit log, and the store's own beside them.
+
+    Bytes that are lost are no reason to hold back the rest; `losses` hears of them.
+    """
     edit = view.edit
     before, after = edit.before, edit.after
+    own = Losses()
+    hash_before, hash_after = (None if view.expired else _sha256(workspace, state, own) for state in (before, after))
+    if losses is not None and own.first is not None:
+        losses.note(own.first)
     return {
         "edit_id": view.id.hex(),
         "conversation_id": _text(edit.conversation),
@@ -73,8 +82,8 @@ def edit_shape(workspace: "Workspace", view: "EditView") -> dict[str, Json]:
         # The store keeps states, not files of diffs: `cas show` and `cas cat` derive both.
         "diff_file": None,
         "checkpoint_file": None,
-        "hash_before": None if before is None or view.expired else workspace.sha256(before.blob),
-        "hash_after": None if after is None or view.expired else workspace.sha256(after.blob),
+        "hash_before": hash_before,
+        "hash_after": hash_after,
         "seq": view.seq,
         "blob_before": None if before is None else before.blob.hex(),
         "blob_after": None if after is None else after.blob.hex(),
@@ -107,14 +116,17 @@ def edit_shape(workspace: "Workspace", view: "EditView") -> dict[str, Json]:
         "expired": None
         if view.expired is None
         else {"timestamp": _timestamp(view.expired.time), "reason": _text(view.expired.reason)},
+        "lost": None if own.first is None else str(own.first),
         "notes": {_text(key): _text(note) for key, note in edit.notes.items()},
     }
 
 
-def shown_edit_shape(workspace: "Workspace", view: "EditView", units: Iterable[Unit]) -> dict[str, Json]:
-    """Return one edit with its diff, both of only those hunks that are meant."""
+def shown_edit_shape(
+    workspace: "Workspace", view: "EditView", units: Iterable[Unit], losses: Losses
+) -> dict[str, Json]:
+    """Return one edit with its diff, both of only those hunks that are meant. `losses` hears of bytes that are lost."""
     units = tuple(units)
-    shape = edit_shape(workspace, view)
+    shape = edit_shape(workspace, view, losses)
     meant = {unit.hunk for unit in units}
     hunks = shape["hunks"]
     if isinstance(hunks, list):
@@ -122,8 +134,21 @@ def shown_edit_shape(workspace: "Workspace", view: "EditView", units: Iterable[U
     shape["markers"] = [
         markers_shape(workspace.root, markers) for markers in workspace.markers() if concerns(markers, view.edit)
     ]
-    shape["diff"] = None if view.expired else _joined(edit_diff(view, workspace, EXACT, units))
+    try:
+        shape["diff"] = None if view.expired else _joined(edit_diff(view, workspace, EXACT, units))
+    except LOST as error:  # the hashes may be known though the bytes are lost
+        shape |= {"diff": None, "lost": shape["lost"] or str(error)}
+        losses.note(error)
     return shape
+
+
+def _sha256(workspace: "Workspace", state: "FileState | None", losses: Losses) -> str | None:
+    """Return the hash of a state's bytes; None where there is no file, or where they are lost."""
+    try:
+        return None if state is None else workspace.sha256(state.blob)
+    except LOST as error:
+        losses.note(error)
+        return None
 
 
 # ---- the workspace

@@ -13,6 +13,7 @@ import click
 from cli.invocation import Command, Invocation, command, json_option
 from cli.layout import in_columns, takes_layout
 from cli.listing import Terms, followed, matching, places_named, tool_named
+from cli.losses import LOST, Losses
 from cli.moments import moment_named
 from cli.naming import edit_filter, edits_named
 from cli.pickaxe import Pickaxe
@@ -95,6 +96,7 @@ def log(  # noqa: PLR0913 -- each is an option of the command
     if patch and as_json:
         raise click.UsageError("--json of a list has no diffs: `cas show EDIT --json` has those of an edit.")
     invocation = Invocation.current()
+    losses = Losses()
     from cli.progress import Progress
 
     with invocation.workspace() as workspace, Progress({"edits": "searching"}) as progress:
@@ -118,21 +120,22 @@ def log(  # noqa: PLR0913 -- each is an option of the command
         if as_json:
             from cli.jsonshapes import edit_shape, json_line
 
-            pieces: Iterator[bytes] = (json_line(edit_shape(workspace, view)) for view in views)
+            pieces: Iterator[bytes] = (json_line(edit_shape(workspace, view, losses)) for view in views)
         elif stat and patch:
             listed = list(views)  # the table comes first
-            table = _stat_text(workspace, listed, screen, newest_first=not reverse)
-            pieces = chain(table, [screen.line()], _log_text(workspace, listed, screen, patch=True))
+            table = _stat_text(workspace, listed, screen, losses, newest_first=not reverse)
+            pieces = chain(table, [screen.line()], _log_text(workspace, listed, screen, losses, patch=True))
         elif stat:
-            pieces = _stat_text(workspace, views, screen, newest_first=not reverse)
+            pieces = _stat_text(workspace, views, screen, losses, newest_first=not reverse)
         else:
-            pieces = _log_text(workspace, views, screen, patch=patch or columns)
+            pieces = _log_text(workspace, views, screen, losses, patch=patch or columns)
         write(pieces if text is None else _searched(pieces, progress), paged=not as_json)
         if not as_json and not workspace.edits(EditFilter(limit=1)):
             click.echo("Nothing is recorded yet.", err=True)
         if terms.pickaxe is not None and terms.pickaxe.expired:
             gone = terms.pickaxe.expired
             click.echo(f"Not searched: {gone} expired edit{'s' * (gone > 1)}, whose content is gone.", err=True)
+    losses.tell()
 
 
 @command("show")
@@ -145,18 +148,20 @@ def show(*, names: tuple[str, ...], stat: bool, columns: bool, as_json: bool) ->
     Without a name, the newest edit.
     """
     invocation = Invocation.current()
+    losses = Losses()
     with invocation.workspace() as workspace:
         meant = [edit for name in names or (_newest(workspace),) for edit in edits_named(workspace, name)]
         screen = in_columns(invocation.screen(), columns)
         if as_json:
             from cli.jsonshapes import json_line, shown_edit_shape
 
-            edits = [shown_edit_shape(workspace, view, units) for view, units in meant]
+            edits = [shown_edit_shape(workspace, view, units, losses) for view, units in meant]
             write([json_line({"edits": edits})])
         elif stat:
-            write(_stat_text(workspace, (view for view, _ in meant), screen), paged=True)
+            write(_stat_text(workspace, (view for view, _ in meant), screen, losses), paged=True)
         else:
-            write(_show_text(workspace, meant, screen), paged=True)
+            write(_show_text(workspace, meant, screen, losses), paged=True)
+    losses.tell()
     if all(view.expired is not None for view, _ in meant):
         # Its record was shown; that there is no diff must not look like an edit that changed nothing.
         meant[0][0].refuse_if_expired()
@@ -180,24 +185,34 @@ def _searched(pieces: Iterator[bytes], progress: "Progress") -> Iterator[bytes]:
 
 
 def _stat_text(
-    workspace: "Workspace", views: Iterable["EditView"], screen: Screen, *, newest_first: bool = False
+    workspace: "Workspace", views: Iterable["EditView"], screen: Screen, losses: Losses, *, newest_first: bool = False
 ) -> Iterator[bytes]:
-    from cli.diffstat import diffstat, edit_change
+    from cli.diffstat import FileChange, diffstat, edit_change
 
-    return diffstat((edit_change(view, workspace.text) for view in views), screen, newest_first=newest_first)
+    def change(view: "EditView") -> FileChange:
+        try:
+            return edit_change(view, workspace.text)
+        except LOST as error:
+            losses.note(error)
+            edit = view.edit
+            return FileChange(name=os.fsdecode(edit.path), added=edit.added, removed=edit.removed)
+
+    return diffstat(map(change, views), screen, newest_first=newest_first)
 
 
-def _log_text(workspace: "Workspace", views: Iterable["EditView"], screen: Screen, *, patch: bool) -> Iterator[bytes]:
+def _log_text(
+    workspace: "Workspace", views: Iterable["EditView"], screen: Screen, losses: Losses, *, patch: bool
+) -> Iterator[bytes]:
     rows = Rows(workspace, screen)
     for view in views:
         yield from rows.of(view)
         if patch and view.expired is None:
-            yield from edit_diff(view, workspace, screen)
+            yield from _diff_text(workspace, view, None, screen, losses)
             yield screen.line()
 
 
 def _show_text(
-    workspace: "Workspace", meant: list[tuple["EditView", tuple["Unit", ...]]], screen: Screen
+    workspace: "Workspace", meant: list[tuple["EditView", tuple["Unit", ...]]], screen: Screen, losses: Losses
 ) -> Iterator[bytes]:
     standing = workspace.markers()
     for at, (view, units) in enumerate(meant):
@@ -206,4 +221,15 @@ def _show_text(
         yield from edit_header(view, screen, standing)
         if view.expired is None:
             yield screen.line()
-            yield from edit_diff(view, workspace, screen, units)
+            yield from _diff_text(workspace, view, units, screen, losses)
+
+
+def _diff_text(
+    workspace: "Workspace", view: "EditView", units: tuple["Unit", ...] | None, screen: Screen, losses: Losses
+) -> Iterator[bytes]:
+    """Yield the diff of an edit, or in its place that what it needs is lost: the next one may have all it needs."""
+    try:
+        yield from edit_diff(view, workspace, screen, units)
+    except LOST as error:
+        losses.note(error)
+        yield screen.line(f"No diff of edit {view.seq}: {error}")

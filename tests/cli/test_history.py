@@ -10,7 +10,9 @@ from blake3 import blake3
 from hypothesis import given, strategies as st
 
 from cli.pickaxe import count_text
+from objstore import blob_id
 from tests.cli.desk import Desk, Ran, cas, with_progress
+from tests.store.losses import damage, lose
 
 POEM = b"".join(b"line %d\n" % number for number in range(1, 31))
 
@@ -189,6 +191,7 @@ def test_log_json_has_the_fields_of_the_edit_log(desk: Desk) -> None:
         "lines_removed": 1,
         "reason": "no digits",
         "expired": None,
+        "lost": None,
         "notes": {},
     }
 
@@ -205,6 +208,67 @@ def test_log_json_of_moves_and_deletes(desk: Desk) -> None:
         "pending",
     )
     assert (delete["operation"], delete["hash_after"], delete["blob_after"]) == ("delete", None, None)
+
+
+def three_edits_and_a_loss(desk: Desk, *, salvaged: bool) -> str:
+    """Record three edits, lose what the second led to, and return the first of what is said of that at the end."""
+    for name in ("a", "b", "c"):
+        desk.write(name, name.encode() * 100 + b"\n")
+    lost = blob_id(b"b" * 100 + b"\n")
+    if salvaged:
+        lose(desk.folder, lost)
+        return f"cas: No blob {lost.hex()} in this store.\n"
+    damage(desk.folder, lost)
+    return "cas: Store damaged in segment 1 at byte "
+
+
+@pytest.mark.parametrize("salvaged", [False, True])
+@pytest.mark.parametrize("words", [["log"], ["log", "--reverse"], ["show", "conv_one"], ["show", "3", "2", "1"]])
+def test_bytes_that_are_lost_hide_no_other_edit_from_a_program(desk: Desk, words: list[str], *, salvaged: bool) -> None:
+    said = three_edits_and_a_loss(desk, salvaged=salvaged)
+    ran = desk.cas(*words, "--json")
+    assert ran.status == 1
+    assert ran.said.startswith(said)
+    assert ran.said.endswith("\n`cas fsck` tells what is damaged, and what that means for which files.\n")
+    first, second, third = sorted(
+        ran.lines() if words[0] == "log" else ran.json()["edits"], key=lambda edit: int(edit["seq"])
+    )
+    assert (first["lost"], third["lost"]) == (None, None)
+    assert third["hash_after"] == hashlib.sha256(b"c" * 100 + b"\n").hexdigest()
+    assert (second["hash_after"], second["blob_after"]) == (None, blob_id(b"b" * 100 + b"\n").hex())
+    assert f"cas: {second['lost']}\n" == ran.said.splitlines(keepends=True)[0]
+    if words[0] == "show":
+        assert [edit["diff"] is None for edit in (first, second, third)] == [False, True, False]
+
+
+def test_of_an_edit_of_which_one_state_is_lost_the_other_is_told(desk: Desk) -> None:
+    desk.write("a", b"one\n")
+    desk.write("a", b"two\n")
+    lost = blob_id(b"one\n")
+    lose(desk.folder, lost)
+    second, first = desk.cas("log", "--json").lines()
+    assert (second["hash_before"], second["hash_after"]) == (None, hashlib.sha256(b"two\n").hexdigest())
+    assert second["lost"] == first["lost"] == f"No blob {lost.hex()} in this store."
+
+
+@pytest.mark.parametrize("salvaged", [False, True])
+@pytest.mark.parametrize("words", [["log", "-p"], ["log", "-p", "--reverse"], ["show", "conv_one"]])
+def test_bytes_that_are_lost_hide_no_other_diff(desk: Desk, words: list[str], *, salvaged: bool) -> None:
+    said = three_edits_and_a_loss(desk, salvaged=salvaged)
+    ran = desk.cas(*words)
+    assert ran.status == 1
+    assert ran.said.startswith(said)
+    assert ran.text.count("\n@@ ") == 2
+    (told,) = [line for line in ran.text.splitlines() if line.startswith("No diff of edit 2: ")]
+    assert ran.said.splitlines()[0] == told.replace("No diff of edit 2", "cas")
+
+
+@pytest.mark.parametrize("words", [["log"], ["show", "conv_one"]])
+def test_bytes_that_are_lost_leave_the_sums_as_recorded(desk: Desk, words: list[str]) -> None:
+    said = three_edits_and_a_loss(desk, salvaged=True)
+    ran = desk.cas(*words, "--stat")
+    assert (ran.status, ran.said.startswith(said)) == (1, True)
+    assert ran.text.endswith("3 files changed, 3 insertions(+), 0 deletions(-)\n")
 
 
 def test_log_with_patch_shows_each_diff(desk: Desk) -> None:

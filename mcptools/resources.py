@@ -100,13 +100,19 @@ class Resources:
     # ---- inside
 
     def _blob(self, workspace: Workspace, name: BlobId) -> bytes:
-        """Return a blob's bytes. Where only a part of the workspace is allowed: one of an edit that is shown."""
+        """Return a blob's bytes. Where only a part of the workspace is allowed: one of an edit that is shown.
+
+        Raises NoSuchName where it isn't here.
+        """
         if not self._directories.covers(workspace):
             shown_edits = (view.edit for view in workspace.edits() if self._directories.shows(workspace, view))
             states = (state for edit in shown_edits for state in (edit.before, edit.after))
             if not any(state is not None and state.blob == name for state in states):
-                raise BlobMissing(name)
-        return workspace.blob(name)
+                raise NoSuchName(name.hex(), "blob")
+        try:
+            return workspace.blob(name)
+        except BlobMissing as error:
+            raise NoSuchName(name.hex(), "blob") from error
 
     def _only(self, find: Callable[[Workspace], FoundT], what: str) -> FoundT:
         found = list(self._found(find, what))
@@ -121,7 +127,7 @@ class Resources:
             for workspace in self._directories.recorded():
                 try:
                     found = find(workspace)
-                except (NoSuchName, BlobMissing):
+                except NoSuchName:  # not BlobMissing: an edit is here also where its bytes are lost
                     continue
                 nothing = False
                 yield found

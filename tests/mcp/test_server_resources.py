@@ -10,7 +10,9 @@ import pytest
 from mcp import MCPError
 from mcp.types import BlobResourceContents, TextResourceContents
 
+from objstore import blob_id
 from tests.mcp.agent import Agent, connected
+from tests.store.losses import lose
 
 
 @pytest.fixture(scope="module", params=["legacy", "2026-07-28"])
@@ -79,6 +81,23 @@ def test_the_fifty_newest_edits_are_listed_and_all_have_an_address(tmp_path: Pat
         listed = agent.run(lambda client: client.list_resources()).resources
         assert [entry.name for entry in listed] == [*(f"edit {seq} of {root}/file" for seq in range(52, 2, -1)), "one"]
         assert document(agent, "cas://edit/1")["edit"] == 1
+
+
+def test_of_an_edit_whose_bytes_are_lost_it_is_said_what_is_lost(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    with connected(root) as agent:
+        agent.done("write_file", path="file", content="one\n", mcp_conversation_id="one")
+        agent.done("write_file", path="file", content="two\n", mcp_conversation_id="one")
+    lost = blob_id(b"two\n")
+    lose(root, lost)
+    with connected(root) as agent:
+        assert [edit["edit"] for edit in document(agent, "cas://conversation/one")["edits"]] == [1, 2]
+        assert document(agent, "cas://edit/1")["diff"]
+        with pytest.raises(MCPError, match=f"^No blob {lost.hex()} in this store"):
+            agent.resource("cas://edit/2")
+        with pytest.raises(MCPError, match=f"^Not recorded here: blob {lost.hex()}"):
+            agent.resource(f"cas://blob/{lost.hex()}")
 
 
 def test_an_edit_of_several_directories_is_named_by_its_id(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from cli.outcomes import Preview, effect_text
 from cli.overview import shown_external
 from cli.rendering import concerns, edit_diff, states_diff
 from cli.terminal import EXACT
-from objstore import Action, Conflicted, Decided, ExternalChanges, NothingToDo, Unit, date_of
+from objstore import Action, BlobMissing, Conflicted, Decided, ExternalChanges, NothingToDo, Unit, date_of
 
 if TYPE_CHECKING:
     from objstore import (
@@ -66,7 +66,7 @@ def edit_shape(workspace: "Workspace", view: "EditView", losses: Losses | None =
     edit = view.edit
     before, after = edit.before, edit.after
     own = Losses()
-    hash_before, hash_after = (None if view.expired else _sha256(workspace, state, own) for state in (before, after))
+    hash_before, hash_after = (_sha256(workspace, view, state, own) for state in (before, after))
     if losses is not None and own.first is not None:
         losses.note(own.first)
     return {
@@ -142,12 +142,14 @@ def shown_edit_shape(
     return shape
 
 
-def _sha256(workspace: "Workspace", state: "FileState | None", losses: Losses) -> str | None:
-    """Return the hash of a state's bytes; None where there is no file, or where they are lost."""
+def _sha256(workspace: "Workspace", view: "EditView", state: "FileState | None", losses: Losses) -> str | None:
+    """Return the hash of a state's bytes; None where there is no file, and where they were let go or are lost."""
     try:
         return None if state is None else workspace.sha256(state.blob)
     except LOST as error:
-        losses.note(error)
+        # Of an edit that expired, they are here only where something else holds them, such as the file.
+        if view.expired is None or not isinstance(error, BlobMissing):
+            losses.note(error)
         return None
 
 

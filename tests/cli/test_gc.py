@@ -1,5 +1,6 @@
 """`cas gc`: what goes is shown before it goes, and told of for ever after."""
 
+import hashlib
 import json
 import re
 import sqlite3
@@ -51,10 +52,24 @@ def test_what_went_is_marked_and_refused_with_the_reason(desk: Desk) -> None:
     assert "expired" in desk.cas("log", "-p").text
     shapes = {line["seq"]: line for line in desk.done("log", "--json").lines()}
     assert shapes[6]["expired"]["reason"] == "older than 0 seconds"
-    assert (shapes[6]["hash_after"], shapes[8]["expired"]) == (None, None)
+    assert (shapes[5]["hash_after"], shapes[8]["expired"]) == (None, None)
     assert desk.cas("show", "2", "--json").json()["edits"][0]["diff"] is None
     assert desk.done("fsck", "--json").json()["sound"]
     assert desk.done("blame", "f").text.count("before the first recorded edit") == 200
+
+
+def test_of_what_went_the_hash_is_told_where_the_bytes_are_kept_for_something_else(desk: Desk) -> None:
+    desk.write("f", b"1\n")
+    desk.write("f", b"2\n")
+    desk.done("accept", "--all")
+    assert all(edit["hash_after"] for edit in desk.done("log", "--json").lines())  # each is worked out once, and kept
+    desk.done("gc", "--older-than", "0s")
+    second, first = desk.done("log", "--json").lines()
+    assert (first["expired"], second["expired"]) != (None, None)
+    assert desk.done("cat", second["blob_after"]).out == b"2\n"
+    assert (first["hash_before"], first["hash_after"]) == (None, None)
+    assert (second["hash_before"], second["hash_after"]) == (None, hashlib.sha256(b"2\n").hexdigest())
+    assert (first["lost"], second["lost"]) == (None, None)  # let go, which is no loss
 
 
 def test_what_was_freed_is_said_and_no_more(desk: Desk) -> None:

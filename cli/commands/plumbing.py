@@ -57,13 +57,14 @@ def verify(*, names: tuple[str, ...], everything: bool, as_json: bool) -> None:
         blobs = workspace.blobs() if everything else [_blob(state_named(workspace, name)) for name in names]
         with Progress({"blobs": "checking"}) as progress:
             faults = list(_faults(workspace, blobs, progress))
+    sound = len(blobs) - len(faults)
     if as_json:
         damaged: list[Json] = [{"blob": blob.hex(), "reason": str(error)} for blob, error in faults]
-        write([_json({"verified": len(blobs), "damaged": damaged})])
+        write([_json({"verified": sound, "damaged": damaged})])
     else:
         screen = invocation.screen()
         write(screen.line(str(error)) for _, error in faults)
-        write([screen.line(f"{len(blobs) - len(faults)} of {len(blobs)} blobs are what their names say.")])
+        write([screen.line(f"{sound} of {len(blobs)} blobs are what their names say.")])
     if faults:
         click.get_current_context().exit(1)
 

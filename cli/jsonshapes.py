@@ -1,6 +1,6 @@
 """The shapes of --json: edits with the fields of the edit log, decisions, the workspace.
 
-docs/review.md describes them. Numbers of lines are zero-based; ids and hashes are hex; paths are absolute.
+docs/json.md describes them. Numbers of lines are zero-based; ids and hashes are hex; paths are absolute.
 Text that is not UTF-8 has U+FFFD where it is not: `cas cat` gives exact bytes.
 """
 

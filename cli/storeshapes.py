@@ -1,4 +1,4 @@
-"""The shapes of --json for what is in the store and what is damaged. docs/repair.md describes them.
+"""The shapes of --json for what is in the store and what is damaged. docs/json.md describes them.
 
 Ids and hashes are hex; paths are relative to the workspace, because a store may stand alone.
 """

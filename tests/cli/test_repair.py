@@ -19,10 +19,11 @@ def segment(desk: Desk) -> Path:
 
 def break_record(desk: Desk, seq: int) -> None:
     """Flip one bit in the record of an edit."""
-    content = bytearray(segment(desk).read_bytes())
-    at = content.index(b"\xa3seq" + bytes([seq]))
-    content[at] ^= 1
-    segment(desk).write_bytes(content)
+    name = b"\xa3seq" + bytes([seq])
+    (path,) = [path for path in (desk.folder / ".cas" / "segments").iterdir() if name in path.read_bytes()]
+    content = bytearray(path.read_bytes())
+    content[content.index(name)] ^= 1
+    path.write_bytes(content)
 
 
 def four_edits(desk: Desk) -> None:

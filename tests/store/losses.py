@@ -19,7 +19,7 @@ def damage(root: Path, *blobs: BlobId) -> None:
     """Flip a bit in every frame of some blobs."""
     for path in (root / ".cas" / "segments").iterdir():
         content = path.read_bytes()
-        key = frame_key(SegmentHeader.decode(content, segment=int(path.stem)).store)
+        key = frame_key(SegmentHeader.decode(content, segment=int(path.stem.partition(".")[0])).store)
         damaged = bytearray(content)
         for frame in scan(content, key, SEGMENT_HEADER_SIZE):
             if (

@@ -4,7 +4,10 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from cli.losses import LOST
+
 if TYPE_CHECKING:
+    from cli.losses import Losses
     from cli.progress import Progress
     from objstore import BlobId, EditView, Workspace
 
@@ -17,8 +20,11 @@ COUNTS_KEPT: Final = 65_536
 class Pickaxe:
     """Looks for one text. Every state is read once; none is held but the one that is being read."""
 
-    def __init__(self, workspace: "Workspace", text: bytes, progress: "Progress") -> None:
-        """Look for `text`, which is not empty; `progress` is told of the edits, from the first one asked about back."""
+    def __init__(self, workspace: "Workspace", text: bytes, progress: "Progress", losses: "Losses") -> None:
+        """Look for `text`, which is not empty; `progress` is told of the edits, from the first one asked about back.
+
+        `losses` hears of states that can't be read.
+        """
 
         @lru_cache(maxsize=COUNTS_KEPT)
         def count(blob: "BlobId") -> int:
@@ -26,11 +32,13 @@ class Pickaxe:
 
         self._count = count
         self._progress = progress
+        self._losses = losses
         self._newest = 0  # the first edit that was asked about
         self.expired = 0  # edits that could not be looked at, because what they changed is gone
+        self.lost = 0  # and because it can't be read
 
     def strikes(self, view: "EditView") -> bool:
-        """Return whether the text occurs more or less often after the edit than before. Raises what a read raises."""
+        """Return whether the text occurs more or less often after the edit than before; False where none can tell."""
         self._newest = self._newest or view.seq
         self._progress.tell("edits", self._newest - view.seq, self._newest)
         if view.expired is not None:
@@ -39,7 +47,12 @@ class Pickaxe:
         before, after = view.edit.before, view.edit.after
         if before is not None and after is not None and before.blob == after.blob:
             return False
-        counts = [0 if state is None else self._count(state.blob) for state in (before, after)]
+        try:
+            counts = [0 if state is None else self._count(state.blob) for state in (before, after)]
+        except LOST as error:
+            self._losses.note(error)
+            self.lost += 1
+            return False
         return counts[0] != counts[1]
 
 

@@ -111,7 +111,7 @@ def log(  # noqa: PLR0913 -- each is an option of the command
             until=moment_named(until, end=True) if until else None,
             document=followed(workspace, wanted.path) if follow else None,
             places=found,
-            pickaxe=None if text is None else Pickaxe(workspace, os.fsencode(text), progress),
+            pickaxe=None if text is None else Pickaxe(workspace, os.fsencode(text), progress, losses),
         )
         views = matching(workspace, wanted, terms, number)
         if reverse:
@@ -135,6 +135,9 @@ def log(  # noqa: PLR0913 -- each is an option of the command
         if terms.pickaxe is not None and terms.pickaxe.expired:
             gone = terms.pickaxe.expired
             click.echo(f"Not searched: {gone} expired edit{'s' * (gone > 1)}, whose content is gone.", err=True)
+        if terms.pickaxe is not None and terms.pickaxe.lost:
+            lost = terms.pickaxe.lost
+            click.echo(f"Not searched: {lost} edit{'s' * (lost > 1)}, whose content is lost.", err=True)
     losses.tell()
 
 

@@ -137,6 +137,16 @@ def test_log_says_what_it_could_not_search(desk: Desk) -> None:
     assert b"Not searched: " in ran.err
 
 
+@pytest.mark.parametrize("salvaged", [False, True])
+def test_a_search_goes_on_past_bytes_that_are_lost_and_says_so(desk: Desk, *, salvaged: bool) -> None:
+    said = three_edits_and_a_loss(desk, salvaged=salvaged)
+    assert numbers(desk, "-S", "a") == [1]
+    for words in (["--json"], []):
+        ran = desk.cas("log", "-S", "a", *words)
+        assert (ran.status, len(ran.text.splitlines())) == (1, 1)
+        assert ran.said.startswith(f"Not searched: 1 edit, whose content is lost.\n{said}")
+
+
 @given(pieces=st.lists(st.text("ab", max_size=5).map(str.encode)), text=st.text("ab", min_size=1, max_size=4))
 def test_a_text_is_counted_across_pieces_as_in_one(pieces: list[bytes], text: str) -> None:
     assert count_text(pieces, text.encode()) == b"".join(pieces).count(text.encode())

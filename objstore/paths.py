@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAX_FILE",
+    "MAX_PATH",
     "Found",
     "Spot",
     "Tree",
@@ -66,10 +67,12 @@ __all__ = [
 MAX_FILE: Final = 256 << 20
 """Largest file that is read whole, in bytes."""
 
+MAX_PATH: Final = 4096
+"""Longest path that is taken, in bytes."""
+
 _LISTED_SECONDS: Final = 1.0
 _NEVER: Final = float("-inf")
 _MAX_LINKS: Final = 40
-_MAX_PATH: Final = 4096
 _MAX_NAME: Final = 255
 _TRIES: Final = 5
 _ROOT_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -234,8 +237,8 @@ class Tree:
             length = _size(path)
         except UnicodeEncodeError as error:
             raise PathInvalid(path, "can't be spelt in the file system's encoding") from error
-        if length > _MAX_PATH:
-            raise PathInvalid(path, f"longer than {_MAX_PATH} bytes")
+        if length > MAX_PATH:
+            raise PathInvalid(path, f"longer than {MAX_PATH} bytes")
         if not path.startswith("/"):
             return path
         for root in (self.root, self._given):

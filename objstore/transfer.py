@@ -18,19 +18,19 @@ from objstore.disk import Disk
 from objstore.errors import BundleRefused, CasError, FileExists
 from objstore.founding import discard_making, is_making, making_name
 from objstore.generations import Place
-from objstore.indexrows import Tip
 from objstore.intake import decoded
 from objstore.journal import Journal
+from objstore.known import Known
 from objstore.mark import forget_followed
 from objstore.names import STORE_NAME, is_reserved, is_store
-from objstore.paths import see_free
+from objstore.paths import MAX_PATH, see_free
 from objstore.recordedpaths import folders_of
 from objstore.records import Decision, Edit, Snapshot
 from objstore.settled import note_settled
 from objstore.store import Store
 from objstore.terms import FileState, Progress
 from objstore.transition import Step
-from objstore.trees import TreeEntry, trees_below
+from objstore.trees import TreeEntry, decode_tree, trees_below
 from objstore.values import value
 
 if TYPE_CHECKING:
@@ -40,6 +40,9 @@ __all__ = ["Imported", "export_bundle", "import_bundle", "send_bundle"]
 
 _PLAIN_MODE: Final = 0o777
 """Permission bits that a file from elsewhere may bring along."""
+
+_MOST_NAMES: Final = 2_000_000
+"""Files and folders that a baseline from elsewhere may have: a look takes in a million files."""
 
 
 @value
@@ -88,8 +91,9 @@ def import_bundle(
 ) -> Imported:
     """Make the store in the bundle at `path` the store of `directory`, and write its files there.
 
-    The directory may be missing; else it must be empty. `files` False: only the store comes, the directory may hold
-    files, and those that differ show as changes from outside; it must hold no store.
+    They are the tips of its documents, and of files that have none what the baseline holds: all that the next look
+    would miss. The directory may be missing; else it must be empty. `files` False: only the store comes, the directory
+    may hold files, and those that differ show as changes from outside; it must hold no store.
     Raises FileExists, PathReserved, BundleRefused with nothing changed, and what the disk raises.
     """
     see_free(directory)
@@ -191,32 +195,33 @@ def _checked(
     report = check_store(making, progress=progress)
     if report.faults:
         raise BundleRefused(report.faults[0].what)
-    end, tips = _found(making, folder, disk, files=files)
+    end, steps = _found(making, folder, disk, files=files)
     # Otherwise the next writer would take files for unfinished that have never been here.
     forget_followed(folder, end, disk)
-    return report.records, report.blobs, _steps(tips) if files else []
+    return report.records, report.blobs, steps
 
 
-def _found(making: str, folder: str, disk: Disk, *, files: bool) -> tuple[Place, list[Tip]]:
-    """Return where the log ends, and the files that stand. Raises BundleRefused.
+def _found(making: str, folder: str, disk: Disk, *, files: bool) -> tuple[Place, list[Step]]:
+    """Return where the log ends, and what has to be done for the files. Raises BundleRefused.
 
     If only the store comes, it is noted that none of them was ever here.
     """
+    steps: list[Step] = []
     try:
         with closing(Journal(making, disk)) as journal, journal.reading() as store:
             is_whole, end = store.log.ends_at(store.end), store.end
             if files:
                 _see_modes(store)
+                steps = _steps(journal)
             else:
                 note_settled(folder, store, disk)
-            tips = [tip for tip in store.index.tips() if tip.state is not None]
     except BundleRefused:
         raise
     except CasError as error:
         raise BundleRefused(str(error)) from error
     if not is_whole:
         raise BundleRefused("something follows its last whole group")
-    return end, tips
+    return end, steps
 
 
 def _see_modes(store: Store) -> None:
@@ -253,13 +258,67 @@ def _see_mode(path: bytes, mode: int) -> None:
         raise BundleRefused(f"{os.fsdecode(path)!r} would get the mode {mode:04o}; without files it can come")
 
 
-def _steps(tips: list[Tip]) -> list[Step]:
-    """Return what writes the files, if that may be done. Raises BundleRefused."""
+def _steps(journal: Journal) -> list[Step]:
+    """Return what writes the files that are known, if that may be done. Raises BundleRefused."""
+    tips = [tip for tip in journal.store.index.tips() if tip.state is not None]
     counts = Counter(tip.path for tip in tips)
     for tip in tips:
-        name = os.fsdecode(tip.path)
-        if any(map(is_reserved, name.split("/"))):
-            raise BundleRefused(f"it would write {name!r}, into a store or version control; without files it can come")
+        _see_place(tip.path)
         if counts[tip.path] > 1 or any(folder in counts for folder in folders_of(tip.path)):
-            raise BundleRefused(f"two files stand at {name!r}")
-    return [Step(path=tip.path, before=None, after=tip.state) for tip in tips]
+            raise BundleRefused(f"two files stand at {os.fsdecode(tip.path)!r}")
+    standing = {tip.path: tip.state for tip in tips} | _without_document(journal, set(counts))
+    return [Step(path=path, before=None, after=state) for path, state in standing.items()]
+
+
+def _without_document(journal: Journal, taken: set[bytes]) -> dict[bytes, FileState]:
+    """Return the files that only the baseline knows, but for those in whose way a file at one of `taken` stands.
+
+    Links are none of them, nor is what the baseline left out: no look misses these. Raises BundleRefused.
+    """
+    _see_extent(journal)
+    known = Known(journal)
+    folders = {folder for path in taken for folder in folders_of(path)}
+    found: dict[bytes, FileState] = {}
+    for path in sorted(known.below(b"")):
+        document, state = known.state(path)
+        if document is not None or state is None:
+            continue
+        _see_place(path)
+        # A tool may have written there before any look could tell that it has gone; the next one tells it.
+        if path not in folders and taken.isdisjoint(folders_of(path)):
+            found[path] = state
+    return found
+
+
+def _see_extent(journal: Journal) -> None:
+    """Raise BundleRefused where the baseline has more than a look finds, or lies deeper than files can be written.
+
+    It may have the same folder over and over, so no path of it is spelt before this.
+    """
+    baseline = journal.store.baseline()
+    waiting = [] if baseline is None else [baseline.root]
+    counts: dict[BlobId, int] = {}  # of the names in a tree and below it
+    lengths: dict[BlobId, int] = {}  # of the longest path in a tree
+    while waiting:
+        tree = decode_tree(journal.store.blob(waiting[-1]))
+        folders = [(entry.name, entry.blob) for entry in tree if isinstance(entry, TreeEntry) and entry.is_folder]
+        unknown = {folder for _, folder in folders if folder not in counts}
+        if unknown:
+            waiting += unknown
+            continue
+        count = len(tree) + sum(counts[folder] for _, folder in folders)
+        paths = [len(entry.name) for entry in tree] + [len(name) + 1 + lengths[folder] for name, folder in folders]
+        length = max(paths, default=0)
+        if count > _MOST_NAMES:
+            raise BundleRefused(f"it would write more than {_MOST_NAMES} files and folders; without files it can come")
+        if length > MAX_PATH:
+            raise BundleRefused(f"it would write a path longer than {MAX_PATH} bytes; without files it can come")
+        folder = waiting.pop()
+        counts[folder], lengths[folder] = count, length
+
+
+def _see_place(path: bytes) -> None:
+    """Raise BundleRefused where no file from elsewhere may stand."""
+    name = os.fsdecode(path)
+    if any(map(is_reserved, name.split("/"))):
+        raise BundleRefused(f"it would write {name!r}, into a store or version control; without files it can come")

@@ -158,11 +158,15 @@ def _import(bundle: str, directory: str, *, store_only: bool, as_json: bool) -> 
         }
         write([json_line(shape)])
         return
+    from cli.overview import counted
+
+    records, blobs = counted(found.records, "record"), counted(found.blobs, "blob")
+    files = counted(found.files, "file")
     screen = Invocation.current().screen()
     write(
         [
-            screen.line(f"Verified {found.records} records and {found.blobs} blobs: nothing is wrong."),
-            screen.line(f"{shown_name(found.root)} is a workspace with the same history; {found.files} files written."),
+            screen.line(f"Verified {records} and {blobs}: nothing is wrong."),
+            screen.line(f"{shown_name(found.root)} is a workspace with the same history; {files} written."),
         ]
     )
 

@@ -1,6 +1,7 @@
 """`cas export --bundle` and `cas import`: one file carries the whole history, and nothing in it is believed."""
 
 import hashlib
+import os
 import random
 import stat
 import struct
@@ -24,13 +25,17 @@ from objstore.terms import DocumentId, FileState, Operation, Seq
 from objstore.transfer import export_bundle, import_bundle
 from objstore.trees import FOLDER, TreeEntry, encode_tree
 from objstore.values import replace
+from tests.cli.agents import ClaudeCode
 from tests.cli.desk import Desk, cas
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, some_of
 
 
 @pytest.fixture
 def bundle(desk: Desk, tmp_path: Path) -> Path:
-    """Return a bundle of a history with decisions, a move, a deletion and something that was rejected."""
+    """Return a bundle of a history with a first look, decisions, a move, a deletion and something that was rejected."""
+    put(desk.folder / "kept", b"no edit tells of it\n", 0o640)
+    put(desk.folder / "sub/deep/tool", b"#!/bin/sh\n", 0o755)
+    desk.done("record")
     desk.write("a", b"1\n2\n3\n")
     desk.edit("a", b"2", b"two")
     desk.write("sub/run", b"#!/bin/sh\n", mode=0o755)
@@ -41,6 +46,13 @@ def bundle(desk: Desk, tmp_path: Path) -> Path:
     path = tmp_path / "all.bundle"
     desk.done("export", "--bundle", str(path))
     return path
+
+
+def put(path: Path, content: bytes, mode: int) -> None:
+    """Write a file as a person would."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    path.chmod(mode)
 
 
 def tree(folder: Path) -> dict[str, tuple[bytes, int]]:
@@ -143,6 +155,135 @@ def test_json_tells_what_was_done(desk: Desk, tmp_path: Path) -> None:
     assert found == {"bundle": str(tmp_path / "b"), "bytes": (tmp_path / "b").stat().st_size}
     found = cas("import", str(tmp_path / "b"), str(tmp_path / "there"), "--json", folder=tmp_path).json()
     assert found == {"workspace": str(tmp_path / "there"), "records": 1, "blobs": 1, "files": 1}
+
+
+# ---- what the first look found
+
+
+def test_what_the_first_look_found_comes_too_and_the_next_look_tells_of_nothing(
+    desk: Desk, bundle: Path, tmp_path: Path
+) -> None:
+    there = tmp_path / "there"
+    ran = cas("import", str(bundle), str(there), folder=tmp_path)
+    assert ran.text.endswith("the same history; 4 files written.\n")
+    assert (there / "kept").stat().st_mode & 0o777 == 0o640
+    assert (there / "sub/deep/tool").stat().st_mode & 0o777 == 0o755
+    assert cas("record", "--json", folder=there).json()["edits"] == []
+    session = ClaudeCode(there)
+    session.run("echo mine > new")
+    assert session.run("chmod 600 kept; rm sub/deep/tool") == ""
+    older = {edit["edit_id"] for edit in desk.done("log", "--json").lines()}
+    told = [edit for edit in cas("log", "--json", folder=there).lines() if edit["edit_id"] not in older]
+    assert {(edit["operation"], edit["file_path"]) for edit in told} == {
+        ("create", str(there / "new")),
+        ("delete", str(there / "sub/deep/tool")),
+        ("edit", str(there / "kept")),
+    }
+
+
+def test_a_hook_is_the_first_to_look_there_and_tells_of_nothing(desk: Desk, bundle: Path, tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    cas("import", str(bundle), str(there), folder=tmp_path)
+    ClaudeCode(there).run("true")
+    assert cas("log", folder=there).out == desk.done("log").out
+
+
+def test_what_has_gone_or_was_never_held_is_not_written_and_not_told_of(desk: Desk, tmp_path: Path) -> None:
+    for name in ("a", "b", "c/d", "ignored", "other"):
+        put(desk.folder / name, name.encode(), 0o644)
+    put(desk.folder / ".casignore", b"ignored\n", 0o644)
+    (desk.folder / "link").symlink_to("other")
+    desk.done("record")
+    desk.delete("a")
+    desk.move("b", "e")
+    put(desk.folder / "c/d", b"otherwise", 0o600)
+    desk.done("record")
+    desk.done("export", "--bundle", str(tmp_path / "b"))
+    there = tmp_path / "there"
+    cas("import", str(tmp_path / "b"), str(there), folder=tmp_path)
+    written = tree(desk.folder)
+    assert set(written) == {".casignore", "c/d", "e", "ignored", "link", "other"}
+    assert tree(there) == {name: was for name, was in written.items() if name not in {"ignored", "link"}}
+    assert not (there / "link").is_symlink()
+    assert cas("record", "--json", folder=there).json()["edits"] == []
+
+
+def test_where_an_edit_has_taken_the_place_of_what_the_first_look_found_the_edit_counts(
+    desk: Desk, tmp_path: Path
+) -> None:
+    put(desk.folder / "a", b"a file", 0o644)
+    put(desk.folder / "b/c", b"in a folder", 0o644)
+    desk.done("record")
+    (desk.folder / "a").unlink()
+    (desk.folder / "b/c").unlink()
+    (desk.folder / "b").rmdir()
+    desk.write("a/c", b"in a folder")
+    desk.write("b", b"a file")
+    desk.done("export", "--bundle", str(tmp_path / "b"))
+    there = tmp_path / "there"
+    assert cas("import", str(tmp_path / "b"), str(there), folder=tmp_path).status == 0
+    assert tree(there) == tree(desk.folder)
+    told = {edit["file_path"] for edit in cas("record", "--json", folder=there).json()["edits"]}
+    assert told == {str(there / "a"), str(there / "b/c")}  # as a look at the original tells
+
+
+def test_with_the_store_alone_no_file_of_the_first_look_is_written(bundle: Path, tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    assert cas("import", str(bundle), str(there), "--store-only", folder=tmp_path).status == 0
+    assert [path.name for path in there.iterdir()] == [".cas"]
+
+
+@pytest.mark.parametrize("name", [".g\u200dit", ".\uff23\uff21\uff33"])
+def test_a_first_look_cannot_have_found_what_is_a_store_s_under_another_spelling(
+    desk: Desk, tmp_path: Path, name: str
+) -> None:
+    with closing(Journal(str(desk.folder), Disk())) as journal, journal.writing() as batch:
+        hook = TreeEntry(os.fsencode(name), stat.S_IFREG | 0o644, batch.blob(b"#!/bin/sh\n", None))
+        found_first(journal, batch, batch.blob(encode_tree([hook])), tmp_path / "forged")
+    assert "into a store or version control" in refused(tmp_path / "forged", tmp_path)
+
+
+@pytest.mark.parametrize("is_empty", [False, True])
+def test_a_first_look_that_found_the_same_folder_over_and_over_fills_nothing(
+    desk: Desk,
+    tmp_path: Path,
+    is_empty: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    with closing(Journal(str(desk.folder), Disk())) as journal, journal.writing() as batch:
+        file = TreeEntry(b"file", stat.S_IFREG | 0o644, batch.blob(b"x", None))
+        tree = batch.blob(encode_tree([] if is_empty else [file]))
+        for _ in range(40):
+            tree = batch.blob(encode_tree([TreeEntry(b"a", FOLDER, tree), TreeEntry(b"b", FOLDER, tree)]))
+        found_first(journal, batch, tree, tmp_path / "forged")
+    assert "more than 2000000 files and folders" in refused(tmp_path / "forged", tmp_path)
+
+
+def test_a_first_look_cannot_have_found_what_lies_deeper_than_a_file_can_be_written(desk: Desk, tmp_path: Path) -> None:
+    with closing(Journal(str(desk.folder), Disk())) as journal, journal.writing() as batch:
+        tree = batch.blob(encode_tree([TreeEntry(b"file", stat.S_IFREG | 0o644, batch.blob(b"x", None))]))
+        for _ in range(50):
+            tree = batch.blob(encode_tree([TreeEntry(b"f" * 100, FOLDER, tree)]))
+        found_first(journal, batch, tree, tmp_path / "forged")
+    assert "a path longer than 4096 bytes; without files it can come" in refused(tmp_path / "forged", tmp_path)
+    ran = cas("import", str(tmp_path / "forged"), "there", "--store-only", folder=tmp_path)
+    assert ran.status == 0
+
+
+def found_first(journal: Journal, batch: Batch, root: BlobId, bundle: Path) -> None:
+    """Bundle a baseline that no look would take."""
+    batch.record(Snapshot(number=1, time=1, root=root, path=None, who="", title="baseline"))
+    batch.commit()
+    export_bundle(journal, str(bundle))
+
+
+def test_one_file_is_called_one(desk: Desk, tmp_path: Path) -> None:
+    desk.write("a", b"1\n")
+    desk.done("export", "--bundle", str(tmp_path / "b"))
+    verified, written = cas("import", str(tmp_path / "b"), "there", folder=tmp_path).text.splitlines()
+    assert verified == "Verified 1 record and 1 blob: nothing is wrong."
+    assert written.endswith("; 1 file written.")
+    written = cas("import", str(tmp_path / "b"), "alone", "--store-only", folder=tmp_path).text
+    assert written.endswith("; 0 files written.\n")
 
 
 # ---- where it goes
@@ -369,7 +510,7 @@ def test_what_a_killed_import_leaves_is_cleared_away(bundle: Path, tmp_path: Pat
     (there / ".cas.0123456789abcdef/.cas/segments").mkdir(parents=True)
     (there / ".cas.0123456789abcdef/.cas/segments/00000001.seg").write_bytes(b"half")
     assert cas("import", str(bundle), str(there), folder=tmp_path).status == 0
-    assert sorted(path.name for path in there.iterdir()) == [".cas", "b", "sub"]
+    assert sorted(path.name for path in there.iterdir()) == [".cas", "b", "kept", "sub"]
 
 
 def test_wherever_an_import_dies_there_is_no_history_without_its_files(

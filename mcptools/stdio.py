@@ -59,8 +59,8 @@ _HEAD: Final = re.compile(rf"\s*\{{\s*({_MEMBER}(?:\s*,\s*{_MEMBER})*)\s*,")
 
 
 def are_waitable() -> bool:
-    """Return whether `messages` can serve on what standard input and output are."""
-    return sys.stdin is not None and sys.stdout is not None and can_be_waited_for(0, 1)
+    """Return whether `messages` can serve on what standard input is. As standard output anything will do."""
+    return sys.stdin is not None and sys.stdout is not None and can_be_waited_for(0)
 
 
 @asynccontextmanager

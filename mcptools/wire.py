@@ -1,4 +1,4 @@
-"""The wire: lines between this process and the one that has started it, over pipes or sockets, without a thread.
+"""The wire: lines between this process and who has started it, over pipes, sockets or a terminal, without a thread.
 
 The event loop itself waits until something can be read or written. The descriptors block, and stay so: whether they do
 is a property of what they have open, which the processes at this end share with each other. So one read follows
@@ -27,13 +27,13 @@ _FIRST_FREE: Final = 3
 """The first descriptor that is not one of the standard ones."""
 
 
-def can_be_waited_for(*descriptors: int) -> bool:
-    """Return whether these are pipes or sockets. An event loop can't wait for a file, and need not."""
+def can_be_waited_for(descriptor: int) -> bool:
+    """Return whether this is a pipe, a socket or a terminal. An event loop can't wait for a file, and need not."""
     try:
-        modes = [os.fstat(descriptor).st_mode for descriptor in descriptors]
-    except OSError:  # one of them is closed
+        mode = os.fstat(descriptor).st_mode
+    except OSError:  # it is closed
         return False
-    return all(stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) for mode in modes)
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)
 
 
 @contextmanager
@@ -74,7 +74,7 @@ class Wire:
     """
 
     def __init__(self, reading: int, writing: int) -> None:
-        """Take two descriptors that can be waited for."""
+        """Take two descriptors that can be waited for; the second may be a file instead, where there is always room."""
         self._loop: Final = asyncio.get_running_loop()
         self._reading: Final = reading
         self._lines: deque[bytes] = deque()
@@ -202,7 +202,8 @@ class Wire:
         """Write what there is room for, in one's turn. Return whether that was all; if nobody reads, it was not."""
         try:
             while self._unsent and self._room.poll(0):
-                # Where there is room at all there is room for so much, and a write does not block.
+                # Where there is room at all there is room for so much, and a write does not block. (On a terminal that
+                # nobody shows any more it may, until Ctrl-C throws away what is to be shown.)
                 line = self._unsent[0]
                 done = os.write(self._writing, line[:PIPE_BUF])
                 if done < len(line):

@@ -133,7 +133,7 @@ class Answer:
 
 
 def on_terminal(
-    words: Sequence[str], answer: Answer, *, folder: Path, settings: dict[str, str] | None = None
+    words: Sequence[str], *answers: Answer, folder: Path, settings: dict[str, str] | None = None
 ) -> tuple[int, str]:
     """Run `cas` on a terminal of its own, answer it, and return its exit status and all that the terminal showed."""
     master, terminal = pty.openpty()
@@ -150,7 +150,7 @@ def on_terminal(
     ) as process:
         os.close(terminal)
         try:
-            shown = _answered(master, answer)
+            shown = _answered(master, answers)
             status = process.wait(timeout=PATIENCE)
         except BaseException:
             process.kill()  # else what hangs would be waited for
@@ -193,13 +193,12 @@ def with_progress(*words: str, folder: Path, patience: float) -> tuple[bytes, by
     return ran.stdout, bytes(shown)
 
 
-def _answered(master: int, answer: Answer) -> bytes:
+def _answered(master: int, answers: Sequence[Answer]) -> bytes:
     """Answer what asks on a terminal, and return all that the terminal showed."""
-    shown, answered = bytearray(), False
+    shown, left = bytearray(), list(answers)
     while True:
-        if not answered and answer.after.encode() in shown:
-            os.write(master, answer.typed().encode())
-            answered = True
+        if left and left[0].after.encode() in shown:
+            os.write(master, left.pop(0).typed().encode())
         assert select.select([master], [], [], PATIENCE)[0], shown
         try:
             piece = os.read(master, 65536)

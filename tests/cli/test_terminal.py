@@ -1,5 +1,6 @@
 """The way out: colour, the pager, full disks and closed pipes, and names and bytes that try to deceive."""
 
+import json
 import os
 import re
 import subprocess
@@ -11,7 +12,8 @@ import pytest
 
 from cli.rows import short_moment
 from cli.terminal import shown_name, shown_width, visible
-from tests.cli.desk import PATIENCE, PROGRAM, Desk, environment
+from tests.cli.desk import PATIENCE, PROGRAM, Answer, Desk, environment, on_terminal
+from tests.mcp.raw import NEWER, called
 
 ESCAPE = "\x1b["
 COLORED = re.compile(r"\x1b\[[0-9;]*m")
@@ -385,3 +387,18 @@ def test_the_server_says_on_a_terminal_whom_it_is_for(desk: Desk) -> None:
     assert status == 130
     assert "`cas setup` tells one" in shown
     assert "Traceback" not in shown
+
+
+def test_ctrl_c_ends_the_server_where_it_waits_for_a_line(desk: Desk) -> None:
+    call = called(1, "write_file", path="a", content="one\n")
+    call["params"]["_meta"] = NEWER
+    status, shown = on_terminal(
+        ["mcp", "."],
+        Answer(after="Ctrl-C ends it.", typed=lambda: f"{json.dumps(call)}\n"),
+        Answer(after='"result":', typed=lambda: "\x03"),
+        folder=desk.folder,
+    )
+    assert status == 130
+    assert "Traceback" not in shown
+    assert desk.bytes("a") == b"one\n"
+    assert not [*desk.folder.glob(".cas/**/*-wal")]  # who closes an index leaves none

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import re
 import signal
 import socket
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -318,3 +320,25 @@ def test_files_can_be_its_input_and_output(tmp_path: Path) -> None:
         done = subprocess.run(command, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert json.loads((tmp_path / "said").read_text())["id"] == "begin"
+
+
+def test_ctrl_c_ends_it_on_a_terminal_whose_output_goes_to_a_file(tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    with ExitStack() as opened:
+        ours, theirs = pty.openpty()
+        opened.callback(os.close, ours)
+        stdout = opened.enter_context(said.open("wb"))
+        command = [*COLD, str(tmp_path)]
+        process = subprocess.Popen(command, stdin=theirs, stdout=stdout, stderr=subprocess.PIPE)
+        opened.callback(process.communicate)
+        opened.callback(process.kill)
+        os.close(theirs)
+        os.write(ours, json.dumps(INITIALIZE).encode() + b"\n")
+        patience = time.monotonic() + SECONDS_TO_ANSWER
+        while not said.read_bytes().endswith(b"\n"):
+            assert time.monotonic() < patience
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=SECONDS_TO_ANSWER)
+        assert (process.returncode, b"Traceback" in errors) == (130, False)
+    assert json.loads(said.read_text())["id"] == "begin"

@@ -23,6 +23,9 @@ NEXT: Final = "It counts from the client's next start. `cas doctor {client}` che
 BESIDES: Final = {"codex": "Codex runs new hooks once you have trusted them: type /hooks in it."}
 """What else a person has to do, which no settings file does."""
 
+EACH: Final = "A folder is recorded once it is a workspace: `cas init` in each."
+"""Of what is set up for all that a person does: hooks make no folder a workspace by themselves."""
+
 CLIENTS: Final = ("claude-code", "codex", "gemini", "cursor", "vscode", "opencode")
 
 
@@ -67,9 +70,12 @@ def setup(*, client: str, scope: str, dry_run: bool, remove: bool, resident: boo
         write(_begun(where.project, invocation.screen()))
     if resident:
         write([invocation.screen().line(_keep_helper(where, remove=remove, dry_run=dry_run))])
-    if wanted and not dry_run and not remove:
-        said = [NEXT.format(client=client), *filter(None, [BESIDES.get(client)])]
-        write([invocation.screen().line(line) for line in said])
+    if dry_run or remove:
+        return
+    said = [NEXT.format(client=client), *filter(None, [BESIDES.get(client)])] if wanted else []
+    if where.project is None:
+        said.append(EACH)
+    write([invocation.screen().line(line) for line in said])
 
 
 def _keep_helper(where: "Scope", *, remove: bool, dry_run: bool) -> str:

@@ -238,6 +238,15 @@ def test_setup_says_what_no_settings_file_can_do(project: Path, home: Path) -> N
     assert "/hooks" not in run(project, home, "setup", "gemini").text
 
 
+def test_setup_for_all_that_a_user_does_says_in_which_folders_that_is_recorded(project: Path, home: Path) -> None:
+    said = "A folder is recorded once it is a workspace: `cas init` in each."
+    for _ in ("when it is set up", "and when it is already"):
+        assert run(project, home, "setup", "codex", "--user").text.splitlines()[-1] == said
+    assert not (project / ".cas").exists()
+    for words in (["--user", "--dry-run"], ["--user", "--remove"], ["--project"]):
+        assert said not in run(project, home, "setup", "codex", *words).text
+
+
 def test_what_a_person_has_in_the_files_stays_and_a_copy_is_kept(project: Path, home: Path) -> None:
     settings = project / ".claude" / "settings.json"
     settings.parent.mkdir()

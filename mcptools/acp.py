@@ -165,7 +165,13 @@ def _places(call: ToolCall, result: ToolResult) -> list[Json]:
     if len(result.changes) == 1 and isinstance(ranges, Sequence) and call.tool == "multi_edit_text_file":
         starts = [part["start"] for part in ranges if isinstance(part, Mapping)]
         return [{"path": result.changes[0].path, "line": line} for line in starts]
-    return [{"path": change.path, "line": _first_difference(change)} for change in result.changes]
+    return [_place(change) for change in result.changes]
+
+
+def _place(change: FileChange) -> Json:
+    place: Json = {"path": change.path}
+    # Of a file that was only moved, or got another mode, no line is another.
+    return place if change.old == change.new else {**place, "line": _first_difference(change)}
 
 
 def _first_difference(change: FileChange) -> int:

@@ -127,6 +127,13 @@ def test_the_place_of_a_change_is_its_first_line(old: str | None, new: str | Non
     assert told["content"] == [{"type": "diff", "path": "/f", "oldText": old, "newText": new or ""}]
 
 
+@pytest.mark.parametrize("text", ["", "a\nb\n", "a\nb"])
+def test_a_file_that_only_moved_has_no_line_that_changed(text: str) -> None:
+    call = ToolCall(session="s", id="1", tool="move_file", arguments={"source": "/f", "destination": "/g"})
+    changed = ToolResult(failed=False, structured={}, texts=[""], changes=[FileChange(path="/g", old=text, new=text)])
+    assert update(call_ended(call, changed, Shape.PROTOCOL))["locations"] == [{"path": "/g"}]
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments", "kind", "title", "paths"),
     [

@@ -96,6 +96,7 @@ def test_the_protocols_shape_has_old_and_new_text(root: Path) -> None:
         {"source": f"{root}/a\nb.txt", "destination": str(root / "c.txt")},
     )
     assert [part["path"] for part in moved["content"]] == [str(root / "c.txt")]
+    assert moved["locations"] == [{"path": str(root / "c.txt")}]  # no line of it is another
     assert [part["path"] for part in patched["content"]] == [str(root / "c.txt")]  # the other one is no text
     assert patched["locations"] == [{"path": str(root / "c.txt"), "line": 3}]
 

@@ -41,6 +41,8 @@ _TOO_LARGE: Final = "It is too large to be read here"
 _MAX_SHOWN: Final = 50
 """Lines that are shown of those that a change conflicts with."""
 
+_EMPTY: Final = "The file is empty: use write_file."
+
 
 def missing_string(refusal: MissingString, old_string: str) -> Unexplained:
     """Return the failure of an exact edit whose string does not occur."""
@@ -49,6 +51,8 @@ def missing_string(refusal: MissingString, old_string: str) -> Unexplained:
     def explain() -> Failure:
         hints = []
         facts: dict[str, object] = {}
+        if refusal.index == 0 and not refusal.staged:
+            hints.append(_EMPTY)
         if refusal.was_there:
             hints.append("It was there before this call; an earlier edit of the call changed it.")
         near = refusal.nearest(between=checkpoint)
@@ -226,7 +230,7 @@ def anchor_missing(refusal: AnchorMissing, fresh: str) -> Failure:
     return Failure(
         Kind.ANCHOR_NOT_FOUND,
         f"Operation {refusal.index}: Anchor not found: {refusal.anchor}",
-        hint=f"No line has this tag. The file reads, around it:\n{fresh}" if fresh else "The file has no lines.",
+        hint=f"No line has this tag. The file reads, around it:\n{fresh}" if fresh else _EMPTY,
         operation_index=refusal.index,
         anchor=str(refusal.anchor),
         content=fresh,

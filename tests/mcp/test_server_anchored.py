@@ -72,6 +72,27 @@ def test_what_a_refusal_of_operations_tells_besides_its_code_and_message(agent: 
     assert file.read_text() == "a\nb\nsame\nsame\n"
 
 
+def test_who_edits_an_empty_file_is_told_what_fills_it(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    fills = "The file is empty: use write_file."
+    file.touch()
+    insertion = {"op": "insert_after", "anchor": "1:c5", "content": "one"}
+    _, file_hash = read(agent, file)
+    assert edit(agent, file, file_hash, insertion).texts == ["Operation 0: Anchor not found: 1:c5", fills]
+    strings = [{"old_string": "one", "new_string": "two"}]
+    unfound = agent.call("multi_edit_text_file", path=str(file), edits=strings)
+    assert (unfound.text, unfound.error["hint"]) == ("Edit 0: String not found: one", fills)
+    agent.done("write_file", path=str(file), content="one\n")
+
+
+def test_a_file_that_the_call_itself_has_emptied_is_not_said_to_be_empty(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("one")
+    strings = [{"old_string": "one", "new_string": ""}, {"old_string": "two", "new_string": "2"}]
+    unfound = agent.call("multi_edit_text_file", path=str(file), edits=strings)
+    assert unfound.texts == ["Edit 1: String not found: two"]
+
+
 def test_each_of_the_six_operations_is_there_by_its_name(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("".join(f"{letter}\n" for letter in "abcdefgh"))

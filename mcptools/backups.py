@@ -15,7 +15,16 @@ from mcptools.failures import Failure, Kind
 from mcptools.patchanswers import BackupRestored, FileBackedUp
 from mcptools.safety import Safeguarded, refusing
 from mcptools.session import Knowledge
-from mcptools.toolset import ConversationArgument, Standing, conversation_notes, edit_number, standing_at
+from mcptools.toolset import (
+    UNCHANGED,
+    ConversationArgument,
+    Standing,
+    absolute,
+    conversation_notes,
+    edit_number,
+    nothing_to_change,
+    standing_at,
+)
 from objstore import Call, CasError, Content, FileFacts, Operation, Workspace, blob_id
 
 __all__ = ["Backups", "keep_times", "stage_backup"]
@@ -99,10 +108,16 @@ class Backups(Safeguarded):
             edit=edit_number(outcome),
             mcp_conversation_id=outcome.conversation,
         )
+        said = f"{restored.message}: {restored.restored_to}"
         return Answer(
             content=restored,
-            text=f"{restored.message}: {restored.restored_to}",
-            notes=(*((_CHANGED,) if changed else ()), *untimely, *conversation_notes(outcome)),
+            text=said if outcome.edits else nothing_to_change(absolute(workspace, name)),
+            notes=(
+                *(() if outcome.edits else (UNCHANGED,)),
+                *((_CHANGED,) if changed else ()),
+                *untimely,
+                *conversation_notes(outcome),
+            ),
         )
 
     def _refuse_if_not_ours(self, standing: Standing) -> None:

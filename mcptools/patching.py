@@ -29,7 +29,7 @@ from mcptools.patchanswers import (
     RevertedChanges,
 )
 from mcptools.safety import Safeguarded, refusing
-from mcptools.toolset import ConversationArgument, absolute
+from mcptools.toolset import ConversationArgument, absolute, nothing_to_change
 from mcptools.unifieddiff import (
     AmbiguousContext,
     Applied,
@@ -104,7 +104,9 @@ class Patching(Safeguarded):
                 changed_since_read=edited.changed_since_read,
                 mcp_conversation_id=edited.conversation or mcp_conversation_id,
             ),
-            text=f"{message} (+{part.added} -{part.removed} lines)",
+            text=nothing_to_change(edited.place)
+            if edited.is_unchanged
+            else f"{message} (+{part.added} -{part.removed} lines)",
             notes=(*moves_of(made.moved), *edited.notes, *(self._hindrances(file_path) if dry_run else ())),
         )
 
@@ -207,7 +209,9 @@ class Patching(Safeguarded):
                 changed_since_read=edited.changed_since_read,
                 mcp_conversation_id=edited.conversation,
             ),
-            text=f"{message} (+{part.removed} -{part.added} lines)",
+            text=nothing_to_change(edited.place)
+            if edited.is_unchanged
+            else f"{message} (+{part.removed} -{part.added} lines)",
             notes=(*moves_of(edited.made.moved), *edited.notes),
         )
 

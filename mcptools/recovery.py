@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
-from typing import Annotated, ClassVar, TypeAlias, TypedDict, assert_never
+from typing import Annotated, ClassVar, Final, TypeAlias, TypedDict, assert_never
 
 from mcptools.answers import Answer
 from mcptools.backups import keep_times, stage_backup
@@ -30,12 +30,23 @@ from mcptools.patchanswers import (
 from mcptools.patching import Patching, applied, changes_of, part_among, parts_of, preview_of
 from mcptools.safety import refusing
 from mcptools.session import FileKey, Knowledge
-from mcptools.toolset import ConversationArgument, Remembered, absolute, conversation_notes, is_long
+from mcptools.toolset import (
+    UNCHANGED,
+    ConversationArgument,
+    Remembered,
+    absolute,
+    conversation_notes,
+    is_long,
+    nothing_to_change,
+)
 from mcptools.unifieddiff import Applied, FilePatch, InvalidPatch
 from mcptools.watching import progress
 from objstore import BlobId, Call, CallOutcome, Content, Operation, Workspace, blob_id, hunks_from_spans
 
 __all__ = ["PatchOp", "Recovery", "Strategy"]
+
+
+_ALL_UNCHANGED: Final = "The files read so already: no change of them was recorded, and there is none to undo."
 
 
 class Strategy(Enum):
@@ -150,7 +161,8 @@ class Recovery(Patching):
             raise failure.with_facts(patches_applied=done, failed_at=failed_at, reverted=True) from failure
         said = f"Successfully applied {done} patches"
         tried = PatchesTried(patches_applied=done, message=said, **_recorded(outcome))
-        return Answer(content=tried, text=said, notes=conversation_notes(outcome))
+        text, idle = _told(staging, said)
+        return Answer(content=tried, text=text, notes=(*idle, *conversation_notes(outcome)))
 
     def _backup_restore(self, op: _Patch, conversation: str, *, keep: bool) -> Answer[PatchesApplied]:
         path = op.file_path
@@ -172,7 +184,8 @@ class Recovery(Patching):
         said = "Patch applied successfully"
         backup_file = None if backup is None else shown(backup)
         backed_up = PatchBackedUp(backup_file=backup_file, message=said, **_recorded(outcome))
-        return Answer(content=backed_up, text=said, notes=(*untimely, *conversation_notes(outcome)))
+        text, idle = _told(staging, said)
+        return Answer(content=backed_up, text=text, notes=(*idle, *untimely, *conversation_notes(outcome)))
 
     def _atomic(self, patches: Sequence[_Patch], conversation: str) -> Answer[PatchesApplied]:
         failures: list[tuple[str, Failure]] = []
@@ -222,7 +235,8 @@ class Recovery(Patching):
             raise failure.with_facts(phase="apply", applied=0, failed_at=at, rolled_back=True) from failure
         said = f"Atomically applied {len(patches)} patches"
         batched = PatchesBatched(applied=len(patches), message=said, **_recorded(outcome))
-        return Answer(content=batched, text=said, notes=conversation_notes(outcome))
+        text, idle = _told(staging, said)
+        return Answer(content=batched, text=text, notes=(*idle, *conversation_notes(outcome)))
 
     def _progressive(self, op: _Patch, conversation: str) -> Answer[PatchesApplied]:
         path = op.file_path
@@ -273,8 +287,9 @@ class Recovery(Patching):
         stepped = PatchStepped(
             steps=steps, backup_file=backed_up.backup_file, changes=patched.changes, **_recorded(outcome)
         )
-        said = f"{patched.message}; backup: {backed_up.backup_file}"
-        return Answer(content=stepped, text=said, notes=(*untimely, *conversation_notes(outcome)))
+        text, idle = _told(staging, patched.message)
+        text = f"{text}; backup: {backed_up.backup_file}"
+        return Answer(content=stepped, text=text, notes=(*idle, *untimely, *conversation_notes(outcome)))
 
     # ---- inside
 
@@ -378,6 +393,16 @@ def _not_all_fit(failures: Sequence[tuple[str, Failure]], count: int) -> Failure
         failed=len(failures),
         failures=[{"file": shown(path), "reason": str(failure)} for path, failure in failures],
     )
+
+
+def _told(staging: _Staging, said: str) -> tuple[str, tuple[str, ...]]:
+    """Return what is said of patches, `said` unless they changed none of their files, and of those they did not."""
+    idle = [absolute(staging.workspace, key[1]) for key, blob in staging.after.items() if staging.before[key] == blob]
+    if not idle:
+        return said, ()
+    if len(idle) < len(staging.after):
+        return said, (f"{nothing_to_change(*idle)}.",)
+    return nothing_to_change(*idle), (UNCHANGED if len(idle) == 1 else _ALL_UNCHANGED,)
 
 
 class _Recorded(TypedDict):

@@ -50,6 +50,7 @@ from mcptools.reading import Reading
 from mcptools.recovery import Recovery
 from mcptools.searching import Searching
 from mcptools.toolset import (
+    UNCHANGED,
     ConversationArgument,
     Limits,
     PathArgument,
@@ -57,6 +58,7 @@ from mcptools.toolset import (
     absolute,
     conversation_notes,
     edit_number,
+    nothing_to_change,
     sha256,
     standing_at,
     telling,
@@ -154,7 +156,7 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
         operation = outcome.edits[0].edit.operation.value if outcome.edits else "none"
         place = absolute(workspace, written.path)
         added, removed = _line_counts(outcome)
-        verb = {"create": "Created", "none": "Nothing to change in"}.get(operation, "Replaced")
+        done = f"{'Created' if operation == 'create' else 'Replaced'} {place}"
         return Answer(
             content=FileWritten(
                 path=place,
@@ -165,8 +167,8 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
                 file_hash=sha256(after),
                 mcp_conversation_id=outcome.conversation,
             ),
-            text=f"{verb} {place} (+{added} -{removed} lines)",
-            notes=conversation_notes(outcome),
+            text=f"{done if outcome.edits else nothing_to_change(place)} (+{added} -{removed} lines)",
+            notes=(*(() if outcome.edits else (UNCHANGED,)), *conversation_notes(outcome)),
         )
 
     def edit_file_diff(
@@ -198,6 +200,7 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
         )
         offsets = list(edited.made.moved)
         said = f"{'Would apply' if dry_run else 'Applied'} {hunks} hunk{'s' if hunks > 1 else ''} to {edited.place}"
+        said = f"{said} (+{patch.added} -{patch.removed} lines)"
         return Answer(
             content=DiffEdited(
                 path=edited.place,
@@ -213,7 +216,7 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
                 file_hash=sha256(edited.content),
                 mcp_conversation_id=edited.conversation or mcp_conversation_id,
             ),
-            text=f"{said} (+{patch.added} -{patch.removed} lines)",
+            text=nothing_to_change(edited.place) if edited.is_unchanged else said,
             notes=(*moves_of(offsets), *edited.notes),
         )
 
@@ -269,7 +272,7 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
                 rebased=edited.rebased,
                 mcp_conversation_id=edited.conversation,
             ),
-            text=cut(diff, self._limits.max_answer) or f"Nothing to change in {edited.place}",
+            text=cut(diff, self._limits.max_answer) or nothing_to_change(edited.place),
             notes=edited.notes,
         )
 
@@ -301,12 +304,14 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
         edited = self._edited("edit_text_file", path, mcp_conversation_id, change, file_hash=file_hash, rebase=rebase)
         now = edited.content
         changed = [line for hunk in edited.hunks for line in range(hunk.new_start, hunk.new_end + 2)]
+        changed = changed or [*anchors, *(line for _, _, line in edited.made.moved)]
         around = _around(split_lines(now), changed[:_MAX_SHOWN], margin=1).split("\n")[:-1]
         page = page_of(around, lambda line: len(line) + 1, offset=0, limit=0, budget=self._limits.max_answer)
         fresh = "".join(f"{line}\n" for line in page.items)
         added = sum(hunk.new_count for hunk in edited.hunks)
         removed = sum(hunk.old_count for hunk in edited.hunks)
         moved = [MovedAnchor(operation_index=i, anchor=str(a), line=line) for i, a, line in edited.made.moved]
+        said = f"Edited {edited.place} (+{added} -{removed} lines)"
         return Answer(
             content=AnchorEdited(
                 path=edited.place,
@@ -320,7 +325,7 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
                 file_hash=sha256(now),
                 mcp_conversation_id=edited.conversation,
             ),
-            text=f"Edited {edited.place} (+{added} -{removed} lines). Now:\n{fresh}",
+            text=f"{nothing_to_change(edited.place) if edited.is_unchanged else said}. Now:\n{fresh}",
             notes=(
                 f"file_hash: {sha256(now)}",
                 *(f"Anchor {anchor.anchor} was found on line {anchor.line}." for anchor in moved),

@@ -45,6 +45,7 @@ from objstore import (
 )
 
 __all__ = [
+    "UNCHANGED",
     "Asked",
     "ConversationArgument",
     "EditedFile",
@@ -59,6 +60,7 @@ __all__ = [
     "conversation_notes",
     "edit_number",
     "is_long",
+    "nothing_to_change",
     "sha256",
     "standing_at",
     "telling",
@@ -74,9 +76,13 @@ _LONG: Final = 20
 _UNREADABLE: Final = BlobId(b"")
 """Of a file that is larger than what a session reads or writes, and so of no version that it knows."""
 
+UNCHANGED: Final = "The file reads so already: no change of it was recorded, and there is none to undo."
+"""What is said of a file that a call left as it was."""
+
 _CHANGED: Final = (
     "The file had changed since you last read all of it or wrote it; the change was made in its present version."
 )
+_STALE: Final = "The file has changed since you last read all of it or wrote it."
 _REBASED: Final = (
     "The file had changed since you read it; your change was carried over to its present version. Read it again to see "
     "what else is new."
@@ -449,6 +455,11 @@ class EditedFile(Generic[MadeT]):
         return 0 if self.outcome is None else edit_number(self.outcome)
 
     @property
+    def is_unchanged(self) -> bool:
+        """Return whether the file was as the edit would have it, so that nothing was recorded; False of a dry run."""
+        return self.outcome is not None and not self.outcome.edits
+
+    @property
     def conversation(self) -> str:
         """Return the id of the edit's conversation, or "" of a dry run."""
         return "" if self.outcome is None else self.outcome.conversation
@@ -456,8 +467,10 @@ class EditedFile(Generic[MadeT]):
     @property
     def notes(self) -> tuple[str, ...]:
         """Return what has to be said besides."""
-        changed = (_REBASED if self.rebased else _CHANGED,) if self.changed_since_read else ()
-        return (*changed, *(() if self.outcome is None else conversation_notes(self.outcome)))
+        unchanged = (UNCHANGED,) if self.is_unchanged else ()
+        stale = _REBASED if self.rebased else _STALE if unchanged else _CHANGED
+        changed = (stale,) if self.changed_since_read else ()
+        return (*unchanged, *changed, *(() if self.outcome is None else conversation_notes(self.outcome)))
 
 
 def is_long(searches: int) -> bool:
@@ -506,6 +519,11 @@ def sha256(content: bytes) -> str:
 def edit_number(outcome: CallOutcome) -> int:
     """Return the number of a call's first edit, or 0 of a call that changed nothing."""
     return outcome.edits[0].seq if outcome.edits else 0
+
+
+def nothing_to_change(*places: str) -> str:
+    """Return what is said in place of a success where files were as a call would have them."""
+    return f"Nothing to change in {', '.join(places)}"
 
 
 def conversation_notes(outcome: CallOutcome) -> tuple[str, ...]:

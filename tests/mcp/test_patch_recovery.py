@@ -251,6 +251,18 @@ def test_undo_takes_a_batch_back_as_one(agent: Agent, folder: Path) -> None:
     assert {file.read_text() for file in files} == {TEXT}
 
 
+def test_files_that_a_batch_leaves_as_they_are_are_named(agent: Agent, folder: Path, file: Path) -> None:
+    other = folder / "g"
+    other.write_text(TEXT)
+    same = FIRST.replace("+1\n", "+one\n")
+    both = agent.done("apply_patches", strategy="atomic", patches=[*ops(file, same), *ops(other, same)])
+    assert both.text == f"Nothing to change in {file}, {other}"
+    assert "The files read so already: no change of them was recorded, and there is none to undo." in both.texts[1]
+    one = agent.done("apply_patches", strategy="atomic", patches=[*ops(file, FIRST), *ops(other, same)])
+    assert one.text == "Atomically applied 2 patches"
+    assert f"Nothing to change in {other}." in one.texts[1]
+
+
 def test_a_file_may_be_patched_twice_in_a_batch(agent: Agent, file: Path) -> None:
     agent.done("apply_patches", strategy="atomic", patches=ops(file, FIRST, SECOND))
     assert file.read_text().startswith("1\n1.5\ntwo\n")
@@ -330,6 +342,18 @@ def test_progressive_tells_each_step(agent: Agent, file: Path) -> None:
     assert result.structured["changes"] == {"lines_added": 1, "lines_removed": 1, "hunks_applied": 1}
     assert Path(result.structured["backup_file"]).read_text() == TEXT
     assert file.read_text() == TEXT.replace("one", "1")
+
+
+@pytest.mark.parametrize("strategy", ["backup_restore", "progressive"])
+def test_of_a_patch_that_changes_nothing_the_backup_alone_is_recorded_and_that_is_said(
+    agent: Agent, file: Path, strategy: str
+) -> None:
+    same = FIRST.replace("+1\n", "+one\n")
+    result = agent.done("apply_patches", strategy=strategy, patches=ops(file, same), keep_backup=True)
+    assert result.text.startswith(f"Nothing to change in {file}")
+    assert "The file reads so already: no change of it was recorded, and there is none to undo." in result.texts[1]
+    assert [agent.history()[-1].seq] == result.structured["edits"]
+    assert Path(result.structured["backup_file"]).read_text() == file.read_text() == TEXT
 
 
 @pytest.mark.parametrize(

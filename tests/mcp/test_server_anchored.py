@@ -151,6 +151,17 @@ def test_what_was_read_can_be_edited_and_edited_again(agent: Agent, folder: Path
     assert file.read_bytes() == b"2"
 
 
+def test_an_edit_by_tags_that_changes_nothing_shows_the_lines_that_it_named(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("one\ntwo\nthree\nfour\nfive\n")
+    anchors, file_hash = read(agent, file)
+    result = edit(agent, file, file_hash, {"op": "replace", "anchor": anchors[2], "content": "three"})
+    lines = agent.done("read_text_file", path=str(file)).text.splitlines(keepends=True)
+    assert result.text == f"Nothing to change in {file}. Now:\n{''.join(lines[1:4])}"
+    told = result.structured
+    assert (told["edit"], told["lines_added"], told["lines_removed"], told["file_hash"]) == (0, 0, 0, file_hash)
+
+
 def test_an_edit_by_tags_is_recorded_with_the_lines_that_it_named(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("same\n" * 5)

@@ -160,6 +160,9 @@ def test_edits_with_their_own_context_go_ahead_and_say_that_the_file_had_changed
     for result in (exact, diff):
         assert result.structured["changed_since_read"] is True
         assert "had changed" in result.texts[-1]
+    idle = agent.done("multi_edit_text_file", path=str(file), edits=[edit("2", "2")])
+    assert "has changed since you last read all of it" in idle.texts[-1]
+    assert "the change was made" not in idle.texts[-1]
     assert file.read_text() == "I\n2\nsomebody's work\n"
     # The model has still not seen the line at the end, so it must not bury it.
     assert agent.call("write_file", path=str(file), content="I\n2\n").error["code"] == -32020

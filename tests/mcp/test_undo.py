@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -267,6 +268,55 @@ def test_only_the_last_change_is_undone(agent: Agent, folder: Path) -> None:
     agent.done("Undo")
     assert (first.exists(), last.exists()) == (True, False)
     assert agent.call("Undo").text == EMPTY
+
+
+SAME = EDIT.replace("+two", "+one")
+IDLE: list[tuple[str, dict[str, Any]]] = [
+    ("write_file", {"path": "{}", "content": "one\n"}),
+    ("edit_file_diff", {"path": "{}", "diff": SAME}),
+    ("multi_edit_text_file", {"path": "{}", "edits": [{"old_string": "one", "new_string": "one"}]}),
+    ("edit_text_file", {"path": "{}", "file_hash": "", "operations": [{"op": "replace", "content": "one"}]}),
+    ("apply_patch", {"file_path": "{}", "patch": SAME}),
+    ("apply_patch", {"file_path": "{}", "patch": ""}),
+    ("revert_patch", {"file_path": "{}", "patch": SAME}),
+    ("apply_patches", {"strategy": "try_revert", "patches": [{"file_path": "{}", "patch": SAME}]}),
+    ("apply_patches", {"strategy": "backup_restore", "patches": [{"file_path": "{}", "patch": SAME}]}),
+    ("apply_patches", {"strategy": "atomic", "patches": [{"file_path": "{}", "patch": SAME}]}),
+    ("restore_backup", {"backup_file": "{} copy", "target_file": "{}"}),
+]
+
+
+@pytest.mark.parametrize(("tool", "arguments"), IDLE)
+def test_a_call_that_changes_nothing_says_so_and_is_no_change_to_undo(
+    agent: Agent, folder: Path, tool: str, arguments: dict[str, Any]
+) -> None:
+    file, other = folder / "file.txt", folder / "other.txt"
+    file.write_text("one\n")
+    shutil.copy2(file, folder / "file.txt copy")
+    read = agent.done("read_text_file", path=str(file))
+    agent.done("write_file", path=str(other), content="real work\n")
+    recorded = len(agent.history())
+    arguments = json.loads(json.dumps(arguments).replace("{}", str(file)))
+    if tool == "edit_text_file":
+        arguments["file_hash"] = read.structured["file_hash"]
+        arguments["operations"][0]["anchor"] = read.text.split("|")[0]
+    result = agent.done(tool, **arguments)
+    assert result.text.startswith(f"Nothing to change in {file}")
+    assert "The file reads so already: no change of it was recorded, and there is none to undo." in result.texts[1]
+    assert len(agent.history()) == recorded
+    assert agent.done("Undo").structured["paths"] == [name(agent, other)]
+
+
+@pytest.mark.parametrize(("tool", "arguments"), IDLE[:2])
+def test_a_call_that_changes_nothing_leaves_nothing_to_undo(
+    tmp_path: Path, tool: str, arguments: dict[str, Any]
+) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    (root / "file").write_text("one\n")
+    with connected(root) as agent:
+        agent.done(tool, **{**arguments, "path": "file"})
+        assert agent.call("Undo").texts == [EMPTY]
 
 
 def test_what_is_undone_is_rejected_and_the_history_says_why(agent: Agent, file: Path) -> None:

@@ -14,7 +14,7 @@ from objstore.lines import split_lines
 from objstore.terms import Operation, Status
 from objstore.values import value
 
-__all__ = ["BadLine", "Entry", "entries", "outcomes_of"]
+__all__ = ["BadLine", "Entry", "entries", "origins_of", "outcomes_of"]
 
 _LONGEST_LINE: Final = 1 << 20
 _LONGEST_NAME: Final = 200
@@ -71,11 +71,21 @@ def outcomes_of(before: bytes, diff: bytes) -> Iterator[bytes]:
 
     The tool's diffs lose what a text has at its very end, and what its lines end with.
     """
-    for text, ending in ((before, b"\n"), (before.replace(b"\r\n", b"\n"), b"\r\n")):
-        if ending == b"\r\n" and b"\r\n" not in before:
+    yield from _led_to(before, diff, _FORWARD)
+
+
+def origins_of(after: bytes, diff: bytes) -> Iterator[bytes]:
+    """Yield what a diff may have led from to `after`, the likeliest first; its hash tells which it was, if any."""
+    yield from _led_to(after, diff, _BACK)
+    yield from _led_to(after, diff, _BACK_RUN_ON)
+
+
+def _led_to(known: bytes, diff: bytes, way: "_Way") -> Iterator[bytes]:
+    for text, ending in ((known, b"\n"), (known.replace(b"\r\n", b"\n"), b"\r\n")):
+        if ending == b"\r\n" and b"\r\n" not in known:
             return
         try:
-            made = _applied(text, diff)
+            made = _applied(text, diff, way)
         except _Unfit:
             continue
         for each in (made, made[:-1] if made.endswith(b"\n") else made + b"\n"):
@@ -156,50 +166,76 @@ def _time(spelt: str) -> int:
 # ---- a diff
 
 
-def _applied(before: bytes, diff: bytes) -> bytes:
-    """Return what the diff makes of `before`. Raises _Unfit.
+class _Way(NamedTuple):
+    """In which direction a diff is read: along which of its two texts, which is known, to make the other."""
 
-    It is read along the old lines, which are known: where one has no newline, what comes next stands on the same line.
+    known: bytes  # the sign of lines that are in the known text alone
+    made: bytes
+    # Whether the last line that is made has no newline, so that the next, a known one, stands on the same line.
+    runs_on: bool
+
+
+_FORWARD: Final = _Way(b"-", b"+", runs_on=False)
+_BACK: Final = _Way(b"+", b"-", runs_on=False)
+_BACK_RUN_ON: Final = _Way(b"+", b"-", runs_on=True)
+
+
+def _applied(text: bytes, diff: bytes, way: _Way) -> bytes:
+    """Return what the diff makes of `text`, the known one of its two. Raises _Unfit.
+
+    It is read along the lines of that: where one has no newline, what comes next stands on the same line.
     """
-    old = split_lines(before)
+    lines = split_lines(text)
     made: list[bytes] = []
-    at = 0  # of the old lines
+    at = 0  # of the known lines
     found = _FIRST_HUNK.search(diff)
     while found is not None:
-        start, count, new_count = int(found[1]), _count(found[2]), _count(found[4])
+        start, counts = (
+            (int(found[1]), (found[2], found[4])) if way is _FORWARD else (int(found[3]), (found[4], found[2]))
+        )
+        count, made_count = map(_count, counts)
         start = start - 1 if count else start
-        if not at <= start <= len(old):
+        if not at <= start <= len(lines):
             raise _Unfit
-        made += old[at:start]
-        at, position = _hunk(old, start, diff, found.end(), count, new_count, made)
+        made += lines[at:start]
+        at, position = _hunk(lines, start, diff, found.end(), count, made_count, made, way)
         found = _HUNK.match(diff, position)
         if found is None and diff[position:].strip():
             raise _Unfit
-    return b"".join(made + old[at:])
+    return b"".join(made + lines[at:])
 
 
 def _hunk(
-    old: list[bytes], at: int, diff: bytes, position: int, count: int, new_count: int, made: list[bytes]
+    lines: list[bytes],
+    at: int,
+    diff: bytes,
+    position: int,
+    count: int,
+    made_count: int,
+    made: list[bytes],
+    way: _Way,
 ) -> tuple[int, int]:
-    """Add what a hunk makes to `made`; return where the old lines and the diff go on. Raises _Unfit."""
+    """Add what a hunk makes to `made`; return where the known lines and the diff go on. Raises _Unfit."""
     sign = b""
-    while count or new_count or diff.startswith(b"\\", position):
+    while count or made_count or diff.startswith(b"\\", position):
         before, sign = sign, diff[position : position + 1]
-        if sign in {b" ", b"-"} and count and (new_count or sign == b"-") and at < len(old):
-            position = _past(old[at], diff, position + 1)
+        if sign in {b" ", way.known} and count and (made_count or sign == way.known) and at < len(lines):
+            position = _past(lines[at], diff, position + 1)
             if sign == b" ":
-                made.append(old[at])
-                new_count -= 1
+                made.append(lines[at])
+                made_count -= 1
             at, count = at + 1, count - 1
-        elif sign == b"+" and new_count:
+        elif sign == way.made and made_count:
             end = diff.find(b"\n", position)
             end = len(diff) if end < 0 else end + 1
+            if way.runs_on and made_count == 1 and 0 < count == len(lines) - at:
+                end = _before(lines[at], diff, position, end, way.known)
             made.append(diff[position + 1 : end])
-            position, new_count = end, new_count - 1
+            position, made_count = end, made_count - 1
         elif sign == b"\\":
             end = diff.find(b"\n", position)
             position = len(diff) if end < 0 else end + 1
-            if before == b"+" and made:
+            if before == way.made and made:
                 made[-1] = made[-1].removesuffix(b"\n")
         else:
             raise _Unfit
@@ -207,7 +243,7 @@ def _hunk(
 
 
 def _past(line: bytes, diff: bytes, position: int) -> int:
-    """Return where the diff goes on behind an old line that stands at `position`. Raises _Unfit."""
+    """Return where the diff goes on behind a known line that stands at `position`. Raises _Unfit."""
     text = line.removesuffix(b"\n")
     end = position + len(text)
     if not diff.startswith(text, position):
@@ -217,6 +253,15 @@ def _past(line: bytes, diff: bytes, position: int) -> int:
     if line.endswith(b"\n") and end < len(diff):
         raise _Unfit
     return end
+
+
+def _before(line: bytes, diff: bytes, start: int, end: int, sign: bytes) -> int:
+    """Return where a known line, with its sign, begins in the diff's line from `start` to `end`. Raises _Unfit."""
+    written = diff[start:end].removesuffix(b"\n")
+    text = sign + line.removesuffix(b"\n")
+    if not written[1:].endswith(text):
+        raise _Unfit
+    return start + len(written) - len(text)
 
 
 def _count(spelt: bytes | None) -> int:

@@ -28,6 +28,7 @@ from objstore.records import Decision, Written
 from objstore.replay import load_document
 from objstore.standins import MAX_BLOB, is_stand_in
 from objstore.terms import Action, DocumentId, FileState, Operation, Origin, Seq, Status, Unit
+from objstore.traces import Traces
 from objstore.values import value, variable
 from objstore.views import EditFilter
 
@@ -106,6 +107,9 @@ class _Taking:
         self._lines: dict[bytes, _Line] = {}  # by the path where each stands, or stood last
         self._all: list[_Line] = []
         self._kept: dict[str, str] = {}  # places of checkpoints, by the SHA-256 of what they hold
+        self._found: Sequence[Entry] = ()
+        self._traces: Traces | None = None  # None: nobody has asked yet
+        self._standing: dict[str | None, bytes] | None = None  # as above
         self._times: dict[Seq, int] = {}  # of the edits taken over
         self._external = 0
         self._already = 0
@@ -115,7 +119,7 @@ class _Taking:
 
     def take(self) -> None:
         """Put everything into the batch."""
-        found = list(self._entries())
+        found = self._found = list(self._entries())
         for entry in found:
             if entry.checkpoint is not None:
                 self._keep(entry.checkpoint)
@@ -259,6 +263,39 @@ class _Taking:
         found = file_at(self._journal.tree, line.path)
         if found is not None:
             yield found[1].content
+        if self._traces is None:
+            self._traces = Traces(self._found, self._held, self._diff)
+        traced = self._traces.content(digest)
+        if traced is not None:
+            yield traced
+
+    def _held(self, digest: str | None) -> bytes | None:
+        """Return the bytes that have a SHA-256, as a checkpoint or a file holds them; None: neither does."""
+        if digest in self._kept:
+            return self._read(self._kept[digest])
+        if self._standing is None:
+            self._standing = self._found_standing()
+        found = file_at(self._journal.tree, self._standing[digest]) if digest in self._standing else None
+        return None if found is None else found[1].content
+
+    def _found_standing(self) -> dict[str | None, bytes]:
+        """Return which files that entries are about are there, by the SHA-256 of what they hold."""
+        standing: dict[str | None, bytes] = {}
+        for path in sorted({entry.path for entry in self._found}):
+            try:
+                inside = self._inside(path)
+                found = file_at(self._journal.tree, inside)
+            except PathError:
+                continue  # whoever needs it says so
+            if found is not None:
+                standing.setdefault(sha256(found[1].content).hexdigest(), inside)
+        return standing
+
+    def _diff(self, entry: Entry) -> bytes | None:
+        try:
+            return None if entry.diff is None else self._read(entry.diff)
+        except PathError:
+            return None  # whoever needs it says so
 
     def _after(self, entry: Entry, before: bytes | None) -> bytes | None:
         """Return what the entry made of the file, proven by its hash."""

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from objstore import EditView, Operation, Status, Workspace, check_store
-from objstore.mcpdiff import BadLine, entries, outcomes_of
+from objstore.mcpdiff import BadLine, entries, origins_of, outcomes_of
+from objstore.traces import Traces
 from tests.cli.desk import Desk, cas, with_progress
 from tests.cli.mcphistory import McpDiff
 
@@ -147,6 +148,79 @@ def test_what_is_otherwise_on_disk_is_a_change_from_outside(past: McpDiff) -> No
     assert taken_over(past)["external"] == 2
     assert cas("reject", "--all", folder=past.root).status == 0
     assert (past.root / "a.txt").read_text() == "one\ntwo\nthree\nmine\nmine too\n"
+
+
+def test_a_change_by_hand_between_two_calls_of_one_turn_is_from_outside_and_the_calls_are_the_agents(
+    past: McpDiff,
+) -> None:
+    past.write("c", "a.txt", "one\n2\nthree\n")
+    (past.root / "a.txt").write_text("one\n2\nthree\nmine\n")
+    past.write("c", "a.txt", "one\n2\n3\nmine\n")
+    assert taken_over(past)["problems"] == []
+    assert shape(past.root) == [
+        ("c", "replace", "a.txt", "pending"),
+        ("external", "edit", "a.txt", "accepted"),
+        ("c", "replace", "a.txt", "pending"),
+    ]
+    assert cas("reject", "--all", folder=past.root).status == 0
+    assert (past.root / "a.txt").read_text() == "one\ntwo\nthree\nmine\n"
+
+
+def test_what_a_hand_did_is_found_through_all_that_came_after_it(past: McpDiff) -> None:
+    past.write("c", "a.txt", "one\n2\nthree\n")
+    (past.root / "a.txt").write_text("one\n2\nthree\nmine")
+    past.write("c", "a.txt", "one\n2\n3\nmine")
+    past.write("c", "a.txt", "one\n2\n3\nmine and its")
+    past.move("c", "a.txt", "b.txt")
+    past.write("c", "b.txt", "1\n2\n3\nmine and its\n")
+    found = taken_over(past)
+    assert (found["edits"], found["external"], found["problems"]) == (5, 1, [])
+    (outside,) = (view for view in recorded(past.root) if view.edit.conversation == "external")
+    assert cas("cat", f"a.txt@{outside.seq}", folder=past.root).out == b"one\n2\nthree\nmine"
+
+
+def test_what_a_hand_did_is_found_before_the_next_turn_as_well(past: McpDiff) -> None:
+    past.write("c", "a.txt", "one\n2\nthree\n")
+    (past.root / "a.txt").write_text("one\n2\nthree\nmine\n")
+    past.write("c", "a.txt", "one\n2\n3\nmine\n")
+    past.write("d", "a.txt", "one\n2\n3\nits\n")  # from a checkpoint
+    (past.root / "a.txt").write_text("all else\n")
+    found = taken_over(past)
+    assert (found["edits"], found["external"], found["problems"]) == (3, 2, [])
+
+
+def test_a_diff_that_does_not_lead_back_is_not_believed(past: McpDiff) -> None:
+    past.write("c", "a.txt", "one\n2\nthree\n")
+    (past.root / "a.txt").write_text("one\n2\nthree\nmine\n")
+    later = past.write("c", "a.txt", "one\n2\n3\nmine\n")
+    diff = past.history / "diffs" / "c" / f"{later}.diff"
+    diff.write_text(diff.read_text().replace("-three", "-forged"))
+    assert [one["place"] for one in taken_over(past)["problems"]] == [f"edit {later}"]
+    diff.unlink()
+    assert [one["place"] for one in taken_over(past)["problems"]] == [f"edit {later}"]
+
+
+def test_where_one_way_back_is_lost_another_is_taken(past: McpDiff) -> None:
+    past.write("c", "a.txt", "one\n2\nthree\n")
+    (past.root / "a.txt").write_text("mine\n")
+    lost = past.write("c", "a.txt", "mine\nits\n")
+    past.write("d", "other.txt", "1\n")
+    (past.root / "b.txt").write_text("mine\n")
+    past.write("e", "b.txt", "mine\nand more\n")
+    (past.history / "checkpoints" / "e" / "b.txt.chkpt").unlink()
+    (past.history / "diffs" / "c" / f"{lost}.diff").write_text("@@ -1,1 +1,1 @@\n-forged\n+its\n")
+    found = taken_over(past)
+    assert (found["edits"], found["external"], found["problems"]) == (4, 1, [])
+
+
+def test_that_nothing_leads_back_is_found_out_once_for_all_that_follow(past: McpDiff) -> None:
+    for number in range(20):
+        past.write("c", "a.txt", f"{number}\n")
+    found = [item for item in entries((past.history / "logs" / "c.log").read_bytes()) if not isinstance(item, BadLine)]
+    asked: list[str | None] = []
+    traces = Traces(found, asked.append, lambda _: None)
+    assert [traces.content(entry.before or "") for entry in found] == [None] * 20
+    assert sorted(map(str, asked)) == sorted({str(entry.before) for entry in found} | {str(found[-1].after)})
 
 
 def test_a_file_that_a_rejection_brings_back_where_another_one_went_since_is_held_against_the_disk(
@@ -292,8 +366,19 @@ def test_a_lie_is_told_and_nothing_is_recorded(past: McpDiff, lie: str) -> None:
     assert found["edits"] == 1
 
 
+def test_a_checkpoint_that_is_missing_or_forged_is_not_needed_where_the_diff_leads_back(past: McpDiff) -> None:
+    past.write("c", "a.txt", "one\n2\nthree\n")
+    checkpoint = past.history / "checkpoints" / "c" / "a.txt.chkpt"
+    checkpoint.write_text("forged\n")
+    assert taken_over(past, "--dry-run")["problems"] == []
+    checkpoint.unlink()
+    assert taken_over(past)["external"] == 0
+    assert cas("cat", "a.txt@1^", folder=past.root).out == b"one\ntwo\nthree\n"
+
+
 def test_a_checkpoint_that_is_missing_or_forged_is_not_believed(past: McpDiff) -> None:
     edit = past.write("c", "a.txt", "one\n2\nthree\n")
+    (past.root / "a.txt").write_text("what leads back to nothing\n")
     checkpoint = past.history / "checkpoints" / "c" / "a.txt.chkpt"
     checkpoint.write_text("forged\n")
     assert [one["place"] for one in taken_over(past)["problems"]] == [f"edit {edit}"]
@@ -344,6 +429,7 @@ def test_a_diff_leads_to_what_it_was_made_of(
     told = unified_diff(before.splitlines(keepends=True), after.splitlines(keepends=True), "a", "b")
     diff = "".join(told).encode()
     assert after.encode() in {*outcomes_of(before.encode(), diff)} or before == after
+    assert before.encode() in {*origins_of(after.encode(), diff)} or before == after
 
 
 def test_bytes_that_are_no_text_are_taken_as_they_are(past: McpDiff) -> None:
@@ -360,6 +446,7 @@ def test_no_log_stops_the_reader(log: bytes) -> None:
 @given(st.binary(max_size=60), st.binary(max_size=120))
 def test_no_diff_stops_the_reader(before: bytes, diff: bytes) -> None:
     assert len(list(outcomes_of(before, b"@@ -1,2 +1,3 @@\n" + diff))) <= 4
+    assert len(list(origins_of(before, b"@@ -1,3 +1,2 @@\n" + diff))) <= 8
 
 
 def test_an_entry_that_changed_nothing_is_no_edit(past: McpDiff) -> None:

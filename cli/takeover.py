@@ -73,3 +73,7 @@ def _told(found: "TakenOver", screen: Screen, *, dry_run: bool) -> Iterator[byte
         yield screen.line(f"Entries that changed nothing: {found.unchanged}.")
     if found.problems and not found.is_recorded and not dry_run:
         yield screen.line("Nothing was recorded. With --partly, what can be taken over is.")
+    if any(one.is_elsewhere for one in found.problems):
+        yield screen.line(
+            "Entries name files outside the workspace. If it had another name or place then, say so with --root DIR."
+        )

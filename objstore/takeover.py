@@ -46,6 +46,11 @@ class NotTaken(NamedTuple):
 
     place: str  # a log and a line, or an edit's id
     reason: str
+    is_elsewhere: bool = False  # it names a file that is not in the workspace, by what that was said to be called
+
+
+class _Elsewhere(PathInvalid):
+    """A path that is not in the workspace, as far as its spelling goes."""
 
 
 @value
@@ -132,7 +137,7 @@ class _Taking:
             try:
                 self._take_entry(entry)
             except (PathError, ValueError) as error:
-                self.problems.append(NotTaken(f"edit {entry.id}", str(error)))
+                self.problems.append(NotTaken(f"edit {entry.id}", str(error), isinstance(error, _Elsewhere)))
         self._decide()
         # Of those that were at a path, the one that stands there; a rejection may have brought any back, or away.
         for line in {line.path: line for line in sorted(self._all, key=lambda line: line.now is not None)}.values():
@@ -227,7 +232,7 @@ class _Taking:
                 if any(map(is_reserved, parts)):
                     raise PathReserved(path, "the store, or for version control")
                 return os.fsencode("/".join(parts))
-        raise PathInvalid(path, f"not in {self._roots[0]}")
+        raise _Elsewhere(path, f"not in {self._roots[0]}")
 
     def _line(self, path: bytes) -> _Line:
         """Return the lineage at a path; one that the journal has, or a new one."""

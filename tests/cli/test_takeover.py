@@ -302,6 +302,29 @@ def test_a_workspace_that_was_moved_is_found_by_where_it_was(past: McpDiff, tmp_
     assert taken_over(moved, "--root", str(past.root))["edits"] == 1
 
 
+@pytest.mark.parametrize("words", [[], ["--partly"], ["--dry-run"]])
+def test_where_entries_name_the_workspace_otherwise_the_way_to_say_so_is_told(
+    past: McpDiff, tmp_path: Path, words: list[str]
+) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(past.root)
+    edit = past.write("c", "a.txt", "one\n2\nthree\n")
+    past.change(edit, {"file_path": str(link / "a.txt")})
+    Desk(past.root)
+    refused = cas("import", "mcpdiff", ".", *words, folder=past.root)
+    assert refused.status == 1
+    assert "If it had another name or place then, say so with --root DIR." in refused.text.splitlines()[-1]
+    assert cas("import", "mcpdiff", ".", "--root", str(link), folder=past.root).status == 0
+
+
+def test_where_another_thing_is_wrong_no_other_root_is_advised(past: McpDiff) -> None:
+    edit = past.write("c", "a.txt", "one\n2\nthree\n")
+    past.change(edit, {"hash_before": "0" * 64})
+    Desk(past.root)
+    refused = cas("import", "mcpdiff", ".", folder=past.root)
+    assert (refused.status, "--root" in refused.text) == (1, False)
+
+
 def test_whoever_finishes_what_a_crash_left_writes_no_file(past: McpDiff) -> None:
     first = past.write("c", "a.txt", "one\n2\nthree\n")
     past.move("c", "old.txt", "new.txt")

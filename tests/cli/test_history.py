@@ -281,6 +281,15 @@ def test_bytes_that_are_lost_leave_the_sums_as_recorded(desk: Desk, words: list[
     assert ran.text.endswith("3 files changed, 3 insertions(+), 0 deletions(-)\n")
 
 
+def test_log_json_tells_the_status_of_each_edit(desk: Desk) -> None:
+    for name in ("a", "b", "c"):
+        desk.write(name, b"x\n")
+    desk.done("accept", "1")
+    desk.done("reject", "2")
+    told = {edit["seq"]: edit["status"] for edit in desk.done("log", "--json").lines()}
+    assert told == {1: "accepted", 2: "rejected", 3: "pending"}
+
+
 def test_log_with_patch_shows_each_diff(desk: Desk) -> None:
     desk.write("a", b"x\n")
     desk.edit("a", b"x", b"y")

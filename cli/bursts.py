@@ -21,7 +21,6 @@ most of the time stays for the rest."""
 _BY_FOLDER: Final = sys.platform == "linux"
 """Whether folders are listened to one by one. Where the system tells of all that is below one, it follows no link."""
 
-
 _Facts: TypeAlias = dict[str, tuple[int, ...]]
 """What is known of each name in a folder."""
 
@@ -32,6 +31,7 @@ _REFUSED: Final = "Error creating recommended watcher: Too many open files"
 """What it says where as many programs listen already as the system lets one user have."""
 
 _NONE_LEFT: Final = "nothing more can be watched: the system allows for no more (fs.inotify.max_user_instances)"
+"""What is said then."""
 
 _LIMITED: Final = "OS file watch limit reached"
 """What it says where the system lets nobody listen to so many folders."""

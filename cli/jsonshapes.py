@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from cli.external import external_diff
-from cli.losses import LOST, Losses
+from cli.losses import Losses
 from cli.outcomes import Preview, effect_text
 from cli.overview import shown_external
 from cli.rendering import concerns, edit_diff, states_diff
 from cli.terminal import EXACT
-from objstore import Action, BlobMissing, Conflicted, Decided, ExternalChanges, NothingToDo, Unit, date_of
+from objstore import UNREADABLE, Action, BlobMissing, Conflicted, Decided, ExternalChanges, NothingToDo, Unit, date_of
 
 if TYPE_CHECKING:
     from objstore import (
@@ -136,7 +136,7 @@ def shown_edit_shape(
     ]
     try:
         shape["diff"] = None if view.expired else _joined(edit_diff(view, workspace, EXACT, units))
-    except LOST as error:  # the hashes may be known though the bytes are lost
+    except UNREADABLE as error:  # the hashes may be known though the bytes are lost
         shape |= {"diff": None, "lost": shape["lost"] or str(error)}
         losses.note(error)
     return shape
@@ -146,7 +146,7 @@ def _sha256(workspace: "Workspace", view: "EditView", state: "FileState | None",
     """Return the hash of a state's bytes; None where there is no file, and where they were let go or are lost."""
     try:
         return None if state is None else workspace.sha256(state.blob)
-    except LOST as error:
+    except UNREADABLE as error:
         # Of an edit that expired, they are here only where something else holds them, such as the file.
         if view.expired is None or not isinstance(error, BlobMissing):
             losses.note(error)

@@ -1,16 +1,11 @@
 """Losses: what can't be read of the edits that are shown. The others are shown all the same; it is said at the end."""
 
-from typing import TYPE_CHECKING, Final
-
-from objstore import BlobDamaged, BlobMissing, StoreDamaged
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from objstore import StoreError
 
-__all__ = ["LOST", "Losses"]
-
-LOST: Final = (BlobMissing, BlobDamaged, StoreDamaged)
-"""What is raised where the bytes of a state can't be had, though the record that names them can."""
+__all__ = ["Losses"]
 
 
 class Losses:

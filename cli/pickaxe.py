@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from cli.losses import LOST
+from objstore import UNREADABLE
 
 if TYPE_CHECKING:
     from cli.losses import Losses
@@ -49,7 +49,7 @@ class Pickaxe:
             return False
         try:
             counts = [0 if state is None else self._count(state.blob) for state in (before, after)]
-        except LOST as error:
+        except UNREADABLE as error:
             self._losses.note(error)
             self.lost += 1
             return False

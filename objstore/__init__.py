@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         diff_lines as diff_lines,
     )
     from objstore.errors import (
+        UNREADABLE as UNREADABLE,
         AmbiguousName as AmbiguousName,
         BlobDamaged as BlobDamaged,
         BlobMissing as BlobMissing,
@@ -208,6 +209,7 @@ _HOMES: Final = {
     "configuration": ("Configuration", "Given"),
     "diff": ("diff_lines",),
     "errors": (
+        "UNREADABLE",
         "AmbiguousName",
         "BlobDamaged",
         "BlobMissing",

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 
 from objstore.codec import MAX_DEPTH, WORTH_AT_ONCE, Base, BlobHeader, encode_blob
-from objstore.errors import BlobDamaged, BlobMissing, StoreDamaged
+from objstore.errors import UNREADABLE, BlobMissing
 from objstore.frames import FrameKind
 from objstore.ids import BlobId, RecordId, blob_id, record_id
 from objstore.indexrows import Chained
@@ -154,5 +154,5 @@ class Batch:
             return None
         try:
             return Base(id=name, content=self._store.blob(name), depth=found.depth)
-        except (BlobDamaged, BlobMissing, StoreDamaged):
+        except UNREADABLE:
             return None  # it only saves space

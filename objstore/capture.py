@@ -20,17 +20,7 @@ from objstore.changes import (
     version_of,
 )
 from objstore.descent import passages_since
-from objstore.errors import (
-    BlobDamaged,
-    BlobMissing,
-    FileExists,
-    FileMissing,
-    FileTooLarge,
-    PathInvalid,
-    PathIsDirectory,
-    StoreDamaged,
-    TreeInvalid,
-)
+from objstore.errors import UNREADABLE, FileExists, FileMissing, FileTooLarge, PathInvalid, PathIsDirectory, TreeInvalid
 from objstore.hunks import FittedHunks, Hunk, hunks_fit, hunks_through
 from objstore.ids import BlobId, blob_id
 from objstore.journal import Journal
@@ -443,7 +433,7 @@ class Call:
                 return None
             folders = Known(self._journal).new_folders(path) if state is None else 0
             return external_change(path, None, state, now, self._journal.store.text, folders=folders)
-        except (BlobDamaged, BlobMissing, StoreDamaged, TreeInvalid):
+        except (*UNREADABLE, TreeInvalid):
             return None  # what a damaged store has lost is no reason to refuse a change of a file
 
     def _gives_way(self, spot: Spot) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from objstore.batch import Batch, now
 from objstore.diff import diff_lines
-from objstore.errors import BlobDamaged, BlobMissing, StoreDamaged
+from objstore.errors import UNREADABLE
 from objstore.external import EXTERNAL_CONVERSATION
 from objstore.hunks import FittedHunks, Hunk
 from objstore.ids import BlobId
@@ -236,7 +236,7 @@ def external_changes(
     """
     try:
         change = external_change(path, document, known, now, text)
-    except (BlobDamaged, BlobMissing, StoreDamaged):
+    except UNREADABLE:
         if known is None:
             raise
     else:

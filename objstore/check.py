@@ -14,8 +14,8 @@ from typing import Final
 
 from objstore.disk import Disk
 from objstore.errors import (
+    UNREADABLE,
     BlobDamaged,
-    BlobMissing,
     CasError,
     DiskFailed,
     DiskFull,
@@ -133,7 +133,7 @@ def _read_or_none(read: Callable[[BlobId], bytes], blob: BlobId) -> bytes | None
     """Return a blob's bytes (None: they can't be read, and that is told elsewhere)."""
     try:
         return read(blob)
-    except (BlobMissing, BlobDamaged, StoreDamaged):
+    except UNREADABLE:
         return None
 
 

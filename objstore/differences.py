@@ -10,7 +10,7 @@ from typing import Final
 from objstore.batch import Batch
 from objstore.changes import Change, Recorder, Version, external_changes, new_conversation, version_of
 from objstore.comings import Comings
-from objstore.errors import BlobDamaged, BlobMissing, PathError, StoreDamaged
+from objstore.errors import UNREADABLE, BlobMissing, PathError
 from objstore.external import EXTERNAL_CONVERSATION
 from objstore.ids import BlobId, blob_id
 from objstore.journal import Journal
@@ -262,7 +262,7 @@ def _readable(journal: Journal, batch: Batch, found: Iterable[_Difference], know
     for difference in found:
         try:
             readable.append(_with_bytes(journal, batch, _with_known(batch, difference)))
-        except (BlobDamaged, BlobMissing, StoreDamaged) as error:
+        except UNREADABLE as error:
             reason = f"what the store has of it can't be read; see `cas fsck` ({error})"
             known.passed.append(Passed(path=os.fsdecode(difference.path), reason=reason))
     return readable
@@ -276,7 +276,7 @@ def _with_known(batch: Batch, difference: _Difference) -> _Difference:
     try:
         if difference.known is not None:
             batch.text(difference.known.blob)
-    except (BlobDamaged, BlobMissing, StoreDamaged):
+    except UNREADABLE:
         if difference.document is None:
             raise
         return replace(difference, is_lost=True)

@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
+from objstore.annotations import Final
+
 __all__ = [
+    "UNREADABLE",
     "AmbiguousName",
     "BlobDamaged",
     "BlobMissing",
@@ -497,6 +500,10 @@ class BlobDamaged(StoreError):
         self.blob = blob
         self.reason = reason
         super().__init__(f"Blob {blob.hex()} is damaged: {reason}")
+
+
+UNREADABLE: Final = (BlobMissing, BlobDamaged, StoreDamaged)
+"""What is raised where the bytes of a blob can't be had, though something names it."""
 
 
 class BlobTooLarge(StoreError):

@@ -6,7 +6,7 @@ from typing import Final
 
 from objstore.chunking import Chunk, Cut, cut
 from objstore.codec import MAX_DEPTH, Base, BlobHeader, encode_blob, encode_chunks
-from objstore.errors import BlobDamaged, BlobMissing, FileChanged, StoreDamaged
+from objstore.errors import UNREADABLE, FileChanged
 from objstore.frames import FrameKind
 from objstore.ids import BlobHasher, BlobId
 from objstore.sources import Source
@@ -92,7 +92,7 @@ class _Intake:
             if base is None or self._store.size(base) <= MAX_BLOB:
                 return ()
             return self._store.chunks(base)
-        except (BlobMissing, BlobDamaged, StoreDamaged):
+        except UNREADABLE:
             return ()
 
     def _add(self, piece: Cut) -> None:
@@ -123,5 +123,5 @@ class _Intake:
         """Return the bytes of a chunk of the earlier version; none if it can't be read: then nothing is like it."""
         try:
             return self._store.read_once(chunk.id)
-        except (BlobMissing, BlobDamaged, StoreDamaged):
+        except UNREADABLE:
             return b""

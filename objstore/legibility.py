@@ -4,7 +4,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from objstore.errors import BlobDamaged, BlobMissing, SnapshotUnreadable, StoreDamaged, TreeInvalid
+from objstore.errors import UNREADABLE, SnapshotUnreadable, TreeInvalid
 from objstore.ids import BlobId
 from objstore.records import Record, Snapshot
 from objstore.refcounts import unexpired
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LostPart", "can_be_read", "lost_parts", "naming"]
 
-_UNREADABLE: Final = (BlobMissing, BlobDamaged, StoreDamaged, TreeInvalid)
+_UNREADABLE: Final = (*UNREADABLE, TreeInvalid)
 
 
 class LostPart(NamedTuple):

@@ -14,7 +14,7 @@ from typing import Final, assert_never
 
 from objstore.chunking import Chunk
 from objstore.codec import BlobHeader
-from objstore.errors import BlobDamaged, BlobMissing, StoreDamaged, TreeInvalid
+from objstore.errors import UNREADABLE, TreeInvalid
 from objstore.generations import Place
 from objstore.ids import BlobId
 from objstore.ranges import Ranges
@@ -158,7 +158,7 @@ class RefCounts:
             return
         try:
             chunks = {chunk.id for chunk in self._chunks(name)}
-        except (BlobDamaged, BlobMissing, StoreDamaged):
+        except UNREADABLE:
             return  # as with a tree
         self.hold(chunks, -1 if is_held else 1)
         self._db.execute("DELETE FROM lists WHERE id = ?" if is_held else "INSERT INTO lists VALUES (?)", (name,))
@@ -169,7 +169,7 @@ class RefCounts:
     def _hold_entries(self, name: BlobId, by: int) -> bool:
         try:
             named = list(named_blobs(decode_tree(self._read(name))))
-        except (TreeInvalid, BlobDamaged, BlobMissing, StoreDamaged):
+        except (*UNREADABLE, TreeInvalid):
             return False  # fsck names it, and nothing is collected meanwhile
         for blob, is_tree in named:
             held = self._trees if is_tree else self._changes

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from objstore.codec import Encoding, parse_blob_header, parse_chunks
-from objstore.errors import BlobDamaged, BlobMissing, DiskFull, IndexDamaged, RoomNeeded, StoreDamaged
+from objstore.errors import UNREADABLE, BlobDamaged, DiskFull, IndexDamaged, RoomNeeded
 from objstore.footing import Footing, bears, footing_of
 from objstore.frames import SEGMENT_HEADER_SIZE, FrameKind
 from objstore.holders import named_besides_edits
@@ -249,7 +249,7 @@ def _bereft(store: "Store", dropped: frozenset[BlobId]) -> set[int]:
     """
     found = set()
     for name in store.index.dead_lists():
-        with suppress(BlobDamaged, BlobMissing, StoreDamaged):
+        with suppress(*UNREADABLE):
             chunks = {chunk.id for chunk in store.chunks(name)}
             place = store.blob_place(name)
             is_whole = len(store.index.blob_places(list(chunks))) == len(chunks) and dropped.isdisjoint(chunks)

@@ -13,14 +13,14 @@ import click
 from cli.invocation import Command, Invocation, command, json_option
 from cli.layout import in_columns, takes_layout
 from cli.listing import Terms, followed, matching, places_named, tool_named
-from cli.losses import LOST, Losses
+from cli.losses import Losses
 from cli.moments import moment_named
 from cli.naming import edit_filter, edits_named
 from cli.pickaxe import Pickaxe
 from cli.rendering import edit_diff, edit_header
 from cli.rows import Rows
 from cli.terminal import Screen, write
-from objstore import EditFilter, NoSuchName, Status
+from objstore import UNREADABLE, EditFilter, NoSuchName, Status
 
 if TYPE_CHECKING:
     from cli.progress import Progress
@@ -195,7 +195,7 @@ def _stat_text(
     def change(view: "EditView") -> FileChange:
         try:
             return edit_change(view, workspace.text)
-        except LOST as error:
+        except UNREADABLE as error:
             losses.note(error)
             edit = view.edit
             return FileChange(name=os.fsdecode(edit.path), added=edit.added, removed=edit.removed)
@@ -233,6 +233,6 @@ def _diff_text(
     """Yield the diff of an edit, or in its place that what it needs is lost: the next one may have all it needs."""
     try:
         yield from edit_diff(view, workspace, screen, units)
-    except LOST as error:
+    except UNREADABLE as error:
         losses.note(error)
         yield screen.line(f"No diff of edit {view.seq}: {error}")

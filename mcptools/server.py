@@ -2,8 +2,8 @@
 
 It translates and nothing more: signatures into flat input schemas, answers into structured content and text,
 failures into results that a model can see, the client's roots into directories, and changes into notifications. With
-`asking`, `replies`, `web` and `stdio` it is the only module that knows the protocol's SDK. The tools themselves are
-imported when the first is called: a client waits for the start.
+`asking`, `replies`, `sender`, `web` and `stdio` it is the only module that knows the protocol's SDK. The tools
+themselves are imported when the first is called: a client waits for the start.
 """
 
 import functools
@@ -55,6 +55,7 @@ from mcptools.news import News
 from mcptools.omissions import without_nulls
 from mcptools.replies import annotations, invalid_arguments, refusal, refused, response, result_of, success
 from mcptools.roots import root_paths
+from mcptools.sender import has_roots, is_stateless, key_of, named, tells_of_roots, when_over
 from mcptools.stdio import ANSWERED, HALF_CHARACTER, HalfCharacter, Outgoing, are_waitable, messages
 from mcptools.told import Told, told
 from mcptools.version import version
@@ -70,9 +71,6 @@ _INSTRUCTIONS: Final = (
 _APPROVAL: Final = "approval"
 _CONTEXT: Final = "context"
 _ROOTS: Final = "roots"
-_STATELESS_SINCE: Final = "2026-07-28"
-"""The first version of the protocol without sessions: what was asked of a client holds for one call only."""
-
 _NARROWED: Final = frozenset({"resources/list", "resources/subscribe", "subscriptions/listen"})
 """Messages that are answered, then or later, with what a client's roots allow."""
 
@@ -221,9 +219,9 @@ class EditServer(MCPServer):
 
     async def _notice(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """See every message pass, for what concerns the client as such and not one call."""
-        key = _key(ctx)
-        if self._clients.heard(key) and key.startswith(_SESSION):
-            _when_over(ctx, functools.partial(self._clients.ended, key))
+        key = key_of(ctx)
+        if self._clients.heard(key):
+            when_over(ctx, key, functools.partial(self._clients.ended, key))
         if ctx.method == "notifications/roots/list_changed":
             self._clients.current().forget_roots()
         if ctx.method in _NARROWED and ctx.request_id is not None:
@@ -240,20 +238,20 @@ class EditServer(MCPServer):
     async def _roots(self, context: Context[Any, Any]) -> ListRoots | tuple[str, ...]:
         """Return the client's roots, or what asks for them with the answer; (): it has none to give. Raises Failure."""
         client = self._clients.current()
-        if not _has_roots(context):
+        if not has_roots(context):
             client.scope = ()
             return ()
         if client.roots is not None:
             return client.roots
         client.asking_for_roots()
-        return ListRoots() if _is_stateless(context) else self._learnt(await roots_of(context), context)
+        return ListRoots() if is_stateless(context) else self._learnt(await roots_of(context), context)
 
     async def _ask_for_scope(self, context: Context[Any, Any]) -> None:
         """Have it known what a client may be told of, as far as it can be asked now."""
-        if not _is_stateless(context):
+        if not is_stateless(context):
             with suppress(Failure):  # who does not say it is told of nothing
                 await self._roots(context)
-        elif not _has_roots(context):
+        elif not has_roots(context):
             self._clients.current().scope = ()
 
     def _within(self, client: Client, roots: tuple[str, ...]) -> Directories:
@@ -262,7 +260,7 @@ class EditServer(MCPServer):
 
     def _learnt(self, roots: tuple[str, ...], context: Context[Any, Any]) -> tuple[str, ...]:
         """Return the addresses of the client's roots, and remember those of a client that says when they change."""
-        self._clients.current().learn_roots(roots, lasting=_tells_of_roots(context))
+        self._clients.current().learn_roots(roots, lasting=tells_of_roots(context))
         return roots
 
     def _approval(
@@ -291,7 +289,7 @@ class EditServer(MCPServer):
                     return Approval()  # there is nothing that a person could decide
                 wish = told_to_person(change)
             question = f"The agent wants to {wish}. Shall it go ahead?"
-            return Elicit(question, Approval) if _is_stateless(context) else await approval(context, question)
+            return Elicit(question, Approval) if is_stateless(context) else await approval(context, question)
 
         _give_signature(ask, parameters, {_CONTEXT: Context[Any, Any]})
         ask.__annotations__["return"] = Approval | Elicit[Approval]
@@ -366,11 +364,11 @@ class EditServer(MCPServer):
         """Return what begins calls of a tool for the client, and under the roots, of the one that `context` is of."""
         from mcptools.tools import Tools
 
-        client, named = self._clients.current(), _named(context)
+        client, itself = self._clients.current(), named(context)
         version = context.request_context.protocol_version
 
         def begin(number: int | str | None, arguments: dict[str, Any], tell: Tell | None) -> Begun[CallToolResult]:
-            client.session.client = named
+            client.session.client = itself
             tools = Tools(self._within(client, roots), client.session, self._limits, asked=asked)
             call = functools.partial(method, tools, **arguments)
             work = functools.partial(self._answered, call, traits, number, version)
@@ -382,7 +380,7 @@ class EditServer(MCPServer):
         """Return what begins further calls that are like the one that `context` is of; None: each asks for roots."""
         client = self._clients.current()
         roots = client.roots
-        if roots is None and _has_roots(context):
+        if roots is None and has_roots(context):
             return None
 
         def again(number: int | str, arguments: Mapping[str, Any]) -> Begun[CallToolResult] | None:
@@ -473,7 +471,7 @@ class EditServer(MCPServer):
         if not client.session.has_news():
             return
         self.following.look_now()
-        if not _is_stateless(context) and not client.subscribed:
+        if not is_stateless(context) and not client.subscribed:
             client.tell = functools.partial(_tell_session, context.session)
             self.following.tell(client, [None])
 
@@ -525,62 +523,6 @@ class _ToolsOnDemand(ToolManager):
         if tool is None and name in self._making:
             tool = self._tools[name] = self._making[name]()
         return tool
-
-
-# ---- what a request tells of its client
-
-
-def _key(context: ServerRequestContext[Any, Any]) -> str:
-    """Return what tells the clients of one server apart: their sessions, and where there are none their names."""
-    headers = getattr(context.request, "headers", None)
-    if headers is None:
-        return ""  # standard streams have one client
-    session = headers.get("mcp-session-id")
-    if session and context.protocol_version < _STATELESS_SINCE:  # later it is a header like any, and no key to others'
-        return f"{_SESSION}{session}"
-    params = context.session.client_params
-    return "" if params is None else f"client {params.client_info.name} {params.client_info.version}"
-
-
-_SESSION: Final = "session "
-"""What the key of a client begins with that has a session."""
-
-
-def _when_over(context: ServerRequestContext[Any, Any], forget: Callable[[], None]) -> None:
-    """Have something done when the session is over that a message belongs to, however it ends."""
-    # The SDK advises to put this there, and gives no public way to it. Without it the client is forgotten later.
-    connection = getattr(context.session, "_connection", None)
-    if connection is not None:
-        connection.exit_stack.callback(forget)
-
-
-def _is_stateless(context: Context[Any, Any]) -> bool:
-    return (context.protocol_version or "") >= _STATELESS_SINCE
-
-
-def _has_roots(context: Context[Any, Any]) -> bool:
-    capabilities = context.client_capabilities
-    return capabilities is not None and capabilities.roots is not None
-
-
-def _tells_of_roots(context: Context[Any, Any]) -> bool:
-    """Return whether the client says when its roots change, so that they need not be asked for each time."""
-    capabilities = context.client_capabilities
-    roots = capabilities.roots if capabilities is not None else None
-    return roots is not None and bool(roots.list_changed) and not _is_stateless(context)
-
-
-def _named(context: Context[Any, Any]) -> dict[str, str]:
-    """Return what the client calls itself, as it is recorded with each change."""
-    params = context.request_context.session.client_params
-    if params is None:
-        return {}
-    named = {"client": params.client_info.name, "client_version": params.client_info.version}
-    return {key: value[:_MAX_NAME] for key, value in named.items() if value}
-
-
-_MAX_NAME: Final = 200
-"""Characters of a client's name and version that are recorded."""
 
 
 # ---- calls

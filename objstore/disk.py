@@ -258,6 +258,7 @@ class Disk:
 
         As `replace`, but a power cut may leave a file of that name without its bytes: ext4 writes them out when a file
         is renamed over another one, and keeps whoever replaces it next waiting for that (4 ms for 1 MB, at least 1).
+        FileNotFoundError where the source is gone.
         """
         try:
             with _Translated(name):
@@ -266,7 +267,8 @@ class Disk:
         except FileNotFoundError:
             is_traded = False  # nothing has the name
         if is_traded:
-            self.unlink(source_directory, source)
+            with suppress(FileNotFoundError):  # somebody has cleared it away already
+                self.unlink(source_directory, source)
         else:
             self.replace(source_directory, source, directory, name)
 

@@ -594,7 +594,8 @@ class Journal:
         with suppress(FileNotFoundError), own_folder(os.path.join(self._folder, "tmp")) as folder:
             for name in os.listdir(folder):
                 try:
-                    self.disk.unlink(folder, name)
+                    with suppress(FileNotFoundError):  # who puts something derived in its place holds no lock
+                        self.disk.unlink(folder, name)
                 except (DiskFailed, PermissionRefused):
                     # A folder, say, which is nobody's work: whatever it is, no write is held up by it.
                     self.disk.remove_directory(folder, name)

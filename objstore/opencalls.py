@@ -7,8 +7,8 @@ lost, changes are still found, and nobody is named for them.
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from objstore.errors import CasError, StoreLinked, StoreNotRegular
@@ -157,17 +157,22 @@ class OpenCalls:
         return _words(call) in (done + earlier if before else done)
 
     def note_done(self, conversation: str, calls: Iterable[AgentCall]) -> None:
-        """Remember that calls are over: that may be said twice, and so may their beginning."""
-        done, earlier = self._done(conversation)
-        done = list(dict.fromkeys([*done, *map(_words, calls)]))[-_MOST_DONE:]
-        self._write(_done_name(conversation), {"calls": done, "earlier": earlier})
+        """Remember that calls are over: that may be said twice, and so may their beginning. Raises as `note`."""
+        with self._one_by_one():
+            done, earlier = self._done(conversation)
+            done = list(dict.fromkeys([*done, *map(_words, calls)]))[-_MOST_DONE:]
+            self._write(_done_name(conversation), {"calls": done, "earlier": earlier})
 
     def note_turn(self, conversation: str) -> None:
-        """Note that another turn begins: from now on a client may give the names of calls again that were over."""
-        done, earlier = self._done(conversation)
-        if done:
-            earlier = list(dict.fromkeys([*earlier, *done]))[-_MOST_DONE:]
-            self._write(_done_name(conversation), {"calls": [], "earlier": earlier})
+        """Note that another turn begins: from now on a client may give the names of calls again that were over.
+
+        Raises as `note`.
+        """
+        with self._one_by_one():
+            done, earlier = self._done(conversation)
+            if done:
+                earlier = list(dict.fromkeys([*earlier, *done]))[-_MOST_DONE:]
+                self._write(_done_name(conversation), {"calls": [], "earlier": earlier})
 
     def session(self, conversation: str) -> dict[str, Any]:
         """Return what is kept of a conversation."""
@@ -179,15 +184,11 @@ class OpenCalls:
         Hooks of one conversation do so at the same moment: one waits for the other. Raises StoreLocked, and what the
         disk raises.
         """
-        lock = WriterLock(self._placed(_SESSIONS_LOCK))
-        try:
-            with lock.held(_PATIENCE):
-                session = self.session(conversation)
-                noted = {**session, **said(session)}
-                if session != noted:
-                    self._write(_session_name(conversation), noted)
-        finally:
-            lock.close()
+        with self._one_by_one():
+            session = self.session(conversation)
+            noted = {**session, **said(session)}
+            if session != noted:
+                self._write(_session_name(conversation), noted)
 
     def told(self, conversation: str) -> set[str]:
         """Return the units that the conversation knows to be rejected, as they are spelt."""
@@ -207,6 +208,16 @@ class OpenCalls:
                     self.remove(name)
 
     # ---- inside
+
+    @contextmanager
+    def _one_by_one(self) -> Iterator[None]:
+        """Keep others from noting something of a conversation meanwhile: each reads what is kept, and replaces it."""
+        lock = WriterLock(self._placed(_SESSIONS_LOCK))
+        try:
+            with lock.held(_PATIENCE):
+                yield
+        finally:
+            lock.close()
 
     def _placed(self, name: str) -> str:
         """Return the path of a lock, in a folder that is there. Raises StoreLinked."""

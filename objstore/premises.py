@@ -20,6 +20,9 @@ __all__ = ["own_bytes", "own_file", "own_folder", "put_derived", "refuse_link", 
 _NO_FILE: Final = frozenset({errno.ENXIO, errno.EISDIR, errno.ENODEV})
 """How a socket, a pipe that nobody reads, a folder that is to be written to, or a device refuses to be opened."""
 
+_TRIES: Final = 10
+"""How often a file is written anew because somebody has cleared it away: each process does so once."""
+
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -103,12 +106,20 @@ def own_folder(path: str) -> Iterator[int]:
 def put_derived(disk: Disk, store: str, folder: str, name: str, content: bytes) -> None:
     """Put a file in its place, whole, in one of the store's folders, which is made if it is missing.
 
-    It need not outlive a power cut: what it says can be found out again, or is of no use then. Raises StoreLinked,
-    FileNotFoundError where there is no store, and what Disk raises.
+    It need not outlive a power cut: what it says can be found out again, or is of no use then. Who does so needs no
+    lock. Raises StoreLinked, FileNotFoundError where there is no store, and what Disk raises.
     """
     place = os.path.join(store, folder)
     with suppress(FileExistsError):
         disk.make_store_folder(place)
     with own_folder(os.path.join(store, "tmp")) as scratch, own_folder(place) as shelf:
-        staged = disk.stage(scratch, content, None, 0o600, name)
-        disk.supplant(scratch, staged, shelf, name)
+        for left in reversed(range(_TRIES)):
+            staged = disk.stage(scratch, content, None, 0o600, name)
+            try:
+                disk.supplant(scratch, staged, shelf, name)
+            except FileNotFoundError:
+                # A process that has not written before clears away what it finds there, this among it.
+                if not left:
+                    raise
+            else:
+                return

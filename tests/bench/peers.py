@@ -165,13 +165,15 @@ class _OursOpen:
 
 # ---- git
 
+_PACKS: Final = "git, packs"  # one pack that git has made of it all
+_LOOSE: Final = "git, loose objects"  # what a shadow repository has that is committed to, until somebody packs it
+_ITSELF: Final = "git, as it packs itself"  # the same where git packs it by and by, as each commit has it do by default
+
 
 class _Git:
-    def __init__(self, *, loose: bool) -> None:
-        self.name: Final = "git, loose objects" if loose else "git, packs"
-        # What a shadow repository has that is committed to with every edit, until somebody packs it.
-        self.most: Final = 1_000_000 if loose else 10_000_000
-        self._is_loose: Final = loose
+    def __init__(self, name: str) -> None:
+        self.name: Final = name
+        self.most: Final = 10_000_000 if name == _PACKS else 1_000_000
 
     opening = """
 import subprocess
@@ -181,7 +183,7 @@ found = subprocess.run(["git", "-C", ROOT, "cat-file", "blob", KEY], check=True,
 
     def fill(self, root: Path, count: int) -> None:
         subprocess.run(["git", "init", "-q", "--bare", str(root)], check=True)
-        if self._is_loose:
+        if self.name != _PACKS:
             self._fill_loose(root, count)
             return
         git = ["git", "-C", str(root)]
@@ -201,21 +203,24 @@ found = subprocess.run(["git", "-C", ROOT, "cat-file", "blob", KEY], check=True,
 
     def _fill_loose(self, root: Path, count: int) -> None:
         """Write each object as git would, one file each: git itself takes five times as long to unpack them."""
-        for which in range(256):
-            (root / "objects" / f"{which:02x}").mkdir()
+        git = ["git", "-C", str(root)]
         folders: tuple[list[bytes], list[bytes]] = ([], [])
+        parents = [b"", b""]
         for start in range(0, count, AT_ONCE):
             entries: tuple[list[bytes], list[bytes]] = ([], [])
             for number in range(start, min(count, start + AT_ONCE)):
                 entries[number % 2].append(b"100644 %07d\0" % number + _loose(root, "blob", content(number)))
-            for mine, above in zip(entries, folders, strict=True):
-                above.append(b"40000 %07d\0" % (start // AT_ONCE) + _loose(root, "tree", b"".join(mine)))
-        for which, mine in enumerate(folders):
-            tree = _loose(root, "tree", b"".join(mine)).hex().encode()
-            who = b"b <b@localhost> 1 +0000"
-            commit = _loose(root, "commit", b"tree %s\nauthor %s\ncommitter %s\n\n" % (tree, who, who))
-            if which == 0:
-                (root / "refs" / "heads" / "b0").write_text(commit.hex() + "\n")
+            for which, mine in enumerate(entries):
+                folders[which].append(b"40000 %07d\0" % (start // AT_ONCE) + _loose(root, "tree", b"".join(mine)))
+                tree = _loose(root, "tree", b"".join(folders[which])).hex().encode()
+                who = b"b <b@localhost> 1 +0000"
+                text = b"tree %s\n%sauthor %s\ncommitter %s\n\n" % (tree, parents[which], who, who)
+                commit = _loose(root, "commit", text).hex()
+                (root / "refs" / "heads" / f"b{which}").write_text(commit + "\n")
+                parents[which] = b"parent %s\n" % commit.encode()
+            if self.name == _ITSELF:
+                subprocess.run([*git, "-c", "gc.autoDetach=false", "gc", "--auto", "--quiet"], check=True)
+        subprocess.run([*git, "update-ref", "-d", "refs/heads/b1"], check=True)
 
     def key(self, data: bytes) -> str:
         return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
@@ -232,7 +237,9 @@ def _loose(root: Path, kind: str, data: bytes) -> bytes:
     whole = b"%s %d\0" % (kind.encode(), len(data)) + data
     name = hashlib.sha1(whole, usedforsecurity=False)
     digits = name.hexdigest()
-    (root / "objects" / digits[:2] / digits[2:]).write_bytes(zlib.compress(whole, zlib.Z_BEST_SPEED))
+    folder = root / "objects" / digits[:2]
+    folder.mkdir(exist_ok=True)  # git removes those that it has emptied
+    (folder / digits[2:]).write_bytes(zlib.compress(whole, zlib.Z_BEST_SPEED))
     return name.digest()
 
 
@@ -282,7 +289,7 @@ found = repo.object_store[KEY.encode()].as_raw_string()
 """
 
     def __init__(self) -> None:
-        self._git: Final = _Git(loose=False)
+        self._git: Final = _Git(_PACKS)
 
     def fill(self, root: Path, count: int) -> None:
         self._git.fill(root, count)
@@ -429,7 +436,7 @@ def peers() -> list[Peer]:
     """Return ours and those of the others that are installed."""
     found: list[Peer] = [_Ours()]
     if shutil.which("git") is not None:
-        found += [_Git(loose=False), _Git(loose=True)]
+        found += map(_Git, (_PACKS, _LOOSE, _ITSELF))
         if importlib.util.find_spec("dulwich") is not None:
             found.append(_Dulwich())
     if importlib.util.find_spec("disk_objectstore") is not None:

@@ -1,7 +1,7 @@
 """The store alone, by itself and beside its peers, as it grows: bytes, opening, reading, writing, taking away.
 
 Half of the blobs are let go of: first a hundred thousand at most, so that a run takes minutes. With CAS_BENCH_BLOBS a
-run goes up to as many as that says (1000000 takes more than an hour: git alone works ten minutes at its loose objects).
+run goes up to as many as that says (1000000 takes two hours, of which git works the most at its loose objects).
 """
 
 import os

@@ -1,0 +1,64 @@
+"""Legibility: which snapshots hold what can't be read, found without reading anything twice."""
+
+from contextlib import closing
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from objstore import Workspace
+from objstore.disk import Disk
+from objstore.errors import BlobMissing
+from objstore.ids import BlobId, blob_id
+from objstore.journal import Journal
+from objstore.legibility import LostPart, lost_parts, naming
+from objstore.records import Snapshot
+from objstore.trees import FOLDER, TreeEntry, encode_tree
+
+DEPTH = 64
+LOST = blob_id(b"lost")
+
+
+def snapshot(number: int, root: BlobId) -> Snapshot:
+    return Snapshot(number=number, time=number, root=root, path=None, who="me")
+
+
+def folder(**named: BlobId) -> bytes:
+    return encode_tree(TreeEntry(name.encode(), FOLDER, tree) for name, tree in named.items())
+
+
+def test_however_many_ways_lead_to_what_is_lost_each_folder_is_read_once() -> None:
+    # Two folders on each level, each of which holds both of the next: as many ways as 2 to the power of the depth.
+    levels = [(folder(lost=LOST), folder(lost=LOST, beside=LOST))]
+    for _ in range(DEPTH):
+        one, other = map(blob_id, levels[-1])
+        levels.append((folder(a=one, b=other), folder(a=other, b=one, c=one)))
+    trees = {blob_id(tree): tree for level in levels for tree in level}
+    assert len(trees) == 2 * len(levels)
+    read: list[BlobId] = []
+
+    def reading(name: BlobId) -> bytes | None:
+        assert name not in read
+        read.append(name)
+        return trees.get(name)
+
+    records = [snapshot(1, blob_id(levels[-1][0])), snapshot(2, blob_id(levels[0][1])), snapshot(3, blob_id(b"none"))]
+    parts = lost_parts(records, trees, reading)
+    assert parts == {LOST: LostPart((1, 2), is_tree=True), blob_id(b"none"): LostPart((3,), is_tree=True)}
+
+
+def test_the_snapshots_that_hold_what_is_lost_are_named_in_ascending_order() -> None:
+    numbers = [64, 1, 32, 2, 8, 16, 4]
+    (part,) = lost_parts([snapshot(number, LOST) for number in numbers], (), lambda _: None).values()
+    assert all(before < after for before, after in pairwise(part.snapshots))
+    assert set(part.snapshots) == set(numbers)
+
+
+def test_what_fails_though_every_snapshot_can_be_read_fails_as_it_did(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path) as workspace:
+        (tmp_path / "file").write_bytes(b"file\n")
+        taken = workspace.take_snapshot(who="me").view
+    with closing(Journal(str(tmp_path), Disk())) as journal, journal.reading() as store:
+        with pytest.raises(BlobMissing) as caught, naming(store, (taken.number, taken.root)):
+            store.blob(LOST)
+        assert caught.value.blob == LOST

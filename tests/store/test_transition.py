@@ -240,10 +240,11 @@ def test_a_name_of_a_file_may_move_while_another_goes(desk: Desk) -> None:
 @pytest.mark.parametrize("other", [(b"three\n", 0o644), TOOL], ids=["bytes", "mode"])
 def test_names_of_one_file_that_would_become_different_are_refused(desk: Desk, other: tuple[bytes, int]) -> None:
     linked(desk, "a", "b")
-    before = (desk.root / "a").stat()
+    before = (desk.root / "a").stat().st_ctime_ns
     with pytest.raises(NamesShared, match=r"b and a are one file under two names \(hard links\)"):
         desk.run(desk.step("a", ONE, TWO), desk.step("b", ONE, other))
-    assert (desk.root / "a").stat() == before
+    assert (desk.root / "a").stat().st_ctime_ns == before  # when it was read last may be another
+    assert desk.files == {"a": ONE, "b": ONE}
 
 
 def test_a_name_that_only_moves_does_not_get_the_bytes_of_another(desk: Desk) -> None:
@@ -321,7 +322,7 @@ def test_a_file_that_is_not_as_recorded_is_left_as_it_is(
 def test_another_name_of_a_file_in_the_store_is_neither_written_moved_nor_removed(desk: Desk) -> None:
     stored = desk.put(".cas/segments/1", *ONE)
     (desk.root / "a").hardlink_to(stored)
-    before = stored.stat()
+    before = stored.stat().st_ctime_ns
     for steps in (
         [desk.step("a", ONE, TWO)],
         [desk.step("a", ONE, TOOL)],
@@ -330,7 +331,7 @@ def test_another_name_of_a_file_in_the_store_is_neither_written_moved_nor_remove
     ):
         with pytest.raises(PathReserved):
             desk.run(*steps)
-    assert (desk.files, stored.stat()) == ({"a": ONE}, before)
+    assert (desk.files, stored.stat().st_ctime_ns) == ({"a": ONE}, before)
 
 
 @pytest.mark.parametrize("stands", [lambda path: path.write_bytes(b"mine\n"), lambda path: path.mkdir()])

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 from objstore import EditView, Operation, Status, Workspace, check_store
-from objstore.mcpdiff import BadLine, entries, origins_of, outcomes_of
+from objstore.mcpdiff import BadLine, Entry, entries, origins_of, outcomes_of
 from objstore.traces import Traces
 from tests.cli.desk import Desk, cas, with_progress
 from tests.cli.mcphistory import McpDiff
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 
 @pytest.fixture
@@ -200,7 +200,10 @@ def test_a_diff_that_does_not_lead_back_is_not_believed(past: McpDiff) -> None:
     assert [one["place"] for one in taken_over(past)["problems"]] == [f"edit {later}"]
 
 
-def test_where_one_way_back_is_lost_another_is_taken(past: McpDiff) -> None:
+@pytest.mark.parametrize(
+    "forged", ["@@ -1,1 +1,1 @@\n-forged\n+its\n", "@@ -1,1 +1,2 @@\n-forged\n+mine\n+its\n"], ids=["unfit", "false"]
+)
+def test_where_one_way_back_is_lost_another_is_taken(past: McpDiff, forged: str) -> None:
     past.write("c", "a.txt", "one\n2\nthree\n")
     (past.root / "a.txt").write_text("mine\n")
     lost = past.write("c", "a.txt", "mine\nits\n")
@@ -208,19 +211,30 @@ def test_where_one_way_back_is_lost_another_is_taken(past: McpDiff) -> None:
     (past.root / "b.txt").write_text("mine\n")
     past.write("e", "b.txt", "mine\nand more\n")
     (past.history / "checkpoints" / "e" / "b.txt.chkpt").unlink()
-    (past.history / "diffs" / "c" / f"{lost}.diff").write_text("@@ -1,1 +1,1 @@\n-forged\n+its\n")
+    (past.history / "diffs" / "c" / f"{lost}.diff").write_text(forged)
     found = taken_over(past)
     assert (found["edits"], found["external"], found["problems"]) == (4, 1, [])
 
 
-def test_that_nothing_leads_back_is_found_out_once_for_all_that_follow(past: McpDiff) -> None:
-    for number in range(20):
-        past.write("c", "a.txt", f"{number}\n")
+@pytest.mark.parametrize(
+    "texts", ["abcdefghij", "abababab", "abcbcbcd"], ids=["straight on", "to and fro", "in circles"]
+)
+@pytest.mark.parametrize("asking", [list, reversed], ids=["from the first", "from the last"])
+def test_that_nothing_leads_back_is_found_out_once_for_all_that_follow(
+    past: McpDiff, texts: str, asking: "Callable[[list[Entry]], Iterable[Entry]]"
+) -> None:
+    for text in texts:
+        past.write("c", "a.txt", f"{text}\n")
     found = [item for item in entries((past.history / "logs" / "c.log").read_bytes()) if not isinstance(item, BadLine)]
     asked: list[str | None] = []
-    traces = Traces(found, asked.append, lambda _: None)
-    assert [traces.content(entry.before or "") for entry in found] == [None] * 20
-    assert sorted(map(str, asked)) == sorted({str(entry.before) for entry in found} | {str(found[-1].after)})
+
+    def none_held(digest: str | None) -> None:
+        assert digest not in asked
+        asked.append(digest)
+
+    traces = Traces(found, none_held, lambda _: None)
+    assert [traces.content(entry.before or "") for entry in asking(found)] == [None] * len(texts)
+    assert set(asked) == {entry.before for entry in found} | {found[-1].after}
 
 
 def test_a_file_that_a_rejection_brings_back_where_another_one_went_since_is_held_against_the_disk(

@@ -207,7 +207,12 @@ def external_change(
     """
     if (None if now is None else now.state) == known:
         return None
-    before = None if known is None else Version(content=text(known.blob), state=known)
+    before: Version | None = None
+    if known is not None and now is not None and now.state.blob == known.blob:
+        # Its mode alone is otherwise, so its bytes stand there, also where the store has lost them.
+        before = replace(now, state=known)
+    elif known is not None:
+        before = Version(content=text(known.blob), state=known)
     operation = Operation.CREATE if before is None else Operation.DELETE if now is None else Operation.EDIT
     return Change(
         document=document,

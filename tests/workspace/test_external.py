@@ -350,6 +350,18 @@ def test_a_look_tells_what_a_hand_made_of_a_file_whose_recorded_state_is_lost(
     assert bereft.text("f") == b"new\n"
 
 
+def test_a_file_of_which_a_hand_changed_the_mode_alone_gives_back_the_bytes_that_were_lost(bereft: Scene) -> None:
+    (bereft.root / "f").chmod(0o755)
+    outcome = bereft.call(writes("f", b"one\ntwo\nthree\n"))
+    assert told([*outcome.external, *outcome.edits]) == [
+        (Operation.EDIT, False, b"f"),
+        (Operation.REPLACE, False, b"f"),
+    ]
+    assert check_store(str(bereft.root)).faults == ()
+    bereft.reject(2)
+    assert (bereft.text("f"), bereft.mode("f")) == (b"one\nthree\n", 0o755)
+
+
 @pytest.mark.parametrize("content", BY_HAND, ids=["changed", "gone"])
 def test_a_call_on_such_a_file_that_is_killed_is_whole_or_not_at_all(
     bereft: Scene, tmp_path: Path, content: bytes | None

@@ -302,6 +302,19 @@ def test_a_large_file_of_which_a_chunk_is_lost_can_be_written_whatever_a_hand_ma
     sound(scene)
 
 
+def test_a_large_file_of_which_a_hand_changed_the_mode_alone_gives_back_the_chunk_that_was_lost(scene: Scene) -> None:
+    edit(scene, "f", LARGE)
+    scene.workspace.close()
+    lose(scene.root, blob_id(LARGE[:CHUNK]))
+    scene.workspace = Workspace.open(scene.root, scene.disk())
+    (scene.root / "f").chmod(0o755)
+    edit(scene, "f", TEN)
+    assert [view.edit.operation for view in scene.workspace.edits()] == ["create", "edit", "replace"]
+    sound(scene)
+    scene.reject(3)
+    assert (scene.root / "f").read_bytes() == LARGE
+
+
 # ---- what looks like a stand-in
 
 

@@ -13,7 +13,7 @@ from mcptools.matching import LinesOf, TooSlow, matching
 from mcptools.paging import page_of
 from mcptools.reading import OffsetArgument
 from mcptools.toolset import PathArgument, Toolset, absolute, telling
-from mcptools.walking import Walk
+from mcptools.walking import Walk, Walked
 from objstore import CasError, split_lines
 
 __all__ = ["Searching"]
@@ -34,12 +34,12 @@ class Searching(Toolset):
         """Show what is below a directory, as an indented tree."""
         if min(max_depth, offset) < 0:
             raise Failure(Kind.INVALID_REQUEST, "max_depth and offset cannot be negative")
+
+        def is_above_the_last(folder: Walked) -> bool:
+            return not max_depth or folder.below.count("/") + 1 < max_depth
+
         with self._walking(path) as walk:
-            entries = [
-                TreeEntry(path=shown(found.below), type=found.kind)
-                for found in walk.names()
-                if not max_depth or found.below.count("/") < max_depth
-            ]
+            entries = [TreeEntry(path=shown(found.below), type=found.kind) for found in walk.names(is_above_the_last)]
         page = page_of(
             entries, lambda entry: len(entry.path) + 30, offset=offset, limit=0, budget=self._limits.max_answer
         )
@@ -68,11 +68,15 @@ class Searching(Toolset):
         """Find files and directories below a directory by name or path."""
         if offset < 0:
             raise Failure(Kind.INVALID_REQUEST, "offset cannot be negative")
+
+        def is_left_in(found: Walked) -> bool:
+            return not any(matches(found.below, excluded) for excluded in exclude_patterns)
+
         with self._walking(path) as walk:
             paths = [
                 absolute(walk.files, found.path)
-                for found in walk.names()
-                if matches(found.below, pattern) and not _excluded(found.below, exclude_patterns)
+                for found in walk.names(is_left_in)
+                if matches(found.below, pattern) and is_left_in(found)
             ]
         page = page_of(paths, lambda found: len(found) + 4, offset=offset, limit=0, budget=self._limits.max_answer)
         return Answer(
@@ -178,12 +182,6 @@ def _branch(entry: TreeEntry) -> str:
     depth = above.count("/") + 1 if above else 0
     mark = {"directory": "/", "symlink": "@", "file": ""}.get(entry.type, "?")
     return "  " * depth + one_line(name) + mark
-
-
-def _excluded(path: str, patterns: Sequence[str]) -> bool:
-    """Return whether a path, or a folder that it is in, fits one of the patterns."""
-    parts = path.split("/")
-    return any(matches("/".join(parts[:end]), pattern) for pattern in patterns for end in range(1, len(parts) + 1))
 
 
 def _found_in(content: bytes, path: str, lines_of: LinesOf) -> list[LineFound]:

@@ -4,7 +4,7 @@ Links are named and not followed. The store is never shown, and folders of versi
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -43,8 +43,11 @@ class Walk:
     def __post_init__(self) -> None:
         self._deadline = time.monotonic() + self.max_seconds
 
-    def names(self) -> Iterator[Walked]:
-        """Yield every name, each folder before what is in it. Raises what paths raise, for the first folder."""
+    def names(self, enters: Callable[[Walked], bool] = lambda _: True) -> Iterator[Walked]:
+        """Yield every name, each folder before what is in it. Raises what paths raise, for the first folder.
+
+        `enters`: whether a folder is gone into, for the limits count all that is come across.
+        """
         prefix = "" if self.start == "." else f"{self.start}/"
         left = [self._names_in(self.start, prefix, "")]
         while left:
@@ -62,7 +65,7 @@ class Walk:
             if not found.path.isascii() and shown(found.path) != found.path:
                 self.unnameable.append(found)
             yield found
-            if found.kind == "directory" and found.below.rpartition("/")[2] not in VERSION_CONTROL:
+            if found.kind == "directory" and found.below.rpartition("/")[2] not in VERSION_CONTROL and enters(found):
                 try:
                     left.append(self._names_in(found.path, f"{found.path}/", f"{found.below}/"))
                 except (CasError, OSError):

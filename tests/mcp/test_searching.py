@@ -35,6 +35,37 @@ def test_a_search_that_ends_early_says_so(directories: Directories, limits: Limi
         assert "Not everything was looked at" in " ".join(answer.notes)
 
 
+@pytest.fixture
+def beside_a_large_folder(tmp_path: Path) -> Iterator[Tools]:
+    """Return tools that look at ten names at most, of a directory whose first folder has more."""
+    (tmp_path / "modules" / "deep").mkdir(parents=True)
+    for number in range(20):
+        (tmp_path / "modules" / "deep" / f"{number}.py").touch()
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "wanted.py").write_text("needle\n")
+    directories = Directories([str(tmp_path)])
+    yield Tools(directories, Session(), Limits(max_walked=10))
+    directories.close()
+
+
+@pytest.mark.parametrize(
+    ("depth", "names"), [(1, ["modules", "src"]), (2, ["modules", "modules/deep", "src", "src/wanted.py"])]
+)
+def test_a_tree_looks_no_deeper_than_it_shows(beside_a_large_folder: Tools, depth: int, names: list[str]) -> None:
+    found = beside_a_large_folder.directory_tree(".", max_depth=depth)
+    assert [entry.path for entry in found.content.entries] == names
+    assert (found.content.complete, found.notes) == (True, ())
+
+
+@pytest.mark.parametrize("exclude", ["modules", "modules/**", "**/deep", "mod*/deep"])
+def test_a_search_goes_into_no_folder_that_it_is_to_leave_out(
+    beside_a_large_folder: Tools, tmp_path: Path, exclude: str
+) -> None:
+    found = beside_a_large_folder.search_files(".", "*.py", [exclude])
+    assert found.content.paths == [str(tmp_path / "src" / "wanted.py")]
+    assert (found.content.complete, found.notes) == (True, ())
+
+
 def test_a_file_over_the_limit_is_passed_over_and_counted(directories: Directories, tmp_path: Path) -> None:
     (tmp_path / "big").write_text("needle" * 100)
     answer = Tools(directories, Session(), Limits(max_file_bytes=100)).grep_files(".", "needle")

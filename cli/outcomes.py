@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from cli.naming import Selection
 from cli.overview import shown_edits
 from cli.terminal import Screen, shown_name, visible
-from objstore import Action, ConflictKind, NoSuchName, Status, Unit
+from objstore import Action, ConflictKind, NoSuchName, OnExternal, Status, Unit
 
 if TYPE_CHECKING:
     from objstore import Conflicted, Decided, EditView, ExternalChange, FileEffect, Seq
@@ -226,24 +226,28 @@ def ways_out(
     edit: Callable[[int], "EditView"],
     newest: int,
     *,
+    on_external: OnExternal | None = None,
     can_mark: bool = False,
 ) -> list[str]:
     """Return what a person can do about a refused decision, as commands to type.
 
     `selection` is what was named, as spelt (None: nothing, it was an undo or redo); `edit` looks up an edit by its
-    number, and `newest` is that of the newest. `can_mark`: whether --markers would take the decision.
+    number, and `newest` is that of the newest. `on_external` is what was said about changes from outside, which each
+    command has to say again; `can_mark`: whether --markers would take the decision.
     """
     outside = set(outcome.outside)
     in_the_way = outcome.reject_first
     dead = _spelt_units(outcome.accept_first, edit)
     live = _spelt_units((unit for unit in in_the_way if unit.seq not in outside), edit)
-    dropped = ""
     said = []
-    if any(unit.seq in outside for unit in in_the_way):
+    is_dropped = any(unit.seq in outside for unit in in_the_way)
+    if is_dropped:
         # It has no number yet by which it could be named.
-        dropped = " --on-external discard"
+        on_external = OnExternal.DISCARD
+    settled = "" if on_external is None else f" --on-external {on_external.value}"
+    if is_dropped:
         said = [
-            f"The change from outside can't stay as it is: say{dropped} to drop it (it stays retrievable)"
+            f"The change from outside can't stay as it is: say{settled} to drop it (it stays retrievable)"
             + ("," if can_mark else "."),
             *(["or --markers to keep both in the file."] if can_mark else []),
         ]
@@ -252,17 +256,17 @@ def ways_out(
         named = f"1..{newest}"  # the same, where nothing may stand beside --all
     match action:
         case Action.REJECT if selection is not None:
-            together = f"Or name them together:  cas reject {named} {live}{dropped}"
-            cascade = f"To reject what depends on it too:  cas reject --cascade {_spelt(selection)}{dropped}"
+            together = f"Or name them together:  cas reject {named} {live}{settled}"
+            cascade = f"To reject what depends on it too:  cas reject --cascade {_spelt(selection)}{settled}"
             # What has taken a path depends on nothing that it could follow, and what is dropped needs no cascade.
             is_path = any(conflict.kind is ConflictKind.PATH_TAKEN for conflict in outcome.conflicts)
             if is_path:
-                together = f"To reject them together:  cas reject {named} {live}{dropped}"
-            said += [] if is_path or (dropped and not live) else [cascade]
+                together = f"To reject them together:  cas reject {named} {live}{settled}"
+            said += [] if is_path or (is_dropped and not live) else [cascade]
             said += [together] if live else []
         case Action.ACCEPT | Action.RESET if selection is not None:
-            said += [f"To make room first:  cas reject {live}{dropped}"] if live else []
-            together = f"To {action.value} them together:  cas {action.value} {named} {dead}{dropped}"
+            said += [f"To make room first:  cas reject {live}{settled}"] if live else []
+            together = f"To {action.value} them together:  cas {action.value} {named} {dead}{settled}"
             said += [together] if dead else []
         case _ if dead or live:
             said.append(f"Decide on {' '.join(filter(None, (dead, live)))} first (`cas show EDIT`).")

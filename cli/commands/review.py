@@ -236,7 +236,15 @@ class Desk:
                     self._say(workspace, outcome, paths or {})
             case Conflicted():
                 newest = workspace.edits(EditFilter(newest_first=True, limit=1))[0].seq
-                advice = ways_out(action, selection, outcome, workspace.edit, newest, can_mark=can_mark)
+                advice = ways_out(
+                    action,
+                    selection,
+                    outcome,
+                    workspace.edit,
+                    newest,
+                    on_external=self.on_external,
+                    can_mark=can_mark,
+                )
                 if markers:
                     advice.insert(0, "Markers can't show this: they stand between live lines of a text.")
                 for line in conflict_text(outcome, advice, FOR_STDERR):

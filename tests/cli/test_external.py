@@ -335,3 +335,30 @@ def test_what_is_advised_beside_a_change_from_outside_is_carried_out(
     for command in commands(said):
         # To reject, each is a way of its own; to accept, one comes after the other.
         desk.done(*command, *(["--dry-run"] if words[0] == "reject" else []))
+
+
+@pytest.mark.parametrize("choice", ["keep", "discard"])
+@pytest.mark.parametrize(
+    ("words", "advised"),
+    [
+        ("reject 2", ["reject --cascade 2", "reject 2 3"]),
+        (
+            "reject --conversation conv_two",
+            ["reject --cascade --conversation conv_two", "reject --conversation conv_two 3"],
+        ),
+        ("accept 3", ["accept 3 2"]),
+    ],
+)
+def test_what_was_said_about_a_change_from_outside_is_advised_with_it(
+    desk: Desk, choice: str, words: str, advised: list[str]
+) -> None:
+    desk.write("a", b"1\n2\n3\n4\n5\n")
+    desk.edit("a", b"1", b"one", conversation="conv_two")
+    desk.edit("a", b"one", b"ONE")
+    if words == "accept 3":
+        desk.done("reject", "2", "3")
+    (desk.folder / "a").write_bytes(desk.bytes("a").replace(b"5", b"mine"))
+    said = desk.cas(*words.split(), "--on-external", choice).said
+    assert [" ".join(command) for command in commands(said)] == [f"{what} --on-external {choice}" for what in advised]
+    for command in commands(said):
+        desk.done(*command, "--dry-run")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.invocation import Invocation, command_group, json_option, recorded_text, reviewer
+from cli.losses import Losses
 from cli.progress import LOOKING, followed
 from cli.terminal import Screen, shown_name, write
 
@@ -107,8 +108,12 @@ def diff(*, number: int, other: str | None, paths: tuple[str, ...], patch: bool,
             write([json_line(changes_shape(found, passed))])
             return
         _tell(passed)
-        lines = _patches(workspace, found, invocation.screen()) if patch else _change_lines(found, invocation.screen())
-        write(lines, paged=True)
+        screen, losses = invocation.screen(), Losses()
+        if patch:
+            write(_patches(workspace, found, screen, losses, until_now=until is None), paged=True)
+        else:
+            write(_change_lines(found, screen), paged=True)
+    losses.tell()
 
 
 @snapshot.command("restore")
@@ -247,29 +252,56 @@ def _letter(change: "SnapshotChange") -> tuple[str, str]:
     return ("T" if change.before.kind != change.after.kind else "M"), "yellow"
 
 
-def _patches(workspace: "Workspace", found: "Sequence[SnapshotChange]", screen: Screen) -> Iterator[bytes]:
+def _patches(
+    workspace: "Workspace", found: "Sequence[SnapshotChange]", screen: Screen, losses: Losses, *, until_now: bool
+) -> Iterator[bytes]:
+    """Yield the diff of each file, or in its place why there is none; `losses` hears of bytes that are lost.
+
+    `until_now`: whether what came after is what stands there now, and no snapshot.
+    """
     from cli.rendering import diff_text
+    from objstore import UNREADABLE, PathError
 
     for change in found:
-        sides = (change.before, change.after)
-        if any(side is not None and side.kind != "file" for side in sides):
+        path, before, after = change.path, change.before, change.after
+        if any(side is not None and side.kind != "file" for side in (before, after)):
             yield from _change_lines([change], screen)
             continue
-        before, after = (None if side is None else _bytes(workspace, change.path, side) for side in sides)
-        modes = tuple(0o644 if side is None else side.mode for side in sides)
-        yield from diff_text(before, after, change.path, change.path, screen, modes=(modes[0], modes[1]))
+        try:
+            old = None if before is None else _bytes(workspace, path, before, is_now=False)
+            new = None if after is None else _bytes(workspace, path, after, is_now=until_now)
+        except UNREADABLE as error:
+            losses.note(error)
+            yield screen.line(f"No diff of {shown_name(path)}: {error}")
+            continue
+        except PathError as error:
+            yield screen.line(f"No diff of {shown_name(path)}: {shown_name(str(error))}")
+            continue
+        old_mode, new_mode = (0o644 if side is None else side.mode for side in (before, after))
+        yield from diff_text(old, new, path, path, screen, modes=(old_mode, new_mode))
 
 
-def _bytes(workspace: "Workspace", path: str, state: "PathState") -> bytes:
-    """Return a file's bytes out of the store, or, of what nothing has recorded yet, as they stand."""
-    from objstore import BlobMissing
+def _bytes(workspace: "Workspace", path: str, state: "PathState", *, is_now: bool) -> bytes:
+    """Return a file's bytes for a diff: out of the store, or, of what was found there and is in none, as they stand.
+
+    Raises what Workspace.text raises, and PathError where what was found does not stand there any more.
+    """
+    from objstore import MAX_BLOB, UNREADABLE, FileChanged, FileTooLarge, stand_in
 
     if state.blob is None:
         return b""
     try:
         return workspace.text(state.blob)
-    except BlobMissing:
-        return workspace.read(path).bytes
+    except UNREADABLE:
+        if not is_now:
+            raise
+    try:
+        content = workspace.read(path, limit=MAX_BLOB)
+    except FileTooLarge:
+        return stand_in(state.blob)
+    if content.blob != state.blob:
+        raise FileChanged(path)
+    return content.bytes
 
 
 def _restored_text(done: "Restored", screen: Screen, *, dry_run: bool) -> Iterator[bytes]:

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from cli.progress import DECIDING, LOOKING, followed
-from objstore import CallInfo
-from tests.cli.desk import PATIENCE, Desk, as_anybody, cas, environment, with_progress
+from objstore import CallInfo, blob_id
+from tests.cli.desk import PATIENCE, PROGRAM, Desk, as_anybody, cas, environment, with_progress
+from tests.store.losses import lose
 
 
 def put(desk: Desk, path: str, content: bytes = b"x\n") -> Path:
@@ -170,6 +171,47 @@ def test_changes_are_told_in_letters_in_json_and_as_patches(full: Desk) -> None:
     assert "deleted file mode 100644" in patch
     full.done("snapshot")
     assert full.done("snapshot", "diff", "1", "2").text == "M  a\nA  new\nD  recorded\nT  src/b\n"
+
+
+def a_loss(desk: Desk) -> str:
+    """Take a snapshot and another, of which the first loses a file's bytes, and return what is said of that."""
+    lost = b"what is lost, and resembles nothing else"
+    put(desk, "a", lost)
+    desk.done("snapshot")
+    put(desk, "a", b"a\n")
+    put(desk, "src/b", b"b\nmore\n")
+    desk.done("snapshot")
+    lose(desk.folder, blob_id(lost))
+    return f"No blob {blob_id(lost).hex()} in this store."
+
+
+@pytest.mark.parametrize("until", [[], ["2"]], ids=["now", "another"])
+def test_the_bytes_that_a_snapshot_has_lost_are_not_made_up_from_what_stands_there(
+    full: Desk, until: list[str]
+) -> None:
+    told = a_loss(full)
+    put(full, "a", b"what stands there now\n")
+    ran = full.cas("snapshot", "diff", "1", *until, "-p")
+    assert ran.status == 1
+    assert ran.text.splitlines()[0] == f"No diff of a: {told}"
+    assert ran.text.endswith("\n b\n+more\n")
+    assert "what stands there now" not in ran.text
+    assert ran.said.splitlines()[0] == f"cas: {told}"
+
+
+def test_what_was_put_into_a_file_since_it_was_looked_at_is_not_told_as_what_was_found(full: Desk) -> None:
+    full.done("snapshot")
+    put(full, "a", b"more\n" * (1 << 20))
+    put(full, "src/b", b"found\n")
+    reader = subprocess.Popen(
+        [*PROGRAM, "snapshot", "diff", "1", "-p"], cwd=full.folder, env=environment({}), stdout=subprocess.PIPE
+    )
+    with reader:
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == b"diff --git a/a b/a\n"  # it waits until the rest of this can be written
+        put(full, "src/b", b"changed since\n")
+        *_, last = reader.stdout
+    assert last == b"No diff of src/b: File changed on disk meanwhile; look at it again: src/b\n"
 
 
 def test_changes_are_told_of_paths_alone(full: Desk) -> None:

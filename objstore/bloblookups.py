@@ -219,6 +219,11 @@ class BlobLookups:
         ).fetchone()
         return None if row is None else BlobId(row[0])
 
+    def lost_blobs(self) -> list[BlobId]:
+        """Return the blobs that are held and not in this store, ascending."""
+        rows = self._db.execute("SELECT id FROM blobs WHERE refs > 0 AND segment IS NULL ORDER BY id")
+        return [BlobId(row[0]) for row in rows]
+
     def dead_lists(self) -> list[BlobId]:
         """Return the large blobs that nothing holds."""
         rows = self._db.execute(f"SELECT id FROM blobs INDEXED BY large WHERE size > {MAX_BLOB} AND refs = 0")  # noqa: S608 - a number of our own

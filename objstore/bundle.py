@@ -2,22 +2,24 @@
 
 A bundle is the segments as they lie in the store, up to the end of the last whole group, with a table of their sizes
 before them and a BLAKE3 of everything behind them. So the journal that comes out of it is the one that went in, with
-the same ids in the same chain. Nothing in a bundle is believed: sizes are held against the file before anything is
-read, and what the segments say is checked by whoever imports it as any store is checked.
+the same ids in the same chain. What goes in is held against its checksums and its chain on the way: the store may be
+gone when somebody finds that it was damaged. Nothing in a bundle is believed all the same: sizes are held against the
+file before anything is read, and what the segments say is checked by whoever imports it as any store is checked.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import Final
 
 from blake3 import blake3
 
+from objstore.canonical import unpack
 from objstore.disk import Disk
-from objstore.errors import BundleRefused, FormatTooNew, StoreDamaged
-from objstore.frames import SEGMENT_HEADER_SIZE, SegmentHeader
-from objstore.generations import Place, segment_name
-from objstore.ids import HASH_SIZE
+from objstore.errors import BundleRefused, FormatTooNew, RecordInvalid, StoreDamaged
+from objstore.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, FrameKind, RawFrame, SegmentHeader
+from objstore.generations import GENERATION, Place, segment_name
+from objstore.ids import HASH_SIZE, RecordId, record_id
 from objstore.segments import Log
 from objstore.terms import Progress
 from objstore.values import value
@@ -30,6 +32,7 @@ _MAGIC: Final = b"\x89CASBUN\n"
 _HEADER: Final = Struct("<8sH6xQ")
 _SIZE: Final = Struct("<Q")
 _PIECE: Final = 1 << 20
+_RECORD: Final = int(FrameKind.RECORD)  # a plain number, as a raw frame has it
 
 
 @value
@@ -49,12 +52,13 @@ class Bundle:
 
 
 def bundle_pieces(log: Log, end: Place, progress: Progress | None = None) -> Iterator[bytes]:
-    """Yield a bundle of the log up to `end`, the end of a group. Raises StoreDamaged.
+    """Yield a bundle of the log up to `end`, the end of a group.
 
     `progress` is told of the bytes that were asked for.
+    Raises StoreDamaged where bytes are wrong, which may be after some pieces, and before the last in any case.
     """
     # Without another look at the folder: `end`, the sizes and the bytes have to be of the same generations.
-    numbers = list(range(log.first.segment, end.segment + 1))
+    numbers = range(log.first.segment, end.segment + 1)
     sizes = tuple(end.position if number == end.segment else log.size(number) for number in numbers)
     bundle, done = Bundle(sizes=sizes), 0
     hasher = blake3()
@@ -90,10 +94,38 @@ def unpack_bundle(path: str, folder: str, disk: Disk) -> None:
 # ---- inside
 
 
-def _contents(log: Log, numbers: list[int], bundle: Bundle) -> Iterator[bytes]:
+def _contents(log: Log, numbers: Iterable[int], bundle: Bundle) -> Iterator[bytes]:
     yield bundle.encode()
+    last: RecordId | None = None
+    generations = log.generations()
     for number, size in zip(numbers, bundle.sizes, strict=True):
-        yield from log.bytes_of(number, size)
+        begins = Place(number, generations.get(number, 0) * GENERATION)
+        waiting = [log.piece(begins, SEGMENT_HEADER_SIZE)]
+        SegmentHeader.decode(waiting[0], segment=number)
+        sent, read = 0, SEGMENT_HEADER_SIZE
+        for frame in log.raw_frames(begins, size):
+            if frame.kind == _RECORD:
+                last = _following(last, frame, number)
+            waiting.append(frame.whole)
+            read += len(frame.whole)
+            if read - sent >= _PIECE:
+                yield b"".join(waiting)
+                waiting, sent = [], read
+        if read != size:
+            raise StoreDamaged(number, read, "the segment became shorter")
+        yield b"".join(waiting)
+
+
+def _following(last: RecordId | None, frame: RawFrame, segment: int) -> RecordId:
+    """Return the id of a record that follows the one of the id `last` (None: it is the first). Raises StoreDamaged."""
+    encoded = frame.whole[FRAME_HEADER_SIZE:]
+    try:
+        previous = unpack(encoded).get("previous")
+    except RecordInvalid as error:
+        raise StoreDamaged(segment, frame.position, str(error)) from error
+    if previous != last:
+        raise StoreDamaged(segment, frame.position, "the record does not follow the one before it")
+    return record_id(encoded)
 
 
 def _opened(fd: int) -> Bundle:

@@ -30,6 +30,7 @@ __all__ = [
     "NoSuchSetting",
     "NotAWorkspace",
     "NotAmendable",
+    "NotBundled",
     "NotInSnapshot",
     "PathError",
     "PathInvalid",
@@ -443,6 +444,21 @@ class SnapshotUnreadable(StoreError):
         self.reason = reason
         super().__init__(
             f"Snapshot {number} can't be read: {reason.rstrip('.')}. `cas snapshot delete {number}` gives it up."
+        )
+
+
+class NotBundled(StoreError):
+    """What is held in a store is lost, so that no import would take a bundle of it."""
+
+    def __init__(self, lost: Sequence[bytes]) -> None:
+        self.lost = tuple(lost)  # ids of blobs
+        more = len(lost) - 1
+        others = f" and {more} more are" if more else " is"
+        them = "them" if more else "it"
+        super().__init__(
+            f"No bundle is written: blob {lost[0].hex()}{others} lost, and no import would take it. `cas fsck` names "
+            f"what holds {them}; `cas purge PATH@N` lets go of what edit N led to, `cas snapshot delete N` of a "
+            "snapshot."
         )
 
 

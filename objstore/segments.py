@@ -149,17 +149,6 @@ class Log(Generations):
         """Return `size` bytes from `place` on, or what there is. Raises StoreDamaged."""
         return pread(self._fd(place.segment, place.generation), size, place.position, place.segment)
 
-    def bytes_of(self, segment: int, size: int) -> Iterator[bytes]:
-        """Yield the first `size` bytes of a segment, in pieces. Raises StoreDamaged where there are fewer."""
-        with self._kept_open(segment, self._generations.get(segment, 0)) as fd:
-            offset = 0
-            while offset < size:
-                piece = pread(fd, min(_PIECE, size - offset), offset, segment)
-                if not piece:
-                    raise StoreDamaged(segment, offset, "the segment became shorter")
-                offset += len(piece)
-                yield piece
-
     # ---- writing, only under the writer lock
 
     def repair_tail(self, end: Place) -> int:

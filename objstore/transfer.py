@@ -8,14 +8,14 @@ docs/decisions/0010-import.md says why a store is never imported into another.
 import os
 import stat
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Final
 
 from objstore.bundle import bundle_pieces, unpack_bundle
 from objstore.check import check_store
 from objstore.disk import Disk
-from objstore.errors import BundleRefused, CasError, FileExists
+from objstore.errors import BundleRefused, CasError, FileExists, NotBundled
 from objstore.founding import discard_making, is_making, making_name
 from objstore.generations import Place
 from objstore.intake import decoded
@@ -60,14 +60,12 @@ def export_bundle(journal: Journal, path: str, progress: Progress | None = None)
 
     `progress` is told of the bytes that were read.
 
-    Raises FileExists, PathReserved, StoreDamaged and what the disk raises.
+    Raises FileExists, PathReserved, NotBundled, StoreDamaged and what the disk raises, with nothing at `path`.
     """
     see_free(path)
     with journal.reading() as store:
-        while not store.index.knows_generations:
-            store.catch_up()
         try:
-            journal.disk.create(path, bundle_pieces(store.log, store.end, progress))
+            journal.disk.create(path, _pieces(store, progress))
         except FileExistsError as error:
             raise FileExists(path) from error
         except FileNotFoundError as error:
@@ -79,10 +77,10 @@ def export_bundle(journal: Journal, path: str, progress: Progress | None = None)
 def send_bundle(journal: Journal, take: Callable[[bytes], None], progress: Progress | None = None) -> None:
     """Hand everything that is recorded to `take`, piece by piece, as `export_bundle` writes it.
 
-    Raises StoreDamaged, and what `take` raises.
+    Raises NotBundled before the first piece, StoreDamaged before the last, and what `take` raises.
     """
     with journal.reading() as store:
-        for piece in bundle_pieces(store.log, store.end, progress):
+        for piece in _pieces(store, progress):
             take(piece)
 
 
@@ -109,6 +107,16 @@ def import_bundle(
 
 
 # ---- inside
+
+
+def _pieces(store: Store, progress: Progress | None) -> Iterator[bytes]:
+    """Return the bundle of a store that is held still. Raises NotBundled."""
+    while not store.index.knows_generations:
+        store.catch_up()
+    lost = store.index.lost_blobs()
+    if lost:
+        raise NotBundled(lost)
+    return bundle_pieces(store.log, store.end, progress)
 
 
 def _make_folders(directory: str, made: list[str]) -> None:

@@ -534,7 +534,7 @@ class Workspace:
     def export_bundle(self, path: str, progress: Progress | None = None) -> int:
         """Write all that is recorded into a new file, for `import_bundle` elsewhere; return its size in bytes.
 
-        Raises FileExists, PathReserved, StoreDamaged and what the disk raises.
+        Raises FileExists, PathReserved, NotBundled, StoreDamaged and what the disk raises.
         """
         from objstore.transfer import export_bundle
 
@@ -542,7 +542,10 @@ class Workspace:
             return export_bundle(self._journal, path, progress)
 
     def send_bundle(self, take: Callable[[bytes], None], progress: Progress | None = None) -> None:
-        """Hand all that is recorded to `take`, piece by piece, as `export_bundle` writes it. Raises StoreDamaged."""
+        """Hand all that is recorded to `take`, piece by piece, as `export_bundle` writes it.
+
+        Raises NotBundled and StoreDamaged.
+        """
         from objstore.transfer import send_bundle
 
         with self._journal.asking():

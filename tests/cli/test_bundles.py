@@ -3,6 +3,7 @@
 import hashlib
 import os
 import random
+import re
 import stat
 import struct
 from collections.abc import Iterator
@@ -13,11 +14,11 @@ import pytest
 from blake3 import blake3
 
 from objstore.batch import Batch
-from objstore.bundle import Bundle
+from objstore.bundle import Bundle, bundle_pieces
 from objstore.disk import Disk
 from objstore.errors import CasError
 from objstore.frames import SegmentHeader
-from objstore.ids import BlobId
+from objstore.ids import BlobId, blob_id
 from objstore.journal import Journal
 from objstore.recordcodec import decode_record, encode_record
 from objstore.records import Edit, Snapshot
@@ -28,6 +29,7 @@ from objstore.values import replace
 from tests.cli.agents import ClaudeCode
 from tests.cli.desk import Desk, cas
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, some_of
+from tests.store.losses import lose
 
 
 @pytest.fixture
@@ -147,6 +149,46 @@ def test_an_export_leaves_the_store_and_an_older_bundle_alone(desk: Desk, bundle
 def test_an_export_that_can_go_nowhere_names_where_that_is(desk: Desk) -> None:
     said = "cas: No such file or directory: nowhere/bundle\n"
     assert desk.cas("export", "--bundle", "nowhere/bundle").said == said
+
+
+def test_a_store_in_which_bytes_are_damaged_is_not_bundled(desk: Desk, tmp_path: Path) -> None:
+    for content in (b"1\n", b"2\n", b"3\n"):
+        desk.write("a", content)
+    segment = desk.folder / ".cas/segments/00000001.seg"
+    sound = segment.read_bytes()
+    for at in (sound.index(b"1\n"), sound.index(b"ordinal")):
+        segment.write_bytes(sound[:at] + bytes([sound[at] ^ 1]) + sound[at + 1 :])
+        refusal = desk.cas("export", "--bundle", str(tmp_path / "b"))
+        assert (refusal.status, refusal.out) == (1, b"")
+        assert re.fullmatch("cas: Store damaged in segment 1 at byte .*\n`cas fsck` tells what is .*\n", refusal.said)
+        assert list(tmp_path.glob("b*")) == []
+        sent = desk.cas("export", "--bundle", "-")
+        assert (sent.status, sent.said) == (1, refusal.said)
+        assert cas("import", "-", "there", folder=tmp_path, stdin=sent.out).status == 1
+
+
+def test_a_store_that_has_lost_a_state_is_bundled_once_that_is_let_go_of(desk: Desk, tmp_path: Path) -> None:
+    first, second, third = (random.Random(number).randbytes(90).hex().encode() for number in range(3))
+    desk.write("a", first)
+    desk.write("a", second)
+    desk.done("snapshot", "create")
+    desk.write("a", third)
+    desk.done("accept", "1..3")
+    lost = blob_id(second)
+    lose(desk.folder, lost)
+    for words in ([str(tmp_path / "b")], ["-"]):
+        ran = desk.cas("export", "--bundle", *words)
+        assert (ran.status, ran.out) == (1, b"")
+        assert ran.said.startswith(f"cas: No bundle is written: blob {lost.hex()} is lost, ")
+        assert "`cas fsck`" in ran.said
+        assert "`cas purge PATH@N`" in ran.said
+        assert "`cas snapshot delete N`" in ran.said
+    assert list(tmp_path.glob("b*")) == []
+    desk.done("snapshot", "delete", "1")
+    desk.done("purge", "a@2")
+    desk.done("export", "--bundle", str(tmp_path / "b"))
+    assert cas("import", str(tmp_path / "b"), "there", folder=tmp_path).status == 0
+    assert tree(tmp_path / "there") == tree(desk.folder) == {"a": (third, 0o100644)}
 
 
 def test_json_tells_what_was_done(desk: Desk, tmp_path: Path) -> None:
@@ -501,7 +543,8 @@ def forged(desk: Desk, made: list[tuple[bytes, int]], bundle: Path, *, blob: Blo
         for seq, (path, mode) in enumerate(made, 1):
             batch.record(creation(seq, path, mode, named))
         batch.commit()
-    export_bundle(journal, str(bundle))
+    # Not as a store is exported: that looks whether its blobs are there.
+    bundle.write_bytes(b"".join(bundle_pieces(journal.store.log, journal.store.end)))
     journal.close()
 
 

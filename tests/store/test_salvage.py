@@ -28,14 +28,17 @@ from objstore import (
     check_store,
     salvage_store,
 )
+from objstore.bundle import bundle_pieces
 from objstore.codec import parse_blob_header
 from objstore.disk import Disk
 from objstore.founding import is_making
 from objstore.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, Frame, FrameKind, SegmentHeader, frame_key
-from objstore.ids import record_id
+from objstore.generations import Place
+from objstore.ids import HASH_SIZE, record_id
 from objstore.recordcodec import encode_record
 from objstore.remains import Remains
 from objstore.salvage import Salvage, plan_salvage, rebuild
+from objstore.segments import Log
 from objstore.trees import TreeEntry, entry_at
 from objstore.values import replace
 from tests.store.countdown import CountdownDisk, PowerCut, UnsyncedDisk, full_disk
@@ -535,3 +538,31 @@ def test_who_reads_what_the_disk_can_not_read_is_told_where_it_lies(written: Pat
             workspace.export_bundle(str(tmp_path / "bundle"))
     assert not (tmp_path / "bundle").exists()
     assert check_store(str(written)).faults == ()
+
+
+def test_a_log_that_lacks_a_group_is_not_bundled(written: Path, tmp_path: Path) -> None:
+    segment = written / ".cas" / "segments" / "00000002.seg"
+    content = segment.read_bytes()
+    key = frame_key(SegmentHeader.decode(content, segment=2).store)
+    *_, last, _ = [
+        frame.end for frame in scan(content, key, SEGMENT_HEADER_SIZE) if isinstance(frame, Frame) and frame.commits
+    ]
+    for size, reason in (
+        (last, "segment 3 at byte .*the record does not follow"),
+        (last + 9, "segment 2 .*cut off in"),
+    ):
+        segment.write_bytes(content[:size])
+        with Workspace.open(written) as workspace, pytest.raises(StoreDamaged, match=reason):
+            workspace.export_bundle(str(tmp_path / "bundle"))
+        assert not (tmp_path / "bundle").exists()
+    segment.write_bytes(content)
+
+
+def test_a_log_that_became_shorter_is_not_bundled(written: Path) -> None:
+    with closing(Log(str(written / ".cas" / "segments"), Disk())) as log:
+        size = log.size(3)
+        whole = b"".join(bundle_pieces(log, Place(3, size)))
+        assert whole[:-HASH_SIZE].endswith((written / ".cas" / "segments" / "00000003.seg").read_bytes())
+        with pytest.raises(StoreDamaged, match="shorter") as caught:
+            list(bundle_pieces(log, Place(3, size + 1)))
+        assert (caught.value.segment, caught.value.offset) == (3, size)

@@ -491,18 +491,6 @@ def test_a_segment_of_another_store_is_reported(folder: Path) -> None:
         read(folder)
 
 
-def test_a_segment_that_became_shorter_is_not_read_on_and_on(folder: Path) -> None:
-    fill(folder, GROUPS)
-    log = Log(str(folder), Disk())
-    try:
-        assert b"".join(log.bytes_of(1, log.size(1))) == segment(folder, 1).read_bytes()
-        with pytest.raises(StoreDamaged, match="shorter") as caught:
-            list(log.bytes_of(1, log.size(1) + 1))
-        assert (caught.value.segment, caught.value.offset) == (1, log.size(1))
-    finally:
-        log.close()
-
-
 def test_a_damaged_header_is_reported(folder: Path) -> None:
     fill(folder, GROUPS)
     for offset in range(SEGMENT_HEADER_SIZE):

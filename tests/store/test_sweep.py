@@ -214,11 +214,7 @@ def frames_of(log: Log) -> Iterator[int]:
     return (frame.position for frame in log.raw_frames(log.first))
 
 
-def pieces_of(log: Log) -> Iterator[int]:
-    return map(hash, log.bytes_of(1, log.size(1)))
-
-
-@pytest.mark.parametrize("read", [groups_of, frames_of, pieces_of])
+@pytest.mark.parametrize("read", [groups_of, frames_of])
 def test_who_reads_a_file_of_the_log_comes_to_its_end_though_it_was_superseded_long_ago(
     root: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[Log], Iterator[int]]
 ) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
-__all__ = ["matches"]
+__all__ = ["leads_into", "matches"]
 
 _SPECIAL: Final = frozenset("*?[")
 
@@ -25,6 +25,17 @@ def matches(path: str, pattern: str) -> bool:
     if len(wanted) == 1 and wanted[0] != "**":
         return fnmatchcase(parts[-1], wanted[0])
     return _fits(parts, wanted)
+
+
+def leads_into(folder: str, pattern: str) -> bool:
+    """Return whether anything below a folder, its components joined by "/", could fit."""
+    parts = folder.split("/")
+    wanted = pattern.strip("/").split("/")
+    if len(wanted) == 1:
+        return True
+    # The folder has to fit a beginning of the pattern that leaves something for what is below; `**` always does.
+    ends = range(1, len(wanted) + (wanted[-1] == "**"))
+    return any(_fits(parts, wanted[:end]) for end in ends)
 
 
 def _fits(parts: Sequence[str], wanted: Sequence[str]) -> bool:

@@ -8,7 +8,7 @@ from mcptools.answers import Answer
 from mcptools.display import one_line, shown, unnameable
 from mcptools.failures import Failure, Kind
 from mcptools.findings import FilesFound, LineFound, LinesFound, TreeEntry, TreeListed
-from mcptools.globs import matches
+from mcptools.globs import leads_into, matches
 from mcptools.matching import LinesOf, TooSlow, matching
 from mcptools.paging import page_of
 from mcptools.reading import OffsetArgument
@@ -75,7 +75,7 @@ class Searching(Toolset):
         with self._walking(path) as walk:
             paths = [
                 absolute(walk.files, found.path)
-                for found in walk.names(is_left_in)
+                for found in walk.names(lambda folder: leads_into(folder.below, pattern) and is_left_in(folder))
                 if matches(found.below, pattern) and is_left_in(found)
             ]
         page = page_of(paths, lambda found: len(found) + 4, offset=offset, limit=0, budget=self._limits.max_answer)
@@ -151,7 +151,7 @@ class Searching(Toolset):
                 raise Failure(Kind.BINARY_FILE, f"Cannot search binary file: {place}", path=place)
             yield found.bytes, place
             return
-        for name in walk.names():
+        for name in walk.names(lambda folder: leads_into(folder.below, include)):
             if name.kind != "file" or (include and not matches(name.below, include)):
                 continue
             try:

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from mcptools.directories import Directories
 from mcptools.failures import Failure, Kind
-from mcptools.globs import matches
+from mcptools.globs import leads_into, matches
 from mcptools.matching import matching
 from mcptools.paging import page_of
 from mcptools.session import Session
@@ -64,6 +64,15 @@ def test_a_search_goes_into_no_folder_that_it_is_to_leave_out(
     found = beside_a_large_folder.search_files(".", "*.py", [exclude])
     assert found.content.paths == [str(tmp_path / "src" / "wanted.py")]
     assert (found.content.complete, found.notes) == (True, ())
+
+
+@pytest.mark.parametrize("pattern", ["src/**", "src/*.py", "s*/**/*.py"])
+def test_a_search_goes_into_no_folder_below_which_nothing_can_fit(beside_a_large_folder: Tools, pattern: str) -> None:
+    found = beside_a_large_folder.search_files(".", pattern)
+    assert found.content.paths[-1].endswith("/src/wanted.py")
+    assert found.notes == ()
+    lines = beside_a_large_folder.grep_files(".", "needle", pattern)
+    assert ([match.line for match in lines.content.matches], lines.notes) == ([1], ())
 
 
 def test_a_file_over_the_limit_is_passed_over_and_counted(directories: Directories, tmp_path: Path) -> None:
@@ -129,6 +138,35 @@ def test_text_and_its_escaped_expression_are_found_in_the_same_lines(
 )
 def test_globs(path: str, pattern: str, *, fits: bool) -> None:
     assert matches(path, pattern) is fits
+
+
+PARTS = st.lists(st.sampled_from(["a", "b", "ab"]), min_size=1, max_size=4)
+GLOB = st.lists(st.sampled_from(["a", "b", "*", "**", "a?"]), min_size=1, max_size=4).map("/".join)
+
+
+@given(parts=PARTS, pattern=GLOB)
+def test_a_glob_leads_to_every_folder_on_the_way_to_what_fits(parts: list[str], pattern: str) -> None:
+    if matches("/".join(parts), pattern):
+        assert all(leads_into("/".join(parts[:depth]), pattern) for depth in range(1, len(parts)))
+
+
+@pytest.mark.parametrize(
+    ("folder", "pattern", "leads"),
+    [
+        ("a", "*.py", True),
+        ("a", "a/*.py", True),
+        ("a/b", "a/*.py", False),
+        ("a/b/c", "a/**", True),
+        ("b", "a/**", False),
+        ("b/c", "**/a/*.py", True),
+        ("b", "/a/*.py", False),
+        ("a/b", "a/b", False),
+        ("a/b", "**", True),
+        ("a/b", "b", True),
+    ],
+)
+def test_a_glob_leads_to_no_folder_below_which_nothing_fits(folder: str, pattern: str, *, leads: bool) -> None:
+    assert leads_into(folder, pattern) is leads
 
 
 @given(

@@ -23,8 +23,9 @@ _found: Final = partial(Workspace.init, is_real=True)
 class Directories:
     """The allowed directories. Each becomes a workspace when a file in it is first changed.
 
-    Which directory a path belongs to is decided here, by where its parent really is; whether it may be reached
-    there is decided by the workspace, which follows each path itself and trusts nothing that was said before.
+    Which directory a path belongs to is decided here, by where its parent really is, or by where it leads itself if
+    that is such a directory; whether it may be reached there is decided by the workspace, which follows each path
+    itself and trusts nothing that was said before.
     """
 
     def __init__(self, roots: Sequence[str], opening: Callable[[str], Workspace] = _found) -> None:
@@ -140,13 +141,16 @@ class Directories:
             return self.roots[0]
         try:
             place = _place(path)
+            for root in self.roots:
+                if place == root or place.startswith(f"{root.rstrip('/')}/"):
+                    return root
+            named = real_path(path)  # a directory may have been named by a link to it
         except FileChanged as error:
             raise failure_of(error, path) from error
         except ValueError as error:  # a NUL, or half a character
             raise Failure(Kind.INVALID_REQUEST, f"Not a usable path: {shown(path)!r}", path=path) from error
-        for root in self.roots:
-            if place == root or place.startswith(f"{root.rstrip('/')}/"):
-                return root
+        if named in self.homes:
+            return named
         raise Failure(
             Kind.PERMISSION_DENIED,
             f"Permission denied: {shown(path)}",

@@ -249,6 +249,11 @@ class Tree:
         real = os.path.join(real_path(parent), name)
         if real == self.root or real.startswith(self.root.rstrip("/") + "/"):
             return real[len(self.root) :].strip("/") or "."
+        # Or a link in its place, by which it was named: to all of it, or to a part by which it may be reached.
+        real = real_path(path)
+        for part in (".", *self.parts):
+            if real == os.path.normpath(os.path.join(self.root, part)):
+                return part
         raise PathOutside(path)
 
     def locate(

@@ -238,6 +238,47 @@ def test_what_is_no_regular_file_is_refused_at_once(agent: Agent, folder: Path) 
         assert code in {-32032, -32031}
 
 
+@pytest.mark.parametrize("by", ["command line", "client"])
+def test_a_directory_goes_by_the_name_of_the_link_that_it_was_named_by(tmp_path: Path, by: str) -> None:
+    real, link = tmp_path / "real", tmp_path / "project"
+    (real / "sub").mkdir(parents=True)
+    (real / "file.txt").write_text(PRIVATE)
+    link.symlink_to("real")
+    served, named = ([link], None) if by == "command line" else ([], lambda: [link.as_uri()])
+    with connected(real, served=served, named=named) as agent:
+        agent.done("write_file", path=str(link / "new.txt"), content="new\n")
+        for path in (f"{link}", f"{link}/", f"{link}/."):
+            listed = agent.done("list_directory", path=path).structured
+            assert (listed["path"], [entry["name"] for entry in listed["entries"]]) == (
+                str(real),
+                ["file.txt", "new.txt", "sub"],
+            )
+            assert len(agent.done("directory_tree", path=path).structured["entries"]) == 3
+            assert agent.done("search_files", path=path, pattern="file").structured["paths"] == [f"{real}/file.txt"]
+            assert agent.done("grep_files", path=path, pattern="secret").structured["matches"]
+            assert agent.done("get_file_info", path=path).structured["type"] == "directory"
+            assert len(agent.done("list_edits", directory=path).structured["edits"]) == 1
+            agent.done("create_directory", path=path)
+            for tool, arguments in (("write_file", {"content": "x"}), ("delete_file", {})):
+                assert agent.call(tool, path=path, **arguments).refused
+        # What the link leads to is known from the start: one that leads elsewhere by now is nobody's.
+        (tmp_path / "elsewhere").mkdir()
+        link.unlink()
+        link.symlink_to("elsewhere")
+        assert agent.call("list_directory", path=str(link)).error["code"] == -32002
+    assert link.is_symlink()
+
+
+def test_a_root_that_is_a_link_to_a_part_of_a_directory_can_be_listed(tmp_path: Path) -> None:
+    root, link = tmp_path / "root", tmp_path / "link"
+    (root / "part" / "sub").mkdir(parents=True)
+    link.symlink_to("root/part")
+    with connected(root, named=lambda: [link.as_uri()]) as agent:
+        entries = agent.done("list_directory", path=str(link)).structured["entries"]
+        assert [entry["name"] for entry in entries] == ["sub"]
+        assert agent.call("list_directory", path=str(root)).error["code"] == -32002
+
+
 # ---- several directories
 
 

@@ -54,6 +54,32 @@ def test_every_spelling_of_a_path_inside_is_one_path(ground: Ground, path: str) 
     assert ground.spot(spelt) == "a.txt"
 
 
+@pytest.mark.parametrize("end", ["", "/", "//", "/."])
+def test_a_link_to_the_folder_is_a_spelling_of_it_and_one_to_anything_else_is_none(ground: Ground, end: str) -> None:
+    (ground.base / "link").symlink_to("ws")
+    (ground.base / "second").symlink_to(ground.base / "link")
+    for name in ("link", "second"):
+        assert ground.spot(f"{ground.base}/{name}{end}") == "."
+        assert ground.tree.entries(f"{ground.base}/{name}{end}") == ground.tree.entries(".")
+    (ground.base / "link").unlink()
+    for target in ("elsewhere", "ws-evil", "ws/folder", ".", "/", "link"):
+        (ground.base / "link").symlink_to(target)
+        with pytest.raises(PathOutside):
+            ground.tree.entries(f"{ground.base}/second")
+        (ground.base / "link").unlink()
+
+
+def test_a_link_to_the_only_part_that_may_be_reached_is_a_spelling_of_it(ground: Ground) -> None:
+    confined = ground.tree.confined(["folder/deep"])
+    for name, target in (("part", "ws/folder/deep"), ("whole", "ws"), ("other", "ws/folder")):
+        (ground.base / name).symlink_to(target)
+    with confined.locate(f"{ground.base}/part") as spot:
+        assert spot.path == "folder/deep"
+    for name in ("whole", "other"):
+        with pytest.raises(PathOutside):
+            confined.entries(f"{ground.base}/{name}")
+
+
 @pytest.mark.parametrize("path", [".", "", "folder/..", "{ws}", "{ws}/", "folder", "folder/", "folder/deep/.."])
 def test_a_folder_is_no_file(ground: Ground, path: str) -> None:
     with pytest.raises((PathIsDirectory, PathInvalid)):

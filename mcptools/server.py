@@ -281,13 +281,14 @@ class EditServer(MCPServer):
             wish = wish_for(name, traits.title, arguments)
             if name == "Undo":
                 from mcptools.toolset import Asked
-                from mcptools.undoing import told_to_person
+                from mcptools.undoing import accepted_of, told_to_person
 
                 change = self._clients.current().session.last_change()
                 self._asked.set(Asked(change))
                 if change is None:
                     return Approval()  # there is nothing that a person could decide
-                wish = told_to_person(change)
+                accepted = await anyio.to_thread.run_sync(accepted_of, self._directories, change)
+                wish = told_to_person(change, accepted)
             question = f"The agent wants to {wish}. Shall it go ahead?"
             return Elicit(question, Approval) if is_stateless(context) else await approval(context, question)
 

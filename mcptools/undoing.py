@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from mcptools.answers import Answer, Undone
+from mcptools.directories import Directories
 from mcptools.display import cut, one_line, shown
 from mcptools.failures import Failure, Kind, failure_of
 from mcptools.session import LastChange
@@ -20,12 +21,14 @@ from mcptools.toolset import Toolset, absolute, telling
 from mcptools.watching import checkpoint, progress
 from objstore import (
     Action,
+    CasError,
     Conflicted,
     Decided,
     DecidedMeanwhile,
     DecisionOutcome,
     DocumentId,
     Edit,
+    EditView,
     ExternalChanges,
     FileMissing,
     NoSuchName,
@@ -38,7 +41,7 @@ from objstore import (
     Workspace,
 )
 
-__all__ = ["Undoing", "told_to_person"]
+__all__ = ["Undoing", "accepted_of", "told_to_person"]
 
 _NOTHING: Final = "No edits have been applied to any file with this session."
 _OTHERWISE: Final = "What would be undone has changed since the person was to be asked; nothing was changed"
@@ -107,7 +110,7 @@ class Undoing(Toolset):
             if now.id != view.id:
                 raise NoSuchName(view.id.hex(), "edit")
             # What a person has decided, only a person takes back: it is theirs to say, where they can be asked.
-            if Status.ACCEPTED in now.units and self._asked is None:
+            if _accepted(now) and self._asked is None:
                 raise _refused(Kind.REVIEW_CONFLICT, _ACCEPTED, os.fsdecode(view.edit.path))
             shown |= {Unit(view.seq, hunk): status for hunk, status in enumerate(now.units)}
         units = list(shown)
@@ -131,15 +134,50 @@ class Undoing(Toolset):
             raise _refused(Kind.REVIEW_CONFLICT, "it was decided on at this moment", path) from None
 
 
-def told_to_person(change: LastChange) -> str:
-    """Return what undoing a change would do, in words for the person who is to decide on it."""
+def accepted_of(directories: Directories, change: LastChange) -> frozenset[Unit]:
+    """Return which parts of a change a reviewer has accepted; of one that the history does not tell of, none."""
+    accepted: set[Unit] = set()
+    try:
+        workspace = directories.home(change.root)
+        for view in change.edits:
+            accepted |= _accepted(workspace.edit(view.seq))
+    except (CasError, OSError):
+        return frozenset()  # it can't be undone either, and why not says whoever tries
+    return frozenset(accepted)
+
+
+def told_to_person(change: LastChange, accepted: frozenset[Unit]) -> str:
+    """Return what undoing a change would do, in words for the person who is to decide on it.
+
+    `accepted`: which parts of it a reviewer has accepted.
+    """
     doings = [target.way_back for target in _targets(change).values() if not target.is_unchanged]
     if len(doings) > _MOST_TOLD:
         doings = [*doings[:_MOST_TOLD], f"and so with {len(doings) - _MOST_TOLD} more files"]
     first, last = change.edits[0], change.edits[-1]
     which = f"edit {first.seq}" if first is last else f"edits {first.seq} to {last.seq}"
     where = one_line(shown(change.root))
-    return f"undo its last change, {which} by {first.edit.tool} in {where}: {'; '.join(doings)}"
+    theirs = f". A reviewer has accepted {_told_accepted(change, accepted)}" if accepted else ""
+    return f"undo its last change, {which} by {first.edit.tool} in {where}: {'; '.join(doings)}{theirs}"
+
+
+def _told_accepted(change: LastChange, accepted: frozenset[Unit]) -> str:
+    """Return which parts of a change, of which some are `accepted`, these are, as a person names them."""
+    names: list[str] = []
+    for view in change.edits:
+        units = [Unit(view.seq, hunk) for hunk in view.telling]
+        theirs = [unit for unit in units if unit in accepted]
+        words = [f"{'hunk' if unit.hunk else 'part'} {unit}" for unit in theirs]
+        names += [f"edit {view.seq}"] if theirs == units else words
+    if names == [f"edit {view.seq}" for view in change.edits]:
+        return "it"
+    if len(names) > _MOST_TOLD:
+        names = [*names[:_MOST_TOLD], f"{len(names) - _MOST_TOLD} more"]
+    return f"{' and '.join(filter(None, [', '.join(names[:-1]), names[-1]]))} of it"
+
+
+def _accepted(view: EditView) -> set[Unit]:
+    return {Unit(view.seq, hunk) for hunk in view.telling if view.units[hunk] is Status.ACCEPTED}
 
 
 @dataclass(slots=True)

@@ -77,8 +77,12 @@ class EditView:
     @property
     def partly(self) -> bool:
         """Return whether its units have different statuses."""
-        first = 0 if self.whole or len(self.units) == 1 else 1
-        return len(set(self.units[first:])) > 1
+        return len(set(self.units[self.telling.start :])) > 1
+
+    @property
+    def telling(self) -> range:
+        """Return the numbers of its units, without a whole-file part from which nothing follows."""
+        return range(0 if self.whole or len(self.units) == 1 else 1, len(self.units))
 
 
 @value

@@ -10,6 +10,7 @@ from mcp.client.context import ClientRequestContext
 from mcp.types import CallToolResult, ElicitRequestParams, ElicitResult
 
 from mcptools.catalogue import SETS, TOOLS, chosen
+from objstore import Action, Workspace
 from tests.mcp.agent import connected
 
 if TYPE_CHECKING:
@@ -255,6 +256,35 @@ def test_the_question_before_an_undo_names_the_tool_and_each_file(root: Path) ->
     assert many[2].endswith("make f9 what it was before; and so with 2 more files. Shall it go ahead?")
     assert moved[2] == "make 'moved\\nto', which it moved from f0, what it was before. Shall it go ahead?"
     assert deleted[2] == "bring back f1, which it deleted. Shall it go ahead?"
+
+
+@pytest.mark.parametrize(
+    ("accepted", "told"),
+    [
+        (["1"], " A reviewer has accepted edit 1 of it."),
+        (["1", "2:2"], " A reviewer has accepted edit 1 and hunk 2:2 of it."),
+        (["2:1", "2:2", "1"], " A reviewer has accepted it."),
+        ([], ""),
+    ],
+)
+def test_the_question_before_an_undo_tells_what_a_reviewer_has_accepted(
+    root: Path, accepted: list[str], told: str
+) -> None:
+    person = Person(ElicitResult(action="decline"))
+    (root / "a").write_text("1\n")
+    (root / "b").write_text("1\n2\n3\n")
+    with connected(root, person=person) as agent:
+        patches = [
+            {"file_path": "a", "patch": "--- a\n+++ a\n@@ -1 +1 @@\n-1\n+one\n"},
+            {"file_path": "b", "patch": "--- b\n+++ b\n@@ -1,3 +1,3 @@\n-1\n+one\n 2\n-3\n+three\n"},
+        ]
+        agent.done("apply_patches", strategy="atomic", patches=patches)
+        for name in accepted:
+            with Workspace.open(root) as workspace:
+                workspace.decide(Action.ACCEPT, workspace.find_units(name)[1])
+        agent.call("Undo")
+    (asked,) = person.asked
+    assert asked.endswith(f"make a what it was before; make b what it was before.{told} Shall it go ahead?")
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])

@@ -288,6 +288,7 @@ class EditServer(MCPServer):
                 if change is None:
                     return Approval()  # there is nothing that a person could decide
                 accepted = await anyio.to_thread.run_sync(accepted_of, self._directories, change)
+                self._asked.set(Asked(change, accepted))
                 wish = told_to_person(change, accepted)
             question = f"The agent wants to {wish}. Shall it go ahead?"
             return Elicit(question, Approval) if is_stateless(context) else await approval(context, question)

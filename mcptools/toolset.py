@@ -36,6 +36,7 @@ from objstore import (
     Hunk,
     Operation,
     Rebased,
+    Unit,
     Workspace,
     blob_id,
     compared,
@@ -113,6 +114,7 @@ class Asked:
     """What a person was asked about before the session's last change is undone."""
 
     change: LastChange | None  # None: there was nothing to undo, and so nothing to ask
+    accepted: frozenset[Unit] = frozenset()  # parts of the change that a reviewer had accepted by then
 
 
 class Remembered(Generic[MadeT]):

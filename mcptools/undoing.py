@@ -45,6 +45,7 @@ __all__ = ["Undoing", "accepted_of", "told_to_person"]
 
 _NOTHING: Final = "No edits have been applied to any file with this session."
 _OTHERWISE: Final = "What would be undone has changed since the person was to be asked; nothing was changed"
+_ACCEPTED_SINCE: Final = "A reviewer has accepted more of it since the person was asked; nothing was changed"
 _MOST_TOLD: Final = 10
 """Files that a person is told of by name."""
 
@@ -63,7 +64,7 @@ class Undoing(Toolset):
             if change is None:
                 raise Failure(Kind.NOTHING_TO_UNDO, _NOTHING)
             if self._asked is not None and self._asked.change is not change:
-                raise Failure(Kind.NOT_APPROVED, _OTHERWISE, hint="Call Undo again if that is to be taken back.")
+                raise _otherwise(_OTHERWISE)
             paths = tuple(_paths(change))
             progress(0, None, "Looking at the files that the change was about")
             with telling(*paths), _telling_of_loss(paths[0]), _refusing(*paths):
@@ -102,6 +103,17 @@ class Undoing(Toolset):
         if found.blob != target.last.after.blob:
             raise _refused(Kind.STALE_FILE, "hash mismatch", path)
 
+    def _refuse_accepted(self, view: EditView) -> None:
+        """Refuse what a person has decided and only they take back: where they can be asked, it is theirs to say.
+
+        Of what they accepted while the question waited they were not asked. Raises Failure.
+        """
+        accepted = _accepted(view)
+        if accepted and self._asked is None:
+            raise _refused(Kind.REVIEW_CONFLICT, _ACCEPTED, os.fsdecode(view.edit.path))
+        if self._asked is not None and not accepted <= self._asked.accepted:
+            raise _otherwise(_ACCEPTED_SINCE)
+
     def _reject(self, workspace: Workspace, change: LastChange, targets: Mapping[DocumentId, "_Target"]) -> None:
         shown: dict[Unit, Status] = {}
         for view in change.edits:
@@ -109,9 +121,7 @@ class Undoing(Toolset):
             # Where an older store was put back, another edit may have the number.
             if now.id != view.id:
                 raise NoSuchName(view.id.hex(), "edit")
-            # What a person has decided, only a person takes back: it is theirs to say, where they can be asked.
-            if _accepted(now) and self._asked is None:
-                raise _refused(Kind.REVIEW_CONFLICT, _ACCEPTED, os.fsdecode(view.edit.path))
+            self._refuse_accepted(now)
             shown |= {Unit(view.seq, hunk): status for hunk, status in enumerate(now.units)}
         units = list(shown)
         who = self._session.client.get("client", "")
@@ -273,6 +283,10 @@ def _refusing(*paths: str) -> Iterator[None]:
         if not is_plain or failure.hint:
             raise failure from error
         raise _refused(failure.kind, f"{what[:1].lower()}{what[1:]}", str(failure.facts["path"])) from error
+
+
+def _otherwise(message: str) -> Failure:
+    return Failure(Kind.NOT_APPROVED, message, hint="Call Undo again if that is to be taken back.")
 
 
 def _refused(kind: Kind, reason: str, path: str) -> Failure:

@@ -10,7 +10,7 @@ from mcp.client.context import ClientRequestContext
 from mcp.types import CallToolResult, ElicitRequestParams, ElicitResult
 
 from mcptools.catalogue import SETS, TOOLS, chosen
-from objstore import Action, Workspace
+from objstore import Action, Status, Workspace
 from tests.mcp.agent import connected
 
 if TYPE_CHECKING:
@@ -235,6 +235,30 @@ def test_nothing_is_undone_but_what_the_person_was_asked_about(root: Path, mode:
         assert "edit 3 by write_file" in second
     assert (root / "scratch").read_text() == "more junk\n"
     assert not (root / "important").exists()
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+def test_what_a_reviewer_accepts_while_they_are_asked_is_asked_about_anew(root: Path, mode: str) -> None:
+    person = Thinker()
+
+    async def accept() -> None:
+        with Workspace.open(root) as workspace:
+            workspace.decide(Action.ACCEPT, workspace.find_units("1")[1])
+
+    with connected(root, mode=mode, person=person) as agent:
+        agent.done("write_file", path="file", content="text\n")
+        person.meanwhile = accept
+        undone = agent.call("Undo")
+        if mode == "legacy":
+            assert undone.error["type"] == "not_approved"
+            assert "has accepted more of it since" in undone.text
+            assert (root / "file").read_text() == "text\n"
+            assert agent.history()[0].status is Status.ACCEPTED
+            agent.done("Undo")
+    first, second = person.asked  # the newer era asks anew by itself
+    assert "A reviewer has accepted" not in first
+    assert "A reviewer has accepted it." in second
+    assert not (root / "file").exists()
 
 
 def test_the_question_before_an_undo_names_the_tool_and_each_file(root: Path) -> None:

@@ -14,6 +14,7 @@ from mcptools.failures import Failure, Kind
 from mcptools.session import Session
 from mcptools.tools import EditOp, Limits, Tools
 from mcptools.toolset import Asked
+from mcptools.undoing import accepted_of
 from objstore import Action, CallInfo, Decided, Status, Workspace
 from objstore.disk import Disk
 from objstore.errors import DiskFailed
@@ -527,7 +528,10 @@ def test_what_a_reviewer_has_accepted_is_not_taken_back_unless_they_were_asked(t
     assert file.read_text() == "one\n2\n3\n4\nfive\n"
     with Workspace.open(tmp_path) as workspace:
         assert Status.ACCEPTED in workspace.edit(1).units
-    Tools(directories, session, Limits(), asked=Asked(session.last_change())).Undo()
+    change = session.last_change()
+    assert change is not None
+    asked = Asked(change, accepted_of(directories, change))
+    Tools(directories, session, Limits(), asked=asked).Undo()
     assert file.read_text() == "1\n2\n3\n4\n5\n"
     directories.close()
 

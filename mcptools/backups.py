@@ -31,6 +31,7 @@ __all__ = ["Backups", "keep_times", "stage_backup"]
 
 _NAME: Final = re.compile(r"(?P<original>.*[^/])\.backup\.\d{8}_\d{6}", re.DOTALL)
 _CHANGED: Final = "What it held had been changed since the backup; that stays in the history."
+_REGRANTED: Final = "Its permissions were {:o}, and are the backup's {:o} now; that stays in the history."
 
 
 class Backups(Safeguarded):
@@ -96,6 +97,10 @@ class Backups(Safeguarded):
                 changed = standing is not None and standing.blob != backup.blob
                 if standing is not None and changed and not force:
                     self._refuse_if_not_ours(standing)
+                state = call.state(target)
+                mode = backup.mode if state is None else state.mode
+                if mode != backup.mode and not force:
+                    raise _regranted(target, mode, backup.mode)
                 call.write(target, backup.bytes, mode=backup.mode, operation=Operation.REPLACE)
                 name = call.place(target)
                 outcome = self._commit(workspace, call)
@@ -115,6 +120,7 @@ class Backups(Safeguarded):
             notes=(
                 *(() if outcome.edits else (UNCHANGED,)),
                 *((_CHANGED,) if changed else ()),
+                *(() if mode == backup.mode else (_REGRANTED.format(mode, backup.mode),)),
                 *untimely,
                 *conversation_notes(outcome),
             ),
@@ -146,6 +152,17 @@ def keep_times(workspace: Workspace, path: str, facts: FileFacts) -> tuple[str, 
         # The bytes are written and recorded, so the call has succeeded all the same.
         return (f"The times of {shown(path)} could not be kept: {shown(str(error))}",)
     return ()
+
+
+def _regranted(path: str, now: int, before: int) -> Failure:
+    """Return the refusal to take back permissions without force: no tool but a restore gives a file others."""
+    return Failure(
+        Kind.CONTEXT_MISMATCH,
+        f"Target has been modified since backup: {shown(path)}",
+        hint=f"Its permissions are {now:o}, and the backup's {before:o}. Pass force=true to overwrite it all the same; "
+        "what they are now stays in the history.",
+        path=shown(path),
+    )
 
 
 def _names(path: str) -> Iterator[str]:

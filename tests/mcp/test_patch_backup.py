@@ -194,6 +194,31 @@ def test_restore_with_force(agent: Agent, folder: Path) -> None:
         assert workspace.blob(before.blob) == b"somebody's work\n"
 
 
+@pytest.mark.parametrize("is_edited", [True, False])
+def test_permissions_that_somebody_has_changed_are_taken_back_with_force_only(
+    agent: Agent, folder: Path, *, is_edited: bool
+) -> None:
+    file = folder / "run.sh"
+    file.write_text("one\n")
+    file.chmod(0o644)
+    backup = backed_up(agent, file)
+    if is_edited:
+        agent.done("apply_patch", file_path=str(file), patch=PATCH)
+    content = file.read_text()
+    file.chmod(0o755)
+    result = agent.call("restore_backup", backup_file=backup)
+    assert result.structured["error"] == f"Target has been modified since backup: {file}"
+    assert result.structured["error_type"] == "context_mismatch"
+    assert "Its permissions are 755, and the backup's 644." in result.structured["hint"]
+    assert (file.read_text(), file.stat().st_mode & 0o777) == (content, 0o755)
+    forced = agent.done("restore_backup", backup_file=backup, force=True)
+    assert (file.read_text(), file.stat().st_mode & 0o777) == ("one\n", 0o644)
+    assert "Its permissions were 755, and are the backup's 644 now; that stays in the history." in forced.texts[-1]
+    change = agent.history()[-1].edit
+    assert change.before is not None
+    assert (change.tool, change.before.mode) == ("restore_backup", 0o755)
+
+
 def test_an_edit_in_between_does_not_make_a_persons_change_ours(agent: Agent, folder: Path) -> None:
     file = folder / "f"
     file.write_text("one\ntwo\n")

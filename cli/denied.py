@@ -4,10 +4,9 @@ import os
 import stat
 from pathlib import Path
 from pwd import getpwuid
-from shlex import quote
 from typing import TYPE_CHECKING
 
-from cli.terminal import visible
+from cli.quoting import typed
 
 if TYPE_CHECKING:
     from objstore import PathIsSymlink, PermissionRefused
@@ -38,7 +37,7 @@ def way_in(error: "PermissionRefused", start: str) -> str:
     if not place.is_dir() and os.access(place, os.R_OK | os.W_OK):
         # A file is written beside its place and put there whole: it is the folder that refuses.
         place = place.parent
-    found, shown = place.stat(), visible(quote(str(place)))
+    found, shown = place.stat(), typed(str(place))
     is_folder = stat.S_ISDIR(found.st_mode)
     if os.access(place, os.R_OK | os.W_OK | (os.X_OK if is_folder else 0)):
         return ""

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from cli.naming import path_named, state_named, state_parts
-from cli.terminal import visible
+from cli.quoting import numbered, typed
 
 if TYPE_CHECKING:
     from objstore import FileMissing, NoSuchName, Workspace
@@ -77,7 +77,7 @@ def other_form(error: "FileMissing") -> str:
 
 
 def _same(name: str) -> str:
-    return f"The same name in another Unicode form is there: in a shell, {_spelt_out(name)} is it."
+    return f"The same name in another Unicode form is there: in a shell, {numbered(name)} is it."
 
 
 def _of_tools(workspace: "Workspace", error: "NoSuchName") -> str:
@@ -125,7 +125,7 @@ def _of_another_kind(workspace: "Workspace", error: "NoSuchName") -> str:
             conversation = workspace.find_conversation(name)
             verb = "names" if kind == "edit" else "lists"
             given = "--conversation" if kind == "edit" else "cas log --conversation"
-            return f"It is a conversation: `{given} {_quoted(conversation)}` {verb} its edits."
+            return f"It is a conversation: `{given} {typed(conversation)}` {verb} its edits."
     if kind in {"file", "recorded file", "state"} and "@" not in name:
         with suppress(NoSuchName, AmbiguousName):
             view, _ = workspace.find_units(name)
@@ -183,7 +183,7 @@ def _of_edit(workspace: "Workspace", error: "NoSuchName") -> str:
         return ""
     if spelt is not None:
         path = _from_here(workspace, os.fsdecode(view.edit.path))
-        path = _spelt_out(path) if _looks_like(path, spelt[0]) else _typed(path)
+        path = numbered(path) if _looks_like(path, spelt[0]) else _typed(path)
         return f"Edit {view.seq} is of {path}: did you mean {path}@{number}?"
     found = workspace.names_like(NameKind.EDIT, f"{view.seq}:", 1 + len(view.units))
     if not hunk or not found:
@@ -251,19 +251,7 @@ def _newest(workspace: "Workspace", error: "NoSuchName") -> str:
 
 def _typed(path: str) -> str:
     """Return a path as it has to be typed in a shell: it may begin as an option does."""
-    return _quoted(f"./{path}" if path.startswith("-") else path)
-
-
-def _spelt_out(path: str) -> str:
-    """Return a path in a shell's quotes in which every character that is not ASCII is a number."""
-    plain = path.replace("\\", "\\\\").replace("'", "\\'")
-    return "$'" + "".join(chr(b) if 0x20 <= b < 0x7F else f"\\x{b:02x}" for b in os.fsencode(plain)) + "'"  # noqa: PLR2004 -- ASCII
-
-
-def _quoted(name: str) -> str:
-    from shlex import quote
-
-    return visible(quote(name))
+    return typed(f"./{path}" if path.startswith("-") else path)
 
 
 def _from_here(workspace: "Workspace", path: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from cli.terminal import shown_name, visible
+from cli.terminal import shown_name
 from objstore import Action, EditFilter, NoSuchName, Origin, PathError, PathOutside, Status, Unit, real_path, value
 
 if TYPE_CHECKING:
@@ -142,11 +142,11 @@ def _grouped(workspace: "Workspace", selection: Selection, *, anywhere: bool = F
 def _refuse_strangers(workspace: "Workspace", selection: Selection) -> None:
     """Raise click.ClickException where an agent edited the file, but in no call of the conversation."""
     if _by_agents(_grouped(workspace, selection, anywhere=True)):
-        from shlex import quote
+        from cli.quoting import typed
 
         file = shown_name(selection.file)
         conversation = shown_name(workspace.find_conversation(selection.conversation))
-        lists = f"`cas log --file {visible(quote(selection.file))}` lists who did."
+        lists = f"`cas log --file {typed(selection.file)}` lists who did."
         raise click.ClickException(f"No agent edited {file} in {conversation}. {lists}")
 
 

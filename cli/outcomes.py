@@ -276,7 +276,7 @@ def ways_out(
 
 
 def _spelt(selection: Selection) -> str:
-    from shlex import quote
+    from cli.quoting import typed
 
     words = list(selection.names)
     if selection.conversation:
@@ -285,7 +285,7 @@ def _spelt(selection: Selection) -> str:
         words += ["--file", selection.file]
     if selection.everything:
         words.append("--all")
-    return " ".join(visible(quote(word)) for word in words)
+    return " ".join(map(typed, words))
 
 
 def _spelt_units(units: Iterable[Unit], edit: Callable[[int], "EditView"]) -> str:

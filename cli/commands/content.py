@@ -11,7 +11,7 @@ from cli.invocation import Invocation, command, json_option
 from cli.layout import in_columns, takes_layout
 from cli.naming import covers, looks_like_state, path_named, state_named, state_parts
 from cli.rendering import states_diff
-from cli.terminal import Screen, guarded, shown_name, visible, write
+from cli.terminal import Screen, guarded, shown_name, write
 from objstore import EditFilter, NameKind, NoSuchName
 
 if TYPE_CHECKING:
@@ -100,10 +100,10 @@ def _changes(workspace: "Workspace", names: tuple[str, ...]) -> list["ExternalCh
 
 def _two_states(names: tuple[str, ...]) -> str:
     """Return how a difference is named; where there is one state only, the one from there to the last state."""
-    from shlex import quote
+    from cli.quoting import typed
 
     spelt = state_parts(names[0])
-    return "A B" if len(names) != 1 or spelt is None else visible(f"{quote(names[0])} {quote(spelt[0])}")
+    return "A B" if len(names) != 1 or spelt is None else f"{typed(names[0])} {typed(spelt[0])}"
 
 
 def _is_recorded(workspace: "Workspace", path: str) -> bool:

@@ -1,6 +1,7 @@
 """What somebody types who knows git, jj or restic: it does what is meant, or is answered with how to say it here."""
 
 import errno
+import os
 import shlex
 import subprocess
 from pathlib import Path
@@ -218,6 +219,48 @@ def test_a_name_in_an_answer_is_spelt_as_a_shell_takes_it(desk: Desk) -> None:
     quoted = said.partition("did you mean ")[2].removesuffix("?")
     assert shlex.split(quoted) == [f"{name}@2"]
     assert desk.cas("cat", "its one").said.endswith(f"Did you mean {shlex.quote(name)}?\n")
+
+
+def as_bash_takes_it(typed: str) -> list[str]:
+    """Return the words that are typed."""
+    ran = subprocess.run(["bash", "-c", f"printf '%s\\0' {typed}"], stdout=subprocess.PIPE, check=True)
+    return [os.fsdecode(word) for word in ran.stdout.split(b"\0")[:-1]]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "new\nline",
+        "it's a\ttab",
+        "\x1b[31mred",
+        "rtl\u202egnp",
+        "no\u200bwidth",
+        "\udcff not utf-8",
+        "\\n\n\u00fc",
+        "-\r",
+    ],
+)
+def test_a_name_of_which_not_all_can_be_shown_is_advised_as_a_shell_takes_it(desk: Desk, name: str) -> None:
+    chosen = ["--conversation", "one\n\u202etwo", "--file", name]
+    desk.write(name, b"1\n2\n")
+    desk.edit(name, b"1", b"one", conversation=chosen[1])
+    desk.edit(name, b"one", b"ONE")
+
+    def advised(*words: str, behind: str, before: str) -> list[str]:
+        ran = desk.cas(*words)
+        said = (ran.out + ran.err).decode()
+        assert said.replace("\n", "").isprintable()
+        return as_bash_takes_it(said.partition(behind)[2].partition(before)[0])
+
+    assert advised("reject", *chosen, behind="  cas reject --cascade ", before="\n") == chosen
+    (spelt,) = advised("show", f"./{name}", behind="`cas log ", before="`")
+    assert (desk.folder / spelt).samefile(desk.folder / name)
+    (meant,) = advised("cat", "other@3", behind="did you mean ", before="?")
+    assert desk.done("cat", meant).out == b"ONE\n2\n"
+    desk.delete(name)
+    for words, behind in (("cat", "`cas cat "), ("restore", "`cas restore ")):
+        (state,) = advised(words, f"./{name}", behind=behind, before="`")
+        assert desk.done("cat", state).out == b"ONE\n2\n"
 
 
 @pytest.mark.parametrize(

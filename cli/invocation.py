@@ -97,6 +97,7 @@ def global_options() -> list[click.Parameter]:
             ["-C", "place"],
             metavar="DIR",
             type=click.Path(exists=True, file_okay=False),
+            multiple=True,  # so that a second one is met with
             is_eager=True,
             callback=_enter,
             expose_value=False,
@@ -119,8 +120,10 @@ def global_options() -> list[click.Parameter]:
     ]
 
 
-def _enter(context: click.Context, _: click.Parameter, place: str | None) -> None:
-    if place is not None:
+def _enter(context: click.Context, option: click.Parameter, places: tuple[str, ...]) -> None:
+    if len(places) > 1:
+        raise _second_value(context, option, len(places))
+    for place in places:
         # Later options and arguments name files from there.
         os.chdir(place)
         context.meta.setdefault(META, {})["placed"] = True
@@ -130,6 +133,10 @@ def _remember(context: click.Context, option: click.Parameter, value: object) ->
     # The option may stand before the command and after it; the one nearer to the end wins.
     if value and option.name is not None:
         context.meta.setdefault(META, {})[option.name] = value
+
+
+def _second_value(context: click.Context, option: click.Parameter, times: int) -> click.UsageError:
+    return click.UsageError(f"{option.get_error_hint(context)} takes one value, and is given {times}.", context)
 
 
 def recorded_text(context: click.Context, option: click.Parameter, said: str) -> str:
@@ -159,7 +166,7 @@ class Command(click.Command):
         for param, times in Counter(self.make_parser(ctx).parse_args(typed)[2]).items():
             is_single = isinstance(param, click.Option) and not param.is_flag and not param.multiple
             if is_single and param.expose_value and times > 1:
-                raise click.UsageError(f"{param.get_error_hint(ctx)} takes one value, and is given {times}.", ctx)
+                raise _second_value(ctx, param, times)
         for param in self.params:
             given = ctx.params.get(param.name or "")
             if (

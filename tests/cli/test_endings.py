@@ -70,6 +70,22 @@ def test_a_second_value_of_an_option_is_refused_and_takes_the_place_of_none(desk
     assert desk.cas("reject", "--file", "a", "--file", "b", "--help").status == 0
 
 
+def test_a_second_place_is_refused_before_the_command_and_behind_it(desk: Desk, tmp_path: Path) -> None:
+    desk.write("a", b"x\n")
+    (desk.folder / "sub").mkdir()
+    named = ["-C", str(tmp_path), f"-C{desk.folder}"]
+    for words, command in (
+        ([*named, "reject", "1"], ""),
+        (["reject", "1", *named], " reject"),
+        (["pin", *named, "add", "1"], " pin"),
+    ):
+        said = f"cas: '-C' takes one value, and is given 2.\nTry `cas{command} --help`.\n"
+        assert cas(*words, folder=tmp_path) == Ran(status=2, out=b"", err=said.encode())
+    assert desk.statuses() == {"1:0": Status.PENDING}
+    # Behind the command it is said from where the one before has gone, as behind an alias.
+    assert cas("-C", str(desk.folder), "cat", "-C", "sub", "../a", folder=tmp_path).out == b"x\n"
+
+
 def test_without_a_command_the_help_is_shown(desk: Desk) -> None:
     ran = desk.cas()
     assert (ran.status, ran.out) == (2, b"")

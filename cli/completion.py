@@ -229,7 +229,10 @@ def _placed(words: list[str]) -> list[str]:
 
 
 def _names(kinds: Iterable[str], word: str) -> Iterator[tuple[str, str | None]]:
-    with objstore.Workspace.find(os.environ.get("CAS_WORKSPACE") or os.curdir) as workspace:
+    start = os.environ.get("CAS_WORKSPACE") or os.curdir
+    if not os.path.isdir(start):  # noqa: PTH112 -- as above
+        return
+    with objstore.Workspace.find(start) as workspace:
         for kind in kinds:
             if kind == "path":
                 below = partial(workspace.names_like, objstore.NameKind.PATH, limit=LIMIT)

@@ -77,9 +77,18 @@ class Invocation:
         return not self.placed and bool(os.environ.get("CAS_WORKSPACE"))
 
     def start(self) -> str:
-        """Return the folder at or above which the workspace is meant. Raises ClickException where it is gone."""
+        """Return the folder at or above which the workspace is meant.
+
+        Raises ClickException where the current folder is gone, NotAWorkspace where the variable names no folder: it may
+        be mistyped, and above it another workspace.
+        """
         # Absolute, so that the sentence about a missing workspace says where it looked.
-        return absolute(os.curdir if self.placed else os.environ.get("CAS_WORKSPACE") or os.curdir)
+        start = absolute(os.environ["CAS_WORKSPACE"] if self.is_told_by_variable() else os.curdir)
+        if self.is_told_by_variable() and not os.path.isdir(start):  # noqa: PTH112 -- as in `absolute`
+            from objstore import NotAWorkspace
+
+            raise NotAWorkspace(start, is_folder=False)
+        return start
 
 
 def absolute(path: str) -> str:

@@ -13,10 +13,12 @@ def plain_status(arguments: list[str]) -> int | None:
     match arguments:
         case ["status"]:
             start = os.environ.get("CAS_WORKSPACE") or os.curdir
-        case ["-C", place, "status"] if os.path.isdir(place):  # noqa: PTH112 -- pathlib costs start-up
+        case ["-C", place, "status"]:
             start = place
         case _:
             return None
+    if start != os.curdir and not os.path.isdir(start):  # noqa: PTH112 -- pathlib costs start-up
+        return None
     try:
         from objstore import HeadStart
 

@@ -69,11 +69,15 @@ class CasError(Exception):
 
 
 class NotAWorkspace(CasError):
-    """No store was found at or above a folder."""
+    """No store was found at or above a folder, or there is no such folder."""
 
-    def __init__(self, start: str) -> None:
+    def __init__(self, start: str, *, is_folder: bool = True) -> None:
         self.start = start
-        super().__init__(f"No workspace at {start} or above it. Run `cas init` in the folder to record.")
+        super().__init__(
+            f"No workspace at {start} or above it. Run `cas init` in the folder to record."
+            if is_folder
+            else f"No workspace at {start}: no folder is to be found there."
+        )
 
 
 class NoSuchName(CasError):

@@ -313,6 +313,25 @@ def test_the_workspace_can_be_named(desk: Desk, tmp_path: Path) -> None:
     assert "CAS_WORKSPACE" not in cas("-C", str(tmp_path), "log", folder=tmp_path, settings=elsewhere).said
 
 
+@pytest.mark.parametrize(
+    "words", [["status"], ["log"], ["reject", "1"], ["record"], ["fsck"], ["config", "unset", "gc.background"]]
+)
+@pytest.mark.parametrize("named", ["mistyped/sub", "a"])
+def test_a_workspace_is_not_looked_for_above_what_the_variable_names_and_is_no_folder(
+    desk: Desk, words: list[str], named: str
+) -> None:
+    desk.write("a", b"x\n")
+    (desk.folder / "a").write_bytes(b"y\n")
+    place = desk.folder / named
+    said = f"cas: No workspace at {place}: no folder is to be found there.\nCAS_WORKSPACE says to look there.\n"
+    for folder in (desk.folder, desk.folder.parent):
+        ran = cas(*words, folder=folder, settings={"CAS_WORKSPACE": str(place)})
+        assert ran == Ran(status=10, out=b"", err=said.encode())
+    assert desk.statuses() == {"1:0": Status.PENDING}
+    listed = cas("--complete", "bash", "cas show ", folder=desk.folder.parent, settings={"CAS_WORKSPACE": str(place)})
+    assert (listed.status, listed.out) == (0, b"")
+
+
 HOW = "`cas setup CLIENT` has an agent's edits recorded, `cas watch` or `cas record` yours.\n"
 
 

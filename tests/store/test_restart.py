@@ -607,18 +607,33 @@ def test_what_was_recorded_since_a_start_is_not_settled_where_the_mark_can_not_b
     assert started(root, 2) == (dict.fromkeys(("before", *"abc"), (LONG, 0o644)), [])
 
 
-@pytest.mark.parametrize("code", [errno.EACCES, errno.EIO, errno.EMFILE])
-def test_a_mark_that_can_not_be_opened_is_an_old_one(root: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+def unopened(code: int) -> Callable[[str, int], int]:
+    def refusing(_path: str, _flags: int) -> int:
+        raise OSError(code, os.strerror(code))
+
+    return refusing
+
+
+def unread(path: str, _flags: int) -> int:
+    return own_file(path, os.O_WRONLY)
+
+
+@pytest.mark.parametrize(
+    "opening",
+    [*map(unopened, (errno.EACCES, errno.EIO, errno.EMFILE)), unread],
+    ids=["may not", "broken", "too many", "not to be read"],
+)
+def test_a_mark_that_can_not_be_opened_or_read_is_an_old_one(
+    root: Path, monkeypatch: pytest.MonkeyPatch, opening: Callable[[str, int], int]
+) -> None:
     with opened(root) as workspace:
         write(workspace, "f", b"one\n")
 
-    def refusing(path: str, flags: int) -> int:
-        if path.endswith("applied"):
-            raise OSError(code, os.strerror(code))
-        return own_file(path, flags)
+    def open_file(path: str, flags: int) -> int:
+        return (opening if path.endswith("applied") else own_file)(path, flags)
 
     with monkeypatch.context() as patched:
-        patched.setattr("objstore.mark.own_file", refusing)
+        patched.setattr("objstore.mark.own_file", open_file)
         for text in (b"two\n", b"three\n"):
             with opened(root) as workspace:
                 write(workspace, "f", text)

@@ -3,7 +3,7 @@
 import os
 import random
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from itertools import count
 from pathlib import Path
@@ -169,6 +169,18 @@ def test_an_intact_store_is_saved_whole(victim: Path, shelf: Shelf, tmp_path: Pa
     assert files(tmp_path / "new") == {}
     with Workspace.open(victim) as old, Workspace.open(tmp_path / "new") as new:
         assert history(new) == history(old)
+
+
+@pytest.mark.parametrize("kind", [Path.mkdir, os.mkfifo, lambda mark: mark.symlink_to("nowhere")])
+def test_a_mark_that_is_no_file_tells_a_salvage_nothing(
+    victim: Path, shelf: Shelf, tmp_path: Path, kind: Callable[[Path], None]
+) -> None:
+    shutil.copytree(victim / ".cas", tmp_path / "damaged")
+    (tmp_path / "damaged" / "applied").unlink()
+    kind(tmp_path / "damaged" / "applied")
+    salvage = salvage_store(str(tmp_path / "damaged"), str(tmp_path / "new"))
+    assert salvage.is_whole
+    shelf.check(salvage, set(), tmp_path / "new")
 
 
 def test_the_new_store_takes_the_place_of_the_old_one(victim: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -533,3 +534,18 @@ def test_of_the_states_of_a_file_that_is_edited_again_and_again_the_last_alone_s
         in_memory = [state for state in states if journal.store.at_hand(blob_id(state)) is not None]
         assert in_memory == states[-1:]
         assert journal.store.blob(blob_id(states[0])) == states[0]
+
+
+def test_a_workspace_that_is_closed_leaves_no_file_open(scene: Scene) -> None:
+    opened = []
+    for text in (b"one\n", b"two\n"):
+        with Workspace.open(scene.root, UnsyncedDisk()) as workspace:
+            with workspace.call(CallInfo(tool="t", conversation="c")) as call:
+                call.write("f", text)
+                call.commit()
+            (scene.root / "g").write_bytes(text)
+            workspace.record_changes(CallInfo(tool="", origin=Origin.PERSON))
+            workspace.take_snapshot(who="me")
+            assert workspace.external_changes() == ()
+        opened.append(len(list(Path("/dev/fd").iterdir())))
+    assert opened[0] == opened[1]

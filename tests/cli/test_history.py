@@ -273,6 +273,17 @@ def test_bytes_that_are_lost_hide_no_other_diff(desk: Desk, words: list[str], *,
     assert ran.said.splitlines()[0] == told.replace("No diff of edit 2", "cas")
 
 
+@pytest.mark.parametrize(("words", "first"), [(["log", "-p"], b"b\n"), (["log", "-p", "--reverse"], b"a\n")])
+def test_of_several_losses_the_first_is_told_at_the_end(desk: Desk, words: list[str], first: bytes) -> None:
+    for name in ("a", "b"):
+        desk.write(name, name.encode() + b"\n")
+    lose(desk.folder, blob_id(b"a\n"), blob_id(b"b\n"))
+    ran = desk.cas(*words)
+    assert (ran.status, ran.text.count("\nNo diff of edit ")) == (1, 2)
+    assert ran.said.startswith(f"cas: No blob {blob_id(first).hex()} in this store.\n")
+    assert ran.said.count("No blob ") == 1
+
+
 @pytest.mark.parametrize("words", [["log"], ["show", "conv_one"]])
 def test_bytes_that_are_lost_leave_the_sums_as_recorded(desk: Desk, words: list[str]) -> None:
     said = three_edits_and_a_loss(desk, salvaged=True)

@@ -44,6 +44,9 @@ _PLAIN_MODE: Final = 0o777
 _MOST_NAMES: Final = 2_000_000
 """Files and folders that a baseline from elsewhere may have: a look takes in a million files."""
 
+_MOST_OF_PATHS: Final = 1 << 28
+"""Bytes that the paths of all these may have together: all of them are in memory."""
+
 
 @value
 class Imported:
@@ -274,8 +277,19 @@ def _steps(journal: Journal) -> list[Step]:
         _see_place(tip.path)
         if counts[tip.path] > 1 or any(folder in counts for folder in folders_of(tip.path)):
             raise BundleRefused(f"two files stand at {os.fsdecode(tip.path)!r}")
-    standing = {tip.path: tip.state for tip in tips} | _without_document(journal, set(counts))
+    standing = {tip.path: tip.state for tip in tips if tip.state is not None}
+    standing |= _without_document(journal, set(counts))
+    _see_room(journal, Counter(state.blob for state in standing.values()))
     return [Step(path=path, before=None, after=state) for path, state in standing.items()]
+
+
+def _see_room(journal: Journal, written: "Counter[BlobId]") -> None:
+    """Raise BundleRefused where the files have more bytes than the disk has free: one blob may be that of very many."""
+    needed = sum(journal.store.size(blob) * count for blob, count in written.items())
+    root = journal.tree.root
+    free = journal.disk.free_bytes(root, root)
+    if needed > free:
+        raise BundleRefused(f"it would write {needed} bytes, and {free} are free there; without files it can come")
 
 
 def _without_document(journal: Journal, taken: set[bytes]) -> dict[bytes, FileState]:
@@ -301,12 +315,14 @@ def _without_document(journal: Journal, taken: set[bytes]) -> dict[bytes, FileSt
 def _see_extent(journal: Journal) -> None:
     """Raise BundleRefused where the baseline has more than a look finds, or lies deeper than files can be written.
 
-    It may have the same folder over and over, so no path of it is spelt before this.
+    So it does where its paths are more than should be in memory. It may have the same folder over and over, so none of
+    them is spelt before this.
     """
     baseline = journal.store.baseline()
     waiting = [] if baseline is None else [baseline.root]
     counts: dict[BlobId, int] = {}  # of the names in a tree and below it
     lengths: dict[BlobId, int] = {}  # of the longest path in a tree
+    sums: dict[BlobId, int] = {}  # of the lengths of all paths in a tree
     while waiting:
         tree = decode_tree(journal.store.blob(waiting[-1]))
         folders = [(entry.name, entry.blob) for entry in tree if isinstance(entry, TreeEntry) and entry.is_folder]
@@ -317,12 +333,18 @@ def _see_extent(journal: Journal) -> None:
         count = len(tree) + sum(counts[folder] for _, folder in folders)
         paths = [len(entry.name) for entry in tree] + [len(name) + 1 + lengths[folder] for name, folder in folders]
         length = max(paths, default=0)
+        own = sum(len(entry.name) for entry in tree)
+        total = own + sum(sums[folder] + counts[folder] * (len(name) + 1) for name, folder in folders)
         if count > _MOST_NAMES:
             raise BundleRefused(f"it would write more than {_MOST_NAMES} files and folders; without files it can come")
         if length > MAX_PATH:
             raise BundleRefused(f"it would write a path longer than {MAX_PATH} bytes; without files it can come")
+        if total > _MOST_OF_PATHS:
+            raise BundleRefused(
+                f"it would write paths of more than {_MOST_OF_PATHS} bytes in all; without files it can come"
+            )
         folder = waiting.pop()
-        counts[folder], lengths[folder] = count, length
+        counts[folder], lengths[folder], sums[folder] = count, length, total
 
 
 def _see_place(path: bytes) -> None:

@@ -15,10 +15,12 @@ from blake3 import blake3
 
 from objstore.batch import Batch
 from objstore.bundle import Bundle, bundle_pieces
+from objstore.chunking import MAX_CHUNK, Chunk
+from objstore.codec import encode_blob, encode_chunks
 from objstore.disk import Disk
 from objstore.errors import CasError
-from objstore.frames import SegmentHeader
-from objstore.ids import BlobId, blob_id
+from objstore.frames import FrameKind, SegmentHeader
+from objstore.ids import BlobHasher, BlobId, blob_id
 from objstore.journal import Journal
 from objstore.recordcodec import decode_record, encode_record
 from objstore.records import Edit, Snapshot
@@ -309,6 +311,35 @@ def test_a_first_look_cannot_have_found_what_lies_deeper_than_a_file_can_be_writ
     assert "a path longer than 4096 bytes; without files it can come" in refused(tmp_path / "forged", tmp_path)
     ran = cas("import", str(tmp_path / "forged"), "there", "--store-only", folder=tmp_path)
     assert ran.status == 0
+
+
+def test_a_first_look_cannot_have_found_more_of_paths_than_memory_holds(desk: Desk, tmp_path: Path) -> None:
+    with closing(Journal(str(desk.folder), Disk())) as journal, journal.writing() as batch:
+        names = [b"%03d" % number for number in range(300)]
+        file = batch.blob(b"x", None)
+        tree = batch.blob(encode_tree([TreeEntry(name, stat.S_IFREG | 0o644, file) for name in names]))
+        tree = batch.blob(encode_tree([TreeEntry(name, FOLDER, tree) for name in names]))
+        for _ in range(15):
+            tree = batch.blob(encode_tree([TreeEntry(b"f" * 250, FOLDER, tree)]))
+        found_first(journal, batch, tree, tmp_path / "forged")
+    assert "paths of more than 268435456 bytes in all; without files" in refused(tmp_path / "forged", tmp_path)
+
+
+def test_a_first_look_that_found_a_large_file_over_and_over_fills_no_disk(desk: Desk, tmp_path: Path) -> None:
+    piece, names = bytes(MAX_CHUNK), [b"%03d" % number for number in range(300)]
+    hasher = BlobHasher()
+    for _ in range(512):
+        hasher.update(piece)
+    with closing(Journal(str(desk.folder), Disk())) as journal, journal.writing() as batch:
+        chunks = [Chunk(blob_id(piece), len(piece))] * 512
+        forged = (encode_blob(piece)[1], encode_chunks(hasher.blob_id(), chunks)[1])
+        journal.store.log.append(journal.store.end, [(FrameKind.BLOB, payload) for payload in forged])
+        journal.store.catch_up()
+        tree = batch.blob(encode_tree([TreeEntry(name, stat.S_IFREG | 0o644, hasher.blob_id()) for name in names]))
+        tree = batch.blob(encode_tree([TreeEntry(name, FOLDER, tree) for name in names]))
+        found_first(journal, batch, tree, tmp_path / "forged")
+    free = r"it would write 96636764160000 bytes, and \d+ are free there; without files it can come"
+    assert re.search(free, refused(tmp_path / "forged", tmp_path))
 
 
 def found_first(journal: Journal, batch: Batch, root: BlobId, bundle: Path) -> None:

@@ -110,8 +110,11 @@ def _export(directories: Directories, shape: str) -> None:
     from mcptools.acp import Shape
     from mcptools.export import exported_lines
 
+    recorded, refusals = directories.recorded()
+    if refusals:
+        raise refusals[0]
     try:
-        for workspace in directories.recorded():
+        for workspace in recorded:
             for line in exported_lines(workspace, Shape[shape.upper()]):
                 sys.stdout.write(f"{line}\n")
         sys.stdout.flush()

@@ -121,10 +121,17 @@ class Directories:
         """Return the workspace that `path` belongs to, or None where no store is. Raises as files_of."""
         return self._opened.recorded(self.homes[self._root_of(path)])
 
-    def recorded(self) -> list[Workspace]:
-        """Return every workspace that has a store."""
-        homes = dict.fromkeys(self.homes[root] for root in self.roots)
-        return [workspace for home in homes if (workspace := self._opened.recorded(home)) is not None]
+    def recorded(self) -> tuple[list[Workspace], list[CasError | OSError]]:
+        """Return every workspace that has a store, and why others can't be opened: a directory may be away."""
+        found, refusals = [], list[CasError | OSError]()
+        for home in dict.fromkeys(self.homes[root] for root in self.roots):
+            try:
+                workspace = self._opened.recorded(home)
+            except (CasError, OSError) as error:
+                refusals.append(error)
+            else:
+                found += [] if workspace is None else [workspace]
+        return found, refusals
 
     def _parts(self, root: str) -> tuple[str, ...]:
         """Return which parts of a directory's workspace are allowed; (): all of it."""

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterable
-from contextlib import suppress
 from threading import Lock
 from typing import Final, TypeAlias
 
@@ -57,8 +56,7 @@ class News:
         return changed
 
     def _stores(self) -> list[Workspace]:
-        with suppress(CasError, OSError):  # who needs a store that can't be opened is told by what needs it
-            self._directories.recorded()
+        self._directories.recorded()  # who needs a store that can't be opened is told by what needs it
         return self._directories.opened()
 
 

@@ -1,16 +1,15 @@
 """Resources: what is recorded, by address, as plain functions: an edit, a conversation, the bytes of a blob."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final, TypeVar
 
 from mcptools.directories import Directories
 from mcptools.display import one_line, shown
-from mcptools.failures import Failure, Kind
+from mcptools.failures import Failure, Kind, failure_of
 from mcptools.history import edit_diff, edit_listed
-from mcptools.toolset import telling
-from objstore import BlobId, BlobMissing, EditFilter, NoSuchName, Workspace
+from objstore import BlobId, BlobMissing, CasError, EditFilter, NoSuchName, Workspace
 
 __all__ = ["Entry", "Resources"]
 
@@ -53,19 +52,25 @@ class Resources:
             }
             return _json(found)
 
-        return self._only(find, f"edit {id}")
+        return self._only(find, f"edit {id}", is_whole=len(id) == 2 * _HASH_BYTES)
 
     def conversation(self, id: str) -> str:  # noqa: A002 - the address has it so
         """Return as JSON the edits of a conversation, in their order, from every directory that has some."""
-        edits = []
-        with telling(f"conversation {id}"):
-            for workspace in self._directories.recorded() if id else ():  # "" would be those of all conversations
-                views = workspace.edits(EditFilter(conversation=id))
-                edits += [
-                    asdict(edit_listed(workspace, view)) for view in views if self._directories.shows(workspace, view)
-                ]
+        what = f"conversation {id}"
+        if not id:
+            raise _missing(what)  # it would be the edits of all conversations
+
+        def find(workspace: Workspace) -> list[dict[str, object]]:
+            views = workspace.edits(EditFilter(conversation=id))
+            found = [asdict(edit_listed(workspace, view)) for view in views if self._directories.shows(workspace, view)]
+            if not found:
+                raise NoSuchName(id, "conversation")
+            return found
+
+        refusals: list[CasError | OSError] = []
+        edits = [edit for found in self._each(find, refusals) for edit in found]
         if not edits:
-            raise _missing(f"conversation {id}")
+            raise _missing(what, refusals)
         return _json({"mcp_conversation_id": id, "edits": edits})
 
     def blob(self, hash: str) -> bytes:  # noqa: A002 - the address has it so
@@ -76,14 +81,21 @@ class Resources:
             raise _missing(f"blob {hash}") from None
         if len(name) != _HASH_BYTES:
             raise _missing(f"blob {hash}")
+        refusals: list[CasError | OSError] = []
         # Wherever the bytes are, they are the same.
-        return next(self._found(lambda workspace: self._blob(workspace, name), f"blob {hash}"))
+        for found in self._each(lambda workspace: self._blob(workspace, name), refusals):
+            return found
+        raise _missing(f"blob {hash}", refusals)
 
     def newest(self) -> list[Entry]:
-        """Return the newest edits, the newest first, and the conversations that they belong to."""
+        """Return the newest edits, the newest first, and the conversations that they belong to.
+
+        A directory that can't be looked into keeps none of the others from being listed.
+        """
         edits: list[tuple[int, Entry]] = []
         conversations: dict[str, None] = {}
-        for workspace in self._directories.recorded():
+
+        def list_newest(workspace: Workspace) -> None:
             for view in workspace.edits(EditFilter(newest_first=True, limit=_MOST_LISTED)):
                 if self._directories.shows(workspace, view):
                     listed = edit_listed(workspace, view)
@@ -91,6 +103,11 @@ class Resources:
                     words = f"{listed.status} {listed.operation}, +{listed.lines_added} -{listed.lines_removed} lines"
                     edits.append((view.edit.time, Entry(address=f"cas://edit/{view.id.hex()}", name=name, words=words)))
                     conversations[view.edit.conversation] = None
+
+        refusals: list[CasError | OSError] = []
+        looked_into = list(self._each(list_newest, refusals))
+        if refusals and not looked_into:
+            raise failure_of(refusals[0], "resources")
         edits.sort(key=lambda found: -found[0])
         return [entry for _, entry in edits] + [
             Entry(address=f"cas://conversation/{name}", name=name, words="A conversation with its edits")
@@ -114,28 +131,35 @@ class Resources:
         except BlobMissing as error:
             raise NoSuchName(name.hex(), "blob") from error
 
-    def _only(self, find: Callable[[Workspace], FoundT], what: str) -> FoundT:
-        found = list(self._found(find, what))
+    def _only(self, find: Callable[[Workspace], FoundT], what: str, *, is_whole: bool) -> FoundT:
+        """Return what is found in one directory. `is_whole`: what it goes by, nothing else anywhere can have."""
+        refusals: list[CasError | OSError] = []
+        found = list(self._each(find, refusals))
+        if not found or (refusals and not is_whole):
+            raise _missing(what, refusals)
         if len(found) > 1:
             raise Failure(Kind.INVALID_REQUEST, f"More than one directory has {shown(what)}; use the edit's id")
         return found[0]
 
-    def _found(self, find: Callable[[Workspace], FoundT], what: str) -> Iterator[FoundT]:
-        """Yield what is found in each directory; at least one. Raises Failure where nothing is."""
-        nothing = True
-        with telling(what):
-            for workspace in self._directories.recorded():
-                try:
-                    found = find(workspace)
-                except NoSuchName:  # not BlobMissing: an edit is here also where its bytes are lost
-                    continue
-                nothing = False
+    def _each(self, find: Callable[[Workspace], FoundT], refusals: list[CasError | OSError]) -> Iterator[FoundT]:
+        """Yield what is found in each directory, and put into `refusals` why one can't be looked into."""
+        recorded, unopened = self._directories.recorded()
+        refusals += unopened
+        for workspace in recorded:
+            try:
+                found = find(workspace)
+            except NoSuchName:  # not BlobMissing: an edit is here also where its bytes are lost
+                continue
+            except (CasError, OSError) as error:
+                refusals.append(error)
+            else:
                 yield found
-        if nothing:
-            raise _missing(what)
 
 
-def _missing(what: str) -> Failure:
+def _missing(what: str, refusals: Sequence[CasError | OSError] = ()) -> Failure:
+    """Return the failure that tells that nothing is found, or else why it can't be known."""
+    if refusals:
+        return failure_of(refusals[0], what)
     return Failure(Kind.FILE_NOT_FOUND, f"Not recorded here: {shown(what)}")
 
 

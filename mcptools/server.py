@@ -28,6 +28,7 @@ from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ResourcesListChanged, ResourceUpdated, ServerEvent
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     CallToolResult,
     EmptyResult,
@@ -192,7 +193,10 @@ class EditServer(MCPServer):
         client = self._clients.current()
         if client.scope is None:  # whose roots are not known may not be shown names that lie outside them
             return []
-        found = await anyio.to_thread.run_sync(Resources(self._within(client, client.scope)).newest)
+        try:
+            found = await anyio.to_thread.run_sync(Resources(self._within(client, client.scope)).newest)
+        except Failure as failure:
+            raise MCPError(INTERNAL_ERROR, str(failure)) from failure
         return [
             Resource(uri=entry.address, name=entry.name, description=entry.words, mime_type="application/json")
             for entry in found

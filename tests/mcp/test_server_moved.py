@@ -2,12 +2,17 @@
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
 import pytest
+from mcp import MCPError
+from mcp.types import INTERNAL_ERROR
 
-from objstore import CallInfo, Status, Workspace
+from mcptools.directories import Directories
+from mcptools.news import News
+from objstore import CallInfo, Status, Workspace, blob_id
 from tests.mcp.agent import Agent, connected
 
 OLD: Final = "old clone\n"
@@ -145,6 +150,57 @@ def test_what_is_away_for_a_moment_is_used_again_when_it_is_back(
     assert "d" in moved.done("list_edits").texts[0]
     with Workspace.open(root) as workspace:
         assert [view.edit.path for view in workspace.edits()][:1] == [b"a"]
+
+
+AWAY, HERE = b"away\n", b"here\n"
+
+
+def listed(agent: Agent) -> list[str]:
+    """Return the names in the list of resources."""
+    return [entry.name for entry in agent.run(lambda client: client.list_resources()).resources]
+
+
+def test_while_a_directory_is_away_what_is_recorded_in_the_others_can_be_read(tmp_path: Path) -> None:
+    roots = [tmp_path.resolve() / name for name in ("away", "here")]
+    for root in roots:
+        root.mkdir()
+    away, here = roots
+    with connected(*roots) as agent:
+        for root in roots:
+            agent.done("write_file", path=str(root / "file"), content=f"{root.name}\n", mcp_conversation_id=root.name)
+        with Workspace.open(here) as workspace:
+            (view,) = workspace.edits()
+        away.rename(tmp_path / "elsewhere")
+        assert listed(agent) == [f"edit 1 of {here}/file", "here"]
+        agent.resource("cas://conversation/here")
+        agent.resource(f"cas://edit/{view.id.hex()}")
+        agent.resource(f"cas://blob/{blob_id(HERE).hex()}")
+        # What may be in the directory that is away is not said to be nowhere, nor something else taken for it.
+        for address in ("edit/1", "conversation/away", f"blob/{blob_id(AWAY).hex()}"):
+            with pytest.raises(MCPError, match=f"^File not found: {away}$"):
+                agent.resource(f"cas://{address}")
+        here.rename(tmp_path / "elsewhere too")
+        with pytest.raises(MCPError, match=f"^File not found: {away}$") as refusal:
+            listed(agent)
+        assert refusal.value.code == INTERNAL_ERROR
+        for root, name in ((away, "elsewhere"), (here, "elsewhere too")):
+            (tmp_path / name).rename(root)
+        assert listed(agent) == [f"edit 1 of {here}/file", f"edit 1 of {away}/file", "away", "here"]
+
+
+def test_while_a_directory_is_away_news_of_the_others_are_heard(tmp_path: Path) -> None:
+    roots = [tmp_path / name for name in ("away", "here")]
+    for root in roots:
+        root.mkdir()
+    directories = Directories([str(root) for root in roots])
+    with closing(directories), Workspace.init(roots[1]) as workspace:
+        roots[0].rename(tmp_path / "elsewhere")
+        news = News(directories)
+        news.begin()
+        with workspace.call(CallInfo(tool="test")) as call:
+            call.write("file", b"new\n")
+            call.commit()
+        assert [view.edit.path for _, view in news.since()] == [b"file"]
 
 
 def test_a_store_that_was_removed_is_begun_anew(moved: Agent, root: Path) -> None:

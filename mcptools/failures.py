@@ -119,6 +119,8 @@ def explaining() -> Iterator[None]:
 
 _ELSEWHERE: Final = "That is another mount: write the file there and delete it here."
 
+_SHUT: Final = "A person has to let the server read and write there."
+
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 _KIND_OF: Final[Mapping[type[CasError], Kind]] = {
@@ -148,27 +150,36 @@ def failure_of(error: CasError | OSError, *paths: str) -> Failure:
     match error:
         case PathError():
             # `src/config.py` ends as `config.py` does, so that is the one with the least before it. A whole path that
-            # is none of them is that of a directory that the server works in, which has gone or is a link by now.
-            is_root = isinstance(error, FileMissing | PathIsSymlink) and error.path.startswith("/")
-            others = error.path if is_root else paths[0]
+            # is none of them is that of a directory that the server works in, which has gone, is a link by now, or
+            # may not be used, or that of something in its store.
+            is_whole = isinstance(error, FileMissing | PathIsSymlink | PermissionRefused) and error.path.startswith("/")
+            others = error.path if is_whole else paths[0]
             about = min((path for path in paths if _is_about(error, path)), key=len, default=others)
-            return _failure_of_path(error, about)
+            return _failure_of_path(error, about, is_shut=about not in paths)
         case CallAborted(__cause__=DiskFailed(__cause__=OSError(errno=errno.EXDEV))):
             return Failure(Kind.IO, shown(str(error)), hint=_ELSEWHERE)
         case CasError():
             return Failure(_KIND_OF.get(type(error), Kind.IO), shown(str(error)))
         case PermissionError():
-            return Failure(Kind.PERMISSION_DENIED, f"Permission denied: {shown(paths[0])}", path=paths[0])
+            about = _place_of(error, paths[0])
+            hint = "" if about in paths else _SHUT
+            return Failure(Kind.PERMISSION_DENIED, f"Permission denied: {shown(about)}", hint=hint, path=about)
         case _:
+            about = _place_of(error, paths[0])
             kind = Kind.DISK_SPACE if error.errno in _NO_SPACE else Kind.IO
-            return Failure(kind, f"{error.strerror or type(error).__name__}: {shown(paths[0])}", path=paths[0])
+            return Failure(kind, f"{error.strerror or type(error).__name__}: {shown(about)}", path=about)
 
 
 def _is_about(error: PathError, path: str) -> bool:
     return path == error.path or path.endswith(f"/{error.path}")
 
 
-def _failure_of_path(error: PathError, path: str) -> Failure:
+def _place_of(error: OSError, path: str) -> str:
+    """Return the whole path that the system's error is about, if it has one: what tools are given, it knows by name."""
+    return error.filename if isinstance(error.filename, str) and error.filename.startswith("/") else path
+
+
+def _failure_of_path(error: PathError, path: str, *, is_shut: bool) -> Failure:
     kind = _KIND_OF.get(type(error), Kind.IO)
     sentence = str(error)
     if sentence.endswith(error.path):
@@ -182,5 +193,7 @@ def _failure_of_path(error: PathError, path: str) -> Failure:
             return Failure(kind, sentence, hint=hint, path=path)
         case FileTooLarge():
             return Failure(kind, sentence, path=path, size=error.size, limit=error.limit)
+        case PermissionRefused() if is_shut:
+            return Failure(kind, sentence, hint=_SHUT, path=path)
         case _:
             return Failure(kind, sentence, path=path)

@@ -44,7 +44,7 @@ class History(Toolset):
         wanted = EditFilter(
             path=path, conversation=conversation, status=Status(status) if status else None, newest_first=True
         )
-        with telling(path or directory):
+        with telling(path or directory or "."):
             workspace = self._recorded(directory or path)
             page = self._listing([], offset) if workspace is None else self._newest(workspace, wanted, offset)
         more = (f"Only the newest {_MAX_LISTED} edits were looked at.",) if page.total == _MAX_LISTED else ()
@@ -63,7 +63,7 @@ class History(Toolset):
         """Show a recorded edit as a diff, with its status and the reviewer's reason."""
         _check_offset(offset)
         missing = Failure(Kind.INVALID_REQUEST, f"No edit has the number {edit} here", edit=edit)
-        with telling(directory):
+        with telling(directory or "."):
             workspace = self._recorded(directory)
             if workspace is None:
                 raise missing

@@ -3,6 +3,7 @@
 import errno
 import inspect
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,21 @@ def test_of_two_paths_the_one_is_named_that_the_error_is_about() -> None:
 @pytest.mark.parametrize("paths", [("src/f", "f"), ("f", "src/f"), ("/ws/src/f", "/ws/f"), ("/ws/f", "/ws/src/f")])
 def test_a_path_is_not_taken_for_one_that_ends_alike(paths: tuple[str, str]) -> None:
     assert failure_of(objstore.FileExists("f"), *paths).facts["path"] == min(paths, key=len)
+
+
+@pytest.mark.parametrize("paths", [("/ws/a/b",), ("a/b",), ("",), ("/ws/a/b", "/ws/c")])
+@pytest.mark.parametrize("place", ["/ws/.cas", "/ws/.cas/lock", "/ws"])
+@pytest.mark.parametrize(
+    "error", [objstore.PermissionRefused, lambda place: PermissionError(errno.EACCES, "Permission denied", place)]
+)
+def test_what_the_system_refuses_elsewhere_than_at_a_calls_path_is_named_itself(
+    error: Callable[[str], objstore.CasError | OSError], place: str, paths: tuple[str, ...]
+) -> None:
+    failure = failure_of(error(place), *paths)
+    assert (failure.kind, str(failure)) == (Kind.PERMISSION_DENIED, f"Permission denied: {place}")
+    assert failure.facts == {"path": place}
+    assert failure.hint == "A person has to let the server read and write there."
+    assert failure_of(error(place), place).hint == ""
 
 
 def test_a_failure_tells_its_facts() -> None:

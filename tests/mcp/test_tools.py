@@ -14,6 +14,8 @@ from mcptools.failures import Failure, Kind
 from mcptools.session import Session
 from mcptools.tools import EditOp, Limits, Tools
 from mcptools.watching import Cancelled, Watch
+from objstore import Workspace
+from tests.store.ground import nobody
 
 
 @pytest.fixture
@@ -84,6 +86,29 @@ def test_of_a_cancelled_call_no_further_edit_is_looked_for(tools: Tools, tmp_pat
     watch = Watch(lambda *_: watch.cancel())  # while it waits for its turn to write
     with pytest.raises(Cancelled):
         watch.run(lambda: tools.multi_edit_text_file(str(file), [EditOp(old_string="not there", new_string="")]))
+
+
+def test_a_store_that_may_not_be_used_is_named_whatever_a_call_was_about() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        (Path(folder) / "file").write_text("text\n")
+        Workspace.init(folder).close()
+        store = Path(folder).resolve() / ".cas"
+        store.chmod(0)
+        try:
+            with closing(Directories([folder])) as directories, nobody():
+                tools = Tools(directories, Session(), Limits())
+                for call in (
+                    tools.list_edits,
+                    lambda: tools.list_edits(path="file"),
+                    lambda: tools.show_edit(1),
+                    lambda: tools.write_file("file", "other\n"),
+                ):
+                    with pytest.raises(Failure, match=f"^Permission denied: {store}$") as refusal:
+                        call()
+                    assert refusal.value.hint
+        finally:
+            store.chmod(0o700)
 
 
 def test_a_name_that_is_not_utf8_can_be_listed(tools: Tools, tmp_path: Path) -> None:

@@ -87,9 +87,7 @@ class Files:
             kind = _KINDS.get(stat.S_IFMT(found.st_mode), "other")
             mode = stat.S_IMODE(found.st_mode)
             # Who is root may write all, so the bits count too: a file that nobody may write is meant to stay.
-            writable = bool(mode & 0o222) and (
-                kind == "symlink" or os.access(spot.name, os.W_OK, dir_fd=spot.folder, effective_ids=True)
-            )
+            writable = bool(mode & 0o222) and _may_write(spot, kind)
             return FileFacts(
                 path=spot.path,
                 kind=kind,
@@ -143,3 +141,13 @@ class Files:
             for fd in opened:
                 os.close(fd)
         return made
+
+
+def _may_write(spot: Spot, kind: str) -> bool:
+    """Return whether the system lets this process write what stands at `spot`. Of a link: it isn't asked."""
+    if kind == "symlink":
+        return True
+    if not os.access(spot.name, os.W_OK, dir_fd=spot.folder, effective_ids=True):
+        return False
+    # A file is written beside its place and put there whole: the folder has to allow that.
+    return kind != "file" or os.access(".", os.W_OK | os.X_OK, dir_fd=spot.folder, effective_ids=True)

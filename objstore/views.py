@@ -150,6 +150,6 @@ class FileFacts:
     kind: str  # file, directory, symlink, other
     size: int  # bytes
     mode: int  # permission bits
-    writable: bool  # whether this process may write it, and somebody may
+    writable: bool  # whether somebody may write it, and this process may: a file, and the folder that it is in
     modified: int  # nanoseconds since the epoch
     accessed: int  # nanoseconds since the epoch

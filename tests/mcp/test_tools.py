@@ -111,6 +111,33 @@ def test_a_store_that_may_not_be_used_is_named_whatever_a_call_was_about() -> No
             store.chmod(0o700)
 
 
+def test_a_file_whose_folder_may_not_be_written_is_told_to_be_unwritable_beforehand() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        (root / "shut").mkdir()
+        for file in (root / "shut" / "file", root / "file"):
+            file.write_text("a\n")
+            file.chmod(0o666)
+        for folder, mode in ((root / "shut", 0o555), (root, 0o777)):
+            folder.chmod(mode)
+        patch = "--- f\n+++ f\n@@ -1 +1 @@\n-a\n+b\n"
+        try:
+            with closing(Directories([name])) as directories, nobody():
+                tools = Tools(directories, Session(), Limits(min_free_space=0))
+                said = "File is not writable: shut/file"
+                assert tools.apply_patch("shut/file", patch, dry_run=True).notes == (
+                    f"As things stand the patch would not be applied all the same: {said}",
+                )
+                with pytest.raises(Failure, match=f"^{said}$") as refusal:
+                    tools.apply_patch("shut/file", patch)
+                assert refusal.value.kind is Kind.PERMISSION_DENIED
+                assert tools.apply_patch("file", patch, dry_run=True).notes == ()
+                writable = [tools.get_file_info(path).content.writable for path in ("shut/file", "shut", "file", ".")]
+                assert writable == [False, False, True, True]
+        finally:
+            (root / "shut").chmod(0o755)
+
+
 def test_a_name_that_is_not_utf8_can_be_listed(tools: Tools, tmp_path: Path) -> None:
     (tmp_path / "caf\udce9").touch()
     (entry,) = tools.list_directory(str(tmp_path)).content.entries

@@ -94,7 +94,7 @@ class LineFound:
 
     path: str
     line: int  # from 1
-    text: str  # cut where it is long
+    text: str  # of a long line a part with what was found; "…" stands where it is cut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

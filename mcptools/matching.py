@@ -1,4 +1,4 @@
-"""Matching: which lines of a text hold a pattern, within a time that even a malicious expression can't exceed.
+"""Matching: which lines of a text hold a pattern, found in a time that even a malicious expression can't exceed.
 
 Python's regular expressions can take exponential time, and nothing interrupts them but the end of their process. So
 they are tried in a child process, which is ended when the time is over; plain text is looked for right here.
@@ -12,17 +12,25 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final, Self, TypeAlias
+from typing import Final, NamedTuple, Self, TypeAlias
 
 from mcptools.display import shown
 from mcptools.failures import Failure, Kind
 from mcptools.watching import checkpoint
 from objstore import split_lines
 
-__all__ = ["LinesOf", "TooSlow", "matching"]
+__all__ = ["Hit", "LinesOf", "TooSlow", "matching"]
 
-LinesOf: TypeAlias = Callable[[bytes], list[int]]
-"""The numbers, from 1, of the lines of a text that hold the pattern."""
+
+class Hit(NamedTuple):
+    """A line that holds the pattern."""
+
+    line: int  # from 1
+    at: int  # characters of it before what fits first
+
+
+LinesOf: TypeAlias = Callable[[bytes], list[Hit]]
+"""The lines of a text that hold the pattern."""
 
 _PROGRAM: Final = r"""
 import re, sys
@@ -41,8 +49,8 @@ except (re.error, RecursionError, OverflowError) as error:
 print(flush=True)
 while True:
     content = given()
-    print(*(number for number, line in enumerate(lines(content), 1)
-            if pattern.search(line.removesuffix(b"\r").decode("utf-8", "backslashreplace"))), flush=True)
+    print(*(f"{number}:{found.start()}" for number, line in enumerate(lines(content), 1)
+            if (found := pattern.search(line.removesuffix(b"\r").decode("utf-8", "backslashreplace")))), flush=True)
 """
 _CHUNK: Final = 1 << 16
 _MANY: Final = 1000
@@ -77,18 +85,19 @@ def matching(pattern: str, *, use_regex: bool, ignore_case: bool, seconds: float
                 raise
             message = f"Not a regular expression: {shown(pattern)!r}: {reason}"
             raise Failure(Kind.INVALID_REQUEST, message) from None
-        yield lambda content: [int(number) for number in child.ask(content).split()]
+        yield lambda content: [Hit(*map(int, hit.split(b":"))) for hit in child.ask(content).split()]
 
 
 def _literal(pattern: re.Pattern[str]) -> LinesOf:
-    def lines(content: bytes) -> list[int]:
-        found: list[int] = []
+    def lines(content: bytes) -> list[Hit]:
+        hits: list[Hit] = []
         for number, line in enumerate(split_lines(content), 1):
             if not number % _MANY:
                 checkpoint()
-            if pattern.search(line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "backslashreplace")):
-                found.append(number)
-        return found
+            text = line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "backslashreplace")
+            if (found := pattern.search(text)) is not None:
+                hits.append(Hit(number, found.start()))
+        return hits
 
     return lines
 

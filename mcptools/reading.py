@@ -144,7 +144,7 @@ class Reading(Toolset):
             seconds = self._limits.max_seconds
             try:
                 with matching(keyword, use_regex=use_regex, ignore_case=ignore_case, seconds=seconds) as lines_of:
-                    return lines_of(content)
+                    return [hit.line for hit in lines_of(content)]
             except TooSlow:
                 message = f"Looking for {shown(keyword)!r} takes longer than {seconds:g} s"
                 raise Failure(Kind.RESOURCE_LIMIT, message, hint="Use a simpler expression.") from None

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Final
 
 from mcptools.answers import Answer
 from mcptools.display import one_line, shown, unnameable
@@ -18,8 +18,14 @@ from objstore import CasError, split_lines
 
 __all__ = ["Searching"]
 
-_MAX_QUOTED = 400
+_MAX_QUOTED: Final = 400
 """Characters of a line that are quoted."""
+
+_MAX_BEFORE: Final = 100
+"""Characters of these that stand before what was found, where not all behind it are needed."""
+
+_CUT: Final = "…"
+"""What stands where a line is cut."""
 
 
 class Searching(Toolset):
@@ -185,15 +191,24 @@ def _branch(entry: TreeEntry) -> str:
 
 
 def _found_in(content: bytes, path: str, lines_of: LinesOf) -> list[LineFound]:
-    numbers = lines_of(content)
-    if not numbers:
+    hits = lines_of(content)
+    if not hits:
         return []
     lines = split_lines(content)
     return [
         LineFound(
             path=path,
-            line=number,
-            text=lines[number - 1].rstrip(b"\r\n").decode("utf-8", "backslashreplace")[:_MAX_QUOTED],
+            line=line,
+            text=_quoted(lines[line - 1].rstrip(b"\r\n").decode("utf-8", "backslashreplace"), at),
         )
-        for number in numbers
+        for line, at in hits
     ]
+
+
+def _quoted(text: str, at: int) -> str:
+    """Return a line as it is quoted: of a long one, what was found `at` this character and what stands around it."""
+    if len(text) <= _MAX_QUOTED:
+        return text
+    start = max(0, min(at - _MAX_BEFORE, len(text) - _MAX_QUOTED))
+    end = start + _MAX_QUOTED
+    return f"{_CUT if start else ''}{text[start:end]}{_CUT if end < len(text) else ''}"

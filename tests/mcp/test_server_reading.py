@@ -371,7 +371,30 @@ def test_a_search_says_where_it_goes_on_and_cuts_long_lines(agent: Agent, folder
         until = found.structured["next_offset"]
         assert 0 < until < 400
         assert found.texts[1] == f"These are {item} 1 to {until} of 400. Go on with offset={until}."
-    assert cut == {400}
+    assert cut == {401}
+
+
+@pytest.mark.parametrize("use_regex", [False, True])
+@pytest.mark.parametrize(
+    ("line", "quoted"),
+    [
+        ("x" * 388 + " needle here", "x" * 388 + " needle here"),
+        ("needle" + "y" * 395, "needle" + "y" * 394 + "…"),
+        ("x" * 3000 + "needle" + "y" * 3000, "…" + "x" * 100 + "needle" + "y" * 294 + "…"),
+        ("x" * 3000 + "needle" + "y" * 3, "…" + "x" * 391 + "needle" + "y" * 3),
+        ("x" * 3000 + "needle", "…" + "x" * 394 + "needle"),
+        ("é" * 3000 + "needle" + "y" * 3000 + "needle", "…" + "é" * 100 + "needle" + "y" * 294 + "…"),
+    ],
+)
+def test_of_a_long_line_what_was_found_is_quoted(
+    agent: Agent, folder: Path, line: str, quoted: str, *, use_regex: bool
+) -> None:
+    (folder / "file").write_text(f"before\n{line}\r\n")
+    found = agent.done("grep_files", path=str(folder), pattern="needle", use_regex=use_regex)
+    assert found.structured["matches"] == [{"path": str(folder / "file"), "line": 2, "text": quoted}]
+    assert found.text == f"{folder / 'file'}:2: {quoted}"
+    by_keyword = agent.done("read_file_by_keyword", path=str(folder / "file"), keyword="needle", use_regex=use_regex)
+    assert by_keyword.structured["matches"] == [2]
 
 
 def test_many_matches_are_given_in_pages(agent: Agent, folder: Path) -> None:

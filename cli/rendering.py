@@ -13,6 +13,7 @@ from objstore import (
     Unit,
     date_of,
     is_binary,
+    numbered_hunks,
     quoted_name,
     split_lines,
     unified_diff,
@@ -122,7 +123,7 @@ def edit_diff(
             yield from diff_text(before, after, old_name, new_name, screen)
         return
     old, new = split_lines(before), split_lines(after)
-    hunks = _numbered_hunks(edit, old, new)
+    hunks = numbered_hunks(old, new, edit.hunks, newline=edit.newline)
     if wanted.isdisjoint(number for number, _ in hunks):
         return
     yield screen.line(screen.paint(f"--- {_diff_name('a', old_name)}", bold=True))
@@ -199,30 +200,6 @@ def _whole_changes(edit: "Edit") -> Iterator[str]:
         yield f"mode {edit.before.mode:04o} -> {edit.after.mode:04o}"
     if edit.newline:
         yield "final newline came or went"
-
-
-def _numbered_hunks(edit: "Edit", old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, Hunk]]:
-    """Return the hunks to show, with their numbers: with the last line where only its newline came or went."""
-    if edit.newline:
-        numbered = list(enumerate(edit.hunks, 1))
-        last = edit.hunks[-1] if edit.hunks else Hunk(0, 0, 0, 0)
-        if last.old_end < len(old):
-            return [*numbered, (0, Hunk(len(old) - 1, 1, len(new) - 1, 1))]
-        # What followed the last line went with its newline. Where nothing is left, there is no line to show it on.
-        above = [(0, Hunk(last.old_start - 1, 1, last.new_start - 1, 1))] if last.old_start and last.new_start else []
-        return [*numbered[:-1], *above, *numbered[-1:]]
-    return list(enumerate(_with_last_lines(old, new, edit.hunks), 1))
-
-
-def _with_last_lines(old: Sequence[bytes], new: Sequence[bytes], hunks: Sequence[Hunk]) -> list[Hunk]:
-    """Return the hunks, with the last line of a text in one where only its newline differs."""
-    found = list(hunks)
-    last = found[-1] if found else Hunk(0, 0, 0, 0)
-    if last.old_end < len(old):
-        return found if old[-1] == new[-1] else [*found, Hunk(len(old) - 1, 1, len(new) - 1, 1)]
-    if last.old_start and last.new_start and old[last.old_start - 1] != new[last.new_start - 1]:
-        found[-1] = Hunk(last.old_start - 1, last.old_count + 1, last.new_start - 1, last.new_count + 1)
-    return found
 
 
 def _hunk_head(hunk: Hunk, lead: int, trail: int, label: str, screen: Screen) -> bytes:
@@ -323,7 +300,7 @@ def _diff_columns(before: bytes, after: bytes, screen: Screen) -> Iterator[bytes
     from objstore import diff_lines
 
     old, new = split_lines(before), split_lines(after)
-    hunks = _with_last_lines(old, new, diff_lines(before, after))
+    hunks = [hunk for _, hunk in numbered_hunks(old, new, diff_lines(before, after))]
     if not hunks:
         return  # an empty file came or went, or nothing but a name or a mode is otherwise
     shown = 0

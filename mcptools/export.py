@@ -54,7 +54,7 @@ def _arguments(workspace: Workspace, edits: list[EditView]) -> dict[str, object]
 
 def _result(workspace: Workspace, edits: list[EditView]) -> ToolResult:
     try:
-        diffs = [edit_diff(workspace, view).decode("utf-8", "backslashreplace") for view in edits]
+        diffs = [edit_diff(workspace, view, is_joined=True).decode("utf-8", "backslashreplace") for view in edits]
         changes = [change for view in edits for change in _changes(workspace, view)]
     except (BlobMissing, EditExpired):
         diffs, changes = [], []  # what it changed is kept no more

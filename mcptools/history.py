@@ -13,7 +13,19 @@ from mcptools.findings import EditListed, EditShown, EditsListed
 from mcptools.paging import Page, fitted, page_of
 from mcptools.reading import OffsetArgument
 from mcptools.toolset import Toolset, absolute, telling
-from objstore import MAX_INT, AmbiguousName, EditFilter, EditView, NoSuchName, Status, Workspace, date_of, unified_diff
+from objstore import (
+    MAX_INT,
+    AmbiguousName,
+    EditFilter,
+    EditView,
+    NoSuchName,
+    Status,
+    Workspace,
+    date_of,
+    is_binary,
+    numbered_diff,
+    unified_diff,
+)
 
 __all__ = ["History", "edit_diff", "edit_listed"]
 
@@ -129,16 +141,29 @@ def _check_offset(offset: int) -> None:
         raise Failure(Kind.INVALID_REQUEST, f"offset cannot be {'negative' if offset < 0 else f'over {MAX_INT}'}")
 
 
-def edit_diff(workspace: Workspace, view: EditView) -> bytes:
-    """Return what an edit changed as a unified diff. Raises EditExpired, BlobDamaged."""
+def edit_diff(workspace: Workspace, view: EditView, *, is_joined: bool = False) -> bytes:
+    """Return what an edit changed as a unified diff: behind the header of each hunk, its number and its status.
+
+    `is_joined`: without these, and with hunks that stand near each other under one header.
+    Raises EditExpired, BlobDamaged.
+    """
     view.refuse_if_expired()
     edit = view.edit
-    return unified_diff(
-        None if edit.before is None else workspace.text(edit.before.blob),
-        None if edit.after is None else workspace.text(edit.after.blob),
-        path_before=os.fsdecode(edit.source or edit.path),
-        path_after=os.fsdecode(edit.path),
-        hunks=edit.hunks or None,
+    before = None if edit.before is None else workspace.text(edit.before.blob)
+    after = None if edit.after is None else workspace.text(edit.after.blob)
+    path_before, path_after = os.fsdecode(edit.source or edit.path), os.fsdecode(edit.path)
+    has_parts = edit.hunks or edit.newline
+    if is_joined or not has_parts or before is None or after is None or is_binary(before) or is_binary(after):
+        hunks = edit.hunks or None
+        return unified_diff(before, after, path_before=path_before, path_after=path_after, hunks=hunks)
+    return numbered_diff(
+        before,
+        after,
+        path_before=path_before,
+        path_after=path_after,
+        hunks=edit.hunks,
+        newline=edit.newline,
+        label=lambda hunk: f"{view.seq}:{hunk} {view.units[hunk].value}",
     )
 
 

@@ -182,6 +182,8 @@ if TYPE_CHECKING:
     from objstore.transfer import Imported as Imported, import_bundle as import_bundle
     from objstore.unified import (
         is_binary as is_binary,
+        numbered_diff as numbered_diff,
+        numbered_hunks as numbered_hunks,
         quoted_name as quoted_name,
         unified_diff as unified_diff,
     )
@@ -324,6 +326,8 @@ _HOMES: Final = {
     "transfer": ("Imported", "import_bundle"),
     "unified": (
         "is_binary",
+        "numbered_diff",
+        "numbered_hunks",
         "quoted_name",
         "unified_diff",
     ),

@@ -4,14 +4,14 @@ Source: POSIX diff -u, with GNU's `\ No newline at end of file` and git's quotin
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Final
 
 from objstore.hunks import Hunk
 from objstore.lines import is_closed, lines_end, split_lines
 
-__all__ = ["is_binary", "is_either_binary", "quoted_name", "unified_diff"]
+__all__ = ["is_binary", "is_either_binary", "numbered_diff", "numbered_hunks", "quoted_name", "unified_diff"]
 
 _CHECKED: Final = 8192
 _TEXT: Final = bytes(range(0x20, 0x7F)) + b"\n\r\t\b\f"
@@ -99,8 +99,68 @@ def unified_diff(
     old_lines, new_lines = (_Lines(text, at_once=len(hunks) > len(text) // _SPARSE) for text in (old, new))
     parts = [b"--- %b\n+++ %b\n" % names]
     for group in _grouped(_with_newlines(old_lines, new_lines, hunks), context):
-        parts += _rendered(old_lines, new_lines, group, context)
+        parts += _rendered(old_lines, new_lines, group, min(context, group[0].old_start), context)
     return b"".join(parts)
+
+
+def numbered_diff(
+    before: bytes,
+    after: bytes,
+    *,
+    path_before: str,
+    path_after: str,
+    hunks: Sequence[Hunk],
+    newline: bool,
+    label: Callable[[int], str],
+    context: int = 3,
+) -> bytes:
+    """Return the diff that an edit made of a text, each hunk under a header of its own, with a label behind it.
+
+    `newline`: as in `numbered_hunks`. `label`: says of a hunk, by its number, what stands there. Nothing stands twice
+    as context, so that a program which reads diffs takes this one, too. Names are as in `unified_diff`.
+    """
+    old, new = _Lines(before, at_once=True), _Lines(after, at_once=True)
+    lines = old.between(0, old.count)
+    numbered = numbered_hunks(lines, new.between(0, new.count), hunks, newline=newline)
+    parts = [b"--- %b\n+++ %b\n" % (quoted_name(path_before), quoted_name(path_after))]
+    shown = 0
+    for (number, hunk), following in zip(
+        numbered, [*(later.old_start for _, later in numbered[1:]), len(lines)], strict=True
+    ):
+        lead, trail = min(context, hunk.old_start - shown), min(context, following - hunk.old_end)
+        parts += _rendered(old, new, [hunk], lead, trail, b" %b" % label(number).encode())
+        shown = hunk.old_end + trail
+    return b"".join(parts)
+
+
+def numbered_hunks(
+    old: Sequence[bytes], new: Sequence[bytes], hunks: Sequence[Hunk], *, newline: bool = False
+) -> list[tuple[int, Hunk]]:
+    """Return the hunks of an edit as they are shown, with their numbers.
+
+    `newline`: the last line, otherwise unchanged, lost or gained its newline: it is shown as hunk 0. Elsewhere a last
+    line of which only that differs is shown with the hunk beside it.
+    """
+    if not newline:
+        return list(enumerate(_with_last_line(old, new, hunks), 1))
+    numbered = list(enumerate(hunks, 1))
+    last = hunks[-1] if hunks else Hunk(0, 0, 0, 0)
+    if last.old_end < len(old):
+        return [*numbered, (0, Hunk(len(old) - 1, 1, len(new) - 1, 1))]
+    # What followed the last line went with its newline. Where nothing is left, there is no line to show it on.
+    above = [(0, Hunk(last.old_start - 1, 1, last.new_start - 1, 1))] if last.old_start and last.new_start else []
+    return [*numbered[:-1], *above, *numbered[-1:]]
+
+
+def _with_last_line(old: Sequence[bytes], new: Sequence[bytes], hunks: Sequence[Hunk]) -> list[Hunk]:
+    """Return the hunks, with the last line of a text in one where only its newline differs."""
+    found = list(hunks)
+    last = found[-1] if found else Hunk(0, 0, 0, 0)
+    if last.old_end < len(old):
+        return found if old[-1] == new[-1] else [*found, Hunk(len(old) - 1, 1, len(new) - 1, 1)]
+    if last.old_start and last.new_start and old[last.old_start - 1] != new[last.new_start - 1]:
+        found[-1] = Hunk(last.old_start - 1, last.old_count + 1, last.new_start - 1, last.new_count + 1)
+    return found
 
 
 def quoted_name(name: str) -> bytes:
@@ -196,9 +256,11 @@ def _grouped(hunks: Sequence[Hunk], context: int) -> Iterator[list[Hunk]]:
         yield group
 
 
-def _rendered(old: _Lines, new: _Lines, group: list[Hunk], context: int) -> Iterator[bytes]:
+def _rendered(
+    old: _Lines, new: _Lines, group: list[Hunk], lead: int, trail: int, label: bytes = b""
+) -> Iterator[bytes]:
+    """Yield hunks under one header, with `lead` lines before them and at most `trail` after."""
     first, last = group[0], group[-1]
-    lead = min(context, first.old_start)
     at = first.old_start - lead
     lines: list[bytes] = []
     for hunk in group:
@@ -206,10 +268,11 @@ def _rendered(old: _Lines, new: _Lines, group: list[Hunk], context: int) -> Iter
         lines += (_line(b"-", line) for line in old.between(hunk.old_start, hunk.old_end))
         lines += (_line(b"+", line) for line in new.between(hunk.new_start, hunk.new_end))
         at = hunk.old_end
-    tail = old.after(at, context)
-    yield b"@@ -%b +%b @@\n" % (
+    tail = old.after(at, trail)
+    yield b"@@ -%b +%b @@%b\n" % (
         _range(first.old_start - lead, lead + last.old_end - first.old_start + len(tail)),
         _range(first.new_start - lead, lead + last.new_end - first.new_start + len(tail)),
+        label,
     )
     yield from lines
     yield from map(_kept, tail)

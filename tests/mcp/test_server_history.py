@@ -1,9 +1,11 @@
 """What a model can learn of its edits: status, diff, and the reviewer's reason."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp.types import TextResourceContents
 
 from objstore import Action, CallInfo, EditFilter, Workspace
 from tests.mcp.agent import Agent, connected
@@ -34,9 +36,34 @@ def test_edits_are_listed_with_what_the_reviewer_said(agent: Agent, folder: Path
     assert [edit["edit"] for edit in only.structured["edits"]] == [second["edit"]]
     shown = agent.done("show_edit", edit=second["edit"])
     name = file.relative_to(agent.root)
-    assert shown.structured["diff"] == f"--- {name}\n+++ {name}\n@@ -1 +1 @@\n-one\n+two\n"
+    own = f"{second['edit']}:1 rejected"
+    assert shown.structured["diff"] == f"--- {name}\n+++ {name}\n@@ -1 +1 @@ {own}\n-one\n+two\n"
     assert shown.structured["edit"]["reason"] == "not two, three"
     assert shown.structured["hunk_statuses"] == ["rejected"]
+
+
+def test_of_each_hunk_of_an_edit_it_is_shown_what_the_reviewer_said(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
+        for content in (b"1\n2\n3\n4\n5\n6", b"one\n2\nthree\n4\n5\n6\n"):
+            with workspace.call(CallInfo(tool="test")) as call:
+                call.write("f", content)
+                call.commit()
+        workspace.decide(Action.REJECT, workspace.find_units("2:2")[1], reason="keep 3")
+        workspace.decide(Action.ACCEPT, workspace.find_units("2:0")[1])
+    with connected(tmp_path) as agent:
+        shown = agent.done("show_edit", edit=2)
+        resource = agent.resource("cas://edit/2")
+    diff = (
+        "--- f\n+++ f\n"
+        "@@ -1,2 +1,2 @@ 2:1 pending\n-1\n+one\n 2\n"
+        "@@ -3,3 +3,3 @@ 2:2 rejected\n-3\n+three\n 4\n 5\n"
+        "@@ -6 +6 @@ 2:0 accepted\n-6\n\\ No newline at end of file\n+6\n"
+    )
+    assert shown.structured["diff"] == diff
+    assert shown.text.endswith(diff)
+    assert shown.structured["hunk_statuses"] == ["pending", "rejected"]
+    assert isinstance(resource, TextResourceContents)
+    assert json.loads(resource.text)["diff"] == diff
 
 
 def test_who_asks_for_the_edits_of_a_directory_is_told_that_it_is_one(agent: Agent, folder: Path) -> None:

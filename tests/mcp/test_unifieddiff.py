@@ -17,8 +17,9 @@ from mcptools.unifieddiff import (
     parse_patch,
     parse_patches,
 )
+from objstore.diff import diff_lines
 from objstore.hunks import Span, hunks_fit, hunks_from_spans
-from objstore.unified import quoted_name, unified_diff
+from objstore.unified import numbered_diff, quoted_name, unified_diff
 from tests.test_weave_costs import operations
 
 HEAD = "--- a/f\n+++ b/f\n"
@@ -501,6 +502,31 @@ def test_applying_a_patch_and_then_its_reverse_is_identity(old: str, new: str, c
     outcome = apply_patch(after, patch.reverse)
     assert isinstance(outcome, Applied), outcome
     assert outcome.content == before
+
+
+@given(texts, texts, st.integers(1, 3))
+def test_applying_a_diff_that_names_each_hunk_gives_what_the_plain_one_gives(old: str, new: str, context: int) -> None:
+    before, after = old.encode(), new.encode()
+    assume(before != after)
+    hunks = diff_lines(before, after)
+    named = numbered_diff(
+        before,
+        after,
+        path_before="f",
+        path_after="f",
+        hunks=hunks,
+        newline=False,
+        label=lambda number: f"1:{number} pending",
+        context=context,
+    ).decode()
+    numbers = re.findall(r"^@@ -[0-9,]+ \+[0-9,]+ @@ 1:([0-9]+) pending$", named, re.MULTILINE)
+    assert numbers == [str(number) for number in range(1, len(numbers) + 1)]
+    assert len(hunks) <= len(numbers) <= len(hunks) + 1  # of one more, only the newline at the end differs
+    outcome = apply_patch(before, parse_patch(named))
+    if isinstance(outcome, AmbiguousContext):
+        reject()  # of a hunk that only inserts, all that it stands beside may be shown with the one above
+    assert isinstance(outcome, Applied), outcome
+    assert outcome.content == after
 
 
 @given(st.lists(st.tuples(texts, texts), max_size=4))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Annotated, Final, Literal, TypeAlias
 
 from mcptools.answers import Answer
-from mcptools.display import one_line, shown
+from mcptools.display import LONGEST_WORDS, cut, one_line, shown
 from mcptools.failures import Failure, Kind
 from mcptools.findings import EditListed, EditShown, EditsListed
 from mcptools.paging import Page, fitted, page_of
@@ -37,7 +37,13 @@ _MAX_LISTED: Final = 5000
 """As far as anybody counts edits."""
 
 _LISTED_SIZE: Final = 400
-"""Characters of one in an answer, but for its path."""
+"""Characters of one in an answer, but for names and the reason."""
+
+_LEAST_DIFF: Final = 8
+"""What part of an answer an edit's diff has at least, however long the reason is."""
+
+_LONGEST_REASON: Final = 500
+"""Characters of a reason in the text of a list."""
 
 
 class History(Toolset):
@@ -86,9 +92,11 @@ class History(Toolset):
             if not self._directories.shows(workspace, view):
                 raise missing
             lines = edit_diff(workspace, view).decode("utf-8", "backslashreplace").splitlines(keepends=True)
-        page = page_of(lines, len, offset=offset, limit=0, budget=self._limits.max_answer)
         listed = edit_listed(workspace, view)
-        diff, cut = fitted("".join(page.items), self._limits.max_answer)
+        most = self._limits.max_answer
+        budget = max(most - len(listed.reason), most // _LEAST_DIFF)
+        page = page_of(lines, len, offset=offset, limit=0, budget=budget)
+        diff, shortened = fitted("".join(page.items), budget)
         return Answer(
             content=EditShown(
                 edit=listed,
@@ -96,8 +104,8 @@ class History(Toolset):
                 diff=diff,
                 next_offset=page.next_offset,
             ),
-            text=f"{_line(listed)}\n{diff}",
-            notes=(*cut, *page.note("lines")),
+            text=f"{_line(listed, LONGEST_WORDS)}\n{diff}",
+            notes=(*shortened, *page.note("lines")),
         )
 
     # ---- inside
@@ -122,8 +130,7 @@ class History(Toolset):
         return self._listing(seen, offset)
 
     def _listing(self, edits: Sequence[EditListed], offset: int) -> Page[EditListed]:
-        budget = self._limits.max_answer
-        return page_of(edits, lambda edit: len(edit.path) + _LISTED_SIZE, offset=offset, limit=0, budget=budget)
+        return page_of(edits, _size, offset=offset, limit=0, budget=self._limits.max_answer)
 
     def _recorded(self, path: str) -> Workspace | None:
         """Return the workspace that a path belongs to, or None where nothing is recorded. Raises as `recorded_of`."""
@@ -187,10 +194,17 @@ def edit_listed(workspace: Workspace, view: EditView) -> EditListed:
     )
 
 
-def _line(edit: EditListed) -> str:
+def _size(edit: EditListed) -> int:
+    """Return how many characters an edit takes in an answer: what is quoted in the text may be longer there."""
+    said = (edit.path, edit.source_path, edit.reason, edit.tool, edit.mcp_conversation_id)
+    return max(_LISTED_SIZE + sum(map(len, said)), len(_line(edit)))
+
+
+def _line(edit: EditListed, longest: int = _LONGEST_REASON) -> str:
+    """Return an edit in a line, with so many characters of its reason at most."""
     partly = " (partly)" if edit.partly else ""
     source = f"{one_line(edit.source_path)} -> " if edit.source_path else ""
-    reason = f": {one_line(edit.reason)}" if edit.reason else ""
+    reason = f": {cut(one_line(edit.reason), longest)}" if edit.reason else ""
     counts = f"+{edit.lines_added} -{edit.lines_removed}"
     expired = " (expired)" if edit.expired else ""
     return f"{edit.edit} {edit.status}{partly}{expired} {edit.operation} {source}{one_line(edit.path)} {counts}{reason}"

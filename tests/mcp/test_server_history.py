@@ -151,6 +151,34 @@ def test_a_history_of_several_pages_is_listed_whole_and_the_newest_first(tmp_pat
     assert pages == 3
 
 
+def test_long_reasons_are_given_in_as_many_pages_as_they_need(tmp_path: Path) -> None:
+    said, most = "so\n" * 10_000, 80_000
+    with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
+        for number in range(5):
+            with workspace.call(CallInfo(tool="test")) as call:
+                call.write(f"f{number}", b"y\n" * 40_000)
+                call.commit()
+        units = [unit for number in range(1, 6) for unit in workspace.find_units(str(number))[1]]
+        workspace.decide(Action.REJECT, units, reason=said)
+    listed: dict[int, str] = {}
+    with connected(tmp_path) as agent:
+        offset, going = 0, True
+        while going:
+            page = agent.done("list_edits", offset=offset)
+            assert max(len(page.text), sum(len(edit["reason"]) for edit in page.structured["edits"])) < most
+            for line, edit in zip(page.text.splitlines(), page.structured["edits"], strict=True):
+                listed[edit["edit"]] = edit["reason"]
+                assert line.endswith("… (40002 characters in all)")
+            offset = page.structured["next_offset"]
+            going = offset > 0
+        shown = agent.done("show_edit", edit=1)
+    assert listed == dict.fromkeys([5, 4, 3, 2, 1], said)
+    assert max(len(shown.text), len(shown.structured["diff"]) + len(said)) < most + 1000
+    assert shown.structured["edit"]["reason"] == said
+    assert shown.text.splitlines()[0].endswith(f"{ascii(said)[:8000]}… (40002 characters in all)")
+    assert shown.structured["next_offset"] > 0
+
+
 def test_a_page_of_a_history_is_read_without_what_comes_before_it(tmp_path: Path) -> None:
     with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
         for number in range(9):

@@ -45,7 +45,9 @@ from objstore import BlobId, Call, CallOutcome, Content, Operation, Workspace, b
 
 __all__ = ["PatchOp", "Recovery", "Strategy"]
 
-
+_ONLY_BACKED_UP: Final = (
+    "The file reads so already: no change of it was recorded, but its backup was, and Undo would delete that."
+)
 _ALL_UNCHANGED: Final = "The files read so already: no change of them was recorded, and there is none to undo."
 
 
@@ -184,7 +186,7 @@ class Recovery(Patching):
         said = "Patch applied successfully"
         backup_file = None if backup is None else shown(backup)
         backed_up = PatchBackedUp(backup_file=backup_file, message=said, **_recorded(outcome))
-        text, idle = _told(staging, said)
+        text, idle = _told(staging, said, backup_file)
         return Answer(content=backed_up, text=text, notes=(*idle, *untimely, *conversation_notes(outcome)))
 
     def _atomic(self, patches: Sequence[_Patch], conversation: str) -> Answer[PatchesApplied]:
@@ -287,8 +289,7 @@ class Recovery(Patching):
         stepped = PatchStepped(
             steps=steps, backup_file=backed_up.backup_file, changes=patched.changes, **_recorded(outcome)
         )
-        text, idle = _told(staging, patched.message)
-        text = f"{text}; backup: {backed_up.backup_file}"
+        text, idle = _told(staging, patched.message, backed_up.backup_file)
         return Answer(content=stepped, text=text, notes=(*idle, *untimely, *conversation_notes(outcome)))
 
     # ---- inside
@@ -395,14 +396,19 @@ def _not_all_fit(failures: Sequence[tuple[str, Failure]], count: int) -> Failure
     )
 
 
-def _told(staging: _Staging, said: str) -> tuple[str, tuple[str, ...]]:
-    """Return what is said of patches, `said` unless they changed none of their files, and of those they did not."""
+def _told(staging: _Staging, said: str, backup: str | None = None) -> tuple[str, tuple[str, ...]]:
+    """Return what is said of patches, `said` unless they changed none of their files, and of those they did not.
+
+    `backup`: of the one file, as it is shown; None: there is none.
+    """
+    kept = "" if backup is None else f"; backup: {backup}"
     idle = [absolute(staging.workspace, key[1]) for key, blob in staging.after.items() if staging.before[key] == blob]
     if not idle:
-        return said, ()
+        return said + kept, ()
     if len(idle) < len(staging.after):
         return said, (f"{nothing_to_change(*idle)}.",)
-    return nothing_to_change(*idle), (UNCHANGED if len(idle) == 1 else _ALL_UNCHANGED,)
+    unchanged = UNCHANGED if len(idle) == 1 else _ALL_UNCHANGED
+    return nothing_to_change(*idle) + kept, (_ONLY_BACKED_UP if kept else unchanged,)
 
 
 class _Recorded(TypedDict):

@@ -133,6 +133,7 @@ def test_backup_restore_keeps_the_backup_if_asked_to(agent: Agent, folder: Path,
     assert result.structured.items() >= {"success": True, "message": "Patch applied successfully"}.items()
     assert file.read_text() == TEXT.replace("one", "1")
     backup = result.structured["backup_file"]
+    assert result.text == "Patch applied successfully" + (f"; backup: {backup}" if keep else "")
     if keep:
         assert (Path(backup).read_text(), Path(backup).stat().st_mtime_ns) == (TEXT, 10**18)
         assert len(result.structured["edits"]) == 2
@@ -350,10 +351,14 @@ def test_of_a_patch_that_changes_nothing_the_backup_alone_is_recorded_and_that_i
 ) -> None:
     same = FIRST.replace("+1\n", "+one\n")
     result = agent.done("apply_patches", strategy=strategy, patches=ops(file, same), keep_backup=True)
-    assert result.text.startswith(f"Nothing to change in {file}")
-    assert "The file reads so already: no change of it was recorded, and there is none to undo." in result.texts[1]
+    backup = result.structured["backup_file"]
+    assert result.text == f"Nothing to change in {file}; backup: {backup}"
+    told = "The file reads so already: no change of it was recorded, but its backup was, and Undo would delete that."
+    assert told in result.texts[1]
     assert [agent.history()[-1].seq] == result.structured["edits"]
-    assert Path(result.structured["backup_file"]).read_text() == file.read_text() == TEXT
+    assert Path(backup).read_text() == file.read_text() == TEXT
+    assert agent.done("Undo").structured["paths"] == [str(Path(backup).relative_to(agent.root))]
+    assert (Path(backup).exists(), file.read_text()) == (False, TEXT)
 
 
 @pytest.mark.parametrize(

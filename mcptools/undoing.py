@@ -7,7 +7,7 @@ change, or none is touched.
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, assert_never
@@ -73,9 +73,12 @@ class Undoing(Toolset):
                 for path in paths:
                     if not self._directories.allows(workspace, path):  # the client's roots may have narrowed since
                         raise _refused(Kind.PERMISSION_DENIED, "permission denied", path)
+                views = _now(workspace, change)
+                if all(view.status is Status.REJECTED for view in views):
+                    raise _rejected_already()  # and so the files need not be as the change left them
                 for target in targets.values():
                     self._refuse_unless_as_left(workspace, target)
-                self._reject(workspace, change, targets)
+                self._reject(workspace, views, targets)
             self._session.undid(change, ((workspace.root, path) for path in paths))
         names = [shown(target.path_before or target.path_after) for target in targets.values()]
         if len(self._directories.roots) > 1:
@@ -114,15 +117,11 @@ class Undoing(Toolset):
         if self._asked is not None and not accepted <= self._asked.accepted:
             raise _otherwise(_ACCEPTED_SINCE)
 
-    def _reject(self, workspace: Workspace, change: LastChange, targets: Mapping[DocumentId, "_Target"]) -> None:
+    def _reject(self, workspace: Workspace, views: Sequence[EditView], targets: Mapping[DocumentId, "_Target"]) -> None:
         shown: dict[Unit, Status] = {}
-        for view in change.edits:
-            now = workspace.edit(view.seq)
-            # Where an older store was put back, another edit may have the number.
-            if now.id != view.id:
-                raise NoSuchName(view.id.hex(), "edit")
-            self._refuse_accepted(now)
-            shown |= {Unit(view.seq, hunk): status for hunk, status in enumerate(now.units)}
+        for view in views:
+            self._refuse_accepted(view)
+            shown |= {Unit(view.seq, hunk): status for hunk, status in enumerate(view.units)}
         units = list(shown)
         who = self._session.client.get("client", "")
         # What was decided on earlier edits meanwhile could make of the files what they never were.
@@ -140,7 +139,7 @@ class Undoing(Toolset):
         try:
             _decided(workspace.decide(Action.REJECT, units, who=who, reason=_NOTE, shown=shown))
         except DecidedMeanwhile:
-            path = os.fsdecode(change.edits[0].edit.path)
+            path = os.fsdecode(views[0].edit.path)
             raise _refused(Kind.REVIEW_CONFLICT, "it was decided on at this moment", path) from None
 
 
@@ -258,7 +257,7 @@ def _decided(outcome: DecisionOutcome) -> Decided:
         case Conflicted(conflicts=conflicts):
             raise _refused(Kind.REVIEW_CONFLICT, str(conflicts[0]), conflicts[0].path)
         case NothingToDo():
-            raise Failure(Kind.REVIEW_CONFLICT, "Cannot undo: a reviewer has rejected the change already")
+            raise _rejected_already()
         case _:
             assert_never(outcome)
 
@@ -283,6 +282,20 @@ def _refusing(*paths: str) -> Iterator[None]:
         if not is_plain or failure.hint:
             raise failure from error
         raise _refused(failure.kind, f"{what[:1].lower()}{what[1:]}", str(failure.facts["path"])) from error
+
+
+def _now(workspace: Workspace, change: LastChange) -> Sequence[EditView]:
+    """Return the edits of a change as they are decided on now. Raises NoSuchName."""
+    views = [workspace.edit(view.seq) for view in change.edits]
+    for view, now in zip(change.edits, views, strict=True):
+        # Where an older store was put back, another edit may have the number.
+        if now.id != view.id:
+            raise NoSuchName(view.id.hex(), "edit")
+    return views
+
+
+def _rejected_already() -> Failure:
+    return Failure(Kind.REVIEW_CONFLICT, "Cannot undo: a reviewer has rejected the change already")
 
 
 def _otherwise(message: str) -> Failure:

@@ -512,6 +512,23 @@ def test_what_a_reviewer_has_taken_back_already_is_not_taken_back_again(agent: A
     assert error["type"] == "review_conflict"
 
 
+@pytest.mark.parametrize("is_new", [True, False])
+def test_of_a_change_that_a_reviewer_has_rejected_that_is_said_and_not_what_its_file_is_now(
+    agent: Agent, file: Path, *, is_new: bool
+) -> None:
+    if not is_new:
+        file.write_text("one\n")
+    change = agent.done("write_file", path=str(file), content="two\n").structured["edit"]
+    with Workspace.open(agent.root) as workspace:
+        workspace.decide(Action.REJECT, workspace.find_units(str(change))[1])
+    assert agent.call("Undo").error["message"] == "Cannot undo: a reviewer has rejected the change already"
+    assert file.exists() is not is_new
+    with Workspace.open(agent.root) as workspace:
+        workspace.decide(Action.RESET, workspace.find_units(str(change))[1])
+    agent.done("Undo")
+    assert file.exists() is not is_new
+
+
 @pytest.mark.parametrize("part", ["", ":1"], ids=["all", "a hunk"])
 def test_what_a_reviewer_has_accepted_is_not_taken_back_unless_they_were_asked(tmp_path: Path, part: str) -> None:
     file = tmp_path / "file"

@@ -5,7 +5,7 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from cli.naming import path_named, state_named, state_parts
+from cli.naming import is_on_disk, looks_like_state, path_named, state_named, state_parts
 from cli.quoting import numbered, typed
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def meant(error: "NoSuchName", start: str) -> str:
                 or _of_unrecorded_time(workspace, error)
                 or _of_another_kind(workspace, error)
                 or _of_edit(workspace, error)
+                or _of_unrecorded(workspace, error)
                 or _near(workspace, error)
                 or _newest(workspace, error)
                 or _on_disk(workspace, error)
@@ -109,7 +110,7 @@ def _of_another_kind(workspace: "Workspace", error: "NoSuchName") -> str:
 
     name, kind = error.spelling, error.kind
     takes_edits = "edit" in kind
-    spelt = state_parts(name)
+    spelt = _state_meant(workspace, name)
     if spelt is not None and (takes_edits or kind == "recorded file"):
         try:
             state_named(workspace, name)
@@ -139,7 +140,7 @@ def _of_gone(workspace: "Workspace", error: "NoSuchName") -> str:
     from objstore import NameKind
 
     name, kind = error.spelling, error.kind
-    if kind not in {"recorded file", "state"} or state_parts(name) is not None:
+    if kind not in {"recorded file", "state"} or _state_meant(workspace, name) is not None:
         return ""
     path = path_named(workspace, name)
     if held := last_held(workspace, path):
@@ -155,7 +156,7 @@ def _of_unrecorded_time(workspace: "Workspace", error: "NoSuchName") -> str:
 
     from objstore import EditFilter, moment_of
 
-    spelt = state_parts(error.spelling)
+    spelt = _state_meant(workspace, error.spelling)
     moment = None if spelt is None else moment_of(spelt[1], datetime.now().astimezone())
     if spelt is None or moment is None:
         return ""
@@ -174,7 +175,7 @@ def _of_edit(workspace: "Workspace", error: "NoSuchName") -> str:
     """Return what is to be said of an edit that is there: that it is another file's, or which hunks it has."""
     from objstore import NameKind, NoSuchName
 
-    spelt = state_parts(error.spelling)
+    spelt = _state_meant(workspace, error.spelling)
     name, _, hunk = error.spelling.partition(":")
     number = spelt[1] if spelt is not None else name
     try:
@@ -191,11 +192,27 @@ def _of_edit(workspace: "Workspace", error: "NoSuchName") -> str:
     return f"Edit {view.seq} has {found[0].name}" + (f" to {found[-1].name}." if len(found) > 1 else ".")
 
 
+def _of_unrecorded(workspace: "Workspace", error: "NoSuchName") -> str:
+    """Return what is to be said of a file on disk that no edit tells of, and whose name is spelt like a state."""
+    from objstore import EditFilter
+
+    name = error.spelling
+    if state_parts(name) is None or not is_on_disk(workspace, name):
+        return ""
+    is_recorded = workspace.edits(EditFilter(path=path_named(workspace, name), limit=1))
+    return "" if is_recorded else "That is a file on disk, of which no edit is recorded."
+
+
+def _state_meant(workspace: "Workspace", name: str) -> tuple[str, str] | None:
+    """Return path and version of a name that is spelt as a state, unless a file on disk has it."""
+    return state_parts(name) if looks_like_state(workspace, name) else None
+
+
 def _near(workspace: "Workspace", error: "NoSuchName") -> str:
     """Return which names are near to it."""
     from objstore import NameKind
 
-    spelling = error.spelling.partition("@")[0]
+    spelling = error.spelling if is_on_disk(workspace, error.spelling) else error.spelling.partition("@")[0]
     path = path_named(workspace, spelling)
     if "edit" in error.kind and any(found.name == path for found in workspace.names_like(NameKind.PATH, path, 1)):
         lists = f"`cas log {_typed(spelling)}` lists its edits"

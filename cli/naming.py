@@ -17,6 +17,7 @@ __all__ = [
     "covers",
     "edit_filter",
     "edits_named",
+    "is_on_disk",
     "looks_like_state",
     "path_named",
     "state_named",
@@ -237,14 +238,18 @@ def looks_like_state(workspace: "Workspace", spelling: str) -> bool:
 
     A file on disk is meant first, and before a blob one that was ever recorded.
     """
-    from pathlib import Path
-
     is_hash = re.fullmatch(BLOB, spelling) is not None
     if not is_hash and state_parts(spelling) is None:
         return False
-    if Path(spelling).is_symlink() or Path(spelling).exists():
+    return not (is_on_disk(workspace, spelling) or (is_hash and _is_recorded(workspace, spelling)))
+
+
+def is_on_disk(workspace: "Workspace", spelling: str) -> bool:
+    """Return whether anything stands at the path that is spelt."""
+    try:
+        return os.path.lexists(os.path.join(workspace.root, path_named(workspace, spelling)))  # noqa: PTH118 -- no link is followed
+    except PathError:
         return False
-    return not (is_hash and _is_recorded(workspace, spelling))
 
 
 def _is_recorded(workspace: "Workspace", spelling: str) -> bool:
@@ -261,13 +266,13 @@ def state_named(workspace: "Workspace", spelling: str) -> "State":
 
     Raises NoSuchName, AmbiguousName or PathError.
     """
-    spelt = state_parts(spelling)
-    if spelt is not None:
-        path, version = spelt
-        wanted = f"{path_named(workspace, path)}@{version}"
-    else:
-        wanted = spelling if looks_like_state(workspace, spelling) else path_named(workspace, spelling)
     try:
-        return workspace.find_state(wanted)
+        if not looks_like_state(workspace, spelling):
+            return workspace.last_state(path_named(workspace, spelling))
+        spelt = state_parts(spelling)
+        if spelt is None:
+            return workspace.find_state(spelling)
+        path, version = spelt
+        return workspace.find_state(f"{path_named(workspace, path)}@{version}")
     except NoSuchName as error:
         raise NoSuchName(spelling, error.kind) from None  # as it was typed

@@ -15,7 +15,7 @@ from objstore.records import Edit
 from objstore.terms import Seq, Unit, number_of
 from objstore.views import State
 
-__all__ = ["as_spelt", "find_blob", "find_conversation", "find_state", "find_units", "recorded_path"]
+__all__ = ["as_spelt", "find_blob", "find_conversation", "find_state", "find_units", "last_state", "recorded_path"]
 
 _MIN_PREFIX: Final = 4
 _CANDIDATES: Final = 6
@@ -73,14 +73,21 @@ def find_state(journal: Journal, spelling: str) -> State:
             found = state_at_moment(journal, recorded_path(journal, path), moment)
             if found is not None:
                 return found
-    tip = journal.store.index.tip_at(recorded_path(journal, spelling))
-    if tip is not None:
-        blob, mode = (None, 0) if tip.state is None else (tip.state.blob, tip.state.mode)
-        return State(path=os.fsdecode(tip.path), blob=blob, mode=mode)
+    with suppress(NoSuchName):
+        return last_state(journal, spelling)
     try:
         return State(path="", blob=find_blob(journal, spelling), mode=0o644)
     except NoSuchName as error:
         raise NoSuchName(spelling, "state") from error
+
+
+def last_state(journal: Journal, path: str) -> State:
+    """Return the state in which the file at a path was last recorded. Raises NoSuchName and what paths raise."""
+    tip = journal.store.index.tip_at(recorded_path(journal, path))
+    if tip is None:
+        raise NoSuchName(path, "state")
+    blob, mode = (None, 0) if tip.state is None else (tip.state.blob, tip.state.mode)
+    return State(path=os.fsdecode(tip.path), blob=blob, mode=mode)
 
 
 def recorded_path(journal: Journal, spelling: str) -> bytes:

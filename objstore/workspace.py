@@ -258,6 +258,13 @@ class Workspace:
         with self._journal.reading():
             return naming.find_state(self._journal, spelling)
 
+    def last_state(self, path: str) -> State:
+        """Return the state in which the file at a path was last recorded, whatever its name. Raises NoSuchName."""
+        from objstore import naming
+
+        with self._journal.reading():
+            return naming.last_state(self._journal, path)
+
     def blob(self, blob: BlobId) -> bytes:
         """Return a blob's bytes, verified. Raises BlobMissing, BlobDamaged, BlobTooLarge."""
         with self._journal.reading() as store:

@@ -69,15 +69,40 @@ def test_a_recorded_file_that_is_named_like_a_hash_can_be_named_where_it_is_gone
     assert elsewhere.out == b"one\n"
 
 
-def test_a_file_that_is_named_like_a_state_can_be_named(desk: Desk) -> None:
+def test_a_file_on_disk_that_is_named_like_a_state_is_what_every_command_means(desk: Desk) -> None:
     desk.write("a", b"a\n")
     desk.write("a@1", b"not a\n")
     desk.write("beef", b"not a blob\n")
-    assert desk.done("cat", "a@1").out == b"a\n"
-    assert desk.done("cat", "a@1@2").out == b"not a\n"
-    assert desk.done("cat", "beef").out == b"not a blob\n"
+    desk.write("a", b"b\n")
     (desk.folder / "a@1").write_bytes(b"changed\n")
+    assert desk.done("cat", "a@1").out == b"not a\n"
+    assert desk.done("cat", "a@1@2").out == b"not a\n"
+    assert desk.done("cat", "a@4^").out == b"a\n"
+    assert desk.done("cat", "beef").out == b"not a blob\n"
     assert desk.done("diff", "a@1").out.endswith(b"-not a\n+changed\n")
+    assert desk.done("diff", "a@1", "a@4").out.endswith(b"-not a\n+b\n")
+    assert desk.done("blame", "a@1", "--json").json()["edit_id"] is not None
+    assert desk.done("ls", "a@1").text.endswith("  a@1\n")
+    assert desk.done("restore", "a@1").text.endswith("Restored a@1 as edit 6; `cas reject 6` takes it back.\n")
+    outside, named = desk.folder.parent, {"CAS_WORKSPACE": str(desk.folder)}
+    assert cas("cat", "a@1", folder=outside, settings=named).out == b"not a\n"
+    assert desk.done("purge", "a@1", "-n", "--json").json()["edits"] == [[2, 2], [5, 6]]
+    assert cas("purge", "a@1", "-n", "--json", folder=outside, settings=named).json()["edits"] == [[2, 2], [5, 6]]
+    desk.delete("a@1")
+    assert desk.done("cat", "a@1").out == b"a\n"
+
+
+def test_of_a_file_on_disk_that_is_named_like_a_state_nothing_is_said_of_another_file(desk: Desk) -> None:
+    desk.write("a", b"a\n")
+    (desk.folder / "a@1").write_bytes(b"mine\n")
+    (desk.folder / "a@1h").write_bytes(b"mine\n")
+    for name in ("a@1", "a@1h"):
+        for words in (["cat"], ["restore"], ["blame"], ["log"], ["purge"]):
+            ran = desk.cas(*words, name)
+            assert (ran.status, ran.out) == (1, b"")
+            assert ran.said.splitlines()[1:] == ["That is a file on disk, of which no edit is recorded."], words
+    desk.write("a@1", b"an agent's\n")
+    assert desk.cas("pin", "add", "a@1").said.splitlines()[1:] == ["It is a file: `cas log a@1` lists its edits."]
 
 
 # ---- diff with the disk

@@ -92,6 +92,13 @@ def test_a_name_with_an_at_sign_names_its_file(scene: Scene) -> None:
     scene.write("me@home.txt", lines("text"))
     assert scene.workspace.find_state("me@home.txt").blob == blob_id(lines("text"))
     assert scene.workspace.find_state("me@home.txt@1").blob == blob_id(lines("text"))
+    scene.write("me@home.txt@1", lines("other"))
+    assert scene.workspace.find_state("me@home.txt@1").blob == blob_id(lines("text"))
+    assert scene.workspace.last_state("me@home.txt@1").blob == blob_id(lines("other"))
+    scene.delete("me@home.txt@1")
+    assert scene.workspace.last_state("me@home.txt@1").blob is None
+    with pytest.raises(NoSuchName):
+        scene.workspace.last_state("me@home.txt@2")
 
 
 def test_a_path_shows_the_edits_of_every_file_that_stood_there(scene: Scene) -> None:

@@ -104,8 +104,9 @@ class BlamedLines:
 
     start: int  # of the first line, zero-based
     count: int
-    unit: Unit | None  # None: they were there before the first recorded edit
+    unit: Unit | None  # None: they were there before the first edit that is kept
     view: EditView | None
+    is_expired: bool  # there is no unit, and edits have expired, of which one may have put them there
 
 
 def records(journal: Journal) -> Iterator[RecordView]:
@@ -318,12 +319,15 @@ def _blamed(journal: Journal, path: str, at: tuple[Seq, bool] | None) -> tuple[b
     if is_stand_in(content):
         raise FileTooLarge(path, journal.store.size(blob), MAX_BLOB)
     loaded = load_document(journal, document) if at is None else load_past(journal, document, at[0], before=at[1])
+    first = journal.store.index.edit(document)
+    is_cut = first is not None and bool(first.expired)
     blamed, start = [], 0
     views: dict[Seq, EditView] = {}
     for unit, count in loaded.blame():
         if unit is not None and unit.seq not in views:
             views[unit.seq] = history.edit(journal, unit.seq)
         view = None if unit is None else views[unit.seq]
-        blamed.append(BlamedLines(start=start, count=count, unit=unit, view=view))
+        is_expired = is_cut and unit is None
+        blamed.append(BlamedLines(start=start, count=count, unit=unit, view=view, is_expired=is_expired))
         start += count
     return content, blamed

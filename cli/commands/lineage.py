@@ -117,7 +117,7 @@ def _blame_text(content: bytes, blamed: "list[BlamedLines]", screen: Screen) -> 
     heads = []
     for part in blamed:
         if part.view is None:
-            heads.append("(before the first recorded edit)")
+            heads.append(f"(before the first {'edit that is kept' if part.is_expired else 'recorded edit'})")
         else:
             edit = part.view.edit
             heads.append(

@@ -55,7 +55,21 @@ def test_what_went_is_marked_and_refused_with_the_reason(desk: Desk) -> None:
     assert (shapes[5]["hash_after"], shapes[8]["expired"]) == (None, None)
     assert desk.cas("show", "2", "--json").json()["edits"][0]["diff"] is None
     assert desk.done("fsck", "--json").json()["sound"]
-    assert desk.done("blame", "f").text.count("before the first recorded edit") == 200
+    assert desk.done("blame", "f").text.count("(before the first edit that is kept)") == 200
+
+
+def test_of_lines_from_before_the_first_edit_blame_says_whether_others_have_expired(desk: Desk) -> None:
+    (desk.folder / "mine").write_bytes(b"1\n")
+    desk.write("mine", b"1\ntwo\n")
+    desk.write("f", b"1\n", conversation="conv_two")
+    desk.write("f", b"1\ntwo\n")
+    desk.done("accept", "2")
+    desk.done("gc", "--older-than", "0s")
+    for name, said in (("mine@1", "recorded edit"), ("f@3", "edit that is kept")):
+        first, second = desk.done("blame", name).text.splitlines()
+        assert first.split("  ")[0] == f"(before the first {said})"
+        assert second.split()[0] == f"{name[-1]}:1"
+        assert desk.done("blame", name[:-2]).text.splitlines() == [first, second]
 
 
 def test_of_what_went_the_hash_is_told_where_the_bytes_are_kept_for_something_else(desk: Desk) -> None:

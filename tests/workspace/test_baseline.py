@@ -1,5 +1,7 @@
 """The baseline: no collection takes the snapshot that files without an edit are compared with."""
 
+from contextlib import closing
+
 import pytest
 
 from objstore import (
@@ -20,8 +22,10 @@ from objstore import (
     check_store,
 )
 from objstore.batch import now as time_now
-from objstore.records import Expiry
+from objstore.journal import Journal
+from objstore.records import Expiry, Snapshot
 from objstore.trees import TreeEntry, entry_at
+from tests.store.countdown import UnsyncedDisk
 from tests.store.losses import damage, lose
 from tests.workspace.scene import Scene, deletes, writes
 
@@ -367,6 +371,8 @@ def test_a_lost_tree_of_a_folder_that_is_as_it_was_is_found_again_and_nothing_go
     found = looked.workspace.record_changes(SHELL)
     assert (found.baseline, [view.edit.path for view in found.edits]) == (None, [b"new"])
     assert looked.workspace.snapshots() == [old]
+    (expiry,) = [view.record for view in looked.workspace.records() if isinstance(view.record, Expiry)]
+    assert (expiry.snapshots, expiry.reason, expiry.who) == ((old.number + 1,), "baseline not needed", "")
     looked.workspace.collect(RetentionLimits(older_than=None, max_size=None), who="test", thorough=True)
     assert check_store(str(looked.root)).faults == ()
 
@@ -383,6 +389,32 @@ def test_where_another_look_would_name_what_is_damaged_again_the_baseline_stays(
             looked.workspace.record_changes(SHELL)
         assert caught.value.blob == lost
         assert looked.workspace.snapshots() == [old]
+
+
+def test_no_snapshot_of_a_person_goes_with_a_baseline_that_is_lost(looked: Scene) -> None:
+    (looked.root / "more").write_bytes(b"more\n")
+    whole = looked.workspace.take_snapshot(who="me").view
+    folder = looked.workspace.take_snapshot("folder", who="me").view
+    (old, *_) = looked.workspace.snapshots()
+    looked.workspace.close()
+    lose(looked.root, old.root)
+    looked.workspace = Workspace.open(looked.root, looked.disk())
+    (looked.root / "came").write_bytes(b"untold\n")
+    found = looked.workspace.record_changes(SHELL)
+    assert looked.workspace.snapshots() == [whole, folder, found.baseline]
+
+
+def test_where_the_tree_of_the_baseline_is_none_the_next_look_takes_another(scene: Scene) -> None:
+    """No store of ours has that; one that was put together by others may."""
+    with closing(Journal(str(scene.root), UnsyncedDisk())) as journal, journal.writing() as batch:
+        root = batch.blob(b"no tree\n", None)
+        batch.record(Snapshot(number=1, time=1, root=root, path=None, who="", title="baseline"))
+        batch.commit()
+    (scene.root / "file").write_bytes(b"file\n")
+    scene.reopen()
+    found = scene.workspace.record_changes(SHELL)
+    assert found.baseline is not None
+    assert scene.workspace.snapshots() == [found.baseline]
 
 
 @pytest.mark.parametrize("path", LOST)

@@ -33,6 +33,7 @@ from objstore.disk import Disk
 from objstore.journal import Journal
 from objstore.looking import Looking, nothing_kept
 from objstore.recording import record_changes
+from objstore.writerlock import WriterLock
 from tests.mounts import may_mount, small_disk
 from tests.workspace.scene import TEN, Scene
 
@@ -480,6 +481,22 @@ def test_only_the_paths_that_are_named_are_looked_at(known: Scene) -> None:
     assert told(known.workspace.record_changes(AGENT, ["a.txt", "empty", "nothing"])) == ["delete empty", "edit a.txt"]
     assert told(known.workspace.record_changes(AGENT, ["src", "src/b.py"])) == ["edit src/b.py"]
     assert told(known.workspace.record_changes(AGENT)) == []
+
+
+@pytest.mark.parametrize("named", [["a.txt", "empty"], ["a.txt", "src", "src/b.py"]])
+def test_of_what_is_named_each_file_that_was_looked_at_is_counted_once(known: Scene, named: list[str]) -> None:
+    assert known.workspace.record_changes(AGENT, named).files == (2 if "empty" in named else 3)
+
+
+@pytest.mark.parametrize("named", [None, ["written"], ["gone"], ["src"], ["written", "gone", "src"]])
+def test_a_look_that_finds_nothing_waits_for_no_writer(known: Scene, named: list[str] | None) -> None:
+    known.write("written", b"of a tool\n")
+    known.write("gone", b"of a tool\n")
+    known.delete("gone")
+    assert told(known.workspace.record_changes(AGENT)) == []
+    with closing(WriterLock(str(known.root / ".cas" / "lock"))) as lock, lock.held():
+        found = known.workspace.record_changes(AGENT, named)
+    assert (found.conversation, found.edits, found.passed) == ("", (), ())
 
 
 def test_a_file_may_be_named_that_is_gone_because_another_took_the_name_of_its_folder(known: Scene) -> None:

@@ -18,6 +18,7 @@ import pytest
 
 from objstore import Action, CallInfo, CasError, DiskFull, Origin, PermissionRefused, Unit, Workspace
 from objstore.batch import now
+from objstore.bootid import BOOT_ID_SIZE
 from objstore.errors import FileUnseen
 from objstore.limits import RetentionLimits
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
@@ -542,6 +543,7 @@ def test_a_full_disk_that_says_nothing_was_changed_has_changed_nothing(
 
 
 MARK_BOOT: Final = slice(16, 32)
+ANOTHER_START: Final = b"\xff" * BOOT_ID_SIZE
 MINE: Final = b"one\nand mine\n" * 100
 TICK: Final = 0.05
 """Seconds after which every file system here gives another time."""
@@ -551,7 +553,7 @@ def started_again(root: Path) -> None:
     """Let the mark be of an earlier start of the machine."""
     mark = root / ".cas" / "applied"
     stored = bytearray(mark.read_bytes())
-    stored[MARK_BOOT] = bytes(16)
+    stored[MARK_BOOT] = ANOTHER_START
     mark.write_bytes(stored)
 
 

@@ -406,7 +406,7 @@ def _told(staging: _Staging, said: str, backup: str | None = None) -> tuple[str,
     if not idle:
         return said + kept, ()
     if len(idle) < len(staging.after):
-        return said, (f"{nothing_to_change(*idle)}.",)
+        return said + kept, (f"{nothing_to_change(*idle)}.",)
     unchanged = UNCHANGED if len(idle) == 1 else _ALL_UNCHANGED
     return nothing_to_change(*idle) + kept, (_ONLY_BACKED_UP if kept else unchanged,)
 

@@ -167,7 +167,7 @@ class Judge:
             found = _seen(self._tree, step.path)
         except PathIsDirectory:
             # It gives way to the file if it is empty.
-            return self._verdict_of_nothing(step) if self._gives_way(step.path) else OTHER
+            return self._verdict_of_nothing(step) if self._gives_way(step) else OTHER
         except PathInvalid:
             is_blocked = not (self._vacated | self._leaving).isdisjoint(folders_of(step.path))
             return self._verdict_of_nothing(step) if is_blocked else OTHER
@@ -190,9 +190,11 @@ class Judge:
         """Return whether the step was found due from this very state."""
         return self._noted.get(step.path) == (state, step.after)
 
-    def _gives_way(self, folder: bytes) -> bool:
-        """Return whether edits made a folder, or files of the group go from it."""
-        return self._store.index.made_folder(folder) or any(folder in folders_of(path) for path in self._vacated)
+    def _gives_way(self, step: Step) -> bool:
+        """Return whether a file may take a folder's name: edits made it, the group empties it, or it was the file's."""
+        folder = step.path
+        is_emptied = any(folder in folders_of(path) for path in self._vacated)
+        return step.is_decided or is_emptied or self._store.index.made_folder(folder)
 
     def _verdict_of_nothing(self, step: Step) -> Verdict:
         if step.after is None:

@@ -268,8 +268,17 @@ class FileMissing(PathError):
 class FileExists(PathError):
     """Something exists where nothing may."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(path, f"Already exists: {path}")
+    def __init__(self, path: str, held: Sequence[str] = ()) -> None:
+        self.held = tuple(held)  # of a folder that would have to go: what keeps it
+        shown = 3
+        named = ", ".join(self.held[:shown]) + (f" and {len(held) - shown} more" if len(held) > shown else "")
+        super().__init__(
+            path,
+            f"A folder stands at {path}, and what is in it is to stay ({named}): move it away and do the same again, "
+            f"or leave out the edits of {path}."
+            if held
+            else f"Already exists: {path}",
+        )
 
 
 class FileTooLarge(PathError):

@@ -61,10 +61,12 @@ def stands_below(spot: Spot) -> tuple[list[bytes], list[bytes]]:
     top = len(os.fsencode(spot.name))
     path = os.fsencode(spot.path)
     try:
-        for folder, _, names, _ in os.fwalk(
+        for folder, below, names, fd in os.fwalk(
             os.fsencode(spot.name), topdown=False, onerror=_raise, follow_symlinks=False, dir_fd=spot.folder
         ):
-            files += [path + folder[top:] + b"/" + name for name in names]
+            # Links that lead to folders are told among these, and not walked into.
+            links = [name for name in below if stat.S_ISLNK(os.lstat(name, dir_fd=fd).st_mode)]
+            files += [path + folder[top:] + b"/" + name for name in [*names, *links]]
             folders.append(path + folder[top:])
     except FileNotFoundError as error:
         raise FileMissing(spot.path) from error

@@ -93,7 +93,8 @@ class Transition:
 
         `looked`: what was seen of files when they were read.
         `is_made`: which folders recorded edits made. One that is empty by then gives way to a file of its name.
-        `was_file`: at which paths recorded files ever stood. A folder there has come since, and goes with its files.
+        `was_file`: at which paths recorded files ever stood. A folder there has come since, and goes with its files; so
+        does one that has none, where a decision brings the file back.
         `is_emptied`: which folders recorded decisions leave empty. They go with the last file in them, and so do those
         among `left` (None: they stay).
         `progress` is told of the paths: each is looked at twice besides, before it changes and when all have.
@@ -207,8 +208,9 @@ class Transition:
         elif step.before is None:
             if stat.S_ISLNK(found.st_mode):
                 raise PathIsSymlink(spot.path)
-            if not stat.S_ISDIR(found.st_mode) or not self._gives_way(step.path, spot):
+            if not stat.S_ISDIR(found.st_mode):
                 raise FileExists(spot.path)
+            self._see_giving_way(step, spot)
         else:
             _check_kind(found, spot.path)
             self._tree.see_users(found, spot.path, since=self._began)
@@ -218,14 +220,20 @@ class Transition:
         if not os.access(".", os.W_OK | os.X_OK, dir_fd=spot.folder):
             raise PermissionRefused(spot.path)
 
-    def _gives_way(self, path: bytes, spot: Spot) -> bool:
-        """Return whether a folder may go for a file: this transition empties it, and nobody else made it."""
+    def _see_giving_way(self, step: Step, spot: Spot) -> None:
+        """Raise FileExists unless a folder may go for a file: this transition empties it, and nobody else made it.
+
+        Where a decision brings a file back, whoever has put nothing but folders in its place loses nothing.
+        """
         files, folders = stands_below(spot)
-        if not self._vacated.issuperset(files):
-            return False
+        if step.is_decided and not files:
+            return
         # Decisions bring back folders that no edit made, for the files in them.
-        come = {folder for file in self._vacated for folder in folders_of(file)} if self._was_file(path) else set()
-        return all(folder in come or self._is_made(folder) for folder in folders)
+        come = {folder for file in self._vacated for folder in folders_of(file)} if self._was_file(step.path) else set()
+        kept = [path for path in files if path not in self._vacated]
+        kept = kept or [folder for folder in folders if folder not in come and not self._is_made(folder)]
+        if kept:
+            raise FileExists(spot.path, _within(step.path, kept))
 
     def _check_unchanged(self, step: Step, spot: Spot, found: os.stat_result) -> None:
         looked = self._looked.get(step.path)
@@ -309,7 +317,7 @@ class Transition:
             return
         files, folders = stands_below(spot)
         if files:
-            raise FileExists(spot.path)
+            raise FileExists(spot.path, _within(step.path, files))
         self._spots.forget_below(step.path)
         for folder in folders:
             self._remove_folder(folder)
@@ -629,6 +637,11 @@ def _takes_mode_back(step: Step, found: os.stat_result) -> bool:
     # Of a file with several names the bytes would have to be written in place.
     is_given_up = step.after is None or (step.after.mode != mode and found.st_nlink == 1)
     return is_own and is_recorded and is_given_up
+
+
+def _within(folder: bytes, paths: Iterable[bytes]) -> list[str]:
+    """Return those of the paths that are not the folder itself, as they are spelt to a person."""
+    return sorted(os.fsdecode(path) for path in paths if path != folder)
 
 
 def _check_kind(found: os.stat_result, path: str) -> None:

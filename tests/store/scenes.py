@@ -127,6 +127,18 @@ def _traded(workspace: Workspace) -> None:
         call.commit()
 
 
+def _in_its_place(workspace: Workspace) -> None:
+    """Have a shell put empty folders in a file's place, and change another file."""
+    root = Path(workspace.root)
+    (root / "f").write_bytes(TEXT)
+    (root / "g").write_bytes(TEXT)
+    workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
+    (root / "f").unlink()
+    (root / "f/a/b").mkdir(parents=True)
+    (root / "g").write_bytes(b"other\n")
+    _recorded(workspace)
+
+
 def _swapped(workspace: Workspace) -> None:
     """Have a shell swap the names of a folder and a file that nobody had recorded."""
     root = Path(workspace.root)
@@ -208,6 +220,7 @@ SCENES: Final = (
     Scene(name="folder and file", prepare=_folder_and_file, act=_traded),
     Scene(name="reject of swapped names", prepare=_swapped, act=lambda workspace: rejected(workspace, 1, 2, 3)),
     Scene(name="undo of that", prepare=_swapped_back, act=lambda workspace: workspace.undo()),
+    Scene(name="reject of a folder for a file", prepare=_in_its_place, act=lambda workspace: rejected(workspace, 1, 2)),
     Scene(name="restored snapshot", prepare=_disturbed, act=lambda workspace: workspace.restore_snapshot(1)),
     Scene(name="undo", prepare=_rejected_two, act=lambda workspace: workspace.undo()),
 )

@@ -18,6 +18,7 @@ from objstore import (
     ConflictKind,
     Decided,
     DiskFailed,
+    EditFilter,
     FileExists,
     OnExternal,
     Origin,
@@ -247,6 +248,50 @@ def test_a_folder_that_a_decision_left_empty_is_not_in_the_way_of_the_next(scene
     assert isinstance(scene.decide(Action.ACCEPT, gone.seq), Decided)
     assert isinstance(scene.decide(Action.ACCEPT, new.seq), Decided)
     assert standing(scene) == {"d": "new"}
+
+
+@pytest.mark.parametrize("script", ["rm f; mkdir f", "mv f g; mkdir f", "rm f; mkdir -p f/a/b f/c"])
+def test_where_a_shell_put_empty_folders_in_a_files_place_the_file_comes_back(scene: Scene, script: str) -> None:
+    before = shelled(scene, script)
+    units = [Unit(view.seq, 0) for view in scene.workspace.edits(EditFilter(conversation="c"))]
+    after = files(scene)
+    for action, wanted in ((Action.REJECT, before), (Action.ACCEPT, after), (Action.REJECT, before)):
+        assert isinstance(scene.workspace.decide(action, units), Decided)
+        assert standing(scene) == wanted
+    assert scene.workspace.status().external == ()
+
+
+@pytest.mark.parametrize("stranger", ["f/late", "f/a/late", "f/link"])
+def test_a_folder_in_a_files_place_stays_with_what_nobody_recorded_and_that_is_named(
+    scene: Scene, stranger: str
+) -> None:
+    shelled(scene, "rm f; mkdir -p f/a")
+    if stranger.endswith("link"):
+        (scene.root / stranger).symlink_to("a")
+    else:
+        (scene.root / stranger).write_bytes(b"late\n")
+    before = [*scene.root.rglob("*")]
+    units = [Unit(view.seq, 0) for view in scene.workspace.edits(EditFilter(conversation="c"))]
+    for dry_run in (True, False):
+        with pytest.raises(FileExists) as refused:
+            scene.workspace.decide(Action.REJECT, units, dry_run=dry_run)
+        assert str(refused.value) == (
+            f"A folder stands at f, and what is in it is to stay ({stranger}): move it away and do the same again, or "
+            "leave out the edits of f."
+        )
+    assert [*scene.root.rglob("*")] == before
+    assert {edit.status for edit in scene.workspace.edits(EditFilter(conversation="c"))} == {Status.PENDING}
+
+
+def shelled(scene: Scene, script: str) -> dict[str, str]:
+    """Have an agent's shell run a script beside another file that it makes; return what stood there before."""
+    for name in ("f", "other"):
+        (scene.root / name).write_bytes(name.encode())
+    scene.workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
+    before = standing(scene)
+    assert os.system(f"cd '{scene.root}' && {script}; echo new > new") == 0  # noqa: S605 - the tests' own commands
+    scene.workspace.record_changes(CallInfo(tool="Bash", conversation="c"))
+    return before
 
 
 @pytest.mark.parametrize("stranger", ["d/late", "d/s/late", "d/empty/"])

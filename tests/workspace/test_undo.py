@@ -282,14 +282,15 @@ def test_a_dry_run_is_refused_where_the_decision_would_be_and_says_why(scene: Sc
     path.parent.mkdir(parents=True, exist_ok=True)
     match stands:
         case "folder":
-            path.mkdir()
+            (path / "g").mkdir(parents=True)
+            (path / "g" / "mine").write_bytes(b"x\n")
         case "link":
             path.symlink_to("nowhere")
         case _:
             path.parent.rmdir()
             path.parent.symlink_to("..")
     wanted, said = {
-        "folder": (FileExists, "Already exists: d/e/f"),
+        "folder": (FileExists, str(FileExists("d/e/f", ["d/e/f/g/mine"]))),
         "link": (PathIsSymlink, "Symlinks are not allowed (security policy): d/e/f"),
         "link above": (FileChanged, "The folder d/e is a symlink now, which is not followed: d/e/f"),
     }[stands]

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from objstore.lines import split_lines
@@ -22,6 +23,10 @@ _LONGEST_NAME: Final = 200
 
 _SHA256: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _HUNK: Final = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@[^\n]*(?:\n|\Z)")
+_OTHER_END: Final = re.compile(rb"[\v\f\x1c-\x1e]|\r(?!\n)|\xc2\x85|\xe2\x80[\xa8\xa9]")
+"""At what else than a newline a line is over to the tool, and is not here."""
+
+_END: Final = re.compile(rb"\n|" + _OTHER_END.pattern)
 _FIRST_HUNK: Final = re.compile(rb"^" + _HUNK.pattern, re.MULTILINE)
 
 
@@ -69,7 +74,8 @@ def entries(log: bytes) -> Iterator[Entry | BadLine]:
 def outcomes_of(before: bytes, diff: bytes) -> Iterator[bytes]:
     """Yield what a diff may have led to from `before`, the likeliest first; its hash tells which it was, if any.
 
-    The tool's diffs lose what a text has at its very end, and what its lines end with.
+    The tool's diffs lose what a text has at its very end, and what its lines end with. To the tool, a line may be over
+    before its newline, at a form feed say.
     """
     yield from _led_to(before, diff, _FORWARD)
 
@@ -81,15 +87,17 @@ def origins_of(after: bytes, diff: bytes) -> Iterator[bytes]:
 
 
 def _led_to(known: bytes, diff: bytes, way: "_Way") -> Iterator[bytes]:
+    is_in_pieces = any(_OTHER_END.search(text) is not None for text in (known, diff))
     for text, ending in ((known, b"\n"), (known.replace(b"\r\n", b"\n"), b"\r\n")):
         if ending == b"\r\n" and b"\r\n" not in known:
             return
-        try:
-            made = _applied(text, diff, way)
-        except _Unfit:
-            continue
-        for each in (made, made[:-1] if made.endswith(b"\n") else made + b"\n"):
-            yield each if ending == b"\n" else each.replace(b"\n", ending)
+        for read in (way, way._replace(by_pieces=True)) if is_in_pieces else (way,):
+            try:
+                made = _applied(text, diff, read)
+            except _Unfit:
+                continue
+            for each in (made, made[:-1] if made.endswith(b"\n") else made + b"\n"):
+                yield each if ending == b"\n" else each.replace(b"\n", ending)
 
 
 # ---- an entry
@@ -173,6 +181,22 @@ class _Way(NamedTuple):
     made: bytes
     # Whether the last line that is made has no newline, so that the next, a known one, stands on the same line.
     runs_on: bool
+    by_pieces: bool = False  # whether a line is over where it is to Python's `splitlines`, also without a newline
+
+    def lines(self, text: bytes) -> list[bytes]:
+        """Return the lines of a text as the diff numbers them."""
+        if not self.by_pieces:
+            return split_lines(text)
+        ends = [0, *(found.end() for found in _END.finditer(text)), len(text)]
+        return [text[start:end] for start, end in pairwise(ends) if start < end]
+
+    def end(self, diff: bytes, position: int) -> int:
+        """Return where the line of a text is over that the diff has behind the sign at `position`."""
+        if self.by_pieces:
+            found = _END.search(diff, position + 1)
+            return len(diff) if found is None else found.end()
+        end = diff.find(b"\n", position)
+        return len(diff) if end < 0 else end + 1
 
 
 _FORWARD: Final = _Way(b"-", b"+", runs_on=False)
@@ -185,13 +209,13 @@ def _applied(text: bytes, diff: bytes, way: _Way) -> bytes:
 
     It is read along the lines of that: where one has no newline, what comes next stands on the same line.
     """
-    lines = split_lines(text)
+    lines = way.lines(text)
     made: list[bytes] = []
     at = 0  # of the known lines
     found = _FIRST_HUNK.search(diff)
     while found is not None:
         start, counts = (
-            (int(found[1]), (found[2], found[4])) if way is _FORWARD else (int(found[3]), (found[4], found[2]))
+            (int(found[1]), (found[2], found[4])) if way.known == b"-" else (int(found[3]), (found[4], found[2]))
         )
         count, made_count = map(_count, counts)
         start = start - 1 if count else start
@@ -226,8 +250,7 @@ def _hunk(
                 made_count -= 1
             at, count = at + 1, count - 1
         elif sign == way.made and made_count:
-            end = diff.find(b"\n", position)
-            end = len(diff) if end < 0 else end + 1
+            end = way.end(diff, position)
             if way.runs_on and made_count == 1 and 0 < count == len(lines) - at:
                 end = _before(lines[at], diff, position, end, way.known)
             made.append(diff[position + 1 : end])

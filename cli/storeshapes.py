@@ -247,17 +247,18 @@ def segment_shape(view: "SegmentView") -> "dict[str, Json]":
 
 
 def stats_shape(found: "StoreStats") -> "dict[str, Json]":
-    """Return the store in numbers."""
+    """Return the store in numbers; null for what damage leaves unknown."""
+    is_whole = found.damage is None
     return {
         "edits": {status.value: number for status, number in found.edits.items()},
         "conversations": found.conversations,
         "decisions": found.decisions,
         "voids": found.voids,
         "blobs": {
-            "count": found.blobs,
-            "bytes": found.blob_bytes,
-            "stored_bytes": found.stored_blob_bytes,
-            "depths": {str(depth): number for depth, number in found.depths.items()},
+            "count": found.blobs if is_whole else None,
+            "bytes": found.blob_bytes if is_whole else None,
+            "stored_bytes": found.stored_blob_bytes if is_whole else None,
+            "depths": {str(depth): number for depth, number in found.depths.items()} if is_whole else None,
         },
         "record_bytes": found.record_bytes,
         "segments": {"count": found.segments, "bytes": found.segment_bytes},
@@ -270,7 +271,11 @@ def stats_shape(found: "StoreStats") -> "dict[str, Json]":
             for path, count in found.files.items()
         },
         "minutes": [
-            {"time": minute * 60_000_000, "edits": activity.edits, "bytes": activity.stored_bytes}
+            {
+                "time": minute * 60_000_000,
+                "edits": activity.edits,
+                "bytes": activity.stored_bytes if is_whole else None,
+            }
             for minute, activity in found.minutes.items()
         ],
     }

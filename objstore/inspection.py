@@ -7,15 +7,16 @@ from typing import Final, NamedTuple
 
 from objstore import history
 from objstore.codec import Encoding, parse_blob_header
-from objstore.errors import FileTooLarge, NoSuchName
-from objstore.frames import FRAME_HEADER_SIZE, FrameKind
-from objstore.generations import GENERATION
+from objstore.errors import FileTooLarge, NoSuchName, StoreDamaged
+from objstore.frames import FRAME_HEADER_SIZE, Frame, FrameKind
+from objstore.generations import GENERATION, Place
 from objstore.ids import RecordId
 from objstore.intake import decoded
 from objstore.journal import Journal
 from objstore.naming import recorded_path
 from objstore.records import Decision, Edit, Record, TakenBack, Void
 from objstore.replay import load_document, load_past
+from objstore.segments import Group
 from objstore.standins import MAX_BLOB, is_stand_in
 from objstore.terms import DocumentId, FileState, Seq, Status, Unit
 from objstore.values import field, value, variable
@@ -96,6 +97,7 @@ class StoreStats:
     tools: Mapping[str, ChangeCount]
     files: Mapping[str, ChangeCount]  # by the path that each has now
     minutes: Mapping[int, Activity]  # by minutes since 1970-01-01 UTC, ascending; those without any are left out
+    damage: StoreDamaged | None  # because of which blobs, and bytes by minutes, are not all counted; None: they are
 
 
 @value
@@ -158,6 +160,32 @@ class _Tally:
     minute_edits: Counter[int] = field(default_factory=Counter)
     minute_bytes: Counter[int] = field(default_factory=Counter)
 
+    group_bytes: int = 0  # of its frames, as far as they have been counted
+    group_time: int = 0  # of its last record; 0: it has none so far
+    last: RecordId | None = None
+    damage: StoreDamaged | None = None  # the first that was met
+
+    def take_frame(self, frame: Frame, segment: int) -> None:
+        """Count a frame, in the order of the log. Raises StoreDamaged."""
+        size = FRAME_HEADER_SIZE + len(frame.payload)
+        self.stored[frame.kind] += size
+        self.group_bytes += size
+        if frame.kind is FrameKind.BLOB:
+            header = parse_blob_header(frame.payload)
+            self.blobs += 1
+            # The bytes of a large blob are those of its chunks, which are counted as blobs of their own.
+            self.blob_bytes += 0 if header.encoding is Encoding.CHUNKED else header.size
+            self.depths[header.depth] += 1
+        else:
+            (chained,) = decoded(Group(segment, [frame], Place(segment, frame.end)))
+            if chained.previous != self.last:
+                raise self.damage or StoreDamaged(segment, frame.offset, "the record does not follow the one before it")
+            self.last, self.group_time = chained.id, chained.record.time
+            self.take(chained.record)
+        if frame.commits:
+            self.minute_bytes[self.group_time // _MINUTE] += self.group_bytes
+            self.group_bytes = self.group_time = 0
+
     def take(self, record: Record) -> None:
         match record:
             case Edit():
@@ -172,7 +200,10 @@ class _Tally:
 
 
 def stats(journal: Journal) -> StoreStats:
-    """Return the store in numbers. What was taken back counts as never made, except for the bytes it takes."""
+    """Return the store in numbers. What was taken back counts as never made, except for the bytes it takes.
+
+    Raises StoreDamaged where a record can't be read; where it is only blobs, the rest is told.
+    """
     # What others record meanwhile is in the log before the index knows of it.
     with journal.store.index.still():
         return _stats(journal)
@@ -181,22 +212,13 @@ def stats(journal: Journal) -> StoreStats:
 def _stats(journal: Journal) -> StoreStats:
     log, index = journal.store.log, journal.store.index
     tally = _Tally()
-    for group in log.groups(log.first):
-        if group.end > journal.store.end:
-            break
-        for frame in group.frames:
-            tally.stored[frame.kind] += FRAME_HEADER_SIZE + len(frame.payload)
-            if frame.kind is FrameKind.BLOB:
-                header = parse_blob_header(frame.payload)
-                tally.blobs += 1
-                # The bytes of a large blob are those of its chunks, which are counted as blobs of their own.
-                tally.blob_bytes += 0 if header.encoding is Encoding.CHUNKED else header.size
-                tally.depths[header.depth] += 1
-        taken = [chained.record for chained in decoded(group)]
-        for record in taken:
-            tally.take(record)
-        size = sum(FRAME_HEADER_SIZE + len(frame.payload) for frame in group.frames)
-        tally.minute_bytes[taken[-1].time // _MINUTE if taken else 0] += size
+    for segment, found in log.frames_before(journal.store.end):
+        if isinstance(found, Frame):
+            tally.take_frame(found, segment)
+        elif tally.damage is None:
+            tally.damage = StoreDamaged(segment, found.offset, found.reason)
+    if tally.last != journal.store.last_record:
+        raise tally.damage or journal.store.end.damaged("the last record is missing")
     tally.minute_edits.update(edit.time // _MINUTE for edit in tally.edits.values())
     minutes = sorted((set(tally.minute_edits) | set(tally.minute_bytes)) - {0})
     tools: dict[str, list[Edit]] = {}
@@ -220,6 +242,7 @@ def _stats(journal: Journal) -> StoreStats:
         tools={tool: _count(made) for tool, made in sorted(tools.items())},
         files=_file_counts(journal, files),
         minutes={at: Activity(tally.minute_edits[at], tally.minute_bytes[at]) for at in minutes},
+        damage=tally.damage,
     )
 
 

@@ -131,6 +131,17 @@ class Log(Generations):
             with self._kept_open(place.segment, place.generation) as fd:
                 place = yield from self._groups_in(fd, place)
 
+    def frames_before(self, end: Place) -> Iterator[tuple[int, Frame | Gap]]:
+        """Yield each frame before `end` with the number of its segment, and a Gap in place of what is damaged.
+
+        Frames tell where they lie in the file. Raises StoreDamaged where the disk can't read the bytes.
+        """
+        for number in range(self.first.segment, end.segment + 1):
+            with self._kept_open(number, self._generations.get(number, 0)) as fd:
+                size = end.position if number == end.segment else os.fstat(fd).st_size
+                for found in scan_windows(_reader(fd, number), self.key, SEGMENT_HEADER_SIZE, size):
+                    yield number, found
+
     def raw_frames(self, start: Place, end: int | None = None) -> Iterator[RawFrame]:
         """Yield the frames of a segment, of the generation that `start` names.
 

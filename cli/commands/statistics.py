@@ -29,6 +29,8 @@ def stats(*, as_json: bool) -> None:
         write([json_line(stats_shape(found))])
     else:
         write(_stats_text(found, invocation.screen()), paged=True)
+    if found.damage is not None:
+        raise found.damage
 
 
 def _stats_text(found: "StoreStats", screen: Screen) -> Iterator[bytes]:
@@ -38,10 +40,14 @@ def _stats_text(found: "StoreStats", screen: Screen) -> Iterator[bytes]:
         "edits": f"{found.edit_count} ({edits}) in {counted(found.conversations, 'conversation')}",
         "decisions": f"{found.decisions}",
         "taken back": f"{found.voids}" if found.voids else "",
-        "blobs": f"{found.blobs}, {found.blob_bytes} bytes, stored in {found.stored_blob_bytes} ({saved:.1f} to 1)",
+        "blobs": f"{found.blobs}, {found.blob_bytes} bytes, stored in {found.stored_blob_bytes} ({saved:.1f} to 1)"
+        if found.damage is None
+        else "not known: some of them are damaged",
         "records": f"{found.record_bytes} bytes",
         "segments": f"{found.segments}, {found.segment_bytes} bytes",
-        "chain depths": " ".join(f"{depth}:{number}" for depth, number in found.depths.items()),
+        "chain depths": " ".join(f"{depth}:{number}" for depth, number in found.depths.items())
+        if found.damage is None
+        else "",
     }
     for name, fact in facts.items():
         if fact:
@@ -51,7 +57,8 @@ def _stats_text(found: "StoreStats", screen: Screen) -> Iterator[bytes]:
 
         yield screen.line()
         yield from chart({at: activity.edits for at, activity in found.minutes.items()}, "edits", screen)
-        yield from chart({at: activity.stored_bytes for at, activity in found.minutes.items()}, "bytes", screen)
+        if found.damage is None:
+            yield from chart({at: activity.stored_bytes for at, activity in found.minutes.items()}, "bytes", screen)
     tools = {
         name or "(no tool: changes from outside)": (count.edits, count.added, count.removed)
         for name, count in found.tools.items()

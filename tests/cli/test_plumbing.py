@@ -117,6 +117,27 @@ def test_stats_count_what_was_done(desk: Desk) -> None:
     assert desk.done("stats").text.count("(no tool: changes from outside)") == 1
 
 
+def test_stats_tell_what_can_be_told_where_a_blob_is_damaged(desk: Desk) -> None:
+    for name in ("a", "b"):
+        desk.write(name, name.encode() * 9 + b"\n")
+    desk.done("reject", "2")
+    whole = desk.done("stats", "--json").json()
+    segment = desk.folder / ".cas/segments/00000001.seg"
+    flip(segment, segment.read_bytes().index(b"aaaaaaaaa"))
+    told, shown = desk.cas("stats", "--json"), desk.cas("stats")
+    unknown = dict.fromkeys(("count", "bytes", "stored_bytes", "depths"))
+    minutes = [minute | {"bytes": None} for minute in whole["minutes"]]
+    assert told.json() == whole | {"blobs": unknown, "minutes": minutes}
+    assert "blobs         not known: some of them are damaged\n" in shown.text
+    assert "2 (1 pending, 0 accepted, 1 rejected)" in shown.text
+    assert "by file:" in shown.text
+    for ran in (told, shown):
+        assert ran.status == 1
+        assert ran.said.startswith("cas: Store damaged in segment 1 at byte 64: ")
+    flip(segment, segment.read_bytes().index(b"ordinal"))
+    assert (desk.cas("stats").status, desk.cas("stats").out) == (1, b"")
+
+
 # ---- ls
 
 

@@ -1,23 +1,88 @@
 """Globs: patterns of paths, as shells and ignore files have them, for tools that search.
 
-`*`, `?` and `[…]` mean what they mean in a shell and never take in a slash; `**` stands for any number of folders. A
-pattern without a slash is about names, at any depth; one with a slash about paths from where the search begins.
+`*`, `?` and `[…]` mean what they mean in a shell and never take in a slash; `**` stands for any number of folders, and
+`{a,b}` for `a` and for `b`, with whatever stands around it. A pattern without a slash is about names, at any depth; one
+with a slash about paths from where the search begins.
 """
 
+import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
+from itertools import pairwise
 from typing import Final
 
-__all__ = ["leads_into", "matches"]
+__all__ = ["TooMany", "leads_into", "matches"]
 
 _SPECIAL: Final = frozenset("*?[")
+
+_MARK: Final = re.compile(r"\[!?\]?[^\]]*\]|[{},]")
+"""What braces are made of; in a set such as `[{]` they mean nothing."""
+
+_MOST: Final = 1000
+"""Patterns that one with braces may stand for."""
+
+
+class TooMany(Exception):
+    """A pattern stands for more others than are tried."""
+
+    def __init__(self) -> None:
+        super().__init__(f"The glob stands for more than {_MOST} others")
 
 
 def matches(path: str, pattern: str) -> bool:
     """Return whether a path, its components joined by "/", fits; a pattern with no special character is part of a name.
 
-    Such a part may be in capitals or not.
+    Such a part may be in capitals or not. Raises TooMany.
     """
+    return any(_matches(path, each) for each in _meant(pattern))
+
+
+def leads_into(folder: str, pattern: str) -> bool:
+    """Return whether anything below a folder, its components joined by "/", could fit. Raises as `matches`."""
+    return any(_leads_into(folder, each) for each in _meant(pattern))
+
+
+@lru_cache(maxsize=32)
+def _meant(pattern: str) -> Sequence[str]:
+    """Return the patterns without braces that a pattern stands for: itself, if it has none. Raises TooMany."""
+    left, found = [pattern], dict[str, None]()
+    while left:
+        one = left.pop()
+        cuts = _outermost(one)
+        if cuts:
+            before, behind = one[: cuts[0]], one[cuts[-1] + 1 :]
+            left += dict.fromkeys(f"{before}{one[start + 1 : end]}{behind}" for start, end in pairwise(cuts))
+        else:
+            found[one] = None
+        if len(left) + len(found) > _MOST:
+            raise TooMany
+    return tuple(found)
+
+
+def _outermost(pattern: str) -> Sequence[int]:
+    """Return where the first braces with a choice that are in no other such open, have commas, and close; (): nowhere.
+
+    Braces without a comma mean themselves, as do those without another.
+    """
+    found: Sequence[int] = ()
+    open_at: list[list[int]] = []
+    for mark in _MARK.finditer(pattern):
+        match mark[0]:
+            case "{":
+                open_at.append([mark.start()])
+            case "," if open_at:
+                open_at[-1].append(mark.start())
+            case "}" if open_at:
+                cuts = open_at.pop()
+                if len(cuts) > 1 and (not found or cuts[0] < found[0]):
+                    found = (*cuts, mark.start())
+        if found and not open_at:
+            break
+    return found
+
+
+def _matches(path: str, pattern: str) -> bool:
     if not _SPECIAL & set(pattern) and "/" not in pattern:
         return pattern.casefold() in path.rpartition("/")[2].casefold()
     parts = path.split("/")
@@ -27,8 +92,7 @@ def matches(path: str, pattern: str) -> bool:
     return _fits(parts, wanted)
 
 
-def leads_into(folder: str, pattern: str) -> bool:
-    """Return whether anything below a folder, its components joined by "/", could fit."""
+def _leads_into(folder: str, pattern: str) -> bool:
     parts = folder.split("/")
     wanted = pattern.strip("/").split("/")
     if len(wanted) == 1:

@@ -8,7 +8,7 @@ from mcptools.answers import Answer
 from mcptools.display import one_line, shown, unnameable
 from mcptools.failures import Failure, Kind
 from mcptools.findings import FilesFound, LineFound, LinesFound, TreeEntry, TreeListed
-from mcptools.globs import leads_into, matches
+from mcptools.globs import TooMany, leads_into, matches
 from mcptools.matching import LinesOf, TooSlow, matching
 from mcptools.paging import page_of
 from mcptools.reading import OffsetArgument
@@ -170,12 +170,16 @@ class Searching(Toolset):
     def _walking(self, path: str) -> Iterator[Walk]:
         with telling(path):
             files = self._directories.files_of(path)
-            yield Walk(
+            walk = Walk(
                 files=files,
                 start=files.relative(path),
                 max_walked=self._limits.max_walked,
                 max_seconds=self._limits.max_seconds,
             )
+            try:
+                yield walk
+            except TooMany as error:
+                raise Failure(Kind.INVALID_REQUEST, str(error)) from error
 
 
 def _places(walk: Walk) -> Iterator[str]:

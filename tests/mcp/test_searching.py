@@ -134,6 +134,23 @@ def test_text_and_its_escaped_expression_are_found_in_the_same_lines(
         ("a/b/C.py", "c.p*", False),
         ("a/b/c.py", "/a/b/c.py", True),
         ("abc/d", "b", False),
+        ("a/b.tsx", "*.{ts,tsx}", True),
+        ("a/b.js", "*.{ts,tsx}", False),
+        ("a/b/c.py", "{x,a/b}/*.py", True),
+        ("a/b/c.py", "{a,b}/*.py", False),
+        ("a/c.test.ts", "a/*{.test,}.t{s,sx}", True),
+        ("a/c.ts", "a/*{.test,}.t{s,sx}", True),
+        ("ab", "a{b{c,},d}", True),
+        ("abc", "a{b{c,},d}", True),
+        ("ad", "a{b{c,},d}", True),
+        ("ac", "a{b{c,},d}", False),
+        ("README.md", "{read,license}", True),
+        ("{a}.py", "{a}.py", True),
+        ("a.py", "{a}*", False),
+        ("{a.py", "{a.*", True),
+        ("{a,b}.py", "[{]a,b}.*", True),
+        ("{{b}}", "{{a,b}}", True),
+        ("b", "{" * 30_000 + "a,b" + "}" * 30_000, False),
     ],
 )
 def test_globs(path: str, pattern: str, *, fits: bool) -> None:
@@ -141,7 +158,7 @@ def test_globs(path: str, pattern: str, *, fits: bool) -> None:
 
 
 PARTS = st.lists(st.sampled_from(["a", "b", "ab"]), min_size=1, max_size=4)
-GLOB = st.lists(st.sampled_from(["a", "b", "*", "**", "a?"]), min_size=1, max_size=4).map("/".join)
+GLOB = st.lists(st.sampled_from(["a", "b", "*", "**", "a?", "{a,b}", "{a/b,**}"]), min_size=1, max_size=4).map("/".join)
 
 
 @given(parts=PARTS, pattern=GLOB)
@@ -163,10 +180,26 @@ def test_a_glob_leads_to_every_folder_on_the_way_to_what_fits(parts: list[str], 
         ("a/b", "a/b", False),
         ("a/b", "**", True),
         ("a/b", "b", True),
+        ("a", "{a,b}/*.py", True),
+        ("c", "{a,b}/*.py", False),
+        ("c", "{a/b,*}.py", True),
     ],
 )
 def test_a_glob_leads_to_no_folder_below_which_nothing_fits(folder: str, pattern: str, *, leads: bool) -> None:
     assert leads_into(folder, pattern) is leads
+
+
+@pytest.mark.parametrize("pattern", ["{a,b}" * 10, "{a,b}" * 3000, f"{{{','.join(map(str, range(1001)))}}}"])
+def test_a_glob_that_stands_for_too_many_is_refused(directories: Directories, pattern: str) -> None:
+    tools = Tools(directories, Session(), Limits())
+    for call in (
+        lambda: tools.search_files(".", pattern),
+        lambda: tools.search_files(".", "*", [pattern]),
+        lambda: tools.grep_files(".", "needle", pattern),
+    ):
+        with pytest.raises(Failure, match=r"^The glob stands for more than 1000 others$") as refusal:
+            call()
+        assert refusal.value.kind is Kind.INVALID_REQUEST
 
 
 @given(

@@ -19,7 +19,7 @@ from mcptools.failures import Failure, Kind
 from mcptools.watching import checkpoint
 from objstore import split_lines
 
-__all__ = ["Hit", "LinesOf", "TooSlow", "matching"]
+__all__ = ["Hit", "LinesOf", "TooSlow", "matching", "too_slow"]
 
 
 class Hit(NamedTuple):
@@ -62,6 +62,12 @@ _LOOK: Final = 0.1
 
 class TooSlow(Exception):
     """The time was over before a text had been looked through."""
+
+
+def too_slow(pattern: str, seconds: float) -> Failure:
+    """Return the refusal of a pattern that takes longer than it may in one file: no other call would do better."""
+    message = f"Looking for {shown(pattern)!r} takes longer than {seconds:g} s"
+    return Failure(Kind.RESOURCE_LIMIT, message, hint="Use a simpler expression.")
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from mcptools.display import LONGEST_WORDS, cut, decoded, line_endings, one_line
 from mcptools.failures import Failure, Kind
 from mcptools.findings import AllowedDirectories, FileDescribed, FileOfMany, FilesRead, LinesRead
 from mcptools.hashline import hashlines, hashlines_around
-from mcptools.matching import TooSlow, matching
+from mcptools.matching import TooSlow, matching, too_slow
 from mcptools.paging import Page, fitted, page_of
 from mcptools.toolset import PathArgument, Toolset, absolute, sha256, telling
 from mcptools.watching import progress
@@ -146,8 +146,7 @@ class Reading(Toolset):
                 with matching(keyword, use_regex=use_regex, ignore_case=ignore_case, seconds=seconds) as lines_of:
                     return [hit.line for hit in lines_of(content)]
             except TooSlow:
-                message = f"Looking for {shown(keyword)!r} takes longer than {seconds:g} s"
-                raise Failure(Kind.RESOURCE_LIMIT, message, hint="Use a simpler expression.") from None
+                raise too_slow(keyword, seconds) from None
 
         return self._chosen(path, choose, offset, before=before, after=after)
 

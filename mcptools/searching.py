@@ -9,7 +9,7 @@ from mcptools.display import one_line, shown, unnameable
 from mcptools.failures import Failure, Kind
 from mcptools.findings import FilesFound, LineFound, LinesFound, TreeEntry, TreeListed
 from mcptools.globs import TooMany, leads_into, matches
-from mcptools.matching import LinesOf, TooSlow, matching
+from mcptools.matching import LinesOf, TooSlow, matching, too_slow
 from mcptools.paging import page_of
 from mcptools.reading import OffsetArgument
 from mcptools.toolset import PathArgument, Toolset, absolute, telling
@@ -117,6 +117,8 @@ class Searching(Toolset):
                             found += _found_in(content, place, lines_of)
                             files += 1
             except TooSlow:
+                if walk.files.facts(walk.start).kind == "file":
+                    raise too_slow(pattern, seconds) from None
                 walk.cut = f"{seconds:g} s have passed"
         page = page_of(
             found,

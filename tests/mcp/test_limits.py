@@ -41,9 +41,11 @@ def test_a_search_that_takes_too_long_is_a_resource_limit(tmp_path: Path) -> Non
     root.mkdir()
     (root / "f").write_text("a" * 40 + "b\n")
     with connected(root, options=["--max-seconds", "0.3"]) as agent:
-        error = agent.call("read_file_by_keyword", path="f", keyword="(a+)+$", use_regex=True).error
-        assert (error["code"], error["type"]) == (-32024, "resource_limit")
-        assert "longer than 0.3 s" in error["message"]
+        for tool, named in (("read_file_by_keyword", "keyword"), ("grep_files", "pattern")):
+            error = agent.call(tool, path="f", use_regex=True, **{named: "(a+)+$"}).error
+            assert (error["code"], error["type"]) == (-32024, "resource_limit")
+            assert error["message"] == "Looking for '(a+)+$' takes longer than 0.3 s"
+            assert error["hint"] == "Use a simpler expression."
         cut = agent.done("grep_files", path=".", pattern="(a+)+$", use_regex=True)
         assert cut.structured["complete"] is False
         assert "0.3 s have passed" in cut.texts[-1]

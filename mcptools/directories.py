@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from threading import Lock
 from typing import Final
 
-from mcptools.display import SPELT_OUT, shown
+from mcptools.display import SPELT_OUT, one_line, shown
 from mcptools.failures import Failure, Kind, failure_of
 from mcptools.roots import intersected
 from objstore import CasError, EditView, FileChanged, Files, NotAWorkspace, Workspace, real_path
@@ -158,10 +158,11 @@ class Directories:
             raise Failure(Kind.INVALID_REQUEST, f"Not a usable path: {shown(path)!r}", path=path) from error
         if named in self.homes:
             return named
+        allowed = ", ".join(one_line(shown(root)) for root in self.roots)
         raise Failure(
             Kind.PERMISSION_DENIED,
             f"Permission denied: {shown(path)}",
-            hint=f"It is outside the allowed directories: {', '.join(map(shown, self.roots))}",
+            hint=f"It is outside the allowed directories: {allowed}",
             path=path,
         )
 

@@ -195,7 +195,7 @@ class Reading(Toolset):
     def list_allowed_directories(self) -> Answer[AllowedDirectories]:
         """List the directories that you may work in."""
         directories = sorted(map(shown, self._directories.roots))
-        return Answer(content=AllowedDirectories(directories=directories), text="\n".join(directories))
+        return Answer(content=AllowedDirectories(directories=directories), text="\n".join(map(one_line, directories)))
 
     # ---- inside
 

@@ -138,6 +138,21 @@ def test_a_file_whose_folder_may_not_be_written_is_told_to_be_unwritable_beforeh
             (root / "shut").chmod(0o755)
 
 
+def test_a_directorys_name_can_forge_no_line_of_an_answer(tmp_path: Path) -> None:
+    roots = [tmp_path / "a\nb", tmp_path / "c"]
+    for root in roots:
+        root.mkdir()
+    with closing(Directories([str(root) for root in roots])) as directories:
+        tools = Tools(directories, Session(), Limits())
+        allowed = tools.list_allowed_directories()
+        assert allowed.content.directories == [str(root) for root in roots]
+        assert allowed.text == f"{str(roots[0])!r}\n{roots[1]}"
+        for call in (lambda: tools.read_file("/etc/passwd"), tools.list_edits):
+            with pytest.raises(Failure) as refusal:
+                call()
+            assert refusal.value.hint.endswith(f"{str(roots[0])!r}, {roots[1]}")
+
+
 def test_a_name_that_is_not_utf8_can_be_listed(tools: Tools, tmp_path: Path) -> None:
     (tmp_path / "caf\udce9").touch()
     (entry,) = tools.list_directory(str(tmp_path)).content.entries

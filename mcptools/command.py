@@ -127,7 +127,7 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
     """Add what says which tools there are and what they ask for first."""
     parser.add_argument(
         "--tools",
-        type=_names,
+        type=_some_names,
         default=[],
         metavar="NAMES",
         help=f"offer only these tools or sets of tools, separated by commas; the sets are {', '.join(SETS)}",
@@ -191,6 +191,14 @@ def _token(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> st
 
 def _names(given: str) -> list[str]:
     return [name.strip() for name in given.split(",") if name.strip()]
+
+
+def _some_names(given: str) -> list[str]:
+    """Return the names, of which there has to be one: an empty variable of a script does not mean all tools."""
+    names = _names(given)
+    if not names:
+        raise argparse.ArgumentTypeError("names no tool; leave the option out to offer all")
+    return names
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:

@@ -273,6 +273,14 @@ def test_a_name_of_no_tool_is_refused(tmp_path: Path, option: str) -> None:
     assert "neither a tool nor a set of tools: format_disk (sets: read, classic, hashline, patch)" in done.stderr
 
 
+@pytest.mark.parametrize("names", ["", " ", ","])
+def test_a_choice_of_no_tools_is_refused_and_one_of_none_to_approve_is_taken(tmp_path: Path, names: str) -> None:
+    done = editledger("--tools", names, str(tmp_path))
+    assert done.returncode == 2
+    assert "argument --tools: names no tool; leave the option out to offer all" in done.stderr
+    assert editledger("--approve", names, str(tmp_path)).returncode == 0
+
+
 def test_what_is_no_directory_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()

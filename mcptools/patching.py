@@ -351,7 +351,7 @@ def applied(content: bytes, part: FilePatch) -> Applied:
         case Applied() as made:
             return made
         case ContextMismatch() as refusal:
-            raise _not_utf8(refusal) or refusals.context_mismatch(refusal)
+            raise refusals.not_utf8(refusal) or refusals.context_mismatch(refusal)
         case AmbiguousContext() as refusal:
             raise refusals.ambiguous_context(refusal)
         case outcome:
@@ -369,18 +369,8 @@ def _reverted(content: bytes, part: FilePatch, moved: tuple[int, ...] | None) ->
     outcome = apply_patch(content, back, believed=moved is not None, between=checkpoint)
     if isinstance(outcome, Applied):
         return outcome if moved is None else replace(outcome, moved=moved)
-    not_utf8 = _not_utf8(outcome) if isinstance(outcome, ContextMismatch) else None
+    not_utf8 = refusals.not_utf8(outcome) if isinstance(outcome, ContextMismatch) else None
     raise not_utf8 or refusals.cannot_revert(outcome)
-
-
-def _not_utf8(refusal: ContextMismatch) -> Failure | None:
-    """Return the failure of a hunk that stands where the file has bytes which no patch in UTF-8 can spell."""
-    try:
-        (refusal.found or b"").decode()
-    except UnicodeDecodeError:
-        message = f"File is not UTF-8 at line {refusal.line}, which the patch is about"
-        return Failure(Kind.ENCODING, message, line=refusal.line, hunk=refusal.hunk, patch_line=refusal.patch_line)
-    return None
 
 
 def _matched(name: str, place: str) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from mcptools.anchored import AnchorAmbiguous, AnchorMissing, EndBeforeStart, OperationsOverlap, TaggedContent
-from mcptools.display import shown
+from mcptools.display import decoded, shown
 from mcptools.exact import AmbiguousString, EditsOverlap, MissingString
 from mcptools.failures import Failure, Kind, Unexplained
 from mcptools.hashline import hashlines_around
@@ -27,6 +27,7 @@ __all__ = [
     "forgotten",
     "invalid_patch",
     "missing_string",
+    "not_utf8",
     "operations_overlap",
     "stale",
     "stale_anchors",
@@ -40,6 +41,11 @@ _TOO_LARGE: Final = "It is too large to be read here"
 
 _MAX_SHOWN: Final = 50
 """Lines that are shown of those that a change conflicts with."""
+
+_SHOWN_SO: Final = (
+    r"The file is shown so, but \xNN is there a byte that is not UTF-8, which no string can spell: leave it out of "
+    "old_string."
+)
 
 _EMPTY: Final = "The file is empty: use write_file."
 
@@ -55,6 +61,8 @@ def missing_string(refusal: MissingString, old_string: str) -> Unexplained:
             hints.append(_EMPTY)
         if refusal.was_there:
             hints.append("It was there before this call; an earlier edit of the call changed it.")
+        if r"\x" in old_string and old_string in decoded(refusal.staged)[0]:
+            hints.append(_SHOWN_SO)
         near = refusal.nearest(between=checkpoint)
         if near is not None:
             hints.append(str(near))
@@ -108,6 +116,21 @@ def context_mismatch(refusal: ContextMismatch) -> Failure:
         patch_line=refusal.patch_line,
         expected=expected,
         found=found,
+    )
+
+
+def not_utf8(refusal: ContextMismatch) -> Failure | None:
+    """Return the failure of a hunk that stands where the file has bytes which no diff in UTF-8 can spell."""
+    found = refusal.found or b""
+    if decoded(found)[1]:
+        return None
+    return Failure(
+        Kind.ENCODING,
+        f"File is not UTF-8 at line {refusal.line}, which the patch is about",
+        hint=f"It is shown as '{_quotable(found)}', and no diff can spell it. If that line is meant, leave it out.",
+        line=refusal.line,
+        hunk=refusal.hunk,
+        patch_line=refusal.patch_line,
     )
 
 

@@ -188,7 +188,7 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
                 case Applied() as applied:
                     return applied
                 case ContextMismatch() as refusal:
-                    raise refusals.context_mismatch(refusal)
+                    raise refusals.not_utf8(refusal) or refusals.context_mismatch(refusal)
                 case AmbiguousContext() as refusal:
                     raise refusals.ambiguous_context(refusal)
                 case outcome:

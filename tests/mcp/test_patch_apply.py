@@ -264,6 +264,23 @@ def test_encoding_error(agent: Agent, folder: Path) -> None:
     assert file.read_bytes() == b"one\ncaf\xe9\nthree\n"
 
 
+@pytest.mark.parametrize("said", ["café", r"caf\xe9"])
+def test_a_diff_about_bytes_that_it_cannot_spell_is_told_so_whichever_tool_is_to_apply_it(
+    agent: Agent, folder: Path, said: str
+) -> None:
+    file = folder / "latin1.txt"
+    file.write_bytes(b"one\ncaf\xe9\nthree\n")
+    patch = f"{HEAD}@@ -1,2 +1,2 @@\n-one\n+1\n {said}\n"
+    told = agent.call("apply_patch", file_path=str(file), patch=patch).structured
+    error = agent.call("edit_file_diff", path=str(file), diff=patch).error
+    assert (error["type"], error["message"], error["line"]) == (told["error_type"], told["error"], 2)
+    assert told["error"] == "File is not UTF-8 at line 2, which the patch is about"
+    assert error["hint"] == told["hint"]
+    assert error["hint"].startswith(r"It is shown as 'caf\xe9', and no diff can spell it.")
+    agent.done("edit_file_diff", path=str(file), diff=f"{HEAD}@@ -1 +1 @@\n-one\n+1\n")
+    assert file.read_bytes() == b"1\ncaf\xe9\nthree\n"
+
+
 def test_of_a_patch_of_several_files_the_part_that_names_the_file_is_applied(agent: Agent, folder: Path) -> None:
     (folder / "src").mkdir()
     for name in ("src/one.py", "two.py"):

@@ -154,6 +154,17 @@ def test_what_a_refusal_tells_besides_its_code_and_message(agent: Agent, folder:
 # ---- the table of errors
 
 
+def test_a_string_spelt_as_bytes_that_are_no_text_are_shown_is_told_so(agent: Agent, folder: Path) -> None:
+    file = folder / "latin1.txt"
+    file.write_bytes(b"one\n2\xe9\n")
+    old = agent.done("read_file", path=str(file)).structured["content"].splitlines()[1]
+    error = agent.call("multi_edit_text_file", path=str(file), edits=[{"old_string": old, "new_string": "2"}]).error
+    assert error["message"] == r"Edit 0: String not found: 2\xe9"
+    assert error["hint"].startswith(r"The file is shown so, but \xNN is there a byte that is not UTF-8")
+    edits = [{"old_string": r"3\xe9", "new_string": "2"}]
+    assert "hint" not in agent.call("multi_edit_text_file", path=str(file), edits=edits).error
+
+
 def test_a_file_that_is_not_there(agent: Agent, folder: Path) -> None:
     path = str(folder / "missing.txt")
     result = agent.call("multi_edit_text_file", path=path, edits=[edit("a", "b")])

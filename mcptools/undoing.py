@@ -31,6 +31,7 @@ from objstore import (
     EditView,
     ExternalChanges,
     FileMissing,
+    NamesShared,
     NoSuchName,
     NotAWorkspace,
     NothingToDo,
@@ -278,10 +279,11 @@ def _refusing(*paths: str) -> Iterator[None]:
         yield
     except PathError as error:
         failure = failure_of(error, *paths)
-        what, is_plain, _ = str(error).rpartition(f": {error.path}")
-        if not is_plain or failure.hint:
-            raise failure from error
-        raise _refused(failure.kind, f"{what[:1].lower()}{what[1:]}", str(failure.facts["path"])) from error
+        path = shown(str(failure.facts["path"]))
+        what = str(failure).removesuffix(f": {path}").removesuffix(f": {path!r}")
+        if isinstance(error, NamesShared):  # which names both, and what to do
+            raise Failure(failure.kind, f"Cannot undo: {what}", hint=failure.hint, **failure.facts) from error
+        raise _refused(failure.kind, f"{what[:1].lower()}{what[1:]}", path, because=failure.hint) from error
 
 
 def _now(workspace: Workspace, change: LastChange) -> Sequence[EditView]:
@@ -302,11 +304,13 @@ def _otherwise(message: str) -> Failure:
     return Failure(Kind.NOT_APPROVED, message, hint="Call Undo again if that is to be taken back.")
 
 
-def _refused(kind: Kind, reason: str, path: str) -> Failure:
+def _refused(kind: Kind, reason: str, path: str, *, because: str = "") -> Failure:
+    """Return the refusal of a change because of one of its files. `because`: what more is known of it ("": no more)."""
+    more = f"{because}. " if because else ""
     return Failure(
         kind,
         f"Cannot undo: {shown(reason)}: {one_line(shown(path))}",
-        hint="Nothing was reverted. Read the file, and make the change that is needed instead.",
+        hint=f"{more}Nothing was reverted. Read the file, and make the change that is needed instead.",
         path=shown(path),
         reason=shown(reason),
     )

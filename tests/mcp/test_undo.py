@@ -391,6 +391,39 @@ def test_every_file_must_be_as_the_change_left_it(
     assert (FACTS(os.lstat(file)) if before else before) == before
 
 
+def make_file(folder: Path) -> None:
+    folder.write_text("a file\n")
+
+
+def make_link_outside(folder: Path) -> None:
+    folder.symlink_to(folder.parents[1] / "outside")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "kind", "reason"),
+    [
+        (make_file, "invalid_request", "not a usable path ('k' is not a directory)"),
+        (make_link_outside, "permission_denied", "permission denied"),
+    ],
+)
+def test_a_folder_that_is_something_else_by_now_is_told_as_any_spoilt_file(
+    tmp_path: Path, spoil: Callable[[Path], None], kind: str, reason: str
+) -> None:
+    root, outside = tmp_path / "workspace", tmp_path / "outside"
+    (root / "k").mkdir(parents=True)
+    outside.mkdir()
+    (root / "k" / "a").write_text("text\n")
+    with connected(root) as agent:
+        agent.done("delete_file", path="k/a")
+        (root / "k").rmdir()
+        spoil(root / "k")
+        error = agent.call("Undo").error
+    assert (error["type"], error["path"]) == (kind, "k/a")
+    assert (error["reason"], error["message"]) == (reason, f"Cannot undo: {reason}: k/a")
+    assert "Nothing was reverted." in error["hint"]
+    assert list(outside.iterdir()) == []
+
+
 def test_one_spoilt_file_of_many_keeps_all_from_being_undone(tmp_path: Path) -> None:
     directories = Directories([str(tmp_path)])
     session = Session()

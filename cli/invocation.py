@@ -149,11 +149,17 @@ def _second_value(context: click.Context, option: click.Parameter, times: int) -
 
 
 def recorded_text(context: click.Context, option: click.Parameter, said: str) -> str:
-    """Return what a person says that becomes part of a record. Raises click.BadParameter where it is no UTF-8."""
+    """Return what a person says that becomes part of a record. Raises click.BadParameter for what none can hold."""
     try:
         said.encode()
     except UnicodeEncodeError:
         raise click.BadParameter(f"{said!r} is not UTF-8.", context, option) from None
+    if said:
+        from objstore import MAX_TEXT
+
+        if len(said) > MAX_TEXT:
+            told = f"It has {len(said)} characters, and a record takes {MAX_TEXT}."
+            raise click.BadParameter(told, context, option)
     return said
 
 

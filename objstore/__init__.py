@@ -76,6 +76,7 @@ if TYPE_CHECKING:
         TreeInvalid as TreeInvalid,
         Unacknowledged as Unacknowledged,
     )
+    from objstore.fields import MAX_TEXT as MAX_TEXT
     from objstore.files import Files as Files
     from objstore.headstart import HeadStart as HeadStart
     from objstore.hunks import (
@@ -267,6 +268,7 @@ _HOMES: Final = {
         "StoreUnknown",
         "TreeInvalid",
     ),
+    "fields": ("MAX_TEXT",),
     "files": ("Files",),
     "headstart": ("HeadStart",),
     "hunks": (

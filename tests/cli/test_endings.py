@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 from cli.main import COMMANDS, main
-from objstore import CallInfo, Status
+from objstore import MAX_TEXT, CallInfo, Status
 from tests.cli.desk import PATIENCE, PROGRAM, Desk, Ran, cas, environment
 
 # ---- 2: usage
@@ -246,17 +246,27 @@ def test_a_name_that_is_not_utf_8_is_refused_as_others_are(desk: Desk, words: st
     assert ran.said.count("\n") <= 2
 
 
-def test_what_a_person_says_for_the_record_has_to_be_utf_8(desk: Desk) -> None:
+@pytest.mark.parametrize(
+    ("said", "refusal"),
+    [
+        (UNDECODED, r"'a\xffb' is not UTF-8."),
+        ("x" * (MAX_TEXT + 1), f"It has {MAX_TEXT + 1} characters, and a record takes {MAX_TEXT}."),
+    ],
+    ids=["not UTF-8", "too long"],
+)
+def test_what_a_person_says_for_the_record_has_to_be_what_a_record_holds(desk: Desk, said: str, refusal: str) -> None:
     desk.write("a", b"x\n")
     (desk.folder / "a").write_bytes(b"y\n")
     for words in (
         *(["record", "--agent"], ["record", "--note"], ["record", "--conversation"], ["watch", "--agent"]),
         *(["snapshot", "-m"], ["pin", "add", "1", "--title"], ["reject", "1", "--reason"]),
     ):
-        ran = desk.cas(*words, UNDECODED)
+        ran = desk.cas(*words, said)
         assert (ran.status, ran.out) == (2, b"")
         assert words[-1] in ran.said
-        assert r"'a\xffb' is not UTF-8." in ran.said
+        assert refusal in " ".join(ran.said.split())
+    (desk.folder / "a").write_bytes(b"x\n")
+    desk.done("reject", "1", "--reason", "r" * MAX_TEXT)
 
 
 def test_a_suggestion_that_fails_hides_nothing(desk: Desk) -> None:

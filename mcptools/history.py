@@ -34,8 +34,6 @@ DirectoryArgument: TypeAlias = Annotated[str, "Which allowed directory, if there
 _MAX_LISTED: Final = 5000
 """Edits that are looked through where only some of a workspace's may be seen."""
 
-"""As far as anybody counts edits."""
-
 _LISTED_SIZE: Final = 400
 """Characters of one in an answer, but for names and the reason."""
 

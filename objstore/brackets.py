@@ -38,7 +38,10 @@ class BracketInvalid(ValueError):
 
 
 class Brackets:
-    """The bracket expressions of one line, taken out so that what knows no such expression can read the rest."""
+    """The bracket expressions of one line, taken out so that what knows no such expression can read the rest.
+
+    White space that the line ends in is taken out as one that holds it alone: what reads the rest would drop it.
+    """
 
     def __init__(self, line: str) -> None:
         """Take them out of a line. Raises BracketInvalid."""
@@ -59,9 +62,13 @@ class Brackets:
                 yield chr(_STANDS_FOR + len(self._spelt))
                 at = self._take(line, at)
             else:
-                length = 2 if line[at] == "\\" else 1
-                yield line[at : at + length]
-                at += length
+                letter = line[at : at + 2] if line[at] == "\\" else line[at]
+                at += len(letter)
+                if at == len(line) and letter[-1].isspace():
+                    yield chr(_STANDS_FOR + len(self._spelt))
+                    self._spelt.append(re.escape(letter[-1]))
+                else:
+                    yield letter
 
     def _take(self, line: str, start: int) -> int:
         """Take out the expression that begins at `start`, and return where the line goes on."""

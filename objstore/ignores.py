@@ -49,7 +49,7 @@ TAGS: Final = {
 
 Source: the Cache Directory Tagging Specification; PEP 405."""
 
-_MEANING: Final = "2"
+_MEANING: Final = "3"
 """Counts changes of what lines mean, after which every folder is looked at anew."""
 
 _BUILT_IN: Final = blob_id("\n".join([*sorted(REBUILT_FOLDERS), _MEANING]).encode())
@@ -99,7 +99,7 @@ class _Lines:
             self.refused.append(f"the file is longer than {_MOST_TEXT} bytes")
             return
         for line in text.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
-            spelling = _by_byte(line.removesuffix(b"\r"))
+            spelling = _trimmed(_by_byte(line.removesuffix(b"\r")))
             if spelling.startswith("#"):
                 continue
             try:
@@ -122,6 +122,13 @@ class _Lines:
 def _by_byte(spelling: bytes) -> str:
     """Return a text with one letter for each byte."""
     return spelling.decode("ascii", "surrogateescape")
+
+
+def _trimmed(line: str) -> str:
+    """Return a line without the spaces that it ends in, but for one behind a backslash; other white space stays."""
+    bare = line.rstrip(" ")
+    is_escaped = (len(bare) - len(bare.rstrip("\\"))) % 2 == 1
+    return line[: len(bare) + 1] if is_escaped else bare
 
 
 def _anchored(line: str) -> str:

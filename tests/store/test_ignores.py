@@ -29,6 +29,8 @@ PATTERNS = (
     b"foo\n!foo\n",
     b"/a/b/\r\n",
     b"?.c\n",
+    b"*.log\t\n",
+    b"build/ \n",
 )
 NAMES = (
     "x.pyc",
@@ -206,6 +208,31 @@ def test_whatever_stands_in_brackets_is_read_as_git_reads_it(
     root = tmp_path_factory.getbasetemp() / "brackets"
     root.mkdir(exist_ok=True)
     assert by_us(text, names) == by_check_ignore(root, text, names)
+
+
+ENDS: Final = (
+    *("", " ", "\t", " \t", "\t ", "\x0b", "\x0c", "\r", "\r\r", "\x1c", "\xa0"),
+    *("\\ ", "\\  ", "\\\\ ", "\\\t", " \\ "),
+)
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("begun", ["x", "*x", "", "[x]", "x[a", "sub/x"])
+def test_of_the_end_of_a_line_only_spaces_go(tmp_path: Path, begun: str, end: str) -> None:
+    names = [f"{folder}{name}" for folder in ("", "sub/") for name in names_with_ends()]
+    assert by_us(f"{begun}{end}", names) == by_check_ignore(tmp_path, f"{begun}{end}", names)
+
+
+@given(st.text("x \t\\\r\x0b*", max_size=6))
+def test_whatever_a_line_ends_in_is_read_as_git_reads_it(tmp_path_factory: pytest.TempPathFactory, end: str) -> None:
+    root = tmp_path_factory.getbasetemp() / "ends"
+    root.mkdir(exist_ok=True)
+    assert by_us(f"x{end}", names_with_ends()) == by_check_ignore(root, f"x{end}", names_with_ends())
+
+
+def names_with_ends() -> list[str]:
+    """Return names that end in the white space that a line may end in, or don't."""
+    return [f"{name}{end}" for name in ("x", "xx", "x\\") for end in ("", *ENDS)] + [end for end in ENDS if end]
 
 
 def test_a_name_that_is_no_text_is_bytes_to_a_line(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ TAGS: Final = {
 
 Source: the Cache Directory Tagging Specification; PEP 405."""
 
-_MEANING: Final = "3"
+_MEANING: Final = "4"
 """Counts changes of what lines mean, after which every folder is looked at anew."""
 
 _BUILT_IN: Final = blob_id("\n".join([*sorted(REBUILT_FOLDERS), _MEANING]).encode())
@@ -57,6 +57,9 @@ _MOST_TEXT: Final = 1 << 20
 _FOLDER: Final = "(?P<ps_d>/)"
 _FOLDER_OR_END: Final = f"(?:{_FOLDER}|$)"
 """How pathspec spells that a pattern fits what lies in a folder too."""
+
+_MANY_STARS: Final = r"((?<=/)|^|(?<=^!))\*{3,}(?=/|$)"
+"""What fits more than two stars that are a whole part of a path."""
 
 _MOST_STARS: Final = 8
 """A pattern with more wildcards could keep a regular expression busy for hours with one name."""
@@ -104,7 +107,8 @@ class _Lines:
                 continue
             try:
                 brackets = Brackets(spelling)
-                rest = _anchored(brackets.rest) if brackets.has_slash else brackets.rest
+                rest = _starred(brackets.rest)
+                rest = _anchored(rest) if brackets.has_slash else rest
                 pattern = GitIgnoreSpecPattern(rest)
             except ValueError:  # an expression in brackets without an end, or what pathspec refuses
                 self._refuse(line)
@@ -129,6 +133,16 @@ def _trimmed(line: str) -> str:
     bare = line.rstrip(" ")
     is_escaped = (len(bare) - len(bare.rstrip("\\"))) % 2 == 1
     return line[: len(bare) + 1] if is_escaped else bare
+
+
+def _starred(line: str) -> str:
+    """Return a line whose stars pathspec takes as git does.
+
+    A part of a path that is more than two is as two. Two in the last part of a line for folders stand for those within,
+    and not for the folder that they are in.
+    """
+    line = re.sub(_MANY_STARS, "**", line)
+    return f"{line}*/" if line.endswith("/**/") else line
 
 
 def _anchored(line: str) -> str:

@@ -157,6 +157,6 @@ def size_text(count: int) -> str:
     size = float(count)
     for unit in ("bytes", "kB", "MB"):
         if size < 1000:  # noqa: PLR2004 -- SI prefixes
-            return f"{size:.1f} {unit}" if unit != "bytes" else f"{count} bytes"
+            return f"{size:.1f} {unit}" if unit != "bytes" else counted(count, "byte")
         size /= 1000
     return f"{size:.1f} GB"

@@ -233,7 +233,8 @@ class _Checking:
         end = remains.end(len(remains.segments) - 1)
         is_acknowledged = marked is not None and end < marked
         if tail < size and not is_acknowledged:
-            self._notes.append(f"{size - tail} bytes of an unfinished write at the end; the next one cuts it off.")
+            unfinished = "1 byte" if size - tail == 1 else f"{size - tail} bytes"
+            self._notes.append(f"{unfinished} of an unfinished write at the end; the next one cuts it off.")
         for damage in remains.damage:
             # Not the header, which no write leaves unfinished: who begins a segment gives it its name with that.
             is_in_last = damage.segment == os.path.basename(last.path)

@@ -144,8 +144,12 @@ class PurgeRefused(CasError):
         if reasons:
             super().__init__(f"Nothing was purged: {'; '.join(reasons)}; then they are history, and can be purged.")
             return
-        kinds = {"pending edits": self.pending, "snapshots": self.snapshots, "pins": self.pins}
-        held = "; ".join(f"{kind} {' '.join(map(str, numbers))}" for kind, numbers in kinds.items() if numbers)
+        kinds = {"pending edit": self.pending, "snapshot": self.snapshots, "pin": self.pins}
+        held = "; ".join(
+            f"{kind}{'' if len(numbers) == 1 else 's'} {' '.join(map(str, numbers))}"
+            for kind, numbers in kinds.items()
+            if numbers
+        )
         super().__init__(f"Nothing was purged, because this would go too: {held}. --force lets it go.")
 
 

@@ -370,4 +370,4 @@ def spelt_size(size: int) -> str:
     for name, length in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if size and size % (length // 10) == 0 and size >= length:
             return f"{size / length:g} {name}"
-    return f"{size} bytes"
+    return f"{size} byte{'' if size == 1 else 's'}"

@@ -78,16 +78,20 @@ def _text(plan: "PurgePlan", screen: Screen, *, dry_run: bool) -> Iterator[bytes
     if dry_run:
         yield screen.line("Dry run: nothing was changed.")
     yield screen.line(f"{'Would purge' if dry_run else 'Purged'} {counted(len(plan.blobs), 'blob')}.")
-    for kind, spans in (("edits", plan.edits), ("decisions", plan.decisions)):
-        shown = " ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
-        if shown and kind == "edits":
-            yield screen.line(f"Edits {shown} can{'' if dry_run else ' now'} be neither shown nor decided.")
-        elif shown:
-            yield screen.line(f"Decisions {shown} can{'' if dry_run else ' now'} be neither undone nor made again.")
-    for kind, numbers in (("Pending edits", plan.pending), ("Snapshots", plan.snapshots), ("Pins", plan.pins)):
+    can = "can" if dry_run else "can now"
+    for kind, spans, lost in (
+        ("Edit", plan.edits, "neither shown nor decided"),
+        ("Decision", plan.decisions, "neither undone nor made again"),
+    ):
+        if spans:
+            shown = " ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
+            several = "" if shown.isdigit() else "s"
+            yield screen.line(f"{kind}{several} {shown} {can} be {lost}.")
+    for kind, numbers in (("Pending edit", plan.pending), ("Snapshot", plan.snapshots), ("Pin", plan.pins)):
         if numbers:
-            needs = " (needs --force)" if dry_run else ""
-            yield screen.line(f"{kind} {' '.join(map(str, numbers))} {'would go' if dry_run else 'went'}, too{needs}.")
+            several = "" if len(numbers) == 1 else "s"
+            gone = "would go, too (needs --force)" if dry_run else "went, too"
+            yield screen.line(f"{kind}{several} {' '.join(map(str, numbers))} {gone}.")
     if plan.baseline is not None:
         kept = "would be kept in another" if dry_run else "is kept in another"
         yield screen.line(f"Snapshot {plan.baseline} is that of the first look; what else it holds {kept} one.")

@@ -135,14 +135,13 @@ def test_pins_and_snapshots_are_named_and_go_only_by_force(desk: Desk) -> None:
     (desk.folder / "conf").write_bytes(b"debug = off\n")
     ran = desk.cas("purge", "conf@2")
     assert ran.status == 1
-    assert "snapshots 1" in ran.said
-    assert "pins 1" in ran.said
+    assert "this would go too: snapshot 1; pin 1." in ran.said
     planned = desk.done("purge", "conf@2", "--force", "--dry-run").text.splitlines()
     assert planned[:2] == ["Dry run: nothing was changed.", "Would purge 1 blob."]
-    assert planned[-2:] == ["Snapshots 1 would go, too (needs --force).", "Pins 1 would go, too (needs --force)."]
+    assert planned[-2:] == ["Snapshot 1 would go, too (needs --force).", "Pin 1 would go, too (needs --force)."]
     done = desk.done("purge", "conf@2", "--force").text.splitlines()
     assert done[0] == "Purged 1 blob."
-    assert done[-2:] == ["Snapshots 1 went, too.", "Pins 1 went, too."]
+    assert done[-2:] == ["Snapshot 1 went, too.", "Pin 1 went, too."]
     assert blob_id(b"debug = on\n" + SECRET).hex() not in desk.done("ls").text
     assert desk.cas("cat", blob_id(b"debug = on\n" + SECRET).hex()).status == 1
     assert desk.cas("pin").text == ""
@@ -204,3 +203,19 @@ def test_what_else_the_snapshot_of_the_first_look_holds_is_kept(desk: Desk) -> N
     assert "Snapshot 1 is that of the first look; what else it holds is kept in another one." in done.text
     (desk.folder / "other").write_bytes(b"changed\n")
     assert "other" in desk.done("record").text
+
+
+def test_of_one_edit_snapshot_or_pin_it_is_not_said_as_of_several(desk: Desk) -> None:
+    (desk.folder / "conf").write_bytes(SECRET)
+    desk.write("conf", b"none\n")
+    refused = desk.cas("purge", "conf@1^")
+    assert "this would go too: pending edit 1." in refused.said
+    assert desk.done("purge", "conf@1^", "-n").text.splitlines()[2:] == [
+        "Edit 1 can be neither shown nor decided.",
+        "Pending edit 1 would go, too (needs --force).",
+    ]
+    desk.done("accept", "1")
+    assert desk.done("purge", "conf@1^").text.splitlines()[1:] == [
+        "Edit 1 can now be neither shown nor decided.",
+        "Decision 1 can now be neither undone nor made again.",
+    ]

@@ -1,0 +1,71 @@
+"""The aftermath of a stop: what times say of files that a power cut may have left, by the clock that files have."""
+
+from typing import Final
+
+import pytest
+
+from objstore.aftermath import Since, sinces_of
+from objstore.ids import blob_id
+from objstore.terms import FileState
+from objstore.transition import Step
+
+SECOND: Final = 1_000_000
+MINUTE: Final = 60 * SECOND
+HOUR: Final = 60 * MINUTE
+TICK: Final = 20_000
+"""Microseconds by which the times of files are coarse, at the most."""
+
+TIME: Final = 1_800_000_000 * SECOND
+LATER: Final = TIME + HOUR
+
+any_clock = pytest.mark.parametrize("ahead", [-2 * HOUR, 0, 2 * HOUR])
+"""By how much the clock of files is ahead of that of records."""
+
+
+@any_clock
+def test_what_changed_up_to_the_record_was_so_when_it_was_made(ahead: int) -> None:
+    since = Since(TIME, (TIME, TIME - HOUR), ahead, 0)
+    assert since.is_behind(TIME + ahead)
+    assert not since.is_behind(TIME + ahead + 1)
+
+
+@any_clock
+def test_where_the_clock_was_set_back_what_changed_beside_a_record_before_was_so_too(ahead: int) -> None:
+    since = Since(TIME, (LATER, TIME - HOUR), ahead, 0)
+    for apart in (-MINUTE, 0, MINUTE):
+        assert since.is_behind(LATER + ahead + apart)
+        assert since.may_have_written(LATER + ahead + apart)
+    for apart in (-MINUTE - 1, MINUTE + 1):
+        assert not since.is_behind(LATER + ahead + apart)
+        assert not since.may_have_written(LATER + ahead + apart)
+
+
+@any_clock
+@pytest.mark.parametrize(
+    ("followed", "until"),
+    [
+        (TIME - 1, TIME + MINUTE),
+        (TIME, TIME + TICK),
+        (TIME + 5 * SECOND, TIME + 5 * SECOND + TICK),
+        (LATER, TIME + MINUTE),
+    ],
+    ids=["not known", "at once", "soon", "later"],
+)
+def test_a_step_was_carried_out_within_a_minute_and_before_files_were_known_to_have_followed(
+    ahead: int, followed: int, until: int
+) -> None:
+    since = Since(TIME, (), ahead, followed)
+    assert since.until == until + ahead
+    assert since.may_have_written(until + ahead)
+    assert not since.may_have_written(until + ahead + 1)
+    at_once = min(until, TIME + SECOND)
+    assert since.is_at_once(at_once + ahead)
+    assert not since.is_at_once(at_once + ahead + 1)
+
+
+def test_only_a_group_with_steps_has_a_time_and_those_before_it_tell_of_a_clock_set_back() -> None:
+    step = Step(path=b"f", before=None, after=FileState(blob=blob_id(b"f\n"), mode=0o644))
+    found = sinces_of([([], LATER), ([step], TIME), ([], TIME + 1), ([step], LATER + HOUR)], 0, 0)
+    assert found.keys() == {TIME, LATER + HOUR}
+    assert found[TIME].is_behind(LATER)
+    assert not found[LATER + HOUR].is_behind(LATER + HOUR + 1)

@@ -1,7 +1,10 @@
 """Capture: what a tracked call records, what it does to the files, and what it refuses."""
 
 import os
+import random
+import re
 import shutil
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -308,6 +311,25 @@ def test_every_byte_survives(scene: Scene, content: bytes) -> None:
             assert blob_id(scene.workspace.blob(state.blob)) == state.blob
 
 
+@pytest.mark.parametrize(
+    ("after", "newline"),
+    [
+        (b"1\n2\n3", True),
+        (b"one\n2\n3", True),
+        (b"1\n2", True),
+        (b"1\n2\nthree", False),
+        (b"1\n2\n3\n4", False),
+        (b"1\n2\nthree\n", False),
+    ],
+)
+def test_a_final_newline_goes_beside_the_lines_where_none_of_them_is_the_last(
+    scene: Scene, after: bytes, *, newline: bool
+) -> None:
+    scene.write("f", b"1\n2\n3\n")
+    scene.write("f", after)
+    assert scene.view(2).edit.newline is newline
+
+
 def test_binary_states_are_decided_whole(scene: Scene) -> None:
     scene.write("f", b"\0one\n\0two\n\0three\n")
     second = scene.write("f", b"\0ONE\n\0two\n\0three\n")
@@ -534,6 +556,42 @@ def test_of_the_states_of_a_file_that_is_edited_again_and_again_the_last_alone_s
         in_memory = [state for state in states if journal.store.at_hand(blob_id(state)) is not None]
         assert in_memory == states[-1:]
         assert journal.store.blob(blob_id(states[0])) == states[0]
+
+
+def test_what_a_call_finds_changed_by_hand_is_one_call_before_it(scene: Scene) -> None:
+    names = ("a", "b", "c")
+    for text in (b"tool\n", b"tool again\n"):
+        with scene.workspace.call(CallInfo(tool="t", conversation="c")) as call:
+            for name in names:
+                call.write(name, text)
+            call.commit()
+        for name in names:
+            (scene.root / name).write_bytes(b"by hand before " + text)
+    scene.workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
+    found = [view.edit for view in scene.workspace.edits() if view.edit.origin is Origin.EXTERNAL]
+    assert [(edit.call, edit.ordinal) for edit in found] == [(call, ordinal) for call in (0, 1) for ordinal in range(3)]
+
+
+def test_of_an_edit_little_more_is_stored_than_what_it_changed(scene: Scene) -> None:
+    def stored() -> int:
+        return sum(path.stat().st_size for path in (scene.root / ".cas" / "segments").iterdir())
+
+    lines = [f"{random.Random(number).getrandbits(512):x}\n".encode() for number in range(100)]
+    scene.write("f", b"".join(lines))
+    first = stored()
+    lines[50] = b"changed\n"
+    scene.write("f", b"".join(lines))
+    assert stored() - first < first // 10
+
+
+def test_a_conversation_without_a_name_is_named_by_the_moment_in_milliseconds(scene: Scene) -> None:
+    began = time.time_ns() // 1_000_000
+    with scene.workspace.call(CallInfo(tool="t")) as call:
+        call.write("f", b"one\n")
+        call.commit()
+    named = re.fullmatch("conv_([0-9]+)_[0-9a-f]{8}", scene.view(1).edit.conversation)
+    assert named is not None
+    assert began <= int(named[1]) <= time.time_ns() // 1_000_000
 
 
 def test_a_workspace_that_is_closed_leaves_no_file_open(scene: Scene) -> None:

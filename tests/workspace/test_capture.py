@@ -607,3 +607,20 @@ def test_a_workspace_that_is_closed_leaves_no_file_open(scene: Scene) -> None:
             assert workspace.external_changes() == ()
         opened.append(len(list(Path("/dev/fd").iterdir())))
     assert opened[0] == opened[1]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"\0\none\ntwo\n", b"\0\nONE\ntwo\n"),
+        (b"one\ntwo\n", b"one\n\0two\n"),
+        (b"\0one\ntwo\n", b"one\ntwo\n"),
+    ],
+    ids=["both", "after", "before"],
+)
+def test_of_what_is_binary_an_edit_is_one_hunk_whatever_its_lines(scene: Scene, before: bytes, after: bytes) -> None:
+    """Lines mean nothing there: a part of them must not be decided on."""
+    scene.write("f", before)
+    scene.write("f", after)
+    (hunk,) = scene.workspace.edit(2).edit.hunks
+    assert hunk == Hunk(0, before.count(b"\n"), 0, after.count(b"\n"))

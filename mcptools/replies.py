@@ -81,7 +81,9 @@ def response(number: RequestId, said: Said, version: str, server: Mapping[str, o
 
 
 def invalid_arguments(name: str, error: ValidationError) -> Failure:
-    """Return the failure of a call whose arguments are not those of the tool."""
+    """Return the failure of a call whose arguments are not those of the tool. Of very many, it names the first."""
+    from mcptools.paging import page_of
+
     wrong = []
     for found in error.errors(include_input=False, include_url=False):
         where = ".".join(str(part) for part in found["loc"])
@@ -89,5 +91,7 @@ def invalid_arguments(name: str, error: ValidationError) -> Failure:
             "unknown argument" if found["type"] in {"extra_forbidden", "unexpected_keyword_argument"} else found["msg"]
         )
         wrong.append(f"{where}: {what}")
-    message = f"Invalid arguments for {name}: {'; '.join(wrong)}"
-    return Failure(Kind.INVALID_REQUEST, message, arguments=wrong)
+    page = page_of(wrong, len, offset=0, limit=0, budget=LONGEST_WORDS // 2)
+    named = [*page.items, *([f"and {len(wrong) - page.next_offset} more"] if page.next_offset else [])]
+    message = f"Invalid arguments for {name}: {'; '.join(named)}"
+    return Failure(Kind.INVALID_REQUEST, message, arguments=named)

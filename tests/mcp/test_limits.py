@@ -138,6 +138,20 @@ def test_no_refusal_is_longer_than_a_model_can_read(tmp_path: Path) -> None:
         assert len(done.structured["diff"]) > 600_000  # whole, as its contract has it
 
 
+def test_of_very_many_wrong_arguments_the_first_are_named_and_the_others_counted(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("text\n")
+    with connected(tmp_path) as agent:
+        edits = [{"old_string": "text", "new_string": "more"}, *([{"old_string": "text"}] * 5000)]
+        refused = agent.call("multi_edit_text_file", path=str(tmp_path / "f"), edits=edits)
+        first, *others, last = refused.error["arguments"]
+        assert first == "edits.1.new_string: Field required"
+        assert last == f"and {5000 - 1 - len(others)} more"
+        assert refused.text == f"Invalid arguments for multi_edit_text_file: {'; '.join([first, *others, last])}"
+        assert len(str(refused.structured)) < 20_000
+        few = agent.call("multi_edit_text_file", path=str(tmp_path / "f"), edits=edits[:3]).error["arguments"]
+        assert few == ["edits.1.new_string: Field required", "edits.2.new_string: Field required"]
+
+
 def test_what_is_shown_around_an_edit_and_a_generated_patch_fit_in_an_answer(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     root.mkdir()

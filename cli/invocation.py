@@ -18,6 +18,7 @@ __all__ = [
     "Command",
     "CommandGroup",
     "Invocation",
+    "Number",
     "absolute",
     "command",
     "command_group",
@@ -161,6 +162,12 @@ def recorded_text(context: click.Context, option: click.Parameter, said: str) ->
             told = f"It has {len(said)} characters, and a record takes {MAX_TEXT}."
             raise click.BadParameter(told, context, option)
     return said
+
+
+class Number(click.IntRange):
+    """A whole number within bounds."""
+
+    name = "number"  # what it is called in help, and where something else stands
 
 
 class Command(click.Command):

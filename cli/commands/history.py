@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from cli.invocation import Command, Invocation, command, json_option
+from cli.invocation import Command, Invocation, Number, command, json_option
 from cli.layout import in_columns, takes_layout
 from cli.listing import Terms, followed, matching, places_named, tool_named
 from cli.losses import Losses
@@ -61,7 +61,7 @@ class _Log(Command):
 @click.option("--since", metavar="TIME", default="", help="Only edits since TIME: 2h, yesterday, 2026-11-20 14:30.")
 @click.option("--until", metavar="TIME", default="", help="Only edits until TIME.")
 @click.option("-S", "text", metavar="TEXT", help="Only edits that added or removed TEXT; every state of them is read.")
-@click.option("-n", "--number", type=click.IntRange(1, _MOST_EDITS), help="Only the newest NUMBER edits; -3 is -n 3.")
+@click.option("-n", "--number", type=Number(1, _MOST_EDITS), help="Only the newest NUMBER edits; -3 is -n 3.")
 @click.option("-p", "--patch", is_flag=True, help="Show the diff of each edit.")
 @click.option("--reverse", is_flag=True, help="Oldest first.")
 @takes_layout

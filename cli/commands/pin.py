@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.invocation import Invocation, command_group, json_option, recorded_text, reviewer
+from cli.invocation import Invocation, Number, command_group, json_option, recorded_text, reviewer
 from cli.terminal import Screen, shown_name, write
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def add(*, names: tuple[str, ...], title: str, as_json: bool) -> None:
 
 
 @pin.command("remove")
-@click.argument("numbers", metavar="NUMBER...", nargs=-1, required=True, type=click.IntRange(min=1))
+@click.argument("numbers", metavar="NUMBER...", nargs=-1, required=True, type=Number(min=1))
 @json_option
 def remove(*, numbers: tuple[int, ...], as_json: bool) -> None:
     """Take pins out: what they held may go again."""

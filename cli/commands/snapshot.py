@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.invocation import Invocation, command_group, json_option, recorded_text, reviewer
+from cli.invocation import Invocation, Number, command_group, json_option, recorded_text, reviewer
 from cli.losses import Losses
 from cli.progress import LOOKING, followed
 from cli.terminal import Screen, shown_name, write
@@ -65,7 +65,7 @@ def listing(*, as_json: bool) -> None:
 
 
 @snapshot.command("show")
-@click.argument("number", type=click.IntRange(min=1))
+@click.argument("number", type=Number(min=1))
 @json_option
 def show(*, number: int, as_json: bool) -> None:
     """List what a snapshot holds: mode, blob and path. `cas cat` prints a blob."""
@@ -84,7 +84,7 @@ def show(*, number: int, as_json: bool) -> None:
 
 
 @snapshot.command("diff")
-@click.argument("number", type=click.IntRange(min=1))
+@click.argument("number", type=Number(min=1))
 @click.argument("other", required=False)
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("-p", "--patch", is_flag=True, help="With the diff of each file.")
@@ -117,7 +117,7 @@ def diff(*, number: int, other: str | None, paths: tuple[str, ...], patch: bool,
 
 
 @snapshot.command("restore")
-@click.argument("number", type=click.IntRange(min=1))
+@click.argument("number", type=Number(min=1))
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would be done.")
 @json_option
@@ -142,7 +142,7 @@ def restore(*, number: int, paths: tuple[str, ...], dry_run: bool, as_json: bool
 
 
 @snapshot.command("delete")
-@click.argument("numbers", nargs=-1, required=True, type=click.IntRange(min=1), metavar="NUMBER...")
+@click.argument("numbers", nargs=-1, required=True, type=Number(min=1), metavar="NUMBER...")
 @json_option
 def delete(*, numbers: tuple[int, ...], as_json: bool) -> None:
     """Give snapshots up. What only they held goes when `cas gc` next runs.

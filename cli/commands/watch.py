@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cli.invocation import Invocation, command, recorded_text, reviewer
+from cli.invocation import Invocation, Number, command, recorded_text, reviewer
 from cli.terminal import Screen, flush, shown_name, visible, write
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _KILLED: Final = 128
 )
 @click.option(
     "--quiet-for",
-    type=click.IntRange(50, 60_000),
+    type=Number(50, 60_000),
     default=400,
     show_default=True,
     metavar="MS",

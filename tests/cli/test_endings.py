@@ -57,6 +57,13 @@ def test_a_senseless_command_line_is_status_2(desk: Desk, words: list[str]) -> N
     assert len(rest) <= 1
 
 
+@pytest.mark.parametrize(
+    "words", ["pin remove x", "snapshot show x", "snapshot diff x", "log -n x", "watch --quiet-for x"]
+)
+def test_what_is_no_number_is_said_not_to_be_one(desk: Desk, words: str) -> None:
+    assert desk.cas(*words.split()).said.splitlines()[0].endswith(": 'x' is not a valid number.")
+
+
 def test_a_second_value_of_an_option_is_refused_and_takes_the_place_of_none(desk: Desk) -> None:
     desk.write("a", b"x\n", conversation="c1")
     desk.write("b", b"x\n", conversation="c2")

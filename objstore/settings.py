@@ -26,7 +26,7 @@ _SWITCHES: Final = {"on": True, "true": True, "yes": True, "1": True} | {
     "no": False,
     "0": False,
 }
-_NUMBER: Final = re.compile(r"(?P<number>[0-9]{1,15}(?:\.[0-9]{1,9})?) ?(?P<unit>[A-Za-z]*)", re.ASCII)
+_NUMBER: Final = re.compile(r"(?P<number>[0-9]{1,30}(?:\.[0-9]{1,9})?) ?(?P<unit>[A-Za-z]*)", re.ASCII)
 
 
 class Kind(StrEnum):
@@ -120,7 +120,7 @@ SETTINGS: Final = MappingProxyType(
 
 
 def value_of(kind: Kind, given: object) -> SettingValue:
-    """Return what `given`, a text or a value of TOML, says. Raises ValueError with how it has to be spelt."""
+    """Return what `given`, a text or a value of TOML, says. Raises ValueError with what there may be."""
     match kind, given:
         case Kind.SWITCH, bool(switch):
             return switch
@@ -153,5 +153,5 @@ def _measured(kind: Kind, text: str) -> int:
     # In whole numbers: a float could not tell sizes apart from 2^53 bytes on.
     value: int = int(whole + part) * units[spelt["unit"].lower()] // int("1" + "0" * len(part))
     if value > MAX_INT:
-        raise ValueError(kind.how)
+        raise ValueError(f"at most {MAX_INT} {kind.unit}, or {kind.without_limit}")
     return value

@@ -50,6 +50,21 @@ def test_what_is_no_size_is_refused_with_how_it_is_spelt(given: object) -> None:
         value_of(Kind.SIZE, given)
 
 
+@pytest.mark.parametrize(
+    ("kind", "given", "most"),
+    [
+        (Kind.SIZE, "99999999999999TB", "bytes, or unlimited"),
+        (Kind.SIZE, f"{2**63}B", "bytes, or unlimited"),
+        (Kind.SIZE, f"{2**63}.5 kB", "bytes, or unlimited"),
+        (Kind.AGE, "999999999999999999w", "seconds, or never"),
+    ],
+)
+def test_of_what_is_too_much_it_is_said_how_much_there_may_be(kind: Kind, given: str, most: str) -> None:
+    with pytest.raises(ValueError, match=f"^at most {2**63 - 1} {most}$"):
+        value_of(kind, given)
+    assert value_of(Kind.SIZE, f"{2**63 - 1}B") == 2**63 - 1
+
+
 def test_a_switch_is_on_or_off() -> None:
     assert [value_of(Kind.SWITCH, word) for word in ("on", "TRUE", True, "1")] == [True] * 4
     assert [value_of(Kind.SWITCH, word) for word in ("off", "no", False, "0")] == [False] * 4

@@ -12,6 +12,7 @@ from functools import partial
 from itertools import zip_longest
 from typing import Final
 
+from objstore.beside import left_beside
 from objstore.disk import Disk
 from objstore.errors import (
     UNREADABLE,
@@ -88,7 +89,7 @@ class CheckReport:
     records: int
     documents: int  # that were replayed
     faults: tuple[Fault, ...]
-    leftovers: int  # files in .cas/tmp, of writes that were cut off or are going on
+    leftovers: int  # files in .cas/tmp, or on other disks, of writes that were cut off or are going on
     notes: tuple[str, ...]  # worth knowing, and nothing wrong
 
 
@@ -214,6 +215,10 @@ class _Checking:
         leftovers = self._leftovers()
         if leftovers:
             self._notes.append(f"{leftovers} files in .cas/tmp, of writes that were cut off or are going on.")
+        beside = left_beside(self.report.root) if leftovers else []
+        for path in beside:
+            self._notes.append(f"{path} is of a write on another disk that was cut off or is going on.")
+        leftovers += len(beside)
         self.report = replace(self.report, faults=tuple(self._faults), leftovers=leftovers, notes=tuple(self._notes))
 
     def _leftovers(self) -> int:

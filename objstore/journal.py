@@ -25,7 +25,7 @@ from objstore.errors import (
 from objstore.files import Files
 from objstore.indexfile import IndexErrors
 from objstore.mark import Mark
-from objstore.names import INDEX_NAME, STORE_NAME
+from objstore.names import BESIDE, INDEX_NAME, STORE_NAME
 from objstore.premises import own_folder, refuse_links
 from objstore.standard import closing, contextmanager, nullcontext, suppress
 from objstore.store import Store
@@ -593,9 +593,17 @@ class Journal:
     def _clear_scratch(self) -> None:
         with suppress(FileNotFoundError), own_folder(os.path.join(self._folder, "tmp")) as folder:
             for name in os.listdir(folder):
+                if name.startswith(BESIDE) and not self._is_cleared(folder, name):
+                    continue
                 try:
                     with suppress(FileNotFoundError):  # who puts something derived in its place holds no lock
                         self.disk.unlink(folder, name)
                 except (DiskFailed, PermissionRefused):
                     # A folder, say, which is nobody's work: whatever it is, no write is held up by it.
                     self.disk.remove_directory(folder, name)
+
+    def _is_cleared(self, scratch: int, note: str) -> bool:
+        """Clear the folder on another file system that a note names; return whether the note may go."""
+        from objstore.beside import clear_noted
+
+        return clear_noted(self.tree, self.disk, scratch, note)

@@ -9,6 +9,7 @@ from objstore.annotations import Final
 from objstore.standard import suppress
 
 __all__ = [
+    "BESIDE",
     "INDEX_NAME",
     "LOG_NAME",
     "LOOKS_NAME",
@@ -30,6 +31,9 @@ LOOKS_NAME: Final = "cache/looks"
 """Of a workspace's store, its log, its index, and what the last look has kept."""
 
 _SCRATCH_NAME: Final = "tmp"
+
+BESIDE: Final = "beside-"
+"""How the name of a note in there begins that says where else files are being written (`beside.py`)."""
 
 _VERSION_CONTROL: Final = frozenset({".git", ".hg", ".svn", ".jj"})
 

@@ -115,7 +115,8 @@ class Transition:
         self._steps = sorted(wanted, key=lambda step: (step.after is not None, step.path))
         self._moves: Final = {step.moved_from: step for step in self._steps if step.moved_from is not None}
         self._staged: dict[bytes, tuple[int, str]] = {}
-        self._opened: list[int] = []  # folders that are staged in, apart from `scratch`
+        self._others: dict[FileId, int] = {}  # folders that are staged in, apart from `scratch`, and held open
+        self._notes: list[str] = []  # that say so in `scratch`
         self._vacated: Final = {step.path for step in steps if step.after is None}  # by it, or before it already
         self._made: dict[bytes, os.stat_result | None] = {}  # folders that this transition has made, as they then were
         self._spots: Final = Spots(tree, self._vacated)
@@ -131,14 +132,21 @@ class Transition:
 
     def __exit__(self, *_: object) -> None:
         """Remove what is still staged, and close folders."""
+        is_clear = True
         try:
             for folder, name in (*self._staged.values(), *self._aside.values()):
+                try:
+                    with suppress(FileNotFoundError):
+                        self._disk.unlink(folder, name)
+                except CasError:
+                    is_clear = False
+            for note in self._notes if is_clear else ():
                 with suppress(FileNotFoundError, CasError):
-                    self._disk.unlink(folder, name)
+                    self._disk.unlink(self._scratch, note)
         finally:
             self._staged.clear()
             self._aside.clear()
-            for folder in self._opened:
+            for folder in self._others.values():
                 os.close(folder)
             self._spots.close()
 
@@ -259,10 +267,16 @@ class Transition:
     def _beside(self, spot: Spot) -> int:
         """Return an open folder for files of ours from which one can be renamed to `spot`."""
         # A rename can't leave its file system, so they lie on the one where the file will be.
-        if os.fstat(spot.folder).st_dev == self._scratch_device:
+        found = os.fstat(spot.folder)
+        if found.st_dev == self._scratch_device:
             return self._scratch
-        folder = os.dup(spot.folder)
-        self._opened.append(folder)
+        folder = self._others.get(file_id(found))
+        if folder is None:
+            from objstore.beside import note_folder
+
+            above = spot.path.split("/")[: -1 - len(spot.missing)]
+            self._notes.append(note_folder(self._disk, self._scratch, "/".join(above)))
+            folder = self._others[file_id(found)] = os.dup(spot.folder)
         return folder
 
     def _stage(self, step: Step, after: FileState, spot: Spot) -> None:

@@ -68,7 +68,8 @@ def _mail(step: "SeriesStep", title: str, number: int, count: int) -> Iterator[b
     last = step.views[-1]
     when = date_of(last.edit.time).strftime("%a, %d %b %Y %H:%M:%S +0000")
     head = {
-        "From": f"{_header(_author(last))} <{ADDRESS}>",
+        # git takes what stands around the first @ for the address, in quotes or encoded as it may be.
+        "From": f"{_header(_author(last).replace('@', ' at ').strip())} <{ADDRESS}>",
         "Date": when,
         "Subject": f"[PATCH {number}/{count}] {_header(title)}",
     }

@@ -66,6 +66,25 @@ def every_kind(desk: Desk) -> None:
     desk.edit("sub/poem", b"line 20\n", b"line 20\nthe end")
 
 
+@pytest.mark.parametrize(
+    ("agent", "author"),
+    [
+        ("joe@box", "joe at box"),
+        ("@scope/agent", "at scope/agent"),
+        ("größe@box", "größe at box"),
+        ("a, b (c)", "a, b (c)"),
+    ],
+)
+def test_the_author_that_git_takes_is_the_agent_whatever_it_is_called(
+    desk: Desk, other: Path, agent: str, author: str
+) -> None:
+    desk.done("record")
+    (desk.folder / "f").write_bytes(b"1\n")
+    desk.done("record", "--agent", agent)
+    git(other, "am", "-q", stdin=desk.done("export", "--patch").out)
+    assert git(other, "log", "-1", "--format=%an|%ae").decode() == f"{author}|cas@localhost\n"
+
+
 def test_git_am_takes_the_series_and_comes_to_the_same_files(desk: Desk, other: Path, tmp_path: Path) -> None:
     every_kind(desk)
     desk.write("picture", bytes(range(256)) * 3)

@@ -23,6 +23,7 @@ __all__ = [
     "state_named",
     "state_parts",
     "units_named",
+    "was_recorded",
 ]
 
 EDIT: Final = re.compile(r"[0-9]+\^?")
@@ -241,7 +242,7 @@ def looks_like_state(workspace: "Workspace", spelling: str) -> bool:
     is_hash = re.fullmatch(BLOB, spelling) is not None
     if not is_hash and state_parts(spelling) is None:
         return False
-    return not (is_on_disk(workspace, spelling) or (is_hash and _is_recorded(workspace, spelling)))
+    return not (is_on_disk(workspace, spelling) or (is_hash and was_recorded(workspace, spelling)))
 
 
 def is_on_disk(workspace: "Workspace", spelling: str) -> bool:
@@ -252,7 +253,7 @@ def is_on_disk(workspace: "Workspace", spelling: str) -> bool:
         return False
 
 
-def _is_recorded(workspace: "Workspace", spelling: str) -> bool:
+def was_recorded(workspace: "Workspace", spelling: str) -> bool:
     """Return whether a file has ever been recorded at the path that is spelt."""
     try:
         path = path_named(workspace, spelling)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.invocation import Invocation, command, json_option, reviewer
-from cli.naming import looks_like_state, path_named, state_named
+from cli.naming import looks_like_state, path_named, state_named, state_parts, was_recorded
 from cli.progress import Progress
 from cli.terminal import Screen, shown_name, write
 
@@ -49,6 +49,7 @@ def _plan(workspace: "Workspace", name: str) -> "PurgePlan":
     from objstore import NoSuchName
 
     if looks_like_state(workspace, name):
+        _refuse_guess(workspace, name)
         state = state_named(workspace, name)
         found = workspace.plan_purge(blobs=[] if state.blob is None else [state.blob])
     else:
@@ -61,6 +62,19 @@ def _plan(workspace: "Workspace", name: str) -> "PurgePlan":
     if not found.blobs:
         raise NoSuchName(name, "file with a past state, and no state with bytes,")
     return found
+
+
+def _refuse_guess(workspace: "Workspace", name: str) -> None:
+    """Raise click.ClickException where the name of a state was that of a file, too: what goes is gone for good."""
+    spelt = state_parts(name)
+    if spelt is not None and was_recorded(workspace, name):
+        from cli.quoting import typed
+
+        shown = shown_name(name)
+        raise click.ClickException(
+            f"{shown} is a state of {shown_name(spelt[0])}, and was the name of a file. Name what is meant: the state "
+            f"by its hash, those of the file as {shown_name(f'{name}@12')} (`cas log {typed(name)}` lists its edits)."
+        )
 
 
 def _stands(workspace: "Workspace", name: str) -> bool:

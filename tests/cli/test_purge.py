@@ -219,3 +219,21 @@ def test_of_one_edit_snapshot_or_pin_it_is_not_said_as_of_several(desk: Desk) ->
         "Edit 1 can now be neither shown nor decided.",
         "Decision 1 can now be neither undone nor made again.",
     ]
+
+
+def test_a_name_that_was_a_file_and_is_a_state_of_another_is_not_purged_by_guess(desk: Desk) -> None:
+    desk.write("conf", b"debug = on\n")
+    desk.write("conf@1", SECRET)
+    desk.write("conf", b"debug = off\n")
+    desk.delete("conf@1")
+    desk.done("accept", "--all")
+    for words in (["-n"], []):
+        ran = desk.cas("purge", "conf@1", *words)
+        assert (ran.status, ran.out) == (1, b"")
+        assert ran.said.startswith("cas: conf@1 is a state of conf, and was the name of a file. Name what is meant: ")
+        assert "those of the file as conf@1@12 (`cas log conf@1` lists its edits)." in ran.said
+    by_hash = desk.done("purge", blob_id(b"debug = on\n").hex(), "-n", "--json").json()
+    assert by_hash["edits"] == [[1, 1], [3, 3]]
+    desk.done("purge", "conf@1@2")
+    assert b"hunter2" not in everything_kept(desk)
+    assert desk.done("cat", "conf@1").out == b"debug = on\n"

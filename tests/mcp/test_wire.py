@@ -273,7 +273,8 @@ def test_it_serves_on_a_socket_too(tmp_path: Path) -> None:
 def test_a_change_that_is_carried_out_when_the_input_ends_is_answered_as_such(tmp_path: Path) -> None:
     root, waits = tmp_path / "ws", tmp_path / "waits"
     root.mkdir()
-    command = [sys.executable, "-m", "tests.mcp.waiting_server", str(waits)]
+    # The question before an Undo looks into the store, which waits as well; that before a deletion does not.
+    command = [sys.executable, "-m", "tests.mcp.waiting_server", str(waits), "--approve", "delete_file"]
     with started(root, command=command, capabilities={"elicitation": {}}) as raw:
         raw.send(called(1001, "write_file", path="first", content="1\n"))
         raw.answer(1001)
@@ -281,7 +282,8 @@ def test_a_change_that_is_carried_out_when_the_input_ends_is_answered_as_such(tm
         raw.send(called(1002, "write_file", path="second", content="2\n"))
         while not waits.with_suffix(".reached").exists():
             time.sleep(0.01)
-        raw.send(called(1003, "write_file", path="third", content="3\n"), called(1004, "Undo"))
+        raw.send(called(1003, "write_file", path="third", content="3\n"))
+        raw.send(called(1004, "delete_file", path="first"))
         while b"elicitation/create" not in raw.line():
             pass
         raw.writing.close()
@@ -295,6 +297,7 @@ def test_a_change_that_is_carried_out_when_the_input_ends_is_answered_as_such(tm
     assert (root / "second").read_text() == "2\n"
     assert answers[1003]["error"]["message"] == "Connection closed"
     assert not (root / "third").exists()
+    assert (root / "first").exists()
 
 
 def test_it_ends_quietly_when_nobody_reads_its_answers(tmp_path: Path) -> None:

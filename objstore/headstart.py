@@ -11,11 +11,13 @@ import _sqlite3 as sqlite3  # as in `indexfile`
 import os
 
 from objstore.annotations import TYPE_CHECKING, Final, Self
+from objstore.errors import StoreLinked, StoreNotRegular
 from objstore.facts import FACTS_SIZE
 from objstore.glance import WORTH_TWO, GlanceBegun, Known
-from objstore.names import INDEX_NAME, LOOKS_NAME, STORE_NAME, nearest_store
+from objstore.names import INDEX_NAME, LOOKS_NAME, MARK_NAME, STORE_NAME, nearest_store
 from objstore.premises import own_bytes
 from objstore.sqliteaddress import address_of
+from objstore.standard import suppress
 from objstore.statlookups import all_stood, digest, glimpse_of
 from objstore.twofold import may_fork
 
@@ -42,14 +44,15 @@ class HeadStart:
     This process has no other thread, and starts none before the head start ends.
     """
 
-    def __init__(self, begun: GlanceBegun | None) -> None:
-        """Hold what was begun (None: nothing)."""
+    def __init__(self, begun: GlanceBegun | None, mark: bytes = b"") -> None:
+        """Hold what was begun (None: nothing). `mark`: what said before how far files had followed the log."""
         self._begun = begun
+        self.mark: Final = mark
 
     @classmethod
     def of_status(cls, start: str) -> Self:
         """Begin with the recorded files of the workspace at or above `start`, where there are so many that it helps."""
-        return cls(_begun(start, INDEX_NAME, _ROW_BYTES, lambda path: _of_status(_stood(path)), digest))
+        return cls(_begun(_found(start), INDEX_NAME, _ROW_BYTES, lambda path: _of_status(_stood(path)), digest))
 
     @classmethod
     def of_look(cls, start: str) -> Self:
@@ -60,7 +63,11 @@ class HeadStart:
             looks = Looks.decoded(own_bytes(path))
             return looks.kept, looks.glimpses(b"")[0]
 
-        return cls(_begun(start, LOOKS_NAME, FACTS_SIZE, kept, bytes))
+        root, mark = _found(start), b""
+        if root is not None:
+            with suppress(OSError, StoreLinked, StoreNotRegular):
+                mark = own_bytes(os.path.join(root, STORE_NAME, MARK_NAME))
+        return cls(_begun(root, LOOKS_NAME, FACTS_SIZE, kept, bytes), mark)
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -96,14 +103,23 @@ class HeadStart:
             self.end()
 
 
-def _begun(start: str, name: str, least: int, kept: Callable[[str], _Kept], stand_for: StandFor) -> GlanceBegun | None:
-    """Begin with what `kept` returns of the file of that name in the store, if it has so many bytes for each file."""
+def _found(start: str) -> str | None:
+    """Return the folder of the workspace at or above `start` (None: there is none, or no process can be made)."""
     if not may_fork():
         return None
     try:
-        root = nearest_store(start)
-        if root is None:
-            return None
+        return nearest_store(start)
+    except OSError:
+        return None  # what that means is found by who needs it
+
+
+def _begun(
+    root: str | None, name: str, least: int, kept: Callable[[str], _Kept], stand_for: StandFor
+) -> GlanceBegun | None:
+    """Begin with what `kept` returns of the file of that name in the store, if it has so many bytes for each file."""
+    if root is None:
+        return None
+    try:
         path = os.path.join(root, STORE_NAME, name)
         # SQLite would follow a link, and so must nobody: who opens the store refuses it.
         if os.lstat(path).st_size < WORTH_TWO * least or os.path.islink(os.path.join(root, STORE_NAME)):

@@ -1,7 +1,7 @@
 """Keeping: what a survey reads goes into the store, a piece at a time, and what it found is told as trees."""
 
 from contextlib import nullcontext
-from typing import Final
+from typing import Final, NamedTuple
 
 from objstore.batch import Batch
 from objstore.ids import BlobId, blob_id
@@ -28,12 +28,16 @@ class Pieces:
 
         `is_patient`: whether large files are then stored too; else they are only named.
         """
-        self._is_patient: Final = is_patient
+        self._is_patient = is_patient
         self._journal: Final = journal
-        self._is_locked: Final = is_locked
+        self._is_locked = is_locked
         self._waiting: list[ReadFile] = []
         self._size = 0
         self.large: Final[list[bytes]] = []  # large files that were not stored
+
+    def hurry(self) -> None:
+        """From now on the caller holds the writer lock, and large files are only named: others wait."""
+        self._is_locked, self._is_patient = True, False
 
     def keep(self, read: ReadFile) -> None:
         """Take a file that was read. Raises what `flush` raises, and FileChanged where it is not what was read.
@@ -74,16 +78,26 @@ class Pieces:
         self._size = 0
 
 
+class _NewTree(NamedTuple):
+    """A folder's tree that was just worked out."""
+
+    id: BlobId
+    encoded: bytes
+    files: list[BlobId]  # blobs of files and links that it names
+    folders: list[BlobId]  # trees that it names
+
+
 class Trees:
     """The trees of what a survey found: those that are stored already, and those that are new."""
 
-    def __init__(self, survey: Survey, scope: bytes = b"") -> None:
-        """Work out the tree of every folder that changed; the others keep theirs."""
+    def __init__(self, survey: Survey, scope: bytes = b"", before: "Trees | None" = None) -> None:
+        """Work out the tree of every folder that changed; the others keep theirs.
+
+        `before`: those that were worked out of the same survey before it looked again, and are not stored.
+        """
         self._looks: Final = survey.looks
         self._unreadable: Final = survey.unreadable
-        self.new: dict[BlobId, bytes] = {}  # by id: trees that may not be stored yet
-        self.files: set[BlobId] = set()  # blobs of files and links that they name
-        self.kept: set[BlobId] = set()  # trees named by them, or the root, that were worked out before
+        self.worked_out: Final[dict[bytes, _NewTree]] = {}  # by folder
         stale = set(survey.looks.without_tree(scope)) | survey.unreadable
         for path in list(stale):
             stale.update(folders_above(path))
@@ -92,20 +106,27 @@ class Trees:
             look = survey.looks.get(path)
             if look is not None:
                 self._work_out(look)
+        for path, tree in {} if before is None else before.worked_out.items():
+            look = survey.looks.get(path)
+            if look is not None and look.tree == tree.id:
+                self.worked_out[path] = tree
         top = survey.looks.get(scope)
         self.root: Final = BlobId(b"" if top is None else top.tree)
-        if self.root not in self.new:
-            self.kept.add(self.root)
-        self.kept -= self.new.keys()
+        new = self.worked_out.values()
+        self.new: Final = {tree.id: tree.encoded for tree in new}  # trees that may not be stored yet
+        self.files: Final = {blob for tree in new for blob in tree.files}  # of files and links that they name
+        named = {folder for tree in new for folder in tree.folders} | {self.root}
+        self.kept: Final = named - self.new.keys()  # trees named by them, or the root, that were worked out before
 
     def _work_out(self, row: FolderLook) -> None:
         entries: list[TreeEntry | LeftOut] = [LeftOut(name) for name in row.left_out]
+        files, folders = list[BlobId](), list[BlobId]()
         for name, (facts, blob) in row.files().items():
             if blob == UNKNOWN:
                 entries.append(LeftOut(name))
             else:
                 entries.append(TreeEntry(name, facts.tree_mode, blob))
-                self.files.add(blob)
+                files.append(blob)
         for name in row.folders:
             path = joined(row.path, name)
             inner = self._looks.get(path)
@@ -116,7 +137,7 @@ class Trees:
                 entries.append(LeftOut(name))
             elif inner.tree != _EMPTY:
                 entries.append(TreeEntry(name, FOLDER, BlobId(inner.tree)))
-                self.kept.add(BlobId(inner.tree))
+                folders.append(BlobId(inner.tree))
         encoded = encode_tree(entries)
-        row.tree = blob_id(encoded)
-        self.new[BlobId(row.tree)] = encoded
+        row.tree = tree = blob_id(encoded)
+        self.worked_out[row.path] = _NewTree(tree, encoded, files, folders)

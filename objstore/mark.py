@@ -15,15 +15,15 @@ from objstore.bootid import UNKNOWN_BOOT
 from objstore.disk import failure
 from objstore.errors import DiskFailed, PermissionRefused, StoreLinked, StoreNotRegular
 from objstore.generations import Place
+from objstore.names import MARK_NAME
 from objstore.premises import own_bytes, own_file
 from objstore.standard import suppress
 
 if TYPE_CHECKING:
     from objstore.disk import Disk
 
-__all__ = ["MARK_SIZE", "Mark", "acknowledged", "forget_followed", "mark_bytes"]
+__all__ = ["MARK_SIZE", "Mark", "acknowledged", "forget_followed", "mark_bytes", "place_in"]
 
-_NAME: Final = "applied"
 _MARK: Final = Struct("<QQ16s")
 MARK_SIZE: Final = _MARK.size
 
@@ -33,12 +33,17 @@ def mark_bytes(place: Place, boot: bytes) -> bytes:
     return _MARK.pack(place.segment, place.offset, boot)
 
 
+def place_in(stored: bytes) -> Place | None:
+    """Return the place that a mark names (None: these bytes are none)."""
+    return Place(*_MARK.unpack(stored)[:2]) if len(stored) == _MARK.size else None
+
+
 class Mark:
     """The mark of the store in `folder`, for one process."""
 
     def __init__(self, folder: str, disk: Disk) -> None:
         """Open nothing yet."""
-        self._path: Final = os.path.join(folder, _NAME)
+        self._path: Final = os.path.join(folder, MARK_NAME)
         self._disk: Final = disk
         self._fd: int | None = None
         self._is_longer = False  # whether the file was found to hold more than a mark
@@ -68,12 +73,12 @@ class Mark:
         """Note that files have followed the log to `end`."""
         # A mark that can't be written is an old mark: then the newest files are looked at once more.
         with suppress(DiskFailed, PermissionRefused):
-            self._disk.overwrite(self._opened(), mark_bytes(end, self._boot), 0, _NAME)
+            self._disk.overwrite(self._opened(), mark_bytes(end, self._boot), 0, MARK_NAME)
             if self._is_longer:
-                self._disk.truncate(self._opened(), _MARK.size, _NAME)
+                self._disk.truncate(self._opened(), _MARK.size, MARK_NAME)
                 self._is_longer = False
             # By the clock that records have: that of files is too coarse to tell this from a call that comes at once.
-            self._disk.set_time(self._opened(), time.time_ns(), _NAME)
+            self._disk.set_time(self._opened(), time.time_ns(), MARK_NAME)
 
     def moment(self) -> int:
         """Return when it was last written, in microseconds since 1970-01-01 UTC; 0 where there is none."""
@@ -99,22 +104,22 @@ class Mark:
             try:
                 self._fd = own_file(self._path, os.O_RDWR | os.O_CREAT)
             except OSError as error:
-                raise failure(error, _NAME) from error
+                raise failure(error, MARK_NAME) from error
         return self._fd
 
 
 def acknowledged(folder: str) -> Place | None:
     """Return how far files are known to have followed the log of the store in `folder` (None: nothing is known)."""
     try:
-        stored = own_bytes(os.path.join(folder, _NAME), _MARK.size + 1)
+        stored = own_bytes(os.path.join(folder, MARK_NAME), _MARK.size + 1)
     except (OSError, StoreLinked, StoreNotRegular):
         return None
-    return Place(*_MARK.unpack(stored)[:2]) if len(stored) == _MARK.size else None
+    return place_in(stored)
 
 
 def forget_followed(folder: str, end: Place, disk: Disk) -> None:
     """Set the mark of the store in `folder` to `end`: no file has to follow what its log holds so far."""
-    path = os.path.join(folder, _NAME)
+    path = os.path.join(folder, MARK_NAME)
     with suppress(FileNotFoundError):
         disk.remove_store_file(path)
     disk.create(path, mark_bytes(end, disk.boot_id()))

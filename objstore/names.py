@@ -13,6 +13,7 @@ __all__ = [
     "INDEX_NAME",
     "LOG_NAME",
     "LOOKS_NAME",
+    "MARK_NAME",
     "STORE_NAME",
     "folds_names",
     "is_reserved",
@@ -28,7 +29,8 @@ STORE_NAME: Final = ".cas"
 LOG_NAME: Final = "segments"
 INDEX_NAME: Final = "index.sqlite"
 LOOKS_NAME: Final = "cache/looks"
-"""Of a workspace's store, its log, its index, and what the last look has kept."""
+MARK_NAME: Final = "applied"
+"""Of a workspace's store, its log, its index, what the last look has kept, and how far files have followed the log."""
 
 _SCRATCH_NAME: Final = "tmp"
 

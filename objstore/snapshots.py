@@ -7,10 +7,10 @@ they were, so taking the next snapshot costs one look at the times of files.
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Final
 
-from objstore.batch import now
+from objstore.batch import Batch, now
 from objstore.capture import Call
 from objstore.errors import FileChanged, FileMissing, NoSuchName, NotInSnapshot, PathError, SnapshotIncomplete
 from objstore.ids import BlobId, RecordId
@@ -19,13 +19,14 @@ from objstore.journal import Journal
 from objstore.keeping import Pieces, Trees
 from objstore.legibility import naming
 from objstore.looking import Looking, nothing_kept
+from objstore.meanwhile import Meanwhile
 from objstore.names import is_reserved
 from objstore.ondisk import stands_below
 from objstore.outcomes import CallOutcome
 from objstore.recordedpaths import beginning
 from objstore.records import Expiry, Snapshot
 from objstore.suggestions import paths_near
-from objstore.survey import Limits, Passed
+from objstore.survey import Limits, Passed, Survey
 from objstore.terms import FileState, Progress, silent
 from objstore.trees import LeftOut, TreeChange, TreeEntry, entry_at, tree_changes, tree_files
 from objstore.values import value
@@ -47,6 +48,7 @@ __all__ = [
 ]
 
 _TRIES: Final = 3
+"""Looks beside others, before what came meanwhile is looked at with the lock, or what is cleaned away is given up."""
 
 _MOST_NEAR: Final = 2
 """Paths that a mistyped one may have been meant for."""
@@ -113,16 +115,14 @@ def create(
     with journal.tree.locate(scope or os.curdir) as spot:
         scope = "" if spot.path == os.curdir else spot.path
     path = os.fsencode(scope)
+    meanwhile = Meanwhile(journal)
     look = Looking(journal)
     for _ in range(_TRIES):
         pieces = Pieces(journal)
         survey = look.survey(pieces.keep, limits)
         survey.run(path)
-        if not survey.is_whole:
-            raise SnapshotIncomplete(survey.passed[-1].reason)
-        pieces.flush()
-        trees = Trees(survey, path)
-        with journal.writing() as batch:
+        with _followed(journal, survey, pieces, meanwhile, path) as (batch, found):
+            trees = found
             lost = _lost(journal, trees)
             if lost is None:
                 look.looks.forget_trees()
@@ -152,11 +152,47 @@ def create(
         taken = SnapshotTaken(
             view=_view(snapshot, name),
             files=survey.files,
-            passed=tuple(survey.passed),
+            passed=tuple(dict.fromkeys(survey.passed)),
             is_same=before is not None and before.root == snapshot.root,
         )
         return taken, look
     raise SnapshotIncomplete("what was stored of it was cleaned away in the meantime; try again")
+
+
+@contextmanager
+def _followed(
+    journal: Journal, survey: Survey, pieces: Pieces, meanwhile: Meanwhile, scope: bytes
+) -> Iterator[tuple[Batch, Trees]]:
+    """Hold the writer lock, with a survey that holds all of each call; give a batch to fill, and the survey's trees.
+
+    Where something was recorded since it began, it looks there again. If that takes long, it does so beside others, so
+    that nobody waits; at last with the lock all the same, if something more came each time. Raises SnapshotIncomplete,
+    and what surveys, Pieces and Journal.writing raise.
+    """
+    trees: Trees | None = None
+    for left in reversed(range(_TRIES)):
+        _refuse_part(survey)
+        pieces.flush()
+        trees = Trees(survey, scope, trees)
+        with journal.writing() as batch:
+            paths = meanwhile.paths()
+            may_hold = not left or survey.is_soon_done(paths)
+            if paths and may_hold:
+                pieces.hurry()
+                survey.again(paths)
+                _refuse_part(survey)
+                pieces.flush()
+                trees = Trees(survey, scope, trees)
+            if may_hold:
+                yield batch, trees
+                return
+        survey.again(paths)
+
+
+def _refuse_part(survey: Survey) -> None:
+    """Raise SnapshotIncomplete where a survey has reached a limit."""
+    if not survey.is_whole:
+        raise SnapshotIncomplete(survey.passed[-1].reason)
 
 
 def _lost(journal: Journal, trees: Trees) -> set[BlobId] | None:
@@ -318,8 +354,7 @@ def _now(journal: Journal, scope: str, limits: Limits | None) -> tuple[Trees | N
         survey.run(path)
     except FileMissing:
         return None, ()
-    if not survey.is_whole:
-        raise SnapshotIncomplete(survey.passed[-1].reason)
+    _refuse_part(survey)
     trees = Trees(survey, path)
     if not _are_held(journal, trees.kept):
         look.looks.forget_trees()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterator
 
+    from objstore.generations import Place
     from objstore.indexrows import Look
 
 __all__ = ["AllStood", "Moment", "StatLookups", "Stood", "all_stood", "digest", "folder_of", "glimpse_of"]
@@ -90,6 +91,17 @@ class StatLookups:
     def stood(self) -> AllStood | None:
         """Return every folder with recorded files (None: nothing was ever kept)."""
         return all_stood(self._db)
+
+    def recorded_since(self, moment: Moment) -> list[Place]:
+        """Return where the edits and decisions lie that were recorded after that moment, also those taken back."""
+        from objstore.generations import Place  # a status need not wait for it before it looks at files
+
+        rows = self._db.execute(
+            "SELECT segment, offset FROM edits WHERE seq > ? "
+            "UNION ALL SELECT segment, offset FROM decisions WHERE number > ?",
+            (moment.edit, moment.decision),
+        )
+        return [Place(*row) for row in rows]
 
     def folders_recorded_since(self, moment: Moment) -> set[bytes]:
         """Return the folders in which files stand of which something was recorded after that moment."""

@@ -8,7 +8,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
@@ -24,7 +24,7 @@ from objstore.looks import UNKNOWN, FolderLook, Looks, Touched
 from objstore.names import is_reserved
 from objstore.ondisk import state_at
 from objstore.paths import Spot, Tree, read_at
-from objstore.recordedpaths import joined
+from objstore.recordedpaths import folders_above, is_within, joined
 from objstore.sources import FileSource, Source
 from objstore.standins import is_stand_in
 from objstore.terms import Progress, silent
@@ -49,6 +49,12 @@ Keep = Callable[[ReadFile], None]
 _READING: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OURS: Final = re.compile(r"\.cas[.-][0-9a-f]{16}")
 """What this program itself leaves in a folder for a moment: a staged file, a store being made."""
+
+_RULING: Final = {IGNORE_FILE, GIT_IGNORE_FILE, *TAGS}
+"""Files that say what is looked at."""
+
+_FEW: Final = 500
+"""Names that are looked at within a few milliseconds."""
 
 _UNSEEN: Final = Facts(0, 0, 0, 0, stat.S_IFREG)
 """What is kept of a file that the system tells nothing of."""
@@ -191,7 +197,33 @@ class Survey:
         if self.is_whole and scope not in self.looks:
             raise self._refusals.get(scope) or FileMissing(os.fsdecode(scope) or self._tree.root)
 
+    def is_soon_done(self, paths: Collection[bytes]) -> bool:
+        """Return whether to look `again` at these files takes a few milliseconds, so that others may wait for it."""
+        if any(path.rpartition(b"/")[2] in _RULING for path in paths):
+            return False  # who knows what they rule in
+        known = [look for path in self._around(paths) if (look := self.looks.get(path)) is not None]
+        return len(paths) + sum(len(look.names) + len(look.folders) for look in known) <= _FEW
+
+    def again(self, paths: Iterable[bytes]) -> None:
+        """Look again, after a run, into the folders of those files that it covered; and where one is gone, around it.
+
+        Raises as `run`.
+        """
+        todo = self._around(paths)
+        # What is still so is told again.
+        self.passed = [place for place in self.passed if todo.isdisjoint(_self_and_above(os.fsencode(place.path)))]
+        self.run(self._scope, suspects=todo)
+
     # ---- folders that may have changed
+
+    def _around(self, paths: Iterable[bytes]) -> set[bytes]:
+        """Return the folders of the files, as far as they are covered; for one that came since, where it must be."""
+        todo = set[bytes]()
+        for path in paths:
+            known = next((folder for folder in folders_above(path) if folder in self.looks), self._scope)
+            if is_within(known, self._scope):
+                todo.add(known)
+        return todo
 
     def _is_listed(self, path: bytes) -> bool:
         """Return whether the folder above still has this one."""
@@ -207,7 +239,8 @@ class Survey:
         with self._opened(path) as fd:
             if fd is None:
                 self._drop(path)
-                return []
+                # What it was in is not as it was, either, where nobody knows that yet.
+                return [] if path == self._scope or path in self.unreadable else [path.rpartition(b"/")[0]]
             old = self.looks.get(path)
             try:
                 look, rules = self._looked_into(fd, path, above, old)
@@ -526,6 +559,10 @@ def _kind(entry: "os.DirEntry[str]") -> str:
     except OSError:
         return "file"  # the look at it will tell
     return "other"
+
+
+def _self_and_above(path: bytes) -> tuple[bytes, bytes]:
+    return path, path.rpartition(b"/")[0]
 
 
 def _name(path: bytes) -> str:

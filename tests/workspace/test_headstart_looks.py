@@ -173,6 +173,21 @@ with ahead, Workspace.open(root, ahead=ahead) as workspace:
     assert (large / "d0/1").read_bytes() == b"new at %d\n" % step
 
 
+def test_a_snapshot_holds_what_was_recorded_after_it_had_looked(large: Path) -> None:
+    """Of a call that came while the child looked, it may have seen the one file before and the other after it."""
+    snapshot = f"""
+time.sleep({LOOKED_SECONDS})
+with Workspace.open(root) as other, other.call(CallInfo(tool="test")) as made:
+    made.write("d0/2", b"recorded\\n")
+    made.write("d20/2", b"recorded\\n")
+    made.commit()
+with ahead, Workspace.open(root, ahead=ahead) as workspace:
+    taken = workspace.take_snapshot(who="me")
+    print(*(change.path for change in workspace.snapshot_changes(taken.view.number)[0]))
+"""
+    assert ran(large, begun(9) + snapshot) == []
+
+
 def test_an_agents_hooks_record_what_its_shell_did(large: Path) -> None:
     def event(name: str) -> bytes:
         given = {"session_id": "s", "cwd": str(large / "d1"), "hook_event_name": name, "tool_name": "Bash"}

@@ -7,8 +7,9 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from objstore import (
     Action,
+    CallAborted,
     CallInfo,
+    CasError,
     Decided,
     FileChanged,
     FileMissing,
@@ -32,10 +35,12 @@ from objstore import (
 )
 from objstore.disk import Disk
 from objstore.journal import Journal
+from objstore.meanwhile import Meanwhile
 from objstore.records import Snapshot
 from objstore.snapshots import carry_out
 from objstore.trees import TreeEntry, encode_tree
-from tests.workspace.scene import TEN, Scene
+from tests.store.countdown import CountdownDisk, PowerCut, UnsyncedDisk, broken_disk
+from tests.workspace.scene import TEN, Scene, deletes, moves, writes
 
 
 def put(scene: Scene, path: str, content: bytes) -> Path:
@@ -164,6 +169,171 @@ def test_a_snapshot_survives_the_loss_of_all_that_is_derived(full: Scene) -> Non
     (full.root / ".cas/cache/looks").unlink()
     assert changed(full, number) == {"a.txt": "M"}
     assert [view.number for view in full.workspace.snapshots()] == [number]
+
+
+# ---- while calls go on
+
+
+class InBetween:
+    """Another process, which makes one call in the middle of each of so many looks of a scene."""
+
+    def __init__(self, scene: Scene, call: Callable[[Scene, int], object], times: int = 1) -> None:
+        """Make so many calls; if more than one, each with a write in a large folder, which takes long to look at."""
+        self._other = Scene(scene.root)
+        self._call = call
+        self._left = times
+        self.made = 0
+
+    def __call__(self, kind: str, done: int, _: int) -> None:
+        """Make it when one file has been read, and another has not."""
+        if kind == "files" and done == 2 and self.made < self._left:
+            self._call(self._other, self.made)
+            if self._left > 1:
+                self._other.write("large/0", b"call %d\n" % self.made)
+            self.made += 1
+
+    def close(self) -> None:
+        self._other.close()
+
+
+def write_both(other: Scene, number: int) -> None:
+    other.call(*(writes(path, b"call %d\n" % number) for path in ("a/x", "z/x")))
+
+
+def make_folders(other: Scene, number: int) -> None:
+    other.call(*(writes(path, b"call %d\n" % number) for path in ("a/x", f"y{number}/deep/f", f"z/folder {number}/f")))
+
+
+def move(other: Scene, number: int) -> None:
+    other.call(moves(f"a/{number}", f"z/moved {number}"), moves(f"z/{number}", f"a/moved {number}"))
+
+
+def remove_folders(other: Scene, number: int) -> None:
+    other.call(writes("a/x", b"call %d\n" % number), deletes(f"a/only {number}/deep/f"), deletes(f"z/only {number}/f"))
+
+
+def write_beside_a_person(other: Scene, number: int) -> None:
+    write_both(other, number)
+    put(other, "a/0", b"by hand %d\n" % number)
+
+
+def rule_out(other: Scene, number: int) -> None:
+    other.call(writes("a/x", b"call %d\n" % number), writes(".casignore", b"/z/%d\n" % number))
+
+
+def reject(other: Scene, number: int) -> None:
+    """Take back what the person has been given to review, one call after the other."""
+    other.reject(*(view.seq for view in other.workspace.edits() if view.edit.conversation == f"conv_{number}"))
+
+
+@pytest.fixture
+def busy(scene: Scene) -> Scene:
+    """Return a workspace with files of calls, of which some lie alone in their folders."""
+    names = ("x", "0", "1", "2", "only 0/deep/f", "only 1/deep/f", "only 2/deep/f", "only 0/f", "only 1/f", "only 2/f")
+    scene.call(*(writes(f"{folder}/{name}", f"{folder} {name}\n".encode()) for name in names for folder in "az"))
+    for number in range(3):
+        paths = (f"a/{number}", f"z/{number}", f"z/new {number}/f")
+        scene.call(*(writes(path, b"to review\n") for path in paths), conversation=f"conv_{number}")
+    for number in range(600):
+        put(scene, f"large/{number}", b"not recorded\n")
+    return scene
+
+
+def held(scene: Scene, number: int) -> dict[str, bytes]:
+    """Return the bytes of each file of a snapshot."""
+    found = scene.workspace.snapshot_files(number)
+    return {path: scene.workspace.blob(state.blob) for path, state in found if state.blob is not None}
+
+
+def standing(scene: Scene) -> dict[str, bytes]:
+    return {path: content for path, (content, _) in files(scene.root).items()}
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+@pytest.mark.parametrize("call", [write_both, write_beside_a_person, make_folders, move, remove_folders, reject])
+def test_a_snapshot_holds_all_of_a_call_that_comes_in_between(
+    busy: Scene, call: Callable[[Scene, int], object], times: int
+) -> None:
+    """Also where it takes long to look again, and one comes in between each time."""
+    with closing(InBetween(busy, call, times)) as meanwhile, busy.workspace.telling(meanwhile):
+        number = take(busy)
+    assert meanwhile.made == times
+    assert held(busy, number) == standing(busy)
+    assert changed(busy, number) == {}
+    assert check_store(str(busy.root)).faults == ()
+
+
+def test_what_a_call_in_between_rules_out_is_not_held(busy: Scene) -> None:
+    with closing(InBetween(busy, rule_out)) as meanwhile, busy.workspace.telling(meanwhile):
+        number = take(busy)
+    assert meanwhile.made == 1
+    assert held(busy, number) == {path: content for path, content in standing(busy).items() if path != "z/0"}
+
+
+def test_a_snapshot_of_one_folder_holds_all_of_a_call_that_comes_in_between(busy: Scene) -> None:
+    def write(other: Scene, number: int) -> None:
+        other.call(*(writes(path, b"call %d\n" % number) for path in ("a/0", "a/only 0/f", "z/x", "a/new/f")))
+
+    with closing(InBetween(busy, write)) as meanwhile, busy.workspace.telling(meanwhile):
+        number = take(busy, "a")
+    assert meanwhile.made == 1
+    inside = {path: content for path, content in standing(busy).items() if path.startswith("a/")}
+    assert held(busy, number) == inside
+
+
+def test_a_snapshot_says_nothing_of_a_file_that_it_could_not_read_at_first_and_could_then(busy: Scene) -> None:
+    def replace(other: Scene, number: int) -> None:
+        (other.root / "z/pipe").unlink()
+        other.call(*(writes(path, b"call %d\n" % number) for path in ("a/x", "z/pipe")))
+
+    os.mkfifo(busy.root / "z/pipe")
+    os.mkfifo(busy.root / "large/pipe")
+
+    def at_the_end(kind: str, done: int, total: int) -> None:
+        if kind == "files" and done == total > 600:
+            meanwhile(kind, 2, total)
+
+    with closing(InBetween(busy, replace)) as meanwhile, busy.workspace.telling(at_the_end):
+        taken = busy.workspace.take_snapshot(who="me")
+    assert meanwhile.made == 1
+    assert [place.path for place in taken.passed] == ["large/pipe"]
+    assert held(busy, taken.view.number) == standing(busy)
+
+
+def test_a_snapshot_finishes_a_killed_call_before_it_looks(busy: Scene) -> None:
+    cut_between = 0
+    for step in count():
+        new = b"killed at %d\n" % step
+        try:
+            with Workspace.open(busy.root, CountdownDisk(step)) as other, other.call(CallInfo(tool="t")) as call:
+                call.write("a/x", new)
+                call.write("z/x", new)
+                call.commit()
+        except PowerCut:
+            cut_between += (busy.text("a/x") == new) is not (busy.text("z/x") == new)
+        else:
+            break
+        assert held(busy, take(busy)) == standing(busy), step
+    assert cut_between
+
+
+def test_where_a_call_was_taken_back_in_between_is_looked_at_again(busy: Scene) -> None:
+    with closing(Journal(str(busy.root), UnsyncedDisk())) as journal:
+        meanwhile = Meanwhile(journal)
+        for step in count():
+            disk = CountdownDisk(step, broken_disk, lasting=False)
+            try:
+                with Workspace.open(busy.root, disk) as workspace, workspace.call(CallInfo(tool="t")) as call:
+                    call.write("a/x", b"taken back\n")
+                    call.write("z/new/x", b"taken back\n")
+                    call.commit()
+            except CallAborted:
+                break
+            except CasError:
+                meanwhile = Meanwhile(journal)
+        with journal.writing():
+            assert meanwhile.paths() == {b"a/x", b"z/new/x"}
+            assert meanwhile.paths() == set()
 
 
 # ---- comparing

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from objstore.errors import BlobMissing, PathError, TreeInvalid
 from objstore.ondisk import file_at
 from objstore.paths import look_at
-from objstore.recordedpaths import is_within
+from objstore.recordedpaths import folders_above, is_within
 from objstore.values import replace, value
 
 if TYPE_CHECKING:
@@ -243,7 +243,9 @@ def _first_look(journal: Journal, limits: Limits | None) -> SnapshotTaken:
         recorded = {path.rpartition(b"/")[0] for path in store.index.paths_below(b"")}
     look.looks.settle(is_settled=True)
     for folder in recorded:
-        known = look.looks.get(folder)
+        # Where a folder is gone, what went with it is told by the innermost above it that stands.
+        around = map(look.looks.get, (folder, *folders_above(folder)))
+        known = next((row for row in around if row is not None), None)
         if known is not None:
             known.is_settled = False
     look.save()

@@ -446,6 +446,18 @@ def test_where_a_tree_of_the_baseline_is_lost_hooks_go_on(looked: Scene, paths: 
     assert [view.edit.path for view in looked.workspace.record_changes(SHELL).edits] == [b"folder/file"]
 
 
+def test_where_a_tree_of_the_baseline_is_lost_a_recorded_file_that_went_with_its_folder_is_told(looked: Scene) -> None:
+    looked.write("by/tool/file", b"recorded\n")
+    looked.workspace.record_changes(NOBODY)
+    lose_tree(looked, "")
+    (looked.root / "by/tool/file").unlink()
+    (looked.root / "by/tool").rmdir()
+    (looked.root / "by").rmdir()
+    (edit,) = looked.workspace.record_changes(SHELL).edits
+    assert (edit.edit.operation, edit.edit.path) == (Operation.DELETE, b"by/tool/file")
+    assert edit.edit.conversation == "c"
+
+
 def test_what_needs_a_snapshot_of_which_a_tree_is_lost_says_the_way_out(looked: Scene) -> None:
     looked.workspace.take_snapshot(who="me")
     (looked.root / "folder/deep/file").unlink()

@@ -98,6 +98,23 @@ def test_the_first_look_records_what_happened_to_recorded_files(scene: Scene) ->
     assert told(scene.workspace.record_changes(PERSON)) == ["delete b.txt", "edit a.txt"]
 
 
+@pytest.mark.parametrize("gone", ["d/g/deep", "d/g", "d"])
+def test_the_first_look_records_what_went_with_its_whole_folder(scene: Scene, gone: str) -> None:
+    put(scene, "d/other", b"not recorded\n")
+    scene.write("d/g/deep/file", b"recorded\n")
+    shutil.rmtree(scene.root / gone)
+    assert told(scene.workspace.record_changes(NOBODY)) == ["delete d/g/deep/file"]
+    put(scene, "d/g/deep/new", b"new\n")
+    assert told(scene.workspace.record_changes(AGENT)) == ["create d/g/deep/new"]
+
+
+def test_the_first_look_takes_nothing_for_gone_that_stands_in_a_folder_that_it_passes_over(scene: Scene) -> None:
+    scene.write("node_modules/g/file", b"recorded\n")
+    scene.write("built/g/file", b"recorded\n")
+    put(scene, "built/pyvenv.cfg", b"")
+    assert told(scene.workspace.record_changes(NOBODY)) == []
+
+
 def test_a_file_that_a_shell_moved_to_another_file_system_can_be_taken_back(scene: Scene) -> None:
     disk = scene.root / "disk"
     disk.mkdir()

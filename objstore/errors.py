@@ -48,6 +48,7 @@ __all__ = [
     "SettingInvalid",
     "SettingsUnreadable",
     "SnapshotIncomplete",
+    "SnapshotsApart",
     "StoreDamaged",
     "StoreError",
     "StoreLinked",
@@ -476,6 +477,20 @@ class NotBundled(StoreError):
             f"No bundle is written: blob {lost[0].hex()}{others} lost, and no import would take it. `cas fsck` names "
             f"what holds {them}; `cas purge PATH@N` lets go of what edit N led to, `cas snapshot delete N` of a "
             "snapshot."
+        )
+
+
+class SnapshotsApart(StoreError):
+    """Two snapshots are of folders of which neither lies in the other, or one left out what the other is of."""
+
+    def __init__(self, number: int, path: str, other: int, other_path: str) -> None:
+        self.number = number
+        self.path = path  # the folder of that one, relative to the workspace; "": all of it
+        self.other = other
+        self.other_path = other_path
+        super().__init__(
+            f"Snapshots {number} and {other} cover nothing in common: one is of {path or 'the workspace'}, "
+            f"the other of {other_path or 'the workspace'}."
         )
 
 

@@ -12,7 +12,15 @@ from typing import Final
 
 from objstore.batch import Batch, now
 from objstore.capture import Call
-from objstore.errors import FileChanged, FileMissing, NoSuchName, NotInSnapshot, PathError, SnapshotIncomplete
+from objstore.errors import (
+    FileChanged,
+    FileMissing,
+    NoSuchName,
+    NotInSnapshot,
+    PathError,
+    SnapshotIncomplete,
+    SnapshotsApart,
+)
 from objstore.ids import BlobId, RecordId
 from objstore.indexrows import Baseline, HoldRow
 from objstore.journal import Journal
@@ -244,12 +252,12 @@ def changes(
     """Return what differs between a snapshot and a later one (None: what stands there now), and what was passed over.
 
     Of all that both cover, or of what lies at or below `paths`. Raises NoSuchName, FileMissing, SnapshotIncomplete,
-    SnapshotUnreadable, and NotInSnapshot where nothing was or is at one of `paths`.
+    SnapshotUnreadable, SnapshotsApart, and NotInSnapshot where nothing was or is at one of `paths`.
     """
 
-    def shown(found: Iterator[TreeChange], scope: str, *roots: BlobId | None) -> list[SnapshotChange]:
+    def shown(found: Iterator[TreeChange], inner: SnapshotView, *roots: BlobId | None) -> list[SnapshotChange]:
         for path in paths:
-            _entries(view, scope, roots, load, path)
+            _entries(inner, roots, load, path)
         return [
             change for change in map(_change, found) if not paths or any(_contains(path, change.path) for path in paths)
         ]
@@ -257,16 +265,16 @@ def changes(
     view = find(journal, number)
     if other is not None:
         after = find(journal, other)
-        scope = view.path if _contains(after.path, view.path) else after.path
+        inner = view if _contains(after.path, view.path) else after  # covers no more than the other
         load: Callable[[BlobId], bytes] = journal.store.blob
         with naming(journal.store, (number, view.root), (other, after.root)):
-            roots = (_subtree(journal, view, scope), _subtree(journal, after, scope))
-            return shown(tree_changes(*roots, load, _prefix(scope)), scope, *roots), ()
+            roots = (_subtree(journal, view, after, inner.path), _subtree(journal, after, view, inner.path))
+            return shown(tree_changes(*roots, load, _prefix(inner.path)), inner, *roots), ()
     trees, passed = _now(journal, view.path, limits)
     load = _loader(journal, trees)
     root = None if trees is None else trees.root
     with naming(journal.store, (number, view.root)):
-        return shown(tree_changes(view.root, root, load, _prefix(view.path)), view.path, view.root, root), passed
+        return shown(tree_changes(view.root, root, load, _prefix(view.path)), view, view.root, root), passed
 
 
 def plan_restore(journal: Journal, number: int, paths: Sequence[str] = (), *, limits: Limits | None = None) -> Restored:
@@ -372,11 +380,17 @@ def _loader(journal: Journal, trees: Trees | None) -> Callable[[BlobId], bytes]:
     return load
 
 
-def _subtree(journal: Journal, view: SnapshotView, scope: str) -> BlobId | None:
-    """Return the tree of the folder `scope` in a snapshot that covers it (None: it has no such folder)."""
+def _subtree(journal: Journal, view: SnapshotView, other: SnapshotView, scope: str) -> BlobId | None:
+    """Return the tree of the folder `scope`, of one of two snapshots, in the first (None: it has no such folder).
+
+    Raises SnapshotsApart where that does not cover it.
+    """
     if scope == view.path:
         return view.root
-    found = entry_at(view.root, os.fsencode(_inside(scope, view.path)), journal.store.blob)
+    covers = _contains(view.path, scope)
+    found = entry_at(view.root, os.fsencode(_inside(scope, view.path)), journal.store.blob) if covers else None
+    if not covers or isinstance(found, LeftOut):
+        raise SnapshotsApart(view.number, view.path, other.number, other.path)
     return found.blob if isinstance(found, TreeEntry) and found.is_folder else None
 
 
@@ -392,22 +406,22 @@ def _not_held(
     for path in paths:
         if _contains(path, view.path):
             continue
-        before, after = _entries(view, view.path, (now_root, view.root), load, path)
+        before, after = _entries(view, (now_root, view.root), load, path)
         if isinstance(before, LeftOut) and isinstance(after, LeftOut):
             left.append(SnapshotChange(path=path, before=_state(before), after=_state(after)))
     return left
 
 
 def _entries(
-    view: SnapshotView, scope: str, roots: Sequence[BlobId | None], load: Callable[[BlobId], bytes], path: str
+    view: SnapshotView, roots: Sequence[BlobId | None], load: Callable[[BlobId], bytes], path: str
 ) -> list[TreeEntry | LeftOut | None]:
-    """Return what each of the trees of the folder `scope` has at a path; of `scope` itself, or one above it, nothing.
+    """Return what each of the trees of a snapshot's folder has at a path; of the folder, or one above it, nothing.
 
     Raises NotInSnapshot where the path is another one and none has anything there.
     """
-    inside = os.fsencode(_inside(path, scope)) if _contains(scope, path) else b""
+    inside = os.fsencode(_inside(path, view.path)) if _contains(view.path, path) else b""
     found = [entry_at(root, inside, load) if inside else None for root in roots]
-    if not _contains(path, scope) and all(entry is None for entry in found):
+    if not _contains(path, view.path) and all(entry is None for entry in found):
         files = [os.fsdecode(file) for file, _ in tree_files(view.root, load, _prefix(view.path))]
         folders = dict.fromkeys(file.rpartition("/")[0] for file in files if "/" in file)
         near = paths_near(files, path, _MOST_NEAR) or paths_near(folders, path, _MOST_NEAR)

@@ -494,7 +494,7 @@ class Workspace:
     ) -> tuple[list[SnapshotChange], tuple[Passed, ...]]:
         """Return what differs between a snapshot and another (None: what stands there now), and what was passed over.
 
-        With `paths`, at and below these. Raises NoSuchName, NotInSnapshot, SnapshotIncomplete.
+        With `paths`, at and below these. Raises NoSuchName, NotInSnapshot, SnapshotsApart, SnapshotIncomplete.
         """
         from objstore import snapshots
 

@@ -173,6 +173,16 @@ def test_changes_are_told_in_letters_in_json_and_as_patches(full: Desk) -> None:
     assert full.done("snapshot", "diff", "1", "2").text == "M  a\nA  new\nD  recorded\nT  src/b\n"
 
 
+def test_snapshots_of_folders_that_lie_apart_are_not_compared(full: Desk) -> None:
+    put(full, "we ird/b")
+    full.done("snapshot", "create", "src")
+    full.done("snapshot", "create", "we ird")
+    for words in ([], ["src"], ["-p"], ["--json"]):
+        ran = full.cas("snapshot", "diff", "1", "2", *words)
+        assert (ran.status, ran.out) == (1, b"")
+        assert ran.said == "cas: Snapshots 1 and 2 cover nothing in common: one is of src, the other of we ird.\n"
+
+
 def a_loss(desk: Desk) -> str:
     """Take a snapshot and another, of which the first loses a file's bytes, and return what is said of that."""
     lost = b"what is lost, and resembles nothing else"

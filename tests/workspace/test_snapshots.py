@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from itertools import count
+from itertools import count, permutations
 from pathlib import Path
 
 import pytest
@@ -25,10 +25,12 @@ from objstore import (
     FileMissing,
     Limits,
     NoSuchName,
+    NotInSnapshot,
     Origin,
     Restored,
     RetentionLimits,
     SnapshotIncomplete,
+    SnapshotsApart,
     Unit,
     Workspace,
     check_store,
@@ -348,6 +350,38 @@ def test_two_snapshots_are_compared_where_both_cover(full: Scene) -> None:
     assert changed(full, later, whole) == {"a.txt": "M", "src/new": "D"}
     assert changed(full, part, later) == {"src/new": "A"}
     assert changed(full, later, part) == {"src/new": "D"}
+
+
+def test_snapshots_that_cover_nothing_in_common_are_not_compared(scene: Scene) -> None:
+    for path in ("src/a", "we ird/f", "abc/ird/f", "abc/ird/g"):
+        put(scene, path, path.encode())
+    numbers = {folder: take(scene, folder) for folder in ("src", "we ird", "abc", "abc/ird")}
+    for one, other in permutations(numbers, 2):
+        if {one, other} == {"abc", "abc/ird"}:
+            assert changed(scene, numbers[one], numbers[other]) == {}
+            continue
+        for paths in ((), ("src",), (one,)):
+            with pytest.raises(SnapshotsApart, match=rf"{one}.* {other}"):
+                scene.workspace.snapshot_changes(numbers[one], numbers[other], paths=paths)
+
+
+def test_a_snapshot_of_a_folder_has_nothing_in_common_with_one_that_left_it_out(scene: Scene) -> None:
+    put(scene, "node_modules/m/index.js", b"m\n")
+    whole, part = take(scene), take(scene, "node_modules/m")
+    assert "node_modules/m/index.js" in dict(scene.workspace.snapshot_files(part))
+    for numbers in ((whole, part), (part, whole)):
+        with pytest.raises(SnapshotsApart):
+            scene.workspace.snapshot_changes(*numbers)
+
+
+def test_a_path_that_one_of_two_snapshots_does_not_cover_is_named_with_that_one(scene: Scene) -> None:
+    put(scene, "a", b"a\n")
+    put(scene, "src/b", b"b\n")
+    whole, part = take(scene), take(scene, "src")
+    for numbers in ((whole, part), (part, whole)):
+        with pytest.raises(NotInSnapshot) as caught:
+            scene.workspace.snapshot_changes(*numbers, paths=["a"])
+        assert (caught.value.number, caught.value.near) == (part, ())
 
 
 def test_a_folder_that_is_gone_is_all_deleted(full: Scene) -> None:

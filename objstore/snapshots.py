@@ -18,6 +18,7 @@ from objstore.errors import (
     NoSuchName,
     NotInSnapshot,
     PathError,
+    PathInvalid,
     SnapshotIncomplete,
     SnapshotsApart,
 )
@@ -31,6 +32,7 @@ from objstore.meanwhile import Meanwhile
 from objstore.names import is_reserved
 from objstore.ondisk import stands_below
 from objstore.outcomes import CallOutcome
+from objstore.paths import look_at
 from objstore.recordedpaths import beginning
 from objstore.records import Expiry, Snapshot
 from objstore.suggestions import paths_near
@@ -122,6 +124,9 @@ def create(
     """
     with journal.tree.locate(scope or os.curdir) as spot:
         scope = "" if spot.path == os.curdir else spot.path
+        found = look_at(spot)
+        if found is not None and not stat.S_ISDIR(found.st_mode):
+            raise PathInvalid(scope, "not a directory; a snapshot is of a folder")
     path = os.fsencode(scope)
     meanwhile = Meanwhile(journal)
     look = Looking(journal)
@@ -129,8 +134,8 @@ def create(
         pieces = Pieces(journal)
         survey = look.survey(pieces.keep, limits)
         survey.run(path)
-        with _followed(journal, survey, pieces, meanwhile, path) as (batch, found):
-            trees = found
+        with _followed(journal, survey, pieces, meanwhile, path) as (batch, followed):
+            trees = followed
             lost = _lost(journal, trees)
             if lost is None:
                 look.looks.forget_trees()

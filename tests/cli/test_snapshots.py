@@ -134,8 +134,14 @@ def test_a_folder_is_named_from_where_the_person_stands(full: Desk) -> None:
     assert (ran.status, ran.json()["path"], ran.json()["title"]) == (0, "src", "here")
     ran = cas("snapshot", "create", "..", "--json", folder=full.folder / "src")
     assert (ran.status, ran.json()["path"]) == (0, None)
-    assert full.cas("snapshot", "create", "nothing").status == 1
+    assert full.cas("snapshot", "create", "nothing").said == "cas: File not found: nothing\n"
     assert full.cas("snapshot", "create", "/").status == 1
+
+
+def test_a_snapshot_of_what_stands_there_and_is_no_folder_is_refused_as_that(full: Desk) -> None:
+    ran = full.cas("snapshot", "create", "src/b")
+    assert (ran.status, ran.out) == (1, b"")
+    assert ran.said == "cas: Not a usable path (not a directory; a snapshot is of a folder): 'src/b'\n"
 
 
 def test_what_is_in_a_snapshot_is_shown(full: Desk) -> None:

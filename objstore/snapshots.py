@@ -111,6 +111,7 @@ class Restored:
 
     changes: tuple[SnapshotChange, ...]  # carried out: from what stood there to what the snapshot holds
     left: tuple[SnapshotChange, ...]  # that differ, and are no business of a restore: links, and what is not held
+    lost: frozenset[str]  # paths of those of them of which the store has lost the bytes that the snapshot held
     outcome: CallOutcome | None  # None: a dry run, or nothing differs
     passed: tuple[Passed, ...]  # what could not be compared
 
@@ -291,16 +292,25 @@ def plan_restore(journal: Journal, number: int, paths: Sequence[str] = (), *, li
     trees, passed = _now(journal, view.path, limits)
     now_root, load = None if trees is None else trees.root, _loader(journal, trees)
     done: list[SnapshotChange] = []
+    lost: list[SnapshotChange] = []
     with naming(journal.store, (number, view.root)):
         left = _not_held(view, now_root, load, paths)
         for change in tree_changes(now_root, view.root, load, _prefix(view.path)):
             shown = _change(change)
-            if not paths or any(_contains(path, shown.path) for path in paths):
-                (done if _may_change(change) and not _is_blocked(journal, change) else left).append(shown)
+            if paths and not any(_contains(path, shown.path) for path in paths):
+                continue
+            if not _may_change(change) or _is_blocked(journal, change):
+                left.append(shown)
+            elif isinstance(change.after, TreeEntry) and not journal.store.has(change.after.blob):
+                lost.append(shown)
+            else:
+                done.append(shown)
+    left += lost
     clashing = _clashing([*done, *left])
     return Restored(
         changes=tuple(change for change in done if change.path not in clashing),
         left=(*left, *(change for change in done if change.path in clashing)),
+        lost=frozenset(change.path for change in lost),
         outcome=None,
         passed=passed,
     )

@@ -136,9 +136,10 @@ def restore(*, number: int, paths: tuple[str, ...], dry_run: bool, as_json: bool
             from cli.storeshapes import json_line
 
             write([json_line(restored_shape(workspace, done))])
-            return
-    write(_restored_text(done, invocation.screen(), dry_run=dry_run))
-    _tell(done.passed)
+    if not as_json:
+        write(_restored_text(done, invocation.screen(), dry_run=dry_run))
+        _tell(done.passed)
+    _tell_loss(done)
 
 
 @snapshot.command("delete")
@@ -197,6 +198,15 @@ def _tell(passed: "Sequence[Passed]") -> None:
     for place in passed:
         named = f"{shown_name(place.path)}: " if place.path else ""
         click.echo(f"cas: not covered: {named}{shown_name(place.reason)}", err=True)
+
+
+def _tell_loss(done: "Restored") -> None:
+    """Raise BlobMissing where a file was left because its bytes are lost: the command ends with it."""
+    from objstore import BlobMissing
+
+    for change in done.left:
+        if change.path in done.lost and change.after is not None and change.after.blob is not None:
+            raise BlobMissing(change.after.blob)
 
 
 def _renewed_text(recorded: int, screen: Screen) -> Iterator[bytes]:
@@ -309,7 +319,7 @@ def _restored_text(done: "Restored", screen: Screen, *, dry_run: bool) -> Iterat
     for change in done.changes:
         yield screen.line(f"{words[change.after is not None]} {shown_name(change.path)}")
     for change in done.left:
-        yield screen.line(f"Left alone {shown_name(change.path)}: {_why_left(change, done.left)}")
+        yield screen.line(f"Left alone {shown_name(change.path)}: {_why_left(change, done)}")
     if done.outcome is not None:
         outcome = done.outcome
         for view in outcome.external:
@@ -323,8 +333,10 @@ def _restored_text(done: "Restored", screen: Screen, *, dry_run: bool) -> Iterat
         yield screen.line("No file differs.")
 
 
-def _why_left(change: "SnapshotChange", left: "Sequence[SnapshotChange]") -> str:
-    above = [other for other in left if change.path.startswith(f"{other.path}/")]
+def _why_left(change: "SnapshotChange", done: "Restored") -> str:
+    if change.path in done.lost:
+        return "the store has lost its bytes"
+    above = [other for other in done.left if change.path.startswith(f"{other.path}/")]
     kinds = {side.kind for each in (change, *above) for side in (each.before, each.after) if side is not None}
     if "left-out" in kinds:
         return "the snapshot does not hold it, or it is ignored"

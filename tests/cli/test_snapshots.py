@@ -215,6 +215,26 @@ def test_the_bytes_that_a_snapshot_has_lost_are_not_made_up_from_what_stands_the
     assert ran.said.splitlines()[0] == f"cas: {told}"
 
 
+@pytest.mark.parametrize("words", [[], ["--json"]], ids=["text", "json"])
+def test_a_file_of_which_a_snapshot_has_lost_the_bytes_is_left_and_the_others_come_back(
+    full: Desk, words: list[str]
+) -> None:
+    told = a_loss(full)
+    for options in (["--dry-run"], []):
+        ran = full.cas("snapshot", "restore", "1", *options, *words)
+        assert (ran.status, ran.said.splitlines()[0]) == (1, f"cas: {told}")
+        if words:
+            found = ran.json()
+            assert [[change["path"] for change in found[key]] for key in ("changes", "left")] == [["src/b"], ["a"]]
+        else:
+            assert ran.text.splitlines()[:2] == [
+                "Would write src/b" if options else "Wrote src/b",
+                "Left alone a: the store has lost its bytes",
+            ]
+    assert (full.bytes("src/b"), full.bytes("a")) == (b"b\n", b"a\n")
+    assert full.cas("snapshot", "restore", "1", "src").status == 0
+
+
 def test_what_was_put_into_a_file_since_it_was_looked_at_is_not_told_as_what_was_found(full: Desk) -> None:
     full.done("snapshot")
     put(full, "a", b"more\n" * (1 << 20))

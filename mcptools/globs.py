@@ -61,7 +61,7 @@ def _meant(pattern: str) -> Sequence[str]:
 
 
 def _outermost(pattern: str) -> Sequence[int]:
-    """Return where the first braces with a choice that are in no other such open, have commas, and close; (): nowhere.
+    """Return where braces with a choice that are in no other such open, have commas, and close; (): nowhere.
 
     Braces without a comma mean themselves, as do those without another.
     """
@@ -75,8 +75,8 @@ def _outermost(pattern: str) -> Sequence[int]:
                 open_at[-1].append(mark.start())
             case "}" if open_at:
                 cuts = open_at.pop()
-                if len(cuts) > 1 and (not found or cuts[0] < found[0]):
-                    found = (*cuts, mark.start())
+                if len(cuts) > 1:
+                    found = (*cuts, mark.start())  # those around it close later
         if found and not open_at:
             break
     return found
@@ -87,7 +87,7 @@ def _matches(path: str, pattern: str) -> bool:
         return pattern.casefold() in path.rpartition("/")[2].casefold()
     parts = path.split("/")
     wanted = pattern.strip("/").split("/")
-    if len(wanted) == 1 and wanted[0] != "**":
+    if len(wanted) == 1:
         return fnmatchcase(parts[-1], wanted[0])
     return _fits(parts, wanted)
 

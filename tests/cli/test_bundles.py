@@ -25,7 +25,7 @@ from objstore.journal import Journal
 from objstore.recordcodec import decode_record, encode_record
 from objstore.records import Edit, Snapshot
 from objstore.terms import DocumentId, FileState, Operation, Seq
-from objstore.transfer import export_bundle, import_bundle
+from objstore.transfer import export_bundle, import_bundle, send_bundle
 from objstore.trees import FOLDER, TreeEntry, encode_tree
 from objstore.values import replace
 from tests.cli.agents import ClaudeCode
@@ -129,6 +129,20 @@ def test_a_bundle_is_neither_shown_on_a_terminal_nor_typed(desk: Desk) -> None:
     for words in (["export", "--bundle", "-"], ["import", "-", "new"]):
         status, shown = desk.typed(*words)
         assert (status, "cas: " in shown) == (2, True), shown
+
+
+def test_a_large_history_goes_in_pieces_and_is_whole(desk: Desk, tmp_path: Path) -> None:
+    for number in range(5):
+        put(desk.folder / str(number), random.Random(number).randbytes(700_000), 0o644)
+    desk.done("record")
+    desk.done("export", "--bundle", str(tmp_path / "b"))
+    sent: list[bytes] = []
+    with closing(Journal(str(desk.folder), CountdownDisk(None))) as journal:
+        send_bundle(journal, sent.append)
+    assert max(map(len, sent)) < 2 << 20
+    assert b"".join(sent) == (tmp_path / "b").read_bytes()
+    assert cas("import", str(tmp_path / "b"), "there", folder=tmp_path).status == 0
+    assert tree(tmp_path / "there") == tree(desk.folder)
 
 
 def test_the_history_goes_on_there(bundle: Path, tmp_path: Path) -> None:

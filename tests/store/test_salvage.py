@@ -35,6 +35,7 @@ from objstore.founding import is_making
 from objstore.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, Frame, FrameKind, SegmentHeader, frame_key
 from objstore.generations import Place
 from objstore.ids import HASH_SIZE, record_id
+from objstore.journal import Journal
 from objstore.recordcodec import encode_record
 from objstore.remains import Remains
 from objstore.salvage import Salvage, plan_salvage, rebuild
@@ -578,3 +579,23 @@ def test_a_log_that_became_shorter_is_not_bundled(written: Path) -> None:
         with pytest.raises(StoreDamaged, match="shorter") as caught:
             list(bundle_pieces(log, Place(3, size + 1)))
         assert (caught.value.segment, caught.value.offset) == (3, size)
+
+
+def test_a_log_in_which_a_header_was_damaged_since_it_was_opened_is_not_bundled(written: Path) -> None:
+    segment = written / ".cas" / "segments" / "00000002.seg"
+    content = segment.read_bytes()
+    with closing(Log(str(written / ".cas" / "segments"), Disk())) as log:
+        end = Place(3, log.size(3))
+        assert log.piece(Place(2, 0), SEGMENT_HEADER_SIZE) == content[:SEGMENT_HEADER_SIZE]
+        segment.write_bytes(content[:20] + bytes([content[20] ^ 1]) + content[21:])
+        with pytest.raises(StoreDamaged, match="segment 2 at byte 0"):
+            list(bundle_pieces(log, end))
+
+
+def test_a_log_with_a_record_that_is_none_is_not_bundled(written: Path) -> None:
+    with closing(Journal(str(written), Disk())) as journal, journal.writing():
+        log, begins = journal.store.log, journal.store.end
+        end = log.append(begins, [(FrameKind.RECORD, b"no map")]).end
+        with pytest.raises(StoreDamaged) as caught:
+            list(bundle_pieces(log, end))
+    assert (caught.value.segment, caught.value.offset) == begins[:2]

@@ -205,6 +205,7 @@ def test_only_the_newest_of_several_files_deleted_at_a_path_claims_what_is_made_
 def replaced_by_folder(path: Path) -> None:
     path.unlink()
     path.mkdir()
+    (path / "in it").write_bytes(b"somebody's\n")  # an empty one gives way
 
 
 def replaced_by_link(path: Path) -> None:

@@ -180,6 +180,15 @@ def test_what_comes_into_the_folder_meanwhile_keeps_it(scene: Scene) -> None:
     assert standing(scene) == {"d/x": "x", "d/late": "late"}
 
 
+def test_an_empty_folder_that_comes_meanwhile_keeps_its_name_from_a_call(scene: Scene) -> None:
+    with scene.workspace.call(CallInfo(tool="t")) as call:
+        call.write("d", b"file\n")
+        (scene.root / "d").mkdir()
+        with pytest.raises(FileExists):
+            call.commit()
+    assert standing(scene) == {"d": "empty folder"}
+
+
 def test_a_file_moves_to_the_name_of_the_folder_that_it_leaves(scene: Scene) -> None:
     scene.write("d/e/x", b"x\n")
     scene.call(moves("d/e/x", "other"), moves("other", "d"))

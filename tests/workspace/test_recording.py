@@ -408,6 +408,37 @@ def test_what_was_recorded_and_is_ignored_since_is_told_to_who_asks_for_it(known
     assert told(record(PERSON, ignored=True)) == []
 
 
+def test_what_is_ignored_by_now_can_be_left_to_another_look_too(known: Scene) -> None:
+    known.write("a.txt", b"a\nb\n")
+    known.write("b.txt", b"b\n")
+    put(known, ".casignore", b"*.txt\n")
+    known.workspace.record_changes(PERSON)
+    for path in ("a.txt", "b.txt"):
+        put(known, path, b"mine\n")
+    with closing(Journal(str(known.root), Disk())) as journal:
+        assert told(record_changes(journal, NOBODY, besides=["a.txt"], ignored=True)) == ["edit b.txt"]
+        assert told(record_changes(journal, AGENT, ["a.txt"])) == ["edit a.txt"]
+
+
+@pytest.mark.parametrize(
+    ("paths", "files", "edited"),
+    [
+        (["."], 4, ["a.txt", "src/b.py", "src/deep/c.py"]),
+        (["src/deep", ".", "a.txt"], 4, ["a.txt", "src/b.py", "src/deep/c.py"]),
+        (["src/deep", "src", "src/b.py"], 2, ["src/b.py", "src/deep/c.py"]),
+        (["src/deep", "a.txt", "src/deep/c.py", "a.txt"], 2, ["a.txt", "src/deep/c.py"]),
+        (["src/b.py", "a.txt"], 2, ["a.txt", "src/b.py"]),
+    ],
+)
+def test_what_is_named_twice_or_lies_in_what_is_named_is_looked_at_once(
+    known: Scene, paths: list[str], files: int, edited: list[str]
+) -> None:
+    for path in ("a.txt", "src/b.py", "src/deep/c.py"):
+        put(known, path, b"mine\n")
+    found = known.workspace.record_changes(AGENT, paths)
+    assert (found.files, told(found)) == (files, [f"edit {path}" for path in edited])
+
+
 def test_a_document_goes_on(known: Scene) -> None:
     first = known.write("a.txt", b"a\nb\n")
     put(known, "a.txt", b"a\nb\nc\n")

@@ -314,10 +314,25 @@ def test_folders_that_the_system_lets_nobody_watch_are_said_and_the_rest_is_watc
         for number in range(20 - count):
             (desk.folder / f"n{number}").mkdir()
         assert process.stderr is not None
-        assert b"folders can't be watched: the system allows for no more" in process.stderr.readline()
+        said = process.stderr.readline()
+        assert b"folders can't be watched: the system allows for no more" in said
+        if count == 20:  # else not all of them have come when it is said
+            assert int(said.split()[1]) in range(21 - 10, 21)
         (desk.folder / "f").write_text("2\n")
         (found,) = recorded(desk.folder, 1)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.read().count(b"can't be watched") == 0
     assert found.edit.path == b"f"
+
+
+@pytest.mark.skipif(not can_be_limited(), reason="the system has no user namespaces, or not for us")
+def test_where_not_even_the_workspace_s_own_folder_may_be_watched_that_is_said(desk: Desk) -> None:
+    command = [word.replace("echo 10", "echo 0") for word in LIMITED] + [*PROGRAM, "watch"]
+    ran = subprocess.run(
+        command, cwd=desk.folder, env=environment({}), capture_output=True, timeout=PATIENCE, check=False
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr.count(b"\n")) == (1, b"", 1)
+    assert b"limit reached" in ran.stderr
 
 
 @pytest.mark.skipif(not can_be_limited(), reason="the system has no user namespaces, or not for us")

@@ -121,6 +121,10 @@ class Directories:
         """Return the workspace that `path` belongs to, or None where no store is. Raises as files_of."""
         return self._opened.recorded(self.homes[self._root_of(path)])
 
+    def listed(self) -> str:
+        """Return their names as a hint has them."""
+        return ", ".join(one_line(shown(root)) for root in self.roots)
+
     def recorded(self) -> tuple[list[Workspace], list[CasError | OSError]]:
         """Return every workspace that has a store, and why others can't be opened: a directory may be away."""
         found, refusals = [], list[CasError | OSError]()
@@ -158,11 +162,10 @@ class Directories:
             raise Failure(Kind.INVALID_REQUEST, f"Not a usable path: {shown(path)!r}", path=path) from error
         if named in self.homes:
             return named
-        allowed = ", ".join(one_line(shown(root)) for root in self.roots)
         raise Failure(
             Kind.PERMISSION_DENIED,
             f"Permission denied: {shown(path)}",
-            hint=f"It is outside the allowed directories: {allowed}",
+            hint=f"It is outside the allowed directories: {self.listed()}",
             path=path,
         )
 

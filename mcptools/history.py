@@ -136,7 +136,7 @@ class History(Toolset):
             raise Failure(
                 Kind.INVALID_REQUEST,
                 "Say in which directory: several are served",
-                hint=", ".join(one_line(shown(root)) for root in self._directories.roots),
+                hint=self._directories.listed(),
             )
         return self._directories.recorded_of(path or next(iter(self._directories.roots), "."))
 

@@ -7,7 +7,7 @@ from cli.terminal import SHORT, visible
 
 __all__ = ["numbered", "typed"]
 
-ASCII_SHOWN: Final = range(0x20, 0x7F)
+_ASCII_SHOWN: Final = range(0x20, 0x7F)
 
 
 def typed(word: str) -> str:
@@ -27,4 +27,4 @@ def numbered(word: str) -> str:
 
 
 def _spelt(byte: int) -> str:
-    return chr(byte) if byte in ASCII_SHOWN else SHORT.get(byte, f"\\x{byte:02x}")
+    return chr(byte) if byte in _ASCII_SHOWN else SHORT.get(byte, f"\\x{byte:02x}")

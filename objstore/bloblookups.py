@@ -6,6 +6,8 @@ where it is now.
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 from objstore.annotations import TYPE_CHECKING, Final
 from objstore.frames import FRAME_HEADER_SIZE
 from objstore.generations import Place
@@ -17,7 +19,7 @@ from objstore.standins import MAX_BLOB
 if TYPE_CHECKING:
     import sqlite3
     from array import array
-    from collections.abc import Iterator, Sequence, Set as AbstractSet
+    from collections.abc import Iterator, Sequence
 
     from objstore.segments import Log
 
@@ -68,19 +70,15 @@ class BlobLookups:
                     found[BlobId(row[0])] = place
         return found
 
-    def offsets(self, segments: Sequence[int], without: AbstractSet[BlobId]) -> dict[int, array[int]]:
-        """Return the offsets of the blobs in each of the segments, whose places must be up to date.
-
-        `without`: blobs that don't count.
-        """
+    def held_offsets(self, segments: Sequence[int]) -> dict[int, array[int]]:
+        """Return the offsets of the blobs in each of the segments that something holds; all places are up to date."""
         from array import array
 
         found = {segment: array("Q") for segment in segments}
         which = ",".join(map(str, segments))
-        rows = self._db.execute(f"SELECT id, segment, offset FROM blobs WHERE segment IN ({which})")  # noqa: S608 - nothing but numbers is put in
-        for name, segment, offset in rows:
-            if name not in without:
-                found[segment].append(offset)
+        rows = self._db.execute(f"SELECT segment, offset FROM blobs WHERE refs != 0 AND segment IN ({which})")  # noqa: S608 - nothing but numbers is put in
+        for segment, offset in rows:
+            found[segment].append(offset)
         return found
 
     def _moved(self, place: Place, generation: int) -> Place | None:
@@ -150,16 +148,6 @@ class BlobLookups:
         length = self._number("SELECT length FROM blobs WHERE id = ? AND segment", blob)
         return length + FRAME_HEADER_SIZE if length else 0
 
-    def is_any_held(self, blobs: Sequence[BlobId]) -> bool:
-        """Return whether anything holds one of the blobs."""
-        for at in range(0, len(blobs), _ASKED_AT_ONCE):
-            asked = blobs[at : at + _ASKED_AT_ONCE]
-            marks = ",".join("?" * len(asked))
-            held = f"SELECT 1 FROM blobs WHERE id IN ({marks}) AND refs > 0 LIMIT 1"  # noqa: S608 - as in blob_places
-            if self._db.execute(held, asked).fetchone() is not None:
-                return True
-        return False
-
     def sha256(self, blob: BlobId) -> bytes | None:
         """Return the blob's SHA-256 if it was worked out before."""
         row = self._db.execute("SELECT sha256 FROM blobs WHERE id = ?", (blob,)).fetchone()
@@ -198,7 +186,7 @@ class BlobLookups:
     def dead_blobs(self, segment: int) -> Iterator[BlobId]:
         """Yield the blobs of a segment that nothing holds."""
         rows = self._db.execute("SELECT id FROM blobs INDEXED BY unheld WHERE refs = 0 AND segment = ?", (segment,))
-        return (BlobId(row[0]) for row in rows)
+        return map(itemgetter(0), rows)
 
     def dead_bases(self) -> list[tuple[BlobId, int, int, int]]:
         """Return the blobs that nothing holds and that deltas in other segments are told against.

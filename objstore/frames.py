@@ -24,6 +24,7 @@ __all__ = [
     "MAX_PAYLOAD",
     "SEGMENT_HEADER_SIZE",
     "STORE_ID",
+    "WRONG_CHECKSUM",
     "Frame",
     "FrameKey",
     "FrameKind",
@@ -35,10 +36,12 @@ __all__ = [
     "declared_size",
     "encode_frame",
     "frame_key",
+    "is_intact",
     "payload_at",
     "raw_frames",
     "read_frame",
     "scan_windows",
+    "told_frames",
 ]
 
 FORMAT_VERSION: Final = 1
@@ -79,6 +82,9 @@ class FrameKind(IntEnum):
 _KINDS: Final = frozenset(FrameKind)
 _WINDOW: Final = 1 << 20
 """Bytes of a segment that a scan holds in memory, where no frame is longer."""
+
+WRONG_CHECKSUM: Final = "a frame's checksum does not match"
+"""What is said of a frame whose header or payload is not what was written."""
 
 _NO_HEADER: Final = (b"", 0, 0, 0, 0)
 _COMMITS: Final = 1
@@ -188,7 +194,7 @@ def read_frame(content: Buffer, key: FrameKey, offset: int, *, base: int = 0) ->
         return Gap(offset=at, end=base + len(content), reason="cut off in a frame")
     payload = content[start : start + length]
     if _checksum(key, fields, payload) != content[start - _CHECKSUM_SIZE : start]:
-        return Gap(offset=at, end=at + 1, reason="a frame's checksum does not match")
+        return Gap(offset=at, end=at + 1, reason=WRONG_CHECKSUM)
     return Frame(
         offset=at,
         kind=FrameKind(kind),
@@ -235,10 +241,34 @@ def raw_frames(read: Callable[[int, int], bytes], key: FrameKey, start: int, end
     It is `scan_windows` for who reads all of a segment that is sound, in a fraction of the time. `read(offset, size)`
     as there.
     """
+    for frames, gap in told_frames(read, start, end):
+        for frame in frames:
+            if not is_intact(key, frame.whole):
+                yield Gap(offset=frame.position, end=frame.position + 1, reason=WRONG_CHECKSUM)
+                return
+            yield frame
+        if gap is not None:
+            yield gap
+
+
+def is_intact(key: FrameKey, whole: bytes) -> bool:
+    """Return whether the checksum of a frame, header and payload, is that of its bytes."""
+    fields = whole[:_FIELDS_SIZE] + whole[FRAME_HEADER_SIZE:]
+    return bool(blake3(fields, key=key).digest(_CHECKSUM_SIZE) == whole[_FIELDS_SIZE:FRAME_HEADER_SIZE])
+
+
+def told_frames(read: Callable[[int, int], bytes], start: int, end: int) -> Iterator[tuple[list[RawFrame], Gap | None]]:
+    """Yield what `raw_frames` does but for what a frame's checksum tells, which is not looked at; many at a time.
+
+    It is for who needs some of the frames only, and asks of those whether they are intact: checksums are what reading
+    a segment takes its time for. That one frame follows the other is seen of all.
+    """
     piece = b""
     base = start  # where `piece` begins
     at = 0  # in `piece`
     is_inside = False
+    found: list[RawFrame] = []
+    gap = None
     made = tuple.__new__  # that of a named tuple itself takes its arguments apart first
     while base + at < end:
         payload = at + FRAME_HEADER_SIZE
@@ -247,29 +277,28 @@ def raw_frames(read: Callable[[int, int], bytes], key: FrameKey, start: int, end
         behind = payload + length
         if behind > len(piece):
             if at == 0 and len(piece) >= min(max(_WINDOW, behind), end - base):
-                yield Gap(offset=base, end=end, reason="cut off in a frame")
-                return
+                gap = Gap(offset=base, end=end, reason="cut off in a frame")
+                break
+            yield found, None
+            found = []
             base, at, asked = base + at, 0, min(max(_WINDOW, behind - at), end - base - at)
             piece = read(base, asked)
             if len(piece) < asked:
                 end = base + len(piece)  # somebody has cut it off
             continue
-        checked = at + _FIELDS_SIZE
-        checksum = blake3(piece[at:checked] + piece[payload:behind], key=key).digest(_CHECKSUM_SIZE)
-        if checksum != piece[checked:payload]:
-            yield Gap(offset=base + at, end=base + at + 1, reason="a frame's checksum does not match")
-            return
         begins, commits = flags & _BEGINS, flags & _COMMITS
         # As `_is_damaged` has it: to call that would take as long as all of this.
         is_header = marker == MARKER and kind in _KINDS and flags <= _FLAGS and not reserved and length <= MAX_PAYLOAD
         if not is_header or bool(begins) is is_inside:
-            yield Gap(offset=base + at, end=base + behind, reason="the frame is not what belongs here")
-            return
+            gap = Gap(offset=base + at, end=base + behind, reason="the frame is not what belongs here")
+            break
         is_inside = not commits
-        yield made(RawFrame, (base + at, kind, begins, commits, piece[at:behind]))
+        found.append(made(RawFrame, (base + at, kind, begins, commits, piece[at:behind])))
         at = behind
-    if is_inside:
-        yield Gap(offset=base + at, end=end, reason="a group without its last frame")
+    else:
+        if is_inside:
+            gap = Gap(offset=base + at, end=end, reason="a group without its last frame")
+    yield found, gap
 
 
 def scan_windows(
@@ -320,7 +349,7 @@ class _Window:
             if offset + size > self.end:
                 return Gap(offset=offset, end=self.end, reason="cut off in a frame")
             if size > self._size and at + size > len(self._content) and not self._holds(offset, size):
-                return Gap(offset=offset, end=offset + 1, reason="a frame's checksum does not match")
+                return Gap(offset=offset, end=offset + 1, reason=WRONG_CHECKSUM)
             self._cover(offset, size)
         return read_frame(self._content, self._key, offset - self._base, base=self._base)
 

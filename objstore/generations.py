@@ -257,7 +257,7 @@ class Generations:
             moves = self.moves(segment)
             if moves is not None:
                 start = self._generations[segment] * GENERATION
-                found[segment] = start - GENERATION, start, moves.get
+                found[segment] = start - GENERATION, start, moves.quick()
         of_segment = found.get
 
         # Asked for each row of the index: what it says is said in as few steps as there are.

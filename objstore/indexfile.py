@@ -36,7 +36,7 @@ SqliteError: TypeAlias = sqlite3.DatabaseError | UnicodeDecodeError
 SQLITE_ERRORS: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What comes of a database that can't be opened: what SQLite says of a damaged schema may be no text."""
 
-SCHEMA_VERSION: Final = 18
+SCHEMA_VERSION: Final = 19
 _BUSY_SECONDS: Final = 10
 _POLL_SECONDS: Final = 0.0005
 _PRIMARY: Final = 0xFF
@@ -65,7 +65,7 @@ CREATE TABLE blobs (
     id BLOB PRIMARY KEY, segment INTEGER, offset INTEGER, length INTEGER, size INTEGER, depth INTEGER, base BLOB,
     refs INTEGER, sha256 BLOB
 ) WITHOUT ROWID;
-CREATE INDEX unheld ON blobs (segment, id, length) WHERE refs = 0;
+CREATE INDEX unheld ON blobs (segment, id, length, refs) WHERE refs = 0;
 CREATE INDEX large ON blobs (size) WHERE size > {MAX_BLOB};
 CREATE TABLE trees (id BLOB PRIMARY KEY, refs INTEGER, read INTEGER) WITHOUT ROWID;
 CREATE INDEX unread ON trees (id) WHERE read = 0;
@@ -115,16 +115,15 @@ TRIGGERS: Final = (
     BEGIN UPDATE totals SET blobs = blobs + 1; END
     """,
     """
-    CREATE TRIGGER blob_dropped AFTER DELETE ON blobs WHEN old.segment IS NOT NULL
-    BEGIN UPDATE totals SET blobs = blobs - 1; END
-    """,
-    """
     CREATE TRIGGER blob_changed AFTER UPDATE OF segment ON blobs
     WHEN (new.segment IS NULL) IS NOT (old.segment IS NULL)
     BEGIN UPDATE totals SET blobs = blobs + iif(new.segment IS NULL, -1, 1); END
     """,
 )
-"""What keeps the number of stored blobs, which else would have to be counted one by one."""
+"""What keeps the number of stored blobs, which else would have to be counted one by one.
+
+Not where the rows of stored blobs go: that is in one place (`relocation`), which takes them off together.
+"""
 
 COMPARED: Final = {
     "position": "SELECT * FROM position",

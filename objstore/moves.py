@@ -7,7 +7,7 @@ by and by. FORMAT.md describes the bytes. So do the translation layers of flash 
 import sys
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from struct import Struct
 
 from blake3 import blake3
@@ -21,6 +21,9 @@ _HEAD: Final = Struct("<8s32sQQ")
 """Magic, BLAKE3 of what follows it, number of frames that stayed, number of those that are spelt anew."""
 
 _NUMBER: Final = array("Q").itemsize
+
+_STRETCH: Final = 13
+"""Binary logarithm of so many bytes of a file that few frames begin in."""
 
 
 class Moves:
@@ -44,6 +47,11 @@ class Moves:
         self._old.append(old)
         self._new.append(new)
 
+    def extend(self, old: Iterable[int], new: Iterable[int]) -> None:
+        """Note where the next frames went, as `add` does."""
+        self._old.extend(old)
+        self._new.extend(new)
+
     def respell(self, new: int) -> None:
         """Note that the frame now at `new` is another spelling of its blob."""
         self._respelt.append(new)
@@ -60,6 +68,25 @@ class Moves:
             return self._new[at] if self._old[at] == old else None
         except IndexError:
             return None  # behind the last one
+
+    def quick(self) -> Callable[[int], int | None]:
+        """Return what says as `get` does, in half the time: for who asks of nearly every frame that is noted by now."""
+        old, new = self._old, self._new
+        first = array("Q", [0])  # which frame is the first that begins at each so many bytes, or behind them
+        for at, begins in enumerate(old):
+            first.extend([at] * ((begins >> _STRETCH) + 1 - len(first)))
+        first.append(len(old))
+        stretches = len(first) - 1
+
+        def get(asked: int) -> int | None:
+            stretch = asked >> _STRETCH
+            if stretch >= stretches:
+                return None
+            behind = first[stretch + 1]
+            at = bisect_left(old, asked, first[stretch], behind)
+            return new[at] if at < behind and old[at] == asked else None
+
+        return get
 
     def at_or_behind(self, old: int) -> int | None:
         """Return where the first frame lies now that was at `old` or behind it (None: none of them stayed)."""

@@ -41,11 +41,11 @@ _MOST: Final = 4_096
 _PUT_BY: Final = 8_192
 """Changed rows after which the database brings them to their place: far fewer pages than it does so by itself."""
 
-_SECONDS: Final = 0.004
+_SECONDS: Final = 0.008
 """How long one change is to take: whoever puts something into the index waits for it."""
 
-_PAUSE: Final = 0.001
-"""How long nobody changes the index then: who waits for it looks twice in that time."""
+_PAUSE: Final = 0.0007
+"""How long nobody changes the index then: who waits for it looks in that time."""
 
 _LAST_MOVED: Final = "UPDATE position SET last_offset = ? WHERE last_segment = ? AND last_offset = ?"
 _RESPELT: Final = (
@@ -55,6 +55,7 @@ _RESPELT: Final = (
 # Of some rows in their order; `moved` is what Index.relocating lets the database ask for each of them.
 _SOME: Final = "id > ? AND id <= ? AND segment IN (SELECT segment FROM moving)"
 _GONE: Final = f"DELETE FROM blobs WHERE refs = 0 AND moved(segment, offset) IS NULL AND {_SOME}"  # noqa: S608 - this module's own text
+_COUNTED: Final = "UPDATE totals SET blobs = blobs - changes()"  # by those that are gone, behind _GONE
 _MOVED: Final = f"UPDATE blobs SET offset = moved(segment, offset) WHERE {_SOME}"  # noqa: S608 - as above
 _MISSED: Final = (
     "UPDATE blobs SET segment = NULL, length = NULL, size = NULL, depth = NULL, base = NULL "  # noqa: S608 - as above
@@ -135,7 +136,7 @@ def _blobs(index: "Index", size: Callable[[], int]) -> Iterator[Changes]:
     while last is not None:
         some = last, index.blob_after(last, size())
         if some[1] is not None:
-            yield [(statement, [some]) for statement in (_GONE, _MOVED, _MISSED)]
+            yield [(_GONE, [some]), (_COUNTED, [()]), (_MOVED, [some]), (_MISSED, [some])]
         last = some[1]
 
 

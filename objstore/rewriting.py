@@ -5,6 +5,7 @@ made anew: the first and the last of a group that has lost some, and a delta who
 """
 
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from objstore.codec import BASE_AT, ENCODING_AT, ID_AT, Base, BlobHeader, Encoding, encode_blob, parse_blob_header
@@ -47,71 +48,78 @@ class Rewriting:
         self._generation: Final = store.log.generations().get(segment, 0)
         self._position = SEGMENT_HEADER_SIZE  # where the next frame begins that stays
         self.moves: Final = Moves()
-        self.gone: Final = bytearray()  # the ids of the blobs that go, one behind the other
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the frames that stay, some groups at a time.
 
-        Raises StoreDamaged where a frame's checksum or a blob that is spelt anew is wrong, and IndexDamaged where what
-        stays by the index is not what stands in the log: what neither stays nor goes would be lost.
+        Raises StoreDamaged where a checksum of what stays or a blob that is spelt anew is wrong, and IndexDamaged where
+        what stays by the index is not what stands in the log: what neither stays nor goes would be lost.
         """
-        staying, dropped = self._staying, self._dropped
-        base = self._generation * GENERATION
+        staying, dropped, see_intact = self._staying, self._dropped, self._store.log.see_intact
+        segment, base = self._segment, self._generation * GENERATION
         piece: list[bytes] = []
         begun = self._position
         group: list[RawFrame] = []
+        bereft: list[int] = []  # which of the group are deltas whose base goes
         found = 0
-        others: list[BlobId] = []
-        for frame in self._store.log.raw_frames(Place(self._segment, base)):
-            position, kind, _, commits, whole = frame
-            # Of several frames of a blob, one counts; of one that goes, none.
-            if kind != _BLOB:
-                group.append(frame)
-            elif base + position in staying:
-                group.append(frame)
-                found += 1
-            elif whole[_ID] in dropped:
-                self.gone.extend(whole[_ID])
-            else:
-                others.append(BlobId(whole[_ID]))
-            if commits:
-                piece += self._group(group)
-                group = []
-                if self._position - begun >= _PIECE:
-                    yield b"".join(piece)
-                    piece, begun = [], self._position
+        others: list[tuple[BlobId, int]] = []
+        for frames in self._store.log.told_frames(Place(segment, base)):
+            for frame in frames:
+                position, kind, _, commits, whole = frame
+                # Of several frames of a blob, one counts; of one that goes, none.
+                if kind != _BLOB:
+                    see_intact(segment, frame)
+                    group.append(frame)
+                elif base + position in staying:
+                    see_intact(segment, frame)
+                    if whole[_ENCODING] in _DELTAS and whole[_BASE] in dropped:
+                        bereft.append(len(group))
+                    group.append(frame)
+                    found += 1
+                elif whole[_ID] not in dropped:
+                    see_intact(segment, frame)
+                    others.append((BlobId(whole[_ID]), base + position))
+                if commits:
+                    piece += self._group(group, bereft)
+                    group, bereft = [], []
+                    if self._position - begun >= _PIECE:
+                        yield b"".join(piece)
+                        piece, begun = [], self._position
         self._check(found, others)
         yield b"".join(piece)
 
-    def _check(self, found: int, others: list[BlobId]) -> None:
+    def _check(self, found: int, others: list[tuple[BlobId, int]]) -> None:
         """See that all that stays was found, and that of what was found besides there is another frame that counts."""
         if found != len(self._staying):
             raise IndexDamaged(
                 f"it has {len(self._staying) - found} blobs in segment {self._segment} that are not there"
             )
-        known = self._store.index.blob_places(others)
-        for blob in others:
-            if blob not in known:
+        known = self._store.index.blob_places([blob for blob, _ in others])
+        for blob, offset in others:
+            if known.get(blob) in {None, (self._segment, offset)}:
                 raise IndexDamaged(f"blob {blob.hex()} is in the log and not in it")
 
-    def _group(self, group: list[RawFrame]) -> list[bytes]:
-        """Return what stays of a group as it is to be, and note where it goes."""
+    def _group(self, group: list[RawFrame], bereft: list[int]) -> list[bytes]:
+        """Return what stays of a group as it is to be, and note where it goes.
+
+        `bereft`: which of the frames are deltas whose base goes, ascending.
+        """
+        if not group:
+            return []
+        spelt = [frame.whole for frame in group]
         last = len(group) - 1
-        spelt = []
-        moved = self.moves.add
-        for at, (position, kind, begins, commits, whole) in enumerate(group):
-            content = whole
-            is_respelt = kind == _BLOB and whole[_ENCODING] in _DELTAS and whole[_BASE] in self._dropped
-            if is_respelt or bool(begins) is not (at == 0) or bool(commits) is not (at == last):
-                payload = whole[FRAME_HEADER_SIZE:]
-                if is_respelt:
-                    self.moves.respell(self._position)
-                    payload = self._respelt(parse_blob_header(payload))
-                key = self._store.log.key
-                content = encode_frame(key, FrameKind(kind), payload, begins=at == 0, commits=at == last)
-            moved(position, self._position)
-            self._position += len(content)
-            spelt.append(content)
+        anew = {at: self._respelt(parse_blob_header(_payload(group[at]))) for at in bereft}
+        if not group[0].begins:
+            anew.setdefault(0, _payload(group[0]))
+        if not group[last].commits:
+            anew.setdefault(last, _payload(group[last]))
+        for at, payload in anew.items():
+            kind = FrameKind(group[at].kind)
+            spelt[at] = encode_frame(self._store.log.key, kind, payload, begins=at == 0, commits=at == last)
+        *positions, self._position = accumulate(map(len, spelt), initial=self._position)
+        self.moves.extend([frame.position for frame in group], positions)
+        for at in bereft:
+            self.moves.respell(positions[at])
         return spelt
 
     def _respelt(self, header: BlobHeader) -> bytes:
@@ -129,3 +137,7 @@ class Rewriting:
                 return Base(id=name, content=self._store.read_once(name), depth=found.depth)
             name = parse_blob_header(self._store.log.read(found.place).payload).base
         return None
+
+
+def _payload(frame: RawFrame) -> bytes:
+    return frame.whole[FRAME_HEADER_SIZE:]

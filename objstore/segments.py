@@ -13,6 +13,7 @@ from objstore.disk import Disk
 from objstore.errors import DiskFailed, StoreDamaged, StoreRefuses, StoreReplaced, Unacknowledged
 from objstore.frames import (
     SEGMENT_HEADER_SIZE,
+    WRONG_CHECKSUM,
     Frame,
     FrameKind,
     Gap,
@@ -22,9 +23,11 @@ from objstore.frames import (
     committed,
     declared_size,
     encode_frame,
+    is_intact,
     raw_frames,
     read_frame,
     scan_windows,
+    told_frames,
 )
 from objstore.generations import GENERATION, Generations, Place, pread, segment_name
 from objstore.premises import own_file
@@ -150,11 +153,27 @@ class Log(Generations):
         """
         with self._kept_open(start.segment, start.generation) as fd:
             end = os.fstat(fd).st_size if end is None else end
-            read = _reader(fd, start.segment)
-            for found in raw_frames(read, self.key, SEGMENT_HEADER_SIZE, end):
+            for found in raw_frames(_reader(fd, start.segment), self.key, SEGMENT_HEADER_SIZE, end):
                 if isinstance(found, Gap):
                     raise StoreDamaged(start.segment, found.offset, found.reason)
                 yield found
+
+    def told_frames(self, start: Place) -> Iterator[list[RawFrame]]:
+        """Yield the frames of a full segment as `raw_frames` does, many at a time; which are intact is not looked at.
+
+        `see_intact` is for those that are needed. Raises StoreDamaged.
+        """
+        with self._kept_open(start.segment, start.generation) as fd:
+            end = os.fstat(fd).st_size
+            for frames, gap in told_frames(_reader(fd, start.segment), SEGMENT_HEADER_SIZE, end):
+                yield frames
+                if gap is not None:
+                    raise StoreDamaged(start.segment, gap.offset, gap.reason)
+
+    def see_intact(self, segment: int, frame: RawFrame) -> None:
+        """Raise StoreDamaged where the checksum of a frame of the segment is wrong."""
+        if not is_intact(self.key, frame.whole):
+            raise StoreDamaged(segment, frame.position, WRONG_CHECKSUM)
 
     def piece(self, place: Place, size: int) -> bytes:
         """Return `size` bytes from `place` on, or what there is. Raises StoreDamaged."""

@@ -11,6 +11,7 @@ is made anew; if it dies after that, the next one has the rows follow.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from objstore.codec import Encoding, parse_blob_header, parse_chunks
@@ -18,7 +19,7 @@ from objstore.errors import UNREADABLE, BlobDamaged, DiskFull, IndexDamaged, Roo
 from objstore.footing import Footing, bears, footing_of
 from objstore.frames import SEGMENT_HEADER_SIZE, FrameKind
 from objstore.holders import named_besides_edits
-from objstore.ids import HASH_SIZE, BlobId
+from objstore.ids import BlobId
 from objstore.journal import Journal
 from objstore.recordcodec import decode_record
 from objstore.records import Snapshot
@@ -29,8 +30,8 @@ from objstore.values import value
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Container
 
+    from objstore.index import Index
     from objstore.store import Store
 
 __all__ = ["SweepOutcome", "SweepPlan", "adopt", "clear_away", "discard", "plan_sweep", "room_for", "sweep"]
@@ -238,8 +239,8 @@ def _needed(bases: Iterable[tuple[BlobId, int, int, int]], chosen: set[int]) -> 
     }
 
 
-def _dropped(store: "Store", chosen: set[int], needed: "Container[BlobId]") -> frozenset[BlobId]:
-    return frozenset(name for segment in chosen for name in store.index.dead_blobs(segment) if name not in needed)
+def _dropped(store: "Store", chosen: set[int], needed: Iterable[BlobId]) -> frozenset[BlobId]:
+    return frozenset(chain.from_iterable(map(store.index.dead_blobs, chosen))).difference(needed)
 
 
 def _bereft(store: "Store", dropped: frozenset[BlobId]) -> set[int]:
@@ -267,6 +268,7 @@ class _Sweeping:
         self._since = plan.footing
         self._needed: set[BlobId] = set()  # of what goes: held, a base or a chunk since the plan
         self._staying: dict[int, array[int]] = {}  # where the blobs lie that stay, by segment
+        self._going: dict[int, int] = {}  # how many go, by segment
         self._unsure = 0  # times since the plan that more may have come to be held than the records say by themselves
 
     def begin(self) -> bool:
@@ -285,9 +287,19 @@ class _Sweeping:
             if self._journal.store.end.segment in self._plan.segments:
                 self._journal.seal()
                 self._since = footing_of(self._journal.store)
-        with self._journal.reading() as store:
-            self._staying = store.index.offsets(self._plan.segments, self._plan.dropped)
-        return True
+        with self._journal.reading() as store, store.index.still():
+            # At one moment: what then were neither among what stays nor among what goes would be lost.
+            self._look(store.index)
+        return sum(self._going.values()) == len(self._plan.dropped)
+
+    def _look(self, index: "Index") -> None:
+        """Look up where what stays lies, and how much of what is to go is still held by nothing."""
+        self._staying = index.held_offsets(self._plan.segments)
+        for segment, staying in self._staying.items():
+            unheld = list(index.dead_blobs(segment))
+            others = [name for name in unheld if name not in self._plan.dropped]
+            staying.extend(place.offset for place in index.blob_places(others).values())
+            self._going[segment] = len(unheld) - len(others)
 
     def end(self) -> None:
         """Have the index follow what was moved."""
@@ -303,12 +315,11 @@ class _Sweeping:
                 rewriting = Rewriting(store, segment, frozenset(self._staying.pop(segment)), self._plan.dropped)
                 prepared = store.log.prepare(segment, rewriting.pieces())
                 store.log.keep_moves(segment, rewriting.moves)
-            gone = _Gone(rewriting.gone)
             asked = -1
             for tried in range(_TRIES):
                 # What was written meanwhile is looked through before anybody has to wait.
                 with self._journal.reading():
-                    if not self._follow() or (asked != self._unsure and self._is_held(gone, segment)):
+                    if not self._follow() or (asked != self._unsure and self._is_held(segment)):
                         break
                     asked = self._unsure
                 with self._journal.writing(makes_room=True):
@@ -317,7 +328,7 @@ class _Sweeping:
                     if not self._follow():
                         break
                     if asked == self._unsure:
-                        superseded = None if gone.has_any(self._needed) else adopt(self._journal, prepared, segment)
+                        superseded = None if self._is_needed(segment) else adopt(self._journal, prepared, segment)
                         break
         finally:
             if prepared is not None and superseded is None:
@@ -326,11 +337,17 @@ class _Sweeping:
             self._journal.remove_superseded(superseded)
         return superseded is not None
 
-    def _is_held(self, gone: "_Gone", segment: int) -> bool:
+    def _is_held(self, segment: int) -> bool:
+        """Return whether something of the segment that goes has come to be held, or may have."""
         index = self._journal.store.index
-        unheld = set(index.dead_blobs(segment))  # most of them, in a third of the time that asking for each takes
-        others = [name for name in gone.names() if name not in unheld]
-        return index.uncounted() is not None or index.is_any_held(others)
+        going = sum(map(self._plan.dropped.__contains__, index.dead_blobs(segment)))
+        return going != self._going[segment] or index.uncounted() is not None
+
+    def _is_needed(self, segment: int) -> bool:
+        """Return whether what others have written needs something of the segment that goes."""
+        # Mostly there is nothing to ask.
+        places = self._journal.store.index.blob_places(list(self._needed))
+        return any(place.segment == segment for place in places.values())
 
     @property
     def _is_far_behind(self) -> bool:
@@ -366,17 +383,3 @@ class _Sweeping:
     def _need(self, blob: BlobId | None) -> None:
         if blob in self._plan.dropped:
             self._needed.add(blob)
-
-
-class _Gone:
-    """The blobs of one segment that go, in little memory."""
-
-    def __init__(self, names: bytearray) -> None:
-        self._names: Final = names
-
-    def names(self) -> list[BlobId]:
-        view = self._names
-        return [BlobId(bytes(view[at : at + HASH_SIZE])) for at in range(0, len(view), HASH_SIZE)]
-
-    def has_any(self, asked: set[BlobId]) -> bool:
-        return bool(asked) and not asked.isdisjoint(self.names())

@@ -4,6 +4,7 @@ import random
 import shutil
 from collections.abc import Callable
 from contextlib import closing
+from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
@@ -94,6 +95,19 @@ def test_moves_come_back_from_their_bytes(steps: list[tuple[int, int, bool]]) ->
     assert {place: found.get(place) for place in expected} == expected
     assert list(found.respelt) == list(moves.respelt)
     assert found.get(old + 1) is None
+
+
+@given(st.lists(st.integers(1, 30_000)), st.lists(st.integers(0, 1 << 20)))
+def test_who_asks_of_nearly_every_frame_is_answered_as_who_asks_of_one(sizes: list[int], others: list[int]) -> None:
+    moves = Moves()
+    positions = list(accumulate(sizes, initial=64))
+    moves.extend(positions, range(1000, 1000 + len(positions)))
+    get = moves.quick()
+    assert [get(position) for position in positions] == list(range(1000, 1000 + len(positions)))
+    for position in (*positions, *others):
+        for asked in (position - 1, position, position + 1, position | 8191, (position | 8191) + 1):
+            assert get(asked) == moves.get(asked)
+    assert Moves().quick()(0) is None
 
 
 @settings(max_examples=40)

@@ -41,7 +41,7 @@ from objstore.check import Part
 from objstore.codec import encode_blob, parse_blob_header
 from objstore.disk import Disk
 from objstore.errors import CasError
-from objstore.frames import SEGMENT_HEADER_SIZE, Frame, FrameKind
+from objstore.frames import MARKER, SEGMENT_HEADER_SIZE, Frame, FrameKind
 from objstore.generations import Place
 from objstore.index import Index
 from objstore.journal import Journal
@@ -50,6 +50,7 @@ from objstore.ranges import ranges_of
 from objstore.records import Expiry, Snapshot
 from objstore.refcounts import recount
 from objstore.remains import Remains
+from objstore.rewriting import Rewriting
 from objstore.segments import Log
 from objstore.sweep import SweepOutcome, SweepPlan, plan_sweep, sweep
 from objstore.transfer import import_bundle
@@ -384,6 +385,53 @@ def test_what_edits_do_not_hold_is_asked_of_the_log_before_a_sweep(root: Path, k
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         assert workspace.blob(name) == content
     assert_sound(root)
+
+
+def place_of(root: Path, name: BlobId) -> Place:
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        found = journal.store.blob_place(name)
+        assert found is not None
+        return found.place
+
+
+def flip_in_frame(root: Path, name: BlobId) -> None:
+    """Change the last bit of the frame that the blob is stored in, in the file of its segment."""
+    place = place_of(root, name)
+    path = root / ".cas" / "segments" / "00000001.seg"
+    content = bytearray(path.read_bytes())
+    behind = content.find(MARKER, place.position + 1)
+    content[behind - 1] ^= 1  # of the last one, the last byte of the file
+    path.write_bytes(content)
+
+
+def test_a_damaged_blob_that_nothing_holds_keeps_no_sweep_from_taking_it_away(root: Path) -> None:
+    alone = b"what no other blob is told against\n"
+    with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing() as batch:
+        batch.blob(alone)
+        journal.commit(batch, ())
+    flip_in_frame(root, blob_id(alone))
+    assert Part.SEGMENTS in {fault.part for fault in check_store(str(root)).faults}
+    assert swept(root).is_done
+    assert_sound(root)
+
+
+def test_a_damaged_blob_that_stays_ends_a_sweep(root: Path) -> None:
+    flip_in_frame(root, blob_id(text(25)))
+    content = (root / ".cas" / "segments" / "00000001.seg").read_bytes()
+    with pytest.raises(StoreDamaged, match="checksum does not match"):
+        swept(root)
+    assert (root / ".cas" / "segments" / "00000001.seg").read_bytes() == content
+
+
+def test_what_neither_stays_nor_goes_by_what_was_looked_up_ends_the_writing_anew(root: Path) -> None:
+    with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
+        journal.seal()
+    plan, left_out = planned(root), place_of(root, blob_id(text(25)))
+    with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.reading() as store:
+        staying = set(store.index.held_offsets([1])[1])
+        assert b"".join(Rewriting(store, 1, frozenset(staying), plan.dropped).pieces())
+        with pytest.raises(IndexDamaged):
+            list(Rewriting(store, 1, staying - {left_out.offset}, plan.dropped).pieces())
 
 
 @pytest.mark.parametrize("damage", ["UPDATE blobs SET offset = offset + 1", "DELETE FROM blobs"])

@@ -22,6 +22,7 @@ from objstore.indexfile import (
     SCHEMA_VERSION,
     SQLITE_ERRORS,
     TRIGGERS,
+    UNHELD,
     IndexErrors,
     begin_writing,
     connect,
@@ -45,6 +46,8 @@ NAMELESS: Final = ""
 _MOMENT_SECONDS: Final = 0.01
 """How long others may have to wait while the index reads on: who records edits has to put them in."""
 
+_ROOMY_KIB: Final = 64 << 10
+"""What SQLite may hold of the database in memory, in KiB, while all of the log is read: the rows of a million blobs."""
 
 _CLOSED: Final = -1
 """In place of an inode's number: what is closed is no file's, even if no other could be opened."""
@@ -233,7 +236,7 @@ class Index(Lookups):
         """Forget everything and read the whole log. Raises StoreDamaged."""
         # In place: another process may have the same file open, and two files of one name would confuse SQLite.
         # And in one: another process that came in between would put its own groups into an index without the others.
-        with self._transaction():
+        with self._roomy(), self._transaction():
             self._log.refresh(anew=True)
             tables = self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
             for (name,) in tables:
@@ -243,6 +246,7 @@ class Index(Lookups):
             self._take((group, None) for group in self._log.groups(self.end))
             while (start := self._log.next_start(self.end)) is not None:
                 self.end = start
+            self._db.execute(UNHELD)
             self._save_position()
         self._told = self._log.generations()
 
@@ -390,6 +394,16 @@ class Index(Lookups):
         self._db.executemany("INSERT INTO generations VALUES (?, ?)", self._log.generations().items())
         self._db.execute("INSERT INTO totals VALUES (0)")
         self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+    @contextmanager
+    def _roomy(self) -> Iterator[None]:
+        """Let SQLite hold more of the database in memory: blobs come in the log's order, and lie in that of ids."""
+        usual = self._number("PRAGMA cache_size")
+        self._db.execute(f"PRAGMA cache_size = {-_ROOMY_KIB}")
+        try:
+            yield
+        finally:
+            self._db.execute(f"PRAGMA cache_size = {usual}")
 
     @contextmanager
     def _transaction(self, within: float | None = None) -> Iterator[None]:

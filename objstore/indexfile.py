@@ -21,6 +21,7 @@ __all__ = [
     "SCHEMA_VERSION",
     "SQLITE_ERRORS",
     "TRIGGERS",
+    "UNHELD",
     "IndexErrors",
     "begin_writing",
     "connect",
@@ -65,7 +66,6 @@ CREATE TABLE blobs (
     id BLOB PRIMARY KEY, segment INTEGER, offset INTEGER, length INTEGER, size INTEGER, depth INTEGER, base BLOB,
     refs INTEGER, sha256 BLOB
 ) WITHOUT ROWID;
-CREATE INDEX unheld ON blobs (segment, id, length, refs) WHERE refs = 0;
 CREATE INDEX large ON blobs (size) WHERE size > {MAX_BLOB};
 CREATE TABLE trees (id BLOB PRIMARY KEY, refs INTEGER, read INTEGER) WITHOUT ROWID;
 CREATE INDEX unread ON trees (id) WHERE read = 0;
@@ -107,6 +107,12 @@ CREATE TABLE seen (
 ) WITHOUT ROWID;
 CREATE TABLE stood (folder BLOB PRIMARY KEY, names BLOB, digest BLOB, others BLOB) WITHOUT ROWID;
 CREATE TABLE stood_until (edit INTEGER, decision INTEGER, taken_back INTEGER, mark BLOB)
+"""
+
+UNHELD: Final = "CREATE INDEX unheld ON blobs (segment, id, length, refs) WHERE refs = 0"
+"""Which blobs nothing holds. All that is asked of it is in it: else SQLite would look at each row of the table besides.
+
+Not among the SCHEMA, because it is made when a log has been read: until then nearly every blob comes into it and goes.
 """
 
 TRIGGERS: Final = (

@@ -117,6 +117,15 @@ class Lookups(BlobLookups, StatLookups):
         )
         return sorted(self._now(Place(*row) for row in rows))
 
+    def whole_history(self, document: DocumentId) -> list[Place]:
+        """Return what `history` returns, with what has expired."""
+        rows = self._db.execute(
+            "SELECT segment, offset FROM edits WHERE document = ? AND NOT void UNION "
+            "SELECT segment, offset FROM decisions JOIN decided USING (number) WHERE document = ? AND NOT void",
+            (document, document),
+        )
+        return sorted(self._now(Place(*row) for row in rows))
+
     def long_documents(self, least: int) -> list[DocumentId]:
         """Return the documents with at least so many edits."""
         rows = self._db.execute(

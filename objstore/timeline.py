@@ -1,8 +1,9 @@
 """The timeline of paths: what stood there at a moment, as far as edits, decisions and snapshots tell.
 
-The journal's order counts, and not the clock's: a moment is behind the last record that is not later than it. The
-baseline tells only of what no record does: whatever became otherwise than it has a record, and one that takes the place
-of another holds what stood long before it was made.
+The journal's order counts, and not the clock's: a moment is behind the last record that is not later than it. What
+has expired tells as it did before: its record is kept, and where the bytes are not, that is said. The baseline tells
+only of what no record does: whatever became otherwise than it has a record, and one that takes the place of another
+holds what stood long before it was made.
 """
 
 import os
@@ -10,6 +11,8 @@ import stat
 from collections.abc import Iterator
 from typing import NamedTuple, TypeGuard
 
+from objstore.expired import refuse_expired
+from objstore.generations import Place
 from objstore.journal import Journal
 from objstore.legibility import naming
 from objstore.recordedpaths import beginning, folders_of
@@ -27,12 +30,15 @@ class _Event(NamedTuple):
     time: int  # microseconds since 1970-01-01 UTC
     path: bytes
     state: FileState | None  # None: it does not exist
+    document: DocumentId
+    told: Place  # of the record that says so
 
 
 def state_at_moment(journal: Journal, path: bytes, moment: int) -> State | None:
     """Return what stood at `path` at a moment, in microseconds since 1970-01-01 UTC (None: nothing tells).
 
-    Before the first record that tells of a file, it is what that record found. Raises SnapshotUnreadable.
+    Before the first record that tells of a file, it is what that record found. Raises SnapshotUnreadable, and
+    EditExpired where the bytes are gone with what had expired.
     """
     event = _latest(journal, path, moment)
     since = 0 if event is None else event.time
@@ -43,18 +49,17 @@ def state_at_moment(journal: Journal, path: bytes, moment: int) -> State | None:
             with naming(journal.store, (snapshot.number, snapshot.root)):
                 entry = entry_at(snapshot.root, path[len(_scope(snapshot)) :], journal.store.blob)
             if entry is None or _is_file(entry):
-                event = _Event(snapshot.time, path, _state(entry))
-                break
+                return _named(path, _state(entry))
     if event is None:
         return None
-    blob, mode = (None, 0) if event.state is None else (event.state.blob, event.state.mode)
-    return State(path=os.fsdecode(path), blob=blob, mode=mode)
+    _refuse_gone(journal, event)
+    return _named(path, event.state)
 
 
 def files_at_moment(journal: Journal, moment: int, below: bytes = b"") -> dict[bytes, FileState]:
     """Return every file below a folder (b"": anywhere) for which `state_at_moment` tells of one, by path.
 
-    Raises SnapshotUnreadable.
+    Also those whose bytes are gone, with what they were. Raises SnapshotUnreadable.
     """
     index = journal.store.index
     recorded = {path: event for path in index.paths_below(below) if (event := _latest(journal, path, moment))}
@@ -96,31 +101,39 @@ def _at(events: list[_Event], path: bytes, moment: int) -> _Event | None:
         return None
     if there == past or events[there].state is None:
         return events[there]
-    return _Event(events[there + 1].time, path, None)  # since it left, another may have come there
+    return events[there + 1]._replace(path=path, state=None)  # since it left, another may have come there
 
 
 def _events(journal: Journal, document: DocumentId) -> Iterator[_Event]:
-    """Yield what became of a document, in order, from what its first record found; that has no time.
-
-    Where all its records have expired, the next one would find what it is now.
-    """
-    places = journal.store.index.history(document)
-    if not places:
-        tip = journal.store.index.tip(document)
-        yield _Event(0, tip.path, tip.state)
+    """Yield what became of a document, in order, from what its first record found; that has no time."""
+    places = journal.store.index.whole_history(document)
     for place in places:
         record, _ = journal.store.record(place)
         match record:
             case Edit():
-                if int(record.seq) == int(document):
-                    yield _Event(0, record.source or record.path, record.before)
-                yield _Event(record.time, record.path, record.after)
+                if place == places[0]:
+                    yield _Event(0, record.source or record.path, record.before, document, place)
+                yield _Event(record.time, record.path, record.after, document, place)
             case Decision():
                 for written in record.written:
                     if written.document == document:
-                        yield _Event(record.time, written.path, written.after)
+                        yield _Event(record.time, written.path, written.after, document, place)
             case _:
                 pass
+
+
+def _refuse_gone(journal: Journal, event: _Event) -> None:
+    """Raise EditExpired where the bytes of a state are gone because what led to it has expired."""
+    store = journal.store
+    if event.state is None or store.has(event.state.blob):
+        return
+    # A decision expires with the edits that it names: of these, or what took them along, the newest is named.
+    until = [place for place in store.index.whole_history(event.document) if place <= event.told]
+    for place in reversed(until):
+        record, _ = store.record(place)
+        row = store.index.edit(record.seq) if isinstance(record, Edit) else None
+        if row is not None:
+            refuse_expired(journal, row)
 
 
 def _snapshots(journal: Journal, moment: int) -> list[Snapshot]:
@@ -141,6 +154,11 @@ def _is_baseline(snapshot: Snapshot) -> bool:
 
 def _is_file(entry: TreeEntry | LeftOut) -> TypeGuard[TreeEntry]:
     return isinstance(entry, TreeEntry) and entry.is_file
+
+
+def _named(path: bytes, state: FileState | None) -> State:
+    blob, mode = (None, 0) if state is None else (state.blob, state.mode)
+    return State(path=os.fsdecode(path), blob=blob, mode=mode)
 
 
 def _state(entry: TreeEntry | None) -> FileState | None:

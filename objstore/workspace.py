@@ -252,7 +252,7 @@ class Workspace:
             return suggestions.names_near(store, kind, spelling, limit)
 
     def find_state(self, spelling: str) -> State:
-        """Return the recorded state that a spelling names. Raises NoSuchName, AmbiguousName."""
+        """Return the recorded state that a spelling names. Raises NoSuchName, AmbiguousName, EditExpired."""
         from objstore import naming
 
         with self._journal.reading():

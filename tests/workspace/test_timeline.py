@@ -1,5 +1,6 @@
 """Moments and timelines: what stood at a path when, as edits, decisions and snapshots tell."""
 
+import os
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -13,6 +14,7 @@ from hypothesis import given, strategies as st
 from objstore import (
     Action,
     CallInfo,
+    EditExpired,
     FileExists,
     FileMissing,
     NoSuchName,
@@ -20,13 +22,14 @@ from objstore import (
     Recorded,
     RetentionLimits,
     Seq,
+    Status,
     Workspace,
     blob_id,
 )
 from objstore.batch import now as time_now
 from objstore.disk import Disk
 from objstore.journal import Journal
-from objstore.moments import moment_of
+from objstore.moments import date_of, moment_of
 from objstore.records import Expiry, Snapshot
 from tests.workspace.scene import Scene
 
@@ -210,7 +213,7 @@ def test_a_file_that_has_left_a_path_says_nothing_of_what_came_there_since(scene
 @given(st.data())
 def test_what_is_told_of_a_moment_is_what_stood_then(data: st.DataObject) -> None:
     names = st.sampled_from(("a", "b", "c"))
-    kinds = st.sampled_from(("write", "write", "move", "move", "delete", *Action))
+    kinds = st.sampled_from(("write", "write", "move", "move", "delete", "snapshot", "expire", *Action))
     with TemporaryDirectory() as folder, closing(Scene(Path(folder))) as scene:
         stood: list[tuple[int, dict[str, bytes]]] = []
         for step in range(data.draw(st.integers(8, 20), label="steps")):
@@ -224,16 +227,102 @@ def test_what_is_told_of_a_moment_is_what_stood_then(data: st.DataObject) -> Non
                 case "delete":
                     with suppress(FileMissing):
                         scene.delete(path)
+                case "snapshot":
+                    scene.workspace.take_snapshot(who="me")
+                case "expire":
+                    let_go(scene)
                 case Action.UNDO:
-                    scene.workspace.undo()
+                    with suppress(EditExpired):
+                        scene.workspace.undo()
                 case Action.REDO:
-                    scene.workspace.redo()
-                case Action() if edits := [view.seq for view in scene.workspace.edits()]:
+                    with suppress(EditExpired):
+                        scene.workspace.redo()
+                case Action() if edits := [view.seq for view in scene.workspace.edits() if view.expired is None]:
                     scene.decide(kind, data.draw(st.sampled_from(edits), label="edit"))
             stood.append((later(), {found: look.content for found, look in scene.files().items()}))
         for moment, files in stood:
             told = scene.workspace.files_at_moment(moment)
-            assert {found: scene.workspace.blob(state.blob) for found, state in told.items()} == files
+            assert {found: state.blob for found, state in told.items()} == {
+                found: blob_id(content) for found, content in files.items()
+            }
+            spelt = date_of(moment).isoformat()
+            for found, content in files.items():
+                with suppress(EditExpired):
+                    assert at(scene, found, spelt) == content
+
+
+def let_go(scene: Scene) -> None:
+    """Decide what is pending, and let go of all that may go, bytes and all."""
+    pending = [view.seq for view in scene.workspace.edits() if view.status is Status.PENDING]
+    if pending:
+        scene.accept(*pending)
+    scene.workspace.collect(RetentionLimits(older_than=0, max_size=None), who="me", thorough=True)
+
+
+def test_what_stands_since_what_has_expired_is_told_and_no_snapshot_of_before(scene: Scene) -> None:
+    scene.write("f", b"1\n")
+    scene.write("g", b"1\n")
+    scene.workspace.take_snapshot(who="me")
+    taken = now()
+    scene.write("f", b"2\n")
+    scene.delete("g")
+    since = now()
+    let_go(scene)
+    assert [at(scene, path, taken) for path in ("f", "g")] == [b"1\n", b"1\n"]
+    for moment in (since, now()):
+        assert [at(scene, path, moment) for path in ("f", "g")] == [b"2\n", None]
+        told = moment_of(moment, NOW) or 0
+        assert {path: state.blob for path, state in scene.workspace.files_at_moment(told).items()} == {
+            "f": blob_id(b"2\n")
+        }
+
+
+def test_what_came_where_another_file_had_left_is_told_also_when_its_own_records_have_expired(scene: Scene) -> None:
+    scene.write("g", b"one\n")
+    scene.move("g", "h")
+    scene.call(lambda call: call.write("g", b"two\n"), conversation="conv_other")
+    scene.accept(3)
+    scene.workspace.collect(RetentionLimits(older_than=0, max_size=None), who="me", thorough=True)
+    assert [view.seq for view in scene.workspace.edits() if view.expired is not None] == [3]
+    assert [at(scene, path, now()) for path in ("g", "h")] == [b"two\n", b"one\n"]
+
+
+def test_before_the_first_edit_that_is_kept_a_file_is_as_what_has_expired_left_it(scene: Scene) -> None:
+    contents = [os.urandom(500) for _ in range(4)]  # so unlike that none is stored as what it has of another
+    (scene.root / "f").write_bytes(contents[0])
+    before = now()
+    scene.workspace.take_snapshot(who="me")
+    moments = []
+    for content in contents[1:3]:
+        scene.write("f", content)
+        moments.append(now())
+    scene.workspace.delete_snapshots([1], who="me")
+    scene.accept(1, 2)
+    scene.call(lambda call: call.write("f", contents[3]), conversation="conv_pending")
+    scene.workspace.collect(RetentionLimits(older_than=0, max_size=None), who="me", thorough=True)
+    assert [view.seq for view in scene.workspace.edits() if view.expired is not None] == [1, 2]
+    assert [at(scene, "f", moment) for moment in (moments[1], now())] == contents[2:]
+    for moment in (before, moments[0]):
+        with pytest.raises(EditExpired, match=r"^Edit 1 expired on \d{4}-\d\d-\d\d: older than 0 seconds\. "):
+            at(scene, "f", moment)
+        told = scene.workspace.files_at_moment(moment_of(moment, NOW) or 0)
+        assert {path: state.blob for path, state in told.items()} == {
+            "f": blob_id(contents[[before, *moments].index(moment)])
+        }
+
+
+def test_of_a_decision_that_has_expired_the_edit_is_named_whose_bytes_are_gone(scene: Scene) -> None:
+    contents = [os.urandom(500) for _ in range(3)]
+    scene.write("f", contents[0])
+    scene.write("f", contents[1])
+    scene.reject(2)
+    rejected = now()
+    scene.accept(1)
+    scene.write("f", contents[2])
+    let_go(scene)
+    assert at(scene, "f", now()) == contents[2]
+    with pytest.raises(EditExpired, match=r"^Edit 2 expired"):
+        at(scene, "f", rejected)
 
 
 def later() -> int:

@@ -32,9 +32,10 @@ from objstore.meanwhile import Meanwhile
 from objstore.names import is_reserved
 from objstore.ondisk import stands_below
 from objstore.outcomes import CallOutcome
-from objstore.paths import look_at
-from objstore.recordedpaths import beginning
+from objstore.paths import Tree, look_at
+from objstore.recordedpaths import beginning, folders_of
 from objstore.records import Expiry, Snapshot
+from objstore.spots import link_on
 from objstore.suggestions import paths_near
 from objstore.survey import Limits, Passed, Survey
 from objstore.terms import FileState, Progress, silent
@@ -93,7 +94,7 @@ class PathState:
 
     kind: str  # file, symlink; left-out: something that is not held
     mode: int  # permission bits; 0: of what has none
-    blob: BlobId | None  # a file's bytes, a link's text; None: left-out
+    blob: BlobId | None  # a file's bytes, a link's text; None: left-out, or nobody has looked
 
 
 @value
@@ -111,7 +112,8 @@ class Restored:
 
     changes: tuple[SnapshotChange, ...]  # carried out: from what stood there to what the snapshot holds
     left: tuple[SnapshotChange, ...]  # that differ, and are no business of a restore: links, and what is not held
-    lost: frozenset[str]  # paths of those of them of which the store has lost the bytes that the snapshot held
+    above: tuple[SnapshotChange, ...]  # that nobody asked for, and for which files below were left: a link, a file
+    lost: frozenset[str]  # paths of what was left of which the store has lost the bytes that the snapshot held
     outcome: CallOutcome | None  # None: a dry run, or nothing differs
     passed: tuple[Passed, ...]  # what could not be compared
 
@@ -286,41 +288,47 @@ def changes(
 def plan_restore(journal: Journal, number: int, paths: Sequence[str] = (), *, limits: Limits | None = None) -> Restored:
     """Return what bringing a snapshot back would do, of all of it or of what lies at or below `paths`.
 
-    Nothing is changed. Raises what `changes` raises, and NotInSnapshot where nothing was or is at one of `paths`.
+    A part is brought back as it would be with the whole: what stands above it by now counts, asked for or not. Nothing
+    is changed. Raises what `changes` raises, and NotInSnapshot where nothing was or is at one of `paths`.
     """
     view = find(journal, number)
     trees, passed = _now(journal, view.path, limits)
     now_root, load = None if trees is None else trees.root, _loader(journal, trees)
     done: list[SnapshotChange] = []
     lost: list[SnapshotChange] = []
+    above = _in_the_place_of(journal, view.path)
     with naming(journal.store, (number, view.root)):
         left = _not_held(view, now_root, load, paths)
         for change in tree_changes(now_root, view.root, load, _prefix(view.path)):
             shown = _change(change)
             if paths and not any(_contains(path, shown.path) for path in paths):
-                continue
-            if not _may_change(change) or _is_blocked(journal, change):
+                above += [shown] if any(_contains(shown.path, path) for path in paths) else []
+            elif not _may_change(change) or _is_blocked(journal, change):
                 left.append(shown)
             elif isinstance(change.after, TreeEntry) and not journal.store.has(change.after.blob):
                 lost.append(shown)
             else:
                 done.append(shown)
     left += lost
-    clashing = _clashing([*done, *left])
+    clashing = _clashing([*done, *left, *above])
     return Restored(
         changes=tuple(change for change in done if change.path not in clashing),
         left=(*left, *(change for change in done if change.path in clashing)),
+        above=tuple(change for change in above if change.path in clashing),
         lost=frozenset(change.path for change in lost),
         outcome=None,
         passed=passed,
     )
 
 
-def carry_out(plan: Restored, call: Call, progress: Progress = silent) -> CallOutcome:
-    """Carry out a plan within a tracked call. Raises FileChanged where a file is not as it was when it was planned."""
+def carry_out(plan: Restored, call: Call, tree: Tree, progress: Progress = silent) -> CallOutcome:
+    """Carry out a plan within a tracked call. Raises FileChanged where a file is not as it was when it was planned.
+
+    So it does where a folder of its path has become a link since.
+    """
     for done, change in enumerate(plan.changes):
         progress("changes", done, len(plan.changes))
-        _check_unchanged(change, call)
+        _check_unchanged(change, call, tree)
         if change.after is None:
             call.delete(change.path)
         elif change.after.blob is not None:
@@ -465,6 +473,21 @@ def _is_blocked(journal: Journal, change: TreeChange) -> bool:
     return False
 
 
+def _in_the_place_of(journal: Journal, scope: str) -> list[SnapshotChange]:
+    """Return what stands where a snapshot's folder was, or one above it, and is no folder: one change, or none.
+
+    A look into that folder finds nothing there, and the snapshot's tree tells of none of these.
+    """
+    for path in folders_of(_prefix(scope)):
+        with suppress(OSError):
+            mode = os.lstat(path, dir_fd=journal.tree.fd).st_mode
+            if not stat.S_ISDIR(mode):
+                kind = "symlink" if stat.S_ISLNK(mode) else "file" if stat.S_ISREG(mode) else "left-out"
+                found = PathState(kind=kind, mode=stat.S_IMODE(mode) if kind == "file" else 0, blob=None)
+                return [SnapshotChange(path=os.fsdecode(path), before=found, after=None)]
+    return []
+
+
 def _clashing(found: Sequence[SnapshotChange]) -> set[str]:
     """Return the paths that can't be written because a file would have to give way to a folder, or the reverse."""
     paths = {change.path for change in found}
@@ -478,10 +501,12 @@ def _clashing(found: Sequence[SnapshotChange]) -> set[str]:
     return clashing
 
 
-def _check_unchanged(change: SnapshotChange, call: Call) -> None:
+def _check_unchanged(change: SnapshotChange, call: Call, tree: Tree) -> None:
     found, was = call.state(change.path), change.before
-    if (None if found is None else (found.blob, found.mode)) != (None if was is None else (was.blob, was.mode)):
-        raise FileChanged(change.path)
+    link = link_on(tree, os.fsencode(change.path))  # after the call has found its way, which it keeps to
+    is_other = (None if found is None else (found.blob, found.mode)) != (None if was is None else (was.blob, was.mode))
+    if link or is_other:
+        raise FileChanged(change.path, link)
 
 
 def _contains(folder: str, path: str) -> bool:

@@ -523,7 +523,7 @@ class Workspace:
             return plan
         info = CallInfo(tool="snapshot restore", origin=Origin.PERSON, notes={"snapshot": str(number)})
         with self.call(info) as call:
-            return replace(plan, outcome=snapshots.carry_out(plan, call, self._journal.progress))
+            return replace(plan, outcome=snapshots.carry_out(plan, call, self._journal.tree, self._journal.progress))
 
     def delete_snapshots(self, numbers: Sequence[int], *, who: str) -> list[SnapshotView]:
         """Give snapshots up and return them; gc may then take what only they held.

@@ -336,7 +336,7 @@ def _restored_text(done: "Restored", screen: Screen, *, dry_run: bool) -> Iterat
 def _why_left(change: "SnapshotChange", done: "Restored") -> str:
     if change.path in done.lost:
         return "the store has lost its bytes"
-    above = [other for other in done.left if change.path.startswith(f"{other.path}/")]
+    above = [other for other in (*done.left, *done.above) if change.path.startswith(f"{other.path}/")]
     kinds = {side.kind for each in (change, *above) for side in (each.before, each.after) if side is not None}
     if "left-out" in kinds:
         return "the snapshot does not hold it, or it is ignored"

@@ -340,6 +340,22 @@ def test_what_is_left_alone_for_its_folder_is_told_with_the_folders_reason(full:
     )
 
 
+def test_what_is_left_alone_is_told_with_the_reason_also_where_only_it_was_asked_for(full: Desk) -> None:
+    put(full, "src/sub/z")
+    full.done("snapshot")
+    full.done("snapshot", "create", "src/sub")
+    (full.folder / "src").rename(full.folder / "old")
+    put(full, "src", b"text\n")
+    for words in (("1", "src/sub/z"), ("2",), ("2", "--dry-run"), ("2", "src/sub")):
+        ran = full.done("snapshot", "restore", *words)
+        assert ran.text == "Left alone src/sub/z: a folder and a file want the same name\n", words
+    (full.folder / "src").unlink()
+    (full.folder / "src").symlink_to("old")
+    for words in (("2",), ("2", "--dry-run")):
+        ran = full.done("snapshot", "restore", *words)
+        assert ran.text == "Left alone src/sub/z: a link is neither made nor changed\n", words
+
+
 def test_what_is_left_out_is_not_said_to_be_as_it_was(full: Desk) -> None:
     put(full, "node_modules/x")
     full.done("snapshot")

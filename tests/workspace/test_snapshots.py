@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shutil
 import sqlite3
 import stat
 import subprocess
@@ -27,6 +28,7 @@ from objstore import (
     NoSuchName,
     NotInSnapshot,
     Origin,
+    PathState,
     Restored,
     RetentionLimits,
     SnapshotIncomplete,
@@ -38,6 +40,7 @@ from objstore import (
 from objstore.disk import Disk
 from objstore.journal import Journal
 from objstore.meanwhile import Meanwhile
+from objstore.paths import Tree
 from objstore.records import Snapshot
 from objstore.snapshots import carry_out
 from objstore.trees import TreeEntry, encode_tree
@@ -546,6 +549,13 @@ def test_an_empty_folder_that_edits_made_gives_way_to_a_file_that_comes_back(ful
     assert full.text("a.txt") == b"a\n"
 
 
+def carried_out(scene: Scene, plan: Restored) -> None:
+    """Carry out what was planned a while ago."""
+    info = CallInfo(tool="test", origin=Origin.PERSON)
+    with closing(Tree(scene.root)) as tree, scene.workspace.call(info) as call:
+        carry_out(plan, call, tree)
+
+
 def test_a_file_that_changes_between_plan_and_deed_is_not_written_over(full: Scene) -> None:
     number = take(full)
     put(full, "a.txt", b"one\n")
@@ -553,9 +563,123 @@ def test_a_file_that_changes_between_plan_and_deed_is_not_written_over(full: Sce
     plan: Restored = full.workspace.restore_snapshot(number, dry_run=True)
     put(full, "src/b.py", b"typed just now\n")
     before = files(full.root)
-    with full.workspace.call(CallInfo(tool="test", origin=Origin.PERSON)) as call, pytest.raises(FileChanged):
-        carry_out(plan, call)
+    with pytest.raises(FileChanged):
+        carried_out(full, plan)
     assert files(full.root) == before
+
+
+@pytest.fixture
+def taken(scene: Scene) -> Scene:
+    """Return a workspace of two folders, with a snapshot of all of it, and one of a folder in one of them."""
+    put(scene, "src/sub/f", b"of src\n")
+    put(scene, "lib/own", b"keep\n")
+    take(scene)
+    take(scene, "src/sub")
+    return scene
+
+
+def kind(state: PathState | None) -> str:
+    """Return the kind of what stands at a path."""
+    return "nothing" if state is None else state.kind
+
+
+def links_to_a_folder(root: Path) -> None:
+    """Put a link to another folder in a folder's place."""
+    shutil.rmtree(root / "src")
+    (root / "src").symlink_to("lib")
+
+
+def links_to_a_folder_with_such_a_file(root: Path) -> None:
+    """Put a link in a folder's place to another one that has a file of the same name."""
+    links_to_a_folder(root)
+    (root / "lib/sub").mkdir()
+    (root / "lib/sub/f").write_bytes(b"of lib\n")
+
+
+def links_out(root: Path) -> None:
+    """Put a link out of the workspace in a folder's place."""
+    shutil.rmtree(root / "src")
+    (root / "src").symlink_to(root.parent)
+
+
+def links_below(root: Path) -> None:
+    """Put a link to another folder in the place of a folder in a folder."""
+    shutil.rmtree(root / "src/sub")
+    (root / "src/sub").symlink_to("../lib")
+
+
+def becomes_a_file(root: Path) -> None:
+    """Put a file in a folder's place."""
+    shutil.rmtree(root / "src")
+    (root / "src").write_bytes(b"text\n")
+
+
+def becomes_a_pipe(root: Path) -> None:
+    """Put a named pipe in a folder's place."""
+    shutil.rmtree(root / "src")
+    os.mkfifo(root / "src")
+
+
+@pytest.mark.parametrize(
+    "happens",
+    [
+        links_to_a_folder,
+        links_to_a_folder_with_such_a_file,
+        links_out,
+        links_below,
+        becomes_a_file,
+        becomes_a_pipe,
+    ],
+)
+@pytest.mark.parametrize(("number", "paths"), [(1, ["src"]), (1, ["src/sub/f"]), (2, []), (2, ["src/sub/f"])])
+def test_a_file_is_left_where_something_else_has_taken_its_folders_place(
+    taken: Scene, happens: Callable[[Path], None], number: int, paths: list[str]
+) -> None:
+    happens(taken.root)
+    before = taken.everything()
+    planned = taken.workspace.restore_snapshot(number, paths, dry_run=True)
+    done = taken.workspace.restore_snapshot(number, paths)
+    assert taken.everything() == before
+    assert (planned.changes, planned.left, planned.above) == (done.changes, done.left, done.above)
+    assert (done.changes, done.outcome) == ((), None)
+    whole = taken.workspace.restore_snapshot(1, dry_run=True).left
+    assert {change.path for change in done.left} == {
+        change.path for change in whole if change.path == "src/sub/f" or (paths == ["src"] and number == 1)
+    }
+    # What it is left for is told beside it, asked for or not.
+    in_the_way = {(change.path, kind(change.before)) for change in (*done.left, *done.above)}
+    assert in_the_way == {(change.path, kind(change.before)) for change in whole}
+
+
+def test_a_file_in_a_folder_that_is_ignored_by_now_is_left_also_where_it_is_asked_for(taken: Scene) -> None:
+    (taken.root / ".casignore").write_bytes(b"src\n")
+    (taken.root / "src/sub/f").unlink()
+    done = taken.workspace.restore_snapshot(1, ["src/sub/f"])
+    assert not done.changes
+    assert [(change.path, kind(change.before)) for change in done.left] == [("src/sub/f", "nothing")]
+    assert [(change.path, kind(change.before)) for change in done.above] == [("src", "left-out")]
+    assert not (taken.root / "src/sub/f").exists()
+
+
+def test_a_file_that_came_since_is_left_where_the_snapshot_has_a_file_in_its_folders_place(full: Scene) -> None:
+    number = take(full)
+    (full.root / "a.txt").unlink()
+    put(full, "a.txt/inner", b"x\n")
+    done = full.workspace.restore_snapshot(number, ["a.txt/inner"])
+    assert [change.path for change in done.left] == ["a.txt/inner"]
+    assert [change.path for change in done.above] == ["a.txt"]
+    assert full.text("a.txt/inner") == b"x\n"
+
+
+def test_a_folder_that_becomes_a_link_between_plan_and_deed_is_not_written_through(taken: Scene) -> None:
+    (taken.root / "src/sub/f").unlink()
+    plan: Restored = taken.workspace.restore_snapshot(2, dry_run=True)
+    links_to_a_folder(taken.root)
+    before = files(taken.root)
+    with pytest.raises(FileChanged) as refused:
+        carried_out(taken, plan)
+    assert refused.value.link == "src"
+    assert files(taken.root) == before
 
 
 def test_more_files_than_a_process_may_open_are_brought_back(full: Scene) -> None:

@@ -10,6 +10,8 @@ from cli.terminal import shown_name
 from objstore import Action, EditFilter, NoSuchName, Origin, PathError, PathOutside, Status, Unit, real_path, value
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from objstore import EditView, State, Workspace
 
 __all__ = [
@@ -56,11 +58,11 @@ class Selection:
 # ---- files
 
 
-def path_named(workspace: "Workspace", spelling: str) -> str:
+def path_named(workspace: "Workspace", spelling: str, held_by: "Sequence[int]" = ()) -> str:
     """Return the path, relative to the workspace, of a file named from where the person stands.
 
     From outside the workspace (CAS_WORKSPACE), a relative path begins at its root, unless that leads out of it. A path
-    may leave the workspace and come back. Raises PathError.
+    may leave the workspace and come back. `held_by`: snapshots, as of Workspace.relative. Raises PathError.
     """
     from pathlib import Path
 
@@ -68,7 +70,7 @@ def path_named(workspace: "Workspace", spelling: str) -> str:
     # Joined as text: `..` after a link means what the core says that it means.
     joined = str(here / spelling)
     try:
-        return workspace.relative(joined if here.is_relative_to(workspace.root) else spelling)
+        return workspace.relative(joined if here.is_relative_to(workspace.root) else spelling, held_by)
     except PathOutside:
         head, tail = os.path.split(joined.rstrip("/"))
         if tail in {"", os.curdir, os.pardir}:
@@ -76,7 +78,7 @@ def path_named(workspace: "Workspace", spelling: str) -> str:
         # As the system goes there, and not as text: behind a link, `..` is the folder above the one that it leads to.
         led = os.path.join(real_path(head), tail)  # noqa: PTH118 -- as text, `.` and `..` included
         try:
-            return workspace.relative(led)
+            return workspace.relative(led, held_by)
         except PathOutside:
             raise PathOutside(spelling) from None
 

@@ -48,6 +48,7 @@ __all__ = [
     "SnapshotChange",
     "SnapshotTaken",
     "SnapshotView",
+    "as_spelt",
     "carry_out",
     "changes",
     "create",
@@ -321,6 +322,22 @@ def plan_restore(journal: Journal, number: int, paths: Sequence[str] = (), *, li
     )
 
 
+def as_spelt(journal: Journal, spelling: str, numbers: Sequence[int]) -> str | None:
+    """Return the path as it is spelt, where a link by now leads elsewhere and one of the snapshots has it as it was.
+
+    So a folder that has become a link hides nothing of what snapshots hold in it. None: the link is all that is meant.
+    Raises NoSuchName, SnapshotUnreadable and what paths raise.
+    """
+    parts = journal.tree.within(spelling).split("/")
+    last = max((at for at, part in enumerate(parts) if part == ".."), default=-1) + 1
+    # Up to there it is as the system goes: behind a link, `..` is the folder above the one that it leads to.
+    above = journal.files.relative("/".join(parts[:last]), gone=True) if last else os.curdir
+    spelt = os.path.normpath(os.path.join(above, *parts[last:]))
+    if not link_on(journal.tree, beginning(os.fsencode(spelt))):
+        return None
+    return spelt if any(_held(journal, find(journal, number), spelt) for number in numbers) else None
+
+
 def carry_out(plan: Restored, call: Call, tree: Tree, progress: Progress = silent) -> CallOutcome:
     """Carry out a plan within a tracked call. Raises FileChanged where a file is not as it was when it was planned.
 
@@ -415,6 +432,17 @@ def _subtree(journal: Journal, view: SnapshotView, other: SnapshotView, scope: s
     if not covers or isinstance(found, LeftOut):
         raise SnapshotsApart(view.number, view.path, other.number, other.path)
     return found.blob if isinstance(found, TreeEntry) and found.is_folder else None
+
+
+def _held(journal: Journal, view: SnapshotView, path: str) -> bool:
+    """Return whether a snapshot has a file or a folder at the path, or is of a folder there or below it."""
+    if _contains(path, view.path):
+        return True
+    if not _contains(view.path, path):
+        return False
+    with naming(journal.store, (view.number, view.root)):
+        found = entry_at(view.root, os.fsencode(_inside(path, view.path)), journal.store.blob)
+    return isinstance(found, TreeEntry) and (found.is_folder or found.is_file)
 
 
 def _inside(path: str, scope: str) -> str:

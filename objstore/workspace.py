@@ -154,11 +154,19 @@ class Workspace:
         """Return the folder's files as they stand; looking at them records nothing."""
         return self._journal.files
 
-    def relative(self, path: str) -> str:
+    def relative(self, path: str, held_by: Sequence[int] = ()) -> str:
         """Return the canonical path below the root, also of what has gone, or whose folder is a link by now.
 
-        Raises what Files.relative raises.
+        `held_by`: snapshots; what one of them has at the path as it is spelt comes first.
+        Raises what Files.relative raises, and NoSuchName and SnapshotUnreadable of a snapshot.
         """
+        if held_by:
+            from objstore import snapshots
+
+            with self._journal.reading():
+                spelt = snapshots.as_spelt(self._journal, path, held_by)
+            if spelt is not None:
+                return spelt
         found = self.files.relative(path, gone=True)
         if self._journal.tree.within(path) == found:
             return found

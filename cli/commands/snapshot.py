@@ -99,8 +99,10 @@ def diff(*, number: int, other: str | None, paths: tuple[str, ...], patch: bool,
     if other is not None and until is None:
         paths = (other, *paths)
     with invocation.workspace() as workspace:
-        with followed(workspace, LOOKING), _as_typed({_folder(workspace, path): path for path in paths}) as named:
-            found, passed = workspace.snapshot_changes(number, until, paths=named)
+        held_by = (number,) if until is None else (number, until)
+        named = {_folder(workspace, path, held_by): path for path in paths}
+        with followed(workspace, LOOKING), _as_typed(named):
+            found, passed = workspace.snapshot_changes(number, until, paths=[*named])
         if as_json:
             from cli.snapshotshapes import changes_shape
             from cli.storeshapes import json_line
@@ -129,8 +131,9 @@ def restore(*, number: int, paths: tuple[str, ...], dry_run: bool, as_json: bool
     """
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
-        with followed(workspace, LOOKING), _as_typed({_folder(workspace, path): path for path in paths}) as named:
-            done = workspace.restore_snapshot(number, named, dry_run=dry_run)
+        named = {_folder(workspace, path, (number,)): path for path in paths}
+        with followed(workspace, LOOKING), _as_typed(named):
+            done = workspace.restore_snapshot(number, [*named], dry_run=dry_run)
         if as_json:
             from cli.snapshotshapes import restored_shape
             from cli.storeshapes import json_line
@@ -172,20 +175,20 @@ def delete(*, numbers: tuple[int, ...], as_json: bool) -> None:
 # ---- names
 
 
-def _folder(workspace: "Workspace", spelling: str) -> str:
+def _folder(workspace: "Workspace", spelling: str, held_by: "Sequence[int]" = ()) -> str:
     from cli.naming import path_named
 
-    path = path_named(workspace, spelling) if spelling else ""
+    path = path_named(workspace, spelling, held_by) if spelling else ""
     return "" if path == "." else path
 
 
 @contextmanager
-def _as_typed(named: "dict[str, str]") -> "Iterator[list[str]]":
-    """Give the paths that are named, and have a refusal of one spell it as it was typed."""
+def _as_typed(named: "dict[str, str]") -> "Iterator[None]":
+    """Have a refusal of one of the paths that are named spell it as it was typed."""
     from objstore import NotInSnapshot
 
     try:
-        yield list(named)
+        yield
     except NotInSnapshot as error:
         raise NotInSnapshot(named[error.spelling], error.number, error.near) from None
 

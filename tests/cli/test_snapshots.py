@@ -351,9 +351,50 @@ def test_what_is_left_alone_is_told_with_the_reason_also_where_only_it_was_asked
         assert ran.text == "Left alone src/sub/z: a folder and a file want the same name\n", words
     (full.folder / "src").unlink()
     (full.folder / "src").symlink_to("old")
-    for words in (("2",), ("2", "--dry-run")):
+    for words in (("1", "src/sub/z"), ("2",), ("2", "--dry-run"), ("2", "src/sub")):
         ran = full.done("snapshot", "restore", *words)
         assert ran.text == "Left alone src/sub/z: a link is neither made nor changed\n", words
+
+
+@pytest.mark.parametrize("target", ["lib", "nowhere", "..", ".git"])
+def test_a_path_whose_folder_is_a_link_by_now_is_what_the_snapshot_has_there(full: Desk, target: str) -> None:
+    put(full, "lib/own")
+    full.done("snapshot")
+    full.done("snapshot", "create", "src")
+    (full.folder / "src").rename(full.folder / "old")
+    put(full, "lib/own", b"more\n")
+    put(full, "lib/new")
+    put(full, "lib/b")
+    (full.folder / "src").symlink_to(target)
+    full.done("snapshot", "-m", "the third")
+    here = full.folder / "lib"
+    for until in ([], ["3"]):
+        assert full.done("snapshot", "diff", "1", *until, "src").text == "A  src\nD  src/b\n"
+        assert full.done("snapshot", "diff", "1", *until, "src/b").text == "D  src/b\n"
+        assert full.done("snapshot", "diff", "1", *until, str(full.folder / "src/b")).text == "D  src/b\n"
+        assert cas("snapshot", "diff", "1", *until, "../src/b", folder=here).text == "D  src/b\n"
+    assert full.done("snapshot", "diff", "2", "src").text == "D  src/b\n"
+    before = {path.name: path.read_bytes() for path in here.iterdir()}
+    left = "Left alone src/b: a link is neither made nor changed\n"
+    assert full.done("snapshot", "restore", "1", "src/b").text == left
+    assert full.done("snapshot", "restore", "1", "src").text == f"Left alone src: {left.partition(': ')[2]}{left}"
+    assert full.done("snapshot", "restore", "2", "src/b").text == left
+    assert {path.name: path.read_bytes() for path in here.iterdir()} == before
+
+
+def test_a_path_through_a_link_that_the_snapshot_has_as_one_is_where_it_leads(full: Desk) -> None:
+    (full.folder / "now").symlink_to("src")
+    put(full, "src/deep/c")
+    (full.folder / "far").symlink_to("src/deep")
+    full.done("snapshot")
+    put(full, "src/b", b"other\n")
+    assert full.done("snapshot", "diff", "1", "now/b").text == "M  src/b\n"
+    assert full.done("snapshot", "diff", "1", "now").text == "M  src/b\n"
+    (full.folder / "lib").symlink_to("src")  # that came since
+    assert full.done("snapshot", "diff", "1", "lib/b").text == "M  src/b\n"
+    put(full, "b")
+    assert full.done("snapshot", "diff", "1", "far/../b").text == "M  src/b\n"  # as the system goes there
+    assert full.done("snapshot", "restore", "1", "now/b").text.startswith("Wrote src/b\n")
 
 
 def test_what_is_left_out_is_not_said_to_be_as_it_was(full: Desk) -> None:

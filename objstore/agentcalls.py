@@ -16,7 +16,7 @@ from objstore.journal import Journal
 from objstore.names import LOOKS_NAME, STORE_NAME
 from objstore.opencalls import AgentCall, OpenCalls, now, recordable, recordable_name
 from objstore.outcomes import NOBODY, CallInfo, Whose
-from objstore.paths import look_at
+from objstore.paths import look_at, open_folder
 from objstore.values import replace
 from objstore.views import EditView, Untold
 from objstore.writerlock import WriterLock
@@ -305,8 +305,19 @@ class AgentCalls:
             lock.close()
 
     def _settle(self, paths: Sequence[str] | None, standing: Mapping[str, AgentCall]) -> list[EditView]:
-        """Record what changed (`paths`: only there), each change as whose it is."""
-        return [view for found in self._looks(paths, standing) for view in found.edits]
+        """Record what changed (`paths`: only there, as far as that can be looked at), each change as whose it is."""
+        found: list[EditView] = []
+        try:
+            for look in self._looks(paths, standing):
+                found += look.edits
+        except PathError:
+            # A tool may name anything. What it named besides is looked at all the same, or a person's change of it
+            # would count as the tool's.
+            seen = list(filter(self._can_be_looked_at, paths or ()))
+            if paths is None or len(seen) == len(paths):
+                raise
+            found += self._settle(seen, standing)
+        return found
 
     def _looks(
         self,
@@ -355,6 +366,15 @@ class AgentCalls:
         with suppress(PathError), self._journal.tree.locate(path, changing=True) as spot:
             found = look_at(spot) if spot.path == path else None
             return found is not None and stat.S_ISDIR(found.st_mode)
+        return False
+
+    def _can_be_looked_at(self, path: str) -> bool:
+        """Return whether it can be said what stands at a path of the workspace, and in it, where that is a folder."""
+        with suppress(PathError), self._journal.tree.locate(path, changing=True, is_vacated=lambda _: True) as spot:
+            found = look_at(spot)
+            if found is not None and stat.S_ISDIR(found.st_mode):
+                os.close(open_folder(spot.folder, spot.name, spot.path))
+            return True
         return False
 
     def _gone_below(self, path: str) -> list[str]:

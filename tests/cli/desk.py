@@ -114,9 +114,9 @@ os.execv(sys.argv[1], sys.argv[1:])
 """
 
 
-def as_anybody(*words: str, folder: Path) -> Ran:
+def as_anybody(*words: str, folder: Path, stdin: bytes = b"") -> Ran:
     """Run `cas` with no more rights to the files than their modes give."""
-    return _started((sys.executable, "-c", ANYBODY), words, folder, {})
+    return _started((sys.executable, "-c", ANYBODY), words, folder, {}, stdin)
 
 
 def without_room(*words: str, folder: Path, stdin: bytes = b"") -> Ran:

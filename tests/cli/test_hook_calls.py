@@ -884,6 +884,29 @@ def test_a_named_file_that_may_not_be_read_any_more_keeps_no_other_from_the_reco
     assert [path for path, _ in whose(folder)] == ["a.txt"]
 
 
+@pytest.mark.parametrize("end", ["its own", "the turn's"])
+@pytest.mark.parametrize("named", ["src/b.py", "src/new.py", "src"])
+def test_a_patch_that_names_what_may_not_be_looked_at_leaves_a_persons_line_theirs(
+    folder: Path, named: str, end: str
+) -> None:
+    session = Codex(folder)
+    patch = f"*** Begin Patch\n*** Update File: {named}\n*** Update File: a.txt\n*** End Patch\n"
+    event = session.tool_event("apply_patch", {"command": patch}, before=True)
+    ended = event | {"hook_event_name": "PostToolUse"} if end == "its own" else session.stopped()
+    typed(folder)
+    (folder / "src").chmod(0)
+    try:
+        before = as_anybody("hook", session.client, folder=folder, stdin=json.dumps(event).encode())
+        typed(folder)
+        after = as_anybody("hook", session.client, folder=folder, stdin=json.dumps(ended).encode())
+    finally:
+        (folder / "src").chmod(0o755)
+    assert (before.status, after.status) == (0, 0)
+    assert whose(folder) == [("a.txt", "external"), ("a.txt", session.name)]
+    assert not list((folder / ".cas" / "agents").glob("open-*"))
+    assert not (folder / ".cas" / "hook.log").exists()
+
+
 # ---- an end that is told twice, late, or that we could not hear
 
 

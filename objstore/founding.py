@@ -40,6 +40,8 @@ def create_workspace(root: str, disk: Disk, within: int | None = None) -> None:
         if not os.path.isdir(final):
             raise
         # Another process was faster, and has cleared this one's away; its store is as good.
+    finally:
+        discard_making(making, disk)
     for name in filter(is_making, os.listdir(root)):
         discard_making(os.path.join(root, name), disk)
     disk.sync_directory(root)

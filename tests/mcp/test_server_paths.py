@@ -381,4 +381,4 @@ def test_a_directory_that_can_not_be_a_workspace_is_told_and_the_others_serve(tm
         error = agent.call("write_file", path=str(tmp_path / "bad" / "file.txt"), content="x\n").error
         assert error["type"] == "io_error"
         agent.done("write_file", path=str(tmp_path / "good" / "file.txt"), content="x\n")
-    assert not (tmp_path / "bad" / "file.txt").exists()
+    assert [path.name for path in (tmp_path / "bad").iterdir()] == [".cas"]

@@ -1,6 +1,7 @@
 """Cursor: hooks in hooks.json. It tells of one edit by several events; each finds what the one before it left to tell.
 
-Source: the client's hooks page. What a hook prints for an event without a way to the agent is ignored.
+Source: the client's hooks page. What a hook prints for an event without a way to the agent is ignored. A tool of a server is
+told as `MCP:` and its name, whichever server it is of: so what is said of ours here must hold for all of that name.
 """
 
 from typing import Final
@@ -27,10 +28,21 @@ _TOOLS: Final = {"beforeShellExecution": "Shell", "afterShellExecution": "Shell"
 _NOT_LET: Final = "permission_denied"
 """Why `postToolUseFailure` says that a tool failed that never ran."""
 
-_WRITES: Final = frozenset({"Write", "Edit", "StrReplace", "MultiEdit", "Delete", "EditNotebook", "TabWrite"})
+_WRITES: Final = frozenset(
+    {"Write", "Edit", "StrReplace", "MultiEdit", "Delete", "EditNotebook", "TabWrite"}
+    | {"MCP:write_file", "MCP:edit_file_diff", "MCP:multi_edit_text_file", "MCP:edit_text_file", "MCP:delete_file"}
+    | {"MCP:create_directory"}
+)
 _READS: Final = frozenset(
     {"Read", "Grep", "Glob", "LS", "SemanticSearch", "WebSearch", "WebFetch", "ReadLints", "TodoWrite", "Task"}
+    | {"AskQuestion", "SwitchMode"}
+    | {"MCP:read_file", "MCP:read_text_file", "MCP:read_multiple_files", "MCP:read_file_by_line"}
+    | {"MCP:read_file_by_keyword", "MCP:list_directory", "MCP:directory_tree", "MCP:search_files", "MCP:grep_files"}
+    | {"MCP:get_file_info", "MCP:list_allowed_directories", "MCP:list_edits", "MCP:show_edit"}
+    | {"MCP:validate_patch", "MCP:generate_patch", "MCP:inspect_patch"}
 )
+"""Tools that change no file themselves: a subagent is a conversation of its own."""
+
 _CAN_TELL: Final = frozenset({"postToolUse", "sessionStart"})
 
 

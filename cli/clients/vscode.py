@@ -37,9 +37,14 @@ _WRITES: Final = frozenset(
 _READS: Final = frozenset(
     {"read_file", "list_dir", "file_search", "grep_search", "semantic_search", "get_errors", "fetch_webpage"}
     | {"list_code_usages", "get_changed_files", "test_search", "get_terminal_output", "terminal_last_command"}
-    | {"manage_todo_list", "get_vscode_api", "github_repo", "view_image"}
+    | {"manage_todo_list", "get_vscode_api", "github_repo", "view_image", "read_project_structure", "tool_search"}
+    | {"search_workspace_symbols", "copilot_getNotebookSummary", "read_notebook_cell_output", "test_failure"}
+    | {"get_project_setup_info", "get_search_view_results", "terminal_selection", "get_task_output"}
+    | {"resolve_memory_file_uri", "vscode_askQuestions", "switch_agent", "runSubagent", "search_subagent"}
     | {"Read", "Glob", "Grep", "WebFetch", "WebSearch", "AskUserQuestion", "TodoWrite", "Agent", "Task"}
 )
+"""Tools that change no file themselves: a subagent's tools have events of their own."""
+
 _PATCH: Final = "apply_patch"
 _PATHS: Final = ("filePath", "file_path", "path")
 

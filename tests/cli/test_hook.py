@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from cli.hooking import CLIENTS, client_of
+from mcptools.catalogue import TOOLS
 from objstore import CallInfo, EditFilter, EditView, Operation, Origin, Status, Untold, Workspace
 from tests.cli.agents import AGENTS, ClaudeCode, Codex, Copilot, Cursor, Gemini, OpenCode, Session, VSCode, hook, shell
 from tests.cli.desk import PATIENCE, PROGRAM, SOURCE, Desk, cas, cold_cas, environment
@@ -237,7 +238,8 @@ WRITING: dict[str, dict[str, str]] = {
     "gemini": {"file_path": "write_file replace", "absolute_path": "replace", "path": "write_file"},
     "cursor": {
         "file_path": "Write Edit TabWrite",
-        "path": "StrReplace Delete",
+        "path": "StrReplace Delete MCP:write_file MCP:edit_file_diff MCP:multi_edit_text_file MCP:edit_text_file "
+        "MCP:delete_file MCP:create_directory",
         "target_file": "MultiEdit",
         "target_notebook": "EditNotebook",
     },
@@ -255,13 +257,16 @@ READING: dict[str, str] = {
     "codex": "update_plan view_image web_search read_file list_dir grep_files mcp__editledger__write_file",
     "gemini": "read_file read_many_files list_directory glob search_file_content grep_search ask_user "
     "google_web_search web_fetch save_memory write_todos activate_skill get_internal_docs mcp_editledger_write_file",
-    "cursor": "Read Grep Glob LS SemanticSearch WebSearch WebFetch ReadLints TodoWrite Task MCP:editledger",
+    "cursor": "Read Grep Glob LS SemanticSearch WebSearch WebFetch ReadLints TodoWrite Task AskQuestion SwitchMode "
+    "MCP:editledger " + " ".join(f"MCP:{name}" for name, traits in TOOLS.items() if traits.read_only),
     "opencode": "read glob grep list webfetch websearch todowrite todoread task subagent question skill "
     "editledger_undo",
     "vscode": "read_file list_dir file_search grep_search semantic_search get_errors fetch_webpage list_code_usages "
     "get_changed_files test_search get_terminal_output terminal_last_command manage_todo_list get_vscode_api "
     "github_repo view_image view rg grep glob web_fetch web_search ask_user update_todo task Read Agent "
-    "mcp_editledger_x",
+    "vscode_askQuestions runSubagent search_subagent switch_agent tool_search test_failure read_project_structure "
+    "search_workspace_symbols copilot_getNotebookSummary read_notebook_cell_output get_project_setup_info "
+    "get_search_view_results terminal_selection get_task_output resolve_memory_file_uri mcp_editledger_x",
 }
 
 
@@ -281,6 +286,30 @@ def test_a_tool_changes_the_files_it_names_or_none_or_it_may_change_any(client: 
         assert touched(client, tool, {"file_path": "f", "path": "f"}) == (), tool
     for tool in ("Bash", "shell", "run_in_terminal", "a tool of tomorrow"):
         assert touched(client, tool, {"command": "x", "path": "f"}) is None, tool
+
+
+@pytest.mark.parametrize(
+    ("agent", "tool"),
+    [
+        (ClaudeCode, "AskUserQuestion"),
+        (VSCode, "vscode_askQuestions"),
+        (VSCode, "runSubagent"),
+        (Cursor, "AskQuestion"),
+        (Cursor, "MCP:read_file"),
+    ],
+)
+def test_what_a_person_types_while_an_agent_asks_them_or_has_another_at_work_is_theirs(
+    agent: type[Session], tool: str, folder: Path
+) -> None:
+    session = agent(folder)
+    session.ask("go")
+    session.calls += 1
+    assert isinstance(session, ClaudeCode | Cursor)
+    session.tell(session.tool_event(tool, {}, before=True))
+    (folder / "a.txt").write_text("mine\n")
+    session.tell(session.tool_event(tool, {}, before=False))
+    session.stop()
+    assert [view.edit.conversation for view in edits(folder)] == ["external"]
 
 
 def test_patches_name_their_files_however_a_client_hands_them_over() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from cli.naming import edit_filter, path_named
+from cli.naming import edit_filter, path_named, paths_named
 from objstore import EditFilter, NameKind, NoSuchName, value
 
 if TYPE_CHECKING:
@@ -58,8 +58,13 @@ class Places:
         return any(fnmatchcase(os.fsdecode(path), pattern) for pattern in self.patterns)
 
 
-def places_named(workspace: "Workspace", spellings: Sequence[str], *, exactly: bool = False) -> Places:
+def places_named(
+    workspace: "Workspace", spellings: Sequence[str], *, exactly: bool = False, hidden: bool = False
+) -> Places:
     """Return the places that paths name: all files that ever stood there, and folders. Raises NoSuchName, PathError.
+
+    With `hidden` also those in whose place a link leads elsewhere by now. That is for looking: a decision on a file is
+    not to fail for what nothing can be written to.
 
     Unless `exactly`, a path that was never a file's, with `*`, `?` or `[`, is a pattern, of which a star stands for
     slashes, too.
@@ -67,8 +72,12 @@ def places_named(workspace: "Workspace", spellings: Sequence[str], *, exactly: b
     files: list[str] = []
     folders: list[bytes] = []
     patterns: list[str] = []
-    for spelling in spellings:
-        path = path_named(workspace, spelling)
+    named = [
+        (spelling, path)
+        for spelling in spellings
+        for path in (paths_named(workspace, spelling) if hidden else [path_named(workspace, spelling)])
+    ]
+    for spelling, path in named:
         below = "" if path == "." else f"{path}/"
         is_file = bool(below) and bool(workspace.edits(EditFilter(path=path, limit=1)))
         if is_file:

@@ -5,7 +5,7 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from cli.naming import is_on_disk, looks_like_state, path_named, state_named, state_parts
+from cli.naming import is_on_disk, looks_like_state, path_named, recorded_named, state_named, state_parts
 from cli.quoting import numbered, typed
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def _of_gone(workspace: "Workspace", error: "NoSuchName") -> str:
     name, kind = error.spelling, error.kind
     if kind not in {"recorded file", "state"} or _state_meant(workspace, name) is not None:
         return ""
-    path = path_named(workspace, name)
+    path = recorded_named(workspace, name)
     if held := last_held(workspace, path):
         return f"It is there no more: `cas cat {held}` prints what it held."
     if workspace.names_like(NameKind.PATH, "" if path == "." else f"{path}/", 1):
@@ -160,7 +160,7 @@ def _of_unrecorded_time(workspace: "Workspace", error: "NoSuchName") -> str:
     moment = None if spelt is None else moment_of(spelt[1], datetime.now().astimezone())
     if spelt is None or moment is None:
         return ""
-    path = path_named(workspace, spelt[0])
+    path = recorded_named(workspace, spelt[0])
     edits = (view.edit for view in workspace.edits(EditFilter(path=path)))
     first = next((edit for edit in edits if os.fsencode(path) in {edit.path, edit.source}), None)
     if first is None or first.time <= moment:
@@ -199,7 +199,7 @@ def _of_unrecorded(workspace: "Workspace", error: "NoSuchName") -> str:
     name = error.spelling
     if state_parts(name) is None or not is_on_disk(workspace, name):
         return ""
-    is_recorded = workspace.edits(EditFilter(path=path_named(workspace, name), limit=1))
+    is_recorded = workspace.edits(EditFilter(path=recorded_named(workspace, name), limit=1))
     return "" if is_recorded else "That is a file on disk, of which no edit is recorded."
 
 
@@ -228,9 +228,9 @@ def _near(workspace: "Workspace", error: "NoSuchName") -> str:
 
 
 def _looks_like(name: str, other: str) -> bool:
-    """Return whether two names are the same but for their Unicode form."""
-    if name.isascii() or other.isascii():
-        return name == other
+    """Return whether two names differ, and in nothing but their Unicode form."""
+    if name == other or name.isascii() or other.isascii():
+        return False
     from unicodedata import normalize
 
     return normalize("NFC", name) == normalize("NFC", other)

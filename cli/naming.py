@@ -10,7 +10,7 @@ from cli.terminal import shown_name
 from objstore import Action, EditFilter, NoSuchName, Origin, PathError, PathOutside, Status, Unit, real_path, value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from objstore import EditView, State, Workspace
 
@@ -22,6 +22,8 @@ __all__ = [
     "is_on_disk",
     "looks_like_state",
     "path_named",
+    "paths_named",
+    "recorded_named",
     "state_named",
     "state_parts",
     "units_named",
@@ -64,13 +66,31 @@ def path_named(workspace: "Workspace", spelling: str, held_by: "Sequence[int]" =
     From outside the workspace (CAS_WORKSPACE), a relative path begins at its root, unless that leads out of it. A path
     may leave the workspace and come back. `held_by`: snapshots, as of Workspace.relative. Raises PathError.
     """
+    return _path_from_here(workspace, spelling, lambda path: workspace.relative(path, held_by))
+
+
+def recorded_named(workspace: "Workspace", spelling: str) -> str:
+    """Return the path, as `path_named`, of a file whose history is asked for, by Workspace.recorded."""
+    return _path_from_here(workspace, spelling, workspace.recorded)
+
+
+def paths_named(workspace: "Workspace", spelling: str) -> list[str]:
+    """Return the path, as `path_named`, and where a link hides what was recorded there, that as well, or alone."""
+    recorded = recorded_named(workspace, spelling)
+    try:
+        return list(dict.fromkeys([path_named(workspace, spelling), recorded]))
+    except PathError:
+        return [recorded]
+
+
+def _path_from_here(workspace: "Workspace", spelling: str, found: "Callable[[str], str]") -> str:
     from pathlib import Path
 
     here = Path.cwd()
     # Joined as text: `..` after a link means what the core says that it means.
     joined = str(here / spelling)
     try:
-        return workspace.relative(joined if here.is_relative_to(workspace.root) else spelling, held_by)
+        return found(joined if here.is_relative_to(workspace.root) else spelling)
     except PathOutside:
         head, tail = os.path.split(joined.rstrip("/"))
         if tail in {"", os.curdir, os.pardir}:
@@ -78,7 +98,7 @@ def path_named(workspace: "Workspace", spelling: str, held_by: "Sequence[int]" =
         # As the system goes there, and not as text: behind a link, `..` is the folder above the one that it leads to.
         led = os.path.join(real_path(head), tail)  # noqa: PTH118 -- as text, `.` and `..` included
         try:
-            return workspace.relative(led, held_by)
+            return found(led)
         except PathOutside:
             raise PathOutside(spelling) from None
 
@@ -258,7 +278,7 @@ def is_on_disk(workspace: "Workspace", spelling: str) -> bool:
 def was_recorded(workspace: "Workspace", spelling: str) -> bool:
     """Return whether a file has ever been recorded at the path that is spelt."""
     try:
-        path = path_named(workspace, spelling)
+        path = recorded_named(workspace, spelling)
     except PathError:
         return False
     return bool(workspace.edits(EditFilter(path=path, limit=1)))
@@ -271,11 +291,11 @@ def state_named(workspace: "Workspace", spelling: str) -> "State":
     """
     try:
         if not looks_like_state(workspace, spelling):
-            return workspace.last_state(path_named(workspace, spelling))
+            return workspace.last_state(recorded_named(workspace, spelling))
         spelt = state_parts(spelling)
         if spelt is None:
             return workspace.find_state(spelling)
         path, version = spelt
-        return workspace.find_state(f"{path_named(workspace, path)}@{version}")
+        return workspace.find_state(f"{recorded_named(workspace, path)}@{version}")
     except NoSuchName as error:
         raise NoSuchName(spelling, error.kind) from None  # as it was typed

@@ -7,7 +7,7 @@ from objstore.expired import expiration, expiration_by
 from objstore.generations import Place
 from objstore.indexrows import EditRow
 from objstore.journal import Journal
-from objstore.naming import recorded_path
+from objstore.naming import recorded_paths
 from objstore.records import Decision, Edit
 from objstore.terms import Status, Unit
 from objstore.views import DecisionView, EditFilter, EditView, Expiration, Rejection, Seen
@@ -17,10 +17,10 @@ __all__ = ["changed_since", "decisions", "edit", "edits", "rejections", "seen", 
 
 def edits(journal: Journal, wanted: EditFilter) -> list[EditView]:
     """Return the edits that fit, in order. Raises what paths raise."""
-    path = recorded_path(journal, wanted.path) if wanted.path else b""
+    paths = recorded_paths(journal, wanted.path) if wanted.path else []
     rows = journal.store.index.edits(
         conversation=wanted.conversation,
-        path=path,
+        paths=paths,
         status=wanted.status,
         before=wanted.before,
         newest_first=wanted.newest_first,

@@ -13,7 +13,7 @@ from objstore.generations import GENERATION, Place
 from objstore.ids import RecordId
 from objstore.intake import decoded
 from objstore.journal import Journal
-from objstore.naming import recorded_path
+from objstore.naming import recorded_path, recorded_paths
 from objstore.records import Decision, Edit, Record, TakenBack, Void
 from objstore.replay import load_document, load_past
 from objstore.segments import Group
@@ -334,7 +334,7 @@ def _blamed(journal: Journal, path: str, at: tuple[Seq, bool] | None) -> tuple[b
         named = history.edit(journal, at[0])
         named.refuse_if_expired()
         state = named.edit.before if at[1] else named.edit.after
-        is_its = recorded_path(journal, path) in {named.edit.path, named.edit.source}
+        is_its = not {named.edit.path, named.edit.source}.isdisjoint(recorded_paths(journal, path))
         blob, document = state.blob if state is not None and is_its else None, named.edit.document
     if blob is None or document is None:
         raise NoSuchName(path, "recorded file" if at is None else "state")

@@ -199,7 +199,7 @@ class Lookups(BlobLookups, StatLookups):
         self,
         *,
         conversation: str = "",
-        path: bytes = b"",
+        paths: Sequence[bytes] = (),
         status: Status | None = None,
         before: int = 0,
         newest_first: bool = False,
@@ -208,7 +208,7 @@ class Lookups(BlobLookups, StatLookups):
     ) -> list[EditRow]:
         """Return the edits that fit every given condition, but for the first `skip` of them.
 
-        `path`: of a file whose lineage ever stood there.
+        `paths`: of files whose lineages ever stood at one of these.
         """
         if not _can_be_asked(conversation):
             return []
@@ -216,9 +216,10 @@ class Lookups(BlobLookups, StatLookups):
         if conversation:
             conditions.append("conversation = ?")
             values.append(conversation)
-        if path:
-            conditions.append("document IN (SELECT document FROM paths WHERE path = ?)")
-            values.append(path)
+        if paths:
+            marks = ",".join("?" * len(paths))
+            conditions.append(f"document IN (SELECT document FROM paths WHERE path IN ({marks}))")  # noqa: S608 - nothing but question marks is put in
+            values += paths
         if status is not None:
             conditions.append("status = ?")
             values.append(STATUS_LETTERS[status])

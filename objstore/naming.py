@@ -6,16 +6,29 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
-from objstore.errors import AmbiguousName, FileMissing, NoSuchName, PathInvalid, PathOutside
+from objstore.errors import AmbiguousName, FileMissing, NoSuchName, PathError, PathInvalid, PathOutside
 from objstore.expired import refuse_expired
 from objstore.ids import BlobId, hex_prefix_bounds
 from objstore.indexrows import EditRow
 from objstore.journal import Journal
+from objstore.recordedpaths import beginning
 from objstore.records import Edit
+from objstore.spots import link_on
 from objstore.terms import Seq, Unit, number_of
 from objstore.views import State
 
-__all__ = ["as_spelt", "find_blob", "find_conversation", "find_state", "find_units", "last_state", "recorded_path"]
+__all__ = [
+    "as_spelt",
+    "find_blob",
+    "find_conversation",
+    "find_state",
+    "find_units",
+    "hidden_path",
+    "last_state",
+    "linked_spelling",
+    "recorded_path",
+    "recorded_paths",
+]
 
 _MIN_PREFIX: Final = 4
 _CANDIDATES: Final = 6
@@ -70,9 +83,11 @@ def find_state(journal: Journal, spelling: str) -> State:
 
         moment = moment_of(version, datetime.now().astimezone())
         if moment is not None:
-            found = state_at_moment(journal, recorded_path(journal, path), moment)
-            if found is not None:
-                return found
+            each = [state_at_moment(journal, one, moment) for one in recorded_paths(journal, path)]
+            told = [state for state in each if state is not None]
+            if told:
+                # Where no file stood then to which a link leads now, the one whose place that took may have.
+                return next((state for state in told if state.blob is not None), told[0])
     with suppress(NoSuchName):
         return last_state(journal, spelling)
     try:
@@ -104,7 +119,41 @@ def recorded_path(journal: Journal, spelling: str) -> bytes:
         if spelt.split("/", 1)[0] == "..":
             raise PathOutside(spelling) from None
         return os.fsencode(spelt)
+    except PathError:
+        # A link leads out of the workspace, or to where no file of the user's can be.
+        hidden = hidden_path(journal, spelling)
+        if hidden is None:
+            raise
+        return hidden
     return as_spelt(journal, spelling, path)
+
+
+def recorded_paths(journal: Journal, spelling: str) -> list[bytes]:
+    """Return the path that `recorded_path` does, and behind it the one that a link hides. Raises as it."""
+    hidden = hidden_path(journal, spelling)
+    return list(dict.fromkeys([recorded_path(journal, spelling), *([] if hidden is None else [hidden])]))
+
+
+def hidden_path(journal: Journal, spelling: str) -> bytes | None:
+    """Return the path as it is spelt, where something was recorded there, and a link by now leads elsewhere.
+
+    None: nothing was, or no link does. Raises what paths raise.
+    """
+    spelt = linked_spelling(journal, spelling)
+    return None if spelt is None or not _was_recorded(journal, os.fsencode(spelt)) else os.fsencode(spelt)
+
+
+def linked_spelling(journal: Journal, spelling: str) -> str | None:
+    """Return the path as it is spelt, where it, or a folder of it, is a link by now (None: none is).
+
+    Raises what paths raise.
+    """
+    parts = journal.tree.within(spelling).split("/")
+    last = max((at for at, part in enumerate(parts) if part == os.pardir), default=-1) + 1
+    # Up to there it is as the system goes: behind a link, `..` is the folder above the one that it leads to.
+    above = journal.files.relative("/".join(parts[:last]), gone=True) if last else os.curdir
+    spelt = os.path.normpath(os.path.join(above, *parts[last:]))
+    return spelt if link_on(journal.tree, beginning(os.fsencode(spelt))) else None
 
 
 def as_spelt(journal: Journal, spelling: str, path: bytes) -> bytes:
@@ -115,9 +164,12 @@ def as_spelt(journal: Journal, spelling: str, path: bytes) -> bytes:
     spelt = os.fsencode(os.path.normpath(journal.tree.within(spelling)))
     if spelt == path:
         return path
-    index = journal.store.index
-    is_here, is_there = (index.ever_at(each) or bool(index.paths_below(each)) for each in (spelt, path))
-    return spelt if is_here and not is_there else path
+    return spelt if _was_recorded(journal, spelt) and not _was_recorded(journal, path) else path
+
+
+def _was_recorded(journal: Journal, path: bytes) -> bool:
+    """Return whether a file was ever recorded at the path, or below it."""
+    return journal.store.index.ever_at(path) or bool(journal.store.index.paths_below(path))
 
 
 def _state_at(journal: Journal, path: str, version: str, spelling: str) -> State:
@@ -126,7 +178,7 @@ def _state_at(journal: Journal, path: str, version: str, spelling: str) -> State
     edit, _ = journal.store.record(row.place)
     if not isinstance(edit, Edit):
         raise NoSuchName(spelling, "state")
-    if recorded_path(journal, path) not in {edit.path, edit.source}:
+    if {edit.path, edit.source}.isdisjoint(recorded_paths(journal, path)):
         raise NoSuchName(spelling, "state")
     state = edit.before if before else edit.after
     if state is not None and not journal.store.has(state.blob):

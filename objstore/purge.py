@@ -36,7 +36,7 @@ from objstore.terms import Progress, Seq, Status
 from objstore.trees import LeftOut, TreeEntry, decode_tree, encode_tree, names_of
 from objstore.values import value
 
-__all__ = ["PurgePlan", "blobs_of_path", "plan_purge", "purge"]
+__all__ = ["PurgePlan", "blobs_of_paths", "plan_purge", "purge"]
 
 _TRIES = 5
 
@@ -63,17 +63,18 @@ class PurgePlan:
         return bool(self.pending or self.snapshots or self.pins)
 
 
-def blobs_of_path(journal: Journal, path: bytes) -> list[BlobId]:
-    """Return every state that the files had which ever stood at the path, but for those that they hold now.
+def blobs_of_paths(journal: Journal, paths: Iterable[bytes]) -> list[BlobId]:
+    """Return every state that the files had which ever stood at one of the paths, but for those that they hold now.
 
     And but for that of an empty file, of which there is nothing to be kept. Raises what `past_states` and `file_at`
     raise.
     """
     index = journal.store.index
-    own = set(index.documents_of_path(path))
+    own = {document for path in paths for document in index.documents_of_path(path)}
     tips = [tip for tip in index.tips() if tip.document in own and not _is_changed_outside(journal, tip)]
     held = {tip.state.blob for tip in tips if tip.state is not None}
-    return [blob for blob in past_states(journal, path) if blob not in held and blob != _EMPTY]
+    past = dict.fromkeys(blob for path in paths for blob in past_states(journal, path))
+    return [blob for blob in past if blob not in held and blob != _EMPTY]
 
 
 def plan_purge(journal: Journal, blobs: Iterable[BlobId]) -> PurgePlan:

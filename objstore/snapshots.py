@@ -30,6 +30,7 @@ from objstore.legibility import naming
 from objstore.looking import Looking, nothing_kept
 from objstore.meanwhile import Meanwhile
 from objstore.names import is_reserved
+from objstore.naming import linked_spelling
 from objstore.ondisk import stands_below
 from objstore.outcomes import CallOutcome
 from objstore.paths import Tree, look_at
@@ -328,14 +329,9 @@ def as_spelt(journal: Journal, spelling: str, numbers: Sequence[int]) -> str | N
     So a folder that has become a link hides nothing of what snapshots hold in it. None: the link is all that is meant.
     Raises NoSuchName, SnapshotUnreadable and what paths raise.
     """
-    parts = journal.tree.within(spelling).split("/")
-    last = max((at for at, part in enumerate(parts) if part == ".."), default=-1) + 1
-    # Up to there it is as the system goes: behind a link, `..` is the folder above the one that it leads to.
-    above = journal.files.relative("/".join(parts[:last]), gone=True) if last else os.curdir
-    spelt = os.path.normpath(os.path.join(above, *parts[last:]))
-    if not link_on(journal.tree, beginning(os.fsencode(spelt))):
-        return None
-    return spelt if any(_held(journal, find(journal, number), spelt) for number in numbers) else None
+    spelt = linked_spelling(journal, spelling)
+    is_held = spelt is not None and any(_held(journal, find(journal, number), spelt) for number in numbers)
+    return spelt if is_held else None
 
 
 def carry_out(plan: Restored, call: Call, tree: Tree, progress: Progress = silent) -> CallOutcome:

@@ -175,6 +175,17 @@ class Workspace:
         with self._journal.reading():
             return os.fsdecode(naming.as_spelt(self._journal, path, os.fsencode(found)))
 
+    def recorded(self, path: str) -> str:
+        """Return the path as `relative`, but as it is spelt where a link by now hides what was recorded there.
+
+        What asks for history by it is told of both. Raises what Files.relative raises.
+        """
+        from objstore import naming
+
+        with self._journal.reading():
+            hidden = naming.hidden_path(self._journal, path)
+        return self.relative(path) if hidden is None else os.fsdecode(hidden)
+
     def read(self, path: str, *, limit: int = MAX_FILE) -> Content:
         """Return the file as it stands on disk. Raises what Files.read raises."""
         return self.files.read(path, limit=limit)
@@ -826,6 +837,7 @@ class Workspace:
     def plan_purge(self, *, blobs: Iterable[BlobId] = (), path: str = "") -> PurgePlan:
         """Return what would go with some blobs, or with every state of the file at `path` but what that holds now.
 
+        Where a link leads elsewhere by now, those of what was recorded at the path as it is spelt are among them.
         Raises what paths raise, and StoreDamaged.
         """
         from objstore import naming, purge
@@ -833,7 +845,7 @@ class Workspace:
         with self._journal.reading():
             wanted = list(blobs)
             if path:
-                wanted += purge.blobs_of_path(self._journal, naming.recorded_path(self._journal, path))
+                wanted += purge.blobs_of_paths(self._journal, naming.recorded_paths(self._journal, path))
             return purge.plan_purge(self._journal, wanted)
 
     def purge(

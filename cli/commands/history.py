@@ -100,7 +100,7 @@ def log(  # noqa: PLR0913 -- each is an option of the command
     from cli.progress import Progress
 
     with invocation.workspace() as workspace, Progress({"edits": "searching"}) as progress:
-        found = places_named(workspace, places)
+        found = places_named(workspace, places, hidden=not follow)
         if follow and not found.file:
             raise NoSuchName(places[0], "recorded file")  # it is a folder, or a pattern
         named = edit_filter(workspace, conversation=conversation, status=None if status is None else Status(status))

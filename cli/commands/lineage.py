@@ -7,7 +7,7 @@ import click
 
 from cli.invocation import Invocation, command, json_option
 from cli.mistyped import last_held
-from cli.naming import looks_like_state, path_named, state_named, state_parts
+from cli.naming import looks_like_state, recorded_named, state_named, state_parts
 from cli.terminal import Screen, padded, shown_name, shown_width, write
 from objstore import NoSuchName
 
@@ -30,7 +30,7 @@ def blame(*, path: str, as_json: bool) -> None:
     with invocation.workspace() as workspace:
         name, at = _past(workspace, path)
         try:
-            content, blamed = workspace.blame(path_named(workspace, name), at)
+            content, blamed = workspace.blame(recorded_named(workspace, name), at)
         except NoSuchName:
             raise NoSuchName(path, "recorded file" if at is None else "state") from None  # as it was typed
     if as_json:

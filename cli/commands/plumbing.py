@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 import click
 
 from cli.invocation import Invocation, command, json_option
-from cli.naming import covers, looks_like_state, path_named, state_parts
+from cli.naming import covers, looks_like_state, paths_named, state_parts
 from cli.progress import Progress
 from cli.terminal import Screen, shown_name, shown_width, width_of_terminal, write
 
@@ -158,12 +158,12 @@ def _faults(workspace: "Workspace", blobs: "list[BlobId]", progress: Progress) -
 
 def _files(workspace: "Workspace", name: str) -> "dict[str, FileState]":
     if not name or (name.startswith("@") and state_parts(f".{name}") is not None):
-        path, version = ".", name[1:]  # all files, wherever the person stands
+        paths, version = ["."], name[1:]  # all files, wherever the person stands
     else:
         spelt, version = (looks_like_state(workspace, name) and state_parts(name)) or (name, "")
-        path = path_named(workspace, spelt)
+        paths = paths_named(workspace, spelt)
     found = _files_at(workspace, version)
-    return {at: state for at, state in found.items() if covers(path, at)}
+    return {at: state for at, state in found.items() if any(covers(path, at) for path in paths)}
 
 
 def _files_at(workspace: "Workspace", version: str) -> "dict[str, FileState]":

@@ -237,3 +237,20 @@ def test_a_name_that_was_a_file_and_is_a_state_of_another_is_not_purged_by_guess
     desk.done("purge", "conf@1@2")
     assert b"hunter2" not in everything_kept(desk)
     assert desk.done("cat", "conf@1").out == b"debug = on\n"
+
+
+def test_what_a_file_held_before_a_link_took_its_folders_place_is_purged_by_its_name(desk: Desk) -> None:
+    desk.write("src/f", b"a password\n")
+    desk.write("src/f", b"clean\n")
+    (desk.folder / "src").rename(desk.folder / "real")
+    (desk.folder / "src").symlink_to("real")
+    (desk.folder / "real/f").write_bytes(b"of another file\n")
+    desk.done("record", "real/f")
+    (desk.folder / "real/f").write_bytes(b"of now\n")
+    desk.done("record")
+    held = {blob_id(text).hex() for text in (b"a password\n", b"clean\n", b"of another file\n")}
+    desk.done("accept", "--all")
+    assert set(desk.done("purge", "src/f", "--dry-run", "--json").json()["blobs"]) == held
+    desk.done("purge", "src/f", "--force")
+    assert b"password" not in everything_kept(desk)
+    assert desk.bytes("real/f") == b"of now\n"

@@ -346,7 +346,7 @@ def test_stats_show_a_chart(desk: Desk) -> None:
     assert minute["edits"] == 1
 
 
-@pytest.mark.parametrize("target", ["other", "nowhere"])
+@pytest.mark.parametrize("target", ["other", "nowhere", "..", "/", ".git", "a"])
 def test_a_file_whose_folder_is_a_link_by_now_is_named_as_ever(desk: Desk, target: str) -> None:
     desk.write("a/z", b"x\n")
     (desk.folder / "a").rename(desk.folder / "other")
@@ -363,3 +363,48 @@ def test_a_file_whose_folder_is_a_link_by_now_is_named_as_ever(desk: Desk, targe
     seq = desk.write("other/z", b"y\n")
     if target == "other":
         assert desk.done("cat", f"a/z@{seq}").out == b"y\n"  # what it leads to, where that is recorded
+
+
+@pytest.fixture
+def linked(desk: Desk) -> Desk:
+    """Return a desk where a folder was moved away, with a link in its place, and a look has recorded both."""
+    desk.write("src/f", b"one\n")  # 1
+    desk.write("src/f", b"two\n")  # 2
+    desk.done("record")
+    (desk.folder / "src").rename(desk.folder / "real")
+    (desk.folder / "src").symlink_to("real")
+    (desk.folder / "real/f").write_bytes(b"two\nthree\n")
+    desk.done("record")
+    assert desk.done("cat", "real/f@4").out == b"two\nthree\n"  # src/f went with 3
+    return desk
+
+
+def test_a_state_before_a_folder_became_a_link_has_its_name_also_where_both_are_recorded(linked: Desk) -> None:
+    for name in ("src/f@1", "./src/f@1", str(linked.folder / "src/f@1"), "src/f@2^"):
+        assert linked.done("cat", name).out == b"one\n"
+    assert linked.done("cat", "src/f@2").out == linked.done("cat", "src/f@3^").out == b"two\n"
+    assert linked.done("cat", "src/f@4").out == linked.done("cat", "src/f").out == b"two\nthree\n"
+    moments = [edit["timestamp"] for edit in linked.done("log", "--reverse", "--json").lines()]
+    assert linked.done("cat", f"src/f@{moments[1]}").out == b"two\n"
+    assert linked.done("cat", f"src/f@{moments[3]}").out == b"two\nthree\n"
+    assert linked.done("blame", "src/f@1").text.endswith("one\n")
+    assert linked.done("blame", "src/f").text.endswith("three\n")
+    assert "-one\n+two\n" in linked.done("diff", "src/f@1", "src/f@2").text
+    assert [file["path"] for file in linked.done("ls", "src@1", "--json").lines()] == ["src/f"]
+    assert [file["path"] for file in linked.done("ls", "src", "--json").lines()] == ["real/f"]
+    refused = linked.cas("restore", "src/f@1")
+    assert refused.said == "cas: The folder src is a symlink now, which is not followed: src/f\n"
+    refused = linked.cas("cat", "real/f@1")
+    assert refused.said.splitlines()[1] == "Edit 1 is of src/f: did you mean src/f@1?"
+
+
+@pytest.mark.parametrize("name", ["src/f", "src"])
+def test_a_log_is_also_of_what_a_link_has_taken_the_place_of(linked: Desk, name: str) -> None:
+    assert [edit["seq"] for edit in linked.done("log", name, "--json").lines()] == [4, 3, 2, 1]
+    assert [edit["seq"] for edit in linked.done("log", name.replace("src", "real"), "--json").lines()] == [4]
+
+
+def test_a_decision_on_a_name_is_of_what_it_leads_to(linked: Desk) -> None:
+    assert [edit["seq"] for edit in linked.done("log", "--follow", "src/f", "--json").lines()] == [4]
+    linked.write("real/f", b"four\n")  # 5
+    assert linked.done("reject", "--file", "src/f").text.startswith("Rejected edit 5.\n")

@@ -444,7 +444,7 @@ def test_statuses_survive_a_repair(root: Path) -> None:
 def test_a_kept_weave_that_is_not_what_the_journal_makes_is_found_and_made_anew(root: Path) -> None:
     with closing(Journal(str(root), Disk())) as journal, journal.reading():
         loaded = replay.load_document(journal, DocumentId(1))
-        edits = journal.store.index.edits(path=b"a.txt")
+        edits = journal.store.index.edits(paths=[b"a.txt"])
         last = journal.store.index.decision_id(1)
         loaded.give({Unit(Seq(2), 1): Status.ACCEPTED})
         position = replay._Position(edits[-1].seq, edits[-1].id, 1, last)  # noqa: SLF001 - a wrong one has to be forged

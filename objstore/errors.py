@@ -54,6 +54,7 @@ __all__ = [
     "StoreLinked",
     "StoreLocked",
     "StoreNotRegular",
+    "StorePlaceTaken",
     "StoreRefuses",
     "StoreReplaced",
     "StoreUnknown",
@@ -407,6 +408,19 @@ class StoreLinked(StoreError):
         super().__init__(
             f"The store is not used, because a symbolic link is in it: {path}. Remove the link, or put in its place "
             "what belongs there; what it leads to was not touched."
+        )
+
+
+class StorePlaceTaken(StoreError):
+    """Where a store is to be made something else has its name, or what is left of a store without its segments."""
+
+    def __init__(self, path: str, *, is_folder: bool = True) -> None:
+        self.path = path
+        taken = f"No store can be made: {path} is there, and"
+        super().__init__(
+            f"{taken} holds no store. Put its segments back if they were moved away, or put it aside (mv)."
+            if is_folder
+            else f"{taken} is no folder. Put it aside (mv)."
         )
 
 

@@ -1,12 +1,16 @@
 """Founding: a workspace's store is made beside its place and moved there, so that it is there whole or not at all."""
 
 import os
+import stat
 from contextlib import suppress
 
 from objstore.annotations import Final
-from objstore.disk import Disk
-from objstore.names import STORE_NAME
+from objstore.disk import Disk, failure, is_absence
+from objstore.errors import StorePlaceTaken
+from objstore.generations import is_segment
+from objstore.names import LOG_NAME, STORE_NAME
 from objstore.paths import see_free
+from objstore.premises import own_folder
 from objstore.store import create_store
 
 __all__ = ["create_workspace", "discard_making", "is_making", "making_name"]
@@ -17,27 +21,35 @@ _MAKING: Final = f"{STORE_NAME}."
 _MAKING_DIGITS: Final = 16
 _HEX: Final = "0123456789abcdef"
 
+_IGNORES: Final = ".gitignore"
+_EVERYTHING: Final = b"*\n"
+
 
 def create_workspace(root: str, disk: Disk, within: int | None = None) -> None:
-    """Make the store's folder in `root`, whole or not at all. Does nothing where there is one.
+    """Make the store's folder in `root`, whole or not at all. Does nothing where there is one, sound or not.
 
+    A folder of that name gives way if it holds no more than `rm -rf .cas/*` leaves of a store. Anything else stays: it
+    may be somebody's, or a store from which the segments were moved away.
     `within`: a descriptor of `root`, so that it is begun nowhere else, whatever has come in its place.
-    Raises PathReserved within a store or a folder of version control.
+    Raises PathReserved within a store or a folder of version control, StorePlaceTaken, StoreLinked, PermissionRefused.
     """
     final = os.path.join(root, STORE_NAME)
-    if os.path.isdir(final):
+    if _holds_store(final):
         return
     see_free(root)
     making = os.path.join(root, making_name())
     try:
+        _see_vacant(final)
         disk.make_store_folder(making, within)  # nobody guesses its name, so the rest is made in it or nowhere
         disk.make_store_folder(os.path.join(making, "tmp"))
-        disk.create(os.path.join(making, ".gitignore"), b"*\n")
+        disk.create(os.path.join(making, _IGNORES), _EVERYTHING)
         disk.create(os.path.join(making, "lock"), b"")
         create_store(making, disk)
+        _see_vacant(final, clearing=disk)
         disk.move_store_folder(making, final)
-    except (FileExistsError, FileNotFoundError):
-        if not os.path.isdir(final):
+    except (FileExistsError, FileNotFoundError, StorePlaceTaken):
+        if not _holds_store(final):
+            _see_vacant(final)
             raise
         # Another process was faster, and has cleared this one's away; its store is as good.
     finally:
@@ -71,3 +83,49 @@ def discard_making(path: str, disk: Disk) -> None:
         # Who is still at it puts something in again, and clears it away when it comes too late.
         with suppress(FileNotFoundError, FileExistsError):
             disk.remove_store_folder(folder)
+
+
+def _holds_store(final: str) -> bool:
+    """Return whether a folder holds a store, or may: what is wrong with one is said by who opens it."""
+    if os.path.islink(final):
+        return False
+    try:
+        return any(map(is_segment, os.listdir(os.path.join(final, LOG_NAME))))
+    except OSError as error:
+        return not is_absence(error)
+
+
+def _see_vacant(final: str, clearing: Disk | None = None) -> None:
+    """See that in a store's place is nothing, or a folder with nothing in it that anybody would miss.
+
+    `clearing`: the disk to remove that with, so that a store can be moved over the folder. It is looked at and removed
+    through the open folder: what is found at its path by then may be of a store that another process has made.
+    Raises StorePlaceTaken, StoreLinked, PermissionRefused.
+    """
+    try:
+        with own_folder(final) as folder:
+            names = os.listdir(folder)
+            if names and not (names == [_IGNORES] and _ignores_everything(folder)):
+                raise StorePlaceTaken(final)
+            if clearing is not None:
+                for name in names:
+                    clearing.unlink(folder, name)
+    except FileNotFoundError:
+        return  # nothing is there, or another process has cleared it
+    except NotADirectoryError as error:
+        raise StorePlaceTaken(final, is_folder=False) from error
+    except OSError as error:
+        raise failure(error, final) from error
+
+
+def _ignores_everything(folder: int) -> bool:
+    """Return whether the ignore file in an open folder is the one that each store has."""
+    try:
+        fd = os.open(_IGNORES, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    except OSError:
+        return False
+    try:
+        found = os.fstat(fd)
+        return stat.S_ISREG(found.st_mode) and os.read(fd, len(_EVERYTHING) + 1) == _EVERYTHING
+    finally:
+        os.close(fd)

@@ -11,7 +11,7 @@ from objstore.errors import ConversationReserved, FileChanged, StoreReplaced
 from objstore.external import EXTERNAL_CONVERSATION
 from objstore.ids import HASH_SIZE
 from objstore.journal import Journal
-from objstore.names import STORE_NAME
+from objstore.names import LOG_NAME, STORE_NAME
 from objstore.paths import MAX_FILE, Tree, find_root
 from objstore.standard import contextmanager
 from objstore.standins import MAX_BLOB
@@ -73,7 +73,7 @@ class Workspace:
     def init(cls, root: str | os.PathLike[str], disk: Disk | None = None, *, is_real: bool = False) -> Workspace:
         """Make a store in `root` if there is none, and open it. `is_real`: as of `open`.
 
-        Raises FileMissing, PathReserved, PermissionRefused, and as `open`.
+        Raises FileMissing, PathReserved, StorePlaceTaken, PermissionRefused, and as `open`.
         """
         from objstore.founding import create_workspace
         from objstore.room import keep_room
@@ -124,7 +124,7 @@ class Workspace:
     @property
     def is_there(self) -> bool:
         """Return whether its folder is still the one of that path, and a store in it."""
-        return self._journal.tree.is_there and os.path.isdir(os.path.join(self.root, STORE_NAME))
+        return self._journal.tree.is_there and os.path.isdir(os.path.join(self.root, STORE_NAME, LOG_NAME))
 
     def close(self) -> None:
         """Close every file."""

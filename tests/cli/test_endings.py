@@ -367,6 +367,27 @@ def test_init_makes_a_workspace_once(tmp_path: Path) -> None:
     assert cas("init", "missing", folder=tmp_path).status == 2
 
 
+def test_init_goes_on_from_what_is_left_of_a_store_or_says_what_stands_in_the_way(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    folder.mkdir()
+    desk = Desk(folder)
+    desk.write("a", b"x\n")
+    (folder / ".cas" / "segments").rename(tmp_path / "segments")
+    ran = cas("init", folder=folder)
+    taken = f"cas: No store can be made: {folder}/.cas is there, and"
+    said = f"{taken} holds no store. Put its segments back if they were moved away, or put it aside (mv).\n"
+    assert (ran.status, ran.said) == (1, said)
+    (folder / ".cas").rename(tmp_path / "aside")
+    (folder / ".cas").write_bytes(b"mine\n")
+    ran = cas("init", folder=folder)
+    assert (ran.status, ran.said) == (1, f"{taken} is no folder. Put it aside (mv).\n")
+    (folder / ".cas").unlink()
+    (folder / ".cas").mkdir()
+    assert cas("status", folder=folder).status == 10
+    assert cas("init", folder=folder).status == 0
+    assert cas("status", folder=folder).status == 0
+
+
 def test_a_workspace_within_another_is_made_and_told_of(tmp_path: Path) -> None:
     inner = tmp_path / "inner" / "most"
     inner.mkdir(parents=True)

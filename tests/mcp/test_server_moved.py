@@ -203,11 +203,31 @@ def test_while_a_directory_is_away_news_of_the_others_are_heard(tmp_path: Path) 
         assert [view.edit.path for _, view in news.since()] == [b"file"]
 
 
-def test_a_store_that_was_removed_is_begun_anew(moved: Agent, root: Path) -> None:
+@pytest.mark.parametrize("left", [[], [".gitignore"]], ids=["rm -rf .cas", "rm -rf .cas/*"])
+def test_a_store_that_was_removed_is_begun_anew(moved: Agent, root: Path, left: list[str]) -> None:
     moved.done("write_file", path=str(root / "w"), content="1\n")
-    shutil.rmtree(root / ".cas")
+    for path in [path for path in (root / ".cas").iterdir() if path.name not in left]:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    if not left:
+        (root / ".cas").rmdir()
     moved.done("list_edits")
-    assert not (root / ".cas").exists()
+    assert [path.name for path in root.glob(".cas/*")] == left
     moved.done("write_file", path=str(root / "v"), content="2\n")
     with Workspace.open(root) as workspace:
         assert [view.edit.path for view in workspace.edits()] == [b"v"]
+
+
+def test_a_store_whose_segments_were_moved_away_is_named_and_used_again_when_they_are_back(
+    moved: Agent, root: Path
+) -> None:
+    moved.done("write_file", path=str(root / "w"), content="1\n")
+    (root / ".cas" / "segments").rename(root.with_name("segments"))
+    error = moved.call("write_file", path=str(root / "v"), content="2\n").error
+    assert error["type"] == "io_error"
+    assert error["message"] == (
+        f"No store can be made: {root / '.cas'} is there, and holds no store. "
+        "Put its segments back if they were moved away, or put it aside (mv)."
+    )
+    root.with_name("segments").rename(root / ".cas" / "segments")
+    moved.done("write_file", path=str(root / "v"), content="2\n")
+    assert "w" in moved.done("list_edits").texts[0]

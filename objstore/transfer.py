@@ -24,7 +24,7 @@ from objstore.known import Known
 from objstore.mark import forget_followed
 from objstore.names import STORE_NAME, is_reserved, is_store
 from objstore.paths import MAX_PATH, see_free
-from objstore.recordedpaths import folders_of
+from objstore.recordedpaths import beginning, folders_of
 from objstore.records import Decision, Edit, Snapshot
 from objstore.settled import note_settled
 from objstore.store import Store
@@ -42,10 +42,10 @@ _PLAIN_MODE: Final = 0o777
 """Permission bits that a file from elsewhere may bring along."""
 
 _MOST_NAMES: Final = 2_000_000
-"""Files and folders that a baseline from elsewhere may have: a look takes in a million files."""
+"""Files and folders that a snapshot from elsewhere may have: a look takes in a million files."""
 
 _MOST_OF_PATHS: Final = 1 << 28
-"""Bytes that the paths of all these may have together: all of them are in memory."""
+"""Bytes that the paths of all these may have together: who looks at a snapshot has all of them in memory."""
 
 
 @value
@@ -223,6 +223,7 @@ def _found(making: str, folder: str, disk: Disk, *, files: bool) -> tuple[Place,
             is_whole, end = store.log.ends_at(store.end), store.end
             if files:
                 _see_modes(store)
+                _see_extent(store)
                 steps = _steps(journal)
             else:
                 note_settled(folder, store, disk)
@@ -250,13 +251,11 @@ def _see_modes(store: Store) -> None:
                 case _:
                     pass
     seen: set[BlobId] = set()
-    for row in store.index.snapshots():
-        record = store.record(row.place)[0]
-        if isinstance(record, Snapshot) and not row.expired:
-            for tree in trees_below(record.root, store.blob, seen):
-                for entry in tree:
-                    if isinstance(entry, TreeEntry) and entry.is_file:
-                        _see_mode(entry.name, stat.S_IMODE(entry.mode))
+    for snapshot in _snapshots(store):
+        for tree in trees_below(snapshot.root, store.blob, seen):
+            for entry in tree:
+                if isinstance(entry, TreeEntry) and entry.is_file:
+                    _see_mode(entry.name, stat.S_IMODE(entry.mode))
 
 
 def _see_state(path: bytes | None, state: FileState | None) -> None:
@@ -297,7 +296,6 @@ def _without_document(journal: Journal, taken: set[bytes]) -> dict[bytes, FileSt
 
     Links are none of them, nor is what the baseline left out: no look misses these. Raises BundleRefused.
     """
-    _see_extent(journal)
     known = Known(journal)
     folders = {folder for path in taken for folder in folders_of(path)}
     found: dict[bytes, FileState] = {}
@@ -312,39 +310,73 @@ def _without_document(journal: Journal, taken: set[bytes]) -> dict[bytes, FileSt
     return found
 
 
-def _see_extent(journal: Journal) -> None:
-    """Raise BundleRefused where the baseline has more than a look finds, or lies deeper than files can be written.
+def _see_extent(store: Store) -> None:
+    """Raise BundleRefused where a snapshot has more than a look finds, or paths of more bytes than should be in memory.
 
-    So it does where its paths are more than should be in memory. It may have the same folder over and over, so none of
-    them is spelt before this.
+    So it does where the baseline lies deeper than files can be written. A snapshot may have the same folder over and
+    over, so no path of one is spelt before this.
     """
-    baseline = journal.store.baseline()
-    waiting = [] if baseline is None else [baseline.root]
-    counts: dict[BlobId, int] = {}  # of the names in a tree and below it
-    lengths: dict[BlobId, int] = {}  # of the longest path in a tree
-    sums: dict[BlobId, int] = {}  # of the lengths of all paths in a tree
+    baseline = store.baseline()
+    extents: dict[BlobId, _Extent] = {}
+    for snapshot in _snapshots(store):
+        extent = _extent(store, snapshot, extents)
+        if baseline is not None and snapshot.number == baseline.number and extent.longest_path > MAX_PATH:
+            raise BundleRefused(f"it would write a path longer than {MAX_PATH} bytes; without files it can come")
+
+
+def _snapshots(store: Store) -> Iterator[Snapshot]:
+    """Yield every snapshot that has not been given up."""
+    for row in store.index.snapshots():
+        record = store.record(row.place)[0]
+        if isinstance(record, Snapshot) and not row.expired:
+            yield record
+
+
+@value
+class _Extent:
+    """How much is in a tree and below it."""
+
+    names: int  # of files, links and folders
+    longest_path: int  # in bytes
+    all_paths: int  # in bytes, together
+
+
+def _extent(store: Store, snapshot: Snapshot, known: "dict[BlobId, _Extent]") -> _Extent:
+    """Return the extent of a snapshot's tree, from those that are `known`, to which all below it are added.
+
+    Raises BundleRefused as soon as it is too much: in numbers, too, a small tree may come to very much.
+    """
+    waiting = [snapshot.root]
     while waiting:
-        tree = decode_tree(journal.store.blob(waiting[-1]))
+        if waiting[-1] in known:
+            waiting.pop()
+            continue
+        tree = decode_tree(store.blob(waiting[-1]))
         folders = [(entry.name, entry.blob) for entry in tree if isinstance(entry, TreeEntry) and entry.is_folder]
-        unknown = {folder for _, folder in folders if folder not in counts}
+        unknown = {folder for _, folder in folders if folder not in known}
         if unknown:
             waiting += unknown
             continue
-        count = len(tree) + sum(counts[folder] for _, folder in folders)
-        paths = [len(entry.name) for entry in tree] + [len(name) + 1 + lengths[folder] for name, folder in folders]
-        length = max(paths, default=0)
-        own = sum(len(entry.name) for entry in tree)
-        total = own + sum(sums[folder] + counts[folder] * (len(name) + 1) for name, folder in folders)
-        if count > _MOST_NAMES:
-            raise BundleRefused(f"it would write more than {_MOST_NAMES} files and folders; without files it can come")
-        if length > MAX_PATH:
-            raise BundleRefused(f"it would write a path longer than {MAX_PATH} bytes; without files it can come")
-        if total > _MOST_OF_PATHS:
-            raise BundleRefused(
-                f"it would write paths of more than {_MOST_OF_PATHS} bytes in all; without files it can come"
-            )
-        folder = waiting.pop()
-        counts[folder], lengths[folder], sums[folder] = count, length, total
+        below = [(len(name) + 1, known[folder]) for name, folder in folders]
+        own = [len(entry.name) for entry in tree]
+        extent = _Extent(
+            names=len(tree) + sum(extent.names for _, extent in below),
+            longest_path=max([*own, *(begin + extent.longest_path for begin, extent in below)], default=0),
+            all_paths=sum(own) + sum(begin * extent.names + extent.all_paths for begin, extent in below),
+        )
+        _see_not_too_much(snapshot, extent.names, extent.all_paths)
+        known[waiting.pop()] = extent
+    found = known[snapshot.root]
+    _see_not_too_much(snapshot, found.names, found.all_paths + found.names * len(beginning(snapshot.path or b"")))
+    return found
+
+
+def _see_not_too_much(snapshot: Snapshot, names: int, all_paths: int) -> None:
+    its = f"snapshot {snapshot.number} has"
+    if names > _MOST_NAMES:
+        raise BundleRefused(f"{its} more than {_MOST_NAMES} files and folders; without files it can come")
+    if all_paths > _MOST_OF_PATHS:
+        raise BundleRefused(f"{its} paths of more than {_MOST_OF_PATHS} bytes in all; without files it can come")
 
 
 def _see_place(path: bytes) -> None:

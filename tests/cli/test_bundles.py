@@ -301,19 +301,22 @@ def test_a_first_look_cannot_have_found_what_is_a_store_s_under_another_spelling
     assert "into a store or version control" in refused(tmp_path / "forged", tmp_path)
 
 
+@pytest.mark.parametrize("who", ["", "me"])
 @pytest.mark.parametrize("is_empty", [False, True])
-def test_a_first_look_that_found_the_same_folder_over_and_over_fills_nothing(
+def test_a_snapshot_that_holds_the_same_folder_over_and_over_fills_nothing(
     desk: Desk,
     tmp_path: Path,
     is_empty: bool,  # noqa: FBT001 - a parameter of the test
+    who: str,
 ) -> None:
     with closing(Journal(str(desk.folder), Disk())) as journal, journal.writing() as batch:
         file = TreeEntry(b"file", stat.S_IFREG | 0o644, batch.blob(b"x", None))
         tree = batch.blob(encode_tree([] if is_empty else [file]))
         for _ in range(40):
             tree = batch.blob(encode_tree([TreeEntry(b"a", FOLDER, tree), TreeEntry(b"b", FOLDER, tree)]))
-        found_first(journal, batch, tree, tmp_path / "forged")
-    assert "more than 2000000 files and folders" in refused(tmp_path / "forged", tmp_path)
+        snapped(journal, batch, tree, tmp_path / "forged", who)
+    said = refused(tmp_path / "forged", tmp_path)
+    assert "snapshot 1 has more than 2000000 files and folders; without files it can come" in said
 
 
 def test_a_first_look_cannot_have_found_what_lies_deeper_than_a_file_can_be_written(desk: Desk, tmp_path: Path) -> None:
@@ -327,7 +330,8 @@ def test_a_first_look_cannot_have_found_what_lies_deeper_than_a_file_can_be_writ
     assert ran.status == 0
 
 
-def test_a_first_look_cannot_have_found_more_of_paths_than_memory_holds(desk: Desk, tmp_path: Path) -> None:
+@pytest.mark.parametrize("who", ["", "me"])
+def test_a_snapshot_cannot_have_more_of_paths_than_memory_holds(desk: Desk, tmp_path: Path, who: str) -> None:
     with closing(Journal(str(desk.folder), Disk())) as journal, journal.writing() as batch:
         names = [b"%03d" % number for number in range(300)]
         file = batch.blob(b"x", None)
@@ -335,8 +339,22 @@ def test_a_first_look_cannot_have_found_more_of_paths_than_memory_holds(desk: De
         tree = batch.blob(encode_tree([TreeEntry(name, FOLDER, tree) for name in names]))
         for _ in range(15):
             tree = batch.blob(encode_tree([TreeEntry(b"f" * 250, FOLDER, tree)]))
-        found_first(journal, batch, tree, tmp_path / "forged")
-    assert "paths of more than 268435456 bytes in all; without files" in refused(tmp_path / "forged", tmp_path)
+        snapped(journal, batch, tree, tmp_path / "forged", who)
+    said = refused(tmp_path / "forged", tmp_path)
+    assert "snapshot 1 has paths of more than 268435456 bytes in all; without files" in said
+
+
+def test_a_snapshot_of_a_folder_has_paths_with_that_folders_in_front(desk: Desk, tmp_path: Path) -> None:
+    with closing(Journal(str(desk.folder), Disk())) as journal, journal.writing() as batch:
+        file = batch.blob(b"x", None)
+        names = [b"%03d" % number for number in range(300)]
+        tree = batch.blob(encode_tree([TreeEntry(name, stat.S_IFREG | 0o644, file) for name in names]))
+        tree = batch.blob(encode_tree([TreeEntry(name, FOLDER, tree) for name in names]))
+        folder = b"/".join([b"f" * 250] * 15)
+        batch.record(Snapshot(number=1, time=1, root=tree, path=folder, who="me", title=""))
+        batch.commit()
+        export_bundle(journal, str(tmp_path / "forged"))
+    assert "snapshot 1 has paths of more than 268435456 bytes in all" in refused(tmp_path / "forged", tmp_path)
 
 
 def test_a_first_look_that_found_a_large_file_over_and_over_fills_no_disk(desk: Desk, tmp_path: Path) -> None:
@@ -358,7 +376,12 @@ def test_a_first_look_that_found_a_large_file_over_and_over_fills_no_disk(desk: 
 
 def found_first(journal: Journal, batch: Batch, root: BlobId, bundle: Path) -> None:
     """Bundle a baseline that no look would take."""
-    batch.record(Snapshot(number=1, time=1, root=root, path=None, who="", title="baseline"))
+    snapped(journal, batch, root, bundle, "")
+
+
+def snapped(journal: Journal, batch: Batch, root: BlobId, bundle: Path, who: str) -> None:
+    """Bundle a snapshot that no look would take, of somebody ("": the baseline)."""
+    batch.record(Snapshot(number=1, time=1, root=root, path=None, who=who, title="" if who else "baseline"))
     batch.commit()
     export_bundle(journal, str(bundle))
 

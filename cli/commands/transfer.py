@@ -121,7 +121,10 @@ def import_(
             _import(received, directory, store_only=store_only, as_json=as_json)
         return
     if not Path(bundle).is_file():
-        raise click.UsageError(f"No such file: {shown_name(bundle)}")
+        named = shown_name(bundle)
+        if Path(bundle).exists():
+            raise click.UsageError(f"Not a regular file: {named}. A bundle from a pipe goes to `cas import - DIR`.")
+        raise click.UsageError(f"No such file: {named}")
     _import(bundle, directory, store_only=store_only, as_json=as_json)
 
 

@@ -125,6 +125,26 @@ def test_a_bundle_goes_through_a_pipe(desk: Desk, bundle: Path, tmp_path: Path) 
     assert not (desk.folder / "-").exists()
 
 
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device", "link"])
+def test_what_is_there_and_no_regular_file_is_refused_as_that(tmp_path: Path, kind: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "device").symlink_to("/dev/null")
+    (tmp_path / "link").symlink_to("folder")
+    ran = cas("import", kind, "there", folder=tmp_path)
+    assert (ran.status, ran.out) == (2, b"")
+    instead = "A bundle from a pipe goes to `cas import - DIR`."
+    assert ran.said.splitlines()[0] == f"cas: Not a regular file: {kind}. {instead}"
+    assert not (tmp_path / "there").exists()
+
+
+def test_a_bundle_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("nowhere")
+    for name in ("missing", "missing/too", "link"):
+        ran = cas("import", name, "there", folder=tmp_path)
+        assert (ran.status, ran.said.splitlines()[0]) == (2, f"cas: No such file: {name}")
+
+
 def test_a_bundle_is_neither_shown_on_a_terminal_nor_typed(desk: Desk) -> None:
     for words in (["export", "--bundle", "-"], ["import", "-", "new"]):
         status, shown = desk.typed(*words)

@@ -29,6 +29,7 @@ from cli.errand import (
     received,
 )
 from cli.hooking import answer_to, event_of, is_about, log_fault
+from objstore import CasError, Configuration
 
 __all__ = ["IDLE", "start", "stay"]
 
@@ -120,7 +121,12 @@ def _serve(root: str, store: int, door: socket.socket, mark: int, idle: float) -
     own, began = identity(), time.time_ns()
     gc.freeze()  # the program itself need never be looked through
     until = time.monotonic() + idle
+    was_wished = False
     while (left := until - time.monotonic()) > 0 and _is_there(store, mark) and _is_store_of(root, store):
+        is_wished = _is_wished(root, before=was_wished)
+        if was_wished and not is_wished:
+            return  # a person may have started one that no setting wishes for
+        was_wished = is_wished
         door.settimeout(min(left, _TICK))
         try:
             line, _ = door.accept()
@@ -133,6 +139,14 @@ def _serve(root: str, store: int, door: socket.socket, mark: int, idle: float) -
         # As many objects as a command may make before it is cleared up would be 20 MB here, event after event.
         gc.collect()
         until = time.monotonic() + idle
+
+
+def _is_wished(root: str, *, before: bool) -> bool:
+    """Return whether hooks are to start a helper (`before`: whether they were, for when that can't be read)."""
+    try:
+        return Configuration(root).get("hook.resident").value is True
+    except CasError:
+        return before
 
 
 def _is_store_of(root: str, store: int) -> bool:

@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -82,14 +83,31 @@ def _keep_helper(where: "Scope", *, remove: bool, dry_run: bool) -> str:
     """Set or unset what has hooks start a helper; return what to say."""
     from objstore import Configuration
 
+    project = None if where.project is None else str(where.project)
     said = "Hooks start no helper" if remove else "Hooks start a helper that stays"
     if not dry_run:
-        configuration = Configuration(None if where.project is None else str(where.project))
+        configuration = Configuration(project)
         if remove:
-            configuration.unset("hook.resident", own=where.project is None)
+            configuration.unset("hook.resident", own=project is None)
         else:
-            configuration.set("hook.resident", "on", own=where.project is None)
+            configuration.set("hook.resident", "on", own=project is None)
+    if remove and project is not None:
+        own = Configuration()  # counts where the project has none
+        given = own.get("hook.resident")
+        if given.value is True and given.origin in own.files:
+            said = f"Hooks start a helper all the same, as {shown_name(given.origin)} says"
+        if not dry_run:
+            _rouse_helper(project)
     return f"{'Would set' if dry_run else 'Set'} hook.resident: {said}."
+
+
+def _rouse_helper(root: str) -> None:
+    """Have the helper that stays in a workspace, if there is one, see at once what the settings are now."""
+    if sys.platform == "linux":
+        from cli.wiring.probe import probe
+
+        with suppress(OSError):
+            probe(Path(root))
 
 
 def _told(changes: "list[SettingsChange]", screen: Screen, *, remove: bool, dry_run: bool) -> Iterator[bytes]:

@@ -199,6 +199,24 @@ def test_a_helper_that_nobody_needs_ends_and_one_whose_workspace_is_gone_too(fol
     assert not (folder / ".cas").exists()
 
 
+@pytest.mark.parametrize("words", ["setup codex --remove --resident", "config set hook.resident off"])
+def test_a_helper_ends_where_the_setting_that_started_it_is_taken_back(folder: Path, words: str) -> None:
+    assert cas("config", "set", "hook.resident", "on", folder=folder).status == 0
+    with helper(folder, idle=2 * PATIENCE) as process:
+        assert cas(*words.split(), folder=folder).status == 0
+        if "config" in words:
+            assert asked("claude-code", NOTHING) == b""  # else it takes ten seconds
+        assert process.wait(PATIENCE) == 0
+    assert not (folder / ".cas" / SOCKET).exists()
+
+
+def test_a_helper_that_a_person_started_stays_where_setup_is_taken_back(folder: Path) -> None:
+    with helper(folder) as process:
+        assert cas("setup", "codex", "--remove", "--resident", folder=folder).status == 0
+        assert asked("claude-code", NOTHING) == b""
+        assert process.poll() is None
+
+
 def test_a_helper_whose_program_is_gone_ends_when_it_is_asked(folder: Path, tmp_path: Path) -> None:
     program = tmp_path / "program"
     for part in ("cli", "objstore"):

@@ -190,6 +190,19 @@ def test_where_nothing_was_set_up_nothing_is_taken_back(scope: str, project: Pat
     assert list(home.iterdir()) == []
 
 
+def test_a_helper_that_the_persons_own_settings_start_all_the_same_is_told_of(project: Path, home: Path) -> None:
+    assert run(project, home, "setup", "codex", "--user", "--resident").status == 0
+    assert run(project, home, "setup", "codex", "--resident").status == 0
+    for words in (["--dry-run"], [], []):
+        ran = run(project, home, "setup", "codex", "--remove", "--resident", *words)
+        assert ran.status == 0
+        assert f"start a helper all the same, as {home}/" in ran.text
+    assert run(project, home, "config", "get", "hook.resident").text == "on\n"
+    ran = run(project, home, "setup", "codex", "--user", "--remove", "--resident")
+    assert "Hooks start no helper." in ran.text
+    assert run(project, home, "config", "get", "hook.resident").text == "off\n"
+
+
 @pytest.mark.parametrize("client", ["claude-code", "vscode"])
 def test_a_project_that_another_gets_without_our_command_keeps_its_tools(
     client: str, project: Path, home: Path

@@ -22,11 +22,9 @@ AROUND: Final = 6
 """Rows of a screen that a hunk must leave free."""
 
 
-def close_up(
-    view: "EditView", unit: Unit, place: str, reason: str, workspace: "Workspace", screen: Screen
-) -> Iterator[bytes]:
-    """Yield one hunk of an edit, as far as it fits. `place`: where in the review. `reason`: "": none was given."""
-    edit = view.edit
+def close_up(view: "EditView", unit: Unit, place: str, workspace: "Workspace", screen: Screen) -> Iterator[bytes]:
+    """Yield one hunk of an edit, as far as it fits. `place`: where in the review."""
+    edit, reason = view.edit, view.reasons[unit.hunk]
     title = f"edit {view.seq}  {edit.operation.value}  {shown_move(edit.source, edit.path)}"
     head = [
         f"{screen.paint(title, bold=True)}  {place}",

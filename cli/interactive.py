@@ -182,13 +182,13 @@ class Review:
             if self._key() != "c":
                 return _Same.STAY
             outcome = self._outcome(action, [*shown], {**beside, **shown}, reason=reason, told=outcome)
-        return self._concluded(outcome, next(iter(shown)), reason)
+        return self._concluded(outcome, next(iter(shown)))
 
-    def _concluded(self, outcome: "DecisionOutcome", unit: Unit, reason: str) -> Where:
+    def _concluded(self, outcome: "DecisionOutcome", unit: Unit) -> Where:
         """Tell what came of a decision, and return where that leads."""
         match outcome:
             case Decided():
-                self._note(unit, outcome, reason)
+                self._note(unit, outcome)
                 return None
             case NothingToDo():
                 self._say("That is so already.")
@@ -235,11 +235,11 @@ class Review:
         self._ask("Keep (record and carry through), discard (go back), or abort? [K/d/a]")
         return choices.get(self._key(), OnExternal.ABORT)
 
-    def _note(self, unit: Unit, outcome: Decided, reason: str) -> None:
+    def _note(self, unit: Unit, outcome: Decided) -> None:
         """Tell what a decision did, and remember how to take it back."""
         self._write(decided_text(outcome, self._workspace.edit, self._screen, dry_run=False))
         self._agenda.leave(unit)
-        self._steps.append(_Step(unit, decision=outcome.number, verdicts=outcome.verdicts, reason=reason))
+        self._steps.append(_Step(unit, decision=outcome.number, verdicts=outcome.verdicts))
         self._remember(self._bookmark.decided, [changed for changed, _ in outcome.verdicts])
 
     def _standing(self, status: Status) -> int:
@@ -247,13 +247,6 @@ class Review:
         decided = {unit for step in self._steps for unit, _ in step.verdicts}
         views = {seq: self._workspace.edit(seq) for seq in {unit.seq for unit in decided}}
         return sum(views[unit.seq].units[unit.hunk] is status for unit in decided if unit.hunk or views[unit.seq].whole)
-
-    def _reason(self, view: "EditView", unit: Unit) -> str:
-        """Return why the hunk was decided as it was: what is kept for its edit may be another hunk's, if it has one."""
-        if len(view.units) <= len(("whole", "hunk")):
-            return view.reason
-        steps = (step for step in reversed(self._steps) if any(changed == unit for changed, _ in step.verdicts))
-        return next((step.reason for step in steps), "")
 
     def _rejected_with_reason(self, unit: Unit) -> Where:
         reason = self._line("Reason")
@@ -498,7 +491,7 @@ class Review:
         self._shown = view.units[unit.hunk]
         count = len(self._agenda)
         place = f"({self._agenda.position(unit)} of {count} edit{'s' * (count > 1)})"
-        self._write(close_up(view, unit, place, self._reason(view, unit), self._workspace, self._screen))
+        self._write(close_up(view, unit, place, self._workspace, self._screen))
 
     def _say(self, sentence: str = "") -> None:
         self._write([self._screen.line(sentence)])
@@ -536,13 +529,11 @@ class _Step:
         *,
         decision: int = 0,
         verdicts: tuple[tuple[Unit, Status], ...] = (),
-        reason: str = "",
         amendment: int | None = None,
     ) -> None:
         self.unit: Final = unit  # at which it was done
         self.decision: Final = decision  # its number; 0: it was an amendment
         self.verdicts: Final = verdicts  # of the decision
-        self.reason: Final = reason  # of the decision; "": none was given
         self.amendment: Final = amendment  # its number; None: it was a decision
 
 

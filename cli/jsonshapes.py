@@ -113,6 +113,9 @@ def edit_shape(workspace: "Workspace", view: "EditView", losses: Losses | None =
         "lines_added": edit.added,
         "lines_removed": edit.removed,
         "reason": _text(view.reason),
+        "reasons": [
+            {"hunks": [str(unit) for unit in given.units], "reason": _text(given.text)} for given in view.given
+        ],
         "expired": None
         if view.expired is None
         else {"timestamp": _timestamp(view.expired.time), "reason": _text(view.expired.reason)},

@@ -17,6 +17,7 @@ __all__ = [
     "LineFound",
     "LinesFound",
     "LinesRead",
+    "ReasonGiven",
     "TreeEntry",
     "TreeListed",
 ]
@@ -137,7 +138,7 @@ class EditListed:
     edit: int
     status: str  # pending, accepted, rejected
     partly: bool  # whether its hunks have different statuses
-    reason: str  # the reviewer's; "": none was given
+    reason: str  # the reviewer's; of several, each behind its hunks; "": none was given
     operation: str  # create, replace, edit, delete, move
     path: str
     source_path: str  # of a move; else ""
@@ -159,11 +160,20 @@ class EditsListed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReasonGiven:
+    """What a reviewer said, and of what."""
+
+    hunks: list[str]  # as the diff names them; 0 is the change of the file as a whole
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EditShown:
     """A recorded edit with its diff."""
 
     success: bool = True
     edit: EditListed
     hunk_statuses: list[str]  # of each hunk, from hunk 1
+    reasons: list[ReasonGiven]  # each once
     diff: str
     next_offset: int  # lines of the diff

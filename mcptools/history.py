@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 from mcptools.answers import Answer
 from mcptools.display import LONGEST_WORDS, cut, one_line, shown
 from mcptools.failures import Failure, Kind
-from mcptools.findings import EditListed, EditShown, EditsListed
+from mcptools.findings import EditListed, EditShown, EditsListed, ReasonGiven
 from mcptools.paging import Page, fitted, page_of
 from mcptools.reading import OffsetArgument
 from mcptools.toolset import Toolset, absolute, telling
@@ -27,7 +27,7 @@ from objstore import (
     unified_diff,
 )
 
-__all__ = ["History", "edit_diff", "edit_listed"]
+__all__ = ["History", "edit_diff", "edit_listed", "reasons_given"]
 
 DirectoryArgument: TypeAlias = Annotated[str, "Which allowed directory, if there are several"]
 
@@ -91,14 +91,17 @@ class History(Toolset):
                 raise missing
             lines = edit_diff(workspace, view).decode("utf-8", "backslashreplace").splitlines(keepends=True)
         listed = edit_listed(workspace, view)
+        reasons = reasons_given(view)
         most = self._limits.max_answer
-        budget = max(most - len(listed.reason), most // _LEAST_DIFF)
+        said = len(listed.reason) + sum(len(given.reason) + sum(map(len, given.hunks)) for given in reasons)
+        budget = max(most - said, most // _LEAST_DIFF)
         page = page_of(lines, len, offset=offset, limit=0, budget=budget)
         diff, shortened = fitted("".join(page.items), budget)
         return Answer(
             content=EditShown(
                 edit=listed,
                 hunk_statuses=[status.value for status in view.units[1:]],
+                reasons=reasons,
                 diff=diff,
                 next_offset=page.next_offset,
             ),
@@ -190,6 +193,11 @@ def edit_listed(workspace: Workspace, view: EditView) -> EditListed:
         lines_removed=edit.removed,
         expired=view.expired is not None,
     )
+
+
+def reasons_given(view: EditView) -> list[ReasonGiven]:
+    """Return what reviewers said of an edit's hunks as they are decided now."""
+    return [ReasonGiven(hunks=list(map(str, given.units)), reason=given.text) for given in view.given]
 
 
 def _size(edit: EditListed) -> int:

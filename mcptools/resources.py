@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 from mcptools.directories import Directories
 from mcptools.display import one_line, shown
 from mcptools.failures import Failure, Kind, failure_of
-from mcptools.history import edit_diff, edit_listed
+from mcptools.history import edit_diff, edit_listed, reasons_given
 from objstore import BlobId, BlobMissing, CasError, EditFilter, NoSuchName, Workspace
 
 __all__ = ["Entry", "Resources"]
@@ -48,6 +48,7 @@ class Resources:
                 "blob_before": None if view.edit.before is None else view.edit.before.blob.hex(),
                 "blob_after": None if view.edit.after is None else view.edit.after.blob.hex(),
                 "hunk_statuses": [status.value for status in view.units[1:]],
+                "reasons": [asdict(given) for given in reasons_given(view)],
                 "diff": "" if view.expired else edit_diff(workspace, view).decode("utf-8", "backslashreplace"),
             }
             return _json(found)

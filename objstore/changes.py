@@ -138,7 +138,7 @@ class Recorder:
             status=edit.status,
             units=(edit.status,) * (1 + len(edit.hunks)),
             whole=edit.changes_whole,
-            reason="",
+            reasons=("",) * (1 + len(edit.hunks)),
         )
 
     def external(self, changes: Sequence[Change]) -> list[EditView]:

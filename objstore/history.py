@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 from objstore.errors import NoSuchName
 from objstore.expired import expiration, expiration_by
-from objstore.generations import Place
 from objstore.indexrows import EditRow
 from objstore.journal import Journal
 from objstore.naming import recorded_paths
+from objstore.reasons import read_reasons
 from objstore.records import Decision, Edit
 from objstore.terms import Status, Unit
 from objstore.views import DecisionView, EditFilter, EditView, Expiration, Rejection, Seen
@@ -46,42 +46,16 @@ def rejections(journal: Journal, units: Iterable[Unit]) -> list[Rejection]:
     for unit in units:
         by_edit.setdefault(unit.seq, []).append(unit)
     found: list[Rejection] = []
-    said = _Said(journal)
     for seq, own in by_edit.items():
         view = edit(journal, seq)
         by_reason: dict[str, list[Unit]] = {}
-        for unit, reason in said.reasons(view, own).items():
-            by_reason.setdefault(reason, []).append(unit)
+        for unit in own:
+            by_reason.setdefault(view.reasons[unit.hunk], []).append(unit)
         is_all = view.status is Status.REJECTED and len(own) == len(view.units) - (not view.whole)
         for reason, theirs in by_reason.items():
             is_whole = is_all and len(by_reason) == 1
             found.append(Rejection(edit=view, units=tuple(theirs), is_whole=is_whole, reason=reason))
     return found
-
-
-class _Said:
-    """What decisions said. Each is read once: one may be about thousands of edits."""
-
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
-        self._read: dict[Place, tuple[set[Unit], str]] = {}  # units and reason
-
-    def reasons(self, view: EditView, units: list[Unit]) -> dict[Unit, str]:
-        """Return the reason of the newest decision on each unit of an edit ("": it gave none, or has expired)."""
-        reasons: dict[Unit, str] = {}
-        places = self._journal.store.index.history(view.edit.document)
-        while places and len(reasons) < len(units):
-            about, reason = self._at(places.pop())
-            reasons |= {unit: reason for unit in units if unit in about and unit not in reasons}
-        return {unit: reasons.get(unit, "") for unit in units}
-
-    def _at(self, place: Place) -> tuple[set[Unit], str]:
-        if place not in self._read:
-            record, _ = self._journal.store.record(place)
-            self._read[place] = (set(), "")
-            if isinstance(record, Decision):
-                self._read[place] = ({unit for unit, _ in record.verdicts}, record.reason)
-        return self._read[place]
 
 
 def decisions(journal: Journal) -> list[DecisionView]:
@@ -134,6 +108,6 @@ def _view(journal: Journal, row: EditRow, expired: Expiration | None) -> EditVie
         status=row.status,
         units=row.units,
         whole=row.whole,
-        reason=row.reason,
+        reasons=read_reasons(row.reasons, len(row.units)),
         expired=expired,
     )

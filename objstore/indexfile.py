@@ -37,7 +37,7 @@ SqliteError: TypeAlias = sqlite3.DatabaseError | UnicodeDecodeError
 SQLITE_ERRORS: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What comes of a database that can't be opened: what SQLite says of a damaged schema may be no text."""
 
-SCHEMA_VERSION: Final = 19
+SCHEMA_VERSION: Final = 20
 _BUSY_SECONDS: Final = 10
 _POLL_SECONDS: Final = 0.0005
 _PRIMARY: Final = 0xFF
@@ -72,7 +72,7 @@ CREATE INDEX unread ON trees (id) WHERE read = 0;
 CREATE TABLE lists (id BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE edits (
     seq INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, document INTEGER, conversation TEXT,
-    call INTEGER, status TEXT, units TEXT, whole INTEGER, reason TEXT,
+    call INTEGER, status TEXT, units TEXT, whole INTEGER, reasons BLOB,
     added INTEGER, removed INTEGER, void INTEGER, marks INTEGER,
     time INTEGER, before BLOB, after BLOB, expired INTEGER
 );

@@ -64,7 +64,7 @@ class EditRow(NamedTuple):
     status: Status
     units: tuple[Status, ...]
     whole: bool
-    reason: str
+    reasons: bytes  # as `reasons` spells them
     expired: int  # number of the expiry that took what it mentions; 0: none has
 
     @property

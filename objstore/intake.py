@@ -18,6 +18,7 @@ from objstore.generations import Place
 from objstore.ids import BlobId, RecordId, record_id
 from objstore.indexrows import STATUS_LETTERS, BlobPlace, Chained
 from objstore.madefolders import MadeFolders
+from objstore.reasons import NO_REASONS, with_reasons
 from objstore.recordcodec import decode_record, written_by
 from objstore.records import Decision, Edit, Expiry, Numbering, Pin, Snapshot, Void
 from objstore.refcounts import RefCounts, written_blobs
@@ -116,7 +117,7 @@ class Intake:
     def _take_edit(self, edit: Edit, name: RecordId, place: Place) -> None:
         units = STATUS_LETTERS[edit.status] * (1 + len(edit.hunks))
         self._db.execute(
-            "INSERT INTO edits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?, ?, 0, ?, ?, ?, ?, 0)",
+            "INSERT INTO edits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, 0)",
             (
                 edit.seq,
                 name,
@@ -128,6 +129,7 @@ class Intake:
                 STATUS_LETTERS[edit.status],
                 units,
                 edit.changes_whole,
+                NO_REASONS,
                 edit.added,
                 edit.removed,
                 0 if edit.marks is None else edit.marks.decision,
@@ -171,19 +173,20 @@ class Intake:
             by_edit.setdefault(unit.seq, {})[unit.hunk] = STATUS_LETTERS[status]
         before = []
         for seq, letters in by_edit.items():
-            row = self._db.execute("SELECT units, whole, reason FROM edits WHERE seq = ?", (seq,)).fetchone()
+            row = self._db.execute("SELECT units, whole, reasons FROM edits WHERE seq = ?", (seq,)).fetchone()
             if row is None or max(letters) >= len(row[0]):
                 raise self.last_place.damaged(f"a decision names edit {seq}, which has no such hunk")
             before.append([seq, *row])
             units = "".join(letters.get(i, letter) for i, letter in enumerate(row[0]))
-            self._set_units(seq, units, whole=bool(row[1]), reason=reason)
+            reasons = with_reasons(row[2], len(units), dict.fromkeys(letters, reason))
+            self._set_units(seq, units, whole=bool(row[1]), reasons=reasons)
         return bytes(packb(before))
 
-    def _set_units(self, seq: int, units: str, *, whole: bool, reason: str) -> None:
+    def _set_units(self, seq: int, units: str, *, whole: bool, reasons: bytes) -> None:
         counted = units if whole or len(units) == 1 else units[1:]
         status = "p" if "p" in counted else "a" if "a" in counted else "r"
         self._db.execute(
-            "UPDATE edits SET units = ?, status = ?, reason = ? WHERE seq = ?", (units, status, reason, seq)
+            "UPDATE edits SET units = ?, status = ?, reasons = ? WHERE seq = ?", (units, status, reasons, seq)
         )
 
     def _take_void(self, void: Void) -> None:
@@ -227,8 +230,8 @@ class Intake:
         self._folders.forget(decision=number)
         if not row[3]:
             self._counts.hold_record(decision, -1)
-        for seq, units, whole, reason in unpackb(row[2]):
-            self._set_units(seq, units, whole=bool(whole), reason=reason)
+        for seq, units, whole, reasons in unpackb(row[2]):
+            self._set_units(seq, units, whole=bool(whole), reasons=reasons)
         for written in decision.written:
             path = written.path_before if written.path_before is not None else written.path_after
             self._set_tip(written.document, path, written.before)

@@ -500,7 +500,7 @@ class Lookups(BlobLookups, StatLookups):
     def _edits(self, condition: str, values: tuple[int | str | bytes, ...], order: str) -> list[EditRow]:
         # The condition and the order are this module's own text; every value is bound.
         rows = self._db.execute(
-            "SELECT seq, id, segment, offset, status, units, whole, reason, expired FROM edits "  # noqa: S608 - see above
+            "SELECT seq, id, segment, offset, status, units, whole, reasons, expired FROM edits "  # noqa: S608 - see above
             f"WHERE {condition} {order}",
             values,
         )
@@ -542,9 +542,9 @@ def _tip(row: Row | None) -> Tip:
 
 def _edit_row(row: Row) -> EditRow:
     match row:
-        case int(seq), bytes(name), int(segment), int(offset), status, str(units), whole, str(reason), int(expired):
+        case int(seq), bytes(name), int(segment), int(offset), status, str(units), whole, bytes(reasons), int(expired):
             place = Place(segment, offset)
             statuses = tuple(map(_status, units))
-            return EditRow(Seq(seq), RecordId(name), place, _status(status), statuses, bool(whole), reason, expired)
+            return EditRow(Seq(seq), RecordId(name), place, _status(status), statuses, bool(whole), reasons, expired)
         case _:
             raise unusable(f"an edit can't be {row!r}")

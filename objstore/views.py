@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from objstore.errors import EditExpired
+from objstore.terms import Unit
 from objstore.values import value
 
 if TYPE_CHECKING:
     from objstore.ids import BlobId, RecordId
     from objstore.records import Decision, Edit
-    from objstore.terms import Seq, Status, Unit
+    from objstore.terms import Seq, Status
 
 __all__ = [
     "Content",
@@ -20,6 +21,7 @@ __all__ = [
     "EditView",
     "Expiration",
     "FileFacts",
+    "Reason",
     "Rejection",
     "State",
 ]
@@ -53,6 +55,17 @@ class Expiration:
 
 
 @value
+class Reason:
+    """Why units of one edit are decided as they are."""
+
+    units: tuple[Unit, ...]
+    text: str  # never ""
+
+    def __str__(self) -> str:
+        return f"{', '.join(map(str, self.units))}: {self.text}"
+
+
+@value
 class EditView:
     """A recorded edit and what has been said of it since."""
 
@@ -61,13 +74,28 @@ class EditView:
     status: Status  # rejected: every unit is; pending: any unit is; else accepted
     units: tuple[Status, ...]  # of units 0, 1, …: the whole-file part, then each hunk
     whole: bool  # whether unit 0 changes anything: existence, path, mode, final newline
-    reason: str  # of the newest decision on it; "": none given
+    reasons: tuple[str, ...]  # of the newest decision on each of these; "": it gave none
     expired: Expiration | None = None  # None: it can be shown and decided
 
     @property
     def seq(self) -> Seq:
         """Return the edit's number in its workspace."""
         return self.edit.seq
+
+    @property
+    def given(self) -> tuple[Reason, ...]:
+        """Return the reasons that were given, each with the units that it is of, in the order of these."""
+        units: dict[str, list[Unit]] = {}
+        for hunk in self.telling:
+            if self.reasons[hunk]:
+                units.setdefault(self.reasons[hunk], []).append(Unit(self.seq, hunk))
+        return tuple(Reason(units=tuple(of), text=text) for text, of in units.items())
+
+    @property
+    def reason(self) -> str:
+        """Return the reason that was given of it, or of a part ("": none); of several, each behind its units."""
+        given = self.given
+        return given[0].text if len(given) == 1 else "; ".join(map(str, given))
 
     def refuse_if_expired(self) -> None:
         """Raise EditExpired where what the edit changed is kept no more."""

@@ -200,6 +200,7 @@ def test_log_json_has_the_fields_of_the_edit_log(desk: Desk) -> None:
         "lines_added": 2,
         "lines_removed": 1,
         "reason": "no digits",
+        "reasons": [{"hunks": ["2:1"], "reason": "no digits"}],
         "expired": None,
         "lost": None,
         "notes": {},
@@ -313,6 +314,23 @@ def test_the_reason_stands_under_the_edit(desk: Desk) -> None:
     desk.write("a", b"x\n")
     desk.done("reject", "1", "--reason", "not wanted")
     assert "\n       reason: not wanted\n" in desk.cas("log").text
+
+
+def test_of_several_reasons_each_stands_behind_its_hunks(desk: Desk) -> None:
+    desk.write("a", b"1\n2\n3\n4\n5\n")
+    desk.write("a", b"one\n2\nthree\n4\nfive\n")
+    desk.done("reject", "2:3", "--reason", "keep 5")
+    desk.done("accept", "2:2")
+    assert "\n       reason: keep 5\n" in desk.cas("log").text
+    desk.done("reject", "2:1", "--reason", "1 is a name")
+    said = "2:1: 1 is a name; 2:3: keep 5"
+    assert f"\n       reason: {said}\n" in desk.cas("log").text
+    assert f"reason        {said}\n" in desk.cas("show", "2").text
+    (shown,) = desk.cas("show", "2:3", "--json").json()["edits"]
+    assert (shown["reason"], shown["reasons"]) == (
+        said,
+        [{"hunks": ["2:1"], "reason": "1 is a name"}, {"hunks": ["2:3"], "reason": "keep 5"}],
+    )
 
 
 # ---- show

@@ -127,6 +127,15 @@ def test_a_reason_is_shown_at_the_hunk_that_it_was_given_for(review: Review) -> 
         press(stage, "q", "left pending")
 
 
+def test_a_reason_that_somebody_else_gave_is_shown_at_its_hunk(history: Desk, review: Review) -> None:
+    with review("2") as stage:
+        stage.sees(at("2:1"))
+        press(stage, "s", at("2:2"))
+        history.done("reject", "2:1", "--reason", "two was right")
+        assert "reason: two was right\n" in press(stage, "b", at("2:1"))
+        press(stage, "q", "left pending")
+
+
 def test_a_reason_not_given_rejects_nothing(history: Desk, review: Review) -> None:
     with review("3") as stage:
         stage.sees(at("3:0"))

@@ -66,6 +66,38 @@ def test_of_each_hunk_of_an_edit_it_is_shown_what_the_reviewer_said(tmp_path: Pa
     assert json.loads(resource.text)["diff"] == diff
 
 
+def test_what_the_reviewer_said_of_a_hunk_is_told_also_when_others_have_been_decided_since(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
+        for content in (b"1\n2\n3\n4\n5\n", b"one\n2\nthree\n4\nfive\n"):
+            with workspace.call(CallInfo(tool="test")) as call:
+                call.write("f", content)
+                call.commit()
+
+    def decide(action: Action, unit: str, reason: str = "") -> None:
+        with Workspace.open(tmp_path) as workspace:
+            workspace.decide(action, workspace.find_units(unit)[1], reason=reason)
+
+    with connected(tmp_path) as agent:
+
+        def told() -> tuple[str, list[dict[str, Any]]]:
+            shown, resource = agent.done("show_edit", edit=2), agent.resource("cas://edit/2")
+            assert isinstance(resource, TextResourceContents)
+            reason, reasons = shown.structured["edit"]["reason"], shown.structured["reasons"]
+            assert (json.loads(resource.text)["reason"], json.loads(resource.text)["reasons"]) == (reason, reasons)
+            assert agent.done("list_edits").structured["edits"][0]["reason"] == reason
+            assert shown.text.splitlines()[0].endswith(f": {reason}")
+            return reason, reasons
+
+        decide(Action.REJECT, "2:2", "keep 3")
+        decide(Action.ACCEPT, "2:3")
+        assert told() == ("keep 3", [{"hunks": ["2:2"], "reason": "keep 3"}])
+        decide(Action.REJECT, "2:1", "1 is a name")
+        assert told() == (
+            "2:1: 1 is a name; 2:2: keep 3",
+            [{"hunks": ["2:1"], "reason": "1 is a name"}, {"hunks": ["2:2"], "reason": "keep 3"}],
+        )
+
+
 def test_who_asks_for_the_edits_of_a_directory_is_told_that_it_is_one(agent: Agent, folder: Path) -> None:
     agent.done("write_file", path=str(folder / "file"), content="one\n")
     listed = agent.done("list_edits", path=str(folder))

@@ -131,6 +131,10 @@ WRONG: Final = [
     ("edits", "status", "x'70'"),
     ("edits", "offset", "'text'"),
     ("edits", "expired", "7"),
+    ("edits", "reasons", "'text'"),
+    ("edits", "reasons", "x'c1'"),
+    ("edits", "reasons", "x'81a16192032a'"),  # {"a": [3, 42]}: there are fewer units
+    ("edits", "reasons", "x'81a1619100'"),  # {"a": [0]}: a range without its end
 ]
 
 

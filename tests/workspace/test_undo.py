@@ -249,6 +249,29 @@ def test_a_reason_is_kept_and_the_newest_counts(scene: Scene) -> None:
     assert scene.view(edit).reason == ""
 
 
+def test_a_reason_is_of_the_hunks_that_it_was_given_for_until_they_are_decided_anew(scene: Scene) -> None:
+    scene.write("f", TEN)
+    edit = scene.write("f", TEN.replace(b"2\n", b"two\n").replace(b"5\n", b"five\n").replace(b"9\n", b"nine\n"))
+    scene.reject(f"{edit}:2", reason="keep 5")
+    scene.accept(f"{edit}:3")
+    assert (scene.view(edit).reason, scene.view(edit).reasons) == ("keep 5", ("", "", "keep 5", ""))
+    scene.reject(f"{edit}:1", reason="no; nor this")
+    told = scene.view(edit)
+    assert (told.reason, told.reasons) == (
+        f"{edit}:1: no; nor this; {edit}:2: keep 5",
+        ("", "no; nor this", "keep 5", ""),
+    )
+    scene.forget_index()
+    assert scene.view(edit) == told
+    scene.reset(f"{edit}:1")
+    assert scene.view(edit).reasons == ("", "", "keep 5", "")
+    scene.reject(edit, reason="none of it")
+    # What was rejected already was not rejected for this.
+    assert scene.view(edit).reason == f"{edit}:1, {edit}:3: none of it; {edit}:2: keep 5"
+    scene.accept(edit)
+    assert scene.view(edit).reason == ""
+
+
 def test_a_dry_run_says_what_the_decision_then_does_and_changes_nothing(scene: Scene) -> None:
     scene.write("f", TEN)
     edit = scene.edit("f", b"2\n", b"two\n")

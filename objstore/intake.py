@@ -18,12 +18,12 @@ from objstore.generations import Place
 from objstore.ids import BlobId, RecordId, record_id
 from objstore.indexrows import STATUS_LETTERS, BlobPlace, Chained
 from objstore.madefolders import MadeFolders
-from objstore.reasons import NO_REASONS, with_reasons
+from objstore.reasons import NO_REASONS, read_reasons, with_reasons
 from objstore.recordcodec import decode_record, written_by
 from objstore.records import Decision, Edit, Expiry, Numbering, Pin, Snapshot, Void
 from objstore.refcounts import RefCounts, written_blobs
 from objstore.segments import Group, Log
-from objstore.terms import DocumentId, FileState, Seq, Status, Unit
+from objstore.terms import Action, DocumentId, FileState, Seq
 
 __all__ = ["Intake", "decoded"]
 
@@ -144,7 +144,7 @@ class Intake:
         self._set_tip(edit.document, edit.path, edit.after)
 
     def _take_decision(self, decision: Decision, name: RecordId, place: Place) -> None:
-        before = self._set_verdicts(decision.verdicts, decision.reason)
+        before = self._set_verdicts(decision)
         self._db.execute(
             "INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, 0, ?, 0)",
             (decision.number, name, place.segment, place.offset, decision.takes_back, before, decision.time),
@@ -166,11 +166,12 @@ class Intake:
             self._put_in_tips()
             self._folders.empty(left, decision)
 
-    def _set_verdicts(self, verdicts: Iterable[tuple[Unit, Status]], reason: str) -> bytes:
-        """Give units their statuses; return what their edits had before, for a void of the decision."""
+    def _set_verdicts(self, decision: Decision) -> bytes:
+        """Give units their statuses and reasons; return what their edits had before, for a void or an undo of it."""
         by_edit: dict[Seq, dict[int, str]] = {}
-        for unit, status in verdicts:
+        for unit, status in decision.verdicts:
             by_edit.setdefault(unit.seq, {})[unit.hunk] = STATUS_LETTERS[status]
+        earlier = self._reasons_before(decision.takes_back) if decision.action is Action.UNDO else {}
         before = []
         for seq, letters in by_edit.items():
             row = self._db.execute("SELECT units, whole, reasons FROM edits WHERE seq = ?", (seq,)).fetchone()
@@ -178,9 +179,19 @@ class Intake:
                 raise self.last_place.damaged(f"a decision names edit {seq}, which has no such hunk")
             before.append([seq, *row])
             units = "".join(letters.get(i, letter) for i, letter in enumerate(row[0]))
-            reasons = with_reasons(row[2], len(units), dict.fromkeys(letters, reason))
+            said = dict.fromkeys(letters, decision.reason)
+            if not decision.reason and seq in earlier:
+                # What is as it was before is so for the reason that it had then.
+                said = {unit: reason for unit, reason in enumerate(earlier[seq]) if unit in letters}
+            reasons = with_reasons(row[2], len(units), said)
             self._set_units(seq, units, whole=bool(row[1]), reasons=reasons)
         return bytes(packb(before))
+
+    def _reasons_before(self, number: int) -> dict[int, tuple[str, ...]]:
+        """Return the reasons that the units of each edit had before a decision on it; nothing where there is none."""
+        row = self._db.execute("SELECT before FROM decisions WHERE number = ?", (number,)).fetchone()
+        rows = [] if row is None else unpackb(row[0])
+        return {seq: read_reasons(reasons, len(units)) for seq, units, _, reasons in rows}
 
     def _set_units(self, seq: int, units: str, *, whole: bool, reasons: bytes) -> None:
         counted = units if whole or len(units) == 1 else units[1:]

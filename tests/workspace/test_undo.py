@@ -272,6 +272,26 @@ def test_a_reason_is_of_the_hunks_that_it_was_given_for_until_they_are_decided_a
     assert scene.view(edit).reason == ""
 
 
+def test_what_is_rejected_again_by_an_undo_is_so_for_the_reason_that_it_was(scene: Scene) -> None:
+    scene.write("f", TEN)
+    edit = scene.write("f", TEN.replace(b"2\n", b"two\n").replace(b"9\n", b"nine\n"))
+    scene.reject(f"{edit}:1", reason="keep 2")
+    scene.reject(f"{edit}:2", reason="keep 9")
+    told = scene.view(edit)
+    scene.accept(edit)
+    assert scene.view(edit).reason == ""
+    scene.undo()
+    assert scene.view(edit) == told
+    scene.forget_index()
+    assert scene.view(edit) == told
+    assert isinstance(scene.workspace.redo(), Decided)
+    assert scene.view(edit).reason == ""
+    scene.undo()
+    assert scene.view(edit) == told
+    scene.undo()
+    assert scene.view(edit).reasons == ("", "keep 2", "")
+
+
 def test_a_dry_run_says_what_the_decision_then_does_and_changes_nothing(scene: Scene) -> None:
     scene.write("f", TEN)
     edit = scene.edit("f", b"2\n", b"two\n")

@@ -382,6 +382,8 @@ class Journal:
             if segments:
                 from objstore.relocation import relocate
 
+                # Who moved it may have died since this process last looked which generations there are.
+                log.refresh(anew=True)
                 relocate(index, log)
         for segment in segments:
             log.forget_moves(segment)

@@ -4,6 +4,7 @@ import random
 import shutil
 from collections.abc import Callable
 from contextlib import closing
+from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
 from typing import Final
@@ -276,12 +277,39 @@ def test_a_sweep_is_planned_from_an_index_that_has_followed(moved: Path) -> None
         assert sweep(journal, plan).is_done
 
 
+def test_who_had_the_store_open_has_the_index_follow_what_one_moved_that_died(root: Path, tmp_path: Path) -> None:
+    expire(root, *range(21, 26))
+    with closing(Journal(str(root), Disk())) as journal:
+        _move(root, tmp_path)
+        before = answers(root)
+        plan_sweep(journal)
+        assert not journal.store.index.moving()
+    assert answers(root) == before
+    assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
+    assert not list((root / ".cas" / "segments").glob("*.moves"))
+    _sweep(root, Disk())
+    assert answers(root) == before
+
+
 def test_a_sweep_that_another_one_has_overtaken_is_planned_anew(root: Path) -> None:
     with closing(Journal(str(root), Disk())) as journal:
         plan = plan_sweep(journal)
         _sweep(root, Disk())
         assert not sweep(journal, plan).is_done
         assert sweep(journal, plan_sweep(journal)).is_done
+    assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
+
+
+def test_a_sweep_has_the_index_follow_another_one_that_was_cut_off_since_the_plan(root: Path, tmp_path: Path) -> None:
+    digest = sha256(text(EDITS - 1)).digest()
+    with closing(Journal(str(root), Disk())) as journal:
+        assert journal.store.sha256(blob_id(text(EDITS - 1))) == digest
+        plan = plan_sweep(journal)
+        _move(root, tmp_path)
+        assert not sweep(journal, plan).is_done
+        assert not journal.store.index.moving()
+        # It was told, and not made anew.
+        assert journal.store.index.sha256(blob_id(text(EDITS - 1))) == digest
     assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
 
 

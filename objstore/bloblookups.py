@@ -188,6 +188,13 @@ class BlobLookups:
         rows = self._db.execute("SELECT id FROM blobs INDEXED BY unheld WHERE refs = 0 AND segment = ?", (segment,))
         return map(itemgetter(0), rows)
 
+    def dead_frames(self, segment: int) -> Iterator[tuple[BlobId, int, int]]:
+        """Yield the same blobs, each with its offset and how many bytes its frame has; all places are up to date."""
+        return self._db.execute(
+            "SELECT id, offset, length + ? FROM blobs INDEXED BY unheld WHERE refs = 0 AND segment = ?",
+            (FRAME_HEADER_SIZE, segment),
+        )
+
     def dead_bases(self) -> list[tuple[BlobId, int, int, int]]:
         """Return the blobs that nothing holds and that deltas in other segments are told against.
 

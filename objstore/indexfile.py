@@ -37,7 +37,7 @@ SqliteError: TypeAlias = sqlite3.DatabaseError | UnicodeDecodeError
 SQLITE_ERRORS: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What comes of a database that can't be opened: what SQLite says of a damaged schema may be no text."""
 
-SCHEMA_VERSION: Final = 20
+SCHEMA_VERSION: Final = 21
 _BUSY_SECONDS: Final = 10
 _POLL_SECONDS: Final = 0.0005
 _PRIMARY: Final = 0xFF
@@ -109,7 +109,7 @@ CREATE TABLE stood (folder BLOB PRIMARY KEY, names BLOB, digest BLOB, others BLO
 CREATE TABLE stood_until (edit INTEGER, decision INTEGER, taken_back INTEGER, mark BLOB)
 """
 
-UNHELD: Final = "CREATE INDEX unheld ON blobs (segment, id, length, refs) WHERE refs = 0"
+UNHELD: Final = "CREATE INDEX unheld ON blobs (segment, id, offset, length, refs) WHERE refs = 0"
 """Which blobs nothing holds. All that is asked of it is in it: else SQLite would look at each row of the table besides.
 
 Not among the SCHEMA, because it is made when a log has been read: until then nearly every blob comes into it and goes.

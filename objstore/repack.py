@@ -9,17 +9,17 @@ leaves all blobs as deep as they are that files hold now.
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from objstore.codec import BlobHeader, Encoding, parse_blob_header, parse_chunks
-from objstore.errors import IndexDamaged, StoreDamaged
+from objstore.errors import IndexDamaged
 from objstore.footing import Footing, bears, footing_of
 from objstore.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, FrameKind, RawFrame, encode_frame
 from objstore.generations import GENERATION, Place
 from objstore.journal import Journal
 from objstore.moves import Moves
 from objstore.respelling import Respelling
+from objstore.rewriting import see_blob
 from objstore.sweep import adopt, clear_away, discard, room_for
 from objstore.values import value
 
@@ -233,7 +233,7 @@ class _Respelt:
         if found is None:
             raise IndexDamaged(f"blob {header.id.hex()} is in the log and not in it")
         if found != (self._segment, self._base + frame.position):
-            self._check_other(header.id, found)
+            see_blob(self._store, header.id, found)
             return False
         self._count.add()
         payload = frame.whole[FRAME_HEADER_SIZE:]
@@ -242,15 +242,6 @@ class _Respelt:
             return True
         spelt = self._respelling.spell(header, payload)
         return True if spelt is payload else spelt
-
-    def _check_other(self, name: "BlobId", place: Place) -> None:
-        """See that the frame that counts of a blob is where the index says, before another one goes."""
-        header = None
-        with suppress(StoreDamaged):
-            frame = self._store.log.read(place)
-            header = parse_blob_header(frame.payload) if frame.kind is FrameKind.BLOB else None
-        if header is None or header.id != name:
-            raise IndexDamaged(f"blob {name.hex()} is not where it says")
 
 
 def _anew(found: "bytes | Future[bytes] | bool", whole: bytes) -> bytes | None:

@@ -5,11 +5,12 @@ made anew: the first and the last of a group that has lost some, and a delta who
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from objstore.codec import BASE_AT, ENCODING_AT, ID_AT, Base, BlobHeader, Encoding, encode_blob, parse_blob_header
-from objstore.errors import BlobMissing, IndexDamaged
+from objstore.errors import BlobMissing, IndexDamaged, StoreDamaged
 from objstore.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, FrameKind, RawFrame, encode_frame
 from objstore.generations import GENERATION, Place
 from objstore.ids import BlobId
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from objstore.store import Store
 
-__all__ = ["Rewriting"]
+__all__ = ["Rewriting", "see_blob"]
 
 _PIECE: Final = 1 << 20
 """Bytes that are written together."""
@@ -44,6 +45,8 @@ class Rewriting:
         self._store: Final = store
         self._segment: Final = segment
         self._staying: Final = staying
+        going = store.index.dead_frames(segment)
+        self._going: Final = {offset: size for name, offset, size in going if name in dropped}
         self._dropped: Final = dropped
         self._generation: Final = store.log.generations().get(segment, 0)
         self._position = SEGMENT_HEADER_SIZE  # where the next frame begins that stays
@@ -52,10 +55,13 @@ class Rewriting:
     def pieces(self) -> Iterator[bytes]:
         """Yield the frames that stay, some groups at a time.
 
-        Raises StoreDamaged where a checksum of what stays or a blob that is spelt anew is wrong, and IndexDamaged where
-        what stays by the index is not what stands in the log: what neither stays nor goes would be lost.
+        What goes has to lie where the index says, with as many bytes, or it might take along what lies behind it; then
+        nothing else of it need be right. Raises StoreDamaged where a checksum of what stays or a blob that is spelt
+        anew is wrong, and IndexDamaged where what stays by the index is not what stands in the log: what neither stays
+        nor goes would be lost.
         """
-        staying, dropped, see_intact = self._staying, self._dropped, self._store.log.see_intact
+        staying, going, dropped = self._staying, self._going, self._dropped
+        see_intact = self._store.log.see_intact
         segment, base = self._segment, self._generation * GENERATION
         piece: list[bytes] = []
         begun = self._position
@@ -76,9 +82,10 @@ class Rewriting:
                         bereft.append(len(group))
                     group.append(frame)
                     found += 1
-                elif whole[_ID] not in dropped:
+                elif going.get(base + position) != len(whole):
                     see_intact(segment, frame)
-                    others.append((BlobId(whole[_ID]), base + position))
+                    if whole[_ID] not in dropped:
+                        others.append((BlobId(whole[_ID]), base + position))
                 if commits:
                     piece += self._group(group, bereft)
                     group, bereft = [], []
@@ -96,8 +103,10 @@ class Rewriting:
             )
         known = self._store.index.blob_places([blob for blob, _ in others])
         for blob, offset in others:
-            if known.get(blob) in {None, (self._segment, offset)}:
+            place = known.get(blob)
+            if place is None or place == (self._segment, offset):
                 raise IndexDamaged(f"blob {blob.hex()} is in the log and not in it")
+            see_blob(self._store, blob, place)
 
     def _group(self, group: list[RawFrame], bereft: list[int]) -> list[bytes]:
         """Return what stays of a group as it is to be, and note where it goes.
@@ -141,3 +150,16 @@ class Rewriting:
 
 def _payload(frame: RawFrame) -> bytes:
     return frame.whole[FRAME_HEADER_SIZE:]
+
+
+def see_blob(store: "Store", name: BlobId, place: Place) -> None:
+    """See that the frame that counts of a blob is where the index says, and sound, before another one goes.
+
+    Raises IndexDamaged.
+    """
+    header = None
+    with suppress(StoreDamaged):
+        frame = store.log.read(place)
+        header = parse_blob_header(frame.payload) if frame.kind is FrameKind.BLOB else None
+    if header is None or header.id != name:
+        raise IndexDamaged(f"blob {name.hex()} is not where it says")

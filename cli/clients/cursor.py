@@ -1,7 +1,7 @@
 """Cursor: hooks in hooks.json. It tells of one edit by several events; each finds what the one before it left to tell.
 
-Source: the client's hooks page. What a hook prints for an event without a way to the agent is ignored. A tool of a
-server is told as `MCP:` and its name, whichever server that is: what is said of ours here must hold for all of that name.
+Source: the client's hooks page. What a hook prints for an event without a way to the agent is ignored. A tool of any
+server is told as `MCP:` and its name, and not whose it is: what is said of ours here must hold for all of that name.
 """
 
 from typing import Final

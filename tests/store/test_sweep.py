@@ -21,6 +21,7 @@ from objstore import (
     BlobDamaged,
     BlobId,
     BlobMissing,
+    CallInfo,
     DiskFull,
     EditExpired,
     EditFilter,
@@ -41,7 +42,7 @@ from objstore.check import Part
 from objstore.codec import encode_blob, parse_blob_header
 from objstore.disk import Disk
 from objstore.errors import CasError
-from objstore.frames import MARKER, SEGMENT_HEADER_SIZE, Frame, FrameKind
+from objstore.frames import FRAME_HEADER_SIZE, MARKER, SEGMENT_HEADER_SIZE, Frame, FrameKind
 from objstore.generations import Place
 from objstore.index import Index
 from objstore.journal import Journal
@@ -421,6 +422,64 @@ def test_a_damaged_blob_that_stays_ends_a_sweep(root: Path) -> None:
     with pytest.raises(StoreDamaged, match="checksum does not match"):
         swept(root)
     assert (root / ".cas" / "segments" / "00000001.seg").read_bytes() == content
+
+
+@pytest.fixture
+def together(tmp_path: Path) -> Path:
+    """Return a workspace in which one call has recorded two files, whose states go, in one group of frames."""
+    root = tmp_path / "together"
+    root.mkdir()
+    with Workspace.init(root, CountdownDisk(None)) as workspace:
+        for version in range(2):
+            with workspace.call(CallInfo(tool="test", conversation="one")) as call:
+                for path in ("a", "b"):
+                    call.write(path, random.Random(f"{path}{version}").randbytes(300))
+                call.commit()
+    expire(root, 1, 2, 3, 4)
+    return root
+
+
+def damaged_lengths(root: Path) -> Iterator[bytes]:
+    """Yield the segment with the length of a frame that goes changed, such that it ends where another one does."""
+    path = root / ".cas" / "segments" / "00000001.seg"
+    content = path.read_bytes()
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        frames = list(journal.store.log.raw_frames(journal.store.log.first))
+        going = {blob_id(random.Random(f"{name}0").randbytes(300)) for name in "ab"}
+    for at, frame in enumerate(frames):
+        if frame.kind == FrameKind.BLOB and parse_blob_header(frame.whole[FRAME_HEADER_SIZE:]).id in going:
+            for end in frames[at + 1 :]:
+                reaching = end.position + len(end.whole) - frame.position - FRAME_HEADER_SIZE
+                length = frame.position + 8
+                yield content[:length] + reaching.to_bytes(8, "little") + content[length + 8 :]
+
+
+def test_no_damaged_length_of_what_goes_takes_anything_along(together: Path) -> None:
+    path = together / ".cas" / "segments" / "00000001.seg"
+    swept_whole = 0
+    for damaged in list(damaged_lengths(together)):
+        path.write_bytes(damaged)
+        with pytest.raises(StoreDamaged):
+            swept(together, all_segments=True)
+        newest = max(path.parent.glob("00000001*.seg"), key=lambda found: found.stat().st_mtime_ns)
+        assert newest.read_bytes() == damaged
+        swept_whole += 1
+    assert swept_whole > 10
+
+
+def test_a_sound_frame_stays_where_the_one_that_counts_is_damaged(root: Path) -> None:
+    name = blob_id(text(25))
+    with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
+        journal.seal()
+        header, payload = encode_blob(text(25), None, name=name)
+        journal.store.append([(FrameKind.BLOB, payload)], [header], [])
+        journal.seal()
+    flip_in_frame(root, name)
+    with pytest.raises(IndexDamaged):
+        swept(root, all_segments=True)
+    salvage_store(str(root / ".cas"), str(root.parent / "saved"))
+    with Workspace.open(root.parent / "saved") as saved:
+        assert saved.blob(name) == text(25)
 
 
 def test_what_neither_stays_nor_goes_by_what_was_looked_up_ends_the_writing_anew(root: Path) -> None:

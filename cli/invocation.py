@@ -40,7 +40,7 @@ NARROWING: Final = frozenset({"ID", "NAME", "PATH", "TIME"})
 class Invocation:
     """The options that every command takes, before its name or after it."""
 
-    placed: bool = False  # -C said where; the process stands there by now
+    place: str = ""  # where -C said to go, as seen from where the person is; the process stands there by now
     color: str = "auto"  # auto, always, never
     debug: bool = False
 
@@ -48,9 +48,9 @@ class Invocation:
     def of(cls, context: click.Context) -> "Invocation":
         """Return what was asked for in `context` and the contexts around it."""
         given: Mapping[str, object] = context.meta.get(META, {})
-        color = given.get("color", "auto")
+        color, place = given.get("color", "auto"), given.get("place", "")
         return cls(
-            placed=bool(given.get("placed", False)),
+            place=place if isinstance(place, str) else "",
             color=color if isinstance(color, str) else "auto",
             debug=bool(given.get("debug", False)),
         )
@@ -75,7 +75,14 @@ class Invocation:
 
     def is_told_by_variable(self) -> bool:
         """Return whether a variable of the environment says where the workspace is."""
-        return not self.placed and bool(os.environ.get("CAS_WORKSPACE"))
+        return not self.place and bool(os.environ.get("CAS_WORKSPACE"))
+
+    @property
+    def program(self) -> str:
+        """Return how a command that a person is told to type begins, to be about this workspace, as this one is."""
+        from cli.quoting import typed
+
+        return f"cas -C {typed(self.place)}" if self.place else "cas"
 
     def start(self) -> str:
         """Return the folder at or above which the workspace is meant.
@@ -136,7 +143,8 @@ def _enter(context: click.Context, option: click.Parameter, places: tuple[str, .
     for place in places:
         # Later options and arguments name files from there.
         os.chdir(place)
-        context.meta.setdefault(META, {})["placed"] = True
+        given = context.meta.setdefault(META, {})
+        given["place"] = os.path.join(given.get("place", ""), place)  # noqa: PTH118 -- as in `absolute`
 
 
 def _remember(context: click.Context, option: click.Parameter, value: object) -> None:

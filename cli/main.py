@@ -346,7 +346,9 @@ def _suggestion(error: Exception, asked: Invocation | None) -> list[str]:
         else:
             from cli.mistyped import meant, other_form
 
-            sentence = other_form(error) if isinstance(error, FileMissing) else meant(error, asked.start())
+            sentence = (
+                other_form(error) if isinstance(error, FileMissing) else meant(error, asked.start(), asked.program)
+            )
     except Exception:  # noqa: BLE001 -- it would only have helped, and must not stand in place of what is wrong
         return []
     return [visible(sentence)] if sentence else []

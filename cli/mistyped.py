@@ -24,32 +24,32 @@ NEWEST: Final = frozenset({"head", "last", "latest", "newest", "tip"})
 NUMBERED: Final = re.compile(r"[0-9]+(:.*|\.\.[0-9]+)?")
 """Spellings of edits, hunks and ranges that begin with a number."""
 
-LISTED: Final = {"snapshot": "cas snapshot list", "pin": "cas pin"}
-"""What lists the names of a kind that has its own numbers."""
+LISTED: Final = {"snapshot": "snapshot list", "pin": "pin"}
+"""The command that lists the names of a kind that has its own numbers."""
 
 
-def meant(error: "NoSuchName", start: str) -> str:
+def meant(error: "NoSuchName", start: str, program: str = "cas") -> str:
     """Return a sentence on what the name may have been meant for; "" where there is nothing to say.
 
-    `start`: at or above which folder the workspace is.
+    `start`: at or above which folder the workspace is; `program`: how a command begins that is about it.
     """
     from objstore import CasError, FileMissing, NotInSnapshot, Workspace
 
     if error.kind in LISTED:
-        return f"`{LISTED[error.kind]}` lists them."
+        return f"`{program} {LISTED[error.kind]}` lists them."
     try:
         with Workspace.find(start) as workspace:
             if isinstance(error, NotInSnapshot):
                 return _either([_from_here(workspace, path) for path in error.near], error.spelling)
             return (
                 _of_tools(workspace, error)
-                or _of_several(error)
-                or _of_gone(workspace, error)
+                or _of_several(error, program)
+                or _of_gone(workspace, error, program)
                 or _of_unrecorded_time(workspace, error)
-                or _of_another_kind(workspace, error)
+                or _of_another_kind(workspace, error, program)
                 or _of_edit(workspace, error)
                 or _of_unrecorded(workspace, error)
-                or _near(workspace, error)
+                or _near(workspace, error, program)
                 or _newest(workspace, error)
                 or _on_disk(workspace, error)
             )
@@ -90,21 +90,21 @@ def _of_tools(workspace: "Workspace", error: "NoSuchName") -> str:
     return _either(get_close_matches(error.spelling, filter(None, workspace.stats().tools), MOST), error.spelling)
 
 
-def _of_several(error: "NoSuchName") -> str:
+def _of_several(error: "NoSuchName", program: str) -> str:
     """Return what is to be said of a name that looks like those of several edits."""
     name = error.spelling
     bounds = re.fullmatch(r"([0-9]{1,18})\.\.([0-9]{1,18})", name)
     if bounds is not None and int(bounds[1]) > int(bounds[2]):
         return f"A range begins with its lower number: {bounds[2]}..{bounds[1]}."
     if bounds is not None and error.kind == "recorded file":
-        return f"`cas show {name}` shows these edits."
+        return f"`{program} show {name}` shows these edits."
     if "edit" in error.kind and re.fullmatch(r"[0-9]+(-[0-9]+|(,[0-9]+)+)", name):
         said = name.replace("-", "..") if "-" in name else name.replace(",", " ")
         return f"Several edits are named one by one, or as a range: {said}."
     return ""
 
 
-def _of_another_kind(workspace: "Workspace", error: "NoSuchName") -> str:
+def _of_another_kind(workspace: "Workspace", error: "NoSuchName", program: str) -> str:
     """Return what is to be said of a name that is right for something else."""
     from objstore import AmbiguousName, NoSuchName
 
@@ -119,23 +119,24 @@ def _of_another_kind(workspace: "Workspace", error: "NoSuchName") -> str:
         if kind == "recorded file":
             return f"That is a state: its file is {_typed(spelt[0])}."
         number = spelt[1].removesuffix("^")
-        shows = f"; `cas show {number}` shows the edit" if number.isdigit() else ""
-        return f"That is a state: `cas cat {_typed(name)}` prints it{shows}."
+        shows = f"; `{program} show {number}` shows the edit" if number.isdigit() else ""
+        return f"That is a state: `{program} cat {_typed(name)}` prints it{shows}."
     if kind == "edit" or kind.endswith("file"):
         with suppress(NoSuchName, AmbiguousName):
             conversation = workspace.find_conversation(name)
             verb = "names" if kind == "edit" else "lists"
-            given = "--conversation" if kind == "edit" else "cas log --conversation"
+            given = "--conversation" if kind == "edit" else f"{program} log --conversation"
             return f"It is a conversation: `{given} {typed(conversation)}` {verb} its edits."
     if kind in {"file", "recorded file", "state"} and "@" not in name:
         with suppress(NoSuchName, AmbiguousName):
             view, _ = workspace.find_units(name)
             path = _typed(_from_here(workspace, os.fsdecode(view.edit.path)))
-            return f"It is an edit: `cas show {view.seq}` shows what it changed, and {path}@{view.seq} is its result."
+            shows = f"`{program} show {view.seq}` shows what it changed"
+            return f"It is an edit: {shows}, and {path}@{view.seq} is its result."
     return ""
 
 
-def _of_gone(workspace: "Workspace", error: "NoSuchName") -> str:
+def _of_gone(workspace: "Workspace", error: "NoSuchName", program: str) -> str:
     """Return what is to be said of a path where a file stood once, or where a folder is."""
     from objstore import NameKind
 
@@ -144,9 +145,9 @@ def _of_gone(workspace: "Workspace", error: "NoSuchName") -> str:
         return ""
     path = recorded_named(workspace, name)
     if held := last_held(workspace, path):
-        return f"It is there no more: `cas cat {held}` prints what it held."
+        return f"It is there no more: `{program} cat {held}` prints what it held."
     if workspace.names_like(NameKind.PATH, "" if path == "." else f"{path}/", 1):
-        return f"It is a folder: `cas ls {_typed(name)}` lists the files in it."
+        return f"It is a folder: `{program} ls {_typed(name)}` lists the files in it."
     return ""
 
 
@@ -208,14 +209,14 @@ def _state_meant(workspace: "Workspace", name: str) -> tuple[str, str] | None:
     return state_parts(name) if looks_like_state(workspace, name) else None
 
 
-def _near(workspace: "Workspace", error: "NoSuchName") -> str:
+def _near(workspace: "Workspace", error: "NoSuchName", program: str) -> str:
     """Return which names are near to it."""
     from objstore import NameKind
 
     spelling = error.spelling if is_on_disk(workspace, error.spelling) else error.spelling.partition("@")[0]
     path = path_named(workspace, spelling)
     if "edit" in error.kind and any(found.name == path for found in workspace.names_like(NameKind.PATH, path, 1)):
-        lists = f"`cas log {_typed(spelling)}` lists its edits"
+        lists = f"`{program} log {_typed(spelling)}` lists its edits"
         names = f", and `--file {_typed(spelling)}` names them" if error.kind == "edit" else ""
         return f"It is a file: {lists}{names}."
     found: list[str] = []

@@ -228,12 +228,14 @@ def ways_out(
     *,
     on_external: OnExternal | None = None,
     can_mark: bool = False,
+    program: str = "cas",
 ) -> list[str]:
     """Return what a person can do about a refused decision, as commands to type.
 
     `selection` is what was named, as spelt (None: nothing, it was an undo or redo); `edit` looks up an edit by its
     number, and `newest` is that of the newest. `on_external` is what was said about changes from outside, which each
-    command has to say again; `can_mark`: whether --markers would take the decision.
+    command has to say again; `can_mark`: whether --markers would take the decision; `program`: how each begins, for the
+    numbers are those of other edits in another workspace.
     """
     outside = set(outcome.outside)
     in_the_way = outcome.reject_first
@@ -256,17 +258,17 @@ def ways_out(
         named = f"1..{newest}"  # the same, where nothing may stand beside --all
     match action:
         case Action.REJECT if selection is not None:
-            together = f"Or name them together:  cas reject {named} {live}{settled}"
-            cascade = f"To reject what depends on it too:  cas reject --cascade {_spelt(selection)}{settled}"
+            together = f"Or name them together:  {program} reject {named} {live}{settled}"
+            cascade = f"To reject what depends on it too:  {program} reject --cascade {_spelt(selection)}{settled}"
             # What has taken a path depends on nothing that it could follow, and what is dropped needs no cascade.
             is_path = any(conflict.kind is ConflictKind.PATH_TAKEN for conflict in outcome.conflicts)
             if is_path:
-                together = f"To reject them together:  cas reject {named} {live}{settled}"
+                together = f"To reject them together:  {program} reject {named} {live}{settled}"
             said += [] if is_path or (is_dropped and not live) else [cascade]
             said += [together] if live else []
         case Action.ACCEPT | Action.RESET if selection is not None:
-            said += [f"To make room first:  cas reject {live}{settled}"] if live else []
-            together = f"To {action.value} them together:  cas {action.value} {named} {dead}{settled}"
+            said += [f"To make room first:  {program} reject {live}{settled}"] if live else []
+            together = f"To {action.value} them together:  {program} {action.value} {named} {dead}{settled}"
             said += [together] if dead else []
         case _ if dead or live:
             said.append(f"Decide on {' '.join(filter(None, (dead, live)))} first (`cas show EDIT`).")

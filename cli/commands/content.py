@@ -71,13 +71,14 @@ def cat(*, name: str) -> None:
 
     It is named PATH@12, PATH@12^, PATH@2h (two hours ago), PATH@2026-11-20, PATH (as last recorded) or by its hash.
     """
-    with Invocation.current().workspace() as workspace:
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace:
         state = state_named(workspace, name)
         if state.blob is None:
             from cli.mistyped import last_held
 
             held = last_held(workspace, state.path) if state_parts(name) is None else ""
-            instead = f" `cas cat {held}` prints what it held." if held else ""
+            instead = f" `{invocation.program} cat {held}` prints what it held." if held else ""
             raise click.ClickException(f"There is no file {shown_name(state.path)} in this state.{instead}")
         write(guarded(workspace.pieces(state.blob)))
 

@@ -79,14 +79,14 @@ def restore(*, name: str, dry_run: bool, as_json: bool) -> None:
 
             write([json_line(restored_shape(workspace, outcome, dry_run=dry_run))])
         else:
-            text = _restored_text(workspace, state, outcome, invocation.screen(), dry_run=dry_run)
+            text = _restored_text(workspace, state, outcome, invocation, dry_run=dry_run)
             write(text, paged=dry_run)
 
 
 def _restored_text(
-    workspace: "Workspace", state: "State", outcome: "CallOutcome", screen: Screen, *, dry_run: bool
+    workspace: "Workspace", state: "State", outcome: "CallOutcome", invocation: Invocation, *, dry_run: bool
 ) -> Iterator[bytes]:
-    name = shown_name(state.path)
+    name, screen = shown_name(state.path), invocation.screen()
     if dry_run:
         yield screen.line("Dry run: nothing was changed.")
     for view in outcome.external:
@@ -98,7 +98,9 @@ def _restored_text(
     if not outcome.edits:
         yield screen.line(f"No file {'changes' if dry_run else 'changed'}: it is as in this state.")
         if state.blob is None and (held := last_held(workspace, state.path)):
-            yield screen.line(f"No file stands there in it. `cas restore {held}` brings back what did.")
+            yield screen.line(
+                f"No file stands there in it. `{invocation.program} restore {held}` brings back what did."
+            )
     elif dry_run:
         from cli.outcomes import effect_line, effect_text
 
@@ -107,7 +109,7 @@ def _restored_text(
     else:
         done = "Removed" if state.blob is None else "Restored"
         seq = outcome.edits[-1].seq
-        yield screen.line(f"{done} {name} as edit {seq}; `cas reject {seq}` takes it back.")
+        yield screen.line(f"{done} {name} as edit {seq}; `{invocation.program} reject {seq}` takes it back.")
 
 
 def _blame_text(content: bytes, blamed: "list[BlamedLines]", screen: Screen) -> Iterator[bytes]:

@@ -244,6 +244,7 @@ class Desk:
                     newest,
                     on_external=self.on_external,
                     can_mark=can_mark,
+                    program=self.invocation.program,
                 )
                 if markers:
                     advice.insert(0, "Markers can't show this: they stand between live lines of a text.")
@@ -255,7 +256,7 @@ class Desk:
             case NothingToDo():
                 if selection is None:
                     said = f"No decision to {STEPS[action]}."
-                    raise click.ClickException(said + (_own_edit(workspace) if action is Action.UNDO else ""))
+                    raise click.ClickException(said + (self._own_edit(workspace) if action is Action.UNDO else ""))
                 if not self.as_json:
                     screen = self.invocation.screen()
                     write([screen.line(f"Nothing to do: already {STANDING[action]}.")])
@@ -276,6 +277,13 @@ class Desk:
             text = chain(text, effect_text(outcome.files, workspace.preview, screen))
         write(text, paged=self.dry_run)
 
+    def _own_edit(self, workspace: "Workspace") -> str:
+        """Return how the newest edit is taken back, if it is a person's, as a restored file is: no decision made it."""
+        for view in workspace.edits(EditFilter(newest_first=True, limit=1)):
+            if view.edit.origin is Origin.PERSON and view.status is not Status.REJECTED and view.expired is None:
+                return f"\nThe newest edit is your own: `{self.invocation.program} reject {view.seq}` takes it back."
+        return ""
+
 
 def _paths(workspace: "Workspace", selection: Selection) -> dict[int, str]:
     """Return of what --file stands for the path of each edit, by its number."""
@@ -285,11 +293,3 @@ def _paths(workspace: "Workspace", selection: Selection) -> dict[int, str]:
 
     meant = edits_meant(workspace, conversation=selection.conversation, file=selection.file)
     return {view.seq: fsdecode(view.edit.path) for view in meant}
-
-
-def _own_edit(workspace: "Workspace") -> str:
-    """Return how the newest edit is taken back, if it is a person's, as a restored file is: no decision made it."""
-    for view in workspace.edits(EditFilter(newest_first=True, limit=1)):
-        if view.edit.origin is Origin.PERSON and view.status is not Status.REJECTED and view.expired is None:
-            return f"\nThe newest edit is your own: `cas reject {view.seq}` takes it back."
-    return ""

@@ -140,7 +140,7 @@ def restore(*, number: int, paths: tuple[str, ...], dry_run: bool, as_json: bool
 
             write([json_line(restored_shape(workspace, done))])
     if not as_json:
-        write(_restored_text(done, invocation.screen(), dry_run=dry_run))
+        write(_restored_text(done, invocation, dry_run=dry_run))
         _tell(done.passed)
     _tell_loss(done)
 
@@ -317,7 +317,8 @@ def _bytes(workspace: "Workspace", path: str, state: "PathState", *, is_now: boo
     return content.bytes
 
 
-def _restored_text(done: "Restored", screen: Screen, *, dry_run: bool) -> Iterator[bytes]:
+def _restored_text(done: "Restored", invocation: Invocation, *, dry_run: bool) -> Iterator[bytes]:
+    screen = invocation.screen()
     words = ("Would delete", "Would write") if dry_run else ("Deleted", "Wrote")
     for change in done.changes:
         yield screen.line(f"{words[change.after is not None]} {shown_name(change.path)}")
@@ -330,7 +331,8 @@ def _restored_text(done: "Restored", screen: Screen, *, dry_run: bool) -> Iterat
             yield screen.line(f"Recorded the change from outside to {path} as edit {view.seq}.")
         count = len(outcome.edits)
         edits = f"edit {outcome.edits[0].seq}" if count == 1 else f"{count} edits"
-        back = f"`cas reject --conversation {outcome.conversation}` takes {'it' if count == 1 else 'them'} back."
+        rejects = f"{invocation.program} reject --conversation {outcome.conversation}"
+        back = f"`{rejects}` takes {'it' if count == 1 else 'them'} back."
         yield screen.line(f"{edits} in {outcome.conversation}; {back}")
     elif not done.changes and not done.left:
         yield screen.line("No file differs.")

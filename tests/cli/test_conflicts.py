@@ -1,11 +1,14 @@
 """A refused decision changes nothing and says which edit needs which, on which lines, and what can be done."""
 
+import os
+import shlex
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from objstore import Call, Operation, Status
-from tests.cli.desk import Desk
+from tests.cli.desk import Desk, cas
 from tests.cli.test_review import looks
 
 PENDING, ACCEPTED, REJECTED = Status
@@ -41,6 +44,43 @@ def test_a_conflict_names_the_edits_the_lines_and_the_ways_out(desk: Desk) -> No
     )
     assert looks(desk.folder) == before
     assert set(desk.statuses().values()) == {PENDING}
+
+
+@pytest.mark.parametrize("line", [-2, -1], ids=["cascade", "together"])
+@pytest.mark.parametrize("before", [True, False], ids=["cas -C", "reject -C"])
+def test_a_way_out_is_of_the_workspace_that_was_named_wherever_it_is_typed(
+    desk: Desk, tmp_path: Path, line: int, *, before: bool
+) -> None:
+    (tmp_path / "another one").mkdir()
+    other = Desk(tmp_path / "another one")
+    replaced_twice(desk)
+    replaced_twice(other)
+    named = ["-C", os.path.relpath(other.folder, desk.folder)]
+    ran = desk.cas(*named, "reject", "2") if before else desk.cas("reject", *named, "2")
+    program, *words = shlex.split(ran.said.splitlines()[line].partition(":  ")[2])
+    assert program == "cas"
+    desk.done(*words)
+    assert set(desk.statuses().values()) == {PENDING}
+    assert other.statuses() == {"1:0": PENDING, "2:1": REJECTED, "3:1": REJECTED}
+
+
+def test_what_else_a_person_is_told_to_type_is_of_the_workspace_that_was_named(desk: Desk, tmp_path: Path) -> None:
+    desk.write("sub/a", b"one\n")
+    desk.write("sub/a", b"two\n")
+    named = ["-C", str(desk.folder)]
+    takes_back = f"cas -C {desk.folder}/sub reject"
+    assert cas(*named, "restore", "a@1", "-C", "sub", folder=tmp_path).text == (
+        f"Restored sub/a as edit 3; `{takes_back} 3` takes it back.\n"
+    )
+    assert f"`{takes_back} 3` takes it back." in cas(*named, "undo", "-C", "sub", folder=tmp_path).said
+    assert desk.done("snapshot").status == 0
+    desk.write("sub/a", b"three\n")
+    said = cas(*named, "snapshot", "restore", "1", folder=tmp_path).text
+    assert f"`cas -C {desk.folder} reject --conversation " in said
+    said = cas(*named, "reject", "sub/a", folder=tmp_path).said
+    assert said.endswith(
+        f"It is a file: `cas -C {desk.folder} log sub/a` lists its edits, and `--file sub/a` names them.\n"
+    )
 
 
 @pytest.mark.parametrize("words", [["reject", "--cascade", "2"], ["reject", "2", "3"]])

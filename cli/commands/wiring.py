@@ -44,7 +44,7 @@ def setup(*, client: str, scope: str, dry_run: bool, remove: bool, resident: boo
     project this also makes the folder a workspace, and keeps what stands in it now, so that every later change can be
     told.
     """
-    from cli.wiring.files import changes, remarks, write as write_file
+    from cli.wiring.files import changes, remarks
     from cli.wiring.plans import HOMES, plan
     from cli.wiring.switches import switched_off
 
@@ -59,11 +59,10 @@ def setup(*, client: str, scope: str, dry_run: bool, remove: bool, resident: boo
         wanted = changes(steps, remove=remove)
         remarked = [] if remove else remarks(steps)
         switch = None if remove else switched_off(client, where.project, where.home)
-        if not dry_run:
-            for change in wanted:
-                write_file(change, where.staying(client))
     except ValueError as error:
         raise click.ClickException(str(error)) from error
+    if not dry_run:
+        _carry_out(wanted, where.staying(client), invocation.screen(), remove=remove)
     write(_told(wanted, invocation.screen(), remove=remove, dry_run=dry_run))
     warned = [*remarked, *([] if switch is None else [f"{switch}."])]
     write([invocation.screen().line(visible(said)) for said in warned])
@@ -77,6 +76,24 @@ def setup(*, client: str, scope: str, dry_run: bool, remove: bool, resident: boo
     if where.project is None:
         said.append(EACH)
     write([invocation.screen().line(line) for line in said])
+
+
+def _carry_out(changes: "list[SettingsChange]", staying: Path, screen: Screen, *, remove: bool) -> None:
+    """Change one file after the other. Where one can't be, tell of those before it, and raise click.ClickException."""
+    from cli.wiring.files import write as write_file
+
+    for done, change in enumerate(changes):
+        try:
+            write_file(change, staying)
+        except (OSError, ValueError) as error:
+            said = str(error)
+            if isinstance(error, OSError) and error.strerror:
+                # What it names may be a file of ours beside it, or a folder above it.
+                said = f"{shown_name(str(change.path))} can't be changed: {error.strerror}"
+            if done:
+                write(_told(changes[:done], screen, remove=remove, dry_run=False))
+                said += ". What is told above was changed before that; the same command goes on from there"
+            raise click.ClickException(f"{said}.") from error
 
 
 def _keep_helper(where: "Scope", *, remove: bool, dry_run: bool) -> str:

@@ -17,7 +17,7 @@ from cli.wiring import doctor
 from cli.wiring.jsontext import JsonInvalid, appended, discarded, loaded, with_member, with_members, without_member
 from cli.wiring.plans import WIRED, Programs, Scope, plan
 from tests.cli.clientfiles import files, put, run
-from tests.cli.desk import PATIENCE, PROGRAM, SOURCE, Desk, Ran, cas, environment
+from tests.cli.desk import PATIENCE, PROGRAM, SOURCE, Desk, Ran, as_anybody, cas, environment
 
 EVERY_CLIENT = pytest.mark.parametrize("client", WIRED)
 
@@ -459,6 +459,27 @@ def test_settings_that_are_no_object_are_left_alone_and_named(
     assert refused.said.startswith(f"cas: {path} can't be changed safely, and stays as it is: ")
     assert run(project, home, "setup", client, "--remove").status == 0
     assert files(project) == {path: content.encode(), project / "a.txt": b"one\n"}
+
+
+def test_a_file_that_can_not_be_changed_is_named_and_what_was_changed_before_it_is_told(project: Path) -> None:
+    """The superuser could, but for the rights that are dropped."""
+    settings = put(project / ".claude" / "settings.json", '{"mine": 1}')
+    settings.parent.chmod(0o555)
+    said = f"cas: {settings} can't be changed: Permission denied"
+    ran = as_anybody("setup", "claude-code", folder=project)
+    assert (ran.status, ran.said) == (
+        1,
+        f"{said}. What is told above was changed before that; the same command goes on from there.\n",
+    )
+    assert f"Changed {project / '.mcp.json'}:\n" in ran.text
+    assert str(settings) not in ran.text
+    assert files(settings.parent) == {settings: b'{"mine": 1}'}
+    again = as_anybody("setup", "claude-code", folder=project)
+    assert (again.status, again.out, again.said) == (1, b"", f"{said}.\n")
+    settings.parent.chmod(0o755)
+    assert as_anybody("setup", "claude-code", folder=project).status == 0
+    assert as_anybody("setup", "claude-code", "--remove", folder=project).status == 0
+    assert files(project) == {settings: b'{"mine": 1}', project / "a.txt": b"one\n"}
 
 
 def test_a_pipe_in_place_of_settings_is_named_and_waited_for_by_nobody(project: Path, home: Path) -> None:

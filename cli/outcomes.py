@@ -188,7 +188,8 @@ def effect_line(effect: "FileEffect", *, dry_run: bool) -> str:
             done, wanted, rest = "Restored", "Would restore", shown_name(made)
         case str(old), str(new) if old != new:
             done, wanted, rest = "Moved", "Would move", f"{shown_name(old)} -> {shown_name(new)}"
-            rest += " and rewrote it" if effect.before != effect.after else ""
+            if effect.before != effect.after:
+                rest += " and rewrite it" if dry_run else " and rewrote it"
         case _:
             done, wanted, rest = "Rewrote", "Would rewrite", shown_name(effect.path_after or "")
             if effect.before == effect.after:

@@ -85,6 +85,14 @@ def test_reset_makes_pending_again_and_brings_back(desk: Desk) -> None:
     assert desk.statuses()["2:1"] is PENDING
 
 
+def test_what_a_decision_would_move_and_rewrite_it_has_moved_and_rewritten(desk: Desk) -> None:
+    desk.write("a", b"one\n")
+    desk.write("a", b"two\n")
+    desk.move("a", "b")
+    assert "\nWould move b -> a and rewrite it\n" in desk.done("reject", "2", "3", "--dry-run").text
+    assert "\nMoved b -> a and rewrote it\n" in desk.done("reject", "2", "3").text
+
+
 def test_moves_creations_and_deletions_toggle(desk: Desk) -> None:
     desk.write("a", b"x\n")
     desk.move("a", "b")

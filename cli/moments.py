@@ -2,7 +2,17 @@
 
 import click
 
-__all__ = ["moment_named"]
+__all__ = ["moment_named", "since_named", "until_named"]
+
+
+def since_named(_: click.Context, __: click.Parameter, spelling: str | None) -> int | None:
+    """Return the first moment that the value of an option stands for (None: it is not given)."""
+    return None if spelling is None else moment_named(spelling)
+
+
+def until_named(_: click.Context, __: click.Parameter, spelling: str | None) -> int | None:
+    """Return the last moment that the value of an option stands for (None: it is not given)."""
+    return None if spelling is None else moment_named(spelling, end=True)
 
 
 def moment_named(spelling: str, *, end: bool = False) -> int:
@@ -11,6 +21,8 @@ def moment_named(spelling: str, *, end: bool = False) -> int:
     In microseconds since 1970-01-01 UTC. A day, or a week (2026-W47), stands for its first moment; with `end`, for its
     last. Raises click.BadParameter.
     """
+    if not spelling:
+        raise click.BadParameter("it is empty.")
     from datetime import UTC, datetime
 
     from objstore import moment_of

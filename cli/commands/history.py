@@ -14,7 +14,7 @@ from cli.invocation import Command, Invocation, Number, command, json_option
 from cli.layout import in_columns, takes_layout
 from cli.listing import Terms, followed, matching, places_named, tool_named
 from cli.losses import Losses
-from cli.moments import moment_named
+from cli.moments import since_named, until_named
 from cli.naming import edit_filter, edits_named
 from cli.pickaxe import Pickaxe
 from cli.rendering import edit_diff, edit_header
@@ -58,8 +58,13 @@ class _Log(Command):
 @click.option("--follow", is_flag=True, help="Of these, only the file that stands there now, under all its names.")
 @click.option("--tool", metavar="NAME", default="", help="Only edits by this tool.")
 @click.option("--status", type=click.Choice([status.value for status in Status]), help="Only edits of this status.")
-@click.option("--since", metavar="TIME", default="", help="Only edits since TIME: 2h, yesterday, 2026-11-20 14:30.")
-@click.option("--until", metavar="TIME", default="", help="Only edits until TIME.")
+@click.option(
+    "--since",
+    callback=since_named,
+    metavar="TIME",
+    help="Only edits since TIME: 2h, yesterday, 2026-11-20 14:30.",
+)
+@click.option("--until", callback=until_named, metavar="TIME", help="Only edits until TIME.")
 @click.option("-S", "text", metavar="TEXT", help="Only edits that added or removed TEXT; every state of them is read.")
 @click.option("-n", "--number", type=Number(1, _MOST_EDITS), help="Only the newest NUMBER edits; -3 is -n 3.")
 @click.option("-p", "--patch", is_flag=True, help="Show the diff of each edit.")
@@ -74,8 +79,8 @@ def log(  # noqa: PLR0913 -- each is an option of the command
     follow: bool,
     tool: str,
     status: str | None,
-    since: str,
-    until: str,
+    since: int | None,
+    until: int | None,
     text: str | None,
     number: int | None,
     patch: bool,
@@ -107,8 +112,8 @@ def log(  # noqa: PLR0913 -- each is an option of the command
         wanted = replace(named, path=found.file)
         terms = Terms(
             tool=tool_named(workspace, tool) if tool else "",
-            since=moment_named(since) if since else None,
-            until=moment_named(until, end=True) if until else None,
+            since=since,
+            until=until,
             document=followed(workspace, wanted.path) if follow else None,
             places=found,
             pickaxe=None if text is None else Pickaxe(workspace, os.fsencode(text), progress, losses),

@@ -127,6 +127,14 @@ def test_help_lists_every_command(desk: Desk, capsys: pytest.CaptureFixture[str]
         assert f"Usage: cas {name}" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("option", ["--since", "--until"])
+def test_a_time_that_is_none_is_refused_with_the_option_it_was_given_to(desk: Desk, option: str) -> None:
+    ran = desk.cas("log", option, "garbage")
+    assert ran.status == 2
+    assert ran.said.startswith(f"cas: Invalid value for '{option}': 'garbage' is no time: say 2h, ")
+    assert ran.said.endswith("\nTry `cas log --help`.\n")
+
+
 # ---- 1: refused
 
 

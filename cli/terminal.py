@@ -207,9 +207,14 @@ EXACT: Final = Screen(color=False, guarded=False)
 def screen_for(color: str) -> Screen:
     """Return how to write to standard output, given --color (auto, always or never)."""
     terminal = sys.stdout is not None and sys.stdout.isatty()
-    plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    plain = bool(os.environ.get("NO_COLOR")) or _is_dumb()
     colored = color == "always" or (color == "auto" and terminal and not plain)
     return Screen(color=colored, guarded=terminal or colored)
+
+
+def _is_dumb() -> bool:
+    """Return whether the terminal is one that only shows text; where nothing says which it is, it may be."""
+    return os.environ.get("TERM", "") in {"", "dumb"}
 
 
 def can_ask() -> bool:
@@ -235,7 +240,7 @@ def write(pieces: Iterable[bytes], *, paged: bool = False) -> None:
 
     Raises OutputFailed.
     """
-    on_terminal = sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    on_terminal = sys.stdout is not None and sys.stdout.isatty() and not _is_dumb()
     if paged and on_terminal and _page(pieces):
         return
     out = _stdout()

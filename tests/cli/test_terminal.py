@@ -46,6 +46,7 @@ def test_colour_is_heard_from_flag_and_environment(desk: Desk) -> None:
     assert ESCAPE not in desk.typed("diff", NO_COLOR="1")[1]
     assert ESCAPE in desk.typed("diff", NO_COLOR="")[1]
     assert ESCAPE not in desk.typed("diff", TERM="dumb")[1]
+    assert ESCAPE not in desk.typed("diff", TERM="")[1]
     assert ESCAPE not in desk.typed("diff", "--color", "never")[1]
 
 

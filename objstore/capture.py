@@ -437,8 +437,13 @@ class Call:
             return None  # what a damaged store has lost is no reason to refuse a change of a file
 
     def _gives_way(self, spot: Spot) -> bool:
-        """Return whether a folder may go for a file: recorded edits made it, and this call has emptied it."""
+        """Return whether a folder may go for a file: recorded edits made it, and this call has emptied it.
+
+        One that was empty before goes at a person's word only, for a file that comes back.
+        """
         files, folders = stands_below(spot)
+        if not files and self._info.origin is not Origin.PERSON:
+            return False
         return all(map(self._is_vacated, files)) and all(map(self._journal.store.index.made_folder, folders))
 
     def _is_vacated(self, path: bytes) -> bool:

@@ -156,6 +156,28 @@ def test_a_folder_goes_only_if_a_recorded_edit_made_it(scene: Scene) -> None:
     assert standing(scene) == {"own/f": "f"}
 
 
+@pytest.mark.parametrize(
+    "act",
+    [writes("d", b"file\n"), moves("q", "d"), moves("d", "n"), deletes("d")],
+    ids=["written", "moved there", "moved away", "deleted"],
+)
+@pytest.mark.parametrize("is_made_by_hand", [False, True])
+def test_a_folder_that_an_earlier_call_left_empty_is_no_file_and_keeps_its_name(
+    scene: Scene,
+    act: Callable[[Call], object],
+    is_made_by_hand: bool,  # noqa: FBT001 - pytest gives it
+) -> None:
+    scene.write("q", b"q\n")
+    scene.call(moves("q", "d/e/x"))
+    scene.call(moves("d/e/x", "q"))
+    if is_made_by_hand:
+        shutil.rmtree(scene.root / "d")
+        (scene.root / "d" / "e").mkdir(parents=True)
+    with pytest.raises(PathIsDirectory):
+        scene.call(act)
+    assert standing(scene) == {"q": "q", "d/e": "empty folder"}
+
+
 @pytest.mark.parametrize("stranger", ["d/stranger", "d/e/f/stranger", "d/empty/"])
 def test_a_folder_with_anything_else_in_it_stays(scene: Scene, stranger: str) -> None:
     scene.write("d/e/f/x", b"x\n")

@@ -65,7 +65,7 @@ class Directories:
 
         A relative path belongs to the only one. Raises Failure.
         """
-        root = self._root_of(path)
+        root = self.root_of(path)
         try:
             files = self._opened.files(self.homes[root])
         except (CasError, OSError) as error:
@@ -87,7 +87,7 @@ class Directories:
         refusal is to leave it unmade.
         Raises as files_of, and what Workspace.init raises.
         """
-        root = self._root_of(path)
+        root = self.root_of(path)
         workspace = self._opened.recorded(self.homes[root])
         if workspace is None:
             foresee()
@@ -119,31 +119,10 @@ class Directories:
 
     def recorded_of(self, path: str) -> Workspace | None:
         """Return the workspace that `path` belongs to, or None where no store is. Raises as files_of."""
-        return self._opened.recorded(self.homes[self._root_of(path)])
+        return self._opened.recorded(self.homes[self.root_of(path)])
 
-    def listed(self) -> str:
-        """Return their names as a hint has them."""
-        return ", ".join(one_line(shown(root)) for root in self.roots)
-
-    def recorded(self) -> tuple[list[Workspace], list[CasError | OSError]]:
-        """Return every workspace that has a store, and why others can't be opened: a directory may be away."""
-        found, refusals = [], list[CasError | OSError]()
-        for home in dict.fromkeys(self.homes[root] for root in self.roots):
-            try:
-                workspace = self._opened.recorded(home)
-            except (CasError, OSError) as error:
-                refusals.append(error)
-            else:
-                found += [] if workspace is None else [workspace]
-        return found, refusals
-
-    def _parts(self, root: str) -> tuple[str, ...]:
-        """Return which parts of a directory's workspace are allowed; (): all of it."""
-        home = self.homes[root]
-        mine = [other for other in self.roots if self.homes[other] == home]
-        return () if home in mine else tuple(str(PurePath(other).relative_to(home)) for other in mine)
-
-    def _root_of(self, path: str) -> str:
+    def root_of(self, path: str) -> str:
+        """Return the allowed directory that `path` belongs to. Raises as files_of."""
         if not self.roots:
             raise _nowhere(path, given=bool(self._given))
         if not path.startswith("/"):
@@ -168,6 +147,28 @@ class Directories:
             hint=f"It is outside the allowed directories: {self.listed()}",
             path=path,
         )
+
+    def listed(self) -> str:
+        """Return their names as a hint has them."""
+        return ", ".join(one_line(shown(root)) for root in self.roots)
+
+    def recorded(self) -> tuple[list[Workspace], list[CasError | OSError]]:
+        """Return every workspace that has a store, and why others can't be opened: a directory may be away."""
+        found, refusals = [], list[CasError | OSError]()
+        for home in dict.fromkeys(self.homes[root] for root in self.roots):
+            try:
+                workspace = self._opened.recorded(home)
+            except (CasError, OSError) as error:
+                refusals.append(error)
+            else:
+                found += [] if workspace is None else [workspace]
+        return found, refusals
+
+    def _parts(self, root: str) -> tuple[str, ...]:
+        """Return which parts of a directory's workspace are allowed; (): all of it."""
+        home = self.homes[root]
+        mine = [other for other in self.roots if self.homes[other] == home]
+        return () if home in mine else tuple(str(PurePath(other).relative_to(home)) for other in mine)
 
 
 class _Opened:

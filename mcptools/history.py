@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Final, Literal, TypeAlias
 
 from mcptools.answers import Answer
@@ -67,7 +68,12 @@ class History(Toolset):
         return Answer(
             content=EditsListed(edits=list(page.items), next_offset=page.next_offset),
             text="\n".join(map(_line, page.items)) or page.nothing("No edits are recorded that fit."),
-            notes=(*page.note("edits"), *more, *(() if page.items else self._of_directory(path))),
+            notes=(
+                *page.note("edits"),
+                *more,
+                *self._of_another(path, directory),
+                *(() if page.items else self._of_directory(path)),
+            ),
         )
 
     def show_edit(
@@ -116,6 +122,19 @@ class History(Toolset):
         with suppress(Failure), telling(path):
             if path and self._directories.files_of(path).facts(path).kind == "directory":
                 return (f"{shown(path)} is a directory, and path is that of a file: without it all edits are listed.",)
+        return ()
+
+    def _of_another(self, path: str, directory: str) -> tuple[str, ...]:
+        """Return what has to be said of a path that belongs to another directory than the one that is named."""
+        if not path or not directory:
+            return ()
+        with suppress(Failure), telling(path):
+            homes = self._directories.homes
+            home = homes[self._directories.root_of(directory)]
+            own = self._directories.root_of(str(Path(home, path)))
+            if homes[own] != home:
+                where = f"{shown(own)}, where its edits are listed"
+                return (f"{shown(path)} is of {where}: give that as directory, or none.",)
         return ()
 
     def _newest(self, workspace: Workspace, wanted: EditFilter, offset: int) -> Page[EditListed]:

@@ -110,6 +110,24 @@ def test_who_asks_for_the_edits_of_a_directory_is_told_that_it_is_one(agent: Age
         assert listed.texts == ["No edits are recorded that fit."]
 
 
+def test_who_asks_one_directory_for_the_edits_of_a_file_of_another_is_told_where_they_are(tmp_path: Path) -> None:
+    outer, inner = tmp_path / "outer", tmp_path / "outer" / "inner"
+    inner.mkdir(parents=True)
+    with connected(outer, served=[outer, inner]) as agent:
+        for folder in (outer, inner):
+            agent.done("write_file", path=str(folder / "f"), content="one\n")
+        for path in (str(inner / "f"), "inner/f"):
+            listed = agent.done("list_edits", path=path, directory=str(outer))
+            assert listed.structured["edits"] == []
+            assert listed.texts[-1].endswith(
+                f"{path} is of {inner}, where its edits are listed: give that as directory, or none."
+            )
+        for directory, file in (("", inner / "f"), (inner, inner / "f"), (outer, outer / "f")):
+            listed = agent.done("list_edits", path=str(file), directory=str(directory))
+            assert [edit["path"] for edit in listed.structured["edits"]] == [str(file)]
+            assert "is of" not in "".join(listed.texts)
+
+
 def test_a_status_that_is_none_and_an_edit_that_is_none_are_refused(agent: Agent) -> None:
     assert agent.call("list_edits", status="liked").error["code"] == -32600
     assert agent.call("show_edit", edit=10**6).error["code"] == -32600

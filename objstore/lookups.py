@@ -117,14 +117,27 @@ class Lookups(BlobLookups, StatLookups):
         )
         return sorted(self._now(Place(*row) for row in rows))
 
-    def whole_history(self, document: DocumentId) -> list[Place]:
-        """Return what `history` returns, with what has expired."""
+    def dated_history(self, document: DocumentId) -> list[tuple[Place, int]]:
+        """Return what `history` returns, with what has expired, and when each was made (µs since 1970-01-01 UTC)."""
         rows = self._db.execute(
-            "SELECT segment, offset FROM edits WHERE document = ? AND NOT void UNION "
-            "SELECT segment, offset FROM decisions JOIN decided USING (number) WHERE document = ? AND NOT void",
+            "SELECT segment, offset, time FROM edits WHERE document = ? AND NOT void UNION "
+            "SELECT segment, offset, time FROM decisions JOIN decided USING (number) WHERE document = ? AND NOT void",
             (document, document),
-        )
-        return sorted(self._now(Place(*row) for row in rows))
+        ).fetchall()
+        places = self._now(Place(row[0], row[1]) for row in rows)
+        return sorted((place, row[2]) for place, row in zip(places, rows, strict=True))
+
+    def edits_until(self, moment: int) -> Iterator[Place]:
+        """Yield where the edits lie now that are not later than a moment (µs since 1970-01-01 UTC), newest first."""
+        query = "SELECT segment, offset FROM edits WHERE time <= ? AND NOT void ORDER BY seq DESC"
+        for row in self._db.execute(query, (moment,)):
+            yield self._now([Place(*row)])[0]
+
+    def decisions_until(self, moment: int) -> Iterator[Place]:
+        """Yield the same of decisions."""
+        query = "SELECT segment, offset FROM decisions WHERE time <= ? AND NOT void ORDER BY number DESC"
+        for row in self._db.execute(query, (moment,)):
+            yield self._now([Place(*row)])[0]
 
     def long_documents(self, least: int) -> list[DocumentId]:
         """Return the documents with at least so many edits."""
@@ -462,6 +475,12 @@ class Lookups(BlobLookups, StatLookups):
             (-1 if newest else 1,),
         ).fetchone()
         return None if row is None else Baseline(row[0], BlobId(row[1]))
+
+    def snapshot_places(self) -> list[tuple[Place, bool, bool]]:
+        """Return where each snapshot lies now, whether it is a baseline, and whether it has expired, oldest first."""
+        rows = self._db.execute("SELECT segment, offset, baseline, expired FROM snapshots ORDER BY number").fetchall()
+        places = self._now(Place(row[0], row[1]) for row in rows)
+        return [(place, bool(row[2]), bool(row[3])) for place, row in zip(places, rows, strict=True)]
 
     def next_snapshot(self) -> int:
         """Return the number of the next snapshot."""

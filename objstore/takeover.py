@@ -20,7 +20,7 @@ from objstore.external import EXTERNAL_CONVERSATION
 from objstore.history import edits
 from objstore.ids import blob_id
 from objstore.journal import Journal
-from objstore.mcpdiff import BadLine, Entry, entries, outcomes_of
+from objstore.mcpdiff import TAKEN_OVER, BadLine, Entry, entries, outcomes_of
 from objstore.names import is_reserved
 from objstore.ondisk import file_at
 from objstore.paths import Tree
@@ -34,11 +34,7 @@ from objstore.views import EditFilter
 
 __all__ = ["NotTaken", "TakenOver", "take_over"]
 
-_NOTE: Final = "mcpdiff"
-"""The note of an edit that holds the id it had there."""
-
 _LONGEST_LOG: Final = 256 << 20
-_WHO: Final = "mcpdiff"
 
 
 class NotTaken(NamedTuple):
@@ -183,7 +179,7 @@ class _Taking:
     def _known(self, conversations: Iterable[str]) -> set[str]:
         """Return the ids of entries that were taken over before."""
         found = (edits(self._journal, EditFilter(conversation=name)) for name in sorted(conversations))
-        return {view.edit.notes[_NOTE] for views in found for view in views if _NOTE in view.edit.notes}
+        return {view.edit.notes[TAKEN_OVER] for views in found for view in views if TAKEN_OVER in view.edit.notes}
 
     def _keep(self, place: str) -> None:
         try:
@@ -335,7 +331,7 @@ class _Taking:
             origin=Origin.AGENT,
         )
         time = min(entry.time, now())
-        seq = self._add(line, change, entry.conversation, call, entry.tool, {_NOTE: entry.id}, time)
+        seq = self._add(line, change, entry.conversation, call, entry.tool, {TAKEN_OVER: entry.id}, time)
         self._times[seq] = time
         self._calls[entry.conversation] = call + 1
         line.entries.append((entry, seq))
@@ -487,7 +483,7 @@ class _Taking:
             action=action,
             verdicts=tuple(sorted(verdicts.items())),
             written=tuple(written),
-            who=_WHO,
+            who=TAKEN_OVER,
         )
         self._batch.record(decision)
         for unit, status in verdicts.items():

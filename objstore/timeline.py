@@ -1,37 +1,60 @@
 """The timeline of paths: what stood there at a moment, as far as edits, decisions and snapshots tell.
 
-The journal's order counts, and not the clock's: a moment is behind the last record that is not later than it. What
-has expired tells as it did before: its record is kept, and where the bytes are not, that is said. The baseline tells
-only of what no record does: whatever became otherwise than it has a record, and one that takes the place of another
-holds what stood long before it was made.
+The journal's order counts, and not the clock's: a moment is behind the last record that is not later than it. Only what
+was taken over from elsewhere is older than its place in the journal says. What has expired tells as it did before: its
+record is kept, and where the bytes are not, that is said. The baseline tells only of what no record does: whatever
+became otherwise than it has a record, and one that takes the place of another holds what stood long before it was made.
 """
 
 import os
 import stat
-from collections.abc import Iterator
-from typing import NamedTuple, TypeGuard
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import Final, NamedTuple, TypeGuard
 
 from objstore.expired import refuse_expired
 from objstore.generations import Place
 from objstore.journal import Journal
 from objstore.legibility import naming
+from objstore.mcpdiff import TAKEN_OVER
 from objstore.recordedpaths import beginning, folders_of
-from objstore.records import Decision, Edit, Snapshot
-from objstore.terms import DocumentId, FileState
+from objstore.records import Decision, Edit, Record, Snapshot, Written
+from objstore.terms import MAX_INT, DocumentId, FileState
 from objstore.trees import LeftOut, TreeEntry, entry_at, tree_files
 from objstore.views import State
 
 __all__ = ["files_at_moment", "state_at_moment"]
 
+_BEFORE_ALL: Final = Place(0, 0)
+"""In place of a record's: since before anything was recorded."""
+
 
 class _Event(NamedTuple):
     """What became of one document."""
 
-    time: int  # microseconds since 1970-01-01 UTC
+    since: Place  # of the last record by then; _BEFORE_ALL: it was so before any
     path: bytes
     state: FileState | None  # None: it does not exist
     document: DocumentId
     told: Place  # of the record that says so
+
+
+class _Taken(NamedTuple):
+    """A snapshot that has not been deleted."""
+
+    place: Place  # of its record; of a baseline that took another's place, of that one's
+    record: Snapshot
+
+    @property
+    def scope(self) -> bytes:
+        """Return how every path that it covers begins."""
+        return beginning(self.record.path or b"")
+
+    @property
+    def is_baseline(self) -> bool:
+        """Return whether it tells only of what no record does."""
+        return not self.record.who and self.record.path is None
 
 
 def state_at_moment(journal: Journal, path: bytes, moment: int) -> State | None:
@@ -40,19 +63,19 @@ def state_at_moment(journal: Journal, path: bytes, moment: int) -> State | None:
     Before the first record that tells of a file, it is what that record found. Raises SnapshotUnreadable, and
     EditExpired where the bytes are gone with what had expired.
     """
-    event = _latest(journal, path, moment)
-    since = 0 if event is None else event.time
-    for snapshot in reversed(_snapshots(journal, moment)):
-        if snapshot.time <= since or (event is not None and _is_baseline(snapshot)):
+    past = _Past(journal, moment)
+    event = past.told(path)
+    for taken in reversed(past.snapshots):
+        if event is not None and (taken.is_baseline or taken.place <= event.since):
             break
-        if path.startswith(_scope(snapshot)):
-            with naming(journal.store, (snapshot.number, snapshot.root)):
-                entry = entry_at(snapshot.root, path[len(_scope(snapshot)) :], journal.store.blob)
+        if path.startswith(taken.scope):
+            with naming(journal.store, (taken.record.number, taken.record.root)):
+                entry = entry_at(taken.record.root, path[len(taken.scope) :], journal.store.blob)
             if entry is None or _is_file(entry):
                 return _named(path, _state(entry))
     if event is None:
         return None
-    _refuse_gone(journal, event)
+    past.refuse_gone(event)
     return _named(path, event.state)
 
 
@@ -61,95 +84,157 @@ def files_at_moment(journal: Journal, moment: int, below: bytes = b"") -> dict[b
 
     Also those whose bytes are gone, with what they were. Raises SnapshotUnreadable.
     """
-    index = journal.store.index
-    recorded = {path: event for path in index.paths_below(below) if (event := _latest(journal, path, moment))}
+    past = _Past(journal, moment)
+    recorded = {path: event for path in journal.store.index.paths_below(below) if (event := past.told(path))}
     told = {path: event.state for path, event in recorded.items()}
-    for snapshot in _snapshots(journal, moment):
-        if _is_baseline(snapshot):
-            told |= {path: event.state for path, event in recorded.items() if event.time < snapshot.time}
-        scope = _scope(snapshot)
+    for taken in past.snapshots:
+        if taken.is_baseline:
+            told |= {path: event.state for path, event in recorded.items() if event.since < taken.place}
         held: dict[bytes, TreeEntry | LeftOut | None] = {}
-        with naming(journal.store, (snapshot.number, snapshot.root)):
-            held.update(tree_files(snapshot.root, journal.store.blob, scope))
+        with naming(journal.store, (taken.record.number, taken.record.root)):
+            held.update(tree_files(taken.record.root, journal.store.blob, taken.scope))
         left_out = {path for path, entry in held.items() if isinstance(entry, LeftOut)}
-        for path in [path for path in told if path.startswith(scope) and path not in held]:
+        for path in [path for path in told if path.startswith(taken.scope) and path not in held]:
             if not any(folder in left_out for folder in folders_of(path)):
                 held[path] = None
         for path, entry in held.items():
-            is_later = path not in recorded or (recorded[path].time < snapshot.time and not _is_baseline(snapshot))
+            is_later = path not in recorded or (recorded[path].since < taken.place and not taken.is_baseline)
             if is_later and (entry is None or _is_file(entry)):
                 told[path] = _state(entry)
     within = beginning(below)
     return {path: state for path, state in sorted(told.items()) if state is not None and path.startswith(within)}
 
 
-def _latest(journal: Journal, path: bytes, moment: int) -> _Event | None:
-    """Return what edits and decisions say last of a path until a moment (None: nothing)."""
-    found = [
-        event
-        for document in journal.store.index.documents_at(path)
-        if (event := _at(list(_events(journal, document)), path, moment)) is not None
-    ]
-    return max(found, key=lambda event: (event.time, event.state is not None), default=None)
+class _Past:
+    """What is recorded, as far as it was at a moment."""
 
+    def __init__(self, journal: Journal, moment: int) -> None:
+        self._journal: Final = journal
+        self._store: Final = journal.store
+        self._moment: Final = moment
+        self._written: Final[dict[Place, dict[DocumentId, Written]]] = {}  # by decisions: one may be on many files
+        self._taken: Final = _snapshots(journal)
+        until = self._last_until(moment)
+        # Who took over what lies behind all that has its own time did so before the moment, as far as can be told.
+        self._until: Final = journal.store.end if until == self._last_until(MAX_INT) else until
+        self.snapshots: Final = [taken for taken in self._taken if taken.place <= self._until]
 
-def _at(events: list[_Event], path: bytes, moment: int) -> _Event | None:
-    """Return what one document says of a path at a moment (None: nothing)."""
-    past = max((i for i, event in enumerate(events) if event.time <= moment), default=-1)
-    there = max((i for i, event in enumerate(events[: past + 1]) if event.path == path), default=-1)
-    if there < 0:
+    def told(self, path: bytes) -> _Event | None:
+        """Return what edits and decisions say last of a path (None: nothing)."""
+        histories = {
+            document: self._store.index.dated_history(document) for document in self._store.index.documents_at(path)
+        }
+        # Of what was taken over, some may be of the moment's past and lie behind what is later.
+        not_later = [place for history in histories.values() for place, time in history if time <= self._moment]
+        until = max([self._until, *not_later])
+        places = {document: [place for place, _ in history] for document, history in histories.items()}
+        events = [
+            self._last(document, [each for each in own if each <= until], path) for document, own in places.items()
+        ]
+        last = [self._placed(event) for event in events if event is not None]
+        if last:
+            return max(last, key=lambda event: (event.since, event.told, event.state is not None))
+        return self._found(places, path)
+
+    def refuse_gone(self, event: _Event) -> None:
+        """Raise EditExpired where the bytes of a state are gone because what led to it has expired."""
+        if event.state is None or self._store.has(event.state.blob):
+            return
+        # A decision expires with the edits that it names: of these, or what took them along, the newest is named.
+        places = [place for place, _ in self._store.index.dated_history(event.document) if place <= event.told]
+        for place in reversed(places):
+            record, _ = self._store.record(place)
+            row = self._store.index.edit(record.seq) if isinstance(record, Edit) else None
+            if row is not None:
+                refuse_expired(self._journal, row)
+
+    # ---- inside
+
+    def _last_until(self, moment: int) -> Place:
+        """Return where the last record lies that is not later than a moment (_BEFORE_ALL: there is none)."""
+        index = self._store.index
+        found = [taken.place for taken in self._taken if taken.record.time <= moment]
+        for places in (index.edits_until(moment), index.decisions_until(moment)):
+            made_here = (place for place in places if not _is_taken_over(self._store.record(place)[0]))
+            found += islice(made_here, 1)
+        return max(found, default=_BEFORE_ALL)
+
+    def _placed(self, event: _Event) -> _Event:
+        """Return an event from the place on at which the journal was when it came about."""
+        if event.since <= self._until:
+            return event
+        return event._replace(since=self._last_until(self._store.record(event.since)[0].time))
+
+    def _last(self, document: DocumentId, places: Sequence[Place], path: bytes) -> _Event | None:
+        """Return what the records at some places, a document's first ones, say last of a path (None: nothing)."""
+        later: _Event | None = None  # by which the document stands elsewhere
+        for event in chain(self._made(document, reversed(places)), self._met(document, places)):
+            if event.path == path:
+                # Since it left, another may have come there.
+                return event if later is None or event.state is None else later._replace(path=path, state=None)
+            later = event
         return None
-    if there == past or events[there].state is None:
-        return events[there]
-    return events[there + 1]._replace(path=path, state=None)  # since it left, another may have come there
+
+    def _found(self, histories: Mapping[DocumentId, Sequence[Place]], path: bytes) -> _Event | None:
+        """Return what the first record that tells of a path found there (None: it brought a file from elsewhere)."""
+        met = {each[0]: event for each in histories.items() for event in self._met(*each) if event.path == path}
+        came = [
+            next((event for event in self._made(*each) if event.path == path), None)
+            for each in histories.items()
+            if each[0] not in met
+        ]
+        events = [*met.values(), *(event for event in came if event is not None)]
+        first = min(events, key=lambda event: event.told, default=None)
+        return None if first is None else met.get(first.document)
+
+    def _met(self, document: DocumentId, places: Sequence[Place]) -> Iterator[_Event]:
+        """Yield what a document was before the first of its records, if any are given."""
+        for place in places[:1]:
+            record, _ = self._store.record(place)
+            if isinstance(record, Edit):
+                yield _Event(_BEFORE_ALL, record.source or record.path, record.before, document, place)
+
+    def _made(self, document: DocumentId, places: Iterable[Place]) -> Iterator[_Event]:
+        """Yield what records made of a document, one after the other."""
+        for place in places:
+            record = None if place in self._written else self._store.record(place)[0]
+            if isinstance(record, Edit):
+                yield _Event(place, record.path, record.after, document, place)
+                continue
+            if isinstance(record, Decision):
+                self._written[place] = {written.document: written for written in record.written}
+            written = self._written.get(place, {}).get(document)
+            if written is not None:
+                yield _Event(place, written.path, written.after, document, place)
 
 
-def _events(journal: Journal, document: DocumentId) -> Iterator[_Event]:
-    """Yield what became of a document, in order, from what its first record found; that has no time."""
-    places = journal.store.index.whole_history(document)
-    for place in places:
-        record, _ = journal.store.record(place)
-        match record:
-            case Edit():
-                if place == places[0]:
-                    yield _Event(0, record.source or record.path, record.before, document, place)
-                yield _Event(record.time, record.path, record.after, document, place)
-            case Decision():
-                for written in record.written:
-                    if written.document == document:
-                        yield _Event(record.time, written.path, written.after, document, place)
-            case _:
-                pass
+def _snapshots(journal: Journal) -> list[_Taken]:
+    """Return the snapshots that have not been deleted, in the order of the journal."""
+    places = journal.store.index.snapshot_places()
+    baselines = [place for place, is_baseline, _ in places if is_baseline]
+    taken: list[_Taken] = []
+    for place, is_baseline, is_expired in places:
+        record = None if is_expired else journal.store.record(place)[0]
+        if isinstance(record, Snapshot):
+            before = baselines[: baselines.index(place)] if is_baseline else []
+            taken.append(_Taken(_first_at(journal, before, record.time) or place, record))
+    return sorted(taken, key=lambda one: (one.place, one.record.number))
 
 
-def _refuse_gone(journal: Journal, event: _Event) -> None:
-    """Raise EditExpired where the bytes of a state are gone because what led to it has expired."""
-    store = journal.store
-    if event.state is None or store.has(event.state.blob):
-        return
-    # A decision expires with the edits that it names: of these, or what took them along, the newest is named.
-    until = [place for place in store.index.whole_history(event.document) if place <= event.told]
-    for place in reversed(until):
-        record, _ = store.record(place)
-        row = store.index.edit(record.seq) if isinstance(record, Edit) else None
-        if row is not None:
-            refuse_expired(journal, row)
+def _first_at(journal: Journal, baselines: Sequence[Place], time: int) -> Place | None:
+    """Return the baseline whose place others took, up to the one that is of a time (None: it took nobody's).
+
+    `baselines`: those before it. One that takes another's place has the time of that one.
+    """
+    first = bisect_left(baselines, 1, key=lambda place: int(journal.store.record(place)[0].time == time))
+    return baselines[first] if first < len(baselines) else None
 
 
-def _snapshots(journal: Journal, moment: int) -> list[Snapshot]:
-    """Return the snapshots that were taken until a moment and have not been deleted, oldest first."""
-    records = [journal.store.record(row.place)[0] for row in journal.store.index.snapshots() if not row.expired]
-    taken = [record for record in records if isinstance(record, Snapshot) and record.time <= moment]
-    return sorted(taken, key=lambda snapshot: snapshot.time)  # one that took another's place has that one's time
-
-
-def _scope(snapshot: Snapshot) -> bytes:
-    """Return how every path that a snapshot covers begins."""
-    return beginning(snapshot.path or b"")
-
-
-def _is_baseline(snapshot: Snapshot) -> bool:
-    return not snapshot.who and snapshot.path is None
+def _is_taken_over(record: Record) -> bool:
+    """Return whether a record has the time that it had elsewhere."""
+    if isinstance(record, Edit):
+        return TAKEN_OVER in record.notes
+    return isinstance(record, Decision) and record.who == TAKEN_OVER
 
 
 def _is_file(entry: TreeEntry | LeftOut) -> TypeGuard[TreeEntry]:

@@ -274,7 +274,7 @@ class Workspace:
         """Return the recorded state that a spelling names. Raises NoSuchName, AmbiguousName, EditExpired."""
         from objstore import naming
 
-        with self._journal.reading():
+        with self._journal.reading() as store, store.index.still():
             return naming.find_state(self._journal, spelling)
 
     def last_state(self, path: str) -> State:

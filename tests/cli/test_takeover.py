@@ -1,6 +1,7 @@
 """`cas import mcpdiff`: a history that another tool wrote becomes ours, as far as its hashes prove it."""
 
 import os
+import time
 from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, strategies as st
 
-from objstore import EditView, Operation, Status, Workspace, check_store
+from objstore import EditView, Operation, Status, Workspace, blob_id, check_store
 from objstore.mcpdiff import BadLine, Entry, entries, origins_of, outcomes_of
+from objstore.moments import date_of
 from objstore.traces import Traces
 from tests.cli.desk import Desk, cas, with_progress
 from tests.cli.mcphistory import McpDiff
@@ -329,6 +331,44 @@ def test_where_entries_name_the_workspace_otherwise_the_way_to_say_so_is_told(
     assert refused.status == 1
     assert "If it had another name or place then, say so with --root DIR." in refused.text.splitlines()[-1]
     assert cas("import", "mcpdiff", ".", "--root", str(link), folder=past.root).status == 0
+
+
+def test_what_was_taken_over_is_told_at_the_times_that_it_had_and_nothing_else_is(past: McpDiff) -> None:
+    for text in ("1\n", "2\n"):
+        past.write("c", "a.txt", text)
+    desk = Desk(past.root)
+    desk.write("mine", b"1\n")
+    (past.root / "a.txt").write_text("3\n")
+    desk.done("snapshot")
+    between = recorded(past.root)[0].edit.time
+    time.sleep(0.01)
+    desk.write("mine", b"2\n")
+    assert (found := taken_over(past))["edits"] == 2
+    assert found["external"] == 1
+    first, second = (view.edit.time for view in recorded(past.root)[2:4])
+    moments = (first - 1, first, second, between)
+    with Workspace.open(past.root) as workspace:
+        for moment, held in zip(moments, (b"one\ntwo\nthree\n", b"1\n", b"2\n", b"2\n"), strict=True):
+            state = workspace.find_state(f"a.txt@{date_of(moment).isoformat()}")
+            assert workspace.blob(state.blob or blob_id(b"")) == held
+            assert workspace.files_at_moment(moment)["a.txt"].blob == state.blob
+        assert workspace.files_at_moment(between)["mine"].blob == blob_id(b"1\n")
+        assert "mine" not in workspace.files_at_moment(second)
+        snapshot = workspace.snapshots()[-1].time
+        assert workspace.files_at_moment(snapshot)["a.txt"].blob == blob_id(b"3\n")
+    said = [cas("cat", f"{name}@0s", folder=past.root).out for name in ("a.txt", "mine")]
+    assert said == [b"3\n", b"2\n"]
+
+
+def test_what_was_taken_over_last_is_what_stands_now(past: McpDiff) -> None:
+    past.write("c", "a.txt", "1\n")
+    desk = Desk(past.root)
+    (past.root / "a.txt").write_text("meanwhile\n")
+    desk.done("snapshot")
+    (past.root / "a.txt").write_text("1\n")
+    assert taken_over(past)["external"] == 0
+    assert desk.done("cat", "a.txt@0s").out == b"1\n"
+    assert desk.done("restore", "a.txt@0s", "--dry-run", "--json").json()["edits"] == []
 
 
 def test_where_another_thing_is_wrong_no_other_root_is_advised(past: McpDiff) -> None:

@@ -30,7 +30,7 @@ from objstore.batch import now as time_now
 from objstore.disk import Disk
 from objstore.journal import Journal
 from objstore.moments import date_of, moment_of
-from objstore.records import Expiry, Snapshot
+from objstore.records import Decision, Edit, Expiry, Snapshot
 from tests.workspace.scene import Scene
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -212,43 +212,80 @@ def test_a_file_that_has_left_a_path_says_nothing_of_what_came_there_since(scene
 
 @given(st.data())
 def test_what_is_told_of_a_moment_is_what_stood_then(data: st.DataObject) -> None:
-    names = st.sampled_from(("a", "b", "c"))
-    kinds = st.sampled_from(("write", "write", "move", "move", "delete", "snapshot", "expire", *Action))
     with TemporaryDirectory() as folder, closing(Scene(Path(folder))) as scene:
         stood: list[tuple[int, dict[str, bytes]]] = []
         for step in range(data.draw(st.integers(8, 20), label="steps")):
-            kind, path = data.draw(kinds, label="kind"), data.draw(names, label="path")
-            match kind:
-                case "write":
-                    scene.write(path, b"%d\n" % step)
-                case "move":
-                    with suppress(FileMissing, FileExists):
-                        scene.move(path, data.draw(names, label="to"))
-                case "delete":
-                    with suppress(FileMissing):
-                        scene.delete(path)
-                case "snapshot":
-                    scene.workspace.take_snapshot(who="me")
-                case "expire":
-                    let_go(scene)
-                case Action.UNDO:
-                    with suppress(EditExpired):
-                        scene.workspace.undo()
-                case Action.REDO:
-                    with suppress(EditExpired):
-                        scene.workspace.redo()
-                case Action() if edits := [view.seq for view in scene.workspace.edits() if view.expired is None]:
-                    scene.decide(kind, data.draw(st.sampled_from(edits), label="edit"))
-            stood.append((later(), {found: look.content for found, look in scene.files().items()}))
+            go_on(scene, data, step)
+            stood.append((later(), contents(scene)))
         for moment, files in stood:
-            told = scene.workspace.files_at_moment(moment)
-            assert {found: state.blob for found, state in told.items()} == {
-                found: blob_id(content) for found, content in files.items()
-            }
-            spelt = date_of(moment).isoformat()
-            for found, content in files.items():
-                with suppress(EditExpired):
-                    assert at(scene, found, spelt) == content
+            assert_told(scene, moment, files)
+
+
+@given(st.data())
+def test_whatever_the_clock_says_a_moment_is_behind_the_last_record_that_is_not_later(data: st.DataObject) -> None:
+    with (
+        TemporaryDirectory() as folder,
+        pytest.MonkeyPatch.context() as monkeypatch,
+        closing(Scene(Path(folder))) as scene,
+    ):
+        clock = Clock(monkeypatch)
+        stood: list[tuple[int, dict[str, bytes]]] = [(0, {})]
+        for step in range(data.draw(st.integers(8, 20), label="steps")):
+            clock.now = data.draw(st.integers(1, 9), label="clock")
+            before = recorded(scene)
+            go_on(scene, data, step)
+            if recorded(scene) > before:
+                stood.append((clock.now, contents(scene)))
+        for moment in range(10):
+            assert_told(scene, moment, next(files for time, files in reversed(stood) if time <= moment))
+
+
+def go_on(scene: Scene, data: st.DataObject, step: int) -> None:
+    """Do one more thing in the scene."""
+    names = st.sampled_from(("a", "b", "c"))
+    kinds = st.sampled_from(("write", "write", "move", "move", "delete", "snapshot", "expire", *Action))
+    kind, path = data.draw(kinds, label="kind"), data.draw(names, label="path")
+    match kind:
+        case "write":
+            scene.write(path, b"%d\n" % step)
+        case "move":
+            with suppress(FileMissing, FileExists):
+                scene.move(path, data.draw(names, label="to"))
+        case "delete":
+            with suppress(FileMissing):
+                scene.delete(path)
+        case "snapshot":
+            scene.workspace.take_snapshot(who="me")
+        case "expire":
+            let_go(scene)
+        case Action.UNDO:
+            with suppress(EditExpired):
+                scene.workspace.undo()
+        case Action.REDO:
+            with suppress(EditExpired):
+                scene.workspace.redo()
+        case Action() if edits := [view.seq for view in scene.workspace.edits() if view.expired is None]:
+            scene.decide(kind, data.draw(st.sampled_from(edits), label="edit"))
+
+
+def contents(scene: Scene) -> dict[str, bytes]:
+    return {path: look.content for path, look in scene.files().items()}
+
+
+def recorded(scene: Scene) -> int:
+    """Return how many edits, decisions and snapshots are recorded."""
+    return sum(isinstance(view.record, Edit | Decision | Snapshot) for view in scene.workspace.records())
+
+
+def assert_told(scene: Scene, moment: int, files: dict[str, bytes]) -> None:
+    """Hold against what stood then what is told of all files and of each, but for those whose bytes are gone."""
+    told = scene.workspace.files_at_moment(moment)
+    assert {path: state.blob for path, state in told.items()} == {
+        path: blob_id(content) for path, content in files.items()
+    }
+    for path, content in files.items():
+        with suppress(EditExpired):
+            assert at(scene, path, date_of(moment).isoformat()) == content
 
 
 def let_go(scene: Scene) -> None:
@@ -257,6 +294,107 @@ def let_go(scene: Scene) -> None:
     if pending:
         scene.accept(*pending)
     scene.workspace.collect(RetentionLimits(older_than=0, max_size=None), who="me", thorough=True)
+
+
+class Clock:
+    """A clock that can be set, in microseconds since 1970-01-01 UTC: edits, decisions and snapshots go by it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0
+        for module in ("changes", "review", "snapshots"):
+            monkeypatch.setattr(f"objstore.{module}.now", lambda: self.now)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+def told_at(scene: Scene, moment: int) -> dict[str, bytes]:
+    """Return what is told of every file at a moment; of each path by itself, it is the same."""
+    files = {path: scene.workspace.blob(state.blob) for path, state in scene.workspace.files_at_moment(moment).items()}
+    spelt = date_of(moment).isoformat()
+    assert files == {path: held for path in ("f", "g") if (held := standing(scene, path, spelt)) is not None}
+    return files
+
+
+def test_what_was_recorded_after_a_snapshot_is_later_whatever_the_clock_says(scene: Scene, clock: Clock) -> None:
+    clock.now = 100
+    scene.write("f", b"1\n")
+    clock.now = 500  # an hour fast
+    scene.workspace.take_snapshot(who="me")
+    clock.now = 200  # set right
+    scene.write("f", b"2\n")
+    assert [told_at(scene, moment) for moment in (99, 100, 199, 200, 499, 500, 900)] == [
+        {},
+        *[{"f": b"1\n"}] * 2,
+        *[{"f": b"2\n"}] * 4,
+    ]
+    clock.now = 300
+    scene.workspace.take_snapshot(who="me")
+    (scene.root / "f").write_bytes(b"nobody's\n")
+    scene.workspace.take_snapshot(who="me")
+    assert told_at(scene, 250) == {"f": b"2\n"}
+    assert told_at(scene, 300) == told_at(scene, 900) == {"f": b"nobody's\n"}
+
+
+def test_what_came_after_a_file_had_left_is_later_whatever_the_clock_says(scene: Scene, clock: Clock) -> None:
+    clock.now = 100
+    scene.write("f", b"1\n")
+    clock.now = 500
+    scene.move("f", "g")
+    clock.now = 200
+    scene.write("f", b"2\n")
+    clock.now = 300
+    scene.reject(3)
+    clock.now = 600
+    assert [told_at(scene, moment) for moment in (150, 250, 300, 900)] == [
+        {"f": b"1\n"},
+        {"f": b"2\n", "g": b"1\n"},
+        *[{"g": b"1\n"}] * 2,
+    ]
+
+
+def test_what_another_record_follows_is_told_at_the_time_of_that_one(scene: Scene, clock: Clock) -> None:
+    clock.now = 500
+    scene.write("f", b"1\n")
+    clock.now = 100
+    assert told_at(scene, 150) == {}
+    scene.write("g", b"1\n")
+    assert told_at(scene, 99) == {}
+    assert told_at(scene, 150) == {"f": b"1\n", "g": b"1\n"}
+    clock.now = 50
+    scene.reject(1)
+    assert [told_at(scene, moment) for moment in (49, 50, 150)] == [{}, {"g": b"1\n"}, {"g": b"1\n"}]
+
+
+def test_what_a_first_look_found_is_told_from_its_place_on_also_where_another_took_that(
+    scene: Scene, clock: Clock
+) -> None:
+    (scene.root / "f").write_bytes(b"1\n")
+    (scene.root / "g").write_bytes(b"1\n")
+    (scene.root / ".casignore").write_bytes(b"x\n")
+    (scene.root / "x").write_bytes(b"x\n")
+    clock.now = 500
+    record(scene.workspace)
+    clock.now = 200
+    (scene.root / "g").write_bytes(b"2\n")
+    scene.workspace.take_snapshot(who="me")
+    clock.now = 600
+    record(scene.workspace, "x")
+    moments = (199, 200, 550)
+    assert [standing(scene, "g", date_of(moment).isoformat()) for moment in moments] == [None, b"2\n", b"2\n"]
+    assert [standing(scene, "f", date_of(moment).isoformat()) for moment in moments] == [None, b"1\n", b"1\n"]
+    assert [len(scene.workspace.files_at_moment(moment)) for moment in moments] == [0, 4, 4]
+
+
+def test_what_a_later_file_was_found_to_be_is_not_said_of_the_time_before_the_first(scene: Scene) -> None:
+    before = now()
+    scene.write("f", b"1\n")
+    scene.move("f", "g")
+    (scene.root / "f").write_bytes(b"another\n")
+    scene.write("f", b"2\n")
+    assert [at(scene, "f", before), at(scene, "f", "2h")] == [None, None]
 
 
 def test_what_stands_since_what_has_expired_is_told_and_no_snapshot_of_before(scene: Scene) -> None:

@@ -1,6 +1,6 @@
 """Frames: what is written is found again, damage is a gap and never other data, and a group is whole or not there."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import pytest
@@ -220,6 +220,19 @@ def test_raw_frames_end_with_a_gap_where_a_byte_is_wrong_or_missing(
     whole_groups = {len(log_of(groups[:number])) for number in range(len(groups) + 1)}
     taken = sum(len(one.whole) for one in cut if isinstance(one, RawFrame))
     assert isinstance(cut[-1], Gap) or taken in whole_groups
+
+
+@pytest.mark.parametrize("damage", [lambda good: good[:-1] + b"?", lambda good: good[:-1]], ids=["wrong", "cut off"])
+def test_raw_frames_end_with_the_gap_that_is_told_of_a_frame_alone(damage: Callable[[bytes], bytes]) -> None:
+    content = damage(log_of([[(FrameKind.BLOB, b"sound")], [(FrameKind.BLOB, b"damaged")]]))
+    first, gap = raw(content)
+    assert isinstance(first, RawFrame)
+    assert gap == read_frame(content, KEY, len(first.whole))
+
+
+def test_raw_frames_end_where_the_last_whole_group_is_said_to() -> None:
+    content = log_of([[(FrameKind.BLOB, b"known")]])
+    assert raw(content + log_of([[(FrameKind.BLOB, b"come since")]]), len(content)) == raw(content)
 
 
 def test_raw_frames_read_a_payload_that_is_longer_than_a_window() -> None:

@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -39,7 +39,7 @@ from objstore import (
 )
 from objstore.batch import Batch, now
 from objstore.check import Part
-from objstore.codec import encode_blob, parse_blob_header
+from objstore.codec import ID_AT, encode_blob, parse_blob_header
 from objstore.disk import Disk
 from objstore.errors import CasError
 from objstore.frames import FRAME_HEADER_SIZE, MARKER, SEGMENT_HEADER_SIZE, Frame, FrameKind
@@ -114,6 +114,12 @@ def test_damage_in_a_segment_that_was_written_anew_is_told_by_its_place_in_the_f
     with Workspace.open(root, CountdownDisk(None)) as workspace, pytest.raises(StoreDamaged) as damage:
         workspace.edit(Seq(21))
     assert 0 < damage.value.offset < size
+
+
+def seal(root: Path) -> None:
+    """Let the log go on in another segment."""
+    with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
+        journal.seal()
 
 
 def planned(root: Path) -> SweepPlan:
@@ -247,7 +253,9 @@ def test_what_nothing_holds_goes_and_the_rest_can_be_read(root: Path) -> None:
     assert not plan.dropped & kept
     outcome = swept(root)
     assert outcome.is_done
-    assert before - (root / ".cas" / "segments" / "00000001.1.seg").stat().st_size >= plan.freed * 0.7
+    gone = before - (root / ".cas" / "segments" / "00000001.1.seg").stat().st_size
+    assert gone >= plan.freed * 0.7
+    assert outcome.freed == gone
     assert files_of(root) == ["00000001.1.seg", "00000002.seg"]
     with Workspace.open(root) as workspace, pytest.raises(BlobMissing):
         workspace.blob(blob_id(text(3)))
@@ -266,7 +274,7 @@ def test_of_a_blob_that_was_stored_twice_one_frame_stays(root: Path) -> None:
     assert_sound(root)
 
 
-@pytest.mark.parametrize("kept", ["010", "101"])
+@pytest.mark.parametrize("kept", ["010", "101", "110"])
 def test_what_stays_of_a_group_is_a_group(root: Path, kept: str) -> None:
     contents = [b"part %d of a group\n" % number for number in range(3)]
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
@@ -290,6 +298,23 @@ def blobs_in_log(root: Path) -> list[BlobId]:
         log = journal.store.log
         frames = [frame for group in log.groups(log.first) for frame in group.frames]
         return [parse_blob_header(frame.payload).id for frame in frames if frame.kind is FrameKind.BLOB]
+
+
+def frames_size(root: Path, names: Iterable[BlobId]) -> int:
+    """Return how many bytes the frames of blobs have."""
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        places = journal.store.index.blob_places(list(names)).values()
+        return sum(FRAME_HEADER_SIZE + len(journal.store.log.read(place).payload) for place in places)
+
+
+def test_a_plan_says_how_many_bytes_go(root: Path) -> None:
+    seal(root)
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        write(workspace, "c.txt", b"held, and all of a segment\n")
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        plan = plan_sweep(journal, all_segments=True)
+    assert plan.segments == (2, 1)
+    assert plan.freed == frames_size(root, plan.dropped)
 
 
 def test_the_records_stay_as_they_were(root: Path) -> None:
@@ -395,25 +420,42 @@ def place_of(root: Path, name: BlobId) -> Place:
         return found.place
 
 
-def flip_in_frame(root: Path, name: BlobId) -> None:
-    """Change the last bit of the frame that the blob is stored in, in the file of its segment."""
+def flip_in_frame(root: Path, name: BlobId, at: int | None = None) -> None:
+    """Change a bit of the frame that the blob is stored in, in the file of its segment.
+
+    `at`: in which byte of its payload (None: in the last one).
+    """
     place = place_of(root, name)
     path = root / ".cas" / "segments" / "00000001.seg"
     content = bytearray(path.read_bytes())
     behind = content.find(MARKER, place.position + 1)
-    content[behind - 1] ^= 1  # of the last one, the last byte of the file
+    # Of the last frame, the last byte is that of the file.
+    content[behind - 1 if at is None else place.position + FRAME_HEADER_SIZE + at] ^= 1
     path.write_bytes(content)
 
 
-def test_a_damaged_blob_that_nothing_holds_keeps_no_sweep_from_taking_it_away(root: Path) -> None:
-    alone = b"what no other blob is told against\n"
+ALONE: Final = b"what no other blob is told against\n"
+
+
+def left_alone(root: Path) -> BlobId:
+    """Return a blob that nothing holds and no other is told against."""
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing() as batch:
-        batch.blob(alone)
+        batch.blob(ALONE)
         journal.commit(batch, ())
-    flip_in_frame(root, blob_id(alone))
+    return blob_id(ALONE)
+
+
+def test_a_damaged_blob_that_nothing_holds_keeps_no_sweep_from_taking_it_away(root: Path) -> None:
+    flip_in_frame(root, left_alone(root))
     assert Part.SEGMENTS in {fault.part for fault in check_store(str(root)).faults}
     assert swept(root).is_done
     assert_sound(root)
+
+
+def test_a_damaged_name_of_what_goes_is_damage_of_the_log_and_not_of_the_index(root: Path) -> None:
+    flip_in_frame(root, left_alone(root), ID_AT.start)
+    with pytest.raises(StoreDamaged, match="checksum does not match"):
+        swept(root)
 
 
 def test_a_damaged_blob_that_stays_ends_a_sweep(root: Path) -> None:
@@ -483,8 +525,7 @@ def test_a_sound_frame_stays_where_the_one_that_counts_is_damaged(root: Path) ->
 
 
 def test_what_neither_stays_nor_goes_by_what_was_looked_up_ends_the_writing_anew(root: Path) -> None:
-    with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
-        journal.seal()
+    seal(root)
     plan, left_out = planned(root), place_of(root, blob_id(text(25)))
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.reading() as store:
         staying = set(store.index.held_offsets([1])[1])
@@ -512,6 +553,8 @@ def test_a_second_sweep_finds_nothing(root: Path) -> None:
     swept(root)
     assert planned(root).segments == ()
     assert not swept(root).freed
+    swept(root, all_segments=True)
+    assert swept(root, all_segments=True) == SweepOutcome(segments=0, freed=0, is_done=True)
 
 
 def test_segments_can_be_written_anew_again_and_again(root: Path) -> None:
@@ -771,8 +814,7 @@ def test_a_sweep_that_fails_again_and_again_begins_no_more_than_one_segment(root
 def test_segments_that_are_begun_and_empty_are_gone_over(root: Path, tmp_path: Path) -> None:
     """As sweeps leave them that were killed, one after the other, where nothing was written in between."""
     for _ in range(12):
-        with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
-            journal.seal()
+        seal(root)
     assert check_store(str(root)).faults == ()
     (root / ".cas" / "index.sqlite").unlink()
     whole = CountdownDisk(None)
@@ -940,8 +982,8 @@ def test_what_a_delta_needs_stays_where_its_segment_is_not_written_anew(tmp_path
     with Workspace.init(root, CountdownDisk(None)) as workspace:
         for version in range(5):
             write(workspace, "a.txt", text(version))
-        with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
-            journal.seal()
+    seal(root)
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
         for version in range(5, EDITS):
             write(workspace, "a.txt", text(version))
     expire(root, *range(1, 8))
@@ -949,7 +991,60 @@ def test_what_a_delta_needs_stays_where_its_segment_is_not_written_anew(tmp_path
     assert plan.segments == (1,)
     assert blob_id(text(4)) not in plan.dropped  # the next segment's first delta is told against it
     assert blob_id(text(2)) in plan.dropped
+    assert plan.freed == frames_size(root, plan.dropped)
     assert swept(root).is_done
+    assert_sound(root)
+
+
+def test_a_segment_stays_of_which_too_little_goes_because_deltas_need_the_rest(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    junk = random.Random(1).randbytes(20_000)
+    with Workspace.init(root, CountdownDisk(None)) as workspace:
+        write(workspace, "a", junk)
+    needless = left_alone(root)
+    seal(root)
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        write(workspace, "a", junk + b"1")
+        write(workspace, "a", junk + b"2")
+        write(workspace, "b", random.Random(2).randbytes(5_000))
+    expire(root, 1, 2)
+    plan = planned(root)
+    assert (plan.segments, plan.freed) == ((), 0)
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        # Where the deltas are spelt anew, it can go, though of what is in their segment nothing does.
+        assert plan_sweep(journal, all_segments=True, is_sparing=True).dropped == {blob_id(junk), needless}
+
+
+def test_who_spares_segments_leaves_those_in_which_nothing_goes_and_a_short_last_one(root: Path) -> None:
+    def spared() -> tuple[int, ...]:
+        with closing(Journal(str(root), CountdownDisk(None))) as journal:
+            return plan_sweep(journal, all_segments=True, is_sparing=True).segments
+
+    assert spared() == (1,)  # the last one, and all of the log
+    seal(root)
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        write(workspace, "large", random.Random(1).randbytes(50_000))
+    seal(root)
+    left_alone(root)
+    assert spared() == (1,)
+
+
+def test_a_delta_whose_base_goes_is_told_against_the_next_one_that_stays(root: Path) -> None:
+    first, between, last = (text(EDITS + version) for version in range(3))
+    with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing() as batch:
+        batch.blob(first)
+        batch.blob(between, blob_id(first))
+        batch.blob(last, blob_id(between))
+        journal.commit(batch, ())
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        workspace.pin([], [blob_id(first), blob_id(last)], who="somebody")
+    assert swept(root, all_segments=True).is_done
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        assert not journal.store.has(blob_id(between))
+        found = journal.store.blob_place(blob_id(last))
+        assert found is not None
+        assert parse_blob_header(journal.store.log.read(found.place).payload).base == blob_id(first)
     assert_sound(root)
 
 

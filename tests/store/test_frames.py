@@ -28,6 +28,7 @@ from objstore.frames import (
     raw_frames,
     read_frame,
     scan_windows,
+    told_frames,
 )
 from tests.store import strategies as draw
 from tests.store.scans import scan
@@ -230,9 +231,40 @@ def test_raw_frames_end_with_the_gap_that_is_told_of_a_frame_alone(damage: Calla
     assert gap == read_frame(content, KEY, len(first.whole))
 
 
-def test_raw_frames_end_where_the_last_whole_group_is_said_to() -> None:
-    content = log_of([[(FrameKind.BLOB, b"known")]])
-    assert raw(content + log_of([[(FrameKind.BLOB, b"come since")]]), len(content)) == raw(content)
+@pytest.mark.parametrize("size", [5, 700_000])  # of what is read at once, a part, and more than a half
+def test_raw_frames_end_where_the_last_whole_group_is_said_to(size: int) -> None:
+    known = bytes(SEGMENT_HEADER_SIZE) + log_of([[(FrameKind.BLOB, bytes(size))]] * 2)
+    content = known + log_of([[(FrameKind.BLOB, b"come since")]])
+    found = raw_frames(lambda at, size: content[at : at + size], KEY, SEGMENT_HEADER_SIZE, len(known))
+    assert b"".join(one.whole for one in found if isinstance(one, RawFrame)) == known[SEGMENT_HEADER_SIZE:]
+
+
+@pytest.mark.parametrize(("at", "byte"), [(0, 0), (4, 3), (5, 7), (6, 1)], ids=["marker", "kind", "flags", "reserved"])
+def test_a_frame_that_no_writer_begins_so_is_told_as_a_gap_though_no_checksum_is_looked_at(at: int, byte: int) -> None:
+    content = bytearray(framed([(FrameKind.BLOB, b"alone")]))
+    content[at] = byte
+    told = list(told_frames(lambda at, size: bytes(content[at : at + size]), 0, len(content)))
+    assert [frame for frames, _ in told for frame in frames] == []
+    assert [gap.offset for _, gap in told if gap is not None] == [0]
+
+
+@pytest.mark.parametrize(
+    ("spans", "sound", "reason"),
+    [
+        (["begins", "begins commits"], 1, "the frame is not what belongs here"),
+        (["commits"], 0, "the frame is not what belongs here"),
+        (["begins commits", "commits"], 1, "the frame is not what belongs here"),
+        (["begins", "goes on"], 2, "a group without its last frame"),
+    ],
+)
+def test_raw_frames_end_where_they_make_no_group(spans: list[str], sound: int, reason: str) -> None:
+    frames = [
+        encode_frame(KEY, FrameKind.BLOB, b"a", begins="begins" in span, commits="commits" in span) for span in spans
+    ]
+    *found, gap = raw(b"".join(frames))
+    assert len(found) == sound
+    ends = [len(b"".join(frames[:number])) for number in (sound, sound + 1)]
+    assert gap == Gap(offset=ends[0], end=ends[1], reason=reason)
 
 
 def test_raw_frames_read_a_payload_that_is_longer_than_a_window() -> None:

@@ -38,10 +38,6 @@ class Moves:
         self._new = array("Q")
         self._respelt = array("Q")  # ascending: positions in the newer file of deltas that have got another base
 
-    def __len__(self) -> int:
-        """Return how many frames stayed."""
-        return len(self._old)
-
     def add(self, old: int, new: int) -> None:
         """Note that the next frame went from `old` to `new`."""
         self._old.append(old)

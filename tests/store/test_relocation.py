@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from blake3 import blake3
 from hypothesis import given, settings, strategies as st
 
 from objstore import Action, Unit, Workspace, blob_id, check_store
@@ -96,6 +97,8 @@ def test_moves_come_back_from_their_bytes(steps: list[tuple[int, int, bool]]) ->
     assert {place: found.get(place) for place in expected} == expected
     assert list(found.respelt) == list(moves.respelt)
     assert found.get(old + 1) is None
+    assert found.at_or_behind(0) == next(iter(expected.values()), None)
+    assert found.at_or_behind(old + 1) is None
 
 
 @given(st.lists(st.integers(1, 30_000)), st.lists(st.integers(0, 1 << 20)))
@@ -121,6 +124,13 @@ def test_moves_with_a_wrong_byte_are_none(data: st.DataObject) -> None:
     encoded[data.draw(st.integers(0, len(encoded) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     assert Moves.decode(bytes(encoded)) is None
     assert Moves.decode(moves.encode()[: data.draw(st.integers(0, len(encoded) - 1))]) is None
+
+
+def test_moves_of_which_there_are_not_as_many_as_they_say_are_none() -> None:
+    magic, rest = b"casmove1", Moves().encode()[40:]
+    assert Moves.decode(magic + blake3(rest).digest() + rest) is not None
+    more = rest + bytes(8)
+    assert Moves.decode(magic + blake3(more).digest() + more) is None
 
 
 # ---- while the rows follow

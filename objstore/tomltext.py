@@ -175,7 +175,7 @@ def with_toml_table(text: str, path: Sequence[str], members: Mapping[str, str | 
         changed = _appended(text, path, _spelt(members, line_end(text)))
     else:
         changed = _changed(text, statements, head, missing)
-    return _checked([changed], wanted, path, _no_own_table(path))
+    return _checked([changed], wanted, path, _no_own_table(text, path))
 
 
 def without_toml_table(text: str, path: Sequence[str]) -> str:
@@ -192,11 +192,20 @@ def without_toml_table(text: str, path: Sequence[str]) -> str:
     statements = list(_statements(text))
     for start, end in reversed(list(_spans(statements, tuple(path)))):
         text = _joined(text[:start], text[end:])
-    return _checked([text], wanted, path, _no_own_table(path))
+    return _checked([text], wanted, path, _no_own_table(text, path))
 
 
-def _no_own_table(path: Sequence[str]) -> str:
-    return f"{'.'.join(path)} is not written there as a table of its own, under [{'.'.join(path)}]"
+def _no_own_table(text: str, path: Sequence[str]) -> str:
+    """Return why the table at `path` can't be changed alone; where there is none, the last above it that there is."""
+    named: list[str] = []
+    held: Any = _said(text)
+    for name in path:
+        if not isinstance(held, dict) or name not in held:
+            break
+        held = held[name]
+        named.append(name)
+    spelt = ".".join(named or path)
+    return f"{spelt} is not written there as a table of its own, under [{spelt}]"
 
 
 def _spans(statements: Sequence[_Statement], path: tuple[str, ...]) -> Iterator[tuple[int, int]]:

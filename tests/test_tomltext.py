@@ -98,6 +98,12 @@ def test_a_table_in_another_shape_is_refused_by_its_name(text: str) -> None:
         with_toml_table(text, PATH, OURS)
 
 
+def test_a_table_above_it_in_another_shape_is_named_where_there_is_no_such_table_yet() -> None:
+    said = r"mcp_servers is not written there as a table of its own, under \[mcp_servers\]"
+    with pytest.raises(ValueError, match=f"^{said}$"):
+        with_toml_table('mcp_servers = { other = { command = "x" } }\n', PATH, OURS)
+
+
 @pytest.mark.parametrize(
     "text",
     ['mcp_servers.editledger.command = "x"\n', '[mcp_servers]\neditledger = { command = "x" }\n'],

@@ -184,7 +184,12 @@ def _of_edit(workspace: "Workspace", error: "NoSuchName") -> str:
     except NoSuchName:
         return ""
     if spelt is not None:
-        path = _from_here(workspace, os.fsdecode(view.edit.path))
+        own = os.fsdecode(view.edit.path)
+        path = _from_here(workspace, own)
+        if view.edit.after is None and not number.endswith("^"):
+            return f"Edit {view.seq} deleted {_typed(path)}: did you mean {_typed(path)}@{number}^?"
+        if own == path_named(workspace, spelt[0]):
+            return ""  # it is right, and there are no bytes
         path = numbered(path) if _looks_like(path, spelt[0]) else _typed(path)
         return f"Edit {view.seq} is of {path}: did you mean {path}@{number}?"
     found = workspace.names_like(NameKind.EDIT, f"{view.seq}:", 1 + len(view.units))

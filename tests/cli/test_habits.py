@@ -184,6 +184,17 @@ def test_a_state_and_an_unrecorded_file_in_another_unicode_form_are_told_too(des
     assert r"$'" not in desk.cas("log", "\u00fcx").said
 
 
+def test_of_a_deletion_the_state_before_it_is_advised_where_bytes_are_meant(desk: Desk) -> None:
+    desk.write("12", b"x\n")
+    desk.delete("12")
+    desk.write("b.txt", b"y\n")
+    for spelt in ("12@2", "b.txt@2"):
+        for words in (["pin", "add", spelt], ["purge", spelt, "--dry-run"]):
+            assert desk.cas(*words).said.rstrip().endswith("Edit 2 deleted 12: did you mean 12@2^?"), words
+    assert desk.cas("pin", "add", "12@2^").status == 0
+    assert "did you mean" not in desk.cas("pin", "add", "b.txt@3^").said
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -33,9 +33,13 @@ class TooMany(Exception):
 def matches(path: str, pattern: str) -> bool:
     """Return whether a path, its components joined by "/", fits; a pattern with no special character is part of a name.
 
-    Such a part may be in capitals or not. Raises TooMany.
+    Such a part may be in capitals or not. Where braces give a choice, that is special too: `{build,dist}` are names.
+    Raises TooMany.
     """
-    return any(_matches(path, each) for each in _meant(pattern))
+    meant = _meant(pattern)
+    if len(meant) == 1 and meant[0] == pattern and not _SPECIAL & set(pattern) and "/" not in pattern:
+        return pattern.casefold() in path.rpartition("/")[2].casefold()
+    return any(_matches(path, each) for each in meant)
 
 
 def leads_into(folder: str, pattern: str) -> bool:
@@ -83,8 +87,6 @@ def _outermost(pattern: str) -> Sequence[int]:
 
 
 def _matches(path: str, pattern: str) -> bool:
-    if not _SPECIAL & set(pattern) and "/" not in pattern:
-        return pattern.casefold() in path.rpartition("/")[2].casefold()
     parts = path.split("/")
     wanted = pattern.strip("/").split("/")
     if len(wanted) == 1:

@@ -67,7 +67,7 @@ class Searching(Toolset):
     def search_files(
         self,
         path: PathArgument,
-        pattern: Annotated[str, "Glob such as *.py or src/**/test_*; without * ? [ it is part of a name"],
+        pattern: Annotated[str, "Glob such as *.py or src/**/test_*; without * ? [ or {a,b} it is part of a name"],
         exclude_patterns: Annotated[Sequence[str], "Globs of what to leave out"] = (),
         offset: OffsetArgument = 0,
     ) -> Answer[FilesFound]:

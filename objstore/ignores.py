@@ -103,8 +103,8 @@ class _Lines:
             return
         for line in text.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
             spelling = _trimmed(_by_byte(line.removesuffix(b"\r")))
-            if spelling.startswith("#"):
-                continue
+            if spelling.startswith("#") or (spelling.endswith("/") and not spelling.removeprefix("!").strip("/")):
+                continue  # a remark, or of no name at all
             try:
                 brackets = Brackets(spelling)
                 rest = _starred(brackets.rest)

@@ -44,6 +44,8 @@ PATTERNS = (
     b"*/**/\n",
     b"**/a/**/**/\n",
     b"*\n!sub\n!sub/**/\n!x\n",
+    b"a\n!/\n",
+    b"sub\n!//\n/\n",
 )
 NAMES = (
     "x.pyc",

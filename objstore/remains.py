@@ -131,6 +131,7 @@ class Remains:
         self._failed: dict[BlobId, tuple[BlobId, str | None]] = {}  # what is damaged, and why (None: it is missing)
         self._cache: OrderedDict[BlobId, tuple[BlobHeader, bytes]] = OrderedDict()
         self._cached = 0
+        self._newest: tuple[BlobHeader, bytes] | None = None  # of those that are too large to be kept beside others
         try:
             self.segments: Final = self._opened(folder, any_names=any_names)
             self.store: Final = self._store() if store is None else store
@@ -290,7 +291,7 @@ class Remains:
             if wanted in self._failed:
                 blob, reason = self._failed[wanted]
                 raise BlobMissing(blob) if reason is None else BlobDamaged(blob, reason)
-            known = self._cache.get(wanted)
+            known = self._newest if self._newest and self._newest[0].id == wanted else self._cache.get(wanted)
             header = self.header(wanted) if known is None else known[0]
             if chain:
                 self._refuse_misfit(chain[-1][0], header)
@@ -463,7 +464,11 @@ class Remains:
         return next((why for at in sectors if (why := self._unreadable.get((file, at)))), otherwise)
 
     def _remember(self, header: BlobHeader, content: bytes) -> None:
-        if header.id in self._cache or len(content) > _CACHE_BYTES // 4:
+        if header.id in self._cache:
+            return
+        if len(content) > _CACHE_BYTES // 4:
+            # The next one in the log is told against it, most likely: or each would be put together from the first on.
+            self._newest = header, content
             return
         self._cache[header.id] = header, content
         self._cached += len(content)

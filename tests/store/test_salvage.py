@@ -29,7 +29,7 @@ from objstore import (
     salvage_store,
 )
 from objstore.bundle import bundle_pieces
-from objstore.codec import parse_blob_header
+from objstore.codec import BlobHeader, decode_blob, parse_blob_header
 from objstore.disk import Disk
 from objstore.founding import is_making
 from objstore.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, Frame, FrameKind, SegmentHeader, frame_key
@@ -364,6 +364,28 @@ def test_a_lost_base_takes_its_deltas_with_it_and_says_so(tmp_path: Path) -> Non
     assert lost[blob_id(TEXT)].edits == (1, 2)
     assert lost[blob_id(TEXT + b"more\n")].reason == f"its base {blob_id(TEXT).hex()} is lost"
     assert len(salvage.journal) == 3
+
+
+def test_a_chain_of_large_deltas_is_put_together_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(5)
+    content = chance.randbytes(5000)
+    (tmp_path / "w").mkdir()
+    with Workspace.init(tmp_path / "w", CountdownDisk(None)) as workspace:
+        for version in range(20):
+            content = content[:version] + b"*" + content[version + 1 :]
+            write(workspace, "a", content)
+    made: list[BlobId | None] = []
+
+    def counted(header: BlobHeader, payload: bytes, base: bytes | None) -> bytes:
+        made.append(header.base)
+        return decode_blob(header, payload, base)
+
+    monkeypatch.setattr("objstore.remains.decode_blob", counted)
+    monkeypatch.setattr("objstore.remains._CACHE_BYTES", 4 * 4096)  # none of them is kept beside others
+    with Remains(str(tmp_path / "w" / ".cas" / "segments")) as remains:
+        blobs = [remains.blob(name) for name in remains.blobs]
+    assert len(made) == len(blobs)
+    assert sum(base is not None for base in made) > 15
 
 
 def test_what_was_taken_back_is_no_break(tmp_path: Path) -> None:

@@ -35,6 +35,9 @@ _SYNCED_AT_ONCE: Final = 1 << 20
 _WRITTEN: Final = attrgetter("st_ino", "st_dev", "st_size", "st_mtime_ns", "st_ctime_ns")
 """What the system says of a file, and says otherwise when something was written to it, or it is another one."""
 
+_CARRIED: Final = ("user.", "system.posix_acl_access")
+"""How names of extended attributes begin that a file's next state has too."""
+
 _TEMPORARY_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -216,7 +219,7 @@ class Disk:
     def stage(self, directory: int, content: Pieces, like: os.stat_result | None, mode: int, name: str) -> str:
         """Write `content` to a new file in `directory` and return its name there.
 
-        It gets `mode`, if the file system keeps any, and where we may, the owner of the file that it will replace
+        It gets `mode`, if the file system keeps any, and where we may, owner and group of the file that it will replace
         (`like`; None: it replaces none).
         """
         temporary = f".cas-{os.urandom(8).hex()}"
@@ -225,11 +228,7 @@ class Disk:
             try:
                 _write_pieces(fd, content)
                 if like is not None:
-                    own = os.fstat(fd)
-                    if (own.st_uid, own.st_gid) != (like.st_uid, like.st_gid):
-                        # Only root may give a file away; the bytes matter more than the owner.
-                        with suppress(PermissionError):
-                            os.fchown(fd, like.st_uid, like.st_gid)
+                    _set_owner(fd, like)
                 _set_mode(fd, mode)
             except BaseException:
                 with suppress(OSError):
@@ -238,6 +237,24 @@ class Disk:
             finally:
                 os.close(fd)
         return temporary
+
+    def carry_attributes(self, source_directory: int, source: str, directory: int, staged: str, mode: int) -> None:
+        """Give a staged file what the file that it will replace has besides its mode, which is `mode` in the end.
+
+        An access control list, without which the mode would say something else, and what users have noted. As far as
+        the system keeps any, and lets us; what else there is, as capabilities, it takes itself from who writes.
+        """
+        if not hasattr(os, "listxattr"):
+            return
+        # There is no such call for a name in an open folder but by this path to it.
+        old, new = f"/proc/self/fd/{source_directory}/{source}", f"/proc/self/fd/{directory}/{staged}"
+        with suppress(OSError):
+            carried = [name for name in os.listxattr(old, follow_symlinks=False) if name.startswith(_CARRIED)]
+            for name in carried:
+                with suppress(OSError):
+                    os.setxattr(new, name, os.getxattr(old, name, follow_symlinks=False), follow_symlinks=False)
+            if carried:
+                os.chmod(staged, mode, dir_fd=directory)
 
     def replace(self, source_directory: int, source: str, directory: int, name: str) -> None:
         """Give the file `source` the name `name`, in place of what has it."""
@@ -393,6 +410,19 @@ def _write_pieces(fd: int, content: Pieces, sync_every: int = 0) -> int:
             _sync_data(fd)
             synced = size
     return size
+
+
+def _set_owner(fd: int, like: os.stat_result) -> None:
+    """Give an open file the owner and the group that another one has, or the group alone, or neither, as we may."""
+    own = os.fstat(fd)
+    # Only root may give a file away, and others only to a group that they are of; the bytes matter more.
+    if own.st_uid != like.st_uid:
+        with suppress(PermissionError):
+            os.fchown(fd, like.st_uid, like.st_gid)
+            return
+    if own.st_gid != like.st_gid:
+        with suppress(PermissionError):
+            os.fchown(fd, -1, like.st_gid)
 
 
 def _set_mode(fd: int, mode: int) -> None:

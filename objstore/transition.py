@@ -284,6 +284,8 @@ class Transition:
         like = self._looked.get(step.path)
         name = self._disk.stage(folder, self._blobs.pieces(after.blob), like, after.mode, spot.path)
         self._staged[step.path] = (folder, name)
+        if like is not None:
+            self._disk.carry_attributes(spot.folder, spot.name, folder, name, after.mode)
 
     # ---- during
 
@@ -589,6 +591,8 @@ class Transition:
         else:
             folder = self._beside(spot)
             name = self._disk.stage(folder, self._blobs.pieces(before.blob), found, before.mode, spot.path)
+            if found is not None:
+                self._disk.carry_attributes(spot.folder, spot.name, folder, name, before.mode)
             try:
                 self._disk.replace(folder, name, spot.folder, spot.name)
             except (CasError, OSError):

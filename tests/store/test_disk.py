@@ -337,3 +337,22 @@ def test_a_staged_file_gets_the_owner_of_what_it_is_to_replace_where_that_may_be
         staged = os.stat(Disk().stage(folder, b"new", Path("/").stat(), 0o600, "old"), dir_fd=folder)
     os.close(folder)
     assert staged.st_uid == own
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser can make a file that is another's")
+def test_a_staged_file_keeps_the_group_where_its_owner_cannot_be_given(tmp_path: Path) -> None:
+    (tmp_path / "old").write_bytes(b"")
+    os.chown(tmp_path / "old", 1000, 1234)
+    tmp_path.chmod(0o777)
+    like = (tmp_path / "old").stat()
+    folder = os.open(tmp_path, os.O_RDONLY)
+    groups = os.getgroups()
+    os.setgroups([1234])
+    try:
+        with nobody():
+            name = Disk().stage(folder, b"new", like, 0o664, "old")
+    finally:
+        os.setgroups(groups)
+    staged = os.stat(name, dir_fd=folder)
+    os.close(folder)
+    assert (staged.st_uid, staged.st_gid, staged.st_mode & 0o7777) == (65534, 1234, 0o664)

@@ -4,10 +4,12 @@ import os
 import random
 import re
 import shutil
+import struct
 import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -433,6 +435,29 @@ def test_the_owner_is_kept_as_far_as_we_may(scene: Scene) -> None:
     scene.reject(edit)
     now = (scene.root / "f").stat()
     assert (now.st_uid, now.st_gid) == (owner.st_uid, owner.st_gid)
+
+
+NO_ONE: Final = 0xFFFFFFFF
+RIGHTS: Final = [(1, 6, NO_ONE), (2, 6, 1000), (4, 0, NO_ONE), (16, 6, NO_ONE), (32, 0, NO_ONE)]
+ACL: Final = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *right) for right in RIGHTS)
+"""User 1000 may read and write, the file's group may not; as Linux has it in an attribute (acl(5))."""
+
+
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="the system has no extended attributes that Python knows")
+def test_the_access_control_list_of_a_file_and_what_was_noted_of_it_are_kept(scene: Scene) -> None:
+    scene.write("f", b"a\n")
+    path = scene.root / "f"
+    given = {"system.posix_acl_access": ACL, "user.note": b"\0seen"}
+    for name, value in given.items():
+        os.setxattr(path, name, value)
+    edit = scene.write("f", b"b\n")
+    steps = [edit, scene.write("f", b"c\n", mode=0o640)]
+    masked = {**given, "system.posix_acl_access": ACL.replace(struct.pack("<HH", 16, 6), struct.pack("<HH", 16, 4))}
+    assert {name: os.getxattr(path, name) for name in os.listxattr(path) if name in given} == masked
+    assert scene.mode("f") == 0o640
+    scene.reject(*steps)
+    assert {name: os.getxattr(path, name) for name in os.listxattr(path) if name in given} == given
+    assert (path.read_bytes(), scene.mode("f")) == (b"a\n", 0o660)
 
 
 def test_a_move_takes_the_very_file_along(scene: Scene) -> None:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -345,6 +345,25 @@ def test_what_was_written_anew_since_it_was_read_is_read_again(root: Path) -> No
         with journal.writing():
             journal.store.index.make_anew(beside)
         assert tables(index_path(root)) == rebuilt_tables(root / ".cas")
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_the_memory_that_making_it_anew_may_take_is_no_longer_its_own_behind_that(
+    root: Path, *, is_damaged: bool
+) -> None:
+    def memory() -> object:
+        with journal.store.index.changing() as db:
+            return db.execute("PRAGMA cache_size").fetchone()
+
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        usual = memory()
+        if is_damaged:
+            segment = root / ".cas" / "segments" / "00000001.seg"
+            content = segment.read_bytes()
+            segment.write_bytes(content[:100] + b"?" + content[101:])
+        with pytest.raises(StoreDamaged) if is_damaged else nullcontext():
+            journal.store.index.rebuild()
+        assert memory() == usual
 
 
 def test_a_question_under_way_does_not_keep_it_from_being_made_anew(root: Path) -> None:

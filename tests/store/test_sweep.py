@@ -26,6 +26,7 @@ from objstore import (
     EditExpired,
     EditFilter,
     IndexDamaged,
+    RoomNeeded,
     Seq,
     Status,
     StoreDamaged,
@@ -53,7 +54,7 @@ from objstore.refcounts import recount
 from objstore.remains import Remains
 from objstore.rewriting import Rewriting
 from objstore.segments import Log
-from objstore.sweep import SweepOutcome, SweepPlan, plan_sweep, sweep
+from objstore.sweep import SweepOutcome, SweepPlan, plan_sweep, room_for, sweep
 from objstore.transfer import import_bundle
 from objstore.writerlock import WriterLock
 from tests.store.countdown import CountdownDisk, PowerCut, TooFullDisk, broken_disk, full_disk, power_cut, some_of
@@ -821,6 +822,17 @@ def test_segments_that_are_begun_and_empty_are_gone_over(root: Path, tmp_path: P
     # What a writer has left in the last one that died is no damage there.
     assert (root / ".cas" / "segments" / "00000013.seg").stat().st_size > SEGMENT_HEADER_SIZE
     assert_sound(root)
+
+
+def test_what_nothing_holds_takes_no_room_where_it_goes_and_its_own_where_it_is_written_anew(root: Path) -> None:
+    needed = []
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        for is_swept in (True, False):
+            with pytest.raises(RoomNeeded) as refused, room_for(journal, 1, is_swept=is_swept):
+                raise full_disk("a segment")
+            needed.append(refused.value.needed)
+        size = journal.store.log.size(1) + journal.store.index.file_bytes()
+        assert needed == [size - plan_sweep(journal).freed, size]
 
 
 class InterruptedJournal(Journal):

@@ -494,15 +494,15 @@ def damaged_lengths(root: Path) -> Iterator[bytes]:
 
 def test_no_damaged_length_of_what_goes_takes_anything_along(together: Path) -> None:
     path = together / ".cas" / "segments" / "00000001.seg"
-    swept_whole = 0
+    refused = 0
     for damaged in list(damaged_lengths(together)):
         path.write_bytes(damaged)
         with pytest.raises(StoreDamaged):
             swept(together, all_segments=True)
         newest = max(path.parent.glob("00000001*.seg"), key=lambda found: found.stat().st_mtime_ns)
         assert newest.read_bytes() == damaged
-        swept_whole += 1
-    assert swept_whole > 10
+        refused += 1
+    assert refused > 10
 
 
 def test_a_sound_frame_stays_where_the_one_that_counts_is_damaged(root: Path) -> None:
@@ -518,6 +518,12 @@ def test_a_sound_frame_stays_where_the_one_that_counts_is_damaged(root: Path) ->
     salvage_store(str(root / ".cas"), str(root.parent / "saved"))
     with Workspace.open(root.parent / "saved") as saved:
         assert saved.blob(name) == text(25)
+
+
+def test_a_sweep_ends_where_no_frame_begins_though_nothing_that_stays_lies_behind(root: Path) -> None:
+    flip_in_frame(root, left_alone(root), -FRAME_HEADER_SIZE)
+    with pytest.raises(StoreDamaged, match="not what belongs here"):
+        swept(root)
 
 
 def test_what_neither_stays_nor_goes_by_what_was_looked_up_ends_the_writing_anew(root: Path) -> None:
@@ -588,6 +594,37 @@ def test_a_blob_that_a_snapshot_comes_to_hold_after_the_plan_stays(root: Path) -
         with Workspace.open(root, CountdownDisk(None)) as workspace:
             workspace.take_snapshot(who="somebody")  # the record names a tree, which names another, which names it
         assert not sweep(journal, plan).is_done
+        assert journal.store.blob(blob_id(text(3))) == text(3)
+    assert_sound(root)
+    assert swept(root).is_done
+    assert_sound(root)
+
+
+def in_an_edit(root: Path) -> None:
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        write(workspace, "d.txt", text(3))
+
+
+def below_a_snapshot(root: Path) -> None:
+    (root / "folder").mkdir()
+    (root / "folder" / "as-once").write_bytes(text(3))
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        workspace.take_snapshot(who="somebody")
+
+
+def as_a_base(root: Path) -> None:
+    with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing() as batch:
+        batch.blob(text(3) + b"and more\n", blob_id(text(3)))
+        batch.commit()
+
+
+@pytest.mark.parametrize("hold", [in_an_edit, below_a_snapshot, as_a_base])
+def test_what_comes_to_be_held_while_its_segment_is_about_to_be_written_anew_stays(
+    root: Path, hold: Callable[[Path], None]
+) -> None:
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        outcome = sweep(journal, plan_sweep(journal), lambda *_: hold(root))
+        assert outcome == SweepOutcome(segments=0, freed=0, is_done=False)
         assert journal.store.blob(blob_id(text(3))) == text(3)
     assert_sound(root)
     assert swept(root).is_done
@@ -886,9 +923,13 @@ def test_writers_and_readers_go_on_while_segments_are_written_anew(root: Path) -
 
 
 class OvertakenJournal(Journal):
-    """A journal behind which much is written whenever it is about to take the lock, some times."""
+    """A journal behind which something is done whenever it is about to take the lock, some times: much is written."""
 
     overtakes = 3
+
+    def overtake(self) -> None:
+        with Workspace.open(self.tree.root, CountdownDisk(None)) as other:
+            write(other, "large", random.Random(self.overtakes).randbytes(50_000))
 
     @contextmanager
     def writing(
@@ -896,8 +937,7 @@ class OvertakenJournal(Journal):
     ) -> Iterator[Batch]:
         if self.overtakes:
             self.overtakes -= 1
-            with Workspace.open(self.tree.root, CountdownDisk(None)) as other:
-                write(other, "large", random.Random(self.overtakes).randbytes(50_000))
+            self.overtake()
         with super().writing(within=within, makes_room=makes_room, waiting=waiting) as batch:
             yield batch
 
@@ -916,6 +956,27 @@ def test_who_sweeps_reads_much_that_others_wrote_before_it_takes_the_lock_again(
         assert sweep(journal, plan, arm).is_done
         assert journal.overtakes == 0
     assert locks == [0]
+    assert_sound(root)
+
+
+class SnapshotJournal(OvertakenJournal):
+    """The same, and what is done is a snapshot of what nothing else holds."""
+
+    overtakes = 0
+
+    def overtake(self) -> None:
+        below_a_snapshot(Path(self.tree.root))
+
+
+def test_what_a_snapshot_comes_to_hold_just_before_a_segment_takes_its_name_stays(root: Path) -> None:
+    with closing(SnapshotJournal(str(root), CountdownDisk(None))) as journal:
+
+        def arm(*_: object) -> None:
+            journal.overtakes = 1
+
+        assert not sweep(journal, plan_sweep(journal), arm).is_done
+        assert journal.overtakes == 0
+        assert journal.store.blob(blob_id(text(3))) == text(3)
     assert_sound(root)
 
 
@@ -1062,6 +1123,13 @@ def test_the_index_is_told_and_not_made_anew(root: Path) -> None:
     swept(root)
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         assert journal.store.index.sha256(name) == hashlib.sha256(text(EDITS - 1)).digest()
+
+
+def test_an_index_is_made_anew_of_the_log_as_it_is_by_then(root: Path) -> None:
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        swept(root)
+        journal.store.index.rebuild()
+    assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
 
 
 # ---- who looks on

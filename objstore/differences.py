@@ -18,7 +18,7 @@ from objstore.keeping import Pieces
 from objstore.known import Known
 from objstore.looking import Looking
 from objstore.looks import UNKNOWN, FolderLook, Looks
-from objstore.ondisk import file_at
+from objstore.ondisk import file_at, linked
 from objstore.outcomes import CallInfo, Whose
 from objstore.recordedpaths import beginning, folders_above, joined
 from objstore.survey import COARSEST_CLOCK, Limits, Passed, ReadFile
@@ -78,7 +78,7 @@ def record_differences(
         other_names = _other_names(journal, last, files)
         files = [*files, *other_names]
         found = [difference for path in files for difference in _file_difference(journal, last, known, path, pieces)]
-        theirs = _linked(journal, besides)
+        theirs = linked(journal.tree, besides)
         dirty: list[FolderLook] = []
         if look is not None:
             look.follow()
@@ -164,13 +164,11 @@ def _other_names(journal: Journal, last: Callable[[], Looks], files: Sequence[by
 
     What changes one changes them too. `last`: the last look.
     """
-    inodes = {inode: path for path in reversed(files) for inode in _linked(journal, [path])}
+    inodes = {inode: path for path in reversed(files) for inode in linked(journal.tree, [path])}
     if not inodes:
         return {}
-    found: list[bytes] = []
-    for row in last():
-        found += [joined(row.path, name) for name, (facts, _) in row.files().items() if facts.inode in inodes]
-    others = [(path, inode) for path in found if path not in files for inode in _linked(journal, [path])]
+    found = last().names_of(inodes.keys())
+    others = [(path, inode) for path in found if path not in files for inode in linked(journal.tree, [path])]
     return {path: inodes[inode] for path, inode in others if inode in inodes}
 
 
@@ -183,17 +181,6 @@ def _wanted(
         return wanted
     inodes = {joined(row.path, name): facts.inode for name, (facts, _) in row.files().items()}
     return [difference for difference in wanted if inodes.get(difference.path) not in theirs]
-
-
-def _linked(journal: Journal, files: Iterable[bytes]) -> set[int]:
-    """Return the inodes of those of the files that have other names besides."""
-    inodes = set()
-    for path in files:
-        with suppress(OSError):
-            seen = os.lstat(os.path.join(os.fsencode(journal.tree.root), path))
-            if stat.S_ISREG(seen.st_mode) and seen.st_nlink > 1:
-                inodes.add(seen.st_ino)
-    return inodes
 
 
 def _file_difference(

@@ -11,7 +11,7 @@ from operator import attrgetter
 from objstore.annotations import Final
 from objstore.values import NamedTuple
 
-__all__ = ["FACTS", "FACTS_SIZE", "Facts", "FolderKey", "Glimpse", "pack_facts", "unpack_facts"]
+__all__ = ["FACTS", "FACTS_SIZE", "Facts", "FolderKey", "Glimpse", "inodes_of", "pack_facts", "unpack_facts"]
 
 FACTS: Final = attrgetter("st_ctime_ns", "st_mtime_ns", "st_size", "st_ino", "st_mode")
 """Takes the values of `Facts`, in their order, from what the system says of a file."""
@@ -66,6 +66,12 @@ def pack_facts(facts: Sequence[tuple[int, ...]]) -> bytes:
     """Return facts about several files as bytes that are equal if and only if the facts are."""
     times = [part for ctime, mtime, *_ in facts for time in (mtime, ctime) for part in divmod(time, _SECOND)]
     return struct.pack(_form(len(facts)), *times, *[fact[at] for at in (2, 3, 4) for fact in facts])
+
+
+def inodes_of(packed: bytes) -> tuple[int, ...]:
+    """Return the inodes of the files whose facts `pack_facts` packed."""
+    count = len(packed) // FACTS_SIZE
+    return struct.unpack_from(f"<{count}Q", packed, struct.calcsize(f"<{4 * count}q{count}Q"))
 
 
 def unpack_facts(packed: bytes) -> Iterator[Facts]:

@@ -5,14 +5,14 @@ unchanged if its times, size, inode and mode are what they were, and its last ch
 a change in the very tick of the file system's clock in which it was read would not show in them (what git calls racy).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set as AbstractSet
 from typing import Any, Final, Self
 
 from msgpack import packb, unpackb
 
-from objstore.facts import FACTS_SIZE, Facts, FolderKey, Glimpse, unpack_facts
+from objstore.facts import FACTS_SIZE, Facts, FolderKey, Glimpse, inodes_of, unpack_facts
 from objstore.ids import HASH_SIZE, BlobId, blob_id
-from objstore.recordedpaths import folders_above, is_within
+from objstore.recordedpaths import folders_above, is_within, joined
 from objstore.terms import MAX_INT
 from objstore.values import NamedTuple, variable
 
@@ -135,6 +135,18 @@ class Looks:
             row[_COUNT] for path, row in self._rows.items() if path not in self._open and is_within(path, scope)
         )
         return kept + sum(len(look.names) for path, look in self._open.items() if is_within(path, scope))
+
+    def names_of(self, inodes: AbstractSet[int]) -> list[bytes]:
+        """Return where the files and links with these inodes were found: of one with several names, at each."""
+        packed = {path: row[_FACTS] for path, row in self._rows.items()}
+        packed.update((path, look.facts) for path, look in self._open.items())
+        found: list[bytes] = []
+        for path, facts in packed.items():
+            there = inodes_of(facts)
+            look = None if inodes.isdisjoint(there) else self.get(path)
+            if look is not None:
+                found += [joined(path, name) for name, inode in zip(look.names, there, strict=True) if inode in inodes]
+        return found
 
     def glimpses(self, scope: bytes) -> tuple[list[Glimpse], list[bytes]]:
         """Return what can be compared of a folder and all below it, and the folders that must be looked into anyway."""

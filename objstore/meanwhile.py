@@ -8,7 +8,9 @@ import time
 from typing import Final
 
 from objstore.journal import Journal
+from objstore.looks import Looks
 from objstore.mark import place_in
+from objstore.ondisk import linked
 from objstore.records import Decision, Edit
 from objstore.writerlock import GAP_SECONDS
 
@@ -40,10 +42,11 @@ class Meanwhile:
                 journal.ahead.end()
             self._until = journal.store.index.moment()
 
-    def paths(self) -> set[bytes]:
+    def paths(self, looks: Looks) -> set[bytes]:
         """Return where files stood or stand of which something was recorded since the last time, or the beginning.
 
-        The caller holds the writer lock.
+        One with several names changed under each of them, so those that it has in `looks` are among these. The caller
+        holds the writer lock.
         """
         store = self._journal.store
         since, self._until = self._until, store.index.moment()
@@ -54,4 +57,6 @@ class Meanwhile:
                 paths |= {record.path, record.source}
             elif isinstance(record, Decision):
                 paths.update(path for file in record.written for path in (file.path_before, file.path_after))
-        return {path for path in paths if path is not None}
+        found = {path for path in paths if path is not None}
+        inodes = linked(self._journal.tree, found)
+        return found.union(looks.names_of(inodes)) if inodes else found

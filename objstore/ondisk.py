@@ -22,7 +22,7 @@ from objstore.standins import MAX_BLOB, MAX_CHUNKED, is_stand_in, stand_in, text
 from objstore.terms import FileState
 from objstore.values import replace
 
-__all__ = ["disk_state", "file_at", "large_files", "stands_below", "state_at"]
+__all__ = ["disk_state", "file_at", "large_files", "linked", "stands_below", "state_at"]
 
 
 def disk_state(tree: Tree, path: bytes) -> tuple[FileState, Found] | None:
@@ -112,6 +112,17 @@ def large_files(tree: Tree, paths: Iterable[str]) -> list[bytes]:
             if seen is not None and seen.st_size > MAX_BLOB and stat.S_ISREG(seen.st_mode):
                 found.append(os.fsencode(spot.path))
     return found
+
+
+def linked(tree: Tree, paths: Iterable[bytes]) -> set[int]:
+    """Return the inodes of those of the files at recorded paths that have other names besides."""
+    inodes = set()
+    for path in paths:
+        with suppress(OSError):
+            seen = os.lstat(path, dir_fd=tree.fd)
+            if stat.S_ISREG(seen.st_mode) and seen.st_nlink > 1:
+                inodes.add(seen.st_ino)
+    return inodes
 
 
 def _large_state_at(spot: Spot) -> tuple[FileState, Found] | None:

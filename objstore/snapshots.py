@@ -193,7 +193,7 @@ def _followed(
         pieces.flush()
         trees = Trees(survey, scope, trees)
         with journal.writing() as batch:
-            paths = meanwhile.paths()
+            paths = meanwhile.paths(survey.looks)
             may_hold = not left or survey.is_soon_done(paths)
             if paths and may_hold:
                 pieces.hurry()

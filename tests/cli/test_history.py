@@ -477,4 +477,7 @@ def test_show_a_last_line_that_went_with_the_newline_above_it_shows_each_line_on
         "@@ -1,2 +1,2 @@ 2:0 pending\n a\n-b\n+b\n\\ No newline at end of file\n@@ -3,1 +2,0 @@ 2:1 pending\n-c\n"
     )
     desk.write("f", b"")
-    assert "2:0" not in desk.cas("show", "3").text
+    assert desk.cas("show", "3").text.endswith(
+        "\n\n3:0 pending  final newline came or went\n--- a/f\n+++ b/f\n"
+        "@@ -1,2 +0,0 @@ 3:1 pending\n-a\n-b\n\\ No newline at end of file\n"
+    )

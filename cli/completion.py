@@ -200,16 +200,34 @@ def _candidates(words: list[str], word: str) -> Iterator[tuple[str, str | None]]
         yield from ((start + name, about) for name, about in _on_disk(word.removeprefix(start), only_folders=True))
         return
     option, is_joined, value = word.partition("=")
-    if is_joined and option in OPTIONS:
+    if "--" in words:
+        yield from _of_arguments(words, word)
+    elif is_joined and option in OPTIONS:
         yield from ((f"{option}={name}", about) for name, about in _names((OPTIONS[option],), value))
     elif words and words[-1] in OPTIONS and not word.startswith("-"):
         yield from _names((OPTIONS[words[-1]],), word)
     elif words and words[0] in ARGUMENTS and not word.startswith("-") and not words[-1].startswith("-"):
-        yield from _names(ARGUMENTS[words[0]], word)
+        yield from _unlike_options(_names(ARGUMENTS[words[0]], word))
     elif len(words) == NUMBERED_AT and words[1] in NUMBERED.get(words[0], ()) and not word.startswith("-"):
         yield from _names((words[0],), word)
     else:
         yield from _of_commands(words, word)
+
+
+def _of_arguments(words: list[str], word: str) -> Iterator[tuple[str, str | None]]:
+    """Yield what may stand behind `--`, where nothing is an option any more."""
+    if words[0] in ARGUMENTS:
+        return _names(ARGUMENTS[words[0]], word)
+    return _of_commands(words, word)
+
+
+def _unlike_options(found: Iterable[tuple[str, str | None]]) -> Iterator[tuple[str, str | None]]:
+    """Yield the names that are no option where they stand: of the others a path can be spelt so, and no other can."""
+    for name, about in found:
+        if not name.startswith("-"):
+            yield name, about
+        elif about is None:
+            yield f"./{name}", about
 
 
 def _placed(words: list[str]) -> list[str]:
@@ -299,11 +317,12 @@ def _of_commands(words: list[str], word: str) -> Iterator[tuple[str, str | None]
     options = [parameter for parameter in command.get_params(context) if isinstance(parameter, click.Option)]
     joined, mark, value = word.partition("=")
     last, value = (joined, value) if mark else (rest[-1] if rest else "", word)
+    is_behind = "--" in rest  # what follows is no option
     asked = next((option for option in options if last in option.opts and not option.is_flag), None)
-    if asked is not None:
+    if asked is not None and not is_behind:
         start = f"{joined}=" if mark else ""
         yield from ((start + name, about) for name, about in _values(asked, context, [], value))
-    elif word.startswith("-"):
+    elif word.startswith("-") and not is_behind:
         for option in options:
             about = (option.help or "").partition(". ")[0].rstrip(".")
             yield from ((name, about) for name in option.opts if name.startswith(word))
@@ -318,7 +337,8 @@ def _of_commands(words: list[str], word: str) -> Iterator[tuple[str, str | None]
         for argument in command.get_params(context):
             if isinstance(argument, click.Argument):
                 if argument.nargs < 0 or at < argument.nargs:
-                    yield from _values(argument, context, given, word)
+                    values = _values(argument, context, given, word)
+                    yield from values if is_behind else _unlike_options(values)
                     return
                 at -= argument.nargs
 

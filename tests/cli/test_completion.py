@@ -17,7 +17,7 @@ import pytest
 
 from cli.commands.shell import SCRIPTS
 from cli.completion import ARGUMENTS, OPTIONS, kinds_of
-from cli.main import COMMANDS, cas as group
+from cli.main import COMMANDS, EXIT_USAGE, cas as group
 from tests.cli.desk import LOGIN, PATIENCE, PROGRAM, Desk, cas, environment
 
 SHELLS = [shell for shell in SCRIPTS if shutil.which(shell)]
@@ -83,6 +83,25 @@ def history(desk: Desk) -> Desk:
     desk.write("src/first.py", b"1\n2\n3\n", conversation="conv_hello")
     desk.write("second.py", b"1\n", conversation="conv_polish")
     return desk
+
+
+@pytest.mark.parametrize("command", ["cat", "log", "show", "pin add"])
+def test_a_name_that_begins_as_an_option_does_is_offered_as_the_command_takes_it(desk: Desk, command: str) -> None:
+    desk.write("-x", b"1\n", conversation="-s4")
+
+    def offered(line: str) -> list[str]:
+        found = cas("--complete", "fish", line, folder=desk.folder).text.splitlines()
+        return [line.partition("\t")[0] for line in found]
+
+    takes_paths = command != "show"
+    names = offered(f"cas {command} ")
+    assert ("./-x" in names) is takes_paths
+    assert not [name for name in names if name.startswith("-")]
+    for typed in ("", "-"):
+        assert ("-x" if takes_paths else "-s4") in offered(f"cas {command} -- {typed}")
+        assert "--json" not in offered(f"cas {command} -- {typed}")
+    if takes_paths:
+        assert cas(*command.split(), "./-x", folder=desk.folder).status != EXIT_USAGE
 
 
 @pytest.mark.parametrize("shell", SHELLS)

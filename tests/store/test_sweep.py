@@ -625,6 +625,7 @@ def test_what_comes_to_be_held_while_its_segment_is_about_to_be_written_anew_sta
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         outcome = sweep(journal, plan_sweep(journal), lambda *_: hold(root))
         assert outcome == SweepOutcome(segments=0, freed=0, is_done=False)
+        assert files_of(root) == ["00000001.seg", "00000002.seg"]  # what was made of it in vain has gone
         assert journal.store.blob(blob_id(text(3))) == text(3)
     assert_sound(root)
     assert swept(root).is_done
@@ -641,13 +642,26 @@ def test_what_a_snapshot_without_what_goes_names_ends_no_sweep(root: Path) -> No
     assert_sound(root)
 
 
+def hold_what_is_lost(root: Path) -> None:
+    with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing() as batch:
+        batch.record(Snapshot(time=now(), number=1, root=blob_id(b"lost"), path=None, who="somebody"))
+        journal.commit(batch, ())
+
+
 def test_a_tree_that_can_not_be_read_ends_a_sweep_before_it_begins(root: Path) -> None:
+    hold_what_is_lost(root)
+    with (
+        closing(Journal(str(root), CountdownDisk(None))) as journal,
+        pytest.raises(BlobDamaged, match="cas fsck"),
+    ):
+        plan_sweep(journal, all_segments=True)
+
+
+def test_a_tree_that_can_not_be_read_ends_a_sweep_that_has_begun(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
-        with journal.writing() as batch:
-            batch.record(Snapshot(time=now(), number=1, root=blob_id(b"lost"), path=None, who="somebody"))
-            journal.commit(batch, ())
-        with pytest.raises(BlobDamaged, match="cas fsck"):
-            plan_sweep(journal, all_segments=True)
+        plan = plan_sweep(journal)
+        assert not sweep(journal, plan, lambda *_: hold_what_is_lost(root)).is_done
+    assert files_of(root) == ["00000001.seg", "00000002.seg"]
 
 
 def test_a_base_that_is_used_after_the_plan_stays(root: Path) -> None:

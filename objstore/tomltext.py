@@ -189,10 +189,10 @@ def without_toml_table(text: str, path: Sequence[str]) -> str:
     if not isinstance(above, dict) or path[-1] not in above:
         return text
     del above[path[-1]]
-    statements = list(_statements(text))
+    statements, left = list(_statements(text)), text
     for start, end in reversed(list(_spans(statements, tuple(path)))):
-        text = _joined(text[:start], text[end:])
-    return _checked([text], wanted, path, _no_own_table(text, path))
+        left = _joined(left[:start], left[end:])
+    return _checked([left], wanted, path, _no_own_table(text, path))
 
 
 def _no_own_table(text: str, path: Sequence[str]) -> str:

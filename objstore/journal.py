@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from _sqlite3 import DatabaseError  # as in `indexfile`
 from _thread import RLock, allocate_lock, get_ident  # `threading` would bring nothing else that is needed
 from functools import cache
 
@@ -23,7 +24,7 @@ from objstore.errors import (
     Unacknowledged,
 )
 from objstore.files import Files
-from objstore.indexfile import IndexErrors
+from objstore.indexfile import IndexErrors, is_broken
 from objstore.mark import Mark
 from objstore.names import BESIDE, INDEX_NAME, STORE_NAME
 from objstore.premises import own_folder, refuse_links
@@ -423,6 +424,10 @@ class Journal:
         before, self._holder = self._holder, get_ident()
         try:
             yield
+        except DatabaseError as error:
+            if is_broken(error):
+                self.store.doubt_index()
+            raise
         finally:
             self._holder = before
             self._users -= 1

@@ -81,6 +81,7 @@ class Store:
         self._disk: Final = disk
         self.log: Final = Log(self._log_path, disk)
         self._ahead = Ahead()
+        self._is_doubted = False  # whether the index was found to be none
         self._in_memory_until: float | None = None  # by the monotonic clock; None: the index is in its file
         self._left: list[Index] = []  # indexes in whose place came others, while somebody may still ask them
         try:
@@ -144,6 +145,10 @@ class Store:
         self._open_index()
         self._in_memory_until = time.monotonic() + _IN_MEMORY_SECONDS
 
+    def doubt_index(self) -> None:
+        """Open the index again before it is asked the next time: what is no index any more is then made anew."""
+        self._is_doubted = True
+
     def _open_index(self) -> None:
         opened = Index(self._index_path, self.log)
         self._left.append(self._index)
@@ -157,9 +162,9 @@ class Store:
     def _caught_up(self, *, to_write: bool) -> bool:
         self._see_log()
         is_over = self._in_memory_until is not None and time.monotonic() > self._in_memory_until
-        if is_over or not self._index.is_there:
+        if is_over or self._is_doubted or not self._index.is_there:
             self._open_index()
-            self._in_memory_until = None
+            self._in_memory_until, self._is_doubted = None, False
         if not self._index.knows_generations:
             self.index.follow_generations()
             self.forget()  # what went from the store may have been meant to go for good
@@ -185,7 +190,7 @@ class Store:
         Then its end is durable, and nobody cuts it off.
         """
         end = self.end
-        if end != self._appended:
+        if end != self._appended or self._is_doubted:
             return False
         with suppress(StoreDamaged):
             # Asking where the log ends looks at the folder, and so at the generations.

@@ -57,6 +57,24 @@ def test_a_damaged_page_is_said_in_a_sentence_wherever_it_is_met(
         act(workspace)
 
 
+def test_who_has_an_index_open_that_becomes_none_is_refused_once_and_goes_on_with_another(tmp_path: Path) -> None:
+    Workspace.init(tmp_path, CountdownDisk(None)).close()
+    with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
+        for version in range(3):
+            write(workspace, "a.txt", b"%d\n" % version)
+        with Workspace.open(tmp_path):  # who has the file open keeps SQLite from putting it in order
+            with (tmp_path / ".cas" / "index.sqlite").open("r+b") as file:
+                file.write(bytes(4096))
+            for suffix in ("-wal", "-shm"):
+                (tmp_path / ".cas" / f"index.sqlite{suffix}").unlink()
+            with pytest.raises(DiskFailed, match="may be deleted"):
+                write(workspace, "a.txt", b"refused\n")
+            write(workspace, "a.txt", b"taken\n")
+        assert (tmp_path / "a.txt").read_bytes() == b"taken\n"
+        assert len(workspace.edits()) == 4
+    assert check_store(str(tmp_path)).faults == ()
+
+
 @pytest.mark.parametrize("act", [Workspace.edits, Workspace.status, Workspace.repack])
 def test_a_schema_that_is_no_text_any_more_is_that_of_no_index(
     tmp_path: Path, act: Callable[[Workspace], object]

@@ -24,6 +24,7 @@ from objstore import (
     EditExpired,
     EditView,
     FileChanged,
+    NoSuchName,
     OnExternal,
     PurgeRefused,
     SnapshotIncomplete,
@@ -124,8 +125,9 @@ def _decided(workspace: Workspace, action: Action, edits: list[EditView]) -> int
 def _keep(workspace: Workspace, chance: random.Random) -> list[int]:
     """Take a snapshot, or bring one back; return the edits that this made."""
     snapshots = [view.number for view in workspace.snapshots()]
-    # Beside others that write, what was looked at may have changed.
-    with suppress(FileChanged, SnapshotIncomplete):
+    # Beside others that write, what was looked at may have changed, and who purges takes the first look anew, which is
+    # another snapshot then.
+    with suppress(FileChanged, SnapshotIncomplete, NoSuchName):
         if snapshots and chance.random() < 0.4:
             restored = workspace.restore_snapshot(chance.choice(snapshots)).outcome
             return [] if restored is None else [edit.seq for edit in restored.edits]

@@ -250,11 +250,13 @@ class Disk:
         old, new = f"/proc/self/fd/{source_directory}/{source}", f"/proc/self/fd/{directory}/{staged}"
         with suppress(OSError):
             carried = [name for name in os.listxattr(old, follow_symlinks=False) if name.startswith(_CARRIED)]
+            if not carried:
+                return
+            os.chmod(staged, 0o600, dir_fd=directory)  # of a file that may not be written nothing can be noted either
             for name in carried:
                 with suppress(OSError):
                     os.setxattr(new, name, os.getxattr(old, name, follow_symlinks=False), follow_symlinks=False)
-            if carried:
-                os.chmod(staged, mode, dir_fd=directory)
+            os.chmod(staged, mode, dir_fd=directory)
 
     def replace(self, source_directory: int, source: str, directory: int, name: str) -> None:
         """Give the file `source` the name `name`, in place of what has it."""

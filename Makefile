@@ -60,7 +60,7 @@ fuzz: setup ## feed hostile bytes to the decoders for SECONDS (10)
 	$(BIN)/python -m fuzz --seconds $(SECONDS) $(ARGS)
 
 laws: setup ## hold the weave, what is carried over and the edit languages to their laws, on 2,000 examples each
-	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n 2 --dist worksteal $(LAWS) $(ARGS)
+	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n 2 --dist worksteal -o faulthandler_timeout=3600 $(LAWS) $(ARGS)
 
 large: setup ## take a file of 2 GB through everything, in less than 100 MB of memory
 	CAS_LARGE_MB=2048 $(BIN)/python -m pytest tests/workspace/test_streaming.py $(ARGS)

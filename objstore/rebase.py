@@ -301,7 +301,22 @@ class _Step:
                 moved.append(self._there(piece, alike))
             else:
                 moved.append(replace(piece, start=piece.start + shift, end=piece.end + shift, above=above, below=below))
-        return moved, same
+        return self._collision_beside(same) or (moved, same)
+
+    def _collision_beside(self, same: Mapping[int, _Piece]) -> _Collision | None:
+        """Return the first piece that the step made alike and did more to, in the same place.
+
+        As two steps that would be a clash, and it must not depend on how many steps there were.
+        """
+        ends = [met.end for met in self.theirs] if same else []
+        for index, piece in same.items():
+            made = self._made(piece, self.theirs[index])
+            other = bisect_left(ends, made.start)
+            while other < len(ends) and (met := self.theirs[other]).start <= made.end:
+                if other not in same and _meet(made, met):
+                    return _Collision(piece=piece, met=met)
+                other += 1
+        return None
 
     def _is_same(self, piece: _Piece, met: _Stretch) -> bool:
         """Return whether both make the same of the same lines, as far as that can be known."""
@@ -318,13 +333,17 @@ class _Step:
         return met.over(lines, start) == piece.stretch.over(lines, start - piece.shift)
 
     def _there(self, piece: _Piece, met: _Stretch) -> _Piece:
-        """Return the piece behind the step that made it alike: it stands for all that either was about."""
+        """Return the piece behind the step that made it alike."""
+        made = self._made(piece, met)
+        first = met.hunks[0].new_start - met.hunks[0].old_start
+        return replace(made, start=made.start + first, end=made.end + met.shift)
+
+    def _made(self, piece: _Piece, met: _Stretch) -> _Piece:
+        """Return the piece that the step makes alike, before the step: it stands for all that either was about."""
         start, end = min(piece.start, met.start), max(piece.end, met.end)
         hunks, shift = piece.stretch.hunks, piece.shift
         taken = [line for hunk in hunks for line in _cut(self.before, hunk.old_start + shift, hunk.old_end + shift)]
-        first = met.hunks[0].new_start - met.hunks[0].old_start
-        there = replace(piece, is_there=True, is_guessed=self.is_guessed, taken=frozenset(taken))
-        return replace(there, start=start + first, end=end + met.shift)
+        return replace(piece, start=start, end=end, is_there=True, is_guessed=self.is_guessed, taken=frozenset(taken))
 
 
 def _cut(text: bytes, start: int, end: int) -> list[bytes]:

@@ -279,6 +279,36 @@ def test_what_a_step_did_once_answers_for_one_part_of_a_change(
     assert isinstance(rebased(text(base), text(made), hunks, [step]), Clash)
 
 
+@pytest.mark.parametrize(
+    ("base", "made", "now", "meant"),
+    [
+        pytest.param("s s s", "s", "s s", (Hunk(0, 2, 0, 0), Hunk(3, 0, 1, 1)), id="more below"),
+        pytest.param("s s s", "s", "s s", (Hunk(0, 0, 0, 1), Hunk(1, 2, 2, 0)), id="more above"),
+        pytest.param("s s", "s", "s s s", (Hunk(0, 1, 0, 0), Hunk(2, 0, 1, 2)), id="more than went"),
+    ],
+)
+def test_what_a_step_made_alike_and_did_more_to_is_a_clash_as_it_is_in_two_steps(
+    base: str, made: str, now: str, meant: tuple[Hunk, ...]
+) -> None:
+    change = text(base), text(made), diff_lines(text(base), text(made))
+    at_once = Passage(hunks=meant, after=text(now))
+    assert isinstance(rebased(*change, [at_once], is_compared=True), Clash)
+    out = next(hunk for hunk in meant if hunk.old_count)
+    more = next(hunk for hunk in meant if hunk.new_count)
+    alone = Passage(hunks=(Hunk(out.old_start, out.old_count, out.old_start, 0),), after=text(made))
+    line = 0 if more.old_start <= out.old_start else more.new_start
+    then = Passage(hunks=(Hunk(line, 0, line, more.new_count),), after=text(now))
+    assert isinstance(rebased(*change, [alone, then], is_compared=True), Clash)
+
+
+def test_a_part_of_a_change_that_a_step_made_alike_leaves_the_other_to_be_done() -> None:
+    base, made, now = text("s s"), text("s s s"), text("s")
+    step = Passage(hunks=diff_lines(base, now), after=now, compared=True)
+    found = rebased(base, made, [Hunk(0, 1, 0, 0), Hunk(2, 0, 1, 2)], [step])
+    assert isinstance(found, Rebased)
+    assert found.content == made
+
+
 @pytest.mark.parametrize("line", [1, 2])
 @pytest.mark.parametrize("fewer", ["a _ b", "x } e"])
 def test_what_was_made_alike_and_taken_back_is_a_clash_whichever_of_equal_lines_that_names(
@@ -546,7 +576,10 @@ def test_what_two_did_to_a_run_of_equal_lines_is_done_once_or_refused(data: st.D
     ours_more, theirs_more = len(made) - count, len(now) - count
     if ours_more == theirs_more and len(hunks) == len(step) == 1:
         assert found == Rebased(content=after, hunks=())
-    elif (ours_more > 0) is (theirs_more > 0):
-        assert isinstance(found, Clash)
-    elif isinstance(found, Rebased):  # one put in beside what the other took out of
-        assert found.content.count(b"s") == count + ours_more + theirs_more
+    elif isinstance(found, Rebased):
+        sound = set[int]()
+        if (ours_more > 0) is not (theirs_more > 0):  # one put in beside what the other took out of
+            sound.add(count + ours_more + theirs_more)
+        if len(hunks) > 1 and theirs_more in [hunk.new_count - hunk.old_count for hunk in hunks]:
+            sound.add(len(made))  # what the step did is one part of the change
+        assert found.content.count(b"s") in sound
